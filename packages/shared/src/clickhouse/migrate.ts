@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import type { ClickHouseConfig } from '../config.ts';
+import type { Logger } from '../log.ts';
+import { type ClickHouseClient, createClickHouse } from './client.ts';
+
+const MIGRATIONS = new URL('./migrations/', import.meta.url);
+const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/;
+
+export interface Migration {
+  readonly number: number;
+  readonly name: string;
+  readonly sql: string;
+  /** SHA-256 of the file, in hex. */
+  readonly checksum: string;
+}
+
+/** The database was migrated with other files than these: a migration that was applied has been changed or removed. */
+export class MigrationMismatch extends Error {
+  override readonly name = 'MigrationMismatch';
+}
+
+/** The numbered `.sql` files, in order. Each holds one statement that may be run again (`IF NOT EXISTS`). */
+export async function readMigrations(folder: URL = MIGRATIONS): Promise<readonly Migration[]> {
+  const files = (await readdir(folder)).filter((file) => file.endsWith('.sql')).sort();
+  return await Promise.all(
+    files.map(async (file, index) => {
+      const number = Number(FILE_NAME.exec(file)?.[1]);
+      if (number !== index + 1) throw new Error(`migration ${file} should be number ${index + 1}, named NNNN-name.sql`);
+      const sql = await readFile(new URL(file, folder), 'utf8');
+      return { number, name: file, sql, checksum: createHash('sha256').update(sql).digest('hex') };
+    }),
+  );
+}
+
+/**
+ * Brings the database to the newest schema: creates it if it is missing and applies, in order, what is not applied yet.
+ *
+ * Several services may start at once: ClickHouse has no lock to offer, so every migration is one statement that can be
+ * repeated, and the record of it merges. Gives the numbers that this call applied.
+ *
+ * @throws {MigrationMismatch} when an applied migration's checksum differs, or the database is newer than these files
+ */
+export async function migrate(
+  config: ClickHouseConfig,
+  logger: Logger,
+  migrations?: readonly Migration[],
+): Promise<number[]> {
+  const wanted = migrations ?? (await readMigrations());
+  await createDatabase(config);
+  const client = createClickHouse(config, {
+    application: 'sluice-migrate',
+    requestTimeoutMs: 60_000,
+    connectionsMax: 1,
+  });
+  try {
+    await client.command({
+      query: `CREATE TABLE IF NOT EXISTS schema_migrations
+        (number UInt32, name String, checksum String, applied_at DateTime DEFAULT now())
+        ENGINE = ReplacingMergeTree ORDER BY number`,
+    });
+    const applied = await appliedChecksums(client);
+    rejectMismatch(wanted, applied);
+    const missing = wanted.filter(({ number }) => !applied.has(number));
+    for (const { number, name, sql, checksum } of missing) {
+      await client.command({ query: sql, clickhouse_settings: { wait_end_of_query: 1 } });
+      await client.insert({ table: 'schema_migrations', values: [{ number, name, checksum }], format: 'JSONEachRow' });
+      logger.info({ migration: name }, 'applied a migration');
+    }
+    return missing.map(({ number }) => number);
+  } finally {
+    await client.close();
+  }
+}
+
+/**
+ * Whether the database has every migration of these files.
+ *
+ * @throws ClickHouse's errors, also when the database does not exist yet
+ */
+export async function isMigrated(client: ClickHouseClient): Promise<boolean> {
+  const [wanted, applied] = await Promise.all([readMigrations(), appliedChecksums(client)]);
+  return wanted.every(({ number }) => applied.has(number));
+}
+
+async function createDatabase(config: ClickHouseConfig): Promise<void> {
+  const server = createClickHouse(
+    { ...config, CLICKHOUSE_DATABASE: 'default' },
+    { application: 'sluice-migrate', requestTimeoutMs: 60_000, connectionsMax: 1 },
+  );
+  try {
+    await server.command({
+      query: 'CREATE DATABASE IF NOT EXISTS {database:Identifier}',
+      query_params: { database: config.CLICKHOUSE_DATABASE },
+    });
+  } finally {
+    await server.close();
+  }
+}
+
+async function appliedChecksums(client: ClickHouseClient): Promise<ReadonlyMap<number, string>> {
+  const result = await client.query({
+    query: 'SELECT number, any(checksum) AS checksum FROM schema_migrations GROUP BY number',
+    format: 'JSONEachRow',
+  });
+  const rows = await result.json<{ number: number; checksum: string }>();
+  return new Map(rows.map(({ number, checksum }) => [number, checksum]));
+}
+
+function rejectMismatch(wanted: readonly Migration[], applied: ReadonlyMap<number, string>): void {
+  const known = new Map(wanted.map((migration) => [migration.number, migration]));
+  for (const [number, checksum] of applied) {
+    const migration = known.get(number);
+    if (!migration)
+      throw new MigrationMismatch(`the database has migration ${number}, which this version does not know`);
+    if (migration.checksum !== checksum) {
+      throw new MigrationMismatch(`migration ${migration.name} was changed after it had been applied`);
+    }
+  }
+}

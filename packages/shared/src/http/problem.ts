@@ -1,0 +1,99 @@
+import { STATUS_CODES } from 'node:http';
+import { z } from 'zod';
+
+/** The stable codes of problems, with the status of each. Clients depend on them: never change one. */
+export const PROBLEMS = {
+  invalid_request: 400,
+  malformed_json: 400,
+  unauthorized: 401,
+  missing_scope: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  body_too_large: 413,
+  unsupported_media_type: 415,
+  internal: 500,
+  query_too_expensive: 400,
+  event_log_unavailable: 503,
+  store_unavailable: 503,
+  overloaded: 503,
+  shutting_down: 503,
+} as const;
+
+export type ProblemCode = keyof typeof PROBLEMS;
+
+/** One fault of a request: where it is (`events.0.event`), a code, and a sentence. */
+export interface Fault {
+  readonly path: string;
+  readonly code: string;
+  readonly message: string;
+}
+
+export interface ProblemOptions {
+  readonly errors?: readonly Fault[];
+  /** Seconds, a whole number, for the `Retry-After` header. */
+  readonly retryAfter?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly cause?: unknown;
+}
+
+/** An answer other than success. `detail` goes to the client, so it names no product, host, SQL or stack. */
+export class Problem extends Error {
+  override readonly name = 'Problem';
+  readonly status: number;
+  readonly code: ProblemCode;
+  readonly errors: readonly Fault[] | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ProblemCode, detail: string, { errors, retryAfter, headers, cause }: ProblemOptions = {}) {
+    super(detail, { cause });
+    this.code = code;
+    this.status = PROBLEMS[code];
+    this.errors = errors;
+    this.headers = { ...headers, ...(retryAfter !== undefined && { 'retry-after': String(retryAfter) }) };
+  }
+}
+
+/** The body of every error answer (RFC 9457), as OpenAPI shows it. */
+export const problemSchema = z
+  .object({
+    type: z.literal('about:blank'),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    code: z.enum(Object.keys(PROBLEMS) as [ProblemCode, ...ProblemCode[]]),
+    requestId: z.string(),
+    errors: z.array(z.object({ path: z.string(), code: z.string(), message: z.string() })).optional(),
+  })
+  .meta({ id: 'Problem' });
+
+/** The body of the answer to `problem`. */
+export function problemBody(problem: Problem, requestId: string): z.output<typeof problemSchema> {
+  return {
+    type: 'about:blank',
+    title: STATUS_CODES[problem.status] ?? 'Error',
+    status: problem.status,
+    detail: problem.message,
+    code: problem.code,
+    requestId,
+    ...(problem.errors && { errors: [...problem.errors] }),
+  };
+}
+
+/** A 400 that names every fault that zod found; an unknown field is a fault of its own, at its own path. */
+export function invalidRequest(issues: readonly z.core.$ZodIssue[]): Problem {
+  const errors = issues.flatMap((issue): Fault[] =>
+    issue.code === 'unrecognized_keys'
+      ? issue.keys.map((key) => ({
+          path: pathOf([...issue.path, key]),
+          code: 'unknown_field',
+          message: 'is not known',
+        }))
+      : [{ path: pathOf(issue.path), code: issue.code, message: issue.message }],
+  );
+  const detail = errors.length === 1 ? 'The request has a fault.' : `The request has ${errors.length} faults.`;
+  return new Problem('invalid_request', detail, { errors });
+}
+
+function pathOf(path: readonly PropertyKey[]): string {
+  return path.map(String).join('.');
+}

@@ -1,0 +1,81 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { z } from 'zod';
+
+export const SCOPES = ['ingest', 'query', 'delete'] as const;
+export type Scope = (typeof SCOPES)[number];
+
+/** The name of a workspace: 1 to 100 letters, digits, dots, underscores and hyphens. */
+export const workspaceName = z
+  .string()
+  .regex(/^[A-Za-z0-9._-]{1,100}$/, 'must be 1 to 100 letters, digits, dots, underscores or hyphens');
+
+const keyEntry = z.strictObject({
+  id: z.string().min(1),
+  hash: z.string().regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in hex'),
+  workspace: workspaceName,
+  scopes: z.array(z.enum(SCOPES)).min(1),
+  createdAt: z.string().optional(),
+});
+
+const keysFile = z
+  .strictObject({ keys: z.array(keyEntry) })
+  .refine(({ keys }) => new Set(keys.map(({ hash }) => hash)).size === keys.length, 'two entries have the same hash');
+
+/** An API key as it is kept: its hash, never the key itself. */
+export type KeyEntry = z.output<typeof keyEntry>;
+
+/** A keys file that cannot be read or does not hold what it should. */
+export class KeysFileError extends Error {
+  override readonly name = 'KeysFileError';
+}
+
+/** SHA-256 of a key, in hex. Keys are long random strings, so a fast hash is enough. */
+export function hashKey(key: string): string {
+  return createHash('sha256').update(key).digest('hex');
+}
+
+/** A new key: `sk_` and 32 random bytes in base64url. */
+export function generateKey(): string {
+  return `sk_${randomBytes(32).toString('base64url')}`;
+}
+
+/** @throws {KeysFileError} naming every fault */
+export function parseKeysFile(text: string): readonly KeyEntry[] {
+  let content: unknown;
+  try {
+    content = JSON.parse(text);
+  } catch {
+    throw new KeysFileError('is not JSON');
+  }
+  const result = keysFile.safeParse(content);
+  if (result.success) return result.data.keys;
+  throw new KeysFileError(
+    result.error.issues.map(({ path, message }) => `${path.join('.') || 'file'}: ${message}`).join('; '),
+  );
+}
+
+/**
+ * The keys of a file; none when there is no such file.
+ *
+ * @throws {KeysFileError} when it cannot be read or does not hold keys
+ */
+export async function readKeysFile(path: string): Promise<readonly KeyEntry[]> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw new KeysFileError(`cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+  return parseKeysFile(text);
+}
+
+/** Replaces the file as a whole, readable by its owner only. */
+export async function writeKeysFile(path: string, keys: readonly KeyEntry[]): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  const temporary = `${path}.${process.pid}.tmp`;
+  await writeFile(temporary, `${JSON.stringify({ keys }, null, 2)}\n`, { mode: 0o600 });
+  await rename(temporary, path);
+}

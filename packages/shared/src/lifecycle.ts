@@ -1,0 +1,84 @@
+import type { Logger } from './log.ts';
+
+/** A part of a service that is started and stopped. `start` and `stop` may be called more than once. */
+export interface Part {
+  readonly name: string;
+  start(): Promise<void>;
+  /** Ends the part's work: drains, flushes, closes. */
+  stop(): Promise<void>;
+}
+
+export interface ServiceOptions {
+  readonly logger: Logger;
+  /** In the order in which they start; they stop in reverse. */
+  readonly parts: readonly Part[];
+  /** How long stopping may take before the process exits all the same, in milliseconds. */
+  readonly shutdownTimeoutMs: number;
+  /** Stop when standard input ends, so that the service never outlives the process that holds its other end. */
+  readonly exitOnStdinEnd: boolean;
+}
+
+/**
+ * Runs a service until it is told to stop: starts its parts in order, then waits for SIGTERM or SIGINT (or the end of
+ * standard input), and stops them in reverse order. Exit codes: 0 after a clean stop, 1 when a part failed to start or
+ * to stop, or when stopping took too long, 130 when a second signal came.
+ *
+ * Returns a function with which a part reports a failure that only a restart can mend.
+ */
+export function runService({ logger, parts, shutdownTimeoutMs, exitOnStdinEnd }: ServiceOptions): {
+  fail(error: unknown): void;
+} {
+  let stopping = false;
+
+  async function shutDown(reason: string, exitCode: number): Promise<void> {
+    if (stopping) {
+      logger.warn({ reason }, 'told to stop again: exiting at once');
+      process.exit(130);
+    }
+    stopping = true;
+    logger.info({ reason }, 'stopping');
+    const deadline = setTimeout(() => {
+      logger.error({ shutdownTimeoutMs }, 'stopping took too long: exiting');
+      process.exit(1);
+    }, shutdownTimeoutMs);
+    let code = exitCode;
+    for (const part of parts.toReversed()) {
+      try {
+        await part.stop();
+      } catch (error) {
+        logger.error({ err: error, part: part.name }, 'a part did not stop cleanly');
+        code = 1;
+      }
+    }
+    clearTimeout(deadline);
+    logger.info('stopped');
+    process.exit(code);
+  }
+
+  async function startAll(): Promise<void> {
+    for (const part of parts) {
+      if (stopping) return;
+      await part.start();
+    }
+  }
+
+  function fail(error: unknown): void {
+    if (stopping) return;
+    logger.fatal({ err: error }, 'cannot go on');
+    void shutDown('failure', 1);
+  }
+
+  process.on('SIGTERM', () => void shutDown('SIGTERM', 0));
+  process.on('SIGINT', () => void shutDown('SIGINT', 0));
+  process.on('uncaughtException', fail);
+  process.on('unhandledRejection', fail);
+  if (exitOnStdinEnd) {
+    process.stdin.on('end', () => {
+      if (!stopping) void shutDown('end of standard input', 0);
+    });
+    process.stdin.on('error', () => undefined);
+    process.stdin.resume();
+  }
+  startAll().catch(fail);
+  return { fail };
+}
