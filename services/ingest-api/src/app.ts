@@ -1,0 +1,197 @@
+import cors from '@fastify/cors';
+import { authenticate } from '@sluice/shared/http/authentication';
+import { invalidRequest, Problem } from '@sluice/shared/http/problem';
+import { createHttpServer, refuseOtherMethods } from '@sluice/shared/http/server';
+import type { KeyRing } from '@sluice/shared/keys/key-ring';
+import type { KeyEntry, Scope } from '@sluice/shared/keys/keys-file';
+import type { Logger } from '@sluice/shared/log';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { Counter, Gauge, type Registry } from 'prom-client';
+import { z } from 'zod';
+import { registerBodyParser } from './body-parser.ts';
+import type { IngestConfig } from './config.ts';
+import { createMemoryBudget } from './memory-budget.ts';
+import { PublishTimeout, type RowPublisher } from './row-publisher.ts';
+import { identifier, type Submission, submissionSchemas } from './submission.ts';
+import { deletionRow, type OutgoingRow, submissionRows } from './submission-rows.ts';
+import type { VersionClock } from './version-clock.ts';
+
+const USER_GROUPS = '/v1/public/userGroups';
+const PUBLIC_USERS = '/v1/public/users';
+const USERS = '/v1/users';
+
+/** Seconds after which a client is asked to try again when Kafka does not answer or memory is full. */
+const RETRY_AFTER_SECONDS = 2;
+
+const idempotencyKey = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 visible ASCII characters')
+  .optional();
+
+const deletionQuery = z.strictObject({
+  foreignId: z
+    .array(identifier, { error: 'is required' })
+    .length(1, 'must be given once')
+    .transform(([id]) => id as string),
+});
+
+export interface IngestDependencies {
+  readonly keys: KeyRing;
+  readonly publisher: RowPublisher;
+  readonly logger: Logger;
+  readonly registry: Registry;
+  readonly versions: VersionClock;
+  readonly now: () => number;
+  readonly readiness: () => Promise<readonly string[]>;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    apiKey: KeyEntry;
+    reservedBytes: number;
+  }
+}
+
+/** Builds ingest-api's HTTP server: validates submissions, stamps them, and answers once Kafka has their rows. */
+export function buildApp(config: IngestConfig, deps: IngestDependencies): FastifyInstance {
+  const { keys, publisher, logger, registry, versions, now, readiness } = deps;
+  const app = createHttpServer({ logger, registry, readiness, bodyLimit: config.BODY_BYTES_MAX });
+  const schemas = submissionSchemas({ eventsMax: config.EVENTS_PER_SUBMISSION_MAX, now });
+  const memory = createMemoryBudget(config.PENDING_BYTES_MAX);
+  const acceptedEvents = new Counter({
+    name: 'sluice_ingest_events_accepted_total',
+    help: 'Events acknowledged by Kafka.',
+    registers: [registry],
+  });
+  new Gauge({
+    name: 'sluice_ingest_reserved_bytes',
+    help: 'Memory reserved by requests that are under way.',
+    registers: [registry],
+    collect() {
+      this.set(memory.reservedBytes);
+    },
+  });
+
+  registerBodyParser(app, config.BODY_BYTES_MAX);
+  if (config.CORS_ORIGINS.length > 0) {
+    app.register(cors, {
+      origin: [...config.CORS_ORIGINS],
+      methods: ['POST'],
+      allowedHeaders: ['authorization', 'content-type', 'content-encoding', 'idempotency-key', 'x-request-id'],
+      exposedHeaders: ['x-request-id', 'retry-after'],
+      maxAge: 86_400,
+    });
+  }
+  app.decorateRequest('apiKey');
+  app.decorateRequest('reservedBytes', 0);
+  app.addHook('onResponse', async (request) => {
+    memory.release(request.reservedBytes);
+    request.reservedBytes = 0;
+  });
+
+  function withScope(scope: Scope) {
+    return async (request: FastifyRequest) => {
+      request.apiKey = authenticate(request, keys, scope);
+      const bytes = bodyBytes(request, config.BODY_BYTES_MAX);
+      if (!memory.reserve(bytes)) {
+        throw new Problem('overloaded', 'The service is busy; try again.', { retryAfter: RETRY_AFTER_SECONDS });
+      }
+      request.reservedBytes = bytes;
+    };
+  }
+
+  async function publish(rows: readonly OutgoingRow[]): Promise<void> {
+    try {
+      await publisher.publish(rows);
+    } catch (error) {
+      if (!(error instanceof PublishTimeout)) throw error;
+      throw new Problem('event_log_unavailable', 'The event log cannot be reached; send the request again.', {
+        retryAfter: RETRY_AFTER_SECONDS,
+        cause: error,
+      });
+    }
+  }
+
+  async function accept(request: FastifyRequest, reply: FastifyReply, submission: Submission): Promise<FastifyReply> {
+    const { rows, uuids } = submissionRows(submission, {
+      workspace: request.apiKey.workspace,
+      version: versions(),
+      idempotencyKey: validate(idempotencyKey, request.headers['idempotency-key'], ['Idempotency-Key']),
+    });
+    refuseLargeRows(rows, submission, config.EVENT_BYTES_MAX);
+    if (rows.length > 0) await publish(rows);
+    acceptedEvents.inc(uuids.length);
+    reply.code(202);
+    return await reply.send({ status: 'accepted', events: uuids.map((uuid) => ({ uuid })) });
+  }
+
+  app.post(USER_GROUPS, { onRequest: withScope('ingest') }, async (request, reply) => {
+    const { foreignUserGroupId, foreignUserId, events, properties } = validate(schemas.userGroup, bodyOf(request));
+    return await accept(request, reply, {
+      subject: 'organization',
+      userId: foreignUserId,
+      groupId: foreignUserGroupId,
+      events: events ?? [],
+      properties,
+    });
+  });
+
+  app.post(PUBLIC_USERS, { onRequest: withScope('ingest') }, async (request, reply) => {
+    const { foreignId, events, properties } = validate(schemas.user, bodyOf(request));
+    return await accept(request, reply, {
+      subject: 'user',
+      userId: foreignId,
+      groupId: undefined,
+      events: events ?? [],
+      properties,
+    });
+  });
+
+  app.delete(USERS, { onRequest: withScope('delete') }, async (request, reply) => {
+    const { foreignId } = validate(deletionQuery, request.query);
+    const { workspace } = request.apiKey;
+    await publish([deletionRow(foreignId, { workspace, version: versions(), idempotencyKey: undefined })]);
+    reply.code(202);
+    return await reply.send({ status: 'accepted', foreignId });
+  });
+
+  refuseOtherMethods(app, { [USER_GROUPS]: ['POST'], [PUBLIC_USERS]: ['POST'], [USERS]: ['DELETE'] });
+  return app;
+}
+
+/** What a request's body may come to in memory: the announced length, or the limit where that says too little. */
+function bodyBytes(request: FastifyRequest, bytesMax: number): number {
+  const announced = Number(request.headers['content-length'] ?? Number.NaN);
+  const plain = request.headers['content-encoding'] === undefined && Number.isInteger(announced);
+  if (plain) return Math.min(announced, bytesMax);
+  return request.headers['transfer-encoding'] === undefined && Number.isNaN(announced) ? 0 : bytesMax;
+}
+
+function bodyOf(request: FastifyRequest): unknown {
+  if (request.body === undefined) throw new Problem('malformed_json', 'A JSON body is needed.');
+  return request.body;
+}
+
+function validate<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  path: readonly string[] = [],
+): z.output<Schema> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  throw invalidRequest(result.error.issues.map((issue) => ({ ...issue, path: [...path, ...issue.path] })));
+}
+
+/** A row is one line of a message, so its size is bounded: an event's, and a property's of a user or organization. */
+function refuseLargeRows(rows: readonly OutgoingRow[], { events, properties }: Submission, bytesMax: number): void {
+  if (!rows.some(({ line }) => line.length > bytesMax / 3)) return;
+  const tooLarge = (value: unknown) => Buffer.byteLength(JSON.stringify(value)) > bytesMax;
+  const message = `must be at most ${bytesMax} bytes as JSON`;
+  const errors = [
+    ...events.flatMap((event, index) => (tooLarge(event) ? [`events.${index}`] : [])),
+    ...Object.entries(properties ?? {}).flatMap((entry) =>
+      tooLarge(entry) ? [`properties.${entry[0].slice(0, 100)}`] : [],
+    ),
+  ].map((path) => ({ path, code: 'too_large', message }));
+  if (errors.length > 0) throw new Problem('body_too_large', 'A part of the body is too large.', { errors });
+}

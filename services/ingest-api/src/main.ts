@@ -1,0 +1,35 @@
+import { loadConfig } from '@sluice/shared/config';
+import { listening } from '@sluice/shared/http/server';
+import { createKafka } from '@sluice/shared/kafka/client';
+import { createKeyRing } from '@sluice/shared/keys/key-ring';
+import { runService } from '@sluice/shared/lifecycle';
+import { createLogger } from '@sluice/shared/log';
+import { Registry } from 'prom-client';
+import { buildApp } from './app.ts';
+import { configSchema } from './config.ts';
+import { createReadiness } from './readiness.ts';
+import { createRowPublisher } from './row-publisher.ts';
+import { createVersionClock } from './version-clock.ts';
+
+const config = loadConfig(configSchema, process.env);
+const logger = createLogger('ingest-api', config.LOG_LEVEL);
+const kafka = createKafka(config, 'sluice-ingest-api', logger);
+const keys = createKeyRing(config.API_KEYS_FILE, logger);
+const publisher = createRowPublisher(kafka, config, logger);
+const readiness = createReadiness(kafka, config, publisher);
+const app = buildApp(config, {
+  keys,
+  publisher,
+  logger,
+  registry: new Registry(),
+  versions: createVersionClock(),
+  now: Date.now,
+  readiness,
+});
+
+runService({
+  logger,
+  parts: [keys, publisher, listening(app, config.HOST, config.PORT)],
+  shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
+  exitOnStdinEnd: config.EXIT_ON_STDIN_END,
+});
