@@ -1,0 +1,61 @@
+// A ClickHouse server as a process: `clickhouse local` out of the chDB library, with its real HTTP and TCP interfaces.
+// Usage: node clickhouse-host.ts <run folder> <data folder>; the run folder holds config.xml, users.xml and start.sql
+// and is removed once the server listens. Ends on SIGTERM and when standard input ends, so it never outlives its parent.
+import { execFileSync } from 'node:child_process';
+import { constants } from 'node:fs';
+import { type FileHandle, open, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { exitNow, type HostOutcome } from './clickhouse-library.ts';
+
+const STOP_TIMEOUT_MS = 10_000;
+
+const [runDir, dataDir] = process.argv.slice(2);
+if (!runDir || !dataDir) throw new Error('usage: clickhouse-host.ts <run folder> <data folder>');
+
+// The server runs start.sql, then reads this pipe for more until its writing end closes: that is how it is kept and ended.
+const holdPipe = join(runDir, 'hold.fifo');
+execFileSync('mkfifo', ['-m', '600', holdPipe]);
+
+const worker = new Worker(new URL('./clickhouse-worker.ts', import.meta.url), {
+  workerData: [
+    'clickhouse',
+    ...['--config-file', join(runDir, 'config.xml')],
+    ...['--path', dataDir],
+    ...['--listen_host', '127.0.0.1'],
+    // The level in the configuration file is not heeded.
+    ...['--log-level', 'information'],
+    ...['--queries-file', join(runDir, 'start.sql'), holdPipe],
+  ],
+});
+worker.on('error', (error) => {
+  console.error(error);
+  exitNow(1);
+});
+worker.on('message', ({ error }: HostOutcome) => {
+  if (error) console.error(error);
+  exitNow(error ? 1 : 0);
+});
+
+let pipe: FileHandle | undefined;
+let stopping = false;
+
+async function stop(): Promise<void> {
+  if (stopping) return;
+  stopping = true;
+  // The worker is inside the library until the server has ended, so this thread keeps the deadline.
+  setTimeout(() => {
+    console.error(`the server has not ended ${STOP_TIMEOUT_MS} ms after it was told to`);
+    exitNow(1);
+  }, STOP_TIMEOUT_MS);
+  await pipe?.close();
+}
+
+process.on('SIGTERM', stop);
+process.on('SIGINT', stop);
+process.stdin.on('end', stop).resume();
+
+// Opens as soon as the server does, that is after start.sql.
+pipe = await open(holdPipe, constants.O_WRONLY);
+await rm(runDir, { recursive: true, force: true });
+if (stopping) await pipe.close();

@@ -1,0 +1,35 @@
+import { dlopen, getRawPointer, toString as readCString } from 'node:ffi';
+import { libchdbPath } from 'chdb/libchdb';
+
+export interface HostOutcome {
+  /** What the server said when it refused to start or broke off. */
+  readonly error?: string;
+}
+
+/**
+ * Runs `clickhouse local` with these arguments (the first is the program's name) and returns when it has ended. Blocks
+ * its thread. Once in a process.
+ */
+export function runClickHouseLocal(args: readonly string[]): HostOutcome {
+  const { functions: chdb } = dlopen(libchdbPath(), {
+    chdb_set_signal_handlers_enabled: { return: 'void', arguments: ['i32'] },
+    chdb_query_cmdline: { return: 'pointer', arguments: ['i32', 'pointer'] },
+    chdb_result_error: { return: 'pointer', arguments: ['pointer'] },
+  });
+  // Node.js keeps its own signal handlers.
+  chdb.chdb_set_signal_handlers_enabled(0);
+  const strings = args.map((arg) => Buffer.from(`${arg}\0`));
+  const argv = new BigUint64Array([...strings.map(getRawPointer), 0n]);
+  const result = chdb.chdb_query_cmdline(args.length, getRawPointer(argv));
+  const error = result ? chdb.chdb_result_error(result) : 0n;
+  return error ? { error: readCString(error) ?? 'unknown error' } : {};
+}
+
+/**
+ * Ends the process at once, by the C library's `_exit`. `process.exit` would run the library's destructors, which
+ * crash, and would wait for the thread that is inside the library.
+ */
+export function exitNow(code: number): void {
+  const { functions: libc } = dlopen(null, { _exit: { return: 'void', arguments: ['i32'] } });
+  libc._exit(code);
+}

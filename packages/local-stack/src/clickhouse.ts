@@ -1,0 +1,208 @@
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { get, type IncomingMessage } from 'node:http';
+import { join, resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { type RemoteServers, serverConfigXml, usersXml } from './clickhouse-config.ts';
+import { type EngineProcess, type ExitStatus, startEngineProcess } from './engine-process.ts';
+import { LocalStackError } from './errors.ts';
+import { findFreePorts, requireFreePort } from './ports.ts';
+
+export interface LocalClickHouseOptions {
+  /** Kept between runs; made when missing. */
+  readonly dataDir: string;
+  /** Default: a free one. */
+  readonly httpPort?: number;
+  /** The native protocol. Default: a free one. */
+  readonly tcpPort?: number;
+  /** When given, the only user is `sluice`, with this password; else `default`, without one. */
+  readonly password?: string;
+  /** What the server may use at most. Default 4 GiB. */
+  readonly memoryBytesMax?: number;
+  /** Clusters that this server knows, for `Distributed` tables. Default none. */
+  readonly remoteServers?: RemoteServers;
+  /** Where `<name>.log` and `<name>.out.log` go. Default: the data folder. */
+  readonly logDir?: string;
+  /** For log files and messages. Default `clickhouse`. */
+  readonly name?: string;
+  /** Default 60,000. */
+  readonly readyTimeoutMs?: number;
+}
+
+export interface LocalClickHouse {
+  /** `http://127.0.0.1:<port>` */
+  readonly url: string;
+  readonly httpPort: number;
+  readonly tcpPort: number;
+  readonly user: string;
+  /** Empty when there is none. */
+  readonly password: string;
+  /** undefined while the server is down. */
+  readonly pid: number | undefined;
+  /** Resolves when the present process ends; at once when it is down. */
+  exited(): Promise<ExitStatus>;
+  /** SIGTERM; takes up to 5 s while clients keep connections open. The data stays. */
+  stop(): Promise<void>;
+  /** SIGKILL. */
+  kill9(): Promise<void>;
+  /** Starts it again on the same ports and data, and waits until it answers. */
+  restart(): Promise<void>;
+}
+
+const START_SQL = 'SYSTEM START LISTEN HTTP;\nSYSTEM START LISTEN TCP;\n';
+const GIBIBYTE = 1024 ** 3;
+const STOP_TIMEOUT_MS = 12_000;
+const RUN_DIR_PREFIX = '.run-';
+
+/**
+ * Starts a ClickHouse server on 127.0.0.1: the engine of the chDB package, in a process of its own. Resolves when it
+ * answers queries. It ends with this process, also when that is killed. Times are in UTC.
+ *
+ * @throws LocalStackError DATA_FOLDER_IN_USE, PORT_TAKEN, or that the server does not come up.
+ */
+export async function startClickHouse(options: LocalClickHouseOptions): Promise<LocalClickHouse> {
+  const [freeHttpPort = 0, freeTcpPort = 0] = await findFreePorts(2);
+  const { httpPort = freeHttpPort, tcpPort = freeTcpPort, password = '' } = options;
+  const server = {
+    options: { ...options, dataDir: resolve(options.dataDir) },
+    httpPort,
+    tcpPort,
+    user: password === '' ? 'default' : 'sluice',
+    password,
+    url: `http://127.0.0.1:${httpPort}`,
+  };
+  let current: EngineProcess | undefined = await startServer(server);
+  const end = async (how: 'stop' | 'kill9'): Promise<void> => {
+    await current?.[how]();
+    current = undefined;
+  };
+  const { url, user } = server;
+  return {
+    ...{ url, httpPort, tcpPort, user, password },
+    get pid() {
+      return current?.pid;
+    },
+    exited: async () => (await current?.exited) ?? { code: null, signal: null },
+    stop: () => end('stop'),
+    kill9: () => end('kill9'),
+    restart: async () => {
+      await end('stop');
+      current = await startServer(server);
+    },
+  };
+}
+
+export interface LocalClickHouseShards {
+  /** The name to use in `Distributed(<cluster>, …)`, known to every server. */
+  readonly cluster: string;
+  readonly shards: readonly LocalClickHouse[];
+  stop(): Promise<void>;
+}
+
+export interface LocalClickHouseShardsOptions {
+  /** One folder a shard is made in it. */
+  readonly dataDir: string;
+  /** Default 2. */
+  readonly shards?: number;
+  /** Default `sluice`. */
+  readonly cluster?: string;
+  readonly password?: string;
+  /** For each server. Default 2 GiB. */
+  readonly memoryBytesMax?: number;
+}
+
+/** Starts several servers that know each other as the shards, of one replica each, of one cluster. */
+export async function startClickHouseShards(options: LocalClickHouseShardsOptions): Promise<LocalClickHouseShards> {
+  const { shards: count = 2, cluster = 'sluice', password = '', memoryBytesMax = 2 * GIBIBYTE } = options;
+  const user = password === '' ? 'default' : 'sluice';
+  const tcpPorts = await findFreePorts(count);
+  const remoteServers = { [cluster]: tcpPorts.map((tcpPort) => ({ tcpPort, user, password })) };
+  const starts = await Promise.allSettled(
+    tcpPorts.map((tcpPort, index) => {
+      const name = `shard-${index + 1}`;
+      const dataDir = join(options.dataDir, name);
+      return startClickHouse({ dataDir, name, tcpPort, password, memoryBytesMax, remoteServers });
+    }),
+  );
+  const shards = starts.filter((start) => start.status === 'fulfilled').map((start) => start.value);
+  const stop = async (): Promise<void> => {
+    await Promise.all(shards.map((shard) => shard.stop()));
+  };
+  const failed = starts.find((start) => start.status === 'rejected');
+  if (failed) {
+    await stop();
+    throw failed.reason;
+  }
+  return { cluster, shards, stop };
+}
+
+interface Server {
+  readonly options: LocalClickHouseOptions;
+  readonly httpPort: number;
+  readonly tcpPort: number;
+  readonly user: string;
+  readonly password: string;
+  readonly url: string;
+}
+
+async function startServer(server: Server): Promise<EngineProcess> {
+  const { dataDir, logDir = dataDir, name = 'clickhouse', memoryBytesMax = 4 * GIBIBYTE } = server.options;
+  await requireFreePort(server.httpPort, 'ClickHouse');
+  await requireFreePort(server.tcpPort, 'ClickHouse');
+  await mkdir(dataDir, { recursive: true });
+  await mkdir(logDir, { recursive: true });
+  const runDir = await mkdtemp(join(dataDir, RUN_DIR_PREFIX));
+  const usersFile = join(runDir, 'users.xml');
+  const { remoteServers = {}, readyTimeoutMs = 60_000 } = server.options;
+  const logFile = join(logDir, `${name}.log`);
+  const config = { ...server, logFile, usersFile, memoryBytesMax, remoteServers };
+  await writeFile(join(runDir, 'config.xml'), serverConfigXml(config), { mode: 0o600 });
+  await writeFile(usersFile, usersXml(server), { mode: 0o600 });
+  await writeFile(join(runDir, 'start.sql'), START_SQL);
+  const host = join(import.meta.dirname, 'clickhouse-host.ts');
+  const nodeArgs = ['--disable-warning=ExperimentalWarning', host, runDir, dataDir];
+  try {
+    const engine = await startEngineProcess({
+      name: 'ClickHouse',
+      command: 'env',
+      args: ['TZ=UTC', process.execPath, ...nodeArgs],
+      cwd: dataDir,
+      logFile: join(logDir, `${name}.out.log`),
+      probe: (signal) => probe(server, signal),
+      explain: (log) => explain(log, dataDir),
+      readyTimeoutMs,
+      stopTimeoutMs: STOP_TIMEOUT_MS,
+    });
+    await removeStaleRunDirs(dataDir, runDir);
+    return engine;
+  } catch (error) {
+    await rm(runDir, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** Not by fetch, whose kept-alive connection would hold the server up for 5 s when it stops. */
+async function probe({ url, user, password }: Server, signal: AbortSignal): Promise<void> {
+  const headers = { 'X-ClickHouse-User': user, 'X-ClickHouse-Key': password };
+  const request = get(`${url}/?query=SELECT+1`, { headers, signal, agent: false });
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  const body = await text(response);
+  if (response.statusCode !== 200) throw new Error(`HTTP ${response.statusCode}: ${body.slice(0, 500)}`);
+}
+
+async function explain(log: string, dataDir: string): Promise<LocalStackError | undefined> {
+  if (!log.includes('Another server instance in same directory is already running')) return undefined;
+  const status = await readFile(join(dataDir, 'status'), 'utf8').catch(() => '');
+  const holder = /PID: (\d+)/.exec(status)?.[1] ?? 'unknown';
+  return new LocalStackError(
+    'DATA_FOLDER_IN_USE',
+    `ClickHouse cannot start: another process (pid ${holder}) uses the data folder ${dataDir}. Stop it, or choose another folder.`,
+  );
+}
+
+/** A server that was killed while starting leaves its run folder behind. */
+async function removeStaleRunDirs(dataDir: string, currentRunDir: string): Promise<void> {
+  const names = await readdir(dataDir);
+  const stale = names.filter((name) => name.startsWith(RUN_DIR_PREFIX) && join(dataDir, name) !== currentRunDir);
+  await Promise.all(stale.map((name) => rm(join(dataDir, name), { recursive: true, force: true })));
+}

@@ -1,0 +1,57 @@
+export interface BrokerAddress {
+  readonly nodeId: number;
+  readonly port: number;
+  readonly controllerPort: number;
+}
+
+const HOST = '127.0.0.1';
+
+/** The server.properties of one broker of a cluster on this machine, each node both broker and KRaft controller. */
+export function brokerProperties(self: BrokerAddress, cluster: readonly BrokerAddress[], logDir: string): string {
+  const replicas = Math.min(3, cluster.length);
+  const inSyncMin = replicas === 3 ? 2 : 1;
+  const voters = cluster.map((node) => `${node.nodeId}@${HOST}:${node.controllerPort}`).join(',');
+  return formatProperties({
+    'process.roles': 'broker,controller',
+    'node.id': self.nodeId,
+    'controller.quorum.voters': voters,
+    listeners: `PLAINTEXT://${HOST}:${self.port},CONTROLLER://${HOST}:${self.controllerPort}`,
+    'advertised.listeners': `PLAINTEXT://${HOST}:${self.port}`,
+    'controller.listener.names': 'CONTROLLER',
+    'inter.broker.listener.name': 'PLAINTEXT',
+    'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT',
+    'log.dirs': logDir,
+    'auto.create.topics.enable': false,
+    'default.replication.factor': replicas,
+    'min.insync.replicas': inSyncMin,
+    'offsets.topic.replication.factor': replicas,
+    'offsets.topic.num.partitions': 4,
+    'transaction.state.log.replication.factor': replicas,
+    'transaction.state.log.min.isr': inSyncMin,
+    'transaction.state.log.num.partitions': 4,
+    'share.coordinator.state.topic.replication.factor': replicas,
+    'share.coordinator.state.topic.min.isr': inSyncMin,
+    'log.retention.hours': 168,
+    'log.segment.bytes': 128 * 1024 * 1024,
+    // The default reserves 128 MiB of heap for a handful of small compacted topics.
+    'log.cleaner.dedupe.buffer.size': 8 * 1024 * 1024,
+    'group.initial.rebalance.delay.ms': 0,
+    'group.min.session.timeout.ms': 1000,
+    // A killed broker may register again only when its last session is over: the default is 9 s. Alone, a broker that
+    // is too busy for its heartbeat loses nothing by a short one; of three, it would lose its partitions.
+    'broker.heartbeat.interval.ms': 500,
+    'broker.session.timeout.ms': cluster.length === 1 ? 1500 : 4000,
+  });
+}
+
+/** Java's properties format: backslashes doubled, everything beyond ASCII written as \uXXXX. */
+function formatProperties(values: Readonly<Record<string, string | number | boolean>>): string {
+  const lines = Object.entries(values).map(([name, value]) => `${name}=${escapeValue(String(value))}`);
+  return `${lines.join('\n')}\n`;
+}
+
+function escapeValue(value: string): string {
+  return value
+    .replaceAll('\\', '\\\\')
+    .replace(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}

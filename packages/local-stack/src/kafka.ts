@@ -1,0 +1,196 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { type EngineProcess, type ExitStatus, startEngineProcess } from './engine-process.ts';
+import { LocalStackError } from './errors.ts';
+import { ensureKafkaLibs } from './kafka-libs.ts';
+import { probeKafka } from './kafka-probe.ts';
+import { type BrokerAddress, brokerProperties } from './kafka-properties.ts';
+import { findFreePorts, requireFreePort } from './ports.ts';
+import { guardCommand } from './process-guard.ts';
+
+export interface LocalKafkaOptions {
+  /** Kept between runs; made when missing. A cluster's size is fixed at its first start. */
+  readonly dataDir: string;
+  /** Default 1. */
+  readonly brokers?: 1 | 3;
+  /** One client port a broker. Default: free ones. */
+  readonly ports?: readonly number[];
+  /** Where `broker-<n>.log` files go. Default: the data folder. */
+  readonly logDir?: string;
+  /** Java heap of each broker. Default 512 for one broker, 256 for each of three. */
+  readonly heapMebibytesMax?: number;
+  /** For each broker. Default 60,000. */
+  readonly readyTimeoutMs?: number;
+  readonly onProgress?: (line: string) => void;
+}
+
+/** A running cluster. Broker numbers count from 0. */
+export interface LocalKafka {
+  /** `host:port` of every broker, also of one that is down. */
+  readonly brokers: readonly string[];
+  /** Process ids; undefined for a broker that is down. */
+  readonly pids: readonly (number | undefined)[];
+  /** Resolves when the broker's present process ends; at once when it is down. */
+  exited(broker?: number): Promise<ExitStatus>;
+  /** SIGTERM to one broker. */
+  stopBroker(broker?: number): Promise<void>;
+  /** SIGKILL to one broker. */
+  kill9(broker?: number): Promise<void>;
+  /** Starts a broker that is down, on the same port and data, and waits until it answers. */
+  restart(broker?: number): Promise<void>;
+  /** SIGTERM to all. The data stays. */
+  stop(): Promise<void>;
+}
+
+interface Broker {
+  readonly address: BrokerAddress;
+  readonly dir: string;
+  process?: EngineProcess | undefined;
+}
+
+const STOP_TIMEOUT_MS = 15_000;
+
+/**
+ * Starts Apache Kafka on 127.0.0.1 from its own jars: KRaft, every node broker and controller, replicated to all when
+ * there are three. Resolves when every broker answers and knows all the others. The brokers end with this process,
+ * also when it is killed.
+ *
+ * @throws LocalStackError when Java, Maven or the data folder stand in the way, or a broker does not come up.
+ */
+export async function startKafka(options: LocalKafkaOptions): Promise<LocalKafka> {
+  const libs = await ensureKafkaLibs(options.onProgress);
+  const dataDir = resolve(options.dataDir);
+  await mkdir(dataDir, { recursive: true });
+  const brokers = await layOutBrokers(options, dataDir);
+  const cluster = brokers.map(({ address }) => address);
+  const clusterId = await readOrMakeClusterId(dataDir);
+  const start = (broker: Broker) => startBroker(broker, cluster, { ...options, libs, clusterId, dataDir });
+
+  const at = (index: number): Broker => {
+    const broker = brokers[index];
+    if (!broker) throw new RangeError(`there is no broker ${index}`);
+    return broker;
+  };
+  const end = async (broker: Broker, how: 'stop' | 'kill9'): Promise<void> => {
+    await broker.process?.[how]();
+    broker.process = undefined;
+  };
+  const endAll = async (how: 'stop' | 'kill9'): Promise<void> => {
+    await Promise.all(brokers.map((broker) => end(broker, how)));
+  };
+
+  const started = await Promise.allSettled(brokers.map(start));
+  const failed = started.find((outcome) => outcome.status === 'rejected');
+  if (failed) {
+    await endAll('kill9');
+    throw failed.reason;
+  }
+
+  return {
+    brokers: cluster.map(({ port }) => `127.0.0.1:${port}`),
+    get pids() {
+      return brokers.map((broker) => broker.process?.pid);
+    },
+    exited: async (index = 0) => (await at(index).process?.exited) ?? { code: null, signal: null },
+    stopBroker: (index = 0) => end(at(index), 'stop'),
+    kill9: (index = 0) => end(at(index), 'kill9'),
+    restart: async (index = 0) => {
+      await end(at(index), 'stop');
+      await start(at(index));
+    },
+    stop: () => endAll('stop'),
+  };
+}
+
+async function layOutBrokers(options: LocalKafkaOptions, dataDir: string): Promise<Broker[]> {
+  const count = options.brokers ?? 1;
+  const { ports = await findFreePorts(count) } = options;
+  if (ports.length !== count) throw new RangeError(`${count} brokers need ${count} ports, not ${ports.length}`);
+  const controllerPorts = await findFreePorts(count);
+  return ports.map((port, index) => ({
+    address: { nodeId: index + 1, port, controllerPort: controllerPorts[index] ?? 0 },
+    dir: join(dataDir, `broker-${index + 1}`),
+  }));
+}
+
+/** The cluster's id, 22 characters of base64url; Kafka's tools take a leading dash for an option. */
+async function readOrMakeClusterId(dataDir: string): Promise<string> {
+  const file = join(dataDir, 'cluster-id');
+  const known = await readFile(file, 'utf8').catch(() => '');
+  if (known) return known.trim();
+  let id = '-';
+  while (id.startsWith('-')) id = randomBytes(16).toString('base64url');
+  await writeFile(file, `${id}\n`);
+  return id;
+}
+
+interface StartContext extends LocalKafkaOptions {
+  readonly libs: string;
+  readonly clusterId: string;
+  readonly dataDir: string;
+}
+
+async function startBroker(broker: Broker, cluster: readonly BrokerAddress[], context: StartContext): Promise<void> {
+  const { address, dir } = broker;
+  const name = `Kafka broker ${address.nodeId}`;
+  const logDir = join(dir, 'log');
+  const propertiesFile = join(dir, 'server.properties');
+  const pidFile = join(dir, 'pid');
+  const heap = context.heapMebibytesMax ?? (cluster.length === 1 ? 512 : 256);
+  await requireFreePort(address.port, name);
+  await mkdir(dir, { recursive: true });
+  if (!existsSync(logDir)) await formatLogDir(broker, cluster, context, logDir);
+  await writeFile(propertiesFile, brokerProperties(address, cluster, logDir));
+
+  const java = [`-Xmx${heap}m`, '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-XX:+ExitOnOutOfMemoryError'];
+  const log = [
+    '-Dorg.slf4j.simpleLogger.showDateTime=true',
+    '-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS',
+  ];
+  broker.process = await startEngineProcess({
+    name,
+    ...guardCommand('java', [...java, ...log, '-cp', join(context.libs, '*'), 'kafka.Kafka', propertiesFile]),
+    cwd: dir,
+    logFile: join(context.logDir ?? context.dataDir, `broker-${address.nodeId}.log`),
+    probe: () => probeKafka(`127.0.0.1:${address.port}`, cluster.length),
+    explain: async (log) => {
+      if (!log.includes('Failed to acquire lock on file .lock')) return undefined;
+      const holder = (await readFile(pidFile, 'utf8').catch(() => 'unknown')).trim();
+      return new LocalStackError(
+        'DATA_FOLDER_IN_USE',
+        `${name} cannot start: another process (pid ${holder}) uses the data folder ${dir}. Stop it, or choose another folder.`,
+      );
+    },
+    readyTimeoutMs: context.readyTimeoutMs ?? 60_000,
+    stopTimeoutMs: STOP_TIMEOUT_MS,
+  });
+  await writeFile(pidFile, `${broker.process.pid}\n`);
+}
+
+/** Formats beside the final place and renames, so that a log folder that exists is a formatted one. */
+async function formatLogDir(
+  { address, dir }: Broker,
+  cluster: readonly BrokerAddress[],
+  context: StartContext,
+  logDir: string,
+): Promise<void> {
+  const freshDir = `${logDir}.new`;
+  const propertiesFile = join(dir, 'format.properties');
+  await rm(freshDir, { recursive: true, force: true });
+  await writeFile(propertiesFile, brokerProperties(address, cluster, freshDir));
+  const tool = ['-cp', join(context.libs, '*'), 'kafka.tools.StorageTool', 'format'];
+  await promisify(execFile)('java', [
+    '-XX:TieredStopAtLevel=1',
+    ...tool,
+    '-t',
+    context.clusterId,
+    '-c',
+    propertiesFile,
+  ]);
+  await rm(propertiesFile);
+  await rename(freshDir, logDir);
+}

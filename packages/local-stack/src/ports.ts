@@ -1,0 +1,47 @@
+import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { LocalStackError, systemErrorCode } from './errors.ts';
+
+// Below every system's ephemeral range: an outgoing connection can never sit on a port while its server is restarting.
+const PORT_MIN = 15_000;
+const PORT_MAX = 31_999;
+const ATTEMPTS_MAX = 200;
+
+/** Whether a server can listen on `port` at `host` now. Throws on anything but "taken" or "not allowed". */
+export async function isPortFree(port: number, host = '127.0.0.1'): Promise<boolean> {
+  const server = createServer();
+  try {
+    server.listen({ port, host, exclusive: true });
+    await once(server, 'listening');
+    return true;
+  } catch (error) {
+    const code = systemErrorCode(error);
+    if (code === 'EADDRINUSE' || code === 'EACCES') return false;
+    throw error;
+  } finally {
+    await new Promise<void>((resolve) => server.close(() => resolve()));
+  }
+}
+
+/** `count` different ports that are free on 127.0.0.1 now, outside the range of outgoing connections. */
+export async function findFreePorts(count: number): Promise<number[]> {
+  const found = new Set<number>();
+  for (let attempt = 0; found.size < count; attempt += 1) {
+    if (attempt >= ATTEMPTS_MAX + count) throw new Error(`no ${count} free ports between ${PORT_MIN} and ${PORT_MAX}`);
+    const port = randomInt(PORT_MIN, PORT_MAX + 1);
+    if (!found.has(port) && (await isPortFree(port))) found.add(port);
+  }
+  return [...found];
+}
+
+/**
+ * Makes sure that `port` of 127.0.0.1 is free before an engine is started on it. An engine that finds it taken says so
+ * too late: the server that has it may answer in its place.
+ *
+ * @throws LocalStackError PORT_TAKEN
+ */
+export async function requireFreePort(port: number, engine: string): Promise<void> {
+  if (await isPortFree(port)) return;
+  throw new LocalStackError('PORT_TAKEN', `${engine} cannot start: port ${port} of 127.0.0.1 is taken.`);
+}

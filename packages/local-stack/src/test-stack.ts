@@ -1,0 +1,72 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startClickHouse } from './clickhouse.ts';
+import { hasContainerRuntime, startContainers } from './containers.ts';
+import { startKafka } from './kafka.ts';
+
+/** Official images in containers, or the engines of this package. */
+export type TestStackKind = 'containers' | 'local';
+
+export interface TestStackOptions {
+  /** Default 1. */
+  readonly kafkaBrokers?: 1 | 3;
+  /** Default: containers where a runtime answers, else local. */
+  readonly kind?: TestStackKind | undefined;
+  readonly onProgress?: (line: string) => void;
+}
+
+/** Real engines with empty data, on ports of their own. */
+export interface TestStack {
+  readonly kind: TestStackKind;
+  /** `host:port` of every broker. */
+  readonly kafkaBrokers: string[];
+  /** User `default`, without a password. */
+  readonly clickhouseUrl: string;
+  /** Ends the engines at once and removes their data. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Reads the value of `SLUICE_TEST_STACK`; undefined when unset or empty.
+ *
+ * @throws Error on any other value than `containers` or `local`.
+ */
+export function parseTestStackKind(value: string | undefined): TestStackKind | undefined {
+  if (value === undefined || value === '') return undefined;
+  if (value === 'containers' || value === 'local') return value;
+  throw new Error(`SLUICE_TEST_STACK is "${value}"; it can be "containers" or "local"`);
+}
+
+/** Starts Kafka and ClickHouse for tests and waits until both answer. */
+export async function startTestStack(options: TestStackOptions = {}): Promise<TestStack> {
+  const { kafkaBrokers = 1 } = options;
+  const kind = options.kind ?? ((await hasContainerRuntime()) ? 'containers' : 'local');
+  if (kind === 'containers') {
+    const containers = await startContainers(kafkaBrokers);
+    return { ...containers, kind, kafkaBrokers: [...containers.kafkaBrokers] };
+  }
+  return startLocalStack(kafkaBrokers, options.onProgress ?? (() => {}));
+}
+
+async function startLocalStack(brokers: 1 | 3, onProgress: (line: string) => void): Promise<TestStack> {
+  await using started = new AsyncDisposableStack();
+  const dataDir = await mkdtemp(join(tmpdir(), 'sluice-stack-'));
+  started.defer(() => rm(dataDir, { recursive: true, force: true }));
+  // The data is removed anyway, so nothing is gained by an orderly stop.
+  const kafka = startKafka({ dataDir: join(dataDir, 'kafka'), brokers, onProgress }).then((running) => {
+    started.defer(async () => {
+      await Promise.all(running.pids.map((_, index) => running.kill9(index)));
+    });
+    return running;
+  });
+  const clickhouse = startClickHouse({ dataDir: join(dataDir, 'clickhouse') }).then((running) => {
+    started.defer(() => running.kill9());
+    return running;
+  });
+  await Promise.allSettled([kafka, clickhouse]);
+  const { brokers: kafkaBrokers } = await kafka;
+  const { url: clickhouseUrl } = await clickhouse;
+  const running = started.move();
+  return { kind: 'local', kafkaBrokers: [...kafkaBrokers], clickhouseUrl, stop: () => running.disposeAsync() };
+}

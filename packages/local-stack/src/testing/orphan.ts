@@ -1,0 +1,39 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { systemErrorCode } from '../errors.ts';
+
+const PARENT = new URL('./parent.ts', import.meta.url).pathname;
+const POLL_INTERVAL_MS = 20;
+
+/** Starts something in a parent process, kills that with SIGKILL, and gives the process ids it has left behind. */
+export async function orphan(what: 'sleep' | 'kafka' | 'clickhouse', dataDir: string): Promise<number[]> {
+  const parent = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', PARENT, what, dataDir], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const closed = once(parent, 'exit');
+  const [line] = (await once(createInterface({ input: parent.stdout }), 'line')) as [string];
+  parent.kill('SIGKILL');
+  await closed;
+  return JSON.parse(line);
+}
+
+/** Whether the process is gone before the deadline. */
+export async function isGoneWithin(pid: number, timeoutMs: number): Promise<boolean> {
+  const deadline = Date.now() + timeoutMs;
+  while (isAlive(pid)) {
+    if (Date.now() > deadline) return false;
+    await sleep(POLL_INTERVAL_MS);
+  }
+  return true;
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    if (systemErrorCode(error) === 'ESRCH') return false;
+    throw error;
+  }
+}
