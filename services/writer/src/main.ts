@@ -1,0 +1,43 @@
+import { randomUUID } from 'node:crypto';
+import { createClickHouse } from '@sluice/shared/clickhouse/client';
+import { loadConfig } from '@sluice/shared/config';
+import { createHttpServer, listening, refuseOtherMethods } from '@sluice/shared/http/server';
+import { createKafka } from '@sluice/shared/kafka/client';
+import { runService } from '@sluice/shared/lifecycle';
+import { createLogger } from '@sluice/shared/log';
+import { Registry } from 'prom-client';
+import { configSchema } from './config.ts';
+import { ERASURE_TIMEOUT_MS } from './erasure.ts';
+import { createWriterMetrics } from './metrics.ts';
+import { createWriter } from './writer.ts';
+
+const config = loadConfig(configSchema, process.env);
+const logger = createLogger('writer', config.LOG_LEVEL);
+const registry = new Registry();
+const client = createClickHouse(config, {
+  application: 'sluice-writer',
+  requestTimeoutMs: config.STATEMENT_TIMEOUT_MS + 5_000,
+  connectionsMax: 4,
+});
+const writer = createWriter(config, {
+  kafka: createKafka(config, 'sluice-writer', logger),
+  client,
+  erasureClient: createClickHouse(config, {
+    application: 'sluice-writer-erasure',
+    requestTimeoutMs: ERASURE_TIMEOUT_MS + 5_000,
+    connectionsMax: 1,
+  }),
+  logger,
+  metrics: createWriterMetrics(registry),
+  writerId: randomUUID(),
+  fail: (error) => service.fail(error),
+});
+const app = createHttpServer({ logger, registry, readiness: writer.missing });
+refuseOtherMethods(app, {});
+
+const service = runService({
+  logger,
+  parts: [listening(app, config.HOST, config.PORT), writer],
+  shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
+  exitOnStdinEnd: config.EXIT_ON_STDIN_END,
+});

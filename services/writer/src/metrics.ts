@@ -1,0 +1,39 @@
+import type { KafkaMessage } from 'kafkajs';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+
+/** What the writer counts. */
+export function createWriterMetrics(registry: Registry) {
+  const registers = [registry];
+  const messages = new Counter({
+    name: 'sluice_writer_messages_stored_total',
+    help: 'Kafka messages stored.',
+    registers,
+  });
+  const bytes = new Counter({ name: 'sluice_writer_bytes_stored_total', help: 'Bytes of rows stored.', registers });
+  const seconds = new Histogram({
+    name: 'sluice_writer_batch_seconds',
+    help: 'Time to store a batch.',
+    buckets: [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    registers,
+  });
+  return {
+    storeFailures: new Counter({
+      name: 'sluice_writer_batch_failures_total',
+      help: 'Attempts to store a batch that failed and were repeated.',
+      registers,
+    }),
+    lag: new Gauge({
+      name: 'sluice_writer_lag_messages',
+      help: 'Messages of a partition that are not stored yet, as of the last batch.',
+      labelNames: ['topic', 'partition'],
+      registers,
+    }),
+    stored(stored: readonly KafkaMessage[], durationSeconds: number) {
+      messages.inc(stored.length);
+      bytes.inc(stored.reduce((sum, { value }) => sum + (value?.length ?? 0), 0));
+      seconds.observe(durationSeconds);
+    },
+  };
+}
+
+export type WriterMetrics = ReturnType<typeof createWriterMetrics>;

@@ -1,0 +1,79 @@
+import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+import type { ClickHouseSettings } from '@clickhouse/client';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import type { Statement } from './statements.ts';
+
+/** How long ClickHouse keeps an abandoned session, and so its temporary tables, in seconds. */
+const SESSION_TIMEOUT_SECONDS = 60;
+
+/** A session of ClickHouse: its temporary tables are its own, and are gone when it is closed. */
+export interface Session {
+  run(statement: Statement, parameters?: Readonly<Record<string, unknown>>): Promise<void>;
+  /** Sends bytes to an INSERT. */
+  load(statement: Statement, chunks: readonly Uint8Array[]): Promise<void>;
+  /** The rows of a SELECT. */
+  read<Row>(statement: Statement, parameters?: Readonly<Record<string, unknown>>): Promise<Row[]>;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a session whose statements all bear query ids that begin with `queryIdPrefix`.
+ *
+ * @param statementTimeoutMs after which ClickHouse itself gives a statement up
+ */
+export function openSession(client: ClickHouseClient, queryIdPrefix: string, statementTimeoutMs: number): Session {
+  const sessionId = randomUUID();
+  const settings = {
+    session_timeout: SESSION_TIMEOUT_SECONDS,
+    // An answer means that the statement is done, whole.
+    wait_end_of_query: 1,
+    async_insert: 0,
+    max_execution_time: statementTimeoutMs / 1_000,
+    // A batch of history may span any number of months.
+    max_partitions_per_insert_block: '0',
+    lightweight_deletes_sync: '2',
+  } as const;
+  const common = (statement: Statement) => ({
+    query: statement.sql,
+    session_id: sessionId,
+    query_id: `${queryIdPrefix}/${statement.name}/${randomUUID()}`,
+    clickhouse_settings: settings as unknown as ClickHouseSettings,
+  });
+
+  return {
+    async run(statement, parameters = {}) {
+      await client.command({ ...common(statement), query_params: { ...parameters } });
+    },
+    async load(statement, chunks) {
+      const values = Readable.from(chunks, { objectMode: false });
+      const { stream } = await client.exec({ ...common(statement), values });
+      for await (const _ of stream);
+    },
+    async read<Row>(statement: Statement, parameters: Readonly<Record<string, unknown>> = {}) {
+      const result = await client.query({
+        ...common(statement),
+        query_params: { ...parameters },
+        format: 'JSONEachRow',
+      });
+      return await result.json<Row>();
+    },
+    async close() {
+      // A parameter of the HTTP interface, which travels where settings do.
+      const closing = { ...settings, close_session: 1 } as unknown as ClickHouseSettings;
+      await client.command({ query: 'SELECT 1', session_id: sessionId, clickhouse_settings: closing });
+    },
+  };
+}
+
+/**
+ * Ends every statement whose query id begins with the prefix, and returns when none is left.
+ *
+ * @throws ClickHouse's errors; then it is not known whether a statement still runs
+ */
+export async function killStatements(client: ClickHouseClient, queryIdPrefix: string): Promise<void> {
+  await client.command({
+    query: 'KILL QUERY WHERE startsWith(query_id, {prefix:String}) SYNC',
+    query_params: { prefix: `${queryIdPrefix}/` },
+  });
+}

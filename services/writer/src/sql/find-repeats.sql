@@ -1,0 +1,22 @@
+-- Events that were stamped on receipt and had been received before: their key differs in the timestamp, so they are
+-- recognised by their uuid, within ten minutes. Of several in this batch the earliest is no repeat.
+INSERT INTO repeats (workspace_id, timestamp, uuid)
+WITH
+  (SELECT min(timestamp) FROM staged_events WHERE stamped) AS first_stamped,
+  (SELECT max(timestamp) FROM staged_events WHERE stamped) AS last_stamped
+SELECT staged.workspace_id AS workspace_id, staged.timestamp AS timestamp, staged.uuid AS uuid
+FROM staged_events AS staged
+INNER JOIN (
+  SELECT workspace_id, uuid, timestamp
+  FROM events
+  WHERE timestamp BETWEEN first_stamped - INTERVAL 10 MINUTE AND last_stamped + INTERVAL 10 MINUTE
+    AND (workspace_id, uuid) IN (SELECT workspace_id, uuid FROM staged_events WHERE stamped)
+  UNION ALL
+  SELECT workspace_id, uuid, min(timestamp) AS timestamp
+  FROM staged_events
+  WHERE stamped
+  GROUP BY workspace_id, uuid
+) AS original ON original.workspace_id = staged.workspace_id AND original.uuid = staged.uuid
+WHERE staged.stamped
+  AND original.timestamp != staged.timestamp
+  AND original.timestamp BETWEEN staged.timestamp - INTERVAL 10 MINUTE AND staged.timestamp + INTERVAL 10 MINUTE

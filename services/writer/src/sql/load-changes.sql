@@ -1,0 +1,1 @@
+INSERT INTO staged_changes FORMAT JSONEachRow

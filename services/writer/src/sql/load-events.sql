@@ -1,0 +1,1 @@
+INSERT INTO staged_events FORMAT JSONEachRow

@@ -1,0 +1,6 @@
+-- First of all, so that the statements after this one see them.
+INSERT INTO user_deletions (workspace_id, user_id, version, stored_at)
+SELECT workspace_id, id, max(version), now64(3)
+FROM staged_changes
+WHERE kind = 'user' AND operation = 'delete'
+GROUP BY workspace_id, id

@@ -1,0 +1,28 @@
+-- Stores what is not stored yet, so that a batch may be run again, whatever became of it the last time. What was
+-- accepted before its user was deleted is left out. A stored event that such a deletion hides does not count as
+-- stored: what is sent again after the deletion is new.
+INSERT INTO events (
+  workspace_id, timestamp, uuid, type, event, user_id, group_id, anonymous_id, instance_id,
+  properties, context, traits, received_at
+)
+WITH deletions AS (
+  SELECT workspace_id, user_id, fromUnixTimestamp64Micro(toInt64(max(version)), 'UTC') AS deleted_at
+  FROM user_deletions
+  WHERE (workspace_id, user_id) IN (SELECT workspace_id, user_id FROM staged_events)
+  GROUP BY workspace_id, user_id
+)
+SELECT
+  workspace_id, timestamp, uuid, type, event, user_id, group_id, anonymous_id, instance_id,
+  properties, context, traits, received_at
+FROM staged_events
+LEFT JOIN deletions USING (workspace_id, user_id)
+WHERE received_at > deleted_at
+  AND (workspace_id, timestamp, uuid) NOT IN (SELECT workspace_id, timestamp, uuid FROM repeats)
+  AND (workspace_id, timestamp, uuid) NOT IN (
+    SELECT workspace_id, timestamp, uuid
+    FROM events
+    LEFT JOIN deletions USING (workspace_id, user_id)
+    WHERE (workspace_id, timestamp, uuid) IN (SELECT workspace_id, timestamp, uuid FROM staged_events)
+      AND received_at > deleted_at
+  )
+LIMIT 1 BY workspace_id, timestamp, uuid

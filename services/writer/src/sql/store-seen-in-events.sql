@@ -1,0 +1,13 @@
+-- Before the events themselves: a crash in between leaves nothing missing, since this may be done again.
+INSERT INTO entities (workspace_id, kind, id, first_seen_at, last_seen_at, version)
+SELECT
+  workspace_id,
+  entity.1 AS kind,
+  entity.2 AS id,
+  min(timestamp),
+  max(timestamp),
+  max(toUnixTimestamp64Micro(received_at))
+FROM staged_events
+ARRAY JOIN [('user', user_id), ('organization', group_id)] AS entity
+WHERE id != '' AND (workspace_id, timestamp, uuid) NOT IN (SELECT workspace_id, timestamp, uuid FROM repeats)
+GROUP BY workspace_id, kind, id

@@ -1,0 +1,29 @@
+import { readFileSync } from 'node:fs';
+
+function statement(name: string): { readonly name: string; readonly sql: string } {
+  return { name, sql: readFileSync(new URL(`./sql/${name}.sql`, import.meta.url), 'utf8') };
+}
+
+export type Statement = ReturnType<typeof statement>;
+
+/** The SQL of the writer, each in a file of its own under sql/. */
+export const STATEMENTS = {
+  stageEvents: statement('stage-events'),
+  stageChanges: statement('stage-changes'),
+  stageRepeats: statement('stage-repeats'),
+  loadEvents: statement('load-events'),
+  loadChanges: statement('load-changes'),
+  countStamped: statement('count-stamped'),
+  findRepeats: statement('find-repeats'),
+  storeDeletions: statement('store-deletions'),
+  storeProperties: statement('store-properties'),
+  storeSightings: statement('store-sightings'),
+  storeSeenInChanges: statement('store-seen-in-changes'),
+  storeSeenInEvents: statement('store-seen-in-events'),
+  storeEvents: statement('store-events'),
+  dueErasures: statement('due-erasures'),
+  eraseEvents: statement('erase-events'),
+  eraseProperties: statement('erase-properties'),
+  eraseSightings: statement('erase-sightings'),
+  markErased: statement('mark-erased'),
+} as const;
