@@ -55,9 +55,11 @@ export function createRowPublisher(kafka: Kafka, config: IngestConfig, logger: L
     allowAutoTopicCreation: false,
     idempotent: false,
     retry: { initialRetryTime: 100, retries: 1 },
-    createPartitioner: () => () => {
-      throw new Error('every message names its partition');
-    },
+    // Every message names its partition: a partitioner that chose would choose again when kafkajs retries.
+    createPartitioner:
+      () =>
+      ({ message }) =>
+        message.partition ?? 0,
   });
   const stopping = new AbortController();
   let partitionCounts: Readonly<Record<OutgoingRow['topic'], number>> | undefined;

@@ -5,6 +5,7 @@ import Fastify, {
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
+  LogController,
 } from 'fastify';
 import { collectDefaultMetrics, Histogram, type Registry } from 'prom-client';
 import type { Part } from '../lifecycle.ts';
@@ -37,7 +38,7 @@ export function createHttpServer({ logger, registry, readiness, bodyLimit }: Htt
   let closing = false;
   const app: FastifyInstance = Fastify({
     loggerInstance: logger as FastifyBaseLogger,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     genReqId: (request) => requestId(request.headers['x-request-id']),
     forceCloseConnections: 'idle',
     ...(bodyLimit !== undefined && { bodyLimit }),

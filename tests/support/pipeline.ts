@@ -1,0 +1,160 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { findFreePorts } from '@sluice/local-stack/ports';
+import { generateKey, hashKey, type KeyEntry, SCOPES, type Scope, writeKeysFile } from '@sluice/shared/keys/keys-file';
+import { type Service, type ServiceName, startService, until } from './service.ts';
+
+export interface PipelineOptions {
+  readonly kafkaBrokers: readonly string[];
+  readonly clickhouseUrl: string;
+  /** Tells this pipeline's topics and database from those of others on the same engines: letters and digits. */
+  readonly name: string;
+  /** Added to every service's environment. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface Answer<Body> {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Body;
+}
+
+/** The three services over real engines, each a process, with a key of all scopes for the workspace `test`. */
+export interface Pipeline {
+  readonly services: Record<ServiceName, Service>;
+  readonly key: string;
+  readonly database: string;
+  readonly keysFile: string;
+  /** Makes another key; it is in force when this resolves. */
+  addKey(workspace: string, scopes?: readonly Scope[]): Promise<string>;
+  /** Starts a service again, on its old address, and waits until it is ready. */
+  restart(name: ServiceName): Promise<void>;
+  /** Starts one more of a service, with its own address. */
+  startAnother(name: ServiceName): Promise<Service>;
+  submit<Body = { events: { uuid: string }[] }>(
+    body: unknown,
+    init?: RequestInit & { path?: string; key?: string },
+  ): Promise<Answer<Body>>;
+  /** GET from query-api. */
+  get<Body>(path: string, key?: string): Promise<Answer<Body>>;
+  deleteUser(foreignId: string, key?: string): Promise<Answer<unknown>>;
+  /** Waits until as many events are visible in the workspace of the key, and no more. */
+  settled(total: number, key?: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startPipeline(options: PipelineOptions): Promise<Pipeline> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-pipeline-'));
+  const keysFile = join(folder, 'keys.json');
+  const entries: KeyEntry[] = [];
+  const database = `test_${options.name}`;
+  const ports = await findFreePorts(3);
+  const addresses: Record<ServiceName, number> = {
+    'ingest-api': ports[0] ?? 0,
+    writer: ports[1] ?? 0,
+    'query-api': ports[2] ?? 0,
+  };
+  const env = environment(options, keysFile, database);
+  const extra: Service[] = [];
+
+  async function makeKey(workspace: string, scopes: readonly Scope[]): Promise<string> {
+    const key = generateKey();
+    entries.push({ id: `k${entries.length}`, hash: hashKey(key), workspace, scopes: [...scopes] });
+    await writeKeysFile(keysFile, entries);
+    return key;
+  }
+
+  const start = (name: ServiceName, port = addresses[name]) => startService(name, port, env);
+  const key = await makeKey('test', SCOPES);
+  const services = { writer: start('writer'), 'ingest-api': start('ingest-api'), 'query-api': start('query-api') };
+
+  async function request<Body>(url: string, init: RequestInit, withKey: string): Promise<Answer<Body>> {
+    const headers = new Headers(init.headers);
+    if (withKey !== '') headers.set('authorization', `Bearer ${withKey}`);
+    const response = await fetch(url, { ...init, headers });
+    return { status: response.status, headers: response.headers, body: (await response.json()) as Body };
+  }
+
+  const get = <Body>(path: string, withKey = key) => request<Body>(`${services['query-api'].url}${path}`, {}, withKey);
+
+  const pipeline: Pipeline = {
+    services,
+    key,
+    database,
+    keysFile,
+    async addKey(workspace, scopes = SCOPES) {
+      const added = await makeKey(workspace, scopes);
+      await until('the key to be in force', 5_000, async () => {
+        const ingest = await request(`${services['ingest-api'].url}/v1/users`, { method: 'DELETE' }, added);
+        return ingest.status !== 401 && (await get('/events?limit=0&total=none', added)).status !== 401;
+      });
+      return added;
+    },
+    async restart(name) {
+      services[name] = start(name);
+      await services[name].ready();
+    },
+    async startAnother(name) {
+      const [port] = await findFreePorts(1);
+      const service = start(name, port);
+      extra.push(service);
+      await service.ready();
+      return service;
+    },
+    async submit<Body>(
+      body: unknown,
+      {
+        path = '/v1/public/userGroups',
+        key: withKey = key,
+        ...init
+      }: RequestInit & { path?: string; key?: string } = {},
+    ) {
+      const text = typeof body === 'string' ? body : JSON.stringify(body);
+      const headers = { 'content-type': 'application/json', ...(init.headers as Record<string, string>) };
+      const url = `${services['ingest-api'].url}${path}`;
+      return await request<Body>(url, { method: 'POST', ...init, body: text, headers }, withKey);
+    },
+    get,
+    async deleteUser(foreignId, withKey = key) {
+      const url = `${services['ingest-api'].url}/v1/users?foreignId=${encodeURIComponent(foreignId)}`;
+      return await request(url, { method: 'DELETE' }, withKey);
+    },
+    async settled(total, withKey = key) {
+      let seen: number | null = null;
+      await until(`${total} events to be visible`, 60_000, async () => {
+        const { body } = await get<{ total: number | null }>('/events?limit=0', withKey);
+        seen = body.total;
+        return seen !== null && seen >= total;
+      });
+      if (seen !== total) throw new Error(`${seen} events are visible, not ${total}`);
+    },
+    async stop() {
+      await Promise.all([...Object.values(services), ...extra].map((service) => service.kill9()));
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+  try {
+    await Promise.all(Object.values(services).map((service) => service.ready()));
+  } catch (error) {
+    await pipeline.stop();
+    throw error;
+  }
+  return pipeline;
+}
+
+function environment(options: PipelineOptions, keysFile: string, database: string): Record<string, string> {
+  return {
+    KAFKA_BROKERS: options.kafkaBrokers.join(','),
+    KAFKA_TOPIC_PREFIX: `${options.name}.`,
+    KAFKA_GROUP_ID: `${options.name}-writer`,
+    KAFKA_SESSION_TIMEOUT_MS: '6000',
+    CLICKHOUSE_URL: options.clickhouseUrl,
+    CLICKHOUSE_DATABASE: database,
+    API_KEYS_FILE: keysFile,
+    ERASURE_INTERVAL_MS: '300',
+    ERASURE_DELAY_MS: '1000',
+    STATEMENT_TIMEOUT_MS: '20000',
+    ...options.env,
+  };
+}
