@@ -27,6 +27,8 @@ export interface LocalClickHouseOptions {
   readonly name?: string;
   /** Default 60,000. */
   readonly readyTimeoutMs?: number;
+  /** Gives up starting. */
+  readonly signal?: AbortSignal;
 }
 
 export interface LocalClickHouse {
@@ -171,6 +173,7 @@ async function startServer(server: Server): Promise<EngineProcess> {
       probe: (signal) => probe(server, signal),
       explain: (log) => explain(log, dataDir),
       readyTimeoutMs,
+      signal: server.options.signal,
       stopTimeoutMs: STOP_TIMEOUT_MS,
     });
     await removeStaleRunDirs(dataDir, runDir);

@@ -24,11 +24,15 @@ export interface EngineProcessSpec {
   readonly cwd: string;
   /** Standard output and error are appended here; moved to `<file>.1` at start when over 16 MiB. */
   readonly logFile: string;
+  /** Gets the process id before the first probe. */
+  readonly onSpawn?: (pid: number) => Promise<void>;
   /** Resolves when the engine answers; a rejection is tried again until the deadline. */
   readonly probe: (signal: AbortSignal) => Promise<void>;
   /** What this start's part of the log says about an engine that ended while starting, where it is known. */
   readonly explain?: (log: string) => Promise<LocalStackError | undefined>;
   readonly readyTimeoutMs: number;
+  /** Gives up waiting: the engine is stopped and the signal's reason thrown. */
+  readonly signal?: AbortSignal | undefined;
   /** From SIGTERM to SIGKILL. */
   readonly stopTimeoutMs: number;
 }
@@ -55,10 +59,11 @@ export async function startEngineProcess(spec: EngineProcessSpec): Promise<Engin
   const log = openLog(spec.logFile);
   const engine = superviseChild(await spawnWithLog(spec, log.fd), spec.stopTimeoutMs);
   try {
+    await spec.onSpawn?.(engine.pid);
     await waitUntilReady(spec, engine, log.size);
     return engine;
   } catch (error) {
-    await engine.kill9();
+    await (spec.signal?.aborted ? engine.stop() : engine.kill9());
     throw error;
   }
 }
@@ -81,7 +86,12 @@ async function spawnWithLog(spec: EngineProcessSpec, log: number): Promise<Child
   }
 }
 
-function superviseChild(child: ChildProcess, stopTimeoutMs: number): EngineProcess {
+/**
+ * The handle of a child that has a pipe as standard input.
+ *
+ * @param stopTimeoutMs from SIGTERM to SIGKILL.
+ */
+export function superviseChild(child: ChildProcess, stopTimeoutMs: number): EngineProcess {
   const { pid, stdin } = child;
   if (pid === undefined || !stdin) throw new Error('the engine has no process id or no standard input');
   // The engine may be gone already when its pipe is released.
@@ -113,7 +123,7 @@ async function waitUntilReady(spec: EngineProcessSpec, engine: EngineProcess, lo
     gone.abort();
     return status;
   });
-  const signal = AbortSignal.any([deadline, gone.signal]);
+  const signal = AbortSignal.any([deadline, gone.signal, ...(spec.signal ? [spec.signal] : [])]);
   let lastError: unknown;
   while (!signal.aborted) {
     try {
@@ -125,6 +135,7 @@ async function waitUntilReady(spec: EngineProcessSpec, engine: EngineProcess, lo
     }
     await sleep(POLL_INTERVAL_MS, undefined, { signal }).catch(() => {});
   }
+  spec.signal?.throwIfAborted();
   const log = await readLog(spec.logFile, logStart);
   const tail = log.trimEnd().split('\n').slice(-LOG_TAIL_LINES).join('\n');
   if (gone.signal.aborted) {

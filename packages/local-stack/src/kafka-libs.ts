@@ -70,7 +70,10 @@ export async function checkMaven(mvn = 'mvn'): Promise<void> {
  * @param onProgress gets a line now and then, without a line end.
  * @throws LocalStackError MAVEN_MISSING or MAVEN_FAILED
  */
-export async function ensureKafkaLibs(onProgress: (line: string) => void = () => {}): Promise<string> {
+export async function ensureKafkaLibs(
+  onProgress: (line: string) => void = () => {},
+  signal?: AbortSignal,
+): Promise<string> {
   if (await hasKafkaLibs()) return kafkaLibsDir;
   await checkMaven();
   onProgress(`Fetching Kafka ${KAFKA_VERSION} with Maven (44 MB, once)`);
@@ -78,7 +81,7 @@ export async function ensureKafkaLibs(onProgress: (line: string) => void = () =>
   const workDir = await mkdtemp(join(cacheDir, 'kafka-fetch-'));
   try {
     await cp(pomFile, join(workDir, 'pom.xml'));
-    await copyDependencies(workDir, onProgress);
+    await copyDependencies(workDir, onProgress, signal);
     await rm(join(workDir, 'target'), { recursive: true, force: true });
     await install(workDir);
   } finally {
@@ -88,10 +91,16 @@ export async function ensureKafkaLibs(onProgress: (line: string) => void = () =>
   return kafkaLibsDir;
 }
 
-async function copyDependencies(workDir: string, onProgress: (line: string) => void): Promise<void> {
+async function copyDependencies(
+  workDir: string,
+  onProgress: (line: string) => void,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   const args = ['-B', 'dependency:copy-dependencies', '-DoutputDirectory=libs', '-DincludeScope=runtime'];
   const maven = spawn('mvn', args, { cwd: workDir, stdio: ['ignore', 'pipe', 'inherit'] });
   const closed = once(maven, 'close');
+  const giveUp = () => maven.kill();
+  signal?.addEventListener('abort', giveUp);
   const tail: string[] = [];
   let fetched = 0;
   for await (const line of createInterface({ input: maven.stdout })) {
@@ -102,6 +111,8 @@ async function copyDependencies(workDir: string, onProgress: (line: string) => v
     if (fetched % PROGRESS_EVERY_FILES === 0) onProgress(`Fetching Kafka ${KAFKA_VERSION}: ${fetched} files so far`);
   }
   const [code] = await closed;
+  signal?.removeEventListener('abort', giveUp);
+  signal?.throwIfAborted();
   if (code === 0) return;
   throw new LocalStackError(
     'MAVEN_FAILED',

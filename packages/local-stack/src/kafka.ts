@@ -25,6 +25,8 @@ export interface LocalKafkaOptions {
   readonly heapMebibytesMax?: number;
   /** For each broker. Default 60,000. */
   readonly readyTimeoutMs?: number;
+  /** Gives up starting. */
+  readonly signal?: AbortSignal;
   readonly onProgress?: (line: string) => void;
 }
 
@@ -62,7 +64,7 @@ const STOP_TIMEOUT_MS = 15_000;
  * @throws LocalStackError when Java, Maven or the data folder stand in the way, or a broker does not come up.
  */
 export async function startKafka(options: LocalKafkaOptions): Promise<LocalKafka> {
-  const libs = await ensureKafkaLibs(options.onProgress);
+  const libs = await ensureKafkaLibs(options.onProgress, options.signal);
   const dataDir = resolve(options.dataDir);
   await mkdir(dataDir, { recursive: true });
   const brokers = await layOutBrokers(options, dataDir);
@@ -142,6 +144,7 @@ async function startBroker(broker: Broker, cluster: readonly BrokerAddress[], co
   const pidFile = join(dir, 'pid');
   const heap = context.heapMebibytesMax ?? (cluster.length === 1 ? 512 : 256);
   await requireFreePort(address.port, name);
+  await requireUnusedDir(dir, pidFile, name);
   await mkdir(dir, { recursive: true });
   if (!existsSync(logDir)) await formatLogDir(broker, cluster, context, logDir);
   await writeFile(propertiesFile, brokerProperties(address, cluster, logDir));
@@ -153,22 +156,44 @@ async function startBroker(broker: Broker, cluster: readonly BrokerAddress[], co
   ];
   broker.process = await startEngineProcess({
     name,
-    ...guardCommand('java', [...java, ...log, '-cp', join(context.libs, '*'), 'kafka.Kafka', propertiesFile]),
+    ...guardCommand('java', [
+      ...java,
+      ...log,
+      dirMark(dir),
+      '-cp',
+      join(context.libs, '*'),
+      'kafka.Kafka',
+      propertiesFile,
+    ]),
     cwd: dir,
     logFile: join(context.logDir ?? context.dataDir, `broker-${address.nodeId}.log`),
     probe: () => probeKafka(`127.0.0.1:${address.port}`, cluster.length),
-    explain: async (log) => {
-      if (!log.includes('Failed to acquire lock on file .lock')) return undefined;
-      const holder = (await readFile(pidFile, 'utf8').catch(() => 'unknown')).trim();
-      return new LocalStackError(
-        'DATA_FOLDER_IN_USE',
-        `${name} cannot start: another process (pid ${holder}) uses the data folder ${dir}. Stop it, or choose another folder.`,
-      );
-    },
+    onSpawn: (pid) => writeFile(pidFile, `${pid}\n`),
     readyTimeoutMs: context.readyTimeoutMs ?? 60_000,
+    signal: context.signal,
     stopTimeoutMs: STOP_TIMEOUT_MS,
   });
-  await writeFile(pidFile, `${broker.process.pid}\n`);
+}
+
+/** Makes a broker's command line recognisable; ps shows only ASCII everywhere. */
+function dirMark(dir: string): string {
+  return `-Dsluice.dir=${encodeURIComponent(dir)}`;
+}
+
+/**
+ * Kafka's own lock comes too late: a second process has opened the metadata log by then, and the first cannot stop in
+ * an orderly way any more.
+ */
+async function requireUnusedDir(dir: string, pidFile: string, name: string): Promise<void> {
+  const pid = (await readFile(pidFile, 'utf8').catch(() => '')).trim();
+  if (!pid) return;
+  // Fails when there is no such process.
+  const holder = await promisify(execFile)('ps', ['-ww', '-o', 'args=', '-p', pid]).catch(() => undefined);
+  if (!holder?.stdout.includes(dirMark(dir))) return;
+  throw new LocalStackError(
+    'DATA_FOLDER_IN_USE',
+    `${name} cannot start: another process (pid ${pid}) uses the data folder ${dir}. Stop it, or choose another folder.`,
+  );
 }
 
 /** Formats beside the final place and renames, so that a log folder that exists is a formatted one. */
