@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { ConfigError, clickHouseEnv, integer, kafkaEnv, loadConfig, serviceEnv } from './config.ts';
+
+const schema = z.object({ ...serviceEnv(4000), ...kafkaEnv, ...clickHouseEnv, SIZE_MAX: integer(1, 10).default(5) });
+
+test('defaults are filled in, and an empty variable counts as unset', () => {
+  const config = loadConfig(schema, {
+    KAFKA_BROKERS: 'a:1, b:2',
+    CLICKHOUSE_URL: 'http://c:8123',
+    PORT: '',
+    SIZE_MAX: '7',
+  });
+  expect(config).toMatchObject({ PORT: 4000, KAFKA_BROKERS: ['a:1', 'b:2'], SIZE_MAX: 7, EXIT_ON_STDIN_END: false });
+});
+
+test('every variable at fault is named, and no value is shown', () => {
+  const env = { PORT: 'secret-a', SIZE_MAX: '11', CLICKHOUSE_DATABASE: 'drop table', CLICKHOUSE_URL: 'secret-b' };
+  const load = () => loadConfig(schema, env);
+  expect(load).toThrow(ConfigError);
+  try {
+    load();
+  } catch (error) {
+    const { faults, message } = error as ConfigError;
+    expect(faults.map((fault) => fault.split(':')[0]).sort()).toEqual([
+      'CLICKHOUSE_DATABASE',
+      'CLICKHOUSE_URL',
+      'KAFKA_BROKERS',
+      'PORT',
+      'SIZE_MAX',
+    ]);
+    expect(message).not.toMatch(/secret|drop/);
+  }
+});

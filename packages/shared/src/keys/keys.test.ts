@@ -1,0 +1,58 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createLogger } from '../log.ts';
+import { createKeyRing, type KeyRing } from './key-ring.ts';
+import { generateKey, hashKey, type KeyEntry, parseKeysFile, readKeysFile, writeKeysFile } from './keys-file.ts';
+
+let folder: string;
+let ring: KeyRing | undefined;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sluice-keys-'));
+});
+
+afterEach(async () => {
+  await ring?.stop();
+  await rm(folder, { recursive: true });
+});
+
+function entry(key: string, workspace = 'acme'): KeyEntry {
+  return { id: key, hash: hashKey(key), workspace, scopes: ['ingest'] };
+}
+
+test('a keys file keeps hashes, not keys', async () => {
+  const path = join(folder, 'keys.json');
+  const key = generateKey();
+  await writeKeysFile(path, [{ ...entry(key), id: 'one' }]);
+  expect(await readKeysFile(path)).toEqual([{ ...entry(key), id: 'one' }]);
+  expect(JSON.stringify(await readKeysFile(path))).not.toContain(key);
+  expect(await readKeysFile(join(folder, 'none.json'))).toEqual([]);
+});
+
+test('every fault of a keys file is named', () => {
+  const text = JSON.stringify({ keys: [{ id: '', hash: 'x', workspace: 'a b', scopes: ['root'] }] });
+  expect(() => parseKeysFile(text)).toThrow(/keys\.0\.id.*keys\.0\.hash.*keys\.0\.workspace.*keys\.0\.scopes/s);
+  expect(() => parseKeysFile('{')).toThrow('is not JSON');
+});
+
+test('a change is in force within a second, and a broken file leaves the last good keys in force', async () => {
+  const path = join(folder, 'keys.json');
+  await writeKeysFile(path, [entry('first')]);
+  ring = createKeyRing(path, createLogger('test', 'silent'));
+  await ring.start();
+  expect(ring.find('first')?.workspace).toBe('acme');
+  expect(ring.find('second')).toBeUndefined();
+
+  await writeKeysFile(path, [entry('second', 'other')]);
+  await vi.waitFor(() => expect(ring?.find('second')?.workspace).toBe('other'), { timeout: 1_000, interval: 20 });
+  expect(ring.find('first')).toBeUndefined();
+
+  await writeFile(path, '{"keys": [');
+  await new Promise((resolve) => setTimeout(resolve, 1_200));
+  expect(ring.find('second')?.workspace).toBe('other');
+
+  await writeKeysFile(path, [entry('third')]);
+  await vi.waitFor(() => expect(ring?.find('third')).toBeDefined(), { timeout: 1_000, interval: 20 });
+});
