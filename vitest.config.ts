@@ -2,7 +2,12 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: ['services/*/src/**/*.test.ts', 'packages/*/src/**/*.test.ts', 'tests/**/*.test.ts'],
+    include: [
+      'services/*/src/**/*.test.ts',
+      'packages/*/src/**/*.test.ts',
+      'tests/**/*.test.ts',
+      'scripts/**/*.test.ts',
+    ],
     globalSetup: ['packages/local-stack/src/vitest-setup.ts'],
     testTimeout: 60_000,
     hookTimeout: 120_000,

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { commandLineOf } from './command-line.ts';
 import { type EngineProcess, type ExitStatus, startEngineProcess } from './engine-process.ts';
 import { LocalStackError } from './errors.ts';
 import { ensureKafkaLibs } from './kafka-libs.ts';
@@ -175,7 +176,7 @@ async function startBroker(broker: Broker, cluster: readonly BrokerAddress[], co
   });
 }
 
-/** Makes a broker's command line recognisable; ps shows only ASCII everywhere. */
+/** Makes a broker's command line recognisable, in ASCII as ps needs it. */
 function dirMark(dir: string): string {
   return `-Dsluice.dir=${encodeURIComponent(dir)}`;
 }
@@ -185,11 +186,8 @@ function dirMark(dir: string): string {
  * an orderly way any more.
  */
 async function requireUnusedDir(dir: string, pidFile: string, name: string): Promise<void> {
-  const pid = (await readFile(pidFile, 'utf8').catch(() => '')).trim();
-  if (!pid) return;
-  // Fails when there is no such process.
-  const holder = await promisify(execFile)('ps', ['-ww', '-o', 'args=', '-p', pid]).catch(() => undefined);
-  if (!holder?.stdout.includes(dirMark(dir))) return;
+  const pid = Number(await readFile(pidFile, 'utf8').catch(() => ''));
+  if (pid === 0 || !(await commandLineOf(pid))?.includes(dirMark(dir))) return;
   throw new LocalStackError(
     'DATA_FOLDER_IN_USE',
     `${name} cannot start: another process (pid ${pid}) uses the data folder ${dir}. Stop it, or choose another folder.`,

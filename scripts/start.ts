@@ -1,0 +1,75 @@
+// npm start: the whole system on this machine, supervised, in the foreground.
+import { join } from 'node:path';
+import { lockDataFolder, unlockDataFolder } from './start/data-folder.ts';
+import { createOutput } from './start/output.ts';
+import { findObstacles } from './start/preflight.ts';
+import { readSettings } from './start/settings.ts';
+import { createSupervisor } from './start/supervisor.ts';
+import { describeSystem } from './start/system.ts';
+import { welcome } from './start/welcome.ts';
+
+// One Ctrl-C arrives up to three times: from the terminal, from npm and from run.mjs, which both pass it on.
+const SAME_SIGNAL_MS = 1000;
+const EXIT_CODE_KILLED = 130;
+
+const root = join(import.meta.dirname, '..');
+const output = createOutput(process.stdout, process.stdout.isTTY === true, {
+  'ingest-api': 'cyan',
+  writer: 'yellow',
+  'query-api': 'magenta',
+});
+
+const env = process.env;
+const { settings, faults } = readSettings(env, root);
+if (faults.length > 0) refuse(faults);
+const heldBy = await lockDataFolder(settings.dataDir, 'scripts/start.ts');
+if (heldBy !== undefined) {
+  refuse([
+    `Another run (pid ${heldBy}) uses the data folder ${settings.dataDir}: stop it, or set SLUICE_DATA_DIR to another folder.`,
+  ]);
+}
+const obstacles = await findObstacles(settings);
+if (obstacles.length > 0) {
+  await unlockDataFolder(settings.dataDir);
+  refuse(obstacles);
+}
+
+const context = { baseEnv: env, onLine: output.serviceLine, report: output.say };
+const { stages, devKey } = await describeSystem(settings, root, context);
+const supervisor = createSupervisor({ stages, report: output.say });
+let firstSignalAt: number | undefined;
+
+async function stop(reason: string): Promise<void> {
+  const now = performance.now();
+  firstSignalAt ??= now;
+  if (now - firstSignalAt > SAME_SIGNAL_MS) {
+    output.say('Stopping at once');
+    supervisor.killNow();
+    process.exit(EXIT_CODE_KILLED);
+  }
+  if (now > firstSignalAt) return;
+  output.say(`${reason}: stopping the services, then the engines`);
+  await supervisor.stop();
+  await unlockDataFolder(settings.dataDir);
+  output.say('Stopped');
+  process.exit(0);
+}
+
+process.on('SIGINT', () => stop('Interrupted'));
+process.on('SIGTERM', () => stop('Told to stop'));
+process.on('SIGHUP', () => stop('The terminal is gone'));
+process.once('disconnect', () => stop('The command that started this run is gone'));
+
+output.say(`Starting Sluice; its data and the engines' logs are in ${settings.dataDir}`);
+try {
+  await supervisor.start();
+  if (firstSignalAt === undefined) output.say(welcome(settings, devKey));
+} catch (error) {
+  await unlockDataFolder(settings.dataDir);
+  refuse([`Sluice could not be started. ${(error as Error).message}`]);
+}
+
+function refuse(sentences: readonly string[]): never {
+  for (const sentence of sentences) console.error(sentence);
+  process.exit(1);
+}

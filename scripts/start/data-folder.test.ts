@@ -1,0 +1,60 @@
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { generateKey, hashKey, parseKeysFile, readKeysFile, writeKeysFile } from '@sluice/shared/keys/keys-file';
+import { expect, test } from 'vitest';
+import { keepClickHousePassword, keepDevKey, lockDataFolder, unlockDataFolder } from './data-folder.ts';
+
+const OWN_MARK = process.execPath;
+
+test('a data folder is given to one run at a time', async () => {
+  await using dir = await makeTempDir();
+  expect(await lockDataFolder(dir.path, OWN_MARK)).toBeUndefined();
+  expect(await lockDataFolder(dir.path, OWN_MARK)).toBe(process.pid);
+  await unlockDataFolder(dir.path);
+  expect(await lockDataFolder(dir.path, OWN_MARK)).toBeUndefined();
+});
+
+test.each(['2147483647', '', 'nonsense'])('a lock that holds "%s" is taken over', async (content) => {
+  await using dir = await makeTempDir();
+  await writeFile(join(dir.path, 'lock'), content);
+  expect(await lockDataFolder(dir.path, OWN_MARK)).toBeUndefined();
+  expect(await readFile(join(dir.path, 'lock'), 'utf8')).toBe(`${process.pid}\n`);
+});
+
+test('a lock whose process id belongs to another program now is taken over', async () => {
+  await using dir = await makeTempDir();
+  await writeFile(join(dir.path, 'lock'), `${process.pid}\n`);
+  expect(await lockDataFolder(dir.path, 'scripts/start.ts')).toBeUndefined();
+});
+
+test('the development key is made once, and kept where only its owner can read it', async () => {
+  await using dir = await makeTempDir();
+  const first = await keepDevKey(dir.path, undefined);
+  const second = await keepDevKey(dir.path, undefined);
+  expect(second).toEqual(first);
+  const [entry, ...others] = parseKeysFile(await readFile(first.keysFile, 'utf8'));
+  expect(others).toEqual([]);
+  expect(entry).toMatchObject({ id: 'dev', hash: hashKey(first.key), workspace: 'local' });
+  expect(entry?.scopes).toEqual(['ingest', 'query', 'delete']);
+  for (const file of ['dev-key', 'keys.json']) expect((await stat(join(dir.path, file))).mode & 0o777).toBe(0o600);
+});
+
+test('a chosen development key replaces the last one and leaves the other entries alone', async () => {
+  await using dir = await makeTempDir();
+  const { keysFile } = await keepDevKey(dir.path, undefined);
+  const other = { id: 'acme', hash: hashKey(generateKey()), workspace: 'acme', scopes: ['ingest' as const] };
+  await writeKeysFile(keysFile, [...(await readKeysFile(keysFile)), other]);
+  await keepDevKey(dir.path, 'a key of my own choice'.replaceAll(' ', '-'));
+  const entries = await readKeysFile(keysFile);
+  expect(entries).toHaveLength(2);
+  expect(entries).toContainEqual(other);
+  expect(entries.find(({ id }) => id === 'dev')?.hash).toBe(hashKey('a-key-of-my-own-choice'));
+});
+
+test('the password of the local ClickHouse is kept', async () => {
+  await using dir = await makeTempDir();
+  const password = await keepClickHousePassword(dir.path);
+  expect(password).toHaveLength(32);
+  expect(await keepClickHousePassword(dir.path)).toBe(password);
+});

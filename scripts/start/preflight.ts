@@ -1,0 +1,44 @@
+import { mkdir, statfs } from 'node:fs/promises';
+import { LocalStackError } from '@sluice/local-stack/errors';
+import { checkJava, checkMaven, hasKafkaLibs } from '@sluice/local-stack/kafka-libs';
+import { isPortFree } from '@sluice/local-stack/ports';
+import { portVariable, type Settings } from './settings.ts';
+
+const FREE_BYTES_MIN = 1024 ** 3;
+
+/** Everything that would keep this run from working, one sentence each, found without starting anything. */
+export async function findObstacles(settings: Settings): Promise<string[]> {
+  const found = await Promise.all([checkDisk(settings.dataDir), checkPorts(settings), checkKafkaTools(settings)]);
+  return found.flat();
+}
+
+async function checkDisk(dataDir: string): Promise<string[]> {
+  await mkdir(dataDir, { recursive: true });
+  const { bavail, bsize } = await statfs(dataDir);
+  const freeBytes = bavail * bsize;
+  if (freeBytes >= FREE_BYTES_MIN) return [];
+  const free = Math.floor(freeBytes / 1024 ** 2);
+  return [`The disk of ${dataDir} has only ${free} MiB free, and 1 GiB is needed: free some, or set SLUICE_DATA_DIR.`];
+}
+
+async function checkPorts({ ports, externalKafka, externalClickHouse }: Settings): Promise<string[]> {
+  const used = (['ingest', 'query', 'writer', 'kafka', 'clickhouse'] as const).filter(
+    (name) => !(name === 'kafka' && externalKafka) && !(name === 'clickhouse' && externalClickHouse),
+  );
+  const checks = used.map(async (name) => {
+    if (await isPortFree(ports[name])) return [];
+    return [`Port ${ports[name]} is taken: stop what listens there, or set ${portVariable(name)} to another port.`];
+  });
+  return (await Promise.all(checks)).flat();
+}
+
+async function checkKafkaTools({ externalKafka }: Settings): Promise<string[]> {
+  if (externalKafka) return [];
+  const needsMaven = !(await hasKafkaLibs());
+  const checks = await Promise.allSettled([checkJava(), needsMaven ? checkMaven() : undefined]);
+  return checks.flatMap((check) => {
+    if (check.status === 'fulfilled') return [];
+    if (!(check.reason instanceof LocalStackError)) throw check.reason;
+    return [`${check.reason.message} Install it, or set KAFKA_BROKERS to a Kafka that runs already.`];
+  });
+}

@@ -1,0 +1,81 @@
+import { resolve } from 'node:path';
+
+/** What `npm start` was asked to do. */
+export interface Settings {
+  readonly dataDir: string;
+  /** From `SLUICE_DEV_KEY`; undefined: the one of the data folder, made at the first start. */
+  readonly devKey: string | undefined;
+  readonly ports: {
+    readonly ingest: number;
+    readonly query: number;
+    readonly writer: number;
+    readonly kafka: number;
+    readonly clickhouse: number;
+  };
+  /** From `KAFKA_BROKERS`: this Kafka is used, and no local one is started. */
+  readonly externalKafka: string | undefined;
+  /** From `CLICKHOUSE_URL`: this ClickHouse is used, and no local one is started. */
+  readonly externalClickHouse: string | undefined;
+}
+
+const PORTS = {
+  ingest: ['INGEST_PORT', 4000],
+  query: ['QUERY_PORT', 4001],
+  writer: ['WRITER_PORT', 4002],
+  kafka: ['KAFKA_PORT', 4092],
+  clickhouse: ['CLICKHOUSE_PORT', 4123],
+} as const;
+
+type PortName = keyof typeof PORTS;
+
+/** The variable that chooses a port, for messages. */
+export function portVariable(name: PortName): string {
+  return PORTS[name][0];
+}
+
+/**
+ * Reads the variables of `npm start`; one that is empty counts as unset.
+ *
+ * @param root relative paths are taken from here.
+ * @returns the settings, and one sentence for each variable at fault; the settings are good only without faults.
+ */
+export function readSettings(env: NodeJS.ProcessEnv, root: string): { settings: Settings; faults: string[] } {
+  const faults: string[] = [];
+  const read = (name: string): string | undefined => env[name] || undefined;
+  const ports = readPorts(read, faults);
+  const devKey = read('SLUICE_DEV_KEY');
+  if (devKey !== undefined && !/^[\x21-\x7e]{16,200}$/.test(devKey)) {
+    faults.push('SLUICE_DEV_KEY must be 16 to 200 visible ASCII characters.');
+  }
+  const externalKafka = read('KAFKA_BROKERS');
+  if (externalKafka !== undefined && !externalKafka.split(',').every((broker) => /^\s*[^\s,]+:\d+\s*$/.test(broker))) {
+    faults.push('KAFKA_BROKERS must be a list of host:port separated by commas.');
+  }
+  const externalClickHouse = read('CLICKHOUSE_URL');
+  if (externalClickHouse !== undefined && !/^https?:$/.test(URL.parse(externalClickHouse)?.protocol ?? '')) {
+    faults.push('CLICKHOUSE_URL must be an http:// or https:// address.');
+  }
+  const dataDir = resolve(root, read('SLUICE_DATA_DIR') ?? '.sluice');
+  return { settings: { dataDir, devKey, ports, externalKafka, externalClickHouse }, faults };
+}
+
+function readPorts(read: (name: string) => string | undefined, faults: string[]): Record<PortName, number> {
+  const users = new Map<number, string>();
+  const readPort = (name: PortName): number => {
+    const [variable, fallback] = PORTS[name];
+    const text = read(variable) ?? String(fallback);
+    const port = /^\d{1,5}$/.test(text) ? Number(text) : 0;
+    const other = users.get(port);
+    users.set(port, variable);
+    if (port < 1 || port > 65_535) faults.push(`${variable} must be a port number from 1 to 65535.`);
+    else if (other) faults.push(`${variable} and ${other} are both ${port}; each needs a port of its own.`);
+    return port;
+  };
+  return {
+    ingest: readPort('ingest'),
+    query: readPort('query'),
+    writer: readPort('writer'),
+    kafka: readPort('kafka'),
+    clickhouse: readPort('clickhouse'),
+  };
+}

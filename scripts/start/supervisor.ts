@@ -1,0 +1,127 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { EngineProcess } from '@sluice/local-stack/engine-process';
+
+/** Something that runs as a process of its own and is started again when it dies. */
+export interface ProcessSpec {
+  readonly name: string;
+  /** Resolves when it is ready. Must end what it has started when it rejects, also because `signal` is aborted. */
+  start(signal: AbortSignal): Promise<EngineProcess>;
+}
+
+export interface SupervisorOptions {
+  /** Started one stage after the other, stopped in reverse; the processes of a stage at the same time. */
+  readonly stages: readonly (readonly ProcessSpec[])[];
+  /** Gets a line whenever a person may wonder what happens. */
+  readonly report: (line: string) => void;
+  /** The delay before the first restart, doubled each time. Default 500. */
+  readonly restartDelayMsMin?: number;
+  /** Default 30,000. */
+  readonly restartDelayMsMax?: number;
+  /** After this long alive the delay starts again at its minimum. Default 60,000. */
+  readonly stableAfterMs?: number;
+  /** How often each may fail to start before `start` gives up. Default 3. */
+  readonly firstStartAttemptsMax?: number;
+}
+
+export interface Supervisor {
+  /** Resolves when every process was ready once. Rejects, with all stopped again, when one cannot be started. */
+  start(): Promise<void>;
+  /** Stops everything in reverse order, also while starting. */
+  stop(): Promise<void>;
+  /** SIGKILL to everything, without waiting. */
+  killNow(): void;
+}
+
+interface Supervised {
+  readonly ready: Promise<void>;
+  /** Ends the process and the watching over it. */
+  stop(): Promise<void>;
+  killNow(): void;
+}
+
+/** Starts processes in order and keeps them running: one that dies is started again and takes no other along. */
+export function createSupervisor(options: SupervisorOptions): Supervisor {
+  const started: Supervised[][] = [];
+  let stopped: Promise<void> | undefined;
+
+  const stopAll = async (): Promise<void> => {
+    for (const stage of started.toReversed()) await Promise.all(stage.map((process) => process.stop()));
+  };
+  const stop = (): Promise<void> => {
+    stopped ??= stopAll();
+    return stopped;
+  };
+  return {
+    async start() {
+      for (const stage of options.stages) {
+        if (stopped) return;
+        const processes = stage.map((spec) => supervise(spec, options));
+        started.push(processes);
+        try {
+          await Promise.all(processes.map((process) => process.ready));
+        } catch (error) {
+          if (stopped) return;
+          await stop();
+          throw error;
+        }
+      }
+    },
+    stop,
+    killNow: () => {
+      for (const process of started.flat()) process.killNow();
+    },
+  };
+}
+
+function supervise(spec: ProcessSpec, options: SupervisorOptions): Supervised {
+  const { restartDelayMsMin = 500, restartDelayMsMax = 30_000, stableAfterMs = 60_000 } = options;
+  const { report, firstStartAttemptsMax = 3 } = options;
+  const stopping = new AbortController();
+  const ready = Promise.withResolvers<void>();
+  let current: EngineProcess | undefined;
+  let wasReady = false;
+  let delayMs = restartDelayMsMin;
+
+  /** One life of the process; gives what to tell about its end. */
+  async function live(): Promise<string> {
+    const startedAt = performance.now();
+    current = await spec.start(stopping.signal);
+    if (wasReady) report(`${spec.name} is ready again`);
+    wasReady = true;
+    ready.resolve();
+    const { code, signal } = await current.exited;
+    current = undefined;
+    if (performance.now() - startedAt >= stableAfterMs) delayMs = restartDelayMsMin;
+    return signal ? `was ended by ${signal}` : `ended with exit code ${code}`;
+  }
+
+  async function keepAlive(): Promise<void> {
+    for (let failures = 0; !stopping.signal.aborted; ) {
+      let end: string;
+      try {
+        end = await live();
+      } catch (error) {
+        if (stopping.signal.aborted) return;
+        failures += 1;
+        end = `did not start: ${(error as Error).message}`;
+        if (!wasReady && failures >= firstStartAttemptsMax) throw new Error(`${spec.name} ${end}`, { cause: error });
+      }
+      if (stopping.signal.aborted) return;
+      report(`${spec.name} ${end}; starting it again in ${delayMs / 1000} s`);
+      await sleep(delayMs, undefined, { signal: stopping.signal }).catch(() => {});
+      delayMs = Math.min(delayMs * 2, restartDelayMsMax);
+    }
+  }
+
+  const done = keepAlive().catch(ready.reject);
+  return {
+    ready: ready.promise,
+    async stop() {
+      stopping.abort();
+      await current?.stop();
+      await done;
+      ready.reject(new Error(`${spec.name} was stopped`));
+    },
+    killNow: () => void current?.kill9(),
+  };
+}

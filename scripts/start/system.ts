@@ -1,0 +1,88 @@
+import { join } from 'node:path';
+import { startClickHouse } from '@sluice/local-stack/clickhouse';
+import { startKafka } from '@sluice/local-stack/kafka';
+import { keepClickHousePassword, keepDevKey } from './data-folder.ts';
+import { type ServiceContext, type ServiceSpec, serviceProcess } from './service-process.ts';
+import type { Settings } from './settings.ts';
+import type { ProcessSpec } from './supervisor.ts';
+
+/** Everything that `npm start` runs, in stages, and the development key. */
+export interface LocalSystem {
+  readonly stages: readonly (readonly ProcessSpec[])[];
+  readonly devKey: string;
+}
+
+/** @param root the repository's folder. */
+export async function describeSystem(settings: Settings, root: string, context: ServiceContext): Promise<LocalSystem> {
+  const { dataDir, devKey } = settings;
+  const { key, keysFile } = await keepDevKey(dataDir, devKey);
+  const password = await keepClickHousePassword(dataDir);
+  const engines: ProcessSpec[] = [];
+  if (!settings.externalKafka) engines.push(localKafka(settings, context.report));
+  if (!settings.externalClickHouse) engines.push(localClickHouse(settings, password));
+  const services = describeServices(settings, root, keysFile, password);
+  return { stages: [engines, services.map((spec) => serviceProcess(spec, context))], devKey: key };
+}
+
+function localKafka({ dataDir, ports }: Settings, report: (line: string) => void): ProcessSpec {
+  return {
+    name: 'Kafka',
+    async start(signal) {
+      const kafka = await startKafka({
+        dataDir: join(dataDir, 'kafka'),
+        ports: [ports.kafka],
+        logDir: join(dataDir, 'logs'),
+        onProgress: report,
+        signal,
+      });
+      return { pid: kafka.pids[0] ?? 0, exited: kafka.exited(), stop: () => kafka.stop(), kill9: () => kafka.kill9() };
+    },
+  };
+}
+
+function localClickHouse({ dataDir, ports }: Settings, password: string): ProcessSpec {
+  return {
+    name: 'ClickHouse',
+    async start(signal) {
+      const clickhouse = await startClickHouse({
+        dataDir: join(dataDir, 'clickhouse'),
+        httpPort: ports.clickhouse,
+        password,
+        logDir: join(dataDir, 'logs'),
+        signal,
+      });
+      const { pid = 0, stop, kill9 } = clickhouse;
+      return { pid, exited: clickhouse.exited(), stop, kill9 };
+    },
+  };
+}
+
+function describeServices(
+  { ports, externalKafka, externalClickHouse }: Settings,
+  root: string,
+  keysFile: string,
+  password: string,
+): ServiceSpec[] {
+  const mainFile = (name: string) => join(root, 'services', name, 'src', 'main.ts');
+  const kafka = { KAFKA_BROKERS: externalKafka ?? `127.0.0.1:${ports.kafka}` };
+  const clickhouse = externalClickHouse
+    ? { CLICKHOUSE_URL: externalClickHouse }
+    : {
+        CLICKHOUSE_URL: `http://127.0.0.1:${ports.clickhouse}`,
+        CLICKHOUSE_DATABASE: 'sluice',
+        CLICKHOUSE_USER: 'sluice',
+        CLICKHOUSE_PASSWORD: password,
+      };
+  const keys = { API_KEYS_FILE: keysFile };
+  const anonymous = { QUERY_ANONYMOUS_WORKSPACE: 'local' };
+  return [
+    { name: 'ingest-api', mainFile: mainFile('ingest-api'), port: ports.ingest, env: { ...kafka, ...keys } },
+    { name: 'writer', mainFile: mainFile('writer'), port: ports.writer, env: { ...kafka, ...clickhouse } },
+    {
+      name: 'query-api',
+      mainFile: mainFile('query-api'),
+      port: ports.query,
+      env: { ...clickhouse, ...keys, ...anonymous },
+    },
+  ];
+}

@@ -1,0 +1,40 @@
+import type { Settings } from './settings.ts';
+
+/** The block that is printed when everything is ready: addresses, the key, and commands that work when pasted. */
+export function welcome({ ports, dataDir, externalKafka, externalClickHouse }: Settings, key: string): string {
+  const ingest = `http://127.0.0.1:${ports.ingest}`;
+  const query = `http://127.0.0.1:${ports.query}`;
+  const clickhouse = externalClickHouse
+    ? 'the one of CLICKHOUSE_URL'
+    : `http://127.0.0.1:${ports.clickhouse} (user sluice, password in ${dataDir}/clickhouse-password)`;
+  const submission = {
+    foreignUserGroupId: 'acme',
+    foreignUserId: 'jane',
+    events: [{ event: 'signed_up', properties: { plan: 'pro' } }],
+  };
+  return `
+Sluice is ready.
+
+  submit      ${ingest}  (reference: ${ingest}/docs)
+  query       ${query}  (reference: ${query}/docs)
+  writer      http://127.0.0.1:${ports.writer}/readyz
+  Kafka       ${externalKafka ? 'the one of KAFKA_BROKERS' : `127.0.0.1:${ports.kafka}`}
+  ClickHouse  ${clickhouse}
+  key         ${key}
+
+Submit an event:
+
+  curl -X POST ${ingest}/v1/public/userGroups -H ${quote(`Authorization: Bearer ${key}`)} -H 'Content-Type: application/json' -d ${quote(JSON.stringify(submission))}
+
+See it:
+
+  curl '${query}/events?userId=jane&limit=5'
+
+Ctrl-C stops everything; the data stays in ${dataDir}.
+`;
+}
+
+/** One word for a shell, whatever is in it. */
+function quote(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,39 @@
+// npm test: the checks and every test; its last line is "N passed, N failed". Arguments go to vitest
+// (npm test -- services/writer -t "a name") and leave the checks out.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { runChecks } from './checks/checks.ts';
+import { countTests, type TestCounts } from './checks/test-report.ts';
+
+const root = join(import.meta.dirname, '..');
+const vitestArgs = process.argv.slice(2);
+
+const checks = vitestArgs.length > 0 ? { passed: 0, failed: 0 } : await runChecks(root);
+const tests = await runVitest();
+for (const fault of tests.faults) console.log(fault);
+const passed = checks.passed + tests.passed;
+const failed = checks.failed + tests.failed + tests.faults.length;
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed > 0 ? 1 : 0);
+
+async function runVitest(): Promise<TestCounts> {
+  const reportDir = await mkdtemp(join(tmpdir(), 'sluice-report-'));
+  const reportFile = join(reportDir, 'report.json');
+  try {
+    const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`];
+    const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
+    const node = ['--disable-warning=ExperimentalWarning', vitest, 'run', ...reporters, ...vitestArgs];
+    const child = spawn(process.execPath, node, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
+    const passOn = (signal: NodeJS.Signals) => child.kill(signal);
+    process.on('SIGINT', passOn).on('SIGTERM', passOn).on('SIGHUP', passOn);
+    process.once('disconnect', () => child.kill());
+    const [code, signal]: (number | string | null)[] = await once(child, 'close');
+    const report = await readFile(reportFile, 'utf8').catch(() => undefined);
+    return countTests(report, typeof code === 'number' ? code : signal ? 128 : 1);
+  } finally {
+    await rm(reportDir, { recursive: true, force: true });
+  }
+}
