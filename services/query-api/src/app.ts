@@ -1,0 +1,43 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { createHttpServer, refuseOtherMethods } from '@sluice/shared/http/server';
+import type { KeyRing } from '@sluice/shared/keys/key-ring';
+import type { Logger } from '@sluice/shared/log';
+import type { FastifyInstance } from 'fastify';
+import type { Registry } from 'prom-client';
+import type { QueryConfig } from './config.ts';
+import { EVENTS, registerEvents } from './events-route.ts';
+import { createDeletionConditions } from './pending-deletions.ts';
+import { createStore } from './store.ts';
+import { workspaceOf } from './workspace.ts';
+
+export interface QueryDependencies {
+  readonly clickHouse: ClickHouseClient;
+  readonly keys: KeyRing;
+  readonly logger: Logger;
+  readonly registry: Registry;
+  readonly readiness: () => Promise<readonly string[]>;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The one workspace that the request may read. */
+    workspace: string;
+  }
+}
+
+/** Builds query-api's HTTP server: events, users and organizations of the workspace that a request may read. */
+export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyInstance {
+  const { clickHouse, keys, logger, registry, readiness } = deps;
+  const app = createHttpServer({ logger, registry, readiness });
+  const store = createStore(clickHouse, config, registry);
+
+  app.register(async (routes) => {
+    routes.decorateRequest('workspace', '');
+    routes.addHook('onRequest', async (request) => {
+      request.workspace = workspaceOf(request, keys, config.QUERY_ANONYMOUS_WORKSPACE);
+    });
+    registerEvents(routes, config, store, createDeletionConditions(store));
+  });
+  refuseOtherMethods(app, { [EVENTS]: ['GET'] });
+  return app;
+}

@@ -1,0 +1,24 @@
+import { clickHouseEnv, integer, serviceEnv } from '@sluice/shared/config';
+import { workspaceName } from '@sluice/shared/keys/keys-file';
+import { z } from 'zod';
+
+/** The environment of query-api; docs/configuration.md explains each variable. */
+export const configSchema = z
+  .object({
+    ...serviceEnv(4001),
+    ...clickHouseEnv,
+    API_KEYS_FILE: z.string().optional(),
+    QUERY_ANONYMOUS_WORKSPACE: workspaceName.optional(),
+    QUERY_TIMEOUT_MS: integer(100, 600_000).default(10_000),
+    COUNT_TIMEOUT_MS: integer(10, 600_000).default(1_000),
+    QUERY_MEMORY_BYTES_MAX: integer(16 * 1_024 * 1_024).default(1_024 * 1_024 * 1_024),
+    QUERY_RESULT_BYTES_MAX: integer(1_024 * 1_024).default(512 * 1_024 * 1_024),
+    QUERY_CONNECTIONS_MAX: integer(1, 1_000).default(32),
+    QUERY_PENDING_MAX: integer(1).default(512),
+  })
+  .refine((config) => config.API_KEYS_FILE !== undefined || config.QUERY_ANONYMOUS_WORKSPACE !== undefined, {
+    path: ['API_KEYS_FILE'],
+    message: 'is needed, unless QUERY_ANONYMOUS_WORKSPACE names a workspace that may be read without a key',
+  });
+
+export type QueryConfig = z.output<typeof configSchema>;

@@ -1,0 +1,103 @@
+import type { Fault } from '@sluice/shared/http/problem';
+import type { QueryParameters } from '@sluice/shared/http/query-string';
+import { endOfDay } from '@sluice/shared/timestamp';
+import { z } from 'zod';
+import { decodeCursor } from './cursor.ts';
+import { type EventOrder, type EventPosition, ORDER_FIELDS, positionSchema } from './event-order.ts';
+import {
+  filterText,
+  LIMIT_DEFAULT,
+  limitText,
+  offsetText,
+  parseParameters,
+  refuseFaults,
+  timestampText,
+  uuidText,
+} from './parameters.ts';
+import type { PropertyFilter } from './property-filter.ts';
+
+/** The parameters of `GET /events`, besides `properties.<name>`. */
+export const eventParameters = {
+  event: filterText,
+  uuid: uuidText,
+  type: filterText,
+  userId: filterText,
+  groupId: filterText,
+  anonymousId: filterText,
+  instanceId: filterText,
+  startDate: timestampText((dayMs) => dayMs),
+  endDate: timestampText(endOfDay),
+  limit: limitText,
+  offset: offsetText,
+  orderByField: z.enum(ORDER_FIELDS, `must be one of ${ORDER_FIELDS.join(', ')}`),
+  orderByDirection: z
+    .string()
+    .toUpperCase()
+    .pipe(z.enum(['ASC', 'DESC'], 'must be ASC or DESC')),
+  cursor: filterText,
+  total: z.enum(['exact', 'none'], 'must be exact or none'),
+} as const;
+
+/** Equality with a field, by the field's name. */
+export const EQUALITY_FILTERS = ['event', 'uuid', 'type', 'userId', 'groupId', 'anonymousId', 'instanceId'] as const;
+
+export type EventFilters = { readonly [Name in (typeof EQUALITY_FILTERS)[number]]?: string | undefined };
+
+/** A valid question for events. Times in milliseconds, inclusive. */
+export interface EventsRequest {
+  readonly filters: EventFilters;
+  readonly properties: readonly PropertyFilter[];
+  readonly startMs: number | undefined;
+  readonly endMs: number | undefined;
+  readonly order: EventOrder;
+  readonly limit: number;
+  readonly offset: number;
+  readonly after: EventPosition | undefined;
+  readonly counted: boolean;
+  /** What defines the list that a cursor belongs to. */
+  readonly list: unknown;
+}
+
+/**
+ * Reads the query of `GET /events`.
+ *
+ * @throws {Problem} `invalid_request`, naming every fault
+ */
+export function parseEventsRequest(query: QueryParameters, workspace: string): EventsRequest {
+  const { values, properties, faults } = parseParameters(eventParameters, query);
+  const found: Fault[] = [...faults];
+  const { startDate: startMs, endDate: endMs, cursor } = values;
+  if (startMs !== undefined && endMs !== undefined && startMs > endMs) {
+    found.push({ path: 'startDate', code: 'invalid', message: 'must not be after endDate' });
+  }
+  if (query['cursor'] && query['offset']) {
+    found.push({ path: 'offset', code: 'invalid', message: 'cannot be combined with cursor' });
+  }
+  const order: EventOrder = { field: values.orderByField ?? 'timestamp', direction: values.orderByDirection ?? 'DESC' };
+  const filters = Object.fromEntries(EQUALITY_FILTERS.map((name) => [name, values[name]])) as EventFilters;
+  const sorted = properties.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map(({ name, value }) => [name, value]);
+  const list = ['events', workspace, filters, sorted, startMs, endMs, order];
+  // With a fault in a filter or the order there is no list that the cursor could be of.
+  const after =
+    cursor !== undefined && found.length === 0 ? decodeCursor(cursor, list, positionSchema(order)) : undefined;
+  if (cursor !== undefined && found.length === 0 && after === undefined) {
+    found.push({
+      path: 'cursor',
+      code: 'invalid',
+      message: 'is not a cursor of this list, with these filters and order',
+    });
+  }
+  refuseFaults(found);
+  return {
+    filters,
+    properties,
+    startMs,
+    endMs,
+    order,
+    limit: values.limit ?? LIMIT_DEFAULT,
+    offset: values.offset ?? 0,
+    after,
+    counted: values.total !== 'none',
+    list,
+  };
+}

@@ -1,0 +1,89 @@
+import { Problem } from '@sluice/shared/http/problem';
+import type { QueryParameters } from '@sluice/shared/http/query-string';
+import type { FastifyInstance } from 'fastify';
+import type { QueryConfig } from './config.ts';
+import { encodeCursor } from './cursor.ts';
+import { disconnection } from './disconnection.ts';
+import { asEventPageRow, type EventPageRow, eventRecord, positionOf } from './event-record.ts';
+import { type EventsRequest, parseEventsRequest } from './events-parameters.ts';
+import { countQuery, pageQuery } from './events-query.ts';
+import { sendJson } from './json-answer.ts';
+import type { DeletionConditions } from './pending-deletions.ts';
+import type { Query, Row, Store } from './store.ts';
+
+export const EVENTS = '/events';
+
+/** `GET /events`: a page of a workspace's events, and how many there are in all. */
+export function registerEvents(
+  app: FastifyInstance,
+  config: QueryConfig,
+  store: Store,
+  deletionConditions: DeletionConditions,
+): void {
+  app.get(EVENTS, async (request, reply) => {
+    const { workspace } = request;
+    const parsed = parseEventsRequest(request.query as QueryParameters, workspace);
+    const signal = disconnection(reply);
+    const deletions = await deletionConditions(workspace);
+    const page = { kind: 'events_page', workspace, signal, ...pageQuery(parsed, deletions) } as const;
+    const rows = parsed.limit === 0 ? noRows() : store.rows(page);
+    const stopCounting = new AbortController();
+    const count = {
+      workspace,
+      signal: AbortSignal.any([signal, stopCounting.signal]),
+      ...countQuery(parsed, deletions),
+    };
+    const total = parsed.counted ? countWithinBudget(count) : Promise.resolve(null);
+    // Reading the page fails for the same reason, and is the one to be waited for.
+    total.catch(() => undefined);
+    try {
+      return await sendJson(reply, answer(parsed, total, rows));
+    } catch (error) {
+      stopCounting.abort();
+      throw error;
+    }
+  });
+
+  /** The exact number, or `null` where counting takes more than it may. */
+  async function countWithinBudget(
+    query: Pick<Query, 'workspace' | 'signal' | 'sql' | 'params'>,
+  ): Promise<number | null> {
+    try {
+      const [row] = await store.all({ kind: 'events_count', timeoutMs: config.COUNT_TIMEOUT_MS, graceMs: 0, ...query });
+      return row?.[0] as number;
+    } catch (error) {
+      if (error instanceof Problem && error.code === 'query_too_expensive') return null;
+      throw error;
+    }
+  }
+}
+
+async function* noRows(): AsyncGenerator<readonly Row[], void, undefined> {}
+
+async function* answer(
+  { limit, offset, order, list }: EventsRequest,
+  total: Promise<number | null>,
+  page: AsyncGenerator<readonly Row[], void, undefined>,
+): AsyncGenerator<string, void, undefined> {
+  let served = 0;
+  let last: EventPageRow | undefined;
+  let nextCursor: string | null = null;
+  // The page begins to be read before the count is waited for.
+  let batch = await page.next();
+  yield `{"limit":${limit},"offset":${offset},"total":${await total},"results":[`;
+  for (; !batch.done; batch = await page.next()) {
+    let text = '';
+    for (const row of batch.value.map(asEventPageRow)) {
+      if (served === limit && last) {
+        const { value, uuid, timestampMs } = positionOf(last, order.field);
+        nextCursor = encodeCursor(list, [value, uuid, timestampMs]);
+        break;
+      }
+      text += served === 0 ? eventRecord(row) : `,${eventRecord(row)}`;
+      last = row;
+      served += 1;
+    }
+    yield text;
+  }
+  yield `],"nextCursor":${JSON.stringify(nextCursor)}}`;
+}

@@ -1,0 +1,47 @@
+import { createClickHouse } from '@sluice/shared/clickhouse/client';
+import { loadConfig } from '@sluice/shared/config';
+import { listening } from '@sluice/shared/http/server';
+import { createKeyRing, type KeyRing } from '@sluice/shared/keys/key-ring';
+import { type Part, runService } from '@sluice/shared/lifecycle';
+import { createLogger } from '@sluice/shared/log';
+import { Registry } from 'prom-client';
+import { buildApp } from './app.ts';
+import { configSchema } from './config.ts';
+import { createReadiness } from './readiness.ts';
+import { createSchemaPart } from './schema.ts';
+
+/** Reading that is open to all needs no keys; any key that is sent is then wrong. */
+const NO_KEYS: KeyRing = {
+  name: 'API keys',
+  start: async () => undefined,
+  stop: async () => undefined,
+  find: () => undefined,
+};
+
+const config = loadConfig(configSchema, process.env);
+const logger = createLogger('query-api', config.LOG_LEVEL);
+const clickHouse = createClickHouse(config, {
+  application: 'sluice-query-api',
+  requestTimeoutMs: config.QUERY_TIMEOUT_MS + 5_000,
+  connectionsMax: config.QUERY_CONNECTIONS_MAX,
+});
+const connections: Part = {
+  name: 'ClickHouse connections',
+  start: async () => undefined,
+  stop: () => clickHouse.close(),
+};
+const keys = config.API_KEYS_FILE === undefined ? NO_KEYS : createKeyRing(config.API_KEYS_FILE, logger);
+const app = buildApp(config, {
+  clickHouse,
+  keys,
+  logger,
+  registry: new Registry(),
+  readiness: createReadiness(clickHouse),
+});
+
+runService({
+  logger,
+  parts: [connections, createSchemaPart(clickHouse, config, logger), keys, listening(app, config.HOST, config.PORT)],
+  shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
+  exitOnStdinEnd: config.EXIT_ON_STDIN_END,
+});
