@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { migrate } from '@sluice/shared/clickhouse/migrate';
+import { MigrationMismatch, migrate } from '@sluice/shared/clickhouse/migrate';
 import { ensureTopics, topicNames } from '@sluice/shared/kafka/topics';
 import type { Part } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
@@ -123,6 +123,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
         await consume();
         return;
       } catch (error) {
+        if (error instanceof MigrationMismatch) throw error;
         logger.warn({ reason: (error as Error).message }, 'Kafka or ClickHouse cannot be reached yet');
         await consumer?.disconnect().catch(() => undefined);
         await sleep(delayMs, stopping.signal);

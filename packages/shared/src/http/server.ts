@@ -45,7 +45,8 @@ export function createHttpServer({ logger, registry, readiness, bodyLimit }: Htt
     routerOptions: {
       ignoreTrailingSlash: true,
       maxParamLength: PATH_PARAMETER_LENGTH_MAX,
-      querystringParser: parseQueryString,
+      // What the router's parser throws would end the process: parsing waits for the request's first hook.
+      querystringParser: () => ({}),
     },
     frameworkErrors: (error, request, reply) => sendError(error, request, reply as FastifyReply),
   });
@@ -61,6 +62,7 @@ export function createHttpServer({ logger, registry, readiness, bodyLimit }: Htt
 
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
+    request.query = parseQueryString(queryOf(request.url));
   });
   app.addHook('onResponse', async (request, reply) => {
     const route = request.routeOptions.url ?? 'unknown';
@@ -118,6 +120,11 @@ export function listening(app: FastifyInstance, host: string, port: number): Par
       await app.close();
     },
   };
+}
+
+function queryOf(url: string): string {
+  const start = url.indexOf('?');
+  return start < 0 ? '' : url.slice(start + 1);
 }
 
 function requestId(given: string | string[] | undefined): string {

@@ -1,0 +1,126 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { loadConfig } from '@sluice/shared/config';
+import { createKafka } from '@sluice/shared/kafka/client';
+import { topicNames } from '@sluice/shared/kafka/topics';
+import { createKeyRing } from '@sluice/shared/keys/key-ring';
+import { hashKey, type Scope, writeKeysFile } from '@sluice/shared/keys/keys-file';
+import { createLogger } from '@sluice/shared/log';
+import type { FastifyInstance } from 'fastify';
+import type { Consumer } from 'kafkajs';
+import { Registry } from 'prom-client';
+import { buildApp } from '../app.ts';
+import { configSchema } from '../config.ts';
+import { createReadiness } from '../readiness.ts';
+import { createRowPublisher } from '../row-publisher.ts';
+import { createVersionClock } from '../version-clock.ts';
+
+/** A message of rows as it lies in Kafka. */
+export interface StoredMessage {
+  readonly topic: string;
+  readonly partition: number;
+  readonly kind: string;
+  readonly rows: readonly Record<string, unknown>[];
+}
+
+/** The very server of the service over a real Kafka, with the keys `all`, `ingest-only` and `query-only`. */
+export interface Ingest {
+  readonly app: FastifyInstance;
+  /** Reads until `count` rows of the topic have been seen; gives all messages so far. */
+  read(topic: 'events' | 'entities', count: number): Promise<StoredMessage[]>;
+  stop(): Promise<void>;
+}
+
+export async function startIngest(
+  brokers: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Ingest> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-ingest-'));
+  const keysFile = join(folder, 'keys.json');
+  const key = (id: string, scopes: Scope[]) => ({ id, hash: hashKey(id), workspace: 'test', scopes });
+  await writeKeysFile(keysFile, [
+    key('all', ['ingest', 'query', 'delete']),
+    key('ingest-only', ['ingest']),
+    key('query-only', ['query']),
+  ]);
+  const config = loadConfig(configSchema, {
+    KAFKA_BROKERS: brokers.join(','),
+    KAFKA_TOPIC_PREFIX: `ingest-${randomUUID()}.`,
+    API_KEYS_FILE: keysFile,
+    KAFKA_PARTITIONS: '3',
+    ...env,
+  });
+  const logger = createLogger('ingest-api', 'silent');
+  const kafka = createKafka(config, 'test', logger);
+  const keys = createKeyRing(keysFile, logger);
+  const publisher = createRowPublisher(kafka, config, logger);
+  const readiness = createReadiness(kafka, config, publisher);
+  const registry = new Registry();
+  const app = buildApp(config, {
+    keys,
+    publisher,
+    logger,
+    registry,
+    versions: createVersionClock(),
+    now: Date.now,
+    readiness,
+  });
+  await keys.start();
+  await publisher.start();
+  await app.ready();
+
+  const messages: StoredMessage[] = [];
+  let consumer: Consumer | undefined;
+
+  async function consume(): Promise<void> {
+    consumer = kafka.consumer({ groupId: `test-${randomUUID()}`, maxWaitTimeInMs: 50 });
+    await consumer.connect();
+    await consumer.subscribe({ topics: Object.values(topicNames(config)), fromBeginning: true });
+    await consumer.run({
+      eachMessage: async ({ topic, partition, message: { value, headers } }) => {
+        const lines = String(value).trimEnd().split('\n');
+        const rows = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+        messages.push({ topic, partition, kind: String(headers?.['kind']), rows });
+      },
+    });
+  }
+
+  return {
+    app,
+    async read(topic, count) {
+      if (!consumer) await consume();
+      const name = topicNames(config)[topic];
+      const deadline = Date.now() + 20_000;
+      for (;;) {
+        const found = messages.filter((message) => message.topic === name);
+        if (found.flatMap(({ rows }) => rows).length >= count) return found;
+        if (Date.now() > deadline)
+          throw new Error(`waited for ${count} rows in ${name}, found ${JSON.stringify(found)}`);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    },
+    async stop() {
+      await app.close();
+      await consumer?.disconnect();
+      await publisher.stop();
+      await keys.stop();
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+/** A POST of a JSON body, or of text as it is. */
+export async function post(
+  app: FastifyInstance,
+  body: unknown,
+  { key = 'all', path = '/v1/public/userGroups', headers = {} } = {},
+) {
+  return await app.inject({
+    method: 'POST',
+    url: path,
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
+    payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
+  });
+}

@@ -1,0 +1,47 @@
+import { findFreePorts } from '@sluice/local-stack/ports';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { type Ingest, post, startIngest } from './testing/ingest.ts';
+
+let away: Ingest;
+
+beforeAll(async () => {
+  const [port] = await findFreePorts(1);
+  away = await startIngest([`127.0.0.1:${port}`], {
+    PRODUCE_TIMEOUT_MS: '500',
+    PENDING_BYTES_MAX: String(1_024 * 1_024),
+  });
+});
+afterAll(() => away.stop());
+
+test('without Kafka the service is alive, not ready, and answers 503 with Retry-After', async () => {
+  expect((await away.app.inject('/livez')).statusCode).toBe(200);
+  expect((await away.app.inject('/readyz')).json()).toEqual({
+    status: 'unavailable',
+    missing: ['Kafka cannot be reached'],
+  });
+  const response = await post(away.app, { foreignUserGroupId: 'a' });
+  expect(response.statusCode).toBe(503);
+  expect(response.headers['retry-after']).toMatch(/^\d+$/);
+  expect(response.json()).toMatchObject({ code: 'event_log_unavailable' });
+  expect(response.body).not.toMatch(/kafka|127\.0\.0\.1/i);
+});
+
+test('memory is bounded: what does not fit is refused with 503 before its body is read', async () => {
+  const body = { foreignUserGroupId: 'a', properties: { pad: 'x'.repeat(200_000) } };
+  const responses = await Promise.all(Array.from({ length: 8 }, () => post(away.app, body)));
+  const codes = responses.map((response) => (response.json() as { code: string }).code).sort();
+  expect(codes).toEqual([...Array(5).fill('event_log_unavailable'), ...Array(3).fill('overloaded')]);
+  for (const response of responses) expect(response.headers['retry-after']).toMatch(/^\d+$/);
+  expect((await post(away.app, body)).json()).toMatchObject({ code: 'event_log_unavailable' });
+});
+
+test('with Kafka the service is ready, and its metrics count', async () => {
+  const ingest = await startIngest(inject('kafkaBrokers'));
+  try {
+    await expect.poll(async () => (await ingest.app.inject('/readyz')).statusCode, { timeout: 10_000 }).toBe(200);
+    await post(ingest.app, { foreignUserGroupId: 'a', events: [{ event: 'e' }] });
+    expect((await ingest.app.inject('/metrics')).body).toMatch(/sluice_ingest_events_accepted_total 1/);
+  } finally {
+    await ingest.stop();
+  }
+});
