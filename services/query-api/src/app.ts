@@ -5,6 +5,7 @@ import type { Logger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import type { QueryConfig } from './config.ts';
+import { ENTITY_ROUTES, registerEntities } from './entities-route.ts';
 import { EVENTS, registerEvents } from './events-route.ts';
 import { createDeletionConditions } from './pending-deletions.ts';
 import { createStore } from './store.ts';
@@ -37,7 +38,9 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
       request.workspace = workspaceOf(request, keys, config.QUERY_ANONYMOUS_WORKSPACE);
     });
     registerEvents(routes, config, store, createDeletionConditions(store));
+    registerEntities(routes, store);
   });
-  refuseOtherMethods(app, { [EVENTS]: ['GET'] });
+  const paths = [EVENTS, ...Object.values(ENTITY_ROUTES).flatMap(({ path }) => [path, `${path}/:id`])];
+  refuseOtherMethods(app, Object.fromEntries(paths.map((path) => [path, ['GET']])));
   return app;
 }

@@ -3,7 +3,7 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
 import type { QueryConfig } from './config.ts';
 import { encodeCursor } from './cursor.ts';
-import { disconnection } from './disconnection.ts';
+import { whileConnected } from './disconnection.ts';
 import { asEventPageRow, type EventPageRow, eventRecord, positionOf } from './event-record.ts';
 import { type EventsRequest, parseEventsRequest } from './events-parameters.ts';
 import { countQuery, pageQuery } from './events-query.ts';
@@ -23,25 +23,17 @@ export function registerEvents(
   app.get(EVENTS, async (request, reply) => {
     const { workspace } = request;
     const parsed = parseEventsRequest(request.query as QueryParameters, workspace);
-    const signal = disconnection(reply);
-    const deletions = await deletionConditions(workspace);
-    const page = { kind: 'events_page', workspace, signal, ...pageQuery(parsed, deletions) } as const;
-    const rows = parsed.limit === 0 ? noRows() : store.rows(page);
-    const stopCounting = new AbortController();
-    const count = {
-      workspace,
-      signal: AbortSignal.any([signal, stopCounting.signal]),
-      ...countQuery(parsed, deletions),
-    };
-    const total = parsed.counted ? countWithinBudget(count) : Promise.resolve(null);
-    // Reading the page fails for the same reason, and is the one to be waited for.
-    total.catch(() => undefined);
-    try {
+    return await whileConnected(reply, async (signal) => {
+      const deletions = await deletionConditions(workspace);
+      const asker = { workspace, signal };
+      const page = { kind: 'events_page', ...asker, ...pageQuery(parsed, deletions) } as const;
+      const rows = parsed.limit === 0 ? noRows() : store.rows(page);
+      const count = { ...asker, ...countQuery(parsed, deletions) };
+      const total = parsed.counted ? countWithinBudget(count) : Promise.resolve(null);
+      // Reading the page fails for the same reason, and is waited for first.
+      total.catch(() => undefined);
       return await sendJson(reply, answer(parsed, total, rows));
-    } catch (error) {
-      stopCounting.abort();
-      throw error;
-    }
+    });
   });
 
   /** The exact number, or `null` where counting takes more than it may. */
