@@ -1,5 +1,6 @@
 -- One register a property of a user or an organization. The highest version wins, then the highest change_id: the
 -- result is the same in whatever order, and however often, the changes arrive.
+-- Fold it with max(register) and GROUP BY: FINAL gives a wrong result when only subcolumns of the register are read.
 CREATE TABLE IF NOT EXISTS entity_properties (
   workspace_id LowCardinality(String),
   kind LowCardinality(String),

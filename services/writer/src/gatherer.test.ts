@@ -1,0 +1,32 @@
+import type { KafkaMessage } from 'kafkajs';
+import { expect, test } from 'vitest';
+import { createGatherer } from './gatherer.ts';
+
+function message(bytes: number): KafkaMessage {
+  return { key: null, value: Buffer.alloc(bytes), timestamp: '0', attributes: 0, offset: '0', headers: {} };
+}
+
+test('messages of several partitions share a batch, batches are stored one after the other, and none is too large', async () => {
+  const batches: number[] = [];
+  let storing = 0;
+  const gatherer = createGatherer(async (messages) => {
+    storing += 1;
+    expect(storing).toBe(1);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    batches.push(messages.reduce((sum, { value }) => sum + (value?.length ?? 0), 0));
+    storing -= 1;
+  }, 100);
+  await Promise.all([40, 50, 60, 30, 200, 10].map((bytes) => gatherer.add([message(bytes)])));
+  expect(batches).toEqual([90, 90, 200, 10]);
+});
+
+test('what could not be stored is told to those who added it, and the next batch is stored all the same', async () => {
+  let attempt = 0;
+  const gatherer = createGatherer(async () => {
+    attempt += 1;
+    if (attempt === 1) throw new Error('given up');
+  }, 100);
+  await expect(gatherer.add([message(1)])).rejects.toThrow('given up');
+  await gatherer.add([message(1)]);
+  expect(attempt).toBe(2);
+});

@@ -1,0 +1,49 @@
+import { randomUUID } from 'node:crypto';
+import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
+import { migrate } from '@sluice/shared/clickhouse/migrate';
+import { createLogger } from '@sluice/shared/log';
+import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import type { RowBatch } from '../row-batch.ts';
+import { createStagedStore, type StagedStore } from '../staged-store.ts';
+
+export interface TestStore {
+  readonly store: StagedStore;
+  readonly client: ClickHouseClient;
+  read<Row>(query: string): Promise<Row[]>;
+}
+
+/** A store on a database of its own, with the newest schema. */
+export async function createTestStore(url: string): Promise<TestStore> {
+  const config = {
+    CLICKHOUSE_URL: url,
+    CLICKHOUSE_DATABASE: `store_${randomUUID().replaceAll('-', '')}`,
+    CLICKHOUSE_USER: 'default',
+    CLICKHOUSE_PASSWORD: '',
+  };
+  await migrate(config, createLogger('test', 'silent'));
+  const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 30_000, connectionsMax: 4 });
+  return {
+    client,
+    store: createStagedStore(client, randomUUID(), 20_000),
+    async read<Row>(query: string) {
+      return await (await client.query({ query, format: 'JSONEachRow' })).json<Row>();
+    },
+  };
+}
+
+/** Milliseconds: the time of the tests' events. */
+export const NOON = Date.UTC(2026, 2, 1, 12);
+
+export function eventRow(row: Partial<EventRow> = {}): EventRow {
+  const timestamp = row.timestamp ?? NOON;
+  return { workspace_id: 'test', uuid: randomUUID(), event: 'e', received_at: timestamp * 1_000, ...row, timestamp };
+}
+
+export function changeRow(row: Partial<ChangeRow> & Pick<ChangeRow, 'operation' | 'id'>): ChangeRow {
+  return { workspace_id: 'test', kind: 'user', version: NOON * 1_000, change_id: randomUUID(), ...row };
+}
+
+export function batchOf(events: readonly EventRow[], changes: readonly ChangeRow[] = []): RowBatch {
+  const lines = (rows: readonly object[]) => rows.map((row) => Buffer.from(`${JSON.stringify(row)}\n`));
+  return { events: lines(events), changes: lines(changes) };
+}
