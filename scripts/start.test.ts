@@ -1,0 +1,84 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { findFreePorts, isPortFree } from '@sluice/local-stack/ports';
+import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { expect, onTestFinished, test } from 'vitest';
+
+const RUN = join(import.meta.dirname, 'run.mjs');
+const READY_TIMEOUT_MS = 60_000;
+const DEV_KEY = "a-key-with-'quotes'-$and\\more";
+
+interface Run {
+  readonly process: ChildProcess;
+  /** Everything printed so far. */
+  readonly output: () => string;
+  readonly exited: Promise<unknown[]>;
+}
+
+function start(env: NodeJS.ProcessEnv): Run {
+  const child = spawn('node', [RUN, 'start'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  let text = '';
+  const collect = (chunk: string) => {
+    text += chunk;
+  };
+  child.stdout.setEncoding('utf8').on('data', collect);
+  child.stderr.setEncoding('utf8').on('data', collect);
+  return { process: child, output: () => text, exited: once(child, 'exit') };
+}
+
+async function startReady(env: NodeJS.ProcessEnv): Promise<Run> {
+  const run = start(env);
+  await expect.poll(run.output, { timeout: READY_TIMEOUT_MS }).toContain('Ctrl-C stops everything');
+  return run;
+}
+
+async function paste(command: string | undefined): Promise<unknown> {
+  const { stdout } = await promisify(execFile)('sh', ['-c', `${command} --silent`]);
+  return JSON.parse(stdout);
+}
+
+test('npm start brings up a system that works as its welcome says, keeps its data, and leaves nothing behind', async () => {
+  await using dir = await makeTempDir();
+  const { PATH, HOME } = process.env;
+  const ports = await findFreePorts(5);
+  const [INGEST_PORT, QUERY_PORT, WRITER_PORT, KAFKA_PORT, CLICKHOUSE_PORT] = ports.map(String);
+  const env = {
+    ...{ PATH, HOME },
+    ...{ INGEST_PORT, QUERY_PORT, WRITER_PORT, KAFKA_PORT, CLICKHOUSE_PORT },
+    SLUICE_DATA_DIR: join(dir.path, 'data'),
+    SLUICE_DEV_KEY: DEV_KEY,
+  };
+  const usedPorts = async () => (await Promise.all(ports.map((port) => isPortFree(port)))).filter((free) => !free);
+
+  const first = await startReady(env);
+  const [submit, see] = first.output().match(/^ {2}curl .*$/gm) ?? [];
+  expect(await paste(submit)).toMatchObject({ status: 'accepted' });
+  await expect.poll(() => paste(see), { timeout: 20_000 }).toMatchObject({ total: 1, results: [{ userId: 'jane' }] });
+
+  const second = start(env);
+  expect(await second.exited).toEqual([1, null]);
+  expect(second.output()).toMatch(/^Another run \(pid \d+\) uses the data folder .*\n$/);
+
+  first.process.kill('SIGINT');
+  expect(await first.exited).toEqual([0, null]);
+  expect(await usedPorts()).toEqual([]);
+
+  const third = await startReady(env);
+  expect(await paste(see)).toMatchObject({ total: 1 });
+  process.kill(Number(await readFile(join(env.SLUICE_DATA_DIR, 'lock'), 'utf8')), 'SIGKILL');
+  await third.exited;
+  await expect.poll(usedPorts, { timeout: 30_000 }).toEqual([]);
+}, 180_000);
+
+test('npm start names every variable that it cannot use, and starts nothing', async () => {
+  const { PATH } = process.env;
+  const run = start({ PATH, INGEST_PORT: 'http', SLUICE_DEV_KEY: 'short' });
+  expect(await run.exited).toEqual([1, null]);
+  expect(run.output()).toBe(
+    'INGEST_PORT must be a port number from 1 to 65535.\nSLUICE_DEV_KEY must be 16 to 200 visible ASCII characters.\n',
+  );
+});
