@@ -20,7 +20,23 @@ export function loadConfig<Schema extends z.ZodType>(schema: Schema, env: NodeJS
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
   const result = schema.safeParse(given);
   if (result.success) return result.data;
-  throw new ConfigError(result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`));
+  throw new ConfigError(
+    result.error.issues.map(({ path, message }) => {
+      const name = path.join('.');
+      return `${name}: ${name in given ? message : 'is required'}`;
+    }),
+  );
+}
+
+/** {@link loadConfig} for a service's main: an environment that does not fit is told on standard error, and ends it. */
+export function loadConfigOrExit<Schema extends z.ZodType>(schema: Schema, env: NodeJS.ProcessEnv): z.output<Schema> {
+  try {
+    return loadConfig(schema, env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    console.error(error.message);
+    process.exit(2);
+  }
 }
 
 /** An integer given as text, within bounds (inclusive). */

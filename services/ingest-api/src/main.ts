@@ -1,4 +1,4 @@
-import { loadConfig } from '@sluice/shared/config';
+import { loadConfigOrExit } from '@sluice/shared/config';
 import { listening } from '@sluice/shared/http/server';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createKeyRing } from '@sluice/shared/keys/key-ring';
@@ -11,7 +11,7 @@ import { createReadiness } from './readiness.ts';
 import { createRowPublisher } from './row-publisher.ts';
 import { createVersionClock } from './version-clock.ts';
 
-const config = loadConfig(configSchema, process.env);
+const config = loadConfigOrExit(configSchema, process.env);
 const logger = createLogger('ingest-api', config.LOG_LEVEL);
 const kafka = createKafka(config, 'sluice-ingest-api', logger);
 const keys = createKeyRing(config.API_KEYS_FILE, logger);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
-import { loadConfig } from '@sluice/shared/config';
+import { loadConfigOrExit } from '@sluice/shared/config';
 import { createHttpServer, listening, refuseOtherMethods } from '@sluice/shared/http/server';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { runService } from '@sluice/shared/lifecycle';
@@ -11,7 +11,7 @@ import { ERASURE_TIMEOUT_MS } from './erasure.ts';
 import { createWriterMetrics } from './metrics.ts';
 import { createWriter } from './writer.ts';
 
-const config = loadConfig(configSchema, process.env);
+const config = loadConfigOrExit(configSchema, process.env);
 const logger = createLogger('writer', config.LOG_LEVEL);
 const registry = new Registry();
 const client = createClickHouse(config, {
