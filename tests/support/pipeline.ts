@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findFreePorts } from '@sluice/local-stack/ports';
+import { parseJson } from '@sluice/shared/json';
 import { generateKey, hashKey, type KeyEntry, SCOPES, type Scope, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { type Service, type ServiceName, startService, until } from './service.ts';
 
@@ -73,7 +74,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     const headers = new Headers(init.headers);
     if (withKey !== '') headers.set('authorization', `Bearer ${withKey}`);
     const response = await fetch(url, { ...init, headers });
-    return { status: response.status, headers: response.headers, body: (await response.json()) as Body };
+    return { status: response.status, headers: response.headers, body: parseJson(await response.text()) as Body };
   }
 
   const get = <Body>(path: string, withKey = key) => request<Body>(`${services['query-api'].url}${path}`, {}, withKey);

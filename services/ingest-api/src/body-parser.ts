@@ -1,6 +1,7 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, zstdDecompress } from 'node:zlib';
 import { Problem } from '@sluice/shared/http/problem';
+import { parseJson } from '@sluice/shared/json';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
 const DECOMPRESSORS: Readonly<Record<string, (body: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>>> =
@@ -25,7 +26,7 @@ export function registerBodyParser(app: FastifyInstance, bytesMax: number): void
     async (request: FastifyRequest, body: Buffer) => {
       if (body.length === 0) return undefined;
       const encoding = request.headers['content-encoding']?.toLowerCase() ?? 'identity';
-      return parseJson(encoding === 'identity' ? body : await decompress(body, encoding, bytesMax));
+      return parseBody(encoding === 'identity' ? body : await decompress(body, encoding, bytesMax));
     },
   );
 }
@@ -48,7 +49,7 @@ async function decompress(body: Buffer, encoding: string, bytesMax: number): Pro
   }
 }
 
-function parseJson(body: Buffer): unknown {
+function parseBody(body: Buffer): unknown {
   let text: string;
   try {
     text = utf8.decode(body);
@@ -56,7 +57,7 @@ function parseJson(body: Buffer): unknown {
     throw new Problem('malformed_json', 'The body is not UTF-8.', { cause: error });
   }
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (error) {
     throw new Problem('malformed_json', 'The body is not JSON.', { cause: error });
   }
