@@ -114,10 +114,10 @@ function hasProperty(kind: EntityKind, filter: PropertyFilter, index: number): S
   const lengths = [...new Set(places.map(([property]) => property?.to ?? 0))];
   const alternatives = lengths.map((to) => {
     const inside = places.filter(([property]) => property?.to === to).map(([, ...rest]) => rest);
-    const equals = propertyEquals('value', inside, filter.value, parameters);
-    return `(property = ${parameters.key({ from: 0, to })} AND ${equals})`;
+    const equals = propertyEquals('value', inside, filter, parameters);
+    return `(property = ${parameters.key({ from: 0, to }, false)} AND ${equals})`;
   });
-  const names = lengths.map((to) => parameters.key({ from: 0, to }));
+  const names = lengths.map((to) => parameters.key({ from: 0, to }, false));
   return {
     sql: `id IN (
     SELECT id

@@ -72,16 +72,12 @@ export class FilterParameters {
     this.#parts = name.split('.');
   }
 
-  /** The placeholder of a key: the name's parts of that range, joined again. */
-  key({ from, to }: PartRange): string {
-    return this.#bind(`_key_${from}_${to}`, this.#parts.slice(from, to).join('.'));
-  }
-
-  /** The same for a document that {@link repaired} has rewritten. */
-  repairedKey({ from, to }: PartRange): string {
+  /** The placeholder of a key: the name's parts of that range, joined again, as a document or a repaired one has it. */
+  key({ from, to }: PartRange, inRepaired: boolean): string {
     const key = this.#parts.slice(from, to).join('.');
-    const inRepaired = key.replaceAll('\0', '\0' + '0000').replaceAll(/([:,[]-?[0-9]{19,21})/g, '$1.0');
-    return inRepaired === key ? this.key({ from, to }) : this.#bind(`_repaired_key_${from}_${to}`, inRepaired);
+    return inRepaired
+      ? this.#bind(`_repaired_key_${from}_${to}`, repairedKey(key))
+      : this.#bind(`_key_${from}_${to}`, key);
   }
 
   reading(index: number, json: string): string {
@@ -109,37 +105,33 @@ export class FilterParameters {
 export function propertyEquals(
   column: string,
   places: readonly (readonly PartRange[])[],
-  value: string,
+  { name, value }: PropertyFilter,
   parameters: FilterParameters,
 ): string {
   const readings = readingsOf(value).map((json, index) => parameters.reading(index, json));
   const needle = needleOf(value);
-  const asItIs = equalsAny(
-    places.map((place) =>
-      extract(
-        column,
-        place.map((range) => parameters.key(range)),
-      ),
-    ),
-    readings.map((reading) => extract(reading, [])),
-  );
-  const whenRepaired = equalsAny(
-    places.map((place) =>
-      extract(
-        repaired(column),
-        place.map((range) => parameters.repairedKey(range)),
-      ),
-    ),
-    readings.map((reading) => extract(repaired(reading), [])),
-  );
-  const exact = `if(isValidJSON(${column}), ${asItIs}, ${whenRepaired})`;
+  // Repairing alters neither this name nor this value, so it makes no difference whether it was needed.
+  const exact = [name, ...readingsOf(value)].every((text) => !REPAIRED.test(text))
+    ? foundIn(`if(isValidJSON(${column}), ${column}, ${repaired(column)})`, readings)
+    : `if(isValidJSON(${column}), ${foundIn(column, readings)}, ${foundIn(repaired(column), readings.map(repaired), true)})`;
   return needle === undefined ? exact : `position(${column}, ${parameters.needle(needle)}) > 0 AND ${exact}`;
+
+  function foundIn(json: string, wanted: readonly string[], inRepaired = false): string {
+    const found = places.map((place) =>
+      extract(
+        json,
+        place.map((range) => parameters.key(range, inRepaired)),
+      ),
+    );
+    // What is not there, or not to be parsed, is the empty string, which equals nothing.
+    return `hasAny([${found.join(', ')}], arrayFilter(raw -> raw != '', [${wanted.map((text) => extract(text, [])).join(', ')}]))`;
+  }
 }
 
 /** The condition that the properties of an event match a filter. `index` tells the filters of a query apart. */
 export function eventPropertyCondition(filter: PropertyFilter, index: number): Sql {
   const parameters = new FilterParameters(index, filter);
-  const sql = propertyEquals('properties', placesOf(filter.name), filter.value, parameters);
+  const sql = propertyEquals('properties', placesOf(filter.name), filter, parameters);
   return { sql, params: parameters.params };
 }
 
@@ -147,10 +139,12 @@ function extract(json: string, keys: readonly string[]): string {
   return `JSONExtractRaw(${[json, ...keys].join(', ')})`;
 }
 
-/** What is not there, or not to be parsed, is the empty string, which equals nothing. */
-function equalsAny(extracted: readonly string[], wanted: readonly string[]): string {
-  const matches = extracted.flatMap((text) => wanted.map((json) => `(${text} = ${json} AND ${json} != '')`));
-  return `(${matches.join(' OR ')})`;
+/** What {@link repaired} alters other than in its spelling, in a name and in JSON text. */
+const REPAIRED = /\0|\\u(?:0000|d[89a-f])|[0-9]{19}/;
+
+/** A key as it is in a document that was {@link repaired}. */
+function repairedKey(key: string): string {
+  return key.replaceAll('\0', '\0' + '0000').replaceAll(/([:,[]-?[0-9]{19,21})/g, '$1.0');
 }
 
 /**

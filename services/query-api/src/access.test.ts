@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { anEvent, aRegister, type QueryService, startQuery } from './testing/query.ts';
+
+let query: QueryService;
+
+beforeAll(async () => {
+  query = await startQuery(inject('clickhouseUrl'), { QUERY_ANONYMOUS_WORKSPACE: 'b' });
+  for (const workspace of ['a', 'b']) {
+    const name = `of-${workspace}`;
+    await query.store(workspace, [
+      anEvent({ event: name, userId: name, groupId: name, properties: `{"of":"${workspace}"}` }),
+      anEvent({ event: 'shared', userId: 'shared', groupId: 'shared', properties: `{"of":"${workspace}"}` }),
+    ]);
+    for (const kind of ['user', 'organization']) {
+      for (const id of [name, 'shared']) {
+        const entity = { workspace_id: workspace, kind, id };
+        const seen = workspace === 'a' ? 1_000 : 2_000;
+        await query.insert('entities', [
+          { ...entity, first_seen_at: seen * 1e9, last_seen_at: seen * 1e9, version: 5 },
+        ]);
+        const register = aRegister(5, 'set', `"${workspace}"`);
+        await query.insert('entity_properties', [{ ...entity, property: 'of', register }]);
+      }
+    }
+  }
+});
+afterAll(() => query.stop());
+
+const urls = [
+  '/events',
+  '/events?userId=shared',
+  '/events?properties.of=a',
+  '/events?properties.of=b&orderByField=event',
+  '/users',
+  '/users?properties.of=a',
+  '/users/shared',
+  '/users/of-a',
+  '/organizations',
+  '/organizations?properties.of=a',
+  '/organizations/shared',
+  '/organizations/of-a',
+];
+
+test.each(urls)('%s answers from the workspace of the key alone', async (url) => {
+  const [a, b] = [await query.get(url, 'a'), await query.get(url, 'b')];
+  expect(a.text).not.toMatch(/of-b|"of":"b"/);
+  expect(b.text).not.toMatch(/of-a|"of":"a"/);
+  expect(a.text).not.toBe(b.text);
+  expect((await query.get(url, 'c')).text).not.toContain('"of"');
+});
+
+test('the deletion of a user in one workspace hides nothing in another', async () => {
+  await query.insert('user_deletions', [
+    { workspace_id: 'c', user_id: 'shared', version: 9e15, stored_at: 1, erased_version: 0 },
+  ]);
+  expect((await query.get('/users/shared', 'a')).status).toBe(200);
+  expect((await query.get('/events?userId=shared', 'a')).body.total).toBe(1);
+});
+
+test('cursors of lists are refused in another workspace', async () => {
+  for (const path of ['/events', '/users', '/organizations']) {
+    const { body } = await query.get(`${path}?limit=1`, 'a');
+    expect(body.nextCursor, path).not.toBeNull();
+    expect((await query.get(`${path}?limit=1&cursor=${body.nextCursor}`, 'a')).status).toBe(200);
+    expect((await query.get(`${path}?limit=1&cursor=${body.nextCursor}`, 'b')).status).toBe(400);
+  }
+});
+
+test.each(urls)('%s without a key reads the anonymous workspace', async (url) => {
+  const response = await query.app.inject({ url });
+  expect(response.body.replace(/"requestId":"[^"]*"/, '')).toBe(
+    (await query.get(url, 'b')).text.replace(/"requestId":"[^"]*"/, ''),
+  );
+});
+
+test.each(urls)('%s refuses a wrong key, also where none is needed', async (url) => {
+  for (const authorization of ['Bearer nope', 'nope', 'Basic YTpi', 'Bearer ']) {
+    const response = await query.app.inject({ url, headers: { authorization } });
+    expect([response.statusCode, response.json().code]).toEqual([401, 'unauthorized']);
+    expect(response.headers['www-authenticate']).toBe('Bearer');
+  }
+  const response = await query.app.inject({ url, headers: { authorization: 'Bearer ingest-only' } });
+  expect([response.statusCode, response.json().code]).toEqual([403, 'missing_scope']);
+});
+
+test('without an anonymous workspace a key is needed', async () => {
+  const closed = await startQuery(inject('clickhouseUrl'));
+  try {
+    expect((await closed.app.inject({ url: '/events' })).statusCode).toBe(401);
+  } finally {
+    await closed.stop();
+  }
+});
+
+test.each(['/events', '/users', '/users/x', '/organizations', '/organizations/x'])(
+  '%s takes GET and HEAD, and says so to others',
+  async (url) => {
+    const response = await query.app.inject({ method: 'POST', url });
+    expect([response.statusCode, response.headers.allow]).toEqual([405, 'GET, HEAD']);
+    const head = await query.app.inject({ method: 'HEAD', url, headers: { authorization: 'bearer a' } });
+    const get = await query.app.inject({ method: 'GET', url, headers: { authorization: 'bearer a' } });
+    expect([head.statusCode, head.body]).toEqual([get.statusCode, '']);
+    expect(head.headers['content-type']).toBe(get.headers['content-type']);
+  },
+);

@@ -1,0 +1,267 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { anEvent, aRegister, type QueryService, startQuery } from './testing/query.ts';
+import { hasProperty } from './testing/reference.ts';
+
+let query: QueryService;
+
+beforeAll(async () => {
+  query = await startQuery(inject('clickhouseUrl'));
+});
+afterAll(() => query.stop());
+
+const kinds = ['user', 'organization'] as const;
+type Kind = (typeof kinds)[number];
+const paths = { user: '/users', organization: '/organizations' } as const;
+const idNames = { user: 'foreignId', organization: 'foreignUserGroupId' } as const;
+
+/** What was submitted about a user or an organization, or its deletion. */
+interface Change {
+  readonly kind: Kind;
+  readonly id: string;
+  readonly deleted: boolean;
+  /** Timestamps in milliseconds. */
+  readonly events: readonly number[];
+  readonly properties: readonly (readonly [string, unknown])[];
+}
+
+const startMs = Date.UTC(2026, 2, 1);
+const id = fc.constantFrom('ada', 'bob', 'Ådа', '\u{1f600}', '\ufffd', 'a/b?c#d%', ' ', "'\\", '\0');
+const property = fc.constantFrom('plan', '', '__proto__', 'a.b', 'a', '1', 'ä"');
+const value = fc.oneof(
+  fc.constantFrom<unknown>(null, 'x', '\ud800', 1, 1e21, true, {}, [], { b: 'x' }, { '': { c: null } }, 2 ** 64),
+  fc.jsonValue({ maxDepth: 2 }),
+);
+
+const change: fc.Arbitrary<Change> = fc.record({
+  kind: fc.constantFrom(...kinds),
+  id,
+  deleted: fc.integer({ min: 0, max: 6 }).map((die) => die === 0),
+  events: fc.array(
+    fc.integer({ min: 0, max: 9 }).map((day) => startMs + day * 86_400_000),
+    { maxLength: 2 },
+  ),
+  properties: fc.uniqueArray(fc.tuple(property, value), { maxLength: 3, selector: ([name]) => name }),
+});
+
+/** Versions are given in the order of the changes, a few milliseconds apart. */
+function versionUs(index: number): number {
+  return (startMs + index * 3) * 1_000 + 7;
+}
+
+interface Expected {
+  readonly id: string;
+  readonly properties: Record<string, unknown>;
+  readonly firstSeenAt: string;
+  readonly lastSeenAt: string;
+}
+
+/** The contract's fold, in the plainest way: what came after the last deletion, in order. */
+function fold(changes: readonly Change[], kind: Kind): Expected[] {
+  const byId = Map.groupBy([...changes.entries()], ([, one]) => (one.kind === kind ? one.id : ''));
+  byId.delete('');
+  const entities = [...byId].flatMap(([entityId, all]): Expected[] => {
+    const lastDeletion = all.findLastIndex(([, { deleted }]) => deleted && kind === 'user');
+    const live = all.slice(lastDeletion + 1).filter(([, { deleted }]) => !deleted);
+    if (live.length === 0) return [];
+    const properties = new Map<string, unknown>();
+    for (const [, one] of live) {
+      for (const [name, json] of one.properties) {
+        if (json === null) properties.delete(name);
+        else properties.set(name, json);
+      }
+    }
+    const times = live.flatMap(([index, { events }]) =>
+      events.length > 0 ? events : [Math.floor(versionUs(index) / 1_000)],
+    );
+    return [
+      {
+        id: entityId,
+        properties: Object.fromEntries(properties),
+        firstSeenAt: new Date(Math.min(...times)).toISOString(),
+        lastSeenAt: new Date(Math.max(...times)).toISOString(),
+      },
+    ];
+  });
+  return entities.sort((a, b) => Buffer.compare(Buffer.from(a.id), Buffer.from(b.id)));
+}
+
+interface StoredRow {
+  readonly table: string;
+  readonly row: Record<string, unknown>;
+}
+
+/** The rows that a change becomes; writing them is the writer's work. */
+function rowsOf(one: Change, index: number): StoredRow[] {
+  const version = versionUs(index);
+  const entity = { workspace_id: 'a', kind: one.kind, id: one.id };
+  if (one.deleted) {
+    if (one.kind === 'organization') return [];
+    const row = { workspace_id: 'a', user_id: one.id, version, stored_at: 1, erased_version: 0 };
+    return [{ table: 'user_deletions', row }];
+  }
+  const seen = one.events.length > 0 ? one.events : [Math.floor(version / 1_000)];
+  const rows: StoredRow[] = seen.map((ms) => ({
+    table: 'entities',
+    row: { ...entity, first_seen_at: ms, last_seen_at: ms, version },
+  }));
+  if (one.events.length === 0 && one.kind === 'user') {
+    rows.push({ table: 'user_sightings', row: { workspace_id: 'a', user_id: one.id, version } });
+  }
+  for (const [name, json] of one.properties) {
+    const register = aRegister(version, json === null ? 'remove' : 'set', json === null ? '' : JSON.stringify(json));
+    rows.push({ table: 'entity_properties', row: { ...entity, property: name, register } });
+  }
+  return rows;
+}
+
+async function store(changes: readonly Change[], order: readonly number[]): Promise<void> {
+  const tables = ['events', 'entities', 'entity_properties', 'user_deletions', 'user_sightings'];
+  await Promise.all(tables.map((table) => query.clickHouse.command({ query: `TRUNCATE TABLE ${table}` })));
+  const rows = changes.flatMap(rowsOf);
+  // Any order, in two inserts that overlap.
+  const shuffled = rows.toSorted(
+    (a, b) => (order[rows.indexOf(a) % order.length] ?? 0) - (order[rows.indexOf(b) % order.length] ?? 0),
+  );
+  for (const part of [shuffled.slice(0, shuffled.length / 2 + 1), shuffled.slice(shuffled.length / 2)]) {
+    for (const [table, found] of Map.groupBy(part, (stored) => stored.table)) {
+      await query.insert(
+        table,
+        found.map(({ row }) => row),
+      );
+    }
+  }
+  const events = changes.flatMap((one, index) =>
+    one.deleted
+      ? []
+      : one.events.map((timestampMs) =>
+          anEvent({
+            timestampMs,
+            receivedAtUs: versionUs(index),
+            ...(one.kind === 'user' ? { userId: one.id } : { groupId: one.id }),
+          }),
+        ),
+  );
+  if (events.length > 0) await query.store('a', events);
+}
+
+/** All pages of a list, as the reference writes entities. */
+async function readAll(kind: Kind, limit: number, filter = ''): Promise<unknown[]> {
+  const found: unknown[] = [];
+  let cursor = '';
+  for (;;) {
+    const { status, body } = await query.get(`${paths[kind]}?limit=${limit}${filter}${cursor}`);
+    expect(status, JSON.stringify(body)).toBe(200);
+    expect(body.limit).toBe(limit);
+    found.push(...body.results.map(({ [idNames[kind]]: entityId, ...rest }) => ({ id: entityId, ...rest })));
+    if (body.nextCursor === null) return found;
+    cursor = `&cursor=${body.nextCursor}`;
+  }
+}
+
+test('users and organizations are what was last said about them, in whatever order it arrived', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(change, { minLength: 1, maxLength: 25 }),
+      fc.array(fc.nat(), { minLength: 1, maxLength: 30 }),
+      fc.integer({ min: 1, max: 4 }),
+      fc.nat(),
+      async (changes, order, limit, choice) => {
+        await store(changes, order);
+        for (const kind of kinds) {
+          const expected = fold(changes, kind);
+          expect(await readAll(kind, limit)).toEqual(expected);
+
+          const one = changes[choice % changes.length] as Change;
+          const { status, body } = await query.get(`${paths[kind]}/${encodeURIComponent(one.id)}`);
+          const alone = expected.find((entity) => entity.id === one.id);
+          expect(status).toBe(alone ? 200 : 404);
+          if (alone) {
+            const { id: entityId, ...rest } = alone;
+            expect(body).toEqual({ [idNames[kind]]: entityId, ...rest });
+          }
+
+          const said = changes.flatMap(({ properties }) => properties);
+          const [name, json] = said[choice % said.length] ?? ['a.b', 'x'];
+          const text = typeof json === 'string' ? json : JSON.stringify(json);
+          if (text === '' || !text.isWellFormed()) continue;
+          const filter = `&properties.${encodeURIComponent(name)}=${encodeURIComponent(text)}`;
+          const matching = expected.filter(({ properties }) => hasProperty(properties, name, text));
+          expect(await readAll(kind, limit, filter), filter).toEqual(matching);
+        }
+      },
+    ),
+    { numRuns: 30 },
+  );
+});
+
+test('a property filter of users reaches into values and matches names with dots', async () => {
+  const said = (entityId: string, properties: Change['properties']): Change => ({
+    kind: 'user',
+    id: entityId,
+    deleted: false,
+    events: [],
+    properties,
+  });
+  await store([said('one', [['a.b', 'x']]), said('two', [['a', { b: 'x' }]]), said('three', [['a', { b: 'y' }]])], [0]);
+  expect((await readAll('user', 10, '&properties.a.b=x')).map((entity) => (entity as Expected).id)).toEqual([
+    'one',
+    'two',
+  ]);
+});
+
+test('an organization with the identifier of a deleted user stays', async () => {
+  const both = kinds.map(
+    (kind): Change => ({ kind, id: 'same', deleted: false, events: [startMs], properties: [['p', 1]] }),
+  );
+  await store([...both, { kind: 'user', id: 'same', deleted: true, events: [], properties: [] }], [0]);
+  expect((await query.get('/users/same')).status).toBe(404);
+  expect((await query.get('/organizations/same')).body).toMatchObject({ properties: { p: 1 } });
+});
+
+test('property values come back as the text that was stored', async () => {
+  const text = String.raw`{"n":1e+21,"b":[9007199254740993,-0],"s":"\ud800"}`;
+  const entity = { workspace_id: 'd', kind: 'user', id: 'x' };
+  await query.insert('entities', [{ ...entity, first_seen_at: startMs, last_seen_at: startMs, version: 5 }]);
+  const register = aRegister(5, 'set', text);
+  await query.insert('entity_properties', [{ ...entity, property: 'p"q', register }]);
+  expect((await query.get('/users/x', 'd')).text).toContain(`"properties":{"p\\"q":${text}}`);
+});
+
+test.each(['/users', '/organizations'])('%s refuses what it does not know, and clamps its limit', async (path) => {
+  for (const parameters of [
+    'offset=1',
+    'limit=1&limit=2',
+    'limit=x',
+    'userId=1',
+    'cursor=x',
+    'properties.a=',
+    'orderByField=id',
+  ]) {
+    const { status, body } = await query.get(`${path}?${parameters}`);
+    expect([status, body.code, body.errors.length], parameters).toEqual([400, 'invalid_request', 1]);
+  }
+  expect((await query.get(`${path}?limit=2000`)).body.limit).toBe(1_000);
+  expect((await query.get(`${path}?limit=0`)).body).toEqual({ limit: 0, results: [], nextCursor: null });
+  expect((await query.get(`${path}/x?limit=1`)).status).toBe(400);
+});
+
+test('the longest identifiers, many of them, come in one page', async () => {
+  const ids = Array.from({ length: 150 }, (_, index) => '\u{1f600}'.repeat(508) + String(index).padStart(4, '0'));
+  await query.insert(
+    'entities',
+    ids.map((one) => ({
+      workspace_id: 'e',
+      kind: 'user',
+      id: one,
+      first_seen_at: startMs,
+      last_seen_at: startMs,
+      version: 5,
+    })),
+  );
+  const { body } = await query.get('/users?limit=1000', 'e');
+  expect(body.results.map(({ foreignId }) => foreignId)).toEqual(ids);
+  expect((await query.get(`/users/${encodeURIComponent(String(ids[7]))}`, 'e')).body).toMatchObject({
+    foreignId: ids[7],
+  });
+});

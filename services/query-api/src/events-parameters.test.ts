@@ -1,0 +1,219 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { anEvent, type QueryService, startQuery } from './testing/query.ts';
+
+let query: QueryService;
+
+const noon = Date.UTC(2026, 2, 1, 12);
+const events = [
+  anEvent({
+    uuid: '0190a0a0-0000-7000-8000-000000000001',
+    timestampMs: Date.UTC(2026, 1, 28, 23, 59, 59, 999),
+    userId: 'ada',
+  }),
+  anEvent({ uuid: '0190a0a0-0000-7000-8000-000000000002', timestampMs: Date.UTC(2026, 2, 1), groupId: 'acme' }),
+  anEvent({ uuid: '0190a0a0-0000-7000-8000-000000000003', timestampMs: noon, anonymousId: 'anon', instanceId: 'i-1' }),
+  anEvent({
+    uuid: '0190a0a0-0000-7000-8000-000000000004',
+    timestampMs: Date.UTC(2026, 2, 1, 23, 59, 59, 999),
+    event: 'other',
+  }),
+  anEvent({
+    uuid: '0190a0a0-0000-7000-8000-000000000005',
+    timestampMs: Date.UTC(2026, 2, 2),
+    receivedAtUs: (noon + 7) * 1_000 + 999,
+  }),
+];
+
+beforeAll(async () => {
+  query = await startQuery(inject('clickhouseUrl'));
+  await query.store('a', events);
+});
+afterAll(() => query.stop());
+
+/** The last digits of the uuids that a query finds, in order. */
+async function numbers(parameters: string): Promise<string> {
+  const { status, body } = await query.get(`/events?${parameters}`);
+  expect(status, JSON.stringify(body)).toBe(200);
+  return body.results.map(({ uuid }) => String(uuid).at(-1)).join('');
+}
+
+test('without parameters the newest hundred come, newest first, with the total', async () => {
+  const { status, body } = await query.get('/events');
+  expect(status).toBe(200);
+  expect(Object.keys(body)).toEqual(['limit', 'offset', 'total', 'results', 'nextCursor']);
+  expect(body).toMatchObject({ limit: 100, offset: 0, total: 5, nextCursor: null });
+  expect(await numbers('')).toBe('54321');
+});
+
+test('a record has every field, null for an identifier that was not given, and its JSON as it was stored', async () => {
+  const properties = String.raw`{"n":1e+21,"z":-0,"big":9007199254740993,"a.b":{"a":{"b":null}},"__proto__":{},"s":"\ud800 \u0000 ü","":[]}`;
+  const event = anEvent({
+    uuid: randomUUID(),
+    event: 'näme "q"',
+    properties,
+    traits: '{"b":1,"a":2}',
+    receivedAtUs: noon * 1_000 + 1_999,
+  });
+  await query.store('b', [event]);
+  const { text } = await query.get('/events', 'b');
+  expect(text).toContain(
+    `{"uuid":"${event.uuid}","type":"track","event":"näme \\"q\\"","userId":null,"groupId":null,"anonymousId":null,"instanceId":null,"properties":${properties},"context":{},"traits":{"b":1,"a":2},"timestamp":"2026-03-01T00:00:00.000Z","receivedAt":"2026-03-01T12:00:00.001Z"}`,
+  );
+});
+
+test.each([
+  ['userId=ada', '1'],
+  ['groupId=acme', '2'],
+  ['anonymousId=anon&instanceId=i-1', '3'],
+  ['event=other', '4'],
+  ['event=e&type=track', '5321'],
+  ['type=page', ''],
+  ['uuid=0190A0A0-0000-7000-8000-000000000003', '3'],
+  ['uuid=00000000-0000-0000-0000-000000000000', ''],
+  ['startDate=2026-03-01T12:00:00Z', '543'],
+  ['endDate=2026-03-01T12:00:00.000', '321'],
+  ['startDate=2026-03-01T12:00:00.001Z', '54'],
+  ['startDate=2026-03-01T14:00:00%2B02:00&endDate=2026-03-01T13:00:00+01:00', '3'],
+  ['startDate=2026-03-01&endDate=2026-03-01', '432'],
+  ['startDate=2026-03-01', '5432'],
+  ['endDate=2026-02-28', '1'],
+  ['startDate=0001-01-01&endDate=9999-12-31', '54321'],
+  ['orderByField=timestamp&orderByDirection=asc', '12345'],
+  ['orderByField=userId&orderByDirection=Desc', '15432'],
+  ['orderByField=receivedAt&orderByDirection=ASC', '12345'],
+  ['limit=2', '54'],
+  ['limit=2&offset=1', '43'],
+  ['offset=9', ''],
+  ['limit=5000', '54321'],
+])('?%s finds %s', async (parameters, expected) => {
+  expect(await numbers(parameters)).toBe(expected);
+});
+
+test('a limit above the greatest is that, and the answer says so', async () => {
+  for (const limit of ['1001', '99999999999999999999999999']) {
+    expect((await query.get(`/events?limit=${limit}`)).body.limit).toBe(1_000);
+  }
+});
+
+test('limit=0 answers the total without records', async () => {
+  const { body } = await query.get('/events?limit=0&event=e');
+  expect(body).toEqual({ limit: 0, offset: 0, total: 4, results: [], nextCursor: null });
+});
+
+test('total=none skips the count, total=exact is the default said aloud', async () => {
+  expect((await query.get('/events?total=none')).body.total).toBeNull();
+  expect((await query.get('/events?total=exact')).body.total).toBe(5);
+  expect((await query.get('/events?limit=1&offset=3&endDate=2026-03-01')).body).toMatchObject({ total: 4, offset: 3 });
+});
+
+describe('refused with 400', () => {
+  test.each([
+    ['limit=-1', 'limit'],
+    ['limit=1.5', 'limit'],
+    ['limit=ten', 'limit'],
+    ['limit=', 'limit'],
+    ['limit=1&limit=2', 'limit'],
+    ['offset=-1', 'offset'],
+    ['offset=9007199254740993', 'offset'],
+    ['uuid=123', 'uuid'],
+    ['event=', 'event'],
+    ['userId=', 'userId'],
+    ['startDate=yesterday', 'startDate'],
+    ['startDate=2026-02-30', 'startDate'],
+    ['endDate=1772366400', 'endDate'],
+    ['startDate=2026-03-02&endDate=2026-03-01', 'startDate'],
+    ['orderByField=properties', 'orderByField'],
+    ['orderByField=user_id', 'orderByField'],
+    ['orderByDirection=up', 'orderByDirection'],
+    ['total=maybe', 'total'],
+    ['cursor=', 'cursor'],
+    ['cursor=nonsense', 'cursor'],
+    ['user=ada', 'user'],
+    ['user_id=ada', 'user_id'],
+    ['properties=1', 'properties'],
+    ['properties.plan=', 'properties.plan'],
+    ['properties.plan=1&properties.plan=2', 'properties.plan'],
+    ['__proto__=1', '__proto__'],
+    ['%00=1', '\0'],
+    ['toString=1', 'toString'],
+  ])('?%s', async (parameters, path) => {
+    const { status, body } = await query.get(`/events?${parameters}`);
+    expect(status).toBe(400);
+    expect(body.code).toBe('invalid_request');
+    expect(body.errors.map((fault) => fault.path)).toEqual([path]);
+  });
+
+  test('every fault is named at once', async () => {
+    const { status, body } = await query.get('/events?limit=x&offset=y&uuid=z&nope=1&startDate=s&event=');
+    expect(status).toBe(400);
+    expect(body.errors.map(({ path }) => path).sort()).toEqual([
+      'event',
+      'limit',
+      'nope',
+      'offset',
+      'startDate',
+      'uuid',
+    ]);
+  });
+
+  test('what is not percent-encoded UTF-8', async () => {
+    for (const parameters of ['event=%', 'event=%ff', '%e0%a4%a=1']) {
+      expect((await query.get(`/events?${parameters}`)).status).toBe(400);
+    }
+  });
+
+  test('more property filters than a query may have', async () => {
+    const parameters = Array.from({ length: 21 }, (_, index) => `properties.p${index}=1`).join('&');
+    expect((await query.get(`/events?${parameters}`)).body.errors).toMatchObject([{ path: 'properties' }]);
+  });
+});
+
+describe('a cursor', () => {
+  const list = 'event=e&orderByField=userId&orderByDirection=ASC&limit=1';
+
+  async function cursor(): Promise<string> {
+    const { body } = await query.get(`/events?${list}`);
+    return String(body.nextCursor);
+  }
+
+  test('goes on in its own list, with any limit', async () => {
+    const next = await cursor();
+    expect(await numbers(`${list}&cursor=${next}`)).toBe('3');
+    expect(await numbers(`${list.replace('limit=1', 'limit=9')}&cursor=${next}`)).toBe('351');
+  });
+
+  test.each([
+    ['other filters', 'event=other&orderByField=userId&orderByDirection=ASC'],
+    ['fewer filters', 'orderByField=userId&orderByDirection=ASC'],
+    ['one more property filter', `${list}&properties.a=1`],
+    ['another order', 'event=e&orderByField=uuid&orderByDirection=ASC'],
+    ['another direction', 'event=e&orderByField=userId&orderByDirection=DESC'],
+    ['an offset', `${list}&offset=0`],
+  ])('is refused with %s', async (_name, parameters) => {
+    const { status, body } = await query.get(`/events?${parameters}&cursor=${await cursor()}`);
+    expect(status).toBe(400);
+    expect(body.errors).toHaveLength(1);
+  });
+
+  test('is refused in another workspace', async () => {
+    expect((await query.get(`/events?${list}&cursor=${await cursor()}`, 'b')).status).toBe(400);
+  });
+
+  test('is refused when it was altered', async () => {
+    const good = JSON.parse(Buffer.from(await cursor(), 'base64url').toString()) as unknown[];
+    const altered = [
+      [good[0]],
+      [good[0], null, good[2], good[3]],
+      [good[0], good[1], 'x', good[3]],
+      [good[0], good[1], good[2], 'now'],
+      [...good, 1],
+      { ...good },
+      'text',
+    ];
+    const cursors = altered.map((content) => Buffer.from(JSON.stringify(content)).toString('base64url'));
+    for (const bad of [...cursors, `${await cursor()}=`, `${await cursor()}%20`, '%00']) {
+      expect((await query.get(`/events?${list}&cursor=${bad}`)).status, bad).toBe(400);
+    }
+  });
+});

@@ -1,0 +1,165 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
+import { migrate } from '@sluice/shared/clickhouse/migrate';
+import { loadConfig } from '@sluice/shared/config';
+import { createKeyRing } from '@sluice/shared/keys/key-ring';
+import { hashKey, type KeyEntry, writeKeysFile } from '@sluice/shared/keys/keys-file';
+import { createLogger } from '@sluice/shared/log';
+import type { FastifyInstance } from 'fastify';
+import { Registry } from 'prom-client';
+import { buildApp } from '../app.ts';
+import { configSchema } from '../config.ts';
+import { createReadiness } from '../readiness.ts';
+
+/** An event as a test thinks of it; `store` fills in the rest. Times in milliseconds, `receivedAtUs` microseconds. */
+export interface TestEvent {
+  readonly uuid: string;
+  readonly timestampMs: number;
+  readonly receivedAtUs: number;
+  readonly event: string;
+  readonly type: string;
+  readonly userId: string;
+  readonly groupId: string;
+  readonly anonymousId: string;
+  readonly instanceId: string;
+  /** JSON texts. */
+  readonly properties: string;
+  readonly context: string;
+  readonly traits: string;
+}
+
+/** Any event, with what matters to a test put in. */
+export function anEvent(given: Partial<TestEvent> = {}): TestEvent {
+  return {
+    uuid: randomUUID(),
+    timestampMs: Date.UTC(2026, 2, 1),
+    receivedAtUs: Date.UTC(2026, 2, 1) * 1_000,
+    event: 'e',
+    type: 'track',
+    userId: '',
+    groupId: '',
+    anonymousId: '',
+    instanceId: '',
+    properties: '{}',
+    context: '{}',
+    traits: '{}',
+    ...given,
+  };
+}
+
+/** The value of a register of `entity_properties`. */
+export function aRegister(version: number, operation: 'set' | 'remove', value: string): Record<string, unknown> {
+  return { version, change_id: '0190a0a0-0000-7000-8000-000000000001', operation, value };
+}
+
+/** The very server of the service over a real ClickHouse, with an empty database of its own. */
+export interface QueryService {
+  readonly app: FastifyInstance;
+  readonly clickHouse: ClickHouseClient;
+  /** Stores events, all of one call in one insert. */
+  store(workspace: string, events: readonly TestEvent[]): Promise<void>;
+  insert(table: string, rows: readonly Record<string, unknown>[]): Promise<void>;
+  /** `GET` with the key of a workspace, as its status and its parsed body. */
+  get(url: string, workspace?: string): Promise<{ status: number; body: Answer; text: string }>;
+  stop(): Promise<void>;
+}
+
+/** What tests look at in an answer. */
+export interface Answer {
+  readonly limit: number;
+  readonly offset: number;
+  readonly total: number | null;
+  readonly results: readonly Record<string, unknown>[];
+  readonly nextCursor: string | null;
+  readonly code: string;
+  readonly errors: readonly { readonly path: string; readonly code: string; readonly message: string }[];
+}
+
+/** Starts the service with the keys `a`, `b`, … of workspaces of the same names, and `ingest-only` of workspace `a`. */
+export async function startQuery(url: string, env: Readonly<Record<string, string>> = {}): Promise<QueryService> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-query-'));
+  const keysFile = join(folder, 'keys.json');
+  const key = (id: string, workspace: string, scopes: KeyEntry['scopes']) => ({
+    id,
+    hash: hashKey(id),
+    workspace,
+    scopes,
+  });
+  await writeKeysFile(keysFile, [
+    ...[...'abcdefgh'].map((id) => key(id, id, ['query'])),
+    key('ingest-only', 'a', ['ingest', 'delete']),
+  ]);
+  const config = loadConfig(configSchema, {
+    CLICKHOUSE_URL: url,
+    CLICKHOUSE_DATABASE: `query_${randomUUID().replaceAll('-', '')}`,
+    API_KEYS_FILE: keysFile,
+    ...env,
+  });
+  const logger = createLogger('query-api', 'silent');
+  await migrate(config, logger);
+  const options = { application: 'query-api-test', requestTimeoutMs: 20_000, connectionsMax: 8 };
+  const clickHouse = createClickHouse(config, options);
+  const keys = createKeyRing(keysFile, logger);
+  const app = buildApp(config, {
+    clickHouse,
+    keys,
+    logger,
+    registry: new Registry(),
+    readiness: createReadiness(clickHouse),
+  });
+  await keys.start();
+  await app.ready();
+
+  async function insert(table: string, values: readonly Record<string, unknown>[]): Promise<void> {
+    await clickHouse.insert({
+      table,
+      values: [...values],
+      format: 'JSONEachRow',
+      clickhouse_settings: { async_insert: 0 },
+    });
+  }
+
+  return {
+    app,
+    clickHouse,
+    insert,
+    async store(workspace, events) {
+      await insert(
+        'events',
+        events.map((event) => eventRow(workspace, event)),
+      );
+    },
+    async get(path, workspace = 'a') {
+      const response = await app.inject({ url: path, headers: { authorization: `Bearer ${workspace}` } });
+      return { status: response.statusCode, body: response.json<Answer>(), text: response.body };
+    },
+    async stop() {
+      await app.close();
+      await keys.stop();
+      await clickHouse.command({ query: `DROP DATABASE ${config.CLICKHOUSE_DATABASE}` });
+      await clickHouse.close();
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+function eventRow(workspace: string, event: TestEvent): Record<string, unknown> {
+  return {
+    workspace_id: workspace,
+    timestamp: event.timestampMs,
+    uuid: event.uuid,
+    type: event.type,
+    event: event.event,
+    user_id: event.userId,
+    group_id: event.groupId,
+    anonymous_id: event.anonymousId,
+    instance_id: event.instanceId,
+    properties: event.properties,
+    context: event.context,
+    traits: event.traits,
+    received_at: event.receivedAtUs,
+  };
+}
