@@ -20,13 +20,18 @@ console.log(`${passed} passed, ${failed} failed`);
 process.exit(failed > 0 ? 1 : 0);
 
 async function runVitest(): Promise<TestCounts> {
-  const reportDir = await mkdtemp(join(tmpdir(), 'sluice-report-'));
-  const reportFile = join(reportDir, 'report.json');
+  // Everything temporary of the run is in one folder, so that an interrupted run leaves nothing behind either.
+  const tempDir = await mkdtemp(join(tmpdir(), 'sluice-tests-'));
+  const reportFile = join(tempDir, 'report.json');
   try {
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`];
     const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
     const node = ['--disable-warning=ExperimentalWarning', vitest, 'run', ...reporters, ...vitestArgs];
-    const child = spawn(process.execPath, node, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
+    const child = spawn(process.execPath, node, {
+      cwd: root,
+      env: { ...process.env, TMPDIR: tempDir },
+      stdio: ['ignore', 'inherit', 'inherit'],
+    });
     const passOn = (signal: NodeJS.Signals) => child.kill(signal);
     process.on('SIGINT', passOn).on('SIGTERM', passOn).on('SIGHUP', passOn);
     process.once('disconnect', () => child.kill());
@@ -34,6 +39,7 @@ async function runVitest(): Promise<TestCounts> {
     const report = await readFile(reportFile, 'utf8').catch(() => undefined);
     return countTests(report, typeof code === 'number' ? code : signal ? 128 : 1);
   } finally {
-    await rm(reportDir, { recursive: true, force: true });
+    // Engines of an interrupted run are still ending.
+    await rm(tempDir, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 });
   }
 }

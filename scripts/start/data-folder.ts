@@ -13,7 +13,7 @@ import { generateKey, hashKey, readKeysFile, SCOPES, writeKeysFile } from '@slui
  * @returns undefined, or the id of the process that has the folder.
  */
 export async function lockDataFolder(dataDir: string, mark: string): Promise<number | undefined> {
-  await mkdir(dataDir, { recursive: true });
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const file = lockFile(dataDir);
   for (;;) {
     try {

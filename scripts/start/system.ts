@@ -6,6 +6,9 @@ import { type ServiceContext, type ServiceSpec, serviceProcess } from './service
 import type { Settings } from './settings.ts';
 import type { ProcessSpec } from './supervisor.ts';
 
+/** An engine with much data may take minutes after a kill, and must not be stopped on its way. */
+const ENGINE_READY_TIMEOUT_MS = 600_000;
+
 /** Everything that `npm start` runs, in stages, and the development key. */
 export interface LocalSystem {
   readonly stages: readonly (readonly ProcessSpec[])[];
@@ -32,6 +35,7 @@ function localKafka({ dataDir, ports }: Settings, report: (line: string) => void
         dataDir: join(dataDir, 'kafka'),
         ports: [ports.kafka],
         logDir: join(dataDir, 'logs'),
+        readyTimeoutMs: ENGINE_READY_TIMEOUT_MS,
         onProgress: report,
         signal,
       });
@@ -48,6 +52,7 @@ function localClickHouse({ dataDir, ports }: Settings, password: string): Proces
         dataDir: join(dataDir, 'clickhouse'),
         httpPort: ports.clickhouse,
         password,
+        readyTimeoutMs: ENGINE_READY_TIMEOUT_MS,
         logDir: join(dataDir, 'logs'),
         signal,
       });

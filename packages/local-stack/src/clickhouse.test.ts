@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createClient } from '@clickhouse/client';
+import { ClickHouseLogLevel, createClient } from '@clickhouse/client';
 import { expect, test } from 'vitest';
 import { type LocalClickHouse, startClickHouse, startClickHouseShards } from './clickhouse.ts';
 import { isGoneWithin, orphan } from './testing/orphan.ts';
@@ -16,7 +16,9 @@ interface Login {
 async function run(server: Login, sql: string, sessionId?: string): Promise<unknown[]> {
   const session = sessionId === undefined ? {} : { session_id: sessionId };
   const { url, user: username, password } = server;
-  const client = createClient({ url, username, password, ...session, clickhouse_settings: { wait_end_of_query: 1 } });
+  const log = { level: ClickHouseLogLevel.OFF };
+  const clickhouse_settings = { wait_end_of_query: 1 } as const;
+  const client = createClient({ url, username, password, log, ...session, clickhouse_settings });
   try {
     if (sql.startsWith('SELECT')) return await (await client.query({ query: sql, format: 'JSONEachRow' })).json();
     await client.command({ query: sql });
