@@ -154,8 +154,8 @@ function environment(options: PipelineOptions, keysFile: string, database: strin
     CLICKHOUSE_DATABASE: database,
     API_KEYS_FILE: keysFile,
     ERASURE_INTERVAL_MS: '300',
-    ERASURE_DELAY_MS: '1000',
-    STATEMENT_TIMEOUT_MS: '20000',
+    ERASURE_DELAY_MS: '5001',
+    STATEMENT_TIMEOUT_MS: '5000',
     ...options.env,
   };
 }

@@ -2,18 +2,23 @@ import { clickHouseEnv, integer, kafkaEnv, serviceEnv } from '@sluice/shared/con
 import { z } from 'zod';
 
 /** The environment of the writer; docs/configuration.md explains each variable. */
-export const configSchema = z.object({
-  ...serviceEnv(4002),
-  ...kafkaEnv,
-  ...clickHouseEnv,
-  KAFKA_GROUP_ID: z.string().min(1).default('sluice-writer'),
-  KAFKA_SESSION_TIMEOUT_MS: integer(6_000, 300_000).default(10_000),
-  FETCH_WAIT_MS: integer(1, 5_000).default(200),
-  FETCH_BYTES_MIN: integer(1).default(1_024 * 1_024),
-  BATCH_BYTES_MAX: integer(1_024).default(32 * 1_024 * 1_024),
-  STATEMENT_TIMEOUT_MS: integer(1_000).default(30_000),
-  ERASURE_INTERVAL_MS: integer(100).default(10_000),
-  ERASURE_DELAY_MS: integer(0).default(60_000),
-});
+export const configSchema = z
+  .object({
+    ...serviceEnv(4002),
+    ...kafkaEnv,
+    ...clickHouseEnv,
+    KAFKA_GROUP_ID: z.string().min(1).default('sluice-writer'),
+    KAFKA_SESSION_TIMEOUT_MS: integer(6_000, 300_000).default(10_000),
+    FETCH_WAIT_MS: integer(1, 5_000).default(200),
+    FETCH_BYTES_MIN: integer(1).default(1_024 * 1_024),
+    BATCH_BYTES_MAX: integer(1_024).default(32 * 1_024 * 1_024),
+    STATEMENT_TIMEOUT_MS: integer(1_000).default(30_000),
+    ERASURE_INTERVAL_MS: integer(100).default(10_000),
+    ERASURE_DELAY_MS: integer(0).default(60_000),
+  })
+  .refine((config) => config.ERASURE_DELAY_MS > config.STATEMENT_TIMEOUT_MS, {
+    path: ['ERASURE_DELAY_MS'],
+    message: 'must be longer than STATEMENT_TIMEOUT_MS, or rows of a deleted user could be stored after its erasure',
+  });
 
 export type WriterConfig = z.output<typeof configSchema>;
