@@ -117,14 +117,12 @@ export function propertyEquals(
   return needle === undefined ? exact : `position(${column}, ${parameters.needle(needle)}) > 0 AND ${exact}`;
 
   function foundIn(json: string, wanted: readonly string[], inRepaired = false): string {
-    const found = places.map((place) =>
-      extract(
-        json,
-        place.map((range) => parameters.key(range, inRepaired)),
-      ),
-    );
+    const keys = places.map((place) => place.map((range) => parameters.key(range, inRepaired)));
+    const found = keys.map((path) => extract('document', path)).join(', ');
     // What is not there, or not to be parsed, is the empty string, which equals nothing.
-    return `hasAny([${found.join(', ')}], arrayFilter(raw -> raw != '', [${wanted.map((text) => extract(text, [])).join(', ')}]))`;
+    const values = `arrayFilter(raw -> raw != '', [${wanted.map((text) => extract(text, [])).join(', ')}])`;
+    // The lambda makes the document once for all places; written out, each place would hold a copy of it in memory.
+    return `arrayExists(document -> hasAny([${found}], ${values}), [${json}])`;
   }
 }
 

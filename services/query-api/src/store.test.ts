@@ -1,0 +1,231 @@
+import { once } from 'node:events';
+import { createServer, get, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import { createClickHouse } from '@sluice/shared/clickhouse/client';
+import { loadConfig } from '@sluice/shared/config';
+import { createLogger } from '@sluice/shared/log';
+import { Registry } from 'prom-client';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { buildApp } from './app.ts';
+import { configSchema } from './config.ts';
+import { eventParameters, parseEventsRequest } from './events-parameters.ts';
+import { pageQuery } from './events-query.ts';
+import { createReadiness } from './readiness.ts';
+import { createSchemaPart } from './schema.ts';
+import { anEvent, type QueryService, startQuery } from './testing/query.ts';
+
+let query: QueryService;
+
+const ROWS = 400_000;
+
+/** Properties that every event has, each with a name that 64 places can be meant by. */
+const DOTTED = ['k', 'l', 'm', 'n', 'o', 'p'].map((first) => `${first}.b.c.d.e.f.g`);
+
+beforeAll(async () => {
+  query = await startQuery(inject('clickhouseUrl'));
+  await query.clickHouse.command({
+    query: `INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, properties, received_at)
+      SELECT 'a', toDateTime64('2026-03-01', 3, 'UTC') + toIntervalMillisecond(number * 1000), generateUUIDv4(number), 'e',
+        toString(number % 1000), concat('{"n":', toString(number), {dotted:String}, '}'), now64(6)
+      FROM numbers(${ROWS}) SETTINGS max_insert_block_size = 1000000`,
+    query_params: { dotted: DOTTED.map((name) => `,"${name}":1`).join('') },
+  });
+  await query.clickHouse.command({ query: 'OPTIMIZE TABLE events FINAL' });
+});
+afterAll(() => query.stop());
+
+/** A service that reads the same database with other settings, or another place altogether. */
+async function service(env: Readonly<Record<string, string>>) {
+  const [{ database } = { database: '' }] = await (
+    await query.clickHouse.query({ query: 'SELECT currentDatabase() AS database', format: 'JSONEachRow' })
+  ).json<{ database: string }>();
+  const config = loadConfig(configSchema, {
+    CLICKHOUSE_URL: inject('clickhouseUrl'),
+    CLICKHOUSE_DATABASE: database,
+    QUERY_ANONYMOUS_WORKSPACE: 'a',
+    ...env,
+  });
+  const logger = createLogger('query-api', 'silent');
+  const options = { application: 'query-api-test', requestTimeoutMs: 20_000, connectionsMax: 8 };
+  const clickHouse = createClickHouse(config, options);
+  const keys = { name: 'none', start: async () => undefined, stop: async () => undefined, find: () => undefined };
+  const readiness = createReadiness(clickHouse);
+  const app = buildApp(config, { clickHouse, keys, logger, registry: new Registry(), readiness });
+  const schema = createSchemaPart(clickHouse, config, logger);
+  await app.ready();
+  return {
+    app,
+    schema,
+    async stop() {
+      await app.close();
+      await schema.stop();
+      await clickHouse.close();
+    },
+  };
+}
+
+function expectNoInternals(body: string): void {
+  expect(body).not.toMatch(/clickhouse|select|127\.0\.0\.1|events\b.*where|DB::|code: \d|econn|stack/i);
+}
+
+test('the newest page and the page after a cursor are read in the order of the table, and few rows of it', async () => {
+  const { body } = await query.get('/events?limit=100&total=none');
+  for (const parameters of [{}, { cursor: [String(body.nextCursor)] }, { orderByDirection: ['ASC'] }]) {
+    const { sql, params } = pageQuery(parseEventsRequest(parameters, 'a'), []);
+    const query_params = { ...params, workspace: 'a' };
+    const plan = await query.clickHouse.query({
+      query: `EXPLAIN PIPELINE ${sql}`,
+      query_params,
+      format: 'TabSeparatedRaw',
+    });
+    expect(await plan.text()).toMatch(parameters.orderByDirection ? /InOrder/ : /InReverseOrder/);
+    const result = await query.clickHouse.query({ query: sql, query_params, format: 'JSON' });
+    const { statistics } = await result.json<unknown>();
+    expect(statistics?.rows_read).toBeLessThan(ROWS / 10);
+  }
+});
+
+test('no parameter of GET /events reaches the text of a query', async () => {
+  const hostile = "'; DROP TABLE events; --";
+  const texts = ['event', 'type', 'userId', 'groupId', 'anonymousId', 'instanceId'] as const;
+  const given = Object.fromEntries([...texts, `properties.${hostile}`].map((name) => [name, [hostile]]));
+  const { sql } = pageQuery(parseEventsRequest(given, hostile), []);
+  expect(sql).not.toContain('DROP');
+  expect(Object.keys(eventParameters)).toEqual(expect.arrayContaining([...texts]));
+});
+
+test('a count that takes longer than it may is null, and the page comes all the same', async () => {
+  const hurried = await service({ COUNT_TIMEOUT_MS: '10' });
+  try {
+    const url = '/events?limit=3&properties.k.b.c.d.e.f.g=1';
+    const { total, results } = (
+      await hurried.app.inject({ url: '/events?limit=3&properties.k.b.c.d.e.f.g=2&orderByField=event' })
+    ).json();
+    expect([total, results]).toEqual([null, []]);
+    expect((await hurried.app.inject({ url })).json().total).toBeNull();
+    expect((await hurried.app.inject({ url: '/metrics' })).body).toMatch(
+      /sluice_query_duration_seconds_count\{kind="events_count",outcome="too_expensive"\} [1-9]/,
+    );
+  } finally {
+    await hurried.stop();
+  }
+});
+
+test('a query over its time or memory is refused as too expensive, and says nothing more', async () => {
+  const poor = await service({ QUERY_TIMEOUT_MS: '100', QUERY_MEMORY_BYTES_MAX: String(16 * 1_024 * 1_024) });
+  try {
+    const url = '/events?total=none&orderByField=userId&limit=1000&offset=300000';
+    const response = await poor.app.inject({ url });
+    expect([response.statusCode, response.json().code]).toEqual([400, 'query_too_expensive']);
+    expectNoInternals(response.body);
+  } finally {
+    await poor.stop();
+  }
+});
+
+test('a page of many mebibytes comes whole', async () => {
+  const properties = JSON.stringify({ text: 'ä"\\'.repeat(40_000) });
+  const events = Array.from({ length: 40 }, (_, index) =>
+    anEvent({ timestampMs: Date.UTC(2026, 0, 1) + index, properties }),
+  );
+  await query.store('f', events);
+  const { status, body } = await query.get('/events?orderByDirection=ASC&limit=39', 'f');
+  expect(status).toBe(200);
+  expect(body.total).toBe(40);
+  expect(body.results.map(({ uuid }) => uuid)).toEqual(events.slice(0, 39).map(({ uuid }) => uuid));
+  expect(body.results.at(-1)?.['properties']).toEqual(JSON.parse(properties));
+  const rest = await query.get(`/events?orderByDirection=ASC&cursor=${body.nextCursor}`, 'f');
+  expect(rest.body.results.map(({ uuid }) => uuid)).toEqual([events.at(-1)?.uuid]);
+});
+
+test('a client that goes away takes its query along', async () => {
+  await query.app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = query.app.server.address() as AddressInfo;
+  // Many places to look at in every row: far longer than it may take here.
+  const slow = DOTTED.map((name) => `properties.${name}=1`).join('&');
+  const request = get(`http://127.0.0.1:${port}/events?total=none&orderByField=event&${slow}`, {
+    headers: { authorization: 'Bearer a' },
+  });
+  request.on('error', () => undefined);
+  const startedAt = performance.now();
+  const running = async () => {
+    const result = await query.clickHouse.query({
+      query: `SELECT count() AS running FROM system.processes
+        WHERE current_database = currentDatabase() AND query LIKE '%FROM (SELECT * FROM events%' AND query NOT LIKE '%system.processes%'`,
+      format: 'JSONEachRow',
+    });
+    return (await result.json<{ running: number }>())[0]?.running;
+  };
+  await expect.poll(running, { interval: 5, timeout: 5_000 }).toBe(1);
+  request.destroy();
+  await expect.poll(running, { interval: 20, timeout: 4_000 }).toBe(0);
+  expect(performance.now() - startedAt).toBeLessThan(4_000);
+  await expect
+    .poll(async () => (await query.app.inject({ url: '/metrics' })).body, { timeout: 2_000 })
+    .toMatch(/kind="events_page",outcome="cancelled"\} 1/);
+});
+
+test('without ClickHouse the service lives, says what is missing, and works once it is there', async () => {
+  const front = createServer();
+  const port = await listen(front);
+  await close(front);
+  const waiting = await service({ CLICKHOUSE_URL: `http://127.0.0.1:${port}`, CLICKHOUSE_DATABASE: `later_${port}` });
+  try {
+    await waiting.schema.start();
+    expect((await waiting.app.inject({ url: '/livez' })).statusCode).toBe(200);
+    const ready = await waiting.app.inject({ url: '/readyz' });
+    expect([ready.statusCode, ready.json().missing]).toEqual([503, ['ClickHouse cannot be reached']]);
+    for (const url of ['/events', '/events?limit=0', '/users', '/users/x', '/organizations/x']) {
+      const response = await waiting.app.inject({ url });
+      expect([response.statusCode, response.json().code], url).toEqual([503, 'store_unavailable']);
+      expect(response.headers['retry-after']).toMatch(/^\d+$/);
+      expectNoInternals(response.body);
+    }
+    const proxy = createServer((request, response) => forward(request, response));
+    await listen(proxy, port);
+    await expect
+      .poll(async () => (await waiting.app.inject({ url: '/readyz' })).statusCode, { timeout: 20_000 })
+      .toBe(200);
+    expect((await waiting.app.inject({ url: '/events' })).json()).toMatchObject({ total: 0, results: [] });
+    await query.clickHouse.command({ query: `DROP DATABASE later_${port}` });
+    expect((await waiting.app.inject({ url: '/events' })).statusCode).toBe(503);
+    await wait(1_100);
+    const again = await waiting.app.inject({ url: '/readyz' });
+    expect([again.statusCode, again.json().missing]).toEqual([503, ['the tables are not there yet']]);
+    await close(proxy);
+  } finally {
+    await waiting.stop();
+  }
+});
+
+async function listen(server: Server, port = 0): Promise<number> {
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+async function close(server: Server): Promise<void> {
+  server.closeAllConnections();
+  server.close();
+  await once(server, 'close');
+}
+
+/** Passes a request on to the real ClickHouse. */
+function forward(request: IncomingMessage, response: import('node:http').ServerResponse): void {
+  const { method, headers, url } = request;
+  fetch(new URL(url ?? '/', inject('clickhouseUrl')), {
+    method: method ?? 'GET',
+    headers: { authorization: headers.authorization ?? '' },
+    ...(method === 'POST' && { body: request as unknown as ReadableStream, duplex: 'half' as const }),
+  }).then(
+    async (answer) => {
+      response.writeHead(
+        answer.status,
+        Object.fromEntries([...answer.headers].filter(([name]) => name.startsWith('x-'))),
+      );
+      response.end(Buffer.from(await answer.arrayBuffer()));
+    },
+    () => response.destroy(),
+  );
+}
