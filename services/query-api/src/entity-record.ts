@@ -1,5 +1,3 @@
-import { isoTime } from './event-record.ts';
-
 /** A user or an organization as it is now. Times in milliseconds; the values of the properties are JSON text. */
 export interface Entity {
   readonly id: string;
@@ -12,4 +10,9 @@ export interface Entity {
 export function entityRecord(idName: 'foreignId' | 'foreignUserGroupId', entity: Entity): string {
   const properties = entity.properties.map(([name, json]) => `${JSON.stringify(name)}:${json}`).join(',');
   return `{"${idName}":${JSON.stringify(entity.id)},"properties":{${properties}},"firstSeenAt":"${isoTime(entity.firstSeenMs)}","lastSeenAt":"${isoTime(entity.lastSeenMs)}"}`;
+}
+
+/** A time in UTC with milliseconds. */
+function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
 }

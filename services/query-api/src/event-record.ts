@@ -1,7 +1,7 @@
 import type { EventPosition, OrderField } from './event-order.ts';
 import type { Row } from './store.ts';
 
-/** A row of a page, as events-query.ts selects it. An identifier that was not given is empty. Times in milliseconds. */
+/** A row of a page, as events-query.ts selects it. An identifier that was not given is empty. */
 export type EventPageRow = readonly [
   uuid: string,
   type: string,
@@ -13,8 +13,8 @@ export type EventPageRow = readonly [
   properties: string,
   context: string,
   traits: string,
-  timestampMs: number,
-  receivedAtMs: number,
+  timestamp: string,
+  receivedAt: string,
 ];
 
 /** The columns of a row are those that the query selected. */
@@ -28,15 +28,16 @@ export function asEventPageRow(row: Row): EventPageRow {
  */
 export function eventRecord(row: EventPageRow): string {
   const [uuid, type, event, userId, groupId, anonymousId, instanceId, properties, context, traits] = row;
-  return `{"uuid":"${uuid}","type":${JSON.stringify(type)},"event":${JSON.stringify(event)},"userId":${identifier(userId)},"groupId":${identifier(groupId)},"anonymousId":${identifier(anonymousId)},"instanceId":${identifier(instanceId)},"properties":${properties},"context":${context},"traits":${traits},"timestamp":"${isoTime(row[10])}","receivedAt":"${isoTime(row[11])}"}`;
+  return `{"uuid":"${uuid}","type":${JSON.stringify(type)},"event":${JSON.stringify(event)},"userId":${identifier(userId)},"groupId":${identifier(groupId)},"anonymousId":${identifier(anonymousId)},"instanceId":${identifier(instanceId)},"properties":${properties},"context":${context},"traits":${traits},"timestamp":"${isoText(row[10])}","receivedAt":"${isoText(row[11])}"}`;
 }
 
 /** Where a row stands in an order by `field`. */
 export function positionOf(row: EventPageRow, field: OrderField): EventPosition {
-  const [uuid, type, event, userId, groupId, anonymousId, instanceId, , , , timestampMs, receivedAtMs] = row;
+  const [uuid, type, event, userId, groupId, anonymousId, instanceId, , , , timestamp, receivedAt] = row;
+  const timestampMs = Date.parse(isoText(timestamp));
   const values: Readonly<Record<OrderField, string | number>> = {
     timestamp: timestampMs,
-    receivedAt: receivedAtMs,
+    receivedAt: Date.parse(isoText(receivedAt)),
     event,
     type,
     userId,
@@ -48,9 +49,9 @@ export function positionOf(row: EventPageRow, field: OrderField): EventPosition 
   return { value: values[field], uuid, timestampMs };
 }
 
-/** A time in UTC with milliseconds. */
-export function isoTime(ms: number): string {
-  return new Date(ms).toISOString();
+/** A time as ClickHouse writes it, with the `T`, the `Z` and three digits of the fraction. */
+function isoText(time: string): string {
+  return `${time.slice(0, 10)}T${time.slice(11, 23)}Z`;
 }
 
 function identifier(value: string): string {

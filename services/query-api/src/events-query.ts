@@ -16,7 +16,7 @@ const EQUALITY: Readonly<Record<(typeof EQUALITY_FILTERS)[number], string>> = {
 
 /** The columns of a page's rows; event-record.ts reads them in this order. */
 const COLUMNS = `toString(uuid), type, event, user_id, group_id, anonymous_id, instance_id, properties, context, traits,
-  toUnixTimestamp64Milli(timestamp), toUnixTimestamp64Milli(received_at)`;
+  toString(timestamp), toString(received_at)`;
 
 /** A page, and one row more where there is a next page. */
 export function pageQuery(request: EventsRequest, deletions: readonly Sql[]): Sql {
