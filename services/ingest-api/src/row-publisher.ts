@@ -1,7 +1,7 @@
 import { ensureTopics, topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import type { Part } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
-import { backoff, sleep } from '@sluice/shared/sleep';
+import { backoff, retry, sleep } from '@sluice/shared/sleep';
 import kafkajs, { type Kafka, type Producer, type RecordMetadata } from 'kafkajs';
 import type { IngestConfig } from './config.ts';
 import { type PartitionBundle, packMessages, takeBundles } from './row-packing.ts';
@@ -69,20 +69,22 @@ export function createRowPublisher(kafka: Kafka, config: IngestConfig, logger: L
   let sending: Promise<void> | undefined;
 
   async function connect(): Promise<void> {
-    for (const delayMs of backoff(200, 5_000)) {
-      if (stopping.signal.aborted) return;
-      try {
-        await ensureTopics(kafka, config);
-        await producer.connect();
-        partitionCounts = await countPartitions(kafka, config);
-        logger.info({ partitions: partitionCounts }, 'connected to Kafka');
-        schedule();
-        return;
-      } catch (error) {
-        logger.warn({ reason: (error as Error).message }, 'Kafka cannot be reached yet');
-        await sleep(delayMs, stopping.signal);
-      }
-    }
+    await ensureTopics(kafka, config);
+    await producer.connect();
+    partitionCounts = await countPartitions(kafka, config);
+    logger.info({ partitions: partitionCounts }, 'connected to Kafka');
+    schedule();
+  }
+
+  async function connectOnceReachable(): Promise<void> {
+    await retry(connect, {
+      firstMs: 200,
+      maxMs: 5_000,
+      signal: stopping.signal,
+      onFailure: (error) => logger.warn({ reason: (error as Error).message }, 'Kafka cannot be reached yet'),
+    }).catch((error) => {
+      if (!stopping.signal.aborted) throw error;
+    });
   }
 
   function place(counts: NonNullable<typeof partitionCounts>): void {
@@ -160,7 +162,7 @@ export function createRowPublisher(kafka: Kafka, config: IngestConfig, logger: L
     },
     async start() {
       // In the background: the service is alive, though not ready, while Kafka is away.
-      connecting ??= connect();
+      connecting ??= connectOnceReachable();
     },
     publish(rows) {
       const { promise, resolve, reject } = Promise.withResolvers<void>();

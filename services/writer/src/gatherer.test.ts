@@ -16,7 +16,7 @@ test('messages of several partitions share a batch, batches are stored one after
     batches.push(messages.reduce((sum, { value }) => sum + (value?.length ?? 0), 0));
     storing -= 1;
   }, 100);
-  await Promise.all([40, 50, 60, 30, 200, 10].map((bytes) => gatherer.add([message(bytes)])));
+  await Promise.all([40, 50, 60, 30, 200, 10].map((bytes) => gatherer.add([message(bytes)], 'owner')));
   expect(batches).toEqual([90, 90, 200, 10]);
 });
 
@@ -26,7 +26,18 @@ test('what could not be stored is told to those who added it, and the next batch
     attempt += 1;
     if (attempt === 1) throw new Error('given up');
   }, 100);
-  await expect(gatherer.add([message(1)])).rejects.toThrow('given up');
-  await gatherer.add([message(1)]);
+  await expect(gatherer.add([message(1)], 'owner')).rejects.toThrow('given up');
+  await gatherer.add([message(1)], 'owner');
   expect(attempt).toBe(2);
+});
+
+test('a batch has one owner', async () => {
+  const batches: [string, number][] = [];
+  const gatherer = createGatherer<string>(async (messages, owner) => void batches.push([owner, messages.length]), 100);
+  await Promise.all(['a', 'a', 'b', 'b', 'a'].map((owner) => gatherer.add([message(1)], owner)));
+  expect(batches).toEqual([
+    ['a', 2],
+    ['b', 2],
+    ['a', 1],
+  ]);
 });

@@ -3,26 +3,27 @@ import type { KafkaMessage } from 'kafkajs';
 /** Messages of one fetch arrive partition by partition; they are waited for this long, in milliseconds. */
 const GATHER_MS = 5;
 
-export interface Gatherer {
+export interface Gatherer<Owner> {
   /** Resolves when the messages are stored; rejects when their batch is given up. */
-  add(messages: readonly KafkaMessage[]): Promise<void>;
+  add(messages: readonly KafkaMessage[], owner: Owner): Promise<void>;
 }
 
-interface OpenBatch {
+interface OpenBatch<Owner> {
+  readonly owner: Owner;
   readonly messages: KafkaMessage[];
   bytes: number;
   readonly stored: PromiseWithResolvers<void>;
 }
 
 /**
- * Gathers the messages of all partitions into batches and has them stored one after the other: while one is being
- * stored, the next fills up to `bytesMax`.
+ * Gathers the messages of all partitions into batches, each of one owner, and has them stored one after the other:
+ * while one is being stored, the next fills up to `bytesMax`.
  */
-export function createGatherer(
-  store: (messages: readonly KafkaMessage[]) => Promise<void>,
+export function createGatherer<Owner>(
+  store: (messages: readonly KafkaMessage[], owner: Owner) => Promise<void>,
   bytesMax: number,
-): Gatherer {
-  const queue: OpenBatch[] = [];
+): Gatherer<Owner> {
+  const queue: OpenBatch<Owner>[] = [];
   let running = false;
 
   async function run(): Promise<void> {
@@ -31,17 +32,17 @@ export function createGatherer(
       if (queue.length === 1) await new Promise((resolve) => setTimeout(resolve, GATHER_MS));
       const batch = queue.shift();
       if (!batch) break;
-      await store(batch.messages).then(batch.stored.resolve, batch.stored.reject);
+      await store(batch.messages, batch.owner).then(batch.stored.resolve, batch.stored.reject);
     }
     running = false;
   }
 
   return {
-    add(messages) {
+    add(messages, owner) {
       const bytes = messages.reduce((sum, { value }) => sum + (value?.length ?? 0), 0);
       let batch = queue.at(-1);
-      if (!batch || (batch.bytes > 0 && batch.bytes + bytes > bytesMax)) {
-        batch = { messages: [], bytes: 0, stored: Promise.withResolvers() };
+      if (!batch || batch.owner !== owner || (batch.bytes > 0 && batch.bytes + bytes > bytesMax)) {
+        batch = { owner, messages: [], bytes: 0, stored: Promise.withResolvers() };
         queue.push(batch);
       }
       batch.messages.push(...messages);

@@ -65,15 +65,3 @@ export function openSession(client: ClickHouseClient, queryIdPrefix: string, sta
     },
   };
 }
-
-/**
- * Ends every statement whose query id begins with the prefix, and returns when none is left.
- *
- * @throws ClickHouse's errors; then it is not known whether a statement still runs
- */
-export async function killStatements(client: ClickHouseClient, queryIdPrefix: string): Promise<void> {
-  await client.command({
-    query: 'KILL QUERY WHERE startsWith(query_id, {prefix:String}) SYNC',
-    query_params: { prefix: `${queryIdPrefix}/` },
-  });
-}

@@ -26,18 +26,16 @@ describe('events', () => {
     const rows = Array.from({ length: 500 }, (_, index) =>
       eventRow({ workspace_id: 'again', timestamp: NOON + index }),
     );
-    await db.store.store(batchOf([...rows, ...rows.slice(0, 50)]));
-    await db.store.store(batchOf(rows));
-    await db.store.store(batchOf([...rows.slice(100, 300), eventRow({ workspace_id: 'again' })]));
+    await db.store(batchOf([...rows, ...rows.slice(0, 50)]));
+    await db.store(batchOf(rows));
+    await db.store(batchOf([...rows.slice(100, 300), eventRow({ workspace_id: 'again' })]));
     expect(await storedEvents('again')).toHaveLength(501);
   });
 
   test('the same uuid at another timestamp, or in another workspace, is another event', async () => {
     const uuid = randomUUID();
-    await db.store.store(
-      batchOf([eventRow({ workspace_id: 'key-a', uuid }), eventRow({ workspace_id: 'key-b', uuid })]),
-    );
-    await db.store.store(batchOf([eventRow({ workspace_id: 'key-a', uuid, timestamp: NOON + 1 })]));
+    await db.store(batchOf([eventRow({ workspace_id: 'key-a', uuid }), eventRow({ workspace_id: 'key-b', uuid })]));
+    await db.store(batchOf([eventRow({ workspace_id: 'key-a', uuid, timestamp: NOON + 1 })]));
     expect(await storedEvents('key-a')).toHaveLength(2);
     expect(await storedEvents('key-b')).toHaveLength(1);
   });
@@ -46,8 +44,8 @@ describe('events', () => {
     const rows = Array.from({ length: 300 }, (_, month) =>
       eventRow({ workspace_id: 'months', timestamp: Date.UTC(2000, month, 15) }),
     );
-    await db.store.store(batchOf(rows));
-    await db.store.store(batchOf(rows));
+    await db.store(batchOf(rows));
+    await db.store(batchOf(rows));
     expect(await storedEvents('months')).toHaveLength(300);
   });
 
@@ -55,7 +53,7 @@ describe('events', () => {
     const properties =
       '{"b":1,"a":{"c":null,"d":{}},"a.c":[],"__proto__":{"x":1},"n":-0,"big":12345678901234567890,"s":"\\ud800\\u0000"}';
     const row = JSON.stringify(eventRow({ workspace_id: 'text' })).replace('}', `,"properties":${properties}}`);
-    await db.store.store({ events: [Buffer.from(`${row}\n`)], changes: [] });
+    await db.store({ events: [Buffer.from(`${row}\n`)], changes: [] });
     const stored = await db.read<{ properties: string }>(
       "SELECT properties, context FROM events WHERE workspace_id = 'text'",
     );
@@ -69,9 +67,9 @@ describe('events stamped on receipt', () => {
     eventRow({ workspace_id: 'stamped', uuid, timestamp: NOON + seconds * 1_000, stamped: 1, user_id: 'u' });
 
   test('a repeat within minutes is recognised by its uuid, in one batch and across batches', async () => {
-    await db.store.store(batchOf([stamped(5), stamped(0), stamped(90)]));
-    await db.store.store(batchOf([stamped(300), eventRow({ workspace_id: 'stamped', timestamp: NOON - 1 })]));
-    await db.store.store(batchOf([stamped(0), stamped(5)]));
+    await db.store(batchOf([stamped(5), stamped(0), stamped(90)]));
+    await db.store(batchOf([stamped(300), eventRow({ workspace_id: 'stamped', timestamp: NOON - 1 })]));
+    await db.store(batchOf([stamped(0), stamped(5)]));
     const stored = await storedEvents('stamped');
     expect(stored.map(({ timestamp }) => timestamp)).toEqual(['2026-03-01 11:59:59.999', '2026-03-01 12:00:00.000']);
   });
@@ -84,7 +82,7 @@ describe('events stamped on receipt', () => {
   });
 
   test('an event of a later hour is a new one', async () => {
-    await db.store.store(batchOf([stamped(7_200)]));
+    await db.store(batchOf([stamped(7_200)]));
     expect(await storedEvents('stamped')).toHaveLength(3);
   });
 });
@@ -93,8 +91,8 @@ describe('users and organizations', () => {
   test('are seen from the first to the last timestamp of their events, in whatever order these come', async () => {
     const at = (day: number) =>
       eventRow({ workspace_id: 'seen', timestamp: Date.UTC(2026, 0, day), user_id: 'u', group_id: 'g' });
-    await db.store.store(batchOf([at(5)]));
-    await db.store.store(batchOf([at(9), at(2)]));
+    await db.store(batchOf([at(5)]));
+    await db.store(batchOf([at(9), at(2)]));
     const rows = await db.read(
       "SELECT kind, id, first_seen_at, last_seen_at FROM entities FINAL WHERE workspace_id = 'seen' ORDER BY kind",
     );
@@ -135,7 +133,7 @@ describe('users and organizations', () => {
         const row = changes(`u${index}`)[order[step] as number] as ChangeRow;
         return [row, row];
       });
-      await db.store.store(batchOf([], rows));
+      await db.store(batchOf([], rows));
     }
     const states = await db.read<{ property: string; operation: string; value: string; users: number }>(
       `SELECT property, operation, value, count() AS users
@@ -159,16 +157,16 @@ describe('a deleted user', () => {
 
   test('what was accepted before the deletion is not stored after it; what was accepted after is', async () => {
     const [early, again] = [event(10), event(20)];
-    await db.store.store(batchOf([again]));
-    await db.store.store(batchOf([early], [deletion]));
-    await db.store.store(batchOf([event(99), event(100), event(101)]));
+    await db.store(batchOf([again]));
+    await db.store(batchOf([early], [deletion]));
+    await db.store(batchOf([event(99), event(100), event(101)]));
     expect((await storedEvents('deleted')).map((row) => row.received_at).sort()).toEqual([
       '2026-03-01 12:00:00.000020',
       '2026-03-01 12:00:00.000101',
     ]);
     // The stored one is hidden by the deletion, so sending it again is not a repeat, but sending that again is.
-    await db.store.store(batchOf([event(150, again.uuid)]));
-    await db.store.store(batchOf([event(150, again.uuid), event(160, again.uuid)]));
+    await db.store(batchOf([event(150, again.uuid)]));
+    await db.store(batchOf([event(150, again.uuid), event(160, again.uuid)]));
     const visible = (await storedEvents('deleted')).filter((row) => row.received_at > '2026-03-01 12:00:00.000100');
     expect(visible.filter(({ uuid }) => uuid === again.uuid)).toMatchObject([
       { received_at: '2026-03-01 12:00:00.000150' },
@@ -185,7 +183,7 @@ describe('a deleted user', () => {
         value: '1',
         version: NOON * 1_000 + version,
       });
-    await db.store.store(batchOf([], [set(50, 'late'), set(200, 'new')]));
+    await db.store(batchOf([], [set(50, 'late'), set(200, 'new')]));
     const properties = await db.read<{ property: string }>(
       "SELECT property FROM entity_properties WHERE workspace_id = 'deleted'",
     );

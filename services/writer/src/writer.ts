@@ -1,15 +1,17 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { MigrationMismatch, migrate } from '@sluice/shared/clickhouse/migrate';
-import { ensureTopics, topicNames } from '@sluice/shared/kafka/topics';
+import { ensureTopics, topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import type { Part } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
 import { createProbe } from '@sluice/shared/probe';
-import { backoff, sleep } from '@sluice/shared/sleep';
-import type { Consumer, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
+import { retry, sleep } from '@sluice/shared/sleep';
+import type { Consumer, ConsumerGroupJoinEvent, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
 import type { WriterConfig } from './config.ts';
+import type { Epoch } from './epoch.ts';
 import { createErasure } from './erasure.ts';
 import { createGatherer } from './gatherer.ts';
 import type { WriterMetrics } from './metrics.ts';
+import { createOwnership, Superseded } from './ownership.ts';
 import { toRowBatch } from './row-batch.ts';
 import { createStagedStore } from './staged-store.ts';
 
@@ -35,7 +37,10 @@ export interface Writer extends Part {
 export function createWriter(config: WriterConfig, deps: WriterDependencies): Writer {
   const { kafka, client, erasureClient, logger, metrics, writerId, fail } = deps;
   const topics = topicNames(config);
-  const store = createStagedStore(client, writerId, config.STATEMENT_TIMEOUT_MS);
+  const groupId = config.KAFKA_GROUP_ID;
+  const ownership = createOwnership({ client, groupId, writerId, isMember });
+  const statementTimeoutMs = config.STATEMENT_TIMEOUT_MS;
+  const store = createStagedStore({ client, ownership, groupId, statementTimeoutMs });
   const erasure = createErasure(config, erasureClient, writerId, logger);
   const gatherer = createGatherer(storeUntilDone, config.BATCH_BYTES_MAX);
   const stopping = new AbortController();
@@ -45,46 +50,69 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   });
   let consumer: Consumer | undefined;
   let starting: Promise<void> | undefined;
-  let joined = false;
+  /** The present assignment's epoch; nothing is stored before it has begun. Undefined while there is no assignment. */
+  let owning: Promise<Epoch> | undefined;
+
+  async function isMember(memberId: string): Promise<boolean> {
+    const { groups } = await withAdmin(kafka, (admin) => admin.describeGroups([groupId]));
+    return groups.some(({ members }) => members.some((member) => member.memberId === memberId));
+  }
+
+  /** Becomes an owner of what was assigned, however long ClickHouse is away, unless the group moves on. */
+  async function own({ generationId, memberId }: ConsumerGroupJoinEvent['payload']): Promise<Epoch> {
+    return await retry(() => ownership.begin(generationId, memberId), {
+      firstMs: 100,
+      maxMs: 5_000,
+      signal: stopping.signal,
+      onFailure(error) {
+        if (error instanceof Superseded) throw error;
+        logger.warn({ reason: (error as Error).message, generationId }, 'becoming an owner failed; trying again');
+      },
+    });
+  }
 
   /** A failure is retried for ever: the rows are safe in Kafka, and only their age grows. */
-  async function storeUntilDone(messages: readonly KafkaMessage[]): Promise<void> {
+  async function storeUntilDone(messages: readonly KafkaMessage[], owner: Promise<Epoch>): Promise<void> {
     const batch = toRowBatch(messages);
+    const epoch = await owner;
     let unclear = false;
-    for (const delayMs of backoff(200, 10_000)) {
-      stopping.signal.throwIfAborted();
-      try {
-        if (unclear) await store.killAll();
-        unclear = false;
-        const startedAt = performance.now();
-        await store.store(batch);
-        metrics.stored(messages, (performance.now() - startedAt) / 1_000);
-        return;
-      } catch (error) {
+
+    async function attempt(): Promise<void> {
+      if (owner !== owning) throw new Superseded('the partitions have been assigned anew');
+      if (unclear) await store.killAll(epoch);
+      unclear = false;
+      const startedAt = performance.now();
+      await store.store(batch, epoch);
+      metrics.stored(messages, (performance.now() - startedAt) / 1_000);
+    }
+
+    await retry(attempt, {
+      firstMs: 200,
+      maxMs: 10_000,
+      signal: stopping.signal,
+      onFailure(error) {
+        if (error instanceof Superseded) throw error;
         unclear = true;
         metrics.storeFailures.inc();
-        logger.warn(
-          { reason: (error as Error).message, messages: messages.length },
-          'storing a batch failed; trying again',
-        );
-        await sleep(delayMs, stopping.signal);
-      }
-    }
+        const reason = (error as Error).message;
+        logger.warn({ reason, messages: messages.length }, 'storing a batch failed; trying again');
+      },
+    });
   }
 
   async function eachBatch({ batch, heartbeat }: EachBatchPayload): Promise<void> {
     if (batch.messages.length === 0) return;
-    await withHeartbeats(gatherer.add(batch.messages), heartbeat, config.KAFKA_SESSION_TIMEOUT_MS / 4);
+    if (!owning) throw new Superseded('no partitions are assigned');
+    await withHeartbeats(gatherer.add(batch.messages, owning), heartbeat, config.KAFKA_SESSION_TIMEOUT_MS / 4);
     const behind = BigInt(batch.highWatermark) - 1n - BigInt(batch.lastOffset());
     metrics.lag.set({ topic: batch.topic, partition: batch.partition }, Number(behind));
   }
 
   async function consume(): Promise<void> {
     await migrate(config, logger);
-    await store.killAll();
     await ensureTopics(kafka, config);
     consumer = kafka.consumer({
-      groupId: config.KAFKA_GROUP_ID,
+      groupId,
       sessionTimeout: config.KAFKA_SESSION_TIMEOUT_MS,
       heartbeatInterval: config.KAFKA_SESSION_TIMEOUT_MS / 4,
       rebalanceTimeout: 60_000,
@@ -97,16 +125,18 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
       retry: { initialRetryTime: 200, maxRetryTime: 5_000, retries: 10, restartOnFailure: async () => true },
     });
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
-      joined = true;
+      owning = own(payload);
+      // Whoever stores next is told.
+      owning.catch(() => undefined);
       erasure.setOwner(payload.memberAssignment[topics.events]?.includes(0) ?? false);
       logger.info({ assignment: payload.memberAssignment }, 'joined the consumer group');
     });
     consumer.on(consumer.events.REBALANCING, () => {
-      joined = false;
+      owning = undefined;
       erasure.setOwner(false);
     });
     consumer.on(consumer.events.CRASH, ({ payload }) => {
-      joined = false;
+      owning = undefined;
       if (payload.restart) logger.warn({ reason: payload.error.message }, 'the consumer restarts');
       else fail(payload.error);
     });
@@ -117,24 +147,24 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   }
 
   async function consumeOnceReachable(): Promise<void> {
-    for (const delayMs of backoff(200, 5_000)) {
-      if (stopping.signal.aborted) return;
-      try {
-        await consume();
-        return;
-      } catch (error) {
+    await retry(consume, {
+      firstMs: 200,
+      maxMs: 5_000,
+      signal: stopping.signal,
+      onFailure(error) {
         if (error instanceof MigrationMismatch) throw error;
         logger.warn({ reason: (error as Error).message }, 'Kafka or ClickHouse cannot be reached yet');
-        await consumer?.disconnect().catch(() => undefined);
-        await sleep(delayMs, stopping.signal);
-      }
-    }
+        consumer?.disconnect().catch(() => undefined);
+      },
+    }).catch((error) => {
+      if (!stopping.signal.aborted) fail(error);
+    });
   }
 
   return {
     name: 'writer',
     async start() {
-      starting ??= consumeOnceReachable().catch(fail);
+      starting ??= consumeOnceReachable();
       erasure.start();
     },
     async stop() {
@@ -142,11 +172,11 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
       await starting;
       await erasure.stop();
       await consumer?.disconnect();
-      joined = false;
+      owning = undefined;
       await Promise.all([client.close(), erasureClient.close()]);
     },
     async missing() {
-      const phrases = [await probe(), joined ? undefined : 'no partitions of Kafka are assigned yet'];
+      const phrases = [await probe(), owning ? undefined : 'no partitions of Kafka are assigned yet'];
       return phrases.filter((phrase) => phrase !== undefined);
     },
   };

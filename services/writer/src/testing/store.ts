@@ -3,11 +3,16 @@ import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhou
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { createLogger } from '@sluice/shared/log';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import type { Epoch } from '../epoch.ts';
+import { createOwnership, type Ownership } from '../ownership.ts';
 import type { RowBatch } from '../row-batch.ts';
-import { createStagedStore, type StagedStore } from '../staged-store.ts';
+import { createStagedStore } from '../staged-store.ts';
 
 export interface TestStore {
-  readonly store: StagedStore;
+  /** Stores a batch as the only writer there is. */
+  store(batch: RowBatch): Promise<void>;
+  /** Another writer of the group, with what it knows about who owns the partitions. */
+  writer(): { readonly ownership: Ownership; store(batch: RowBatch, epoch: Epoch): Promise<void> };
   readonly client: ClickHouseClient;
   read<Row>(query: string): Promise<Row[]>;
 }
@@ -22,9 +27,18 @@ export async function createTestStore(url: string): Promise<TestStore> {
   };
   await migrate(config, createLogger('test', 'silent'));
   const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 30_000, connectionsMax: 4 });
+  const groupId = `group/of ${config.CLICKHOUSE_DATABASE}`;
+
+  function writer() {
+    const ownership = createOwnership({ client, groupId, writerId: randomUUID(), isMember: async () => false });
+    return { ownership, store: createStagedStore({ client, ownership, groupId, statementTimeoutMs: 20_000 }).store };
+  }
+
+  const only = writer();
   return {
     client,
-    store: createStagedStore(client, randomUUID(), 20_000),
+    writer,
+    store: (batch) => only.store(batch, { incarnation: 1, generation: 1 }),
     async read<Row>(query: string) {
       return await (await client.query({ query, format: 'JSONEachRow' })).json<Row>();
     },

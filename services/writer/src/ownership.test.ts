@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { Superseded } from './ownership.ts';
+import { batchOf, createTestStore, eventRow, type TestStore } from './testing/store.ts';
+
+let db: TestStore;
+
+beforeAll(async () => {
+  db = await createTestStore(inject('clickhouseUrl'));
+});
+afterAll(() => db.client.close());
+
+async function count(): Promise<number> {
+  return (await db.read<{ rows: number }>('SELECT count() AS rows FROM events'))[0]?.rows ?? -1;
+}
+
+test('a writer that wakes up after its partitions went to others stores nothing, and is told', async () => {
+  const [old, young] = [db.writer(), db.writer()];
+  const oldEpoch = await old.ownership.begin(3, 'old');
+  await old.store(batchOf([eventRow()]), oldEpoch);
+  const youngEpoch = await young.ownership.begin(4, 'young');
+  await expect(old.store(batchOf([eventRow()]), oldEpoch)).rejects.toThrow(Superseded);
+  await young.store(batchOf([eventRow()]), youngEpoch);
+  expect(await count()).toBe(2);
+  await expect(old.ownership.begin(3, 'old')).rejects.toThrow(Superseded);
+  const sibling = db.writer();
+  await sibling.store(batchOf([eventRow()]), await sibling.ownership.begin(4, 'sibling'));
+  expect(await count()).toBe(3);
+});
+
+test("an older generation's insert that is under way has ended before the newer one begins", async () => {
+  const [old, young] = [db.writer(), db.writer()];
+  const oldEpoch = await old.ownership.begin(10, 'old');
+  const query_id = `${old.ownership.queryIdPrefix(oldEpoch)}/slow`;
+  const slow = db.client
+    .command({ query: 'SELECT count() FROM numbers(100) WHERE NOT ignore(sleepEachRow(0.2))', query_id })
+    .then(
+      () => 'finished',
+      () => 'killed',
+    );
+  const running = async () =>
+    (await db.read<{ n: number }>(`SELECT count() AS n FROM system.processes WHERE query_id = '${query_id}'`))[0]?.n;
+  await expect.poll(running).toBe(1);
+  await young.ownership.begin(11, 'young');
+  expect(await running()).toBe(0);
+  expect(await slow).toBe('killed');
+});

@@ -1,0 +1,60 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { type Epoch, nextEpoch } from './epoch.ts';
+import { STATEMENTS } from './statements.ts';
+
+/** Other writers own the partitions now: nothing may be stored on behalf of this assignment any more. */
+export class Superseded extends Error {
+  override readonly name = 'Superseded';
+}
+
+export interface Ownership {
+  /**
+   * Becomes an owner of the partitions that were assigned in `generation`: records its epoch, from which moment on no
+   * insert of an older one can begin, and ends those that had begun.
+   *
+   * @throws {Superseded} when a newer generation has begun meanwhile
+   * @throws ClickHouse's and kafkajs's errors; then it can be called again
+   */
+  begin(generation: number, memberId: string): Promise<Epoch>;
+  /** Begins the query ids of what this writer does in the epoch. */
+  queryIdPrefix(epoch: Epoch): string;
+}
+
+export interface OwnershipOptions {
+  readonly client: ClickHouseClient;
+  readonly groupId: string;
+  /** Tells this writer from all others, past ones included. */
+  readonly writerId: string;
+  /** Whether Kafka has this member in the group now. */
+  readonly isMember: (memberId: string) => Promise<boolean>;
+}
+
+/** Sees to it that each partition has one owner at a time, as ClickHouse sees it. */
+export function createOwnership({ client, groupId, writerId, isMember }: OwnershipOptions): Ownership {
+  const groupPrefix = `sluice-writer/${encodeURIComponent(groupId)}/`;
+  const epochPrefix = ({ incarnation, generation }: Epoch) => `${groupPrefix}${incarnation}.${generation}/`;
+
+  async function readNewest(): Promise<Epoch | undefined> {
+    const result = await client.query({
+      query: STATEMENTS.newestFence.sql,
+      query_params: { group: groupId },
+      format: 'JSONEachRow',
+    });
+    return (await result.json<Epoch>())[0];
+  }
+
+  return {
+    async begin(generation, memberId) {
+      const newest = await readNewest();
+      const late = newest !== undefined && generation < newest.generation;
+      const next = nextEpoch(newest, generation, late && (await isMember(memberId)));
+      if (next.outcome === 'superseded') throw new Superseded(`generation ${generation} is no longer the newest`);
+      const { epoch } = next;
+      await client.command({ query: STATEMENTS.recordFence.sql, query_params: { group: groupId, ...epoch } });
+      const query_params = { groupPrefix, epochPrefix: epochPrefix(epoch) };
+      await client.command({ query: STATEMENTS.killOlder.sql, query_params });
+      return epoch;
+    },
+    queryIdPrefix: (epoch) => `${epochPrefix(epoch)}${writerId}`,
+  };
+}
