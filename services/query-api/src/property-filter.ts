@@ -1,3 +1,4 @@
+import { parseJson } from '@sluice/shared/json';
 import type { Sql } from './sql.ts';
 
 /** Equality with a property: `properties.<name>=<value>`. */
@@ -42,7 +43,7 @@ function placesFrom(from: number, end: number): PartRange[][] {
 export function readingsOf(value: string): readonly string[] {
   const asString = JSON.stringify(value);
   try {
-    const parsed: unknown = JSON.parse(value);
+    const parsed = parseJson(value);
     if (typeof parsed !== 'string' && JSON.stringify(parsed) === value) return [asString, value];
   } catch {
     // Not JSON, or nested too deeply for anything that was accepted: a string then.

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { loadConfig } from '@sluice/shared/config';
+import { parseJson } from '@sluice/shared/json';
 import { createKeyRing } from '@sluice/shared/keys/key-ring';
 import { hashKey, type KeyEntry, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { createLogger } from '@sluice/shared/log';
@@ -134,7 +135,7 @@ export async function startQuery(url: string, env: Readonly<Record<string, strin
     },
     async get(path, workspace = 'a') {
       const response = await app.inject({ url: path, headers: { authorization: `Bearer ${workspace}` } });
-      return { status: response.statusCode, body: response.json<Answer>(), text: response.body };
+      return { status: response.statusCode, body: parseJson(response.body) as Answer, text: response.body };
     },
     async stop() {
       await app.close();

@@ -1,3 +1,4 @@
+import { parseJson } from '@sluice/shared/json';
 import type { EventOrder } from '../event-order.ts';
 import type { TestEvent } from './query.ts';
 
@@ -11,9 +12,9 @@ export function expectedRecord(event: TestEvent): Record<string, unknown> {
     groupId: event.groupId || null,
     anonymousId: event.anonymousId || null,
     instanceId: event.instanceId || null,
-    properties: JSON.parse(event.properties),
-    context: JSON.parse(event.context),
-    traits: JSON.parse(event.traits),
+    properties: parseJson(event.properties),
+    context: parseJson(event.context),
+    traits: parseJson(event.traits),
     timestamp: new Date(event.timestampMs).toISOString(),
     receivedAt: new Date(receivedAtMs(event)).toISOString(),
   };
