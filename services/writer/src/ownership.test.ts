@@ -32,7 +32,11 @@ test("an older generation's insert that is under way has ended before the newer 
   const oldEpoch = await old.ownership.begin(10, 'old');
   const query_id = `${old.ownership.queryIdPrefix(oldEpoch)}/slow`;
   const slow = db.client
-    .command({ query: 'SELECT count() FROM numbers(100) WHERE NOT ignore(sleepEachRow(0.2))', query_id })
+    .command({
+      query: 'SELECT sleepEachRow(0.1) FROM numbers(1000) FORMAT Null',
+      clickhouse_settings: { max_block_size: '10' },
+      query_id,
+    })
     .then(
       () => 'finished',
       () => 'killed',

@@ -30,6 +30,8 @@ export function openSession(client: ClickHouseClient, queryIdPrefix: string, sta
     wait_end_of_query: 1,
     async_insert: 0,
     max_execution_time: statementTimeoutMs / 1_000,
+    // Rows are unique or folded when they are read, so merging a block before it is written would gain nothing.
+    optimize_on_insert: 0,
     // A batch of history may span any number of months.
     max_partitions_per_insert_block: '0',
     lightweight_deletes_sync: '2',
