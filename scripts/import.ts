@@ -1,0 +1,96 @@
+// npm run import: sends a file of submissions to Sluice. `npm run import -- --help` tells more.
+import { readFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { ArgumentsError, IMPORT_HELP, type ImportArguments, parseImportArguments } from './import/arguments.ts';
+import { count, rate, showProgress } from './import/progress.ts';
+import { createRefusedLines } from './import/refused-lines.ts';
+import { createImport, type Import, type ImportEnd } from './import/run-import.ts';
+import { createSender } from './import/sender.ts';
+import { openSource } from './import/source.ts';
+
+const root = join(import.meta.dirname, '..');
+
+/** The key from the arguments or the environment, else the one that npm start made. */
+async function findKey(given: string | undefined): Promise<string> {
+  const key = given ?? (process.env['SLUICE_API_KEY'] || process.env['SLUICE_DEV_KEY']);
+  if (key) return key;
+  const dataDir = resolve(root, process.env['SLUICE_DATA_DIR'] || '.sluice');
+  const kept = await readFile(join(dataDir, 'dev-key'), 'utf8').catch(() => '');
+  if (kept.trim() !== '') return kept.trim();
+  throw new ArgumentsError('A key is needed: give --key, set SLUICE_API_KEY, or run npm start once.');
+}
+
+function summarise(job: Import, end: ImportEnd, seconds: number, refusedFile: string): string[] {
+  const { submissions, events, refused } = job.counts;
+  const lines = [
+    `${count(submissions)} submissions with ${count(events)} events were accepted in ${seconds.toFixed(1)} s ` +
+      `(${count(rate(events, seconds))} events/s); ${count(refused)} submissions were refused.`,
+  ];
+  if (refused > 0) lines.push(`The numbers of the refused lines, and the reasons, stand in ${refusedFile}.`);
+  if (end.kind === 'interrupted') lines.push(`Interrupted after line ${count(job.lineNumber)}.`);
+  if (end.kind === 'stopped') lines.push(`Stopped at line ${count(end.line)}: ${end.reason}.`);
+  if (end.kind !== 'complete') lines.push('Run it again to send the rest; what was accepted is not stored twice.');
+  return lines;
+}
+
+/** Aborts at the first signal; a second one ends the process at once. */
+function interruption(): AbortSignal {
+  const controller = new AbortController();
+  let at = 0;
+  for (const name of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(name, () => {
+      // npm and the terminal both pass a signal on, so that one key press arrives twice.
+      if (controller.signal.aborted && performance.now() - at > 500) process.exit(130);
+      at ||= performance.now();
+      controller.abort();
+    });
+  }
+  return controller.signal;
+}
+
+async function importFile(options: ImportArguments): Promise<number> {
+  const { url, concurrency, giveUpAfterMs, refusedFile } = options;
+  const key = await findKey(options.key);
+  const signal = interruption();
+  const source = await openSource(options.file, signal);
+  const refusedLines = await createRefusedLines(refusedFile);
+  let trouble: { readonly reason: string; readonly at: number } | undefined;
+  const onRetry = (reason: string) => {
+    trouble = { reason, at: performance.now() };
+  };
+  const sender = createSender({ url, key, connectionsMax: concurrency, giveUpAfterMs, onRetry });
+  const job = createImport({ chunks: source.chunks, sender, refusedLines, concurrency, signal });
+
+  const startedAt = performance.now();
+  const progress = showProgress(process.stderr, () => ({
+    ...job.counts,
+    bytesRead: source.bytesRead(),
+    bytesTotal: source.bytesTotal,
+    seconds: (performance.now() - startedAt) / 1_000,
+    trouble: trouble && performance.now() - trouble.at < 6_000 ? trouble.reason : undefined,
+  }));
+  const end = await job.run();
+  const seconds = (performance.now() - startedAt) / 1_000;
+  progress.stop();
+  await refusedLines.close();
+  for (const line of summarise(job, end, seconds, refusedFile)) console.log(line);
+  if (end.kind === 'interrupted') return 130;
+  return end.kind === 'complete' && job.counts.refused === 0 ? 0 : 1;
+}
+
+/** Where the person stands: npm itself goes to the folder of the project. */
+function currentFolder(): string {
+  const byNpm = process.env['npm_lifecycle_event'] === 'import' ? process.env['INIT_CWD'] : undefined;
+  return byNpm ?? process.cwd();
+}
+
+try {
+  const options = parseImportArguments(process.argv.slice(2), currentFolder());
+  if (options) process.exit(await importFile(options));
+  console.log(IMPORT_HELP);
+} catch (error) {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (!(error instanceof ArgumentsError) && code === undefined) throw error;
+  console.error(`${message}\nnpm run import -- --help tells how it is used.`);
+  process.exit(2);
+}

@@ -1,0 +1,91 @@
+import { basename, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+
+export const IMPORT_HELP = `Usage: npm run import -- [options] FILE
+
+Sends submissions to Sluice: every line of FILE is the JSON body of POST /v1/public/userGroups, or of
+POST /v1/public/users where it has a "foreignId". FILE may be compressed with gzip; - is standard input.
+Importing a file again adds nothing: what is repeated is recognised.
+
+  --url URL             where the ingest API is (default http://127.0.0.1:4000)
+  --key KEY             an API key with the scope "ingest" (default: SLUICE_API_KEY, else the development key that
+                        npm start keeps in the data folder)
+  --concurrency N       submissions that are sent at the same time, 1 to 1000 (default 32)
+  --refused FILE        where the numbers of refused lines are listed with the reasons (default: NAME.refused.txt here)
+  --give-up-after S     seconds to keep trying while nothing is accepted or refused (default 60)
+  --help                this text
+
+Exit codes: 0 everything was accepted, 1 something was not, 2 the arguments are wrong, 130 interrupted.`;
+
+/** What `npm run import` was asked to do. */
+export interface ImportArguments {
+  readonly file: string;
+  readonly url: URL;
+  /** `undefined`: from the environment, or the data folder. */
+  readonly key: string | undefined;
+  readonly concurrency: number;
+  readonly refusedFile: string;
+  readonly giveUpAfterMs: number;
+}
+
+/** Arguments that cannot be followed; the message is for the person who gave them. */
+export class ArgumentsError extends Error {
+  override readonly name = 'ArgumentsError';
+}
+
+/**
+ * Reads the arguments; `undefined` when help was asked for.
+ *
+ * @throws {ArgumentsError}
+ */
+export function parseImportArguments(args: readonly string[], cwd: string): ImportArguments | undefined {
+  const { values, positionals } = parse(args);
+  if (values.help) return undefined;
+  const [file, ...others] = positionals;
+  if (file === undefined || others.length > 0) throw new ArgumentsError('One FILE is needed, or - for standard input.');
+  const name = file === '-' ? 'stdin' : basename(file);
+  const refusedFile = resolve(cwd, values.refused ?? join(cwd, `${name}.refused.txt`));
+  if (file !== '-' && refusedFile === resolve(cwd, file))
+    throw new ArgumentsError('--refused names the file to import.');
+  return {
+    file: file === '-' ? file : resolve(cwd, file),
+    url: parseUrl(values.url),
+    key: values.key,
+    concurrency: parseNumber('--concurrency', values.concurrency, 1, 1_000),
+    refusedFile,
+    giveUpAfterMs: 1_000 * parseNumber('--give-up-after', values['give-up-after'], 0, 1_000_000),
+  };
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: {
+        url: { type: 'string', default: 'http://127.0.0.1:4000' },
+        key: { type: 'string' },
+        concurrency: { type: 'string', default: '32' },
+        refused: { type: 'string' },
+        'give-up-after': { type: 'string', default: '60' },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    });
+  } catch (error) {
+    throw new ArgumentsError((error as Error).message, { cause: error });
+  }
+}
+
+function parseUrl(text: string): URL {
+  const url = URL.parse(text);
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
+    throw new ArgumentsError('--url must be an http:// or https:// address.');
+  }
+  return url;
+}
+
+function parseNumber(option: string, text: string, min: number, max: number): number {
+  const value = Number(text);
+  if (/^\d+$/.test(text) && value >= min && value <= max) return value;
+  throw new ArgumentsError(`${option} must be a whole number from ${min} to ${max}.`);
+}

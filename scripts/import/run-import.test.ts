@@ -1,0 +1,262 @@
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createRefusedLines } from './refused-lines.ts';
+import { createImport, type ImportEnd } from './run-import.ts';
+import { createSender } from './sender.ts';
+import { openSource } from './source.ts';
+
+interface Received {
+  readonly path: string;
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly key: string | undefined;
+  readonly idempotencyKey: string;
+}
+
+/** What the service answers to the n-th request, counted from 1. */
+type Answer = (request: Received, response: ServerResponse, number: number) => void | Promise<void>;
+
+let server: Server;
+let url: URL;
+let folder: string;
+let received: Received[];
+let open: number;
+let openMax: number;
+let answer: Answer;
+
+const accept: Answer = (_request, response) => {
+  response.writeHead(202, { 'content-type': 'application/json' }).end('{"status":"accepted","events":[]}');
+};
+
+function refuse(response: ServerResponse, status: number, code: string, headers: Record<string, string> = {}): void {
+  const errors =
+    status === 400 ? [{ path: 'events.0.event', code: 'custom', message: 'must not\nbe empty' }] : undefined;
+  const problem = {
+    type: 'about:blank',
+    title: 'x',
+    status,
+    detail: 'The request has a fault.',
+    code,
+    requestId: 'r',
+    errors,
+  };
+  response.writeHead(status, { 'content-type': 'application/problem+json', ...headers }).end(JSON.stringify(problem));
+}
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sluice-import-'));
+  received = [];
+  open = 0;
+  openMax = 0;
+  answer = accept;
+  server = createServer(async (request, response) => {
+    open += 1;
+    openMax = Math.max(open, openMax);
+    response.on('close', () => {
+      open -= 1;
+    });
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const { url: path = '', headers } = request;
+    const one = {
+      path,
+      body: JSON.parse(Buffer.concat(chunks).toString()) as Received['body'],
+      key: headers.authorization,
+      idempotencyKey: String(headers['idempotency-key']),
+    };
+    received.push(one);
+    await answer(one, response, received.length);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/base/`);
+});
+
+afterEach(async () => {
+  server.closeAllConnections();
+  server.close();
+  await rm(folder, { recursive: true });
+});
+
+interface RunOptions {
+  readonly concurrency?: number;
+  readonly giveUpAfterMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+async function runImport(content: string | Buffer, options: RunOptions = {}) {
+  const { concurrency = 4, giveUpAfterMs = 5_000, signal = new AbortController().signal } = options;
+  const file = join(folder, 'input');
+  await writeFile(file, content);
+  const refusedFile = join(folder, 'refused.txt');
+  const refusedLines = await createRefusedLines(refusedFile);
+  const sender = createSender({ url, key: 'the-key', connectionsMax: concurrency, giveUpAfterMs });
+  const source = await openSource(file, signal);
+  const job = createImport({ chunks: source.chunks, sender, refusedLines, concurrency, signal });
+  const end: ImportEnd = await job.run();
+  await refusedLines.close();
+  return { end, counts: job.counts, refused: await readFile(refusedFile, 'utf8').catch(() => undefined) };
+}
+
+function lines(count: number, make: (index: number) => object): string {
+  return Array.from({ length: count }, (_, index) => `${JSON.stringify(make(index))}\n`).join('');
+}
+
+const organization = (index: number) => ({ foreignUserGroupId: 'acme', events: [{ event: `e${index}` }] });
+
+test('every line is sent once, to the place it is for, with the key', async () => {
+  const content = `${lines(20, organization)}\n  \n{"foreignId":"ada","events":[{"event":"e"},{"event":"f"}]}`;
+  const { end, counts, refused } = await runImport(content);
+  expect(end).toEqual({ kind: 'complete' });
+  expect(counts).toEqual({ submissions: 21, events: 22, refused: 0 });
+  expect(refused).toBeUndefined();
+  expect(new Set(received.map(({ key }) => key))).toEqual(new Set(['Bearer the-key']));
+  expect(received.filter(({ path }) => path === '/base/v1/public/users').map(({ body }) => body['foreignId'])).toEqual([
+    'ada',
+  ]);
+  const sent = received
+    .filter(({ path }) => path === '/base/v1/public/userGroups')
+    .map(({ body }) => JSON.stringify(body));
+  expect(sent.sort()).toEqual(lines(20, organization).trim().split('\n').sort());
+});
+
+test('a compressed file is unpacked, whatever its name, and one that is cut off is said to be', async () => {
+  const packed = gzipSync(lines(1_000, organization));
+  expect((await runImport(packed)).counts.submissions).toBe(1_000);
+  const { end } = await runImport(packed.subarray(0, packed.length / 2));
+  expect(end).toMatchObject({ kind: 'stopped', reason: expect.stringContaining('cannot be read') });
+});
+
+test('no more submissions are under way than may be', async () => {
+  answer = async (request, response, number) => {
+    await wait(number % 7);
+    await accept(request, response, number);
+  };
+  await runImport(lines(100, organization), { concurrency: 5 });
+  expect(openMax).toBe(5);
+});
+
+test('properties of one organization or user arrive in the order of the file; the rest does not wait for them', async () => {
+  answer = async (request, response, number) => {
+    if (request.body['properties'] && number % 3 === 0)
+      return refuse(response, 503, 'overloaded', { 'retry-after': '0' });
+    await wait(request.body['properties'] ? 5 : 0);
+    await accept(request, response, number);
+  };
+  const content = lines(60, (index) => {
+    if (index % 3 === 2) return organization(index);
+    const subject = index % 3 === 0 ? { foreignUserGroupId: `o${index % 2}` } : { foreignId: `u${index % 2}` };
+    return { ...subject, properties: { index } };
+  });
+  const { counts } = await runImport(content, { concurrency: 8 });
+  expect(counts.submissions).toBe(60);
+  const bySubject = Map.groupBy(
+    received.filter(({ body }) => body['properties']),
+    ({ body }) => String(body['foreignUserGroupId'] ?? body['foreignId']),
+  );
+  expect([...bySubject.keys()].sort()).toEqual(['o0', 'o1', 'u0', 'u1']);
+  for (const found of bySubject.values()) {
+    const order = found.map(({ body }) => (body['properties'] as { index: number }).index);
+    expect(order).toEqual(order.toSorted((a, b) => a - b));
+    expect(new Set(order).size).toBe(10);
+  }
+});
+
+test('what the service refuses, and what is no JSON, is listed with its line number and the reason', async () => {
+  answer = (request, response, number) => {
+    if (request.body['foreignUserGroupId'] === 'bad') return refuse(response, 400, 'invalid_request');
+    return accept(request, response, number);
+  };
+  const content = Buffer.concat([
+    Buffer.from('{"foreignUserGroupId":"good"}\n\nnonsense\n{"foreignUserGroupId":"bad"}\n[]\n'),
+    Buffer.from([0x22, 0xff, 0x22, 0x0a]),
+    Buffer.from('{"foreignUserGroupId":"good"}'),
+  ]);
+  const { end, counts, refused } = await runImport(content, { concurrency: 1 });
+  expect(end).toEqual({ kind: 'complete' });
+  expect(counts).toEqual({ submissions: 2, events: 0, refused: 4 });
+  expect(refused?.split('\n').sort()).toEqual([
+    '',
+    'line 3: is not JSON',
+    'line 4: 400 invalid_request: The request has a fault. events.0.event must not be empty',
+    'line 5: is not a JSON object',
+    'line 6: is not UTF-8',
+  ]);
+});
+
+test('an import after one with refusals leaves no list of refused lines', async () => {
+  expect((await runImport('nonsense')).refused).toBeDefined();
+  expect((await runImport('{"foreignUserGroupId":"good"}')).refused).toBeUndefined();
+});
+
+test('a service that is away, busy or cut off is tried again until it answers, with the same Idempotency-Key', async () => {
+  answer = (request, response, number) => {
+    if (number === 1) return void response.destroy();
+    if (number === 2) return refuse(response, 503, 'event_log_unavailable', { 'retry-after': '1' });
+    if (number === 3) return refuse(response, 500, 'internal');
+    if (number === 4) return void response.writeHead(429, { 'retry-after': 'soon' }).end('slow down');
+    return accept(request, response, number);
+  };
+  const startedAt = performance.now();
+  const { counts } = await runImport('{"foreignUserGroupId":"acme","events":[{"event":"e"}]}', {
+    giveUpAfterMs: 20_000,
+  });
+  expect(counts).toEqual({ submissions: 1, events: 1, refused: 0 });
+  expect(received).toHaveLength(5);
+  expect(performance.now() - startedAt).toBeGreaterThan(1_000);
+  expect(new Set(received.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1);
+});
+
+test('equal lines are submissions of their own, and a file that is imported again sends the same keys', async () => {
+  const content = lines(3, () => organization(1));
+  await runImport(content);
+  const first = received.map(({ idempotencyKey }) => idempotencyKey).sort();
+  expect(new Set(first).size).toBe(3);
+  for (const key of first) expect(key).toMatch(/^[\x21-\x7e]{1,200}$/);
+  received = [];
+  await runImport(content);
+  expect(received.map(({ idempotencyKey }) => idempotencyKey).sort()).toEqual(first);
+});
+
+test('without any progress it gives up after the time that was set, and says where', async () => {
+  answer = (request, response, number) => {
+    if (number > 2) return refuse(response, 503, 'overloaded', { 'retry-after': '600' });
+    return accept(request, response, number);
+  };
+  const startedAt = performance.now();
+  const { end, counts } = await runImport(lines(10, organization), { concurrency: 1, giveUpAfterMs: 700 });
+  expect(end).toEqual({ kind: 'stopped', line: 3, reason: expect.stringMatching(/503 overloaded.*for 1 seconds/) });
+  expect(counts.submissions).toBe(2);
+  expect(performance.now() - startedAt).toBeLessThan(3_000);
+});
+
+test.each([
+  [401, /refuses the key/],
+  [403, /refuses the key/],
+  [404, /no Sluice answers/],
+  [302, /no Sluice answers/],
+])('status %s ends the import at once', async (status, reason) => {
+  answer = (_request, response) => void response.writeHead(status).end();
+  const { end } = await runImport(lines(50, organization), { concurrency: 2 });
+  expect(end).toEqual({ kind: 'stopped', line: 1, reason: expect.stringMatching(reason) });
+  expect(received.length).toBeLessThanOrEqual(4);
+});
+
+test('an interruption finishes what is under way and begins nothing more', async () => {
+  const controller = new AbortController();
+  answer = async (request, response, number) => {
+    if (number === 3) controller.abort();
+    await wait(20);
+    await accept(request, response, number);
+  };
+  const { end, counts } = await runImport(lines(100, organization), { concurrency: 2, signal: controller.signal });
+  expect(end).toEqual({ kind: 'interrupted' });
+  expect(counts.submissions).toBe(received.length);
+  expect(received.length).toBeLessThan(8);
+});

@@ -1,0 +1,65 @@
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { PassThrough, pipeline, type Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+
+const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
+
+/** Where submissions come from: a file or standard input, plain or compressed with gzip. */
+export interface Source {
+  readonly chunks: AsyncIterable<Buffer>;
+  /** Bytes read so far, as they are stored. */
+  bytesRead(): number;
+  /** Bytes in all; `undefined` for standard input. */
+  readonly bytesTotal: number | undefined;
+}
+
+/**
+ * Opens a file, or standard input for `-`, until the signal aborts. gzip is recognised by its first bytes, whatever the name.
+ *
+ * @throws the system's error when the file cannot be opened
+ */
+export async function openSource(path: string, signal: AbortSignal): Promise<Source> {
+  let read = 0;
+  const bytesTotal = path === '-' ? undefined : (await stat(path)).size;
+  const input: Readable = path === '-' ? process.stdin : createReadStream(path, { highWaterMark: 256 * 1_024 });
+
+  signal.addEventListener('abort', () => input.destroy());
+
+  async function* counted(): AsyncGenerator<Buffer, void, undefined> {
+    for await (const chunk of input as AsyncIterable<Buffer>) {
+      read += chunk.length;
+      yield chunk;
+    }
+  }
+
+  return { chunks: unpacked(counted()), bytesRead: () => read, bytesTotal };
+}
+
+async function* unpacked(chunks: AsyncGenerator<Buffer, void, undefined>): AsyncGenerator<Buffer, void, undefined> {
+  const head = await firstBytes(chunks, GZIP_MAGIC.length);
+  const whole = resumed(head, chunks);
+  if (!head.subarray(0, GZIP_MAGIC.length).equals(GZIP_MAGIC)) {
+    yield* whole;
+    return;
+  }
+  const unzipped = new PassThrough();
+  // An error of the file or of its contents ends the iteration with it.
+  pipeline(whole, createGunzip(), unzipped, () => undefined);
+  yield* unzipped;
+}
+
+async function firstBytes(chunks: AsyncGenerator<Buffer, void, undefined>, count: number): Promise<Buffer> {
+  let head: Buffer = Buffer.alloc(0);
+  while (head.length < count) {
+    const { done, value } = await chunks.next();
+    if (done) break;
+    head = Buffer.concat([head, value]);
+  }
+  return head;
+}
+
+async function* resumed(head: Buffer, rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+  if (head.length > 0) yield head;
+  yield* rest;
+}
