@@ -1,0 +1,141 @@
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { runImporter } from '../support/importer.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import type { EntityRecord, EventPage } from '../support/records.ts';
+
+const EXAMPLES = new URL('../../examples/', import.meta.url);
+const COMMITS = fileURLToPath(new URL('commits.ndjson.gz', EXAMPLES));
+
+interface Expected {
+  readonly events: number;
+  readonly submissions: number;
+  readonly users: number;
+  readonly organizations: Readonly<Record<string, Record<string, unknown>>>;
+  readonly eventNames: Readonly<Record<string, number>>;
+  readonly perOrg: Readonly<Record<string, number>>;
+  readonly first: string;
+  readonly last: string;
+  readonly topUsers: Readonly<Record<string, number>>;
+}
+
+let pipeline: Pipeline;
+let expected: Expected;
+
+beforeAll(async () => {
+  expected = JSON.parse(await readFile(new URL('commits.expected.json', EXAMPLES), 'utf8')) as Expected;
+  pipeline = await startPipeline({
+    kafkaBrokers: inject('kafkaBrokers'),
+    clickhouseUrl: inject('clickhouseUrl'),
+    name: 'commits',
+  });
+});
+afterAll(() => pipeline?.stop());
+
+async function importCommits(): Promise<void> {
+  const startedAt = performance.now();
+  const { code, output } = await runImporter(['--url', pipeline.services['ingest-api'].url, COMMITS], pipeline.key);
+  expect(output).toContain(expected.submissions.toLocaleString('en'));
+  expect(code).toBe(0);
+  await pipeline.settled(expected.events);
+  const seconds = (performance.now() - startedAt) / 1_000;
+  console.log(
+    `imported and stored ${expected.events} events in ${seconds.toFixed(1)} s: ${Math.round(expected.events / seconds)} events/s`,
+  );
+}
+
+async function events(query: string): Promise<EventPage> {
+  const { status, body } = await pipeline.get<EventPage>(`/events?${query}`);
+  expect(status).toBe(200);
+  return body;
+}
+
+const total = async (query: string): Promise<number | null> => (await events(`limit=0&${query}`)).total;
+
+/** Every page of a query, by cursor or by offset, each as its keys in order. */
+async function allKeys(query: string, by: 'cursor' | 'offset'): Promise<string[]> {
+  const keys: string[] = [];
+  let next: string | null = '';
+  while (next !== null) {
+    const page: EventPage = await events(`${query}&limit=1000&total=none${next}`);
+    keys.push(...page.results.map(({ timestamp, uuid }) => `${timestamp} ${uuid}`));
+    const more = by === 'cursor' ? page.nextCursor !== null : page.results.length === page.limit;
+    next = !more ? null : by === 'cursor' ? `&cursor=${page.nextCursor}` : `&offset=${keys.length}`;
+  }
+  return keys;
+}
+
+/** A function, since vitest runs what stands in a `describe` before `expected` is read. */
+function checkAll(): void {
+  test('the total, and that of each event name and each organization', async () => {
+    expect(await total('')).toBe(expected.events);
+    for (const [name, count] of Object.entries(expected.eventNames))
+      expect(await total(`event=${encodeURIComponent(name)}`)).toBe(count);
+    for (const [id, count] of Object.entries(expected.perOrg))
+      expect(await total(`groupId=${encodeURIComponent(id)}`)).toBe(count);
+  });
+
+  test('the most active users', async () => {
+    for (const [id, count] of Object.entries(expected.topUsers)) expect(await total(`userId=${id}`)).toBe(count);
+  });
+
+  test("the organizations' properties, and every user", async () => {
+    for (const [id, properties] of Object.entries(expected.organizations)) {
+      const { body } = await pipeline.get<EntityRecord>(`/organizations/${encodeURIComponent(id)}`);
+      expect(body.properties).toEqual(properties);
+    }
+    const { body } = await pipeline.get<{ results: EntityRecord[] }>('/organizations');
+    expect(body.results.map(({ foreignUserGroupId }) => foreignUserGroupId).sort()).toEqual(
+      Object.keys(expected.organizations).sort(),
+    );
+    let users = 0;
+    for (let cursor = ''; ; ) {
+      const page = await pipeline.get<{ results: EntityRecord[]; nextCursor: string | null }>(
+        `/users?limit=1000${cursor}`,
+      );
+      users += page.body.results.length;
+      if (page.body.nextCursor === null) break;
+      cursor = `&cursor=${page.body.nextCursor}`;
+    }
+    expect(users).toBe(expected.users);
+  });
+
+  test('the first and the last timestamp, of the events and of who they are about', async () => {
+    const [first, last] = await Promise.all([events('limit=1&orderByDirection=ASC'), events('limit=1')]);
+    expect(first.results[0]?.timestamp).toBe(expected.first);
+    expect(last.results[0]?.timestamp).toBe(expected.last);
+    const id = 'apache/kafka';
+    const [oldest, newest] = await Promise.all([
+      events(`groupId=${id}&limit=1&orderByDirection=ASC`),
+      events(`groupId=${id}&limit=1`),
+    ]);
+    const { body } = await pipeline.get<EntityRecord>(`/organizations/${encodeURIComponent(id)}`);
+    expect([body.firstSeenAt, body.lastSeenAt]).toEqual([oldest.results[0]?.timestamp, newest.results[0]?.timestamp]);
+  });
+
+  test('pages by cursor and by offset neither skip nor repeat', async () => {
+    const query = 'groupId=umami-software/umami';
+    const newest = await allKeys(query, 'cursor');
+    expect(new Set(newest).size).toBe(expected.perOrg['umami-software/umami']);
+    expect(newest).toEqual(newest.toSorted().reverse());
+    expect(await allKeys(query, 'offset')).toEqual(newest);
+    expect(await allKeys(`${query}&orderByDirection=ASC`, 'cursor')).toEqual(newest.toReversed());
+  });
+}
+
+describe('after importing the history of 17 repositories', () => {
+  beforeAll(importCommits);
+  checkAll();
+});
+
+describe('after importing it again', () => {
+  beforeAll(importCommits);
+  checkAll();
+
+  test('no row is stored twice', async () => {
+    const sql = `SELECT count(), uniqExact(workspace_id, timestamp, uuid) FROM ${pipeline.database}.events FORMAT TSV`;
+    const response = await fetch(inject('clickhouseUrl'), { method: 'POST', body: sql });
+    expect((await response.text()).trim()).toBe(`${expected.events}\t${expected.events}`);
+  });
+});
