@@ -71,7 +71,7 @@ function showBar(output: NodeJS.WriteStream, state: () => ProgressState): Progre
     format: (_options, { progress }, { line }: { line: string }) => {
       const filled = Math.round(20 * Math.min(progress, 1));
       const shown = `${'█'.repeat(filled)}${'░'.repeat(20 - filled)} ${line}`;
-      return shown.slice(0, Math.max((output.columns ?? 120) - 1, 20));
+      return shown.slice(0, Math.max((output.columns || 120) - 1, 20));
     },
   });
   const update = () => {

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+import { ArgumentsError, parseImportArguments } from './arguments.ts';
+
+test('a file alone is enough', () => {
+  expect(parseImportArguments(['data/commits.ndjson.gz'], '/home/ada')).toEqual({
+    file: '/home/ada/data/commits.ndjson.gz',
+    url: new URL('http://127.0.0.1:4000'),
+    key: undefined,
+    concurrency: 32,
+    refusedFile: '/home/ada/commits.ndjson.gz.refused.txt',
+    giveUpAfterMs: 60_000,
+  });
+});
+
+test('every option is followed', () => {
+  const args = ['--url', 'https://in.example/x', '--key', 'k', '--concurrency', '5', '--give-up-after', '0'];
+  expect(parseImportArguments([...args, '--refused', 'r.txt', '-'], '/home/ada')).toEqual({
+    file: '-',
+    url: new URL('https://in.example/x'),
+    key: 'k',
+    concurrency: 5,
+    refusedFile: '/home/ada/r.txt',
+    giveUpAfterMs: 0,
+  });
+});
+
+test('--help asks for nothing else', () => {
+  expect(parseImportArguments(['--help'], '/')).toBeUndefined();
+});
+
+test.each([
+  [[]],
+  [['a', 'b']],
+  [['--nope', 'a']],
+  [['--url', 'localhost:4000', 'a']],
+  [['--concurrency', '0', 'a']],
+  [['--concurrency', 'many', 'a']],
+  [['--give-up-after', '-1', 'a']],
+  [['--refused', './x/../a', 'a']],
+])('%j is refused', (args) => {
+  expect(() => parseImportArguments(args, '/home/ada')).toThrow(ArgumentsError);
+});

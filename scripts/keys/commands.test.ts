@@ -1,0 +1,88 @@
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createKeyRing } from '@sluice/shared/keys/key-ring';
+import { readKeysFile } from '@sluice/shared/keys/keys-file';
+import { createLogger } from '@sluice/shared/log';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { KEYS_HELP, runKeysCommand } from './commands.ts';
+
+let folder: string;
+let file: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sluice-keys-'));
+  file = join(folder, 'data', 'keys.json');
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+async function keys(...args: string[]): Promise<readonly string[]> {
+  return await runKeysCommand(args, { cwd: folder, defaultFile: file, now: () => new Date('2026-03-01T12:00:00Z') });
+}
+
+test('a key that is made is known to the services, and the file does not hold it', async () => {
+  const [key = ''] = await keys('create', '--workspace', 'acme', '--scopes', 'query, ingest');
+  expect(await readFile(file, 'utf8')).not.toContain(key);
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  const ring = createKeyRing(file, createLogger('test', 'silent'));
+  await ring.start();
+  try {
+    expect(ring.find(key)).toMatchObject({ workspace: 'acme', scopes: ['ingest', 'query'] });
+  } finally {
+    await ring.stop();
+  }
+});
+
+test('list shows what is needed to revoke, and revoke leaves the others alone', async () => {
+  expect(await keys('list')).toEqual([`There are no keys in ${file}.`]);
+  await keys('create', '--workspace', 'acme', '--scopes', 'ingest');
+  await keys('create', '--workspace', 'b', '--scopes', 'ingest,query,delete');
+  const [first, second] = await readKeysFile(file);
+  expect(await keys('list')).toEqual([
+    'ID            WORKSPACE  SCOPES               MADE',
+    `${first?.id}  acme       ingest               2026-03-01T12:00:00.000Z`,
+    `${second?.id}  b          ingest,query,delete  2026-03-01T12:00:00.000Z`,
+  ]);
+  await keys('revoke', String(first?.id));
+  expect(await readKeysFile(file)).toEqual([second]);
+  await expect(keys('revoke', String(first?.id))).rejects.toThrow('There is no key');
+});
+
+test('--file names another file, from where the person stands', async () => {
+  await keys('create', '--workspace', 'acme', '--scopes', 'query', '--file', 'other.json');
+  expect(await readKeysFile(join(folder, 'other.json'))).toHaveLength(1);
+  expect(await readKeysFile(file)).toEqual([]);
+});
+
+test('a file that is broken is left as it is', async () => {
+  const broken = join(folder, 'broken.json');
+  await writeFile(broken, '{"keys": [');
+  for (const command of [['create', '--workspace', 'a', '--scopes', 'query'], ['list'], ['revoke', 'x']]) {
+    await expect(keys(...command, '--file', broken)).rejects.toThrow('is not JSON');
+  }
+  expect(await readFile(broken, 'utf8')).toBe('{"keys": [');
+});
+
+test.each([
+  [[], /COMMAND is needed/],
+  [['make'], /no command "make"/],
+  [['create', '--workspace', 'acme'], /needs --scopes/],
+  [['create', '--scopes', 'query'], /needs --workspace/],
+  [['create', '--workspace', 'a b', '--scopes', 'query'], /--workspace must be/],
+  [['create', '--workspace', 'a', '--scopes', 'query,write'], /not "write"/],
+  [['create', '--workspace', 'a', '--scopes', ''], /not ""/],
+  [['create', 'a', '--workspace', 'a', '--scopes', 'query'], /"a" was not expected/],
+  [['list', 'x'], /"x" was not expected/],
+  [['list', '--workspace', 'a'], /belong to create/],
+  [['revoke'], /one ID/],
+  [['revoke', 'a', 'b'], /one ID/],
+  [['list', '--nope'], /--nope/],
+])('%j is refused', async (args, message) => {
+  await expect(keys(...args)).rejects.toThrow(message);
+  expect(await readKeysFile(file)).toEqual([]);
+});
+
+test('--help tells of every command, and changes nothing', async () => {
+  expect(await keys('create', '--help')).toEqual([KEYS_HELP]);
+  expect(await readKeysFile(file)).toEqual([]);
+});

@@ -1,0 +1,144 @@
+import { randomBytes } from 'node:crypto';
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import {
+  generateKey,
+  hashKey,
+  readKeysFile,
+  SCOPES,
+  type Scope,
+  workspaceName,
+  writeKeysFile,
+} from '@sluice/shared/keys/keys-file';
+
+export const KEYS_HELP = `Usage: npm run keys -- COMMAND [options]
+
+  create --workspace NAME --scopes LIST   makes a key and prints it, once; the file keeps only its hash
+  list                                    shows the keys: id, workspace, scopes, when made
+  revoke ID                               removes a key; it is refused within a second
+
+  --workspace NAME   whose events the key may write or read: 1 to 100 letters, digits, dots, underscores or hyphens
+  --scopes LIST      some of ${SCOPES.join(', ')}, separated by commas
+  --file FILE        the keys file (default: API_KEYS_FILE, else keys.json in the data folder of npm start)
+  --help             this text
+
+Exit codes: 0 done, 1 the file cannot be used or there is no such key, 2 the arguments are wrong.`;
+
+/** Arguments that cannot be followed; the message is for the person who gave them. */
+export class ArgumentsError extends Error {
+  override readonly name = 'ArgumentsError';
+}
+
+/** A key that is not in the file. */
+export class UnknownKey extends Error {
+  override readonly name = 'UnknownKey';
+}
+
+/** Where the command finds what was not given, and the current time. */
+export interface KeysContext {
+  readonly cwd: string;
+  readonly defaultFile: string;
+  readonly now: () => Date;
+}
+
+/**
+ * Carries out `npm run keys` and gives the lines to print.
+ *
+ * @throws {ArgumentsError | UnknownKey}
+ * @throws KeysFileError when the file cannot be read or understood; it is left as it is
+ */
+export async function runKeysCommand(args: readonly string[], context: KeysContext): Promise<readonly string[]> {
+  const { values, positionals } = parse(args);
+  if (values.help) return [KEYS_HELP];
+  const [command, ...operands] = positionals;
+  const file = values.file === undefined ? context.defaultFile : resolve(context.cwd, values.file);
+  const unused = Object.entries({ '--workspace': values.workspace, '--scopes': values.scopes });
+  const given = unused.filter(([, value]) => value !== undefined).map(([option]) => option);
+  if (command !== 'create' && given.length > 0) throw new ArgumentsError(`${given.join(' and ')} belong to create.`);
+  if (command !== 'revoke' && operands.length > 0) throw new ArgumentsError(`"${operands[0]}" was not expected.`);
+  switch (command) {
+    case 'create':
+      return await create(file, parseWorkspace(values.workspace), parseScopes(values.scopes), context.now());
+    case 'list':
+      return await list(file);
+    case 'revoke':
+      return await revoke(file, operands);
+    default:
+      throw new ArgumentsError(command === undefined ? 'A COMMAND is needed.' : `There is no command "${command}".`);
+  }
+}
+
+async function create(file: string, workspace: string, scopes: readonly Scope[], now: Date): Promise<string[]> {
+  const keys = await readKeysFile(file);
+  const key = generateKey();
+  const id = randomBytes(6).toString('hex');
+  const entry = { id, hash: hashKey(key), workspace, scopes: [...scopes], createdAt: now.toISOString() };
+  await writeKeysFile(file, [...keys, entry]);
+  return [
+    key,
+    '',
+    `This is the only time that the key is shown. Its id is ${id}: workspace ${workspace}, ${scopes.join(' and ')}.`,
+    `Written to ${file}; services that use this file know it within a second.`,
+  ];
+}
+
+async function list(file: string): Promise<string[]> {
+  const keys = await readKeysFile(file);
+  if (keys.length === 0) return [`There are no keys in ${file}.`];
+  const rows = keys.map(({ id, workspace, scopes, createdAt }) => [id, workspace, scopes.join(','), createdAt ?? '']);
+  return table([['ID', 'WORKSPACE', 'SCOPES', 'MADE'], ...rows]);
+}
+
+async function revoke(file: string, ids: readonly string[]): Promise<string[]> {
+  const [id, ...others] = ids;
+  if (id === undefined || others.length > 0) throw new ArgumentsError('revoke needs one ID; list shows them.');
+  const keys = await readKeysFile(file);
+  const kept = keys.filter((key) => key.id !== id);
+  if (kept.length === keys.length) throw new UnknownKey(`There is no key "${id}" in ${file}.`);
+  await writeKeysFile(file, kept);
+  return [`The key ${id} is revoked; services that use ${file} refuse it within a second.`];
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: {
+        workspace: { type: 'string' },
+        scopes: { type: 'string' },
+        file: { type: 'string' },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    });
+  } catch (error) {
+    throw new ArgumentsError((error as Error).message, { cause: error });
+  }
+}
+
+function parseWorkspace(text: string | undefined): string {
+  if (text === undefined) throw new ArgumentsError('create needs --workspace.');
+  const result = workspaceName.safeParse(text);
+  if (result.success) return result.data;
+  throw new ArgumentsError(`--workspace ${result.error.issues.map(({ message }) => message).join(', ')}.`);
+}
+
+function parseScopes(text: string | undefined): readonly Scope[] {
+  if (text === undefined) throw new ArgumentsError('create needs --scopes.');
+  const names = text.split(',').map((name) => name.trim());
+  const unknown = names.filter((name) => !SCOPES.some((scope) => scope === name));
+  if (unknown.length === 0) return SCOPES.filter((scope) => names.includes(scope));
+  throw new ArgumentsError(
+    `--scopes can be ${SCOPES.join(', ')}; not ${unknown.map((name) => `"${name}"`).join(', ')}.`,
+  );
+}
+
+function table(rows: readonly (readonly string[])[]): string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
