@@ -1,9 +1,14 @@
-import type { KafkaMessage } from 'kafkajs';
 import { expect, test } from 'vitest';
 import { createGatherer } from './gatherer.ts';
+import type { SourceMessage } from './row-batch.ts';
 
-function message(bytes: number): KafkaMessage {
-  return { key: null, value: Buffer.alloc(bytes), timestamp: '0', attributes: 0, offset: '0', headers: {} };
+function message(bytes: number): SourceMessage {
+  const value = Buffer.alloc(bytes);
+  return {
+    topic: 't',
+    partition: 0,
+    message: { key: null, value, timestamp: '0', attributes: 0, offset: '0', headers: {} },
+  };
 }
 
 test('messages of several partitions share a batch, batches are stored one after the other, and none is too large', async () => {
@@ -13,7 +18,7 @@ test('messages of several partitions share a batch, batches are stored one after
     storing += 1;
     expect(storing).toBe(1);
     await new Promise((resolve) => setTimeout(resolve, 10));
-    batches.push(messages.reduce((sum, { value }) => sum + (value?.length ?? 0), 0));
+    batches.push(messages.reduce((sum, { message: { value } }) => sum + (value?.length ?? 0), 0));
     storing -= 1;
   }, 100);
   await Promise.all([40, 50, 60, 30, 200, 10].map((bytes) => gatherer.add([message(bytes)], 'owner')));

@@ -1,16 +1,16 @@
-import type { KafkaMessage } from 'kafkajs';
+import type { SourceMessage } from './row-batch.ts';
 
 /** Messages of one fetch arrive partition by partition; they are waited for this long, in milliseconds. */
 const GATHER_MS = 5;
 
 export interface Gatherer<Owner> {
   /** Resolves when the messages are stored; rejects when their batch is given up. */
-  add(messages: readonly KafkaMessage[], owner: Owner): Promise<void>;
+  add(messages: readonly SourceMessage[], owner: Owner): Promise<void>;
 }
 
 interface OpenBatch<Owner> {
   readonly owner: Owner;
-  readonly messages: KafkaMessage[];
+  readonly messages: SourceMessage[];
   bytes: number;
   readonly stored: PromiseWithResolvers<void>;
 }
@@ -20,7 +20,7 @@ interface OpenBatch<Owner> {
  * while one is being stored, the next fills up to `bytesMax`.
  */
 export function createGatherer<Owner>(
-  store: (messages: readonly KafkaMessage[], owner: Owner) => Promise<void>,
+  store: (messages: readonly SourceMessage[], owner: Owner) => Promise<void>,
   bytesMax: number,
 ): Gatherer<Owner> {
   const queue: OpenBatch<Owner>[] = [];
@@ -39,7 +39,7 @@ export function createGatherer<Owner>(
 
   return {
     add(messages, owner) {
-      const bytes = messages.reduce((sum, { value }) => sum + (value?.length ?? 0), 0);
+      const bytes = messages.reduce((sum, { message }) => sum + (message.value?.length ?? 0), 0);
       let batch = queue.at(-1);
       if (!batch || batch.owner !== owner || (batch.bytes > 0 && batch.bytes + bytes > bytesMax)) {
         batch = { owner, messages: [], bytes: 0, stored: Promise.withResolvers() };

@@ -1,5 +1,5 @@
-import type { KafkaMessage } from 'kafkajs';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { SourceMessage } from './row-batch.ts';
 
 /** What the writer counts. */
 export function createWriterMetrics(registry: Registry) {
@@ -22,15 +22,20 @@ export function createWriterMetrics(registry: Registry) {
       help: 'Attempts to store a batch that failed and were repeated.',
       registers,
     }),
+    deadLetters: new Counter({
+      name: 'sluice_writer_dead_letters_total',
+      help: 'Rows that could not be stored and were put into dead_letters.',
+      registers,
+    }),
     lag: new Gauge({
       name: 'sluice_writer_lag_messages',
       help: 'Messages of a partition that are not stored yet, as of the last batch.',
       labelNames: ['topic', 'partition'],
       registers,
     }),
-    stored(stored: readonly KafkaMessage[], durationSeconds: number) {
+    stored(stored: readonly SourceMessage[], durationSeconds: number) {
       messages.inc(stored.length);
-      bytes.inc(stored.reduce((sum, { value }) => sum + (value?.length ?? 0), 0));
+      bytes.inc(stored.reduce((sum, { message }) => sum + (message.value?.length ?? 0), 0));
       seconds.observe(durationSeconds);
     },
   };

@@ -1,32 +1,70 @@
-import { ROW_FORMAT } from '@sluice/shared/rows';
+import { type MessageKind, ROW_FORMAT } from '@sluice/shared/rows';
 import type { KafkaMessage } from 'kafkajs';
+import type { DeadLetter } from './dead-letter.ts';
 
-/** The rows of many messages, by kind, as they came. */
+/** A message of Kafka, with where it lay. */
+export interface SourceMessage {
+  readonly topic: string;
+  readonly partition: number;
+  readonly message: KafkaMessage;
+}
+
+/** A message of rows, as it came. */
+export interface RowMessage {
+  readonly kind: MessageKind;
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: string;
+  readonly value: Buffer;
+}
+
+/** The rows of many messages, by kind. */
 export interface RowBatch {
-  readonly events: readonly Buffer[];
-  readonly changes: readonly Buffer[];
+  readonly events: readonly RowMessage[];
+  readonly changes: readonly RowMessage[];
+  /** Messages that this version cannot read, each whole. */
+  readonly unreadable: readonly DeadLetter[];
 }
 
-/** A message that this version of the writer cannot read; it may have been written by a newer ingest-api. */
-export class UnreadableMessage extends Error {
-  override readonly name = 'UnreadableMessage';
-}
-
-/** @throws {UnreadableMessage} naming its offset */
-export function toRowBatch(messages: readonly KafkaMessage[]): RowBatch {
-  const events: Buffer[] = [];
-  const changes: Buffer[] = [];
-  for (const { headers, value, offset } of messages) {
-    const kind = String(headers?.['kind']);
-    const format = String(headers?.['format']);
-    if (format !== ROW_FORMAT || value === null) {
-      throw new UnreadableMessage(
-        `the message at offset ${offset} has format "${format.slice(0, 20)}", not ${ROW_FORMAT}`,
-      );
-    }
-    if (kind === 'events') events.push(value);
-    else if (kind === 'changes') changes.push(value);
-    else throw new UnreadableMessage(`the message at offset ${offset} is of the unknown kind "${kind.slice(0, 20)}"`);
+/** Sorts messages by what their headers say. */
+export function toRowBatch(messages: readonly SourceMessage[]): RowBatch {
+  const events: RowMessage[] = [];
+  const changes: RowMessage[] = [];
+  const unreadable: DeadLetter[] = [];
+  for (const { topic, partition, message } of messages) {
+    const { headers, offset } = message;
+    const value = message.value ?? Buffer.alloc(0);
+    const kind = String(headers?.['kind'] ?? '');
+    const format = String(headers?.['format'] ?? '');
+    const place = { topic, partition, offset };
+    if (format !== ROW_FORMAT) {
+      unreadable.push({ ...place, kind, format, line: 0, row: value, reason: `the format is not ${ROW_FORMAT}` });
+    } else if (kind === 'events') events.push({ ...place, kind, value });
+    else if (kind === 'changes') changes.push({ ...place, kind, value });
+    else unreadable.push({ ...place, kind, format, line: 0, row: value, reason: 'the kind is not known' });
   }
-  return { events, changes };
+  return { events, changes, unreadable };
+}
+
+/** A row of a message. */
+export interface Line {
+  readonly message: RowMessage;
+  /** Counted from 0. */
+  readonly index: number;
+  /** With its line feed. */
+  readonly bytes: Buffer;
+}
+
+/** The rows of messages, in order. */
+export function linesOf(messages: readonly RowMessage[]): Line[] {
+  return messages.flatMap((message) => {
+    const lines: Line[] = [];
+    for (let start = 0; start < message.value.length; ) {
+      const feed = message.value.indexOf(0x0a, start);
+      const end = feed < 0 ? message.value.length : feed + 1;
+      lines.push({ message, index: lines.length, bytes: message.value.subarray(start, end) });
+      start = end;
+    }
+    return lines;
+  });
 }

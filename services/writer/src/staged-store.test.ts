@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ChangeRow } from '@sluice/shared/rows';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { batchOf, changeRow, createTestStore, eventRow, NOON, type TestStore } from './testing/store.ts';
+import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from './testing/store.ts';
 
 let db: TestStore;
 
@@ -53,7 +53,7 @@ describe('events', () => {
     const properties =
       '{"b":1,"a":{"c":null,"d":{}},"a.c":[],"__proto__":{"x":1},"n":-0,"big":12345678901234567890,"s":"\\ud800\\u0000"}';
     const row = JSON.stringify(eventRow({ workspace_id: 'text' })).replace('}', `,"properties":${properties}}`);
-    await db.store({ events: [Buffer.from(`${row}\n`)], changes: [] });
+    await db.store({ events: messages('events', [row]), changes: [], unreadable: [] });
     const stored = await db.read<{ properties: string }>(
       "SELECT properties, context FROM events WHERE workspace_id = 'text'",
     );

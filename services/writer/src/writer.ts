@@ -5,14 +5,15 @@ import type { Part } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
 import { createProbe } from '@sluice/shared/probe';
 import { retry, sleep } from '@sluice/shared/sleep';
-import type { Consumer, ConsumerGroupJoinEvent, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
+import type { Consumer, ConsumerGroupJoinEvent, EachBatchPayload, Kafka } from 'kafkajs';
 import type { WriterConfig } from './config.ts';
+import { createDeadLetterAlarm, TooManyDeadLetters } from './dead-letter.ts';
 import type { Epoch } from './epoch.ts';
 import { createErasure } from './erasure.ts';
 import { createGatherer } from './gatherer.ts';
 import type { WriterMetrics } from './metrics.ts';
 import { createOwnership, Superseded } from './ownership.ts';
-import { toRowBatch } from './row-batch.ts';
+import { type SourceMessage, toRowBatch } from './row-batch.ts';
 import { createStagedStore } from './staged-store.ts';
 
 export interface WriterDependencies {
@@ -43,6 +44,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   const store = createStagedStore({ client, ownership, groupId, statementTimeoutMs });
   const erasure = createErasure(config, erasureClient, writerId, logger);
   const gatherer = createGatherer(storeUntilDone, config.BATCH_BYTES_MAX);
+  const alarm = createDeadLetterAlarm();
   const stopping = new AbortController();
   const probe = createProbe('ClickHouse cannot be reached', 2_000, async () => {
     const { success } = await client.ping();
@@ -72,8 +74,8 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   }
 
   /** A failure is retried for ever: the rows are safe in Kafka, and only their age grows. */
-  async function storeUntilDone(messages: readonly KafkaMessage[], owner: Promise<Epoch>): Promise<void> {
-    const batch = toRowBatch(messages);
+  async function storeUntilDone(messages: readonly SourceMessage[], owner: Promise<Epoch>): Promise<void> {
+    let batch = toRowBatch(messages);
     const epoch = await owner;
     let unclear = false;
 
@@ -82,7 +84,20 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
       if (unclear) await store.killAll(epoch);
       unclear = false;
       const startedAt = performance.now();
-      await store.store(batch, epoch);
+      let stored = await store.store(batch, epoch);
+      while (stored.outcome === 'bad rows') {
+        const { bad, rest } = stored;
+        await store.keepDeadLetters(bad, epoch);
+        batch = rest;
+        metrics.deadLetters.inc(bad.length);
+        logger.error(
+          { rows: bad.length, reason: bad[0]?.reason },
+          'rows cannot be stored and were put into dead_letters',
+        );
+        alarm.count(0, bad.length);
+        stored = await store.store(batch, epoch);
+      }
+      alarm.count(stored.rows, 0);
       metrics.stored(messages, (performance.now() - startedAt) / 1_000);
     }
 
@@ -91,7 +106,8 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
       maxMs: 10_000,
       signal: stopping.signal,
       onFailure(error) {
-        if (error instanceof Superseded) throw error;
+        if (error instanceof TooManyDeadLetters) fail(error);
+        if (error instanceof Superseded || error instanceof TooManyDeadLetters) throw error;
         unclear = true;
         metrics.storeFailures.inc();
         const reason = (error as Error).message;
@@ -103,9 +119,11 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   async function eachBatch({ batch, heartbeat }: EachBatchPayload): Promise<void> {
     if (batch.messages.length === 0) return;
     if (!owning) throw new Superseded('no partitions are assigned');
-    await withHeartbeats(gatherer.add(batch.messages, owning), heartbeat, config.KAFKA_SESSION_TIMEOUT_MS / 4);
+    const { topic, partition } = batch;
+    const sources = batch.messages.map((message) => ({ topic, partition, message }));
+    await withHeartbeats(gatherer.add(sources, owning), heartbeat, config.KAFKA_SESSION_TIMEOUT_MS / 4);
     const behind = BigInt(batch.highWatermark) - 1n - BigInt(batch.lastOffset());
-    metrics.lag.set({ topic: batch.topic, partition: batch.partition }, Number(behind));
+    metrics.lag.set({ topic, partition }, Number(behind));
   }
 
   async function consume(): Promise<void> {

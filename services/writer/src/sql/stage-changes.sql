@@ -6,6 +6,9 @@ CREATE TEMPORARY TABLE staged_changes (
   version UInt64,
   change_id UUID,
   property String,
-  value String
+  value String,
+  CONSTRAINT complete CHECK workspace_id != '' AND id != '' AND version > 0,
+  CONSTRAINT known_kind CHECK kind IN ('user', 'organization'),
+  CONSTRAINT known_operation CHECK operation IN ('seen', 'set', 'remove', 'delete')
 )
 ENGINE = Memory

@@ -12,6 +12,8 @@ CREATE TEMPORARY TABLE staged_events (
   context String DEFAULT '{}',
   traits String DEFAULT '{}',
   received_at DateTime64(6, 'UTC'),
-  stamped UInt8
+  stamped UInt8,
+  CONSTRAINT complete CHECK workspace_id != '' AND event != '' AND received_at > '2000-01-01',
+  CONSTRAINT timestamp_in_range CHECK timestamp >= '2000-01-01' AND timestamp < '2100-01-01'
 )
 ENGINE = Memory

@@ -3,16 +3,15 @@ import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhou
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { createLogger } from '@sluice/shared/log';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
-import type { Epoch } from '../epoch.ts';
 import { createOwnership, type Ownership } from '../ownership.ts';
-import type { RowBatch } from '../row-batch.ts';
-import { createStagedStore } from '../staged-store.ts';
+import type { RowBatch, RowMessage } from '../row-batch.ts';
+import { createStagedStore, type StagedStore, type StoreOutcome } from '../staged-store.ts';
 
 export interface TestStore {
   /** Stores a batch as the only writer there is. */
-  store(batch: RowBatch): Promise<void>;
+  store(batch: RowBatch): Promise<StoreOutcome>;
   /** Another writer of the group, with what it knows about who owns the partitions. */
-  writer(): { readonly ownership: Ownership; store(batch: RowBatch, epoch: Epoch): Promise<void> };
+  writer(): { readonly ownership: Ownership } & StagedStore;
   readonly client: ClickHouseClient;
   read<Row>(query: string): Promise<Row[]>;
 }
@@ -31,7 +30,7 @@ export async function createTestStore(url: string): Promise<TestStore> {
 
   function writer() {
     const ownership = createOwnership({ client, groupId, writerId: randomUUID(), isMember: async () => false });
-    return { ownership, store: createStagedStore({ client, ownership, groupId, statementTimeoutMs: 20_000 }).store };
+    return { ownership, ...createStagedStore({ client, ownership, groupId, statementTimeoutMs: 20_000 }) };
   }
 
   const only = writer();
@@ -58,6 +57,17 @@ export function changeRow(row: Partial<ChangeRow> & Pick<ChangeRow, 'operation' 
 }
 
 export function batchOf(events: readonly EventRow[], changes: readonly ChangeRow[] = []): RowBatch {
-  const lines = (rows: readonly object[]) => rows.map((row) => Buffer.from(`${JSON.stringify(row)}\n`));
-  return { events: lines(events), changes: lines(changes) };
+  const lines = (rows: readonly object[]) => rows.map((row) => JSON.stringify(row));
+  return { events: messages('events', lines(events)), changes: messages('changes', lines(changes)), unreadable: [] };
+}
+
+/** Rows as the writer gets them, ten a message. */
+export function messages(kind: RowMessage['kind'], lines: readonly string[]): RowMessage[] {
+  return Array.from({ length: Math.ceil(lines.length / 10) }, (_, index) => ({
+    kind,
+    topic: `test.${kind}`,
+    partition: 3,
+    offset: String(100 + index),
+    value: Buffer.from(`${lines.slice(index * 10, index * 10 + 10).join('\n')}\n`),
+  }));
 }

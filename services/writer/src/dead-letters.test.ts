@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { createDeadLetterAlarm, TooManyDeadLetters } from './dead-letter.ts';
+import { toRowBatch } from './row-batch.ts';
+import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from './testing/store.ts';
+
+let db: TestStore;
+const epoch = { incarnation: 1, generation: 1 };
+
+beforeAll(async () => {
+  db = await createTestStore(inject('clickhouseUrl'));
+});
+afterAll(() => db.client.close());
+
+const good = (index: number) => JSON.stringify(eventRow({ workspace_id: 'dead', timestamp: NOON + index }));
+
+test('rows that cannot be stored are isolated, byte for byte, with their place, and the rest is stored', async () => {
+  const incomplete = JSON.stringify({ ...eventRow(), workspace_id: undefined });
+  const bad = new Map([
+    [7, 'no json'],
+    [13, JSON.stringify({ ...eventRow(), timestamp: 'yesterday' })],
+    [14, incomplete],
+    [15, '{}'],
+    [29, JSON.stringify({ ...eventRow(), colour: 'red' })],
+    [41, JSON.stringify(eventRow({ timestamp: Date.UTC(2500, 0, 1) }))],
+    [44, JSON.stringify(eventRow()).slice(0, -1)],
+  ]);
+  const lines = Array.from({ length: 50 }, (_, index) => bad.get(index) ?? good(index));
+  const badChange = JSON.stringify(changeRow({ id: 'u', operation: 'set', property: 'a', value: '1' })).replace(
+    '"set"',
+    '"paint"',
+  );
+  const changes = messages('changes', [
+    JSON.stringify(changeRow({ workspace_id: 'dead', id: 'u', operation: 'seen' })),
+    badChange,
+  ]);
+
+  const first = await db.store({ events: messages('events', lines), changes, unreadable: [] });
+  if (first.outcome !== 'bad rows') throw new Error('nothing was found');
+  expect(first.bad.map(({ offset, line, row }) => [offset, line, row.toString()])).toEqual([
+    ...[...bad].map(([index, row]) => [String(100 + Math.floor(index / 10)), index % 10, row]),
+    ['100', 1, badChange],
+  ]);
+  expect(await db.store(first.rest)).toEqual({ outcome: 'stored', rows: 43 });
+  expect(await db.read("SELECT count() AS rows FROM events WHERE workspace_id = 'dead'")).toEqual([{ rows: 43 }]);
+
+  // As after a crash before the offsets were committed: all of it happens again.
+  const writer = db.writer();
+  for (let again = 0; again < 2; again += 1) await writer.keepDeadLetters(first.bad, epoch);
+  const kept = await db.read<{ row: string; reason: string; partition: number }>(
+    'SELECT row, reason, partition FROM dead_letters FINAL',
+  );
+  expect(kept.map(({ row }) => row).sort()).toEqual([...bad.values(), badChange].sort());
+  for (const { reason, partition } of kept) {
+    expect(reason).toMatch(/^[A-Z_]+: /);
+    expect(partition).toBe(3);
+  }
+});
+
+test('bytes that are not UTF-8 are kept as they are', async () => {
+  const row = Buffer.from([0x7b, 0xff, 0x00, 0xfe]);
+  await db
+    .writer()
+    .keepDeadLetters(
+      [{ kind: 'bytes', format: '1', topic: 't', partition: 0, offset: '1', line: 0, row, reason: 'r' }],
+      epoch,
+    );
+  expect(await db.read("SELECT hex(row) AS bytes FROM dead_letters FINAL WHERE kind = 'bytes'")).toEqual([
+    { bytes: '7BFF00FE' },
+  ]);
+});
+
+test('a message of an unknown kind or format is a dead letter whole', async () => {
+  const message = (headers: Record<string, string>) => ({
+    topic: 't',
+    partition: 2,
+    message: { key: null, value: Buffer.from('x'), timestamp: '0', attributes: 0, offset: '9', headers },
+  });
+  const batch = toRowBatch([
+    message({ kind: 'events', format: '2' }),
+    message({ kind: 'songs', format: '1' }),
+    message({}),
+  ]);
+  expect(batch.unreadable.map(({ kind, format, reason }) => [kind, format, reason])).toEqual([
+    ['events', '2', 'the format is not 1'],
+    ['songs', '1', 'the kind is not known'],
+    ['', '', 'the format is not 1'],
+  ]);
+  expect(await db.store({ ...batchOf([]), unreadable: batch.unreadable })).toMatchObject({
+    outcome: 'bad rows',
+    bad: batch.unreadable,
+  });
+});
+
+test('when far too many rows cannot be stored, isolating them is given up', async () => {
+  const lines = Array.from({ length: 400 }, (_, index) => (index % 2 === 0 ? good(index) : 'no json'));
+  await expect(db.store({ ...batchOf([]), events: messages('events', lines) })).rejects.toThrow(TooManyDeadLetters);
+});
+
+test('the alarm is raised by more than 1 % within five minutes, and not by a few', () => {
+  let now = 0;
+  const alarm = createDeadLetterAlarm(() => now);
+  alarm.count(0, 100);
+  alarm.count(20_000, 0);
+  alarm.count(0, 100);
+  expect(() => alarm.count(0, 1)).toThrow(TooManyDeadLetters);
+  now += 6 * 60_000;
+  alarm.count(0, 100);
+});
