@@ -16,7 +16,6 @@ export const PROBLEMS = {
   event_log_unavailable: 503,
   store_unavailable: 503,
   overloaded: 503,
-  shutting_down: 503,
 } as const;
 
 export type ProblemCode = keyof typeof PROBLEMS;
@@ -58,7 +57,7 @@ export const problemSchema = z
   .object({
     type: z.literal('about:blank'),
     title: z.string(),
-    status: z.int(),
+    status: z.int().min(400).max(599),
     detail: z.string(),
     code: z.enum(Object.keys(PROBLEMS) as [ProblemCode, ...ProblemCode[]]),
     requestId: z.string(),

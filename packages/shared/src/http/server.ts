@@ -41,6 +41,8 @@ export function createHttpServer({ logger, registry, readiness, bodyLimit }: Htt
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: (request) => requestId(request.headers['x-request-id']),
     forceCloseConnections: 'idle',
+    // What still comes on a connection that is in use is answered as always, and the connection closed after it.
+    return503OnClosing: false,
     ...(bodyLimit !== undefined && { bodyLimit }),
     routerOptions: {
       ignoreTrailingSlash: true,
@@ -62,6 +64,8 @@ export function createHttpServer({ logger, registry, readiness, bodyLimit }: Htt
 
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
+    // Before a body is read that nobody asked for.
+    if (request.is404) throw new Problem('not_found', 'There is nothing here.');
     request.query = parseQueryString(queryOf(request.url));
   });
   app.addHook('onResponse', async (request, reply) => {
@@ -73,9 +77,6 @@ export function createHttpServer({ logger, registry, readiness, bodyLimit }: Htt
     closing = true;
   });
   app.setErrorHandler<FastifyError | Problem>(sendError);
-  app.setNotFoundHandler((request, reply) =>
-    sendError(new Problem('not_found', 'There is nothing here.'), request, reply),
-  );
 
   app.get('/livez', async () => ({ status: 'ok' }));
   app.get('/readyz', async (_request, reply) => {

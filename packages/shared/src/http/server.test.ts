@@ -1,0 +1,54 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import type { FastifyInstance } from 'fastify';
+import { Registry } from 'prom-client';
+import { expect, test } from 'vitest';
+import { createLogger } from '../log.ts';
+import { createHttpServer } from './server.ts';
+
+function createServer(): FastifyInstance {
+  return createHttpServer({ logger: createLogger('test', 'silent'), registry: new Registry(), readiness: () => [] });
+}
+
+test('a path that is not there is 404 whatever its body, which is not read', async () => {
+  const app = createServer();
+  for (const [type, payload] of [
+    ['text/xml', '<a/>'],
+    ['application/json', '{'],
+    ['application/json', `"${'x'.repeat(2_000_000)}"`],
+  ] as const) {
+    const response = await app.inject({ method: 'POST', url: '/nothing', headers: { 'content-type': type }, payload });
+    expect([type, response.statusCode, response.json().code]).toEqual([type, 404, 'not_found']);
+    expect(response.headers['x-request-id']).toBe(response.json().requestId);
+  }
+});
+
+test('a request that comes on an open connection while the server stops is answered as always', async () => {
+  const app = createServer();
+  const started = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  app.get('/slow', async () => {
+    started.resolve();
+    await released.promise;
+    return 'slow';
+  });
+  const { hostname, port } = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
+  const socket = connect(Number(port), hostname);
+  await once(socket, 'connect');
+  socket.write('GET /slow HTTP/1.1\r\nHost: a\r\n\r\n');
+  await started.promise;
+  const closed = app.close();
+  // Only once the server refuses new connections is the next request one that came too late.
+  await expect.poll(() => app.server.listening).toBe(false);
+  socket.write('GET /livez HTTP/1.1\r\nHost: a\r\nX-Request-Id: late\r\n\r\n');
+  released.resolve();
+  const answers = await text(socket);
+  await closed;
+  const [first, second = ''] = answers.split('slowHTTP/1.1 ');
+  expect(first).toContain('HTTP/1.1 200 OK');
+  expect(second).toMatch(/^200 OK\r\n/);
+  expect(second.toLowerCase()).toContain('connection: close\r\n');
+  expect(second).toContain('x-request-id: late\r\n');
+  expect(second).toContain('{"status":"ok"}');
+});
