@@ -1,6 +1,7 @@
 import cors from '@fastify/cors';
 import { authenticate } from '@sluice/shared/http/authentication';
 import { invalidRequest, Problem } from '@sluice/shared/http/problem';
+import { REFERENCE_PATHS, registerReference } from '@sluice/shared/http/reference';
 import { createHttpServer, refuseOtherMethods } from '@sluice/shared/http/server';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import type { KeyEntry, Scope } from '@sluice/shared/keys/keys-file';
@@ -11,8 +12,9 @@ import { z } from 'zod';
 import { registerBodyParser } from './body-parser.ts';
 import type { IngestConfig } from './config.ts';
 import { createMemoryBudget } from './memory-budget.ts';
+import { ingestDocument } from './openapi.ts';
 import { PublishTimeout, type RowPublisher } from './row-publisher.ts';
-import { identifier, type Submission, submissionSchemas } from './submission.ts';
+import { deletionParameters, idempotencyKey, type Submission, submissionSchemas } from './submission.ts';
 import { deletionRow, type OutgoingRow, submissionRows } from './submission-rows.ts';
 import type { VersionClock } from './version-clock.ts';
 
@@ -23,14 +25,9 @@ const USERS = '/v1/users';
 /** Seconds after which a client is asked to try again when Kafka does not answer or memory is full. */
 const RETRY_AFTER_SECONDS = 2;
 
-const idempotencyKey = z
-  .string()
-  .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 visible ASCII characters')
-  .optional();
-
 const deletionQuery = z.strictObject({
   foreignId: z
-    .array(identifier, { error: 'is required' })
+    .array(deletionParameters.foreignId, { error: 'is required' })
     .length(1, 'must be given once')
     .transform(([id]) => id as string),
 });
@@ -155,7 +152,13 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
     return await reply.send({ status: 'accepted', foreignId });
   });
 
-  refuseOtherMethods(app, { [USER_GROUPS]: ['POST'], [PUBLIC_USERS]: ['POST'], [USERS]: ['DELETE'] });
+  registerReference(app, ingestDocument(config, schemas));
+  refuseOtherMethods(app, {
+    [USER_GROUPS]: ['POST'],
+    [PUBLIC_USERS]: ['POST'],
+    [USERS]: ['DELETE'],
+    ...REFERENCE_PATHS,
+  });
   return app;
 }
 

@@ -12,6 +12,9 @@ const DECOMPRESSORS: Readonly<Record<string, (body: Buffer, options: { maxOutput
     zstd: promisify(zstdDecompress),
   };
 
+/** What a body may be compressed with. */
+export const CONTENT_ENCODINGS = Object.keys(DECOMPRESSORS);
+
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
@@ -34,7 +37,7 @@ export function registerBodyParser(app: FastifyInstance, bytesMax: number): void
 async function decompress(body: Buffer, encoding: string, bytesMax: number): Promise<Buffer> {
   const decompressor = Object.hasOwn(DECOMPRESSORS, encoding) ? DECOMPRESSORS[encoding] : undefined;
   if (!decompressor) {
-    const supported = Object.keys(DECOMPRESSORS).join(', ');
+    const supported = CONTENT_ENCODINGS.join(', ');
     throw new Problem('unsupported_media_type', `The body's Content-Encoding must be one of: ${supported}.`, {
       headers: { 'accept-encoding': supported },
     });

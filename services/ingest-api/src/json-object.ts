@@ -20,7 +20,8 @@ export const jsonObject = z
   .superRefine((object, context) => {
     const fault = findFault(object, JSON_DEPTH_MAX);
     if (fault) context.addIssue({ code: 'custom', message: fault });
-  });
+  })
+  .meta({ type: 'object', description: `Any JSON object, to depth ${JSON_DEPTH_MAX}.` });
 
 function isJsonObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,4 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { REFERENCE_PATHS, registerReference } from '@sluice/shared/http/reference';
 import { createHttpServer, refuseOtherMethods } from '@sluice/shared/http/server';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import type { Logger } from '@sluice/shared/log';
@@ -7,6 +8,7 @@ import type { Registry } from 'prom-client';
 import type { QueryConfig } from './config.ts';
 import { ENTITY_ROUTES, registerEntities } from './entities-route.ts';
 import { EVENTS, registerEvents } from './events-route.ts';
+import { queryDocument } from './openapi.ts';
 import { createDeletionConditions } from './pending-deletions.ts';
 import { createStore } from './store.ts';
 import { workspaceOf } from './workspace.ts';
@@ -41,6 +43,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     registerEntities(routes, store);
   });
   const paths = [EVENTS, ...Object.values(ENTITY_ROUTES).flatMap(({ path }) => [path, `${path}/:id`])];
-  refuseOtherMethods(app, Object.fromEntries(paths.map((path) => [path, ['GET']])));
+  registerReference(app, queryDocument(config));
+  refuseOtherMethods(app, { ...Object.fromEntries(paths.map((path) => [path, ['GET']])), ...REFERENCE_PATHS });
   return app;
 }

@@ -3,11 +3,11 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import { decodeCursor } from './cursor.ts';
 import type { EntityKind } from './entities-query.ts';
-import { filterText, LIMIT_DEFAULT, limitText, parseParameters, refuseFaults } from './parameters.ts';
+import { cursorText, LIMIT_DEFAULT, limitText, parseParameters, refuseFaults } from './parameters.ts';
 import type { PropertyFilter } from './property-filter.ts';
 
 /** The parameters of `GET /users` and `GET /organizations`, besides `properties.<name>`. */
-export const entitiesParameters = { limit: limitText, cursor: filterText } as const;
+export const entitiesParameters = { limit: limitText, cursor: cursorText('filters') } as const;
 
 /** A valid question for users or organizations. */
 export interface EntitiesRequest {

@@ -5,7 +5,8 @@ import { z } from 'zod';
 import { decodeCursor } from './cursor.ts';
 import { type EventOrder, type EventPosition, ORDER_FIELDS, positionSchema } from './event-order.ts';
 import {
-  filterText,
+  cursorText,
+  filterBy,
   LIMIT_DEFAULT,
   limitText,
   offsetText,
@@ -18,24 +19,36 @@ import type { PropertyFilter } from './property-filter.ts';
 
 /** The parameters of `GET /events`, besides `properties.<name>`. */
 export const eventParameters = {
-  event: filterText,
+  event: filterBy('Events of this name.'),
   uuid: uuidText,
-  type: filterText,
-  userId: filterText,
-  groupId: filterText,
-  anonymousId: filterText,
-  instanceId: filterText,
-  startDate: timestampText((dayMs) => dayMs),
-  endDate: timestampText(endOfDay),
+  type: filterBy('Events of this type.'),
+  userId: filterBy('Events of this user.'),
+  groupId: filterBy('Events of this organization.'),
+  anonymousId: filterBy('Events with this anonymous identifier.'),
+  instanceId: filterBy('Events of this installation or device.'),
+  startDate: timestampText(
+    (dayMs) => dayMs,
+    'Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond.',
+  ),
+  endDate: timestampText(
+    endOfDay,
+    'Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond.',
+  ),
   limit: limitText,
   offset: offsetText,
-  orderByField: z.enum(ORDER_FIELDS, `must be one of ${ORDER_FIELDS.join(', ')}`),
+  orderByField: z.enum(ORDER_FIELDS, `must be one of ${ORDER_FIELDS.join(', ')}`).meta({
+    default: 'timestamp',
+    description: 'Text is ordered by its UTF-8 bytes, a missing value is the smallest, `uuid` decides between equals.',
+  }),
   orderByDirection: z
     .string()
     .toUpperCase()
-    .pipe(z.enum(['ASC', 'DESC'], 'must be ASC or DESC')),
-  cursor: filterText,
-  total: z.enum(['exact', 'none'], 'must be exact or none'),
+    .pipe(z.enum(['ASC', 'DESC'], 'must be ASC or DESC'))
+    .meta({ enum: ['ASC', 'DESC'], default: 'DESC', description: 'In any case of letters.' }),
+  cursor: cursorText('filters and order; not together with `offset`'),
+  total: z
+    .enum(['exact', 'none'], 'must be exact or none')
+    .meta({ default: 'exact', description: '`none` skips the count.' }),
 } as const;
 
 /** Equality with a field, by the field's name. */

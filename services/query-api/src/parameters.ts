@@ -27,36 +27,63 @@ export interface ParsedParameters<Shape extends ParameterShape> {
 }
 
 /** Text that must match as it is. */
-export const filterText = z.string().min(1, 'must not be empty');
+const filterText = z.string().min(1, 'must not be empty');
+
+/** Equality with a text. */
+export function filterBy(description: string) {
+  return filterText.meta({ description });
+}
+
+/** `nextCursor` of a page. `goesWith`: what has to be the same as on that page. */
+export function cursorText(goesWith: string) {
+  return filterText.meta({ description: `\`nextCursor\` of the page before, with the same ${goesWith}.` });
+}
 
 export const uuidText = z
   .string()
-  .regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i, 'must be a UUID')
-  .toLowerCase();
+  .regex(/^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, 'must be a UUID')
+  .toLowerCase()
+  .meta({ format: 'uuid', description: 'Events with this uuid.' });
 
 /** A whole number of records; what is more than {@link LIMIT_MAX} counts as that. */
 export const limitText = z
   .string()
   .regex(/^\d+$/, 'must be a whole number, 0 or more')
-  .transform((text) => Math.min(Number(text), LIMIT_MAX));
+  .transform((text) => Math.min(Number(text), LIMIT_MAX))
+  .meta({
+    type: 'integer',
+    minimum: 0,
+    override: { default: LIMIT_DEFAULT },
+    description: `How many records to answer at most. More than ${LIMIT_MAX} counts as ${LIMIT_MAX}.`,
+  });
 
 export const offsetText = z
   .string()
   .regex(/^\d+$/, 'must be a whole number, 0 or more')
   .transform(Number)
-  .refine(Number.isSafeInteger, `must be at most ${Number.MAX_SAFE_INTEGER}`);
+  .refine(Number.isSafeInteger, `must be at most ${Number.MAX_SAFE_INTEGER}`)
+  .meta({
+    type: 'integer',
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    // No `default`: clients that send it would send it beside a cursor.
+    description: 'How many records to leave out first, none unless given. A cursor goes on at less cost.',
+  });
 
 /** A timestamp as milliseconds since 1970. `dateMs` says which millisecond of its day a date alone means. */
-export function timestampText(dateMs: (dayMs: number) => number) {
-  return z.string().transform((text, context) => {
-    const parsed = parseTimestamp(text.replace(ZONE_AFTER_SPACE, '$1+$2'));
-    if (parsed) return clamp(parsed.dateOnly ? dateMs(parsed.ms) : parsed.ms);
-    context.addIssue({
-      code: 'custom',
-      message: 'must be an ISO 8601 timestamp or date, such as 2026-03-01T12:00:00Z',
-    });
-    return z.NEVER;
-  });
+export function timestampText(dateMs: (dayMs: number) => number, description: string) {
+  return z
+    .string()
+    .transform((text, context) => {
+      const parsed = parseTimestamp(text.replace(ZONE_AFTER_SPACE, '$1+$2'));
+      if (parsed) return clamp(parsed.dateOnly ? dateMs(parsed.ms) : parsed.ms);
+      context.addIssue({
+        code: 'custom',
+        message: 'must be an ISO 8601 timestamp or date, such as 2026-03-01T12:00:00Z',
+      });
+      return z.NEVER;
+    })
+    .meta({ description });
 }
 
 /** Reads a query's parameters strictly: each is known, given once and valid, or a fault. */

@@ -1,0 +1,111 @@
+import { z } from 'zod';
+import type { PathDescriptions } from './openapi.ts';
+import { REFERENCE_FILES } from './reference.ts';
+
+/** What every HTTP API has besides its own operations, for its document. */
+export const OPERATIONAL_PATHS: PathDescriptions = {
+  '/livez': {
+    get: {
+      operationId: 'checkLiveness',
+      summary: 'Whether the process runs',
+      tag: 'operation',
+      answers: {
+        200: {
+          description: 'It does.',
+          content: { 'application/json': { schema: z.object({ status: z.literal('ok') }), example: { status: 'ok' } } },
+        },
+      },
+    },
+  },
+  '/readyz': {
+    get: {
+      operationId: 'checkReadiness',
+      summary: 'Whether the service can do its work',
+      tag: 'operation',
+      answers: {
+        200: {
+          description: 'It can.',
+          content: { 'application/json': { schema: z.object({ status: z.literal('ok') }), example: { status: 'ok' } } },
+        },
+        503: {
+          description: 'It cannot; `missing` says why.',
+          content: {
+            'application/json': {
+              schema: z.object({ status: z.literal('unavailable'), missing: z.array(z.string()) }),
+              example: { status: 'unavailable', missing: ['the service is stopping'] },
+            },
+          },
+        },
+      },
+    },
+  },
+  '/metrics': {
+    get: {
+      operationId: 'readMetrics',
+      summary: 'Metrics in the text format of Prometheus',
+      tag: 'operation',
+      answers: {
+        200: {
+          description: 'The metrics.',
+          content: { 'text/plain': { schema: z.string(), example: 'process_cpu_user_seconds_total 0.123\n' } },
+        },
+      },
+    },
+  },
+  '/openapi.json': {
+    get: {
+      operationId: 'readDescription',
+      summary: 'This description',
+      tag: 'operation',
+      answers: {
+        200: {
+          description: 'An OpenAPI 3.1 document.',
+          content: {
+            'application/json': {
+              schema: z.looseObject({ openapi: z.string().regex(/^3\.1\.\d+$/) }),
+              example: { openapi: '3.1.0', info: { title: 'API', version: '1.0.0' }, paths: {} },
+            },
+          },
+        },
+      },
+    },
+  },
+  '/docs': {
+    get: {
+      operationId: 'browseDescription',
+      summary: 'A page to browse this description',
+      tag: 'operation',
+      answers: {
+        200: {
+          description: 'The page.',
+          content: { 'text/html': { schema: z.string(), example: '<!doctype html>' } },
+        },
+      },
+    },
+  },
+  '/docs/{file}': {
+    get: {
+      operationId: 'readPagePart',
+      summary: 'A part of the page',
+      tag: 'operation',
+      requestParams: { path: z.object({ file: z.enum(Object.keys(REFERENCE_FILES) as [string, ...string[]]) }) },
+      answers: {
+        200: {
+          description: 'A style sheet, a script or an icon.',
+          content: {
+            'text/css': { schema: z.string(), example: '.swagger-ui{}' },
+            'text/javascript': { schema: z.string(), example: 'SwaggerUIBundle({})' },
+            'image/png': {},
+          },
+        },
+      },
+      codes: ['not_found'],
+    },
+  },
+};
+
+/** The tag of {@link OPERATIONAL_PATHS}. */
+export const OPERATIONAL_TAG = {
+  name: 'operation',
+  description: 'Health, metrics and this description; no key needed',
+};

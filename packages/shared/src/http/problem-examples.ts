@@ -1,0 +1,62 @@
+import { type Fault, Problem, type ProblemCode, problemBody } from './problem.ts';
+
+interface Meaning {
+  /** What the code means, for a table. */
+  readonly summary: string;
+  /** A `detail` that comes with it. */
+  readonly detail: string;
+  readonly errors?: readonly Fault[];
+}
+
+const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
+  invalid_request: {
+    summary: 'The request is at fault; `errors` says where',
+    detail: 'The request has 2 faults.',
+    errors: [
+      { path: 'events.0.event', code: 'custom', message: 'must not be empty' },
+      { path: 'colour', code: 'unknown_field', message: 'is not known' },
+    ],
+  },
+  malformed_json: { summary: 'The body is missing, or no JSON in UTF-8', detail: 'The body is not JSON.' },
+  unauthorized: {
+    summary: 'No key, or an unknown one, also where reading without a key is allowed',
+    detail: 'The API key is not known.',
+  },
+  missing_scope: { summary: 'The key is not for this', detail: 'The API key lacks the scope "query".' },
+  not_found: { summary: 'There is no such path, user or organization', detail: 'There is nothing here.' },
+  method_not_allowed: {
+    summary: 'The path does not have that method; `Allow` says which it has',
+    detail: 'This path does not have that method.',
+  },
+  body_too_large: {
+    summary: 'The body, an event or a property is too large',
+    detail: 'A part of the body is too large.',
+    errors: [{ path: 'events.3', code: 'too_large', message: 'must be at most 262144 bytes as JSON' }],
+  },
+  unsupported_media_type: {
+    summary: 'The body is not JSON, or has an unknown encoding',
+    detail: 'The body must be application/json.',
+  },
+  internal: { summary: 'A fault of the service', detail: 'Something went wrong inside the service.' },
+  query_too_expensive: {
+    summary: 'The query went over its budget of time or memory; narrow it down',
+    detail: 'The query needs more time or memory than it may use; narrow it down.',
+  },
+  event_log_unavailable: {
+    summary: 'The event log cannot be reached; send the request again',
+    detail: 'The event log cannot be reached; send the request again.',
+  },
+  store_unavailable: {
+    summary: 'The event store cannot be reached; send the request again',
+    detail: 'The event store cannot be reached; try again.',
+  },
+  overloaded: { summary: 'The service is busy; send the request again', detail: 'The service is busy; try again.' },
+};
+
+/** An example of each problem's body, as the documents of the services show it. */
+export const PROBLEM_EXAMPLES = Object.fromEntries(
+  Object.entries(MEANINGS).map(([code, { summary, detail, errors }]) => {
+    const problem = new Problem(code as ProblemCode, detail, errors && { errors });
+    return [code, { summary, value: problemBody(problem, '01a1fd80-94c9-72c2-a306-7ab1e84ef40f') }];
+  }),
+) as Readonly<Record<ProblemCode, { readonly summary: string; readonly value: ReturnType<typeof problemBody> }>>;

@@ -1,0 +1,89 @@
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import type { FastifyInstance } from 'fastify';
+import type { OpenApiDocument } from './openapi.ts';
+import { Problem } from './problem.ts';
+
+/** The paths of {@link registerReference} with their methods, for `refuseOtherMethods`. */
+export const REFERENCE_PATHS = { '/openapi.json': ['GET'], '/docs': ['GET'], '/docs/:file': ['GET'] } as const;
+
+/** The page loads from here alone, so it works without any other network. */
+const CONTENT_SECURITY_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const { resolve } = createRequire(import.meta.url);
+
+/** The parts of the page; the large ones come from the package swagger-ui-dist, and are read when first asked for. */
+export const REFERENCE_FILES: Readonly<
+  Record<string, { readonly type: string; readonly read: () => Promise<Buffer | string> }>
+> = {
+  'swagger-ui.css': { type: 'text/css; charset=utf-8', read: packaged('swagger-ui.css') },
+  'swagger-ui-bundle.js': { type: 'text/javascript; charset=utf-8', read: packaged('swagger-ui-bundle.js') },
+  'favicon-32x32.png': { type: 'image/png', read: packaged('favicon-32x32.png') },
+  'start.js': {
+    type: 'text/javascript; charset=utf-8',
+    read: async () => `SwaggerUIBundle({
+  dom_id: '#swagger-ui',
+  url: new URL('../openapi.json', document.currentScript.src).href,
+  deepLinking: true,
+  displayRequestDuration: true,
+  validatorUrl: null,
+});
+`,
+  },
+};
+
+/**
+ * Serves a service's description of itself, without a key: the document at `/openapi.json`, and a page to browse it at
+ * `/docs`. None of it is in the way of other requests.
+ */
+export function registerReference(app: FastifyInstance, document: OpenApiDocument): void {
+  const text = JSON.stringify(document);
+  app.get('/openapi.json', async (_request, reply) => {
+    reply.type('application/json; charset=utf-8');
+    return await reply.send(text);
+  });
+  app.get('/docs', async (request, reply) => {
+    const [path = ''] = request.url.split('?', 1);
+    reply.headers({ 'content-security-policy': CONTENT_SECURITY_POLICY, 'x-content-type-options': 'nosniff' });
+    reply.type('text/html; charset=utf-8');
+    return await reply.send(page(document.info.title, path.endsWith('/') ? '' : 'docs/'));
+  });
+  app.get<{ Params: { file: string } }>('/docs/:file', async ({ params }, reply) => {
+    const file = Object.hasOwn(REFERENCE_FILES, params.file) ? REFERENCE_FILES[params.file] : undefined;
+    if (!file) throw new Problem('not_found', 'There is nothing here.');
+    reply.headers({ 'cache-control': 'public, max-age=3600', 'x-content-type-options': 'nosniff' });
+    reply.type(file.type);
+    return await reply.send(await file.read());
+  });
+}
+
+/** `folder`: where the page's parts are, seen from the page. */
+function page(title: string, folder: string): string {
+  return `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>${title}</title>
+    <link rel="icon" type="image/png" href="${folder}favicon-32x32.png">
+    <link rel="stylesheet" href="${folder}swagger-ui.css">
+  </head>
+  <body>
+    <div id="swagger-ui"></div>
+    <noscript>This page needs JavaScript; the description itself is <a href="${folder === '' ? '../' : ''}openapi.json">openapi.json</a>.</noscript>
+    <script src="${folder}swagger-ui-bundle.js"></script>
+    <script src="${folder}start.js"></script>
+  </body>
+</html>
+`;
+}
+
+/** Reads a file of swagger-ui-dist once. */
+function packaged(name: string): () => Promise<Buffer> {
+  let content: Promise<Buffer> | undefined;
+  return () => {
+    content ??= readFile(resolve(`swagger-ui-dist/${name}`));
+    return content;
+  };
+}

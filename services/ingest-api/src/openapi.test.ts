@@ -1,0 +1,127 @@
+import type { OpenApiDocument } from '@sluice/shared/http/openapi';
+import { PROBLEMS } from '@sluice/shared/http/problem';
+import {
+  createDocumentChecker,
+  type DocumentChecker,
+  faultsOfDocument,
+  routesOf,
+  withoutNames,
+} from '@sluice/shared/testing/openapi';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { type Ingest, post, startIngest } from './testing/ingest.ts';
+
+let ingest: Ingest;
+let document: OpenApiDocument;
+let checker: DocumentChecker;
+let routes: ReadonlySet<string>;
+
+beforeAll(async () => {
+  routes = await routesOf(async () => {
+    ingest = await startIngest(inject('kafkaBrokers'), {
+      EVENTS_PER_SUBMISSION_MAX: '7',
+      EVENT_BYTES_MAX: '2222',
+      BODY_BYTES_MAX: '33333',
+    });
+    return ingest.app;
+  });
+  document = (await ingest.app.inject('/openapi.json')).json();
+  checker = createDocumentChecker(document);
+});
+afterAll(() => ingest.stop());
+
+test('the document is OpenAPI 3.1, and its examples fit its schemas', async () => {
+  expect(await faultsOfDocument(document)).toBeUndefined();
+  const { count, faults } = checker.examples();
+  expect(faults).toEqual([]);
+  expect(count).toBeGreaterThan(30);
+});
+
+test('it tells of every route, and of no other', () => {
+  const documented = [...checker.operations.keys()].map(withoutNames);
+  const head = documented.filter((route) => route.startsWith('GET')).map((route) => route.replace('GET', 'HEAD'));
+  expect([...routes].sort()).toEqual([...documented, ...head].sort());
+});
+
+test('it tells of every code but those of queries', () => {
+  const codes = Object.keys(PROBLEMS).filter((code) => !['query_too_expensive', 'store_unavailable'].includes(code));
+  expect(Object.keys(document.components?.examples ?? {}).sort()).toEqual(codes.sort());
+  for (const code of codes) expect(document.info.description).toContain(`\`${code}\``);
+});
+
+test('it tells the limits that are in force', () => {
+  expect(JSON.stringify(document.components?.schemas?.['UserSubmission'])).toContain('"maxItems":7');
+  expect(document.info.description).toContain('2,222');
+  expect(document.info.description).toContain('33,333');
+});
+
+interface OperationWithBody {
+  readonly requestBody: {
+    readonly content: {
+      readonly 'application/json': { readonly examples: Record<string, { readonly value: unknown }> };
+    };
+  };
+}
+
+describe('every example of a request', () => {
+  const submissions = ['/v1/public/userGroups', '/v1/public/users'] as const;
+
+  test.each(submissions)('to %s is accepted, and answered as documented', async (path) => {
+    const operation = checker.operations.get(`POST ${path}`)?.value as OperationWithBody | undefined;
+    const examples = Object.values(operation?.requestBody.content['application/json'].examples ?? {});
+    expect(examples.length).toBe(2);
+    for (const { value } of examples) {
+      const answer = await post(ingest.app, value, { path });
+      expect(answer.statusCode).toBe(202);
+      expect(checker.faultsOfAnswer(`POST ${path}`, answer)).toBeUndefined();
+    }
+  });
+});
+
+const json = { 'content-type': 'application/json' };
+const tooLarge = JSON.stringify({ properties: { a: 'x'.repeat(3_000) } });
+
+test.each([
+  ['202', 'DELETE /v1/users', { query: '?foreignId=a' }],
+  ['invalid_request', 'DELETE /v1/users', {}],
+  ['invalid_request', 'POST /v1/public/users', { headers: json, payload: '{"colour":1}' }],
+  ['invalid_request', 'GET /livez', { query: '?%zz' }],
+  ['malformed_json', 'POST /v1/public/users', { headers: json, payload: '{' }],
+  ['malformed_json', 'DELETE /v1/users', { headers: json, payload: '{' }],
+  ['body_too_large', 'DELETE /v1/users', { headers: json, payload: `"${'x'.repeat(40_000)}"` }],
+  ['body_too_large', 'POST /v1/public/users', { headers: json, payload: `{"foreignId":"a",${tooLarge.slice(1)}` }],
+  ['unsupported_media_type', 'POST /v1/public/users', { headers: { 'content-type': 'text/plain' }, payload: 'a' }],
+  ['unsupported_media_type', 'DELETE /v1/users', { headers: { 'content-type': 'text/plain' }, payload: 'a' }],
+  ['unauthorized', 'POST /v1/public/userGroups', { headers: { authorization: 'Bearer nope' } }],
+  ['missing_scope', 'POST /v1/public/userGroups', { headers: { authorization: 'Bearer query-only' } }],
+  ['missing_scope', 'DELETE /v1/users', { headers: { authorization: 'Bearer ingest-only' } }],
+  ['200', 'GET /livez', {}],
+  ['200', 'GET /metrics', {}],
+  ['200', 'GET /openapi.json', {}],
+  ['200', 'GET /docs', {}],
+] as const)('%s of %s is answered as documented', async (outcome, operation, given) => {
+  const [method, path] = operation.split(' ') as ['GET' | 'POST' | 'DELETE', string];
+  const answer = await ingest.app.inject({
+    method,
+    url: `${path}${'query' in given ? given.query : ''}`,
+    ...('payload' in given && { payload: given.payload }),
+    headers: { authorization: 'Bearer all', ...('headers' in given && given.headers) },
+  });
+  expect(checker.faultsOfAnswer(operation, answer)).toBeUndefined();
+  if (/^\d/.test(outcome)) expect(answer.statusCode).toBe(Number(outcome));
+  else {
+    const { value } = checker.operations.get(operation) ?? {};
+    expect(answer.json()).toMatchObject({ code: outcome });
+    expect(JSON.stringify(value)).toContain(`#/components/examples/${outcome}`);
+  }
+});
+
+test('405 is answered as documented on every path, with its methods in Allow', async () => {
+  for (const path of Object.keys(document.paths ?? {})) {
+    const documented = [...checker.operations.keys()].filter((operation) => operation.endsWith(` ${path}`));
+    const methods = documented.map((operation) => operation.split(' ')[0] ?? '');
+    const answer = await ingest.app.inject({ method: 'PATCH', url: path.replaceAll(/\{\w+\}/g, 'x') });
+    expect(answer.statusCode, path).toBe(405);
+    expect(answer.headers.allow, path).toBe([...methods, ...(methods.includes('GET') ? ['HEAD'] : [])].join(', '));
+    expect(checker.faultsOfAnswer(documented[0] ?? '', answer)).toBeUndefined();
+  }
+});

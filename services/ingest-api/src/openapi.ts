@@ -1,0 +1,165 @@
+import { createApiDocument, type OpenApiDocument, type PathDescriptions } from '@sluice/shared/http/openapi';
+import { OPERATIONAL_PATHS, OPERATIONAL_TAG } from '@sluice/shared/http/operational-paths';
+import { z } from 'zod';
+import { CONTENT_ENCODINGS } from './body-parser.ts';
+import type { IngestConfig } from './config.ts';
+import { deletionParameters, idempotencyKey, type submissionSchemas } from './submission.ts';
+
+/** What ingest-api says of itself: its routes, with the limits that are in force. */
+export function ingestDocument(config: IngestConfig, schemas: ReturnType<typeof submissionSchemas>): OpenApiDocument {
+  return createApiDocument({
+    title: 'Sluice ingest API',
+    description: `Takes events and properties of users and organizations, and answers once the event log has them.\n\n${limits(config)}`,
+    tags: [
+      { name: 'submissions', description: 'Events and properties' },
+      { name: 'users', description: 'Deleting users' },
+      OPERATIONAL_TAG,
+    ],
+    paths: { ...paths(schemas), ...OPERATIONAL_PATHS },
+  });
+}
+
+function limits(config: IngestConfig): string {
+  const number = new Intl.NumberFormat('en');
+  return `## Limits
+
+| what | limit |
+| --- | --- |
+| a body, after decompression | ${number.format(config.BODY_BYTES_MAX)} bytes |
+| an event or a property, as JSON | ${number.format(config.EVENT_BYTES_MAX)} bytes |
+| events of a submission | ${number.format(config.EVENTS_PER_SUBMISSION_MAX)} |
+
+${
+  config.CORS_ORIGINS.length === 0
+    ? 'Browsers on other origins may not submit.'
+    : `Browsers may submit from: ${config.CORS_ORIGINS.join(', ')}.`
+}`;
+}
+
+const acceptedSubmission = z
+  .object({
+    status: z.literal('accepted'),
+    events: z.array(z.object({ uuid: z.guid() })).meta({ description: 'One for each event, in order.' }),
+  })
+  .meta({ id: 'AcceptedSubmission' });
+
+const acceptedDeletion = z
+  .object({ status: z.literal('accepted'), foreignId: z.string() })
+  .meta({ id: 'AcceptedDeletion' });
+
+const events = [
+  {
+    event: 'signed_up',
+    uuid: '018f3c5e-7b1a-7cc0-9d5e-0242ac120002',
+    timestamp: '2026-03-01T12:00:00.000Z',
+    properties: { plan: 'pro' },
+  },
+];
+
+const BODY_CODES = ['malformed_json', 'body_too_large', 'unsupported_media_type'] as const;
+const LOG_CODES = ['event_log_unavailable', 'overloaded'] as const;
+
+const submissionAnswer = {
+  description: 'The event log has everything.',
+  content: {
+    'application/json': {
+      schema: acceptedSubmission,
+      example: { status: 'accepted', events: [{ uuid: '018f3c5e-7b1a-7cc0-9d5e-0242ac120002' }] },
+    },
+  },
+};
+
+const submissionHeaders = z.object({
+  'Idempotency-Key': idempotencyKey,
+  'Content-Encoding': z
+    .enum(['identity', ...CONTENT_ENCODINGS])
+    .optional()
+    .meta({ description: 'What the body is compressed with.' }),
+});
+
+const repeats = `Everything is accepted or nothing. An event is the same as one before when \`uuid\` and \`timestamp\` are the same; sending
+it again changes nothing. One that came without \`timestamp\` (and whose \`uuid\` is no UUIDv7) is known again by its \`uuid\`
+for at least five minutes. \`null\` for an optional field counts as absent; a field that is not known is a fault.`;
+
+function paths({ userGroup, user }: ReturnType<typeof submissionSchemas>): PathDescriptions {
+  const submission = {
+    tag: 'submissions',
+    scope: 'ingest',
+    requestParams: { header: submissionHeaders },
+    answers: { 202: submissionAnswer },
+    codes: [...BODY_CODES, ...LOG_CODES],
+  } as const;
+  return {
+    '/v1/public/userGroups': {
+      post: {
+        ...submission,
+        operationId: 'submitUserGroup',
+        summary: 'Add events to an organization, set its properties, or both',
+        description: repeats,
+        requestBody: {
+          required: true,
+          content: {
+            'application/json': {
+              schema: userGroup,
+              examples: {
+                events: {
+                  summary: 'An event and properties',
+                  value: {
+                    foreignUserGroupId: 'acme',
+                    foreignUserId: 'jane',
+                    events,
+                    properties: { name: 'Acme', trial: true },
+                  },
+                },
+                properties: {
+                  summary: 'Properties alone; one is removed',
+                  value: { foreignUserGroupId: 'acme', properties: { plan: { name: 'pro', seats: 5 }, trial: null } },
+                },
+              },
+            },
+          },
+        },
+      },
+    },
+    '/v1/public/users': {
+      post: {
+        ...submission,
+        operationId: 'submitUser',
+        summary: 'Add events to a user, set its properties, or both',
+        description: repeats,
+        requestBody: {
+          required: true,
+          content: {
+            'application/json': {
+              schema: user,
+              examples: {
+                events: { summary: 'An event', value: { foreignId: 'jane', events } },
+                properties: { summary: 'Properties', value: { foreignId: 'jane', properties: { name: 'Jane' } } },
+              },
+            },
+          },
+        },
+      },
+    },
+    '/v1/users': {
+      delete: {
+        operationId: 'deleteUser',
+        summary: 'Delete a user, its properties and its events',
+        description:
+          'The same answer also when there is no such user. What is submitted afterwards creates the user anew; an organization of the same name stays.',
+        tag: 'users',
+        scope: 'delete',
+        requestParams: { query: z.object(deletionParameters) },
+        answers: {
+          202: {
+            description: 'The deletion is on its way; within a second nothing of the user is to be read any more.',
+            content: {
+              'application/json': { schema: acceptedDeletion, example: { status: 'accepted', foreignId: 'jane' } },
+            },
+          },
+        },
+        codes: [...BODY_CODES, ...LOG_CODES],
+      },
+    },
+  };
+}

@@ -1,0 +1,136 @@
+import type { OpenApiDocument } from '@sluice/shared/http/openapi';
+import { PROBLEMS } from '@sluice/shared/http/problem';
+import {
+  createDocumentChecker,
+  type DocumentChecker,
+  faultsOfDocument,
+  routesOf,
+  withoutNames,
+} from '@sluice/shared/testing/openapi';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { entitiesParameters } from './entities-parameters.ts';
+import { eventParameters } from './events-parameters.ts';
+import { anEvent, aRegister, type QueryService, startQuery } from './testing/query.ts';
+
+let query: QueryService;
+let document: OpenApiDocument;
+let checker: DocumentChecker;
+let routes: ReadonlySet<string>;
+
+beforeAll(async () => {
+  routes = await routesOf(async () => {
+    query = await startQuery(inject('clickhouseUrl'), { QUERY_TIMEOUT_MS: '12345' });
+    return query.app;
+  });
+  document = (await query.app.inject('/openapi.json')).json();
+  checker = createDocumentChecker(document);
+  await query.store('a', [
+    anEvent({
+      event: 'e',
+      userId: 'u',
+      groupId: 'g',
+      anonymousId: 'an',
+      instanceId: 'in',
+      properties: '{"plan":"pro"}',
+    }),
+    anEvent({ event: 'e', properties: '{"plan":"pro"}' }),
+  ]);
+  for (const kind of ['user', 'organization']) {
+    for (const id of ['jane', 'john']) {
+      const entity = { workspace_id: 'a', kind, id };
+      await query.insert('entities', [{ ...entity, first_seen_at: 1e12, last_seen_at: 2e12, version: 5 }]);
+      await query.insert('entity_properties', [
+        { ...entity, property: 'plan', register: aRegister(5, 'set', '"pro"') },
+      ]);
+    }
+  }
+});
+afterAll(() => query.stop());
+
+test('the document is OpenAPI 3.1, and its examples fit its schemas', async () => {
+  expect(await faultsOfDocument(document)).toBeUndefined();
+  const { count, faults } = checker.examples();
+  expect(faults).toEqual([]);
+  expect(count).toBeGreaterThan(30);
+});
+
+test('it tells of every route, and of no other', () => {
+  const documented = [...checker.operations.keys()].map(withoutNames);
+  const head = documented.map((route) => route.replace('GET', 'HEAD'));
+  expect([...routes].sort()).toEqual([...documented, ...head].sort());
+});
+
+test('it tells of every parameter, and of no other', () => {
+  const named = (operation: string) => {
+    const parameters = checker.operations.get(operation)?.value['parameters'];
+    return (parameters as { in?: string; name?: string }[]).filter((one) => one.in === 'query').map(({ name }) => name);
+  };
+  expect(named('GET /events')).toEqual([...Object.keys(eventParameters), 'properties']);
+  for (const path of ['/users', '/organizations']) {
+    expect(named(`GET ${path}`)).toEqual([...Object.keys(entitiesParameters), 'properties']);
+  }
+});
+
+test('it tells of every code but those of bodies and the event log', () => {
+  const others = ['malformed_json', 'body_too_large', 'unsupported_media_type', 'event_log_unavailable'];
+  const codes = Object.keys(PROBLEMS).filter((code) => !others.includes(code));
+  expect(Object.keys(document.components?.examples ?? {}).sort()).toEqual(codes.sort());
+  for (const code of codes) expect(document.info.description).toContain(`\`${code}\``);
+});
+
+test('it tells the limits that are in force, and whether a key is needed', async () => {
+  expect(document.info.description).toContain('12,345 ms');
+  expect(checker.operations.get('GET /events')?.value['security']).toEqual([{ apiKey: ['query'] }]);
+  const open = await startQuery(inject('clickhouseUrl'), { QUERY_ANONYMOUS_WORKSPACE: 'secret-name' });
+  try {
+    const { body } = await open.app.inject('/openapi.json');
+    expect(body).toContain('"security":[{"apiKey":["query"]},{}]');
+    expect(body).not.toContain('secret-name');
+  } finally {
+    await open.stop();
+  }
+});
+
+test.each([
+  ['GET /events', '/events?limit=1&properties.plan=pro'],
+  ['GET /events', '/events?total=none'],
+  ['GET /users', '/users?limit=1&properties.plan=pro'],
+  ['GET /users/{foreignId}', '/users/jane'],
+  ['GET /organizations', '/organizations?limit=1'],
+  ['GET /organizations/{foreignUserGroupId}', '/organizations/jane'],
+])('%s answers as documented, without a field that is not', async (operation, url) => {
+  const answer = await query.app.inject({ url, headers: { authorization: 'Bearer a' } });
+  expect(answer.statusCode).toBe(200);
+  expect(checker.faultsOfAnswer(operation, answer)).toBeUndefined();
+  const body = answer.json();
+  const fieldsOf = (name: string) => {
+    const schemas = document.components?.schemas as Record<string, { properties?: object }> | undefined;
+    return Object.keys(schemas?.[name]?.properties ?? {});
+  };
+  const [, name = ''] = /^\/(event|user|organization)/.exec(url) ?? [];
+  const schema = `${name[0]?.toUpperCase()}${name.slice(1)}`;
+  const record = 'results' in body ? body.results[0] : body;
+  expect(Object.keys(record)).toEqual(fieldsOf(schema));
+  if ('results' in body) expect(Object.keys(body)).toEqual(fieldsOf(`${schema}Page`));
+});
+
+test.each([
+  ['invalid_request', 'GET /events', '/events?colour=1', 'a'],
+  ['invalid_request', 'GET /users/{foreignId}', '/users/jane?colour=1', 'a'],
+  ['unauthorized', 'GET /events', '/events', 'nope'],
+  ['missing_scope', 'GET /organizations', '/organizations', 'ingest-only'],
+  ['not_found', 'GET /users/{foreignId}', '/users/nobody', 'a'],
+  ['not_found', 'GET /docs/{file}', '/docs/nothing', 'a'],
+])('%s of %s is answered as documented', async (code, operation, url, key) => {
+  const answer = await query.app.inject({ url, headers: { authorization: `Bearer ${key}` } });
+  expect(answer.json()).toMatchObject({ code });
+  expect(checker.faultsOfAnswer(operation, answer)).toBeUndefined();
+});
+
+test('405 is answered as documented on every path', async () => {
+  for (const path of Object.keys(document.paths ?? {})) {
+    const answer = await query.app.inject({ method: 'POST', url: path.replaceAll(/\{\w+\}/g, 'x') });
+    expect([path, answer.statusCode, answer.headers.allow]).toEqual([path, 405, 'GET, HEAD']);
+    expect(checker.faultsOfAnswer(`GET ${path}`, answer)).toBeUndefined();
+  }
+});

@@ -1,0 +1,210 @@
+import { createApiDocument, type OpenApiDocument, type PathDescriptions } from '@sluice/shared/http/openapi';
+import { OPERATIONAL_PATHS, OPERATIONAL_TAG } from '@sluice/shared/http/operational-paths';
+import { z } from 'zod';
+import type { QueryConfig } from './config.ts';
+import { entitiesParameters } from './entities-parameters.ts';
+import { ENTITY_ROUTES } from './entities-route.ts';
+import { eventParameters } from './events-parameters.ts';
+import { LIMIT_MAX, type ParameterShape } from './parameters.ts';
+import { NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from './property-filter.ts';
+
+/** What query-api says of itself: its routes, with the limits that are in force. */
+export function queryDocument(config: QueryConfig): OpenApiDocument {
+  return createApiDocument({
+    title: 'Sluice query API',
+    description: `Serves stored events, users and organizations of one workspace.\n\n${limits(config)}`,
+    tags: [
+      { name: 'events', description: 'Events, with filters, order and pages' },
+      { name: 'users', description: 'Users as they are now' },
+      { name: 'organizations', description: 'Organizations as they are now' },
+      OPERATIONAL_TAG,
+    ],
+    paths: { ...paths(config.QUERY_ANONYMOUS_WORKSPACE !== undefined), ...OPERATIONAL_PATHS },
+  });
+}
+
+function limits(config: QueryConfig): string {
+  const number = new Intl.NumberFormat('en');
+  return `Parameters that are not known, that are repeated or that are malformed are refused.
+
+## Limits
+
+| what | limit |
+| --- | --- |
+| records of a page | ${number.format(LIMIT_MAX)} |
+| a query | ${number.format(config.QUERY_TIMEOUT_MS)} ms, ${number.format(config.QUERY_MEMORY_BYTES_MAX)} bytes of memory |
+| counting the total | ${number.format(config.COUNT_TIMEOUT_MS)} ms, then \`total\` is \`null\` |
+| properties to filter by | ${PROPERTY_FILTERS_MAX}, of at most ${NAME_DOTS_MAX} dots each |
+
+Reading without a key is ${config.QUERY_ANONYMOUS_WORKSPACE === undefined ? 'not allowed' : 'allowed, of one workspace'}.`;
+}
+
+const time = z.string().meta({ format: 'date-time', description: 'In UTC, with milliseconds.' });
+const jsonObject = z.record(z.string(), z.unknown());
+const nextCursor = z.string().nullable().meta({ description: 'Where the next page begins; `null` at the end.' });
+const limit = z.int().min(0).max(LIMIT_MAX).meta({ description: 'The limit that was applied.' });
+
+const event = z
+  .object({
+    uuid: z.guid(),
+    type: z.string(),
+    event: z.string(),
+    userId: z.string().nullable(),
+    groupId: z.string().nullable(),
+    anonymousId: z.string().nullable(),
+    instanceId: z.string().nullable(),
+    properties: jsonObject.meta({ description: 'Equal, as JSON, to what was submitted.' }),
+    context: jsonObject,
+    traits: jsonObject,
+    timestamp: time,
+    receivedAt: time,
+  })
+  .meta({ id: 'Event' });
+
+const eventPage = z
+  .object({
+    limit,
+    offset: z.int().min(0),
+    total: z
+      .int()
+      .min(0)
+      .nullable()
+      .meta({ description: 'Exact; `null` when it was not asked for, or counting took too long.' }),
+    results: z.array(event),
+    nextCursor,
+  })
+  .meta({ id: 'EventPage' });
+
+const eventExample = {
+  uuid: '018f3c5e-7b1a-7cc0-9d5e-0242ac120002',
+  type: 'track',
+  event: 'signed_up',
+  userId: 'jane',
+  groupId: 'acme',
+  anonymousId: null,
+  instanceId: null,
+  properties: { plan: 'pro' },
+  context: {},
+  traits: {},
+  timestamp: '2026-03-01T12:00:00.000Z',
+  receivedAt: '2026-03-01T12:00:01.250Z',
+};
+
+/** Each of its properties is a parameter. */
+const propertyFilters = z
+  .record(z.string(), z.string().min(1))
+  .optional()
+  .meta({
+    maxProperties: PROPERTY_FILTERS_MAX,
+    propertyNames: { pattern: '^properties\\.' },
+    description:
+      '`properties.<name>=<value>`: equality with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). A dot in the name reaches into nested objects, and also matches a name with a dot.',
+    param: {
+      style: 'form',
+      explode: true,
+      examples: {
+        all: { summary: 'No filter', value: {} },
+        one: { summary: 'One filter', value: { 'properties.plan': 'pro' } },
+      },
+    },
+  });
+
+function queryOf(shape: ParameterShape) {
+  // A parameter is told of by its own metadata, which has to be on the outside.
+  const optional = Object.entries(shape).map(
+    ([name, schema]) => [name, schema.optional().meta({ description: schema.meta()?.description })] as const,
+  );
+  return z.object({ ...Object.fromEntries(optional), properties: propertyFilters });
+}
+
+const STORE_CODES = ['query_too_expensive', 'store_unavailable', 'overloaded'] as const;
+
+function paths(keyOptional: boolean): PathDescriptions {
+  const reading = { scope: 'query', keyOptional, codes: STORE_CODES } as const;
+  return {
+    '/events': {
+      get: {
+        ...reading,
+        operationId: 'listEvents',
+        summary: 'Events, a page at a time',
+        description:
+          'All parameters are optional, and all filters have to match. `nextCursor` goes on at no greater cost, however deep, and neither skips nor repeats while events arrive.',
+        tag: 'events',
+        requestParams: { query: queryOf(eventParameters) },
+        answers: {
+          200: {
+            description: 'A page of events.',
+            content: {
+              'application/json': {
+                schema: eventPage,
+                example: { limit: 100, offset: 0, total: 1, results: [eventExample], nextCursor: null },
+              },
+            },
+          },
+        },
+      },
+    },
+    ...entityPaths(ENTITY_ROUTES.user, { name: 'User', tag: 'users', one: 'a user' }, reading),
+    ...entityPaths(
+      ENTITY_ROUTES.organization,
+      { name: 'Organization', tag: 'organizations', one: 'an organization' },
+      reading,
+    ),
+  };
+}
+
+type EntityRoute = (typeof ENTITY_ROUTES)[keyof typeof ENTITY_ROUTES];
+
+/** The list of users or organizations, and one of them. */
+function entityPaths(
+  { path, idName }: EntityRoute,
+  { name, tag, one }: { readonly name: string; readonly tag: string; readonly one: string },
+  reading: { readonly scope: 'query'; readonly keyOptional: boolean; readonly codes: typeof STORE_CODES },
+): PathDescriptions {
+  const entity = z
+    .object({ [idName]: z.string(), properties: jsonObject, firstSeenAt: time, lastSeenAt: time })
+    .meta({ id: name });
+  const example = {
+    [idName]: tag === 'users' ? 'jane' : 'acme',
+    properties: { plan: 'pro' },
+    firstSeenAt: '2026-03-01T12:00:00.000Z',
+    lastSeenAt: '2026-03-02T08:30:00.000Z',
+  };
+  return {
+    [path]: {
+      get: {
+        ...reading,
+        operationId: `list${name}s`,
+        summary: `All ${tag}, ordered by identifier, a page at a time`,
+        tag,
+        requestParams: { query: queryOf(entitiesParameters) },
+        answers: {
+          200: {
+            description: `A page of ${tag}.`,
+            content: {
+              'application/json': {
+                schema: z.object({ limit, results: z.array(entity), nextCursor }).meta({ id: `${name}Page` }),
+                example: { limit: 100, results: [example], nextCursor: null },
+              },
+            },
+          },
+        },
+      },
+    },
+    [`${path}/{${idName}}`]: {
+      get: {
+        ...reading,
+        codes: ['not_found', ...reading.codes],
+        operationId: `get${name}`,
+        summary: `${one[0]?.toUpperCase()}${one.slice(1)} as it is now`,
+        tag,
+        requestParams: {
+          path: z.object({ [idName]: z.string().meta({ description: 'The identifier, percent-encoded.' }) }),
+        },
+        answers: {
+          200: { description: 'As it is now.', content: { 'application/json': { schema: entity, example } } },
+        },
+      },
+    },
+  };
+}
