@@ -12,18 +12,6 @@ export interface EntitiesQuestion {
   readonly rowsMax: number;
 }
 
-/** Deleted users of whom nothing has been heard since. */
-const DEAD_USERS = `
-  SELECT deletions.id
-  FROM (${deletionsOf('1')}) AS deletions
-  LEFT JOIN (
-    SELECT id, max(version) AS seen_version
-    FROM ${tables.entities}
-    WHERE kind = 'user' AND id IN (SELECT user_id FROM ${tables.userDeletions})
-    GROUP BY id
-  ) AS entities ON entities.id = deletions.id
-  WHERE seen_version <= deleted_version`;
-
 /**
  * The users or organizations that exist, by identifier: when each was first and last seen, in milliseconds, and the
  * last time that anything was said about it, in microseconds.
@@ -32,7 +20,7 @@ export function entitiesQuery(kind: EntityKind, { id, after, properties, rowsMax
   const conditions: Sql[] = [{ sql: 'kind = {kind:String}', params: { kind } }];
   if (id !== undefined) conditions.push({ sql: 'id = {id:String}', params: { id } });
   if (after !== undefined) conditions.push({ sql: 'id > {after:String}', params: { after } });
-  if (kind === 'user') conditions.push({ sql: `id NOT IN (${DEAD_USERS})`, params: {} });
+  if (kind === 'user') conditions.push({ sql: `id NOT IN (${deadUsers(id, after)})`, params: {} });
   conditions.push(...properties.map((filter, index) => hasProperty(kind, filter, index)));
   const { sql, params } = where(conditions);
   return {
@@ -77,6 +65,21 @@ LEFT JOIN (
 GROUP BY deletions.id`,
     params: { ids },
   };
+}
+
+/** Deleted users of whom nothing has been heard since: among all, or as far as the question is about them. */
+function deadUsers(id: string | undefined, after: string | undefined): string {
+  const asked = id !== undefined ? 'user_id = {id:String}' : after !== undefined ? 'user_id > {after:String}' : '1';
+  return `
+  SELECT deletions.id
+  FROM (${deletionsOf(asked)}) AS deletions
+  LEFT JOIN (
+    SELECT id, max(version) AS seen_version
+    FROM ${tables.entities}
+    WHERE kind = 'user' AND id IN (SELECT user_id FROM ${tables.userDeletions} WHERE ${asked})
+    GROUP BY id
+  ) AS entities ON entities.id = deletions.id
+  WHERE seen_version <= deleted_version`;
 }
 
 /** When users were last deleted: the version up to which nothing of them counts any more. */

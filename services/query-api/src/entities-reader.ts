@@ -37,8 +37,10 @@ export async function* readEntities(
   }));
   for (const group of groupsOf(identities)) {
     const ids = group.map(({ id }) => id);
-    const times = kind === 'user' ? await timesSinceDeletion(store, ids, asker) : new Map<string, Times>();
-    const properties = await currentProperties(store, kind, ids, asker);
+    const [times, properties] = await Promise.all([
+      kind === 'user' ? timesSinceDeletion(store, ids, asker) : new Map<string, Times>(),
+      currentProperties(store, kind, ids, asker),
+    ]);
     for (const { heardMs, ...identity } of group) {
       const since = times.get(identity.id);
       // What it was seen by is on its way when nothing is stored yet; the time it was accepted is known.

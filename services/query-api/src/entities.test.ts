@@ -191,7 +191,7 @@ test('users and organizations are what was last said about them, in whatever ord
         }
       },
     ),
-    { numRuns: 20 },
+    { numRuns: 15 },
   );
 });
 

@@ -151,7 +151,7 @@ test('pages by cursor and by offset hold every record once, in the order that wa
         expect(await readByOffset(url, limits[0] ?? 1)).toEqual({ records, total: records.length });
       },
     ),
-    { numRuns: 30 },
+    { numRuns: 20 },
   );
 });
 

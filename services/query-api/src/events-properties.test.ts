@@ -174,7 +174,7 @@ test('a property filter finds what JSON.stringify says it should, and nothing el
         await expectSameAsReference(documents, [...known, ...others].filter(askable));
       },
     ),
-    { numRuns: 40 },
+    { numRuns: 25 },
   );
 });
 

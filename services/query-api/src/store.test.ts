@@ -23,7 +23,7 @@ const ROWS = 400_000;
 const DOTTED = ['k', 'l', 'm', 'n', 'o', 'p'].map((first) => `${first}.b.c.d.e.f.g`);
 
 beforeAll(async () => {
-  query = await startQuery(inject('clickhouseUrl'));
+  query = await startQuery(inject('clickhouseUrl'), { QUERY_TIMEOUT_MS: '60000' });
   await query.clickHouse.command({
     query: `INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, properties, received_at)
       SELECT 'a', toDateTime64('2026-03-01', 3, 'UTC') + toIntervalMillisecond(number * 1000), generateUUIDv4(number), 'e',
@@ -98,12 +98,11 @@ test('no parameter of GET /events reaches the text of a query', async () => {
 test('a count that takes longer than it may is null, and the page comes all the same', async () => {
   const hurried = await service({ COUNT_TIMEOUT_MS: '10' });
   try {
-    const url = '/events?limit=3&properties.k.b.c.d.e.f.g=1';
-    const { total, results } = (
-      await hurried.app.inject({ url: '/events?limit=3&properties.k.b.c.d.e.f.g=2&orderByField=event' })
-    ).json();
-    expect([total, results]).toEqual([null, []]);
-    expect((await hurried.app.inject({ url })).json().total).toBeNull();
+    // In every row there is something to look at more closely, and in none it is what is asked for.
+    const counting = await hurried.app.inject({ url: '/events?limit=0&properties.n.x=1' });
+    expect(counting.json()).toMatchObject({ total: null, results: [] });
+    const page = await hurried.app.inject({ url: '/events?limit=3&userId=7&properties.n.x=1' });
+    expect(page.json()).toMatchObject({ total: expect.toBeOneOf([null, 0]), results: [], nextCursor: null });
     expect((await hurried.app.inject({ url: '/metrics' })).body).toMatch(
       /sluice_query_duration_seconds_count\{kind="events_count",outcome="too_expensive"\} [1-9]/,
     );
@@ -142,7 +141,7 @@ test('a page of many mebibytes comes whole', async () => {
 test('a client that goes away takes its query along', async () => {
   await query.app.listen({ host: '127.0.0.1', port: 0 });
   const { port } = query.app.server.address() as AddressInfo;
-  // Many places to look at in every row: far longer than it may take here.
+  // Many places to look at in every row: half a minute. ClickHouse notices a cancellation from block to block.
   const slow = DOTTED.map((name) => `properties.${name}=1`).join('&');
   const request = get(`http://127.0.0.1:${port}/events?total=none&orderByField=event&${slow}`, {
     headers: { authorization: 'Bearer a' },
@@ -159,10 +158,10 @@ test('a client that goes away takes its query along', async () => {
   };
   await expect.poll(running, { interval: 5, timeout: 5_000 }).toBe(1);
   request.destroy();
-  await expect.poll(running, { interval: 20, timeout: 4_000 }).toBe(0);
-  expect(performance.now() - startedAt).toBeLessThan(4_000);
+  await expect.poll(running, { interval: 20, timeout: 12_000 }).toBe(0);
+  expect(performance.now() - startedAt).toBeLessThan(12_000);
   await expect
-    .poll(async () => (await query.app.inject({ url: '/metrics' })).body, { timeout: 2_000 })
+    .poll(async () => (await query.app.inject({ url: '/metrics' })).body, { timeout: 4_000 })
     .toMatch(/kind="events_page",outcome="cancelled"\} 1/);
 });
 
