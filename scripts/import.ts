@@ -1,7 +1,8 @@
 // npm run import: sends a file of submissions to Sluice. `npm run import -- --help` tells more.
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { ArgumentsError, IMPORT_HELP, type ImportArguments, parseImportArguments } from './import/arguments.ts';
+import { ArgumentsError } from '@sluice/shared/command-line';
+import { IMPORT_HELP, type ImportArguments, parseImportArguments } from './import/arguments.ts';
 import { count, rate, showProgress } from './import/progress.ts';
 import { createRefusedLines } from './import/refused-lines.ts';
 import { createImport, type Import, type ImportEnd } from './import/run-import.ts';

@@ -1,5 +1,6 @@
+import { ArgumentsError } from '@sluice/shared/command-line';
 import { expect, test } from 'vitest';
-import { ArgumentsError, parseImportArguments } from './arguments.ts';
+import { parseImportArguments } from './arguments.ts';
 
 test('a file alone is enough', () => {
   expect(parseImportArguments(['data/commits.ndjson.gz'], '/home/ada')).toEqual({

@@ -1,5 +1,5 @@
 import { basename, join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { ArgumentsError, parseArguments } from '@sluice/shared/command-line';
 
 export const IMPORT_HELP = `Usage: npm run import -- [options] FILE
 
@@ -28,11 +28,6 @@ export interface ImportArguments {
   readonly giveUpAfterMs: number;
 }
 
-/** Arguments that cannot be followed; the message is for the person who gave them. */
-export class ArgumentsError extends Error {
-  override readonly name = 'ArgumentsError';
-}
-
 /**
  * Reads the arguments; `undefined` when help was asked for.
  *
@@ -58,22 +53,18 @@ export function parseImportArguments(args: readonly string[], cwd: string): Impo
 }
 
 function parse(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        url: { type: 'string', default: 'http://127.0.0.1:4000' },
-        key: { type: 'string' },
-        concurrency: { type: 'string', default: '32' },
-        refused: { type: 'string' },
-        'give-up-after': { type: 'string', default: '60' },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    });
-  } catch (error) {
-    throw new ArgumentsError((error as Error).message, { cause: error });
-  }
+  return parseArguments({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      url: { type: 'string', default: 'http://127.0.0.1:4000' },
+      key: { type: 'string' },
+      concurrency: { type: 'string', default: '32' },
+      refused: { type: 'string' },
+      'give-up-after': { type: 'string', default: '60' },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
 }
 
 function parseUrl(text: string): URL {

@@ -1,6 +1,6 @@
 import { type MessageKind, ROW_FORMAT } from '@sluice/shared/rows';
 import type { KafkaMessage } from 'kafkajs';
-import type { DeadLetter } from './dead-letter.ts';
+import type { DeadLetter } from './dead-letters/dead-letter.ts';
 
 /** A message of Kafka, with where it lay. */
 export interface SourceMessage {

@@ -1,6 +1,6 @@
 import { ClickHouseError } from '@clickhouse/client';
 import { ROW_FORMAT } from '@sluice/shared/rows';
-import { DEAD_LETTERS_MIN, type DeadLetter, TooManyDeadLetters } from './dead-letter.ts';
+import { DEAD_LETTERS_MIN, type DeadLetter, TooManyDeadLetters } from './dead-letters/dead-letter.ts';
 import { findBadLines } from './isolate.ts';
 import { type Line, linesOf, type RowMessage } from './row-batch.ts';
 import type { Session } from './session.ts';

@@ -1,6 +1,6 @@
 import { ClickHouseError } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { type DeadLetter, deadLetterId } from './dead-letter.ts';
+import { type DeadLetter, deadLetterId } from './dead-letters/dead-letter.ts';
 import type { Epoch } from './epoch.ts';
 import { type Ownership, Superseded } from './ownership.ts';
 import type { RowBatch, RowMessage } from './row-batch.ts';

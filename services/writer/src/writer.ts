@@ -7,7 +7,7 @@ import { createProbe } from '@sluice/shared/probe';
 import { retry, sleep } from '@sluice/shared/sleep';
 import type { Consumer, ConsumerGroupJoinEvent, EachBatchPayload, Kafka } from 'kafkajs';
 import type { WriterConfig } from './config.ts';
-import { createDeadLetterAlarm, TooManyDeadLetters } from './dead-letter.ts';
+import { createDeadLetterAlarm, TooManyDeadLetters } from './dead-letters/dead-letter.ts';
 import type { Epoch } from './epoch.ts';
 import { createErasure } from './erasure.ts';
 import { createGatherer } from './gatherer.ts';

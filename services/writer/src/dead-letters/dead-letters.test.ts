@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { toRowBatch } from '../row-batch.ts';
+import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from '../testing/store.ts';
 import { createDeadLetterAlarm, TooManyDeadLetters } from './dead-letter.ts';
-import { toRowBatch } from './row-batch.ts';
-import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from './testing/store.ts';
 
 let db: TestStore;
 const epoch = { incarnation: 1, generation: 1 };

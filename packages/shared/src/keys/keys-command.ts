@@ -1,15 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { ArgumentsError, parseArguments, runCommand } from '../command-line.ts';
 import {
   generateKey,
   hashKey,
+  KeysFileError,
   readKeysFile,
   SCOPES,
   type Scope,
   workspaceName,
   writeKeysFile,
-} from '@sluice/shared/keys/keys-file';
+} from './keys-file.ts';
 
 export const KEYS_HELP = `Usage: npm run keys -- COMMAND [options]
 
@@ -24,11 +25,6 @@ export const KEYS_HELP = `Usage: npm run keys -- COMMAND [options]
 
 Exit codes: 0 done, 1 the file cannot be used or there is no such key, 2 the arguments are wrong.`;
 
-/** Arguments that cannot be followed; the message is for the person who gave them. */
-export class ArgumentsError extends Error {
-  override readonly name = 'ArgumentsError';
-}
-
 /** A key that is not in the file. */
 export class UnknownKey extends Error {
   override readonly name = 'UnknownKey';
@@ -39,6 +35,20 @@ export interface KeysContext {
   readonly cwd: string;
   readonly defaultFile: string;
   readonly now: () => Date;
+}
+
+/** The whole command: prints what is to be told and gives the exit code. */
+export async function keysMain(args: readonly string[], context: KeysContext): Promise<number> {
+  return await runCommand('npm run keys --', async () => {
+    try {
+      for (const line of await runKeysCommand(args, context)) console.log(line);
+      return 0;
+    } catch (error) {
+      if (!(error instanceof UnknownKey || error instanceof KeysFileError)) throw error;
+      console.error(error instanceof KeysFileError ? `The keys file ${error.message}.` : error.message);
+      return 1;
+    }
+  });
 }
 
 /**
@@ -100,20 +110,16 @@ async function revoke(file: string, ids: readonly string[]): Promise<string[]> {
 }
 
 function parse(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        workspace: { type: 'string' },
-        scopes: { type: 'string' },
-        file: { type: 'string' },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    });
-  } catch (error) {
-    throw new ArgumentsError((error as Error).message, { cause: error });
-  }
+  return parseArguments({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      workspace: { type: 'string' },
+      scopes: { type: 'string' },
+      file: { type: 'string' },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
 }
 
 function parseWorkspace(text: string | undefined): string {

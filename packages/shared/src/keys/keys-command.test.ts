@@ -1,11 +1,11 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createKeyRing } from '@sluice/shared/keys/key-ring';
-import { readKeysFile } from '@sluice/shared/keys/keys-file';
-import { createLogger } from '@sluice/shared/log';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { KEYS_HELP, runKeysCommand } from './commands.ts';
+import { createLogger } from '../log.ts';
+import { createKeyRing } from './key-ring.ts';
+import { KEYS_HELP, runKeysCommand } from './keys-command.ts';
+import { readKeysFile } from './keys-file.ts';
 
 let folder: string;
 let file: string;

@@ -1,0 +1,19 @@
+// The dead letters of a deployment: run it with the writer's environment. `--help` tells more.
+import { createClickHouse } from '@sluice/shared/clickhouse/client';
+import { runCommand } from '@sluice/shared/command-line';
+import { clickHouseEnv, kafkaEnv, loadConfigOrExit } from '@sluice/shared/config';
+import { createKafka } from '@sluice/shared/kafka/client';
+import { createLogger } from '@sluice/shared/log';
+import { z } from 'zod';
+import { runDeadLettersCommand } from './command.ts';
+import { createDeadLetterBox } from './dead-letter-box.ts';
+
+const config = loadConfigOrExit(z.object({ ...kafkaEnv, ...clickHouseEnv }), process.env);
+const application = 'sluice-dead-letters';
+const client = createClickHouse(config, { application, requestTimeoutMs: 60_000, connectionsMax: 1 });
+const box = createDeadLetterBox(client, createKafka(config, application, createLogger(application, 'warn')));
+
+process.exitCode = await runCommand('npm run dead-letters --', async () => {
+  return await runDeadLettersCommand(process.argv.slice(2), box, console.log);
+});
+await client.close();

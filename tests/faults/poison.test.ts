@@ -1,0 +1,121 @@
+import { randomUUID } from 'node:crypto';
+import { createClickHouse } from '@sluice/shared/clickhouse/client';
+import { loadConfig } from '@sluice/shared/config';
+import { createKafka } from '@sluice/shared/kafka/client';
+import { createLogger } from '@sluice/shared/log';
+import { messageHeaders } from '@sluice/shared/rows';
+import { configSchema } from '@sluice/writer/config';
+import { runDeadLettersCommand } from '@sluice/writer/dead-letters/command';
+import { createDeadLetterBox, type DeadLetterBox } from '@sluice/writer/dead-letters/dead-letter-box';
+import type { Kafka } from 'kafkajs';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import type { EventPage } from '../support/records.ts';
+import { until } from '../support/service.ts';
+
+let pipeline: Pipeline;
+let kafka: Kafka;
+let box: DeadLetterBox;
+let client: ReturnType<typeof createClickHouse>;
+
+beforeAll(async () => {
+  const [kafkaBrokers, clickhouseUrl] = [inject('kafkaBrokers'), inject('clickhouseUrl')];
+  pipeline = await startPipeline({ kafkaBrokers, clickhouseUrl, name: 'poison' });
+  const config = loadConfig(configSchema, {
+    KAFKA_BROKERS: kafkaBrokers.join(','),
+    CLICKHOUSE_URL: clickhouseUrl,
+    CLICKHOUSE_DATABASE: pipeline.database,
+  });
+  kafka = createKafka(config, 'test', createLogger('test', 'silent'));
+  client = createClickHouse(config, { application: 'test', requestTimeoutMs: 10_000, connectionsMax: 1 });
+  box = createDeadLetterBox(client, kafka);
+});
+afterAll(async () => {
+  await client?.close();
+  await pipeline?.stop();
+});
+
+/** Puts lines into Kafka as they are, as no ingest-api would. */
+async function produce(lines: readonly string[], headers = messageHeaders('events'), partition = 1): Promise<void> {
+  const producer = kafka.producer({ allowAutoTopicCreation: false });
+  await producer.connect();
+  const value = `${lines.join('\n')}\n`;
+  await producer.send({ topic: 'poison.events', acks: -1, messages: [{ value, headers, partition }] });
+  await producer.disconnect();
+}
+
+function row(event: string): string {
+  const now = Date.now();
+  return JSON.stringify({ workspace_id: 'test', timestamp: now, uuid: randomUUID(), event, received_at: now * 1_000 });
+}
+
+async function command(...args: string[]): Promise<{ code: number; output: string }> {
+  const lines: string[] = [];
+  const code = await runDeadLettersCommand(args, box, (line) => lines.push(line));
+  return { code, output: lines.join('\n') };
+}
+
+const total = async () => (await pipeline.get<EventPage>('/events?limit=0')).body.total;
+
+test('poison does not hold up what came with it, before it or after it, and is kept', async () => {
+  await pipeline.submit({ foreignUserGroupId: 'g', events: [{ event: 'before' }] });
+  await produce([row('good'), 'poison', row('good'), '{"workspace_id":"test"}']);
+  await produce(['?'], { kind: 'events', format: '99' });
+  await pipeline.submit({ foreignUserGroupId: 'g', events: [{ event: 'after' }] });
+  await pipeline.settled(4);
+  const { output } = await command('list');
+  expect(output).toMatch(/3 dead letters$/);
+  expect(output).toMatch(/poison\.events\/1@\d+:1 .*CANNOT_PARSE_INPUT/);
+  expect(output).toMatch(/the format is not 1/);
+  const metrics = await (await fetch(`${pipeline.services.writer.url}/metrics`)).text();
+  expect(metrics).toMatch(/sluice_writer_dead_letters_total 3/);
+});
+
+test('a letter can be shown and replayed; one that fails again is the same letter again', async () => {
+  const [letter] = (await box.list({ limit: 10, replayed: false })).filter(({ line }) => line === 1);
+  const id = letter?.id ?? '';
+  expect((await command('show', id)).output).toMatch(/row {10}"poison"/);
+  expect(await command('replay', id)).toEqual({ code: 0, output: `${id} replayed` });
+  await until('it to have failed again', 10_000, async () => {
+    const again = await box.read(id);
+    return again?.letter.replayedAt === null && again.letter.offset !== letter?.offset;
+  });
+  expect((await command('list')).output).toMatch(/3 dead letters$/);
+  expect((await command('show', 'unknown')).code).toBe(1);
+});
+
+test('once the reason is gone, replaying stores what a letter holds, and doing so twice changes nothing', async () => {
+  const mended = row('mended');
+  const letter = {
+    id: 'mended',
+    kind: 'events',
+    format: '1',
+    topic: 'poison.events',
+    partition: 1,
+    offset: 0,
+    line: 0,
+    reason: 'gone',
+    row: mended,
+  };
+  await client.insert({ table: 'dead_letters', values: [letter], format: 'JSONEachRow' });
+  expect((await command('replay', 'mended')).code).toBe(0);
+  await pipeline.settled(5);
+  expect((await command('list')).output).not.toContain('mended');
+  expect((await command('list', '--all')).output).toContain('mended');
+  expect((await command('replay', 'mended')).code).toBe(0);
+  await pipeline.submit({ foreignUserGroupId: 'g', events: [{ event: 'last' }] });
+  await until(
+    'the last event',
+    10_000,
+    async () => (await pipeline.get<EventPage>('/events?event=last')).body.total === 1,
+  );
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  expect(await total()).toBe(6);
+});
+
+test('when most rows cannot be stored, the writer stops and says so, and nothing is lost', async () => {
+  await produce(Array.from({ length: 500 }, () => 'poison all the way'));
+  expect(await pipeline.services.writer.exited()).toBe(1);
+  expect(pipeline.services.writer.log()).toMatch(/TooManyDeadLetters/);
+  expect(await total()).toBe(6);
+});
