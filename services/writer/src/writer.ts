@@ -12,9 +12,13 @@ import type { Epoch } from './epoch.ts';
 import { createErasure } from './erasure.ts';
 import { createGatherer } from './gatherer.ts';
 import type { WriterMetrics } from './metrics.ts';
+import { createOffsetGuard, OffsetGap } from './offset-guard.ts';
 import { createOwnership, Superseded } from './ownership.ts';
 import { type SourceMessage, toRowBatch } from './row-batch.ts';
 import { createStagedStore } from './staged-store.ts';
+import { createWatchdog } from './watchdog.ts';
+
+type GroupJoin = ConsumerGroupJoinEvent['payload'];
 
 export interface WriterDependencies {
   readonly kafka: Kafka;
@@ -45,6 +49,10 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   const erasure = createErasure(config, erasureClient, writerId, logger);
   const gatherer = createGatherer(storeUntilDone, config.BATCH_BYTES_MAX);
   const alarm = createDeadLetterAlarm();
+  const offsets = createOffsetGuard(groupId);
+  const watchdog = createWatchdog(2 * config.KAFKA_SESSION_TIMEOUT_MS, () => {
+    fail(new Error('nothing was heard of Kafka for two session timeouts'));
+  });
   const stopping = new AbortController();
   const probe = createProbe('ClickHouse cannot be reached', 2_000, async () => {
     const { success } = await client.ping();
@@ -61,13 +69,19 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   }
 
   /** Becomes an owner of what was assigned, however long ClickHouse is away, unless the group moves on. */
-  async function own({ generationId, memberId }: ConsumerGroupJoinEvent['payload']): Promise<Epoch> {
-    return await retry(() => ownership.begin(generationId, memberId), {
+  async function own({ generationId, memberId, memberAssignment }: GroupJoin): Promise<Epoch> {
+    async function attempt(): Promise<Epoch> {
+      await withAdmin(kafka, (admin) => offsets.begin(admin, memberAssignment));
+      return await ownership.begin(generationId, memberId);
+    }
+
+    return await retry(attempt, {
       firstMs: 100,
       maxMs: 5_000,
       signal: stopping.signal,
       onFailure(error) {
-        if (error instanceof Superseded) throw error;
+        if (error instanceof OffsetGap) fail(error);
+        if (error instanceof Superseded || error instanceof OffsetGap) throw error;
         logger.warn({ reason: (error as Error).message, generationId }, 'becoming an owner failed; trying again');
       },
     });
@@ -117,13 +131,27 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   }
 
   async function eachBatch({ batch, heartbeat }: EachBatchPayload): Promise<void> {
-    if (batch.messages.length === 0) return;
-    if (!owning) throw new Superseded('no partitions are assigned');
-    const { topic, partition } = batch;
-    const sources = batch.messages.map((message) => ({ topic, partition, message }));
-    await withHeartbeats(gatherer.add(sources, owning), heartbeat, config.KAFKA_SESSION_TIMEOUT_MS / 4);
-    const behind = BigInt(batch.highWatermark) - 1n - BigInt(batch.lastOffset());
+    const { topic, partition, messages, highWatermark } = batch;
+    const owner = owning;
+    if (messages.length === 0) return;
+    if (!owner) throw new Superseded('no partitions are assigned');
+    const heartbeatMs = config.KAFKA_SESSION_TIMEOUT_MS / 4;
+    await withHeartbeats(owner, heartbeat, heartbeatMs);
+    if (owner !== owning) throw new Superseded('the partitions have been assigned anew');
+    followOffsets(batch);
+    const sources = messages.map((message) => ({ topic, partition, message }));
+    await withHeartbeats(gatherer.add(sources, owner), heartbeat, heartbeatMs);
+    const behind = BigInt(highWatermark) - 1n - BigInt(batch.lastOffset());
     metrics.lag.set({ topic, partition }, Number(behind));
+  }
+
+  function followOffsets({ topic, partition, messages }: EachBatchPayload['batch']): void {
+    try {
+      offsets.follow(topic, partition, messages.at(0)?.offset ?? '', messages.at(-1)?.offset ?? '');
+    } catch (error) {
+      fail(error);
+      throw error;
+    }
   }
 
   async function consume(): Promise<void> {
@@ -143,13 +171,18 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
       retry: { initialRetryTime: 200, maxRetryTime: 5_000, retries: 10, restartOnFailure: async () => true },
     });
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
+      watchdog.alive();
       owning = own(payload);
       // Whoever stores next is told.
       owning.catch(() => undefined);
       erasure.setOwner(payload.memberAssignment[topics.events]?.includes(0) ?? false);
       logger.info({ assignment: payload.memberAssignment }, 'joined the consumer group');
     });
+    consumer.on(consumer.events.FETCH, watchdog.alive);
+    consumer.on(consumer.events.HEARTBEAT, watchdog.alive);
     consumer.on(consumer.events.REBALANCING, () => {
+      // Joining waits for the other members, some of whom may have to finish a batch.
+      watchdog.pause();
       owning = undefined;
       erasure.setOwner(false);
     });
@@ -186,6 +219,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
       erasure.start();
     },
     async stop() {
+      watchdog.stop();
       stopping.abort(new Error('the writer is stopping'));
       await starting;
       await erasure.stop();
@@ -204,7 +238,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
  * Waits for `work`, telling the group every `everyMs` that this member is alive. When the group says that it is not,
  * the work is waited for all the same: nobody may take it over while it runs.
  */
-async function withHeartbeats(work: Promise<void>, heartbeat: () => Promise<void>, everyMs: number): Promise<void> {
+async function withHeartbeats(work: Promise<unknown>, heartbeat: () => Promise<void>, everyMs: number): Promise<void> {
   let done = false;
   const finished = work.finally(() => {
     done = true;

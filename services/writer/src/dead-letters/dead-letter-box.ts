@@ -1,19 +1,13 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Kafka } from 'kafkajs';
+import type { DeadLetter } from './dead-letter.ts';
 
 /** A dead letter as the command shows it. */
-export interface KeptLetter {
+export interface KeptLetter extends Omit<DeadLetter, 'row'> {
   readonly id: string;
   readonly recordedAt: string;
   /** When it was last sent to Kafka again; null when it has not been since it failed. */
   readonly replayedAt: string | null;
-  readonly kind: string;
-  readonly format: string;
-  readonly topic: string;
-  readonly partition: number;
-  readonly offset: string;
-  readonly line: number;
-  readonly reason: string;
   readonly bytes: number;
 }
 
