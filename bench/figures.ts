@@ -1,0 +1,51 @@
+import type { LoadResult } from './load.ts';
+import type { StoredEvents } from './system.ts';
+
+/** How the services are loaded: connections are many enough that latency does not bound what goes through. */
+export const LOADS = [
+  { eventsPerRequest: 1, connections: 256 },
+  { eventsPerRequest: 20, connections: 64 },
+] as const;
+
+export const ROUND_MS = 4_000;
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
+}
+
+/** `median (lowest to highest)` */
+export function spread(values: readonly number[], digits = 0): string {
+  const number = (value: number) => value.toLocaleString('en', { maximumFractionDigits: digits });
+  return `${number(median(values))} (${number(Math.min(...values))} to ${number(Math.max(...values))})`;
+}
+
+/** Counts what was accepted over many rounds, and compares it with what was stored. */
+export function createTally() {
+  let events = 0;
+  let numbersSum = 0n;
+  const faults: string[] = [];
+  return {
+    get events() {
+      return events;
+    },
+    add(result: LoadResult): void {
+      events += result.events;
+      numbersSum += BigInt(result.numbersSum);
+      if (result.fault !== undefined) faults.push(result.fault);
+    },
+    /** Prints whether every accepted event is stored exactly once; without that the figures are void. */
+    verdict(stored: StoredEvents): boolean {
+      const exact = stored.rows === events && stored.distinct === events && stored.numbersSum === String(numbersSum);
+      const sound = exact && faults.length === 0;
+      console.log(
+        sound
+          ? `All ${events.toLocaleString('en')} accepted events are stored exactly once.`
+          : `VOID: ${events} events accepted, ${stored.rows} stored, ${stored.distinct} of them distinct. ${faults.slice(0, 3).join(' ')}`,
+      );
+      return sound;
+    },
+  };
+}

@@ -1,0 +1,59 @@
+// Sends submissions as fast as they are answered; load.ts starts it and says what to send.
+import { Pool } from 'undici';
+import { eventJson } from './event.ts';
+import type { LoadResult, LoadSpec } from './load.ts';
+
+process.on('disconnect', () => process.exit());
+process.on('message', (spec: LoadSpec) => void run(spec).then((result) => process.send?.(result)));
+process.send?.('ready');
+
+/** Every connection sends one request after the other until the time is up; then the last answers are awaited. */
+async function run({ url, key, eventsPerRequest, connections, durationMs, firstEvent }: LoadSpec): Promise<LoadResult> {
+  const pool = new Pool(url, { connections, pipelining: 1 });
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+  const latenciesMs: number[] = [];
+  const faults: string[] = [];
+  let next = firstEvent;
+  let numbersSum = 0n;
+  const start = performance.now();
+
+  async function sendOne(): Promise<void> {
+    const first = next;
+    next += eventsPerRequest;
+    let events = eventJson(first);
+    for (let number = first + 1; number < next; number += 1) events += `,${eventJson(number)}`;
+    const body = `{"foreignUserGroupId":"group-${first % 100}","foreignUserId":"user-${first % 1_000}","events":[${events}]}`;
+    await send(body, first, next - 1);
+  }
+
+  async function send(body: string, first: number, last: number): Promise<void> {
+    const sentAt = performance.now();
+    const answer = await pool.request({ method: 'POST', path: '/v1/public/userGroups', headers, body });
+    if (answer.statusCode !== 202) faults.push(`${answer.statusCode} ${await answer.body.text()}`);
+    else await answer.body.dump();
+    latenciesMs.push(performance.now() - sentAt);
+    numbersSum += (BigInt(first + last) * BigInt(last - first + 1)) / 2n;
+  }
+
+  async function connection(): Promise<void> {
+    while (performance.now() - start < durationMs && faults.length === 0) await sendOne();
+  }
+
+  await Promise.all(
+    Array.from({ length: connections }, () =>
+      connection().catch((error: Error) => void faults.push(`no answer: ${error.message}`)),
+    ),
+  );
+  const seconds = (performance.now() - start) / 1_000;
+  await pool.close();
+  latenciesMs.sort((a, b) => a - b);
+  const quantile = (share: number) => latenciesMs[Math.floor(latenciesMs.length * share)] ?? Number.NaN;
+  return {
+    requests: latenciesMs.length,
+    events: latenciesMs.length * eventsPerRequest,
+    seconds,
+    latencyMs: { median: quantile(0.5), p99: quantile(0.99) },
+    numbersSum: String(numbersSum),
+    fault: faults[0],
+  };
+}

@@ -1,0 +1,55 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+export interface LoadSpec {
+  readonly url: string;
+  readonly key: string;
+  readonly eventsPerRequest: number;
+  readonly connections: number;
+  readonly durationMs: number;
+  /** The number of the first event; the others count on from it. */
+  readonly firstEvent: number;
+}
+
+export interface LoadResult {
+  /** Answered with 202. */
+  readonly requests: number;
+  readonly events: number;
+  /** From the first request to the last answer. */
+  readonly seconds: number;
+  readonly latencyMs: { readonly median: number; readonly p99: number };
+  /** The sum of the numbers of the events, in decimal. */
+  readonly numbersSum: string;
+  /** The first answer that was not 202; the figure is then void. */
+  readonly fault: string | undefined;
+}
+
+/** A process that sends submissions. It ends with this one. */
+export interface Loader {
+  readonly pid: number;
+  run(spec: LoadSpec): Promise<LoadResult>;
+  stop(): void;
+}
+
+export async function startLoader(): Promise<Loader> {
+  const child = await forkReady('load-process.ts');
+  return {
+    pid: child.process.pid ?? -1,
+    async run(spec) {
+      child.process.send(spec);
+      const [result] = (await once(child.process, 'message')) as [LoadResult];
+      return result;
+    },
+    stop: () => void child.process.kill(),
+  };
+}
+
+/** Starts a module of this folder as a process and waits for its first message. It has to end when its channel closes. */
+export async function forkReady(module: string): Promise<{ process: ChildProcess; message: unknown }> {
+  const child = fork(fileURLToPath(new URL(module, import.meta.url)), {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+  const [message] = await once(child, 'message');
+  return { process: child, message };
+}
