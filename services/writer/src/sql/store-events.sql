@@ -1,6 +1,7 @@
 -- Stores what is not stored yet, so that a batch may be run again, whatever became of it the last time. What was
 -- accepted before its user was deleted is left out. A stored event that such a deletion hides does not count as
 -- stored: what is sent again after the deletion is new.
+-- The stored keys are looked up by the beginning of the sorting key alone: with the uuid it takes twice as long.
 -- Fails when a newer generation of writers has begun: its members own the partitions now. An insert that began before
 -- that was recorded is killed by them, so no two inserts of the same rows ever run side by side.
 INSERT INTO events (
@@ -27,9 +28,12 @@ WHERE received_at > deleted_at
   AND (workspace_id, timestamp, uuid) NOT IN (SELECT workspace_id, timestamp, uuid FROM repeats)
   AND (workspace_id, timestamp, uuid) NOT IN (
     SELECT workspace_id, timestamp, uuid
-    FROM events
+    FROM (
+      SELECT workspace_id, timestamp, uuid, user_id, received_at
+      FROM events
+      WHERE (workspace_id, timestamp) IN (SELECT workspace_id, timestamp FROM staged_events)
+    ) AS candidates
     LEFT JOIN deletions USING (workspace_id, user_id)
-    WHERE (workspace_id, timestamp, uuid) IN (SELECT workspace_id, timestamp, uuid FROM staged_events)
-      AND received_at > deleted_at
+    WHERE received_at > deleted_at
   )
 LIMIT 1 BY workspace_id, timestamp, uuid

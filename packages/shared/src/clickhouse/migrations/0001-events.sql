@@ -21,3 +21,5 @@ CREATE TABLE IF NOT EXISTS events (
 ENGINE = ReplacingMergeTree
 PARTITION BY toYYYYMM(timestamp)
 ORDER BY (workspace_id, timestamp, toUInt128(uuid))
+-- Small, since single rows are looked up: late events by the writer, few among many by queries.
+SETTINGS index_granularity = 1024
