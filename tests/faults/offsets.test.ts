@@ -3,8 +3,10 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { configSchema } from '@sluice/writer/config';
-import { afterEach, expect, inject, test } from 'vitest';
+import { afterEach, expect, inject, test, vi } from 'vitest';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
 
 let pipeline: Pipeline | undefined;
 

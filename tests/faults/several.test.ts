@@ -3,9 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type LocalKafka, startKafka } from '@sluice/local-stack/kafka';
-import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { expectExactlyOnce, startLoad } from '../support/load.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+
+// Each takes half a minute on an idle machine: rebalances wait for sessions to run out.
+vi.setConfig({ testTimeout: 180_000 });
 
 const clickhouseUrl = inject('clickhouseUrl');
 let pipeline: Pipeline | undefined;
@@ -84,5 +87,5 @@ describe('with three brokers, and every row on at least two', () => {
       await kafka.restart(broker);
     }
     await expectExactlyOnce(running, clickhouseUrl, await load.stop());
-  }, 180_000);
+  });
 });

@@ -1,8 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, expect, inject, test } from 'vitest';
+import { afterEach, expect, inject, test, vi } from 'vitest';
 import { expectExactlyOnce, startLoad } from '../support/load.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { type AnswerProxy, type Fate, startProxy } from '../support/proxy.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
 
 const clickhouseUrl = inject('clickhouseUrl');
 let proxy: AnswerProxy | undefined;

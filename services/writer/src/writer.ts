@@ -140,7 +140,15 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     if (owner !== owning) throw new Superseded('the partitions have been assigned anew');
     followOffsets(batch);
     const sources = messages.map((message) => ({ topic, partition, message }));
-    await withHeartbeats(gatherer.add(sources, owner), heartbeat, heartbeatMs);
+    const stored = gatherer.add(sources, owner);
+    try {
+      await withHeartbeats(stored, heartbeat, heartbeatMs);
+    } catch (error) {
+      if (leadsToRejoin(error) && owner === owning) owning = undefined;
+      // Nobody may take the rows over while they are being stored.
+      await stored.catch(() => undefined);
+      throw error;
+    }
     const behind = BigInt(highWatermark) - 1n - BigInt(batch.lastOffset());
     metrics.lag.set({ topic, partition }, Number(behind));
   }
@@ -234,25 +242,29 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   };
 }
 
+/** Errors of Kafka after which kafkajs joins the group anew: the assignment is over. */
+const REJOIN_ERRORS = new Set<unknown>(['REBALANCE_IN_PROGRESS', 'ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID']);
+
+function leadsToRejoin(error: unknown): boolean {
+  return error instanceof Error && 'type' in error && REJOIN_ERRORS.has(error.type);
+}
+
 /**
- * Waits for `work`, telling the group every `everyMs` that this member is alive. When the group says that it is not,
- * the work is waited for all the same: nobody may take it over while it runs.
+ * Waits for `work`, telling the group every `everyMs` that this member is alive.
+ *
+ * @throws what `work` throws, and kafkajs's errors when the group does not take the heartbeat
  */
 async function withHeartbeats(work: Promise<unknown>, heartbeat: () => Promise<void>, everyMs: number): Promise<void> {
   let done = false;
   const finished = work.finally(() => {
     done = true;
   });
+  // When a heartbeat fails nobody waits for it any more.
+  finished.catch(() => undefined);
   while (!done) {
     const tick = new AbortController();
     await Promise.race([finished, sleep(everyMs, tick.signal)]).finally(() => tick.abort());
-    if (done) break;
-    try {
-      await heartbeat();
-    } catch (error) {
-      await finished;
-      throw error;
-    }
+    if (!done) await heartbeat();
   }
   await finished;
 }
