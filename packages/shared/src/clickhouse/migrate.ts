@@ -15,7 +15,7 @@ export interface Migration {
   readonly checksum: string;
 }
 
-/** The database was migrated with other files than these: a migration that was applied has been changed or removed. */
+/** The database was migrated with other files than these: a migration that was applied has been changed. */
 export class MigrationMismatch extends Error {
   override readonly name = 'MigrationMismatch';
 }
@@ -39,7 +39,9 @@ export async function readMigrations(folder: URL = MIGRATIONS): Promise<readonly
  * Several services may start at once: ClickHouse has no lock to offer, so every migration is one statement that can be
  * repeated, and the record of it merges. Gives the numbers that this call applied.
  *
- * @throws {MigrationMismatch} when an applied migration's checksum differs, or the database is newer than these files
+ * A database that is newer than these files is used as it is: migrations only add, so that a version can be rolled back.
+ *
+ * @throws {MigrationMismatch} when an applied migration's checksum differs
  */
 export async function migrate(
   config: ClickHouseConfig,
@@ -60,7 +62,10 @@ export async function migrate(
         ENGINE = ReplacingMergeTree ORDER BY number`,
     });
     const applied = await appliedChecksums(client);
-    rejectMismatch(wanted, applied);
+    rejectChanged(wanted, applied);
+    const newest = wanted.at(-1)?.number ?? 0;
+    const unknown = [...applied.keys()].filter((number) => number > newest);
+    if (unknown.length > 0) logger.warn({ migrations: unknown }, 'the database was migrated by a newer version');
     const missing = wanted.filter(({ number }) => !applied.has(number));
     for (const { number, name, sql, checksum } of missing) {
       await client.command({ query: sql, clickhouse_settings: { wait_end_of_query: 1 } });
@@ -107,14 +112,10 @@ async function appliedChecksums(client: ClickHouseClient): Promise<ReadonlyMap<n
   return new Map(rows.map(({ number, checksum }) => [number, checksum]));
 }
 
-function rejectMismatch(wanted: readonly Migration[], applied: ReadonlyMap<number, string>): void {
-  const known = new Map(wanted.map((migration) => [migration.number, migration]));
-  for (const [number, checksum] of applied) {
-    const migration = known.get(number);
-    if (!migration)
-      throw new MigrationMismatch(`the database has migration ${number}, which this version does not know`);
-    if (migration.checksum !== checksum) {
-      throw new MigrationMismatch(`migration ${migration.name} was changed after it had been applied`);
+function rejectChanged(wanted: readonly Migration[], applied: ReadonlyMap<number, string>): void {
+  for (const { number, name, checksum } of wanted) {
+    if (applied.has(number) && applied.get(number) !== checksum) {
+      throw new MigrationMismatch(`migration ${name} was changed after it had been applied`);
     }
   }
 }
