@@ -38,3 +38,8 @@ test.each(['{"a\\x":1}', '{"a\\n"', '{"\\', '"\\', '{"a\n\\n":1}', '{"\\u00zz":1
     expect(() => parseJson(text)).toThrow(SyntaxError);
   },
 );
+
+test.each(['', '\\'])('a string of escaped quotes that does not end is refused at once (then %j)', (end) => {
+  const text = `{"a":"${'\\"'.repeat(1_000_000)}${end}`;
+  expect(() => parseJson(text)).toThrow(SyntaxError);
+});

@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
 
-/** A string of JSON, with the colon when it is a member's name. */
-const STRING = /"(?:[^"\\]|\\.)*"(\s*:)?/gs;
+/**
+ * A string of JSON, with the colon when it is a member's name. One that does not end matches up to the end of the text:
+ * were it no match, every quote in it would be tried as the beginning of another, in time that grows with the square.
+ */
+const STRING = /"[^"\\]*(?:\\.[^"\\]*)*(?:"(\s*:)?|\\?$)/gs;
 
 /** Begins the names that stand in for escaped ones while JSON.parse runs; nobody else can know it. */
 const STAND_IN = `${randomUUID()}/`;
