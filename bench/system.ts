@@ -32,7 +32,7 @@ export interface System extends AsyncDisposable {
   storedAtLeast(rows: number): Promise<void>;
 }
 
-export async function startSystem(): Promise<System> {
+export async function startSystem(env: Readonly<Record<string, string>> = {}): Promise<System> {
   await using started = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
   started.defer(() => rm(folder, { recursive: true, force: true }));
@@ -40,7 +40,12 @@ export async function startSystem(): Promise<System> {
   started.defer(() => kafka.kill9());
   const clickhouse = await startClickHouse({ dataDir: join(folder, 'clickhouse') });
   started.defer(() => clickhouse.kill9());
-  const pipeline = await startPipeline({ kafkaBrokers: kafka.brokers, clickhouseUrl: clickhouse.url, name: 'bench' });
+  const pipeline = await startPipeline({
+    kafkaBrokers: kafka.brokers,
+    clickhouseUrl: clickhouse.url,
+    name: 'bench',
+    env,
+  });
   started.defer(() => pipeline.stop());
 
   async function stored(): Promise<StoredEvents> {

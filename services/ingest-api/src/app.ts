@@ -3,6 +3,7 @@ import { authenticate } from '@sluice/shared/http/authentication';
 import { invalidRequest, Problem } from '@sluice/shared/http/problem';
 import { REFERENCE_PATHS, registerReference } from '@sluice/shared/http/reference';
 import { createHttpServer, refuseOtherMethods } from '@sluice/shared/http/server';
+import { parseJson } from '@sluice/shared/json';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import type { KeyEntry, Scope } from '@sluice/shared/keys/keys-file';
 import type { Logger } from '@sluice/shared/log';
@@ -14,7 +15,13 @@ import type { IngestConfig } from './config.ts';
 import { createMemoryBudget } from './memory-budget.ts';
 import { ingestDocument } from './openapi.ts';
 import { PublishTimeout, type RowPublisher } from './row-publisher.ts';
-import { deletionParameters, idempotencyKey, type Submission, submissionSchemas } from './submission.ts';
+import {
+  deletionParameters,
+  idempotencyKey,
+  type Submission,
+  type SubmittedEvent,
+  submissionSchemas,
+} from './submission.ts';
 import { deletionRow, type OutgoingRow, submissionRows } from './submission-rows.ts';
 import type { VersionClock } from './version-clock.ts';
 
@@ -123,7 +130,10 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   }
 
   app.post(USER_GROUPS, { onRequest: withScope('ingest') }, async (request, reply) => {
-    const { foreignUserGroupId, foreignUserId, events, properties } = validate(schemas.userGroup, bodyOf(request));
+    const { foreignUserGroupId, foreignUserId, events, properties } = validate(
+      schemas.quick.userGroup,
+      bodyOf(request),
+    );
     return await accept(request, reply, {
       subject: 'organization',
       userId: foreignUserId,
@@ -134,7 +144,7 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   });
 
   app.post(PUBLIC_USERS, { onRequest: withScope('ingest') }, async (request, reply) => {
-    const { foreignId, events, properties } = validate(schemas.user, bodyOf(request));
+    const { foreignId, events, properties } = validate(schemas.quick.user, bodyOf(request));
     return await accept(request, reply, {
       subject: 'user',
       userId: foreignId,
@@ -189,9 +199,17 @@ function validate<Schema extends z.ZodType>(
 function refuseLargeRows(rows: readonly OutgoingRow[], { events, properties }: Submission, bytesMax: number): void {
   if (!rows.some(({ line }) => line.length > bytesMax / 3)) return;
   const tooLarge = (value: unknown) => Buffer.byteLength(JSON.stringify(value)) > bytesMax;
+  const object = (text: string | undefined) => (text === undefined ? undefined : parseJson(text));
+  const eventTooLarge = (event: SubmittedEvent) =>
+    tooLarge({
+      ...event,
+      properties: object(event.properties),
+      context: object(event.context),
+      traits: object(event.traits),
+    });
   const message = `must be at most ${bytesMax} bytes as JSON`;
   const errors = [
-    ...events.flatMap((event, index) => (tooLarge(event) ? [`events.${index}`] : [])),
+    ...events.flatMap((event, index) => (eventTooLarge(event) ? [`events.${index}`] : [])),
     ...Object.entries(properties ?? {}).flatMap((entry) =>
       tooLarge(entry) ? [`properties.${entry[0].slice(0, 100)}`] : [],
     ),

@@ -4,7 +4,7 @@ import type { Logger } from '@sluice/shared/log';
 import { backoff, retry, sleep } from '@sluice/shared/sleep';
 import kafkajs, { type Kafka, type Producer, type RecordMetadata } from 'kafkajs';
 import type { IngestConfig } from './config.ts';
-import { type PartitionBundle, packMessages, takeBundles } from './row-packing.ts';
+import { type PartitionBundle, type PendingRows, packMessages, placeRows, takeBundles } from './row-packing.ts';
 import type { OutgoingRow } from './submission-rows.ts';
 
 /** kafkajs waits this long for the brokers' acknowledgement of one request, in milliseconds. */
@@ -26,21 +26,12 @@ export interface RowPublisher extends Part {
   readonly connected: boolean;
 }
 
-/** Rows of one request, waiting for Kafka. */
+/** A request that waits for Kafka. */
 export interface Waiter {
+  /** How many of its {@link PendingRows} are not acknowledged. */
   remaining: number;
   expired: boolean;
   acknowledged(): void;
-}
-
-/** A row with its place. */
-export interface PendingRow {
-  readonly topic: string;
-  readonly partition: number;
-  readonly kind: OutgoingRow['kind'];
-  readonly line: string;
-  readonly bytes: number;
-  readonly waiter: Waiter;
 }
 
 /**
@@ -65,7 +56,9 @@ export function createRowPublisher(kafka: Kafka, config: IngestConfig, logger: L
   let partitionCounts: Readonly<Record<OutgoingRow['topic'], number>> | undefined;
   let connecting: Promise<void> | undefined;
   let unplaced: { rows: readonly OutgoingRow[]; waiter: Waiter }[] = [];
-  let pending: PendingRow[] = [];
+  let pending: PendingRows[] = [];
+  /** Whether the last send left something out: then the next one does not wait for more. */
+  let behind = false;
   let sending: Promise<void> | undefined;
 
   async function connect(): Promise<void> {
@@ -89,15 +82,9 @@ export function createRowPublisher(kafka: Kafka, config: IngestConfig, logger: L
 
   function place(counts: NonNullable<typeof partitionCounts>): void {
     for (const { rows, waiter } of unplaced) {
-      for (const row of rows) {
-        const count = counts[row.topic];
-        const partitions = row.hash === 'all' ? Array.from({ length: count }, (_, index) => index) : [row.hash % count];
-        const bytes = Buffer.byteLength(row.line) + 1;
-        waiter.remaining += partitions.length;
-        for (const partition of partitions) {
-          pending.push({ topic: names[row.topic], partition, kind: row.kind, line: row.line, bytes, waiter });
-        }
-      }
+      const placed = placeRows(rows, counts, waiter);
+      waiter.remaining = placed.length;
+      pending.push(...placed);
     }
     unplaced = [];
   }
@@ -111,23 +98,24 @@ export function createRowPublisher(kafka: Kafka, config: IngestConfig, logger: L
   }
 
   async function sendPending(counts: NonNullable<typeof partitionCounts>): Promise<void> {
-    if (pending.length === 0) await sleep(config.PRODUCE_LINGER_MS);
+    if (!behind) await sleep(config.PRODUCE_LINGER_MS);
     place(counts);
     const taken = takeBundles(pending.filter(({ waiter }) => !waiter.expired));
     pending = taken.rest;
+    behind = pending.length > 0;
     await sendUntilAcknowledged(taken.bundles);
   }
 
   async function sendUntilAcknowledged(bundles: readonly PartitionBundle[]): Promise<void> {
     let left = bundles;
     for (const delayMs of backoff(50, 1_000)) {
-      left = left.filter(({ rows }) => rows.some(({ waiter }) => !waiter.expired));
+      left = left.filter(({ items }) => items.some(({ waiter }) => !waiter.expired));
       if (left.length === 0) return;
       try {
         const acknowledged = await send(left);
-        const missing = left.filter(({ topic, partition }) => !acknowledged.has(`${topic}/${partition}`));
+        const missing = left.filter(({ topic, partition }) => !acknowledged.has(`${names[topic]}/${partition}`));
         for (const bundle of left) {
-          if (!missing.includes(bundle)) for (const { waiter } of bundle.rows) waiter.acknowledged();
+          if (!missing.includes(bundle)) for (const { waiter } of bundle.items) waiter.acknowledged();
         }
         if (missing.length > 0)
           logger.warn({ partitions: missing.length }, 'a send left partitions out; sending them again');
@@ -146,7 +134,10 @@ export function createRowPublisher(kafka: Kafka, config: IngestConfig, logger: L
       acks: -1,
       timeout: ACK_TIMEOUT_MS,
       compression: COMPRESSION[config.KAFKA_COMPRESSION],
-      topicMessages: [...byTopic].map(([topic, ofTopic]) => ({ topic, messages: ofTopic.flatMap(packMessages) })),
+      topicMessages: [...byTopic].map(([topic, ofTopic]) => ({
+        topic: names[topic],
+        messages: ofTopic.flatMap(packMessages),
+      })),
     });
     return new Set(
       metadata
@@ -181,6 +172,7 @@ export function createRowPublisher(kafka: Kafka, config: IngestConfig, logger: L
         },
       };
       unplaced.push({ rows, waiter });
+      if (partitionCounts) place(partitionCounts);
       schedule();
       return promise;
     },

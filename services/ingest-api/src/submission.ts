@@ -1,15 +1,15 @@
 import { parseTimestamp } from '@sluice/shared/timestamp';
 import { z } from 'zod';
-import { jsonObject } from './json-object.ts';
-
-/** Events older than this are refused: 2000-01-01. */
-export const TIMESTAMP_MS_MIN = Date.UTC(2000, 0, 1);
-
-/** How far ahead of the server's clock an event may be: one day. */
-export const TIMESTAMP_AHEAD_MS_MAX = 24 * 60 * 60 * 1_000;
-
-const IDENTIFIER_LENGTH_MAX = 512;
-const EVENT_NAME_LENGTH_MAX = 200;
+import { encodeJson, jsonObject } from './json-object.ts';
+import {
+  EVENT_NAME_LENGTH_MAX,
+  IDENTIFIER_LENGTH_MAX,
+  type SubmissionLimits,
+  TIMESTAMP_AHEAD_MS_MAX,
+  TIMESTAMP_MS_MIN,
+  uuidV7TimeMs,
+} from './submission-limits.ts';
+import { createSubmissionParser } from './submission-parser.ts';
 
 /** A non-empty string of at most `max` Unicode code points, without lone surrogates, which UTF-8 cannot hold. */
 function text(max: number, description: string) {
@@ -70,6 +70,9 @@ const uuid = z
   .transform((value) => value.toLowerCase())
   .meta({ description: 'Tells a repeat from a new event; a UUIDv7 is best. Without it one is made.' });
 
+/** Of an event only the text of an object is needed. */
+const jsonText = jsonObject.transform(encodeJson);
+
 function eventSchema(now: () => number) {
   return z
     .strictObject({
@@ -79,9 +82,9 @@ function eventSchema(now: () => number) {
       timestamp: optional(timestamp),
       anonymousId: optional(identifier('An identifier of somebody who is not known yet.')),
       instanceId: optional(identifier('An identifier of an installation or a device.')),
-      properties: optional(jsonObject),
-      context: optional(jsonObject),
-      traits: optional(jsonObject),
+      properties: optional(jsonText),
+      context: optional(jsonText),
+      traits: optional(jsonText),
     })
     .superRefine((event, context) => {
       const ms = event.timestamp ?? uuidV7TimeMs(event.uuid);
@@ -93,18 +96,10 @@ function eventSchema(now: () => number) {
     .meta({ id: 'Event' });
 }
 
-/** The time inside a UUIDv7, in milliseconds since 1970; `undefined` for any other version (RFC 9562, section 5.7). */
-export function uuidV7TimeMs(uuid: string | undefined): number | undefined {
-  return uuid?.[14] === '7' ? Number.parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16) : undefined;
-}
-
-export interface SubmissionLimits {
-  readonly eventsMax: number;
-  /** The server's clock, in milliseconds since 1970. */
-  readonly now: () => number;
-}
-
-/** The bodies of the two submit routes; see docs/api.md. */
+/**
+ * The bodies of the two submit routes; see docs/api.md. They are what says what is valid and what is wrong; zod asks
+ * them only about what {@link createSubmissionParser} does not take.
+ */
 export function submissionSchemas({ eventsMax, now }: SubmissionLimits) {
   const events = z.array(eventSchema(now)).max(eventsMax, `must hold at most ${eventsMax} events`);
   const shared = {
@@ -117,13 +112,18 @@ export function submissionSchemas({ eventsMax, now }: SubmissionLimits) {
       }),
     ),
   };
+  const parser = createSubmissionParser({ eventsMax, now });
   const foreignUserGroupId = identifier('The organization; an unknown one is created.');
   const userId = identifier('The user; an unknown one is created.');
+  const userGroup = z
+    .strictObject({ foreignUserGroupId, foreignUserId: optional(userId), ...shared })
+    .meta({ id: 'UserGroupSubmission' });
+  const user = z.strictObject({ foreignId: userId, ...shared }).meta({ id: 'UserSubmission' });
   return {
-    userGroup: z
-      .strictObject({ foreignUserGroupId, foreignUserId: optional(userId), ...shared })
-      .meta({ id: 'UserGroupSubmission' }),
-    user: z.strictObject({ foreignId: userId, ...shared }).meta({ id: 'UserSubmission' }),
+    userGroup,
+    user,
+    /** The same schemas, quick to say yes. */
+    quick: { userGroup: z.withParser(userGroup, parser.userGroup), user: z.withParser(user, parser.user) },
   };
 }
 

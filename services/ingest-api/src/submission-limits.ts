@@ -1,0 +1,23 @@
+/** Events older than this are refused: 2000-01-01. */
+export const TIMESTAMP_MS_MIN = Date.UTC(2000, 0, 1);
+
+/** How far ahead of the server's clock an event may be: one day. */
+export const TIMESTAMP_AHEAD_MS_MAX = 24 * 60 * 60 * 1_000;
+
+/** In code points. */
+export const IDENTIFIER_LENGTH_MAX = 512;
+
+/** In code points. */
+export const EVENT_NAME_LENGTH_MAX = 200;
+
+/** The limits of submissions that are configured, and the clock that timestamps are compared with. */
+export interface SubmissionLimits {
+  readonly eventsMax: number;
+  /** The server's clock, in milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+/** The time inside a UUIDv7, in milliseconds since 1970; `undefined` for any other version (RFC 9562, section 5.7). */
+export function uuidV7TimeMs(uuid: string | undefined): number | undefined {
+  return uuid?.[14] === '7' ? Number.parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16) : undefined;
+}
