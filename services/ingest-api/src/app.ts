@@ -88,19 +88,28 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   }
   app.decorateRequest('apiKey');
   app.decorateRequest('reservedBytes', 0);
-  app.addHook('onResponse', async (request) => {
-    memory.release(request.reservedBytes);
-    request.reservedBytes = 0;
+  app.addHook('onSend', (request, _reply, _payload, done) => {
+    release(request);
+    done();
   });
 
+  function release(request: FastifyRequest): void {
+    memory.release(request.reservedBytes);
+    request.reservedBytes = 0;
+  }
+
   function withScope(scope: Scope) {
-    return async (request: FastifyRequest) => {
+    return async (request: FastifyRequest, reply: FastifyReply) => {
       request.apiKey = authenticate(request, keys, scope);
       const bytes = bodyBytes(request, config.BODY_BYTES_MAX);
       if (!memory.reserve(bytes)) {
         throw new Problem('overloaded', 'The service is busy; try again.', { retryAfter: RETRY_AFTER_SECONDS });
       }
       request.reservedBytes = bytes;
+      // A body that is broken off is never answered; one that is complete always is, if only to nobody.
+      reply.raw.once('close', () => {
+        if (!request.raw.complete) release(request);
+      });
     };
   }
 

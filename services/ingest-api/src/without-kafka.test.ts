@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect } from 'node:net';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type Ingest, post, startIngest } from './testing/ingest.ts';
@@ -9,6 +11,7 @@ beforeAll(async () => {
   away = await startIngest([`127.0.0.1:${port}`], {
     PRODUCE_TIMEOUT_MS: '500',
     PENDING_BYTES_MAX: String(1_024 * 1_024),
+    BODY_BYTES_MAX: '900000',
   });
 });
 afterAll(() => away.stop());
@@ -33,6 +36,26 @@ test('memory is bounded: what does not fit is refused with 503 before its body i
   expect(codes).toEqual([...Array(5).fill('event_log_unavailable'), ...Array(3).fill('overloaded')]);
   for (const response of responses) expect(response.headers['retry-after']).toMatch(/^\d+$/);
   expect((await post(away.app, body)).json()).toMatchObject({ code: 'event_log_unavailable' });
+});
+
+test.each([
+  ['in the middle of its body', 'Content-Length: 900000', '{"foreignUserGroupId":'],
+  ['in the middle of a chunk', 'Transfer-Encoding: chunked', '5\r\n{"a"'],
+  ['after a broken chunk', 'Transfer-Encoding: chunked', 'no length\r\n'],
+  ['after its body', 'Content-Length: 26', '{"foreignUserGroupId":"a"}'],
+])('memory is given back when a client goes away %s', async (_when, header, body) => {
+  if (!away.app.server.listening) await away.app.listen({ host: '127.0.0.1', port: 0 });
+  const reserved = async () =>
+    /^sluice_ingest_reserved_bytes (\d+)/m.exec((await away.app.inject('/metrics')).body)?.[1];
+  const socket = connect((away.app.server.address() as AddressInfo).port, '127.0.0.1');
+  await once(socket, 'connect');
+  socket.on('error', () => undefined).resume();
+  const head = ['POST /v1/public/userGroups HTTP/1.1', 'Host: a', 'Authorization: Bearer all', header];
+  socket.write(`${[...head, 'Content-Type: application/json'].join('\r\n')}\r\n\r\n`);
+  await expect.poll(reserved, { timeout: 5_000 }).not.toBe('0');
+  socket.write(body);
+  setTimeout(() => socket.destroy(), 50);
+  await expect.poll(reserved, { timeout: 5_000 }).toBe('0');
 });
 
 test('with Kafka the service is ready, and its metrics count', async () => {
