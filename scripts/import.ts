@@ -30,7 +30,12 @@ function summarise(job: Import, end: ImportEnd, seconds: number, refusedFile: st
   if (refused > 0) lines.push(`The numbers of the refused lines, and the reasons, stand in ${refusedFile}.`);
   if (end.kind === 'interrupted') lines.push(`Interrupted after line ${count(job.lineNumber)}.`);
   if (end.kind === 'stopped') lines.push(`Stopped at line ${count(end.line)}: ${end.reason}.`);
-  if (end.kind !== 'complete') lines.push('Run it again to send the rest; what was accepted is not stored twice.');
+  if (end.kind !== 'complete') {
+    lines.push(
+      'Run it again to send the rest. Events with a timestamp or a UUIDv7 are never stored twice; ' +
+        'others are recognised for at least five minutes.',
+    );
+  }
   return lines;
 }
 

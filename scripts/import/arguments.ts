@@ -5,7 +5,8 @@ export const IMPORT_HELP = `Usage: npm run import -- [options] FILE
 
 Sends submissions to Sluice: every line of FILE is the JSON body of POST /v1/public/userGroups, or of
 POST /v1/public/users where it has a "foreignId". FILE may be compressed with gzip; - is standard input.
-Importing a file again adds nothing: what is repeated is recognised.
+Importing a file again adds no event that has a "timestamp" or a UUIDv7; other events are recognised for at least five
+minutes, and are new after that.
 
   --url URL             where the ingest API is (default http://127.0.0.1:4000)
   --key KEY             an API key with the scope "ingest" (default: SLUICE_API_KEY, else the development key that

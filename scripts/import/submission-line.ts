@@ -9,7 +9,7 @@ export interface SubmissionLine {
   readonly events: number;
   /** Submissions with the same key set properties of the same user or organization: they must not overtake another. */
   readonly orderKey: string | undefined;
-  /** The same whenever the same line of the same file is sent, so that sending it again adds nothing. */
+  /** The same whenever the same line of the same file is sent, so that its events can be recognised. */
   readonly idempotencyKey: string;
 }
 
