@@ -99,7 +99,7 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   }
 
   function withScope(scope: Scope) {
-    return async (request: FastifyRequest, reply: FastifyReply) => {
+    return (request: FastifyRequest, reply: FastifyReply, done: () => void) => {
       request.apiKey = authenticate(request, keys, scope);
       const bytes = bodyBytes(request, config.BODY_BYTES_MAX);
       if (!memory.reserve(bytes)) {
@@ -110,6 +110,7 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
       reply.raw.once('close', () => {
         if (!request.raw.complete) release(request);
       });
+      done();
     };
   }
 

@@ -26,12 +26,25 @@ export function registerBodyParser(app: FastifyInstance, bytesMax: number): void
   app.addContentTypeParser<Buffer>(
     'application/json',
     { parseAs: 'buffer' },
-    async (request: FastifyRequest, body: Buffer) => {
-      if (body.length === 0) return undefined;
+    (request: FastifyRequest, body: Buffer, done) => {
       const encoding = request.headers['content-encoding']?.toLowerCase() ?? 'identity';
-      return parseBody(encoding === 'identity' ? body : await decompress(body, encoding, bytesMax));
+      // Without a promise, which most bodies do not need.
+      if (body.length === 0) done(null, undefined);
+      else if (encoding === 'identity') finish(() => parseBody(body), done);
+      else decompress(body, encoding, bytesMax).then((plain) => finish(() => parseBody(plain), done), done);
     },
   );
+}
+
+function finish(parse: () => unknown, done: (error: Error | null, body?: unknown) => void): void {
+  let body: unknown;
+  try {
+    body = parse();
+  } catch (error) {
+    done(error as Error);
+    return;
+  }
+  done(null, body);
 }
 
 async function decompress(body: Buffer, encoding: string, bytesMax: number): Promise<Buffer> {

@@ -1,4 +1,5 @@
 import { randomUUIDv7 } from 'node:crypto';
+import type { Socket } from 'node:net';
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyError,
@@ -51,6 +52,7 @@ export function createHttpServer({ logger, registry, readiness, bodyLimit }: Htt
       querystringParser: () => ({}),
     },
     frameworkErrors: (error, request, reply) => sendError(error, request, reply as FastifyReply),
+    clientErrorHandler: refuseMalformed,
   });
 
   collectDefaultMetrics({ register: registry });
@@ -62,16 +64,19 @@ export function createHttpServer({ logger, registry, readiness, bodyLimit }: Htt
     registers: [registry],
   });
 
-  app.addHook('onRequest', async (request, reply) => {
+  // Hooks of every request take a callback, since a promise for each costs more than what they do.
+  app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
     // Before a body is read that nobody asked for.
     if (request.is404) throw new Problem('not_found', 'There is nothing here.');
     request.query = parseQueryString(queryOf(request.url));
+    done();
   });
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'unknown';
     duration.observe({ route, method: request.method, status: reply.statusCode }, reply.elapsedTime / 1_000);
     request.log.debug({ method: request.method, route, status: reply.statusCode, ms: reply.elapsedTime }, 'answered');
+    done();
   });
   app.addHook('preClose', async () => {
     closing = true;
@@ -89,6 +94,21 @@ export function createHttpServer({ logger, registry, readiness, bodyLimit }: Htt
     return await registry.metrics();
   });
   return app;
+}
+
+/** Answers what Node cannot read as HTTP, and so reaches no route, before its connection is closed. */
+function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
+  const late = error.code === 'ECONNRESET' || error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
+  if (socket.writable && !late) {
+    const tooLarge = error.code === 'HPE_HEADER_OVERFLOW';
+    const detail = tooLarge ? 'The address and the headers are too long.' : 'The request is not HTTP/1.1.';
+    const id = randomUUIDv7();
+    const body = JSON.stringify(problemBody(new Problem('invalid_request', detail), id));
+    socket.write(
+      `HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nX-Request-Id: ${id}\r\nConnection: close\r\n\r\n${body}`,
+    );
+  }
+  socket.destroy(error);
 }
 
 /** Answers `405` with `Allow` to the methods that a declared path does not have. Call it after the last route. */
