@@ -52,3 +52,20 @@ test('a request that comes on an open connection while the server stops is answe
   expect(second).toContain('x-request-id: late\r\n');
   expect(second).toContain('{"status":"ok"}');
 });
+
+test.each([
+  ['no HTTP', 'nothing\r\n\r\n'],
+  ['a header without a colon', 'GET /livez HTTP/1.1\r\nHost a\r\n\r\n'],
+  ['headers that are too long', `GET /livez HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`],
+  ['two lengths', 'POST /livez HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'],
+])('%s is answered with a problem, and the connection closed', async (_what, request) => {
+  const app = createServer();
+  const { hostname, port } = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
+  const socket = connect(Number(port), hostname);
+  socket.write(request);
+  const [head = '', body = ''] = (await text(socket)).split('\r\n\r\n');
+  expect(head).toMatch(/^HTTP\/1\.1 400 Bad Request\r\nContent-Type: application\/problem\+json/);
+  expect(JSON.parse(body)).toMatchObject({ status: 400, code: 'invalid_request' });
+  expect(head).toContain(`X-Request-Id: ${(JSON.parse(body) as { requestId: string }).requestId}`);
+  await app.close();
+});
