@@ -240,6 +240,16 @@ describe('400', () => {
     ).toEqual(['events.0.event', 'foreignUserGroupId', 'properties']);
   });
 
+  test('of thousands of faults a thousand are named', async () => {
+    const body = {
+      foreignUserGroupId: 'a',
+      ...Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`x${n}`, 1])),
+    };
+    const problem = (await post(ingest.app, body)).json() as { detail: string; errors: unknown[] };
+    expect(problem.detail).toBe('The request has 5000 faults, of which 1000 are named.');
+    expect(problem.errors).toHaveLength(1_000);
+  });
+
   test('a number that no double holds', async () => {
     expect(await faults('{"foreignUserGroupId":"a","properties":{"n":1e999}}')).toEqual(['properties']);
   });

@@ -78,6 +78,9 @@ export function problemBody(problem: Problem, requestId: string): z.output<typeo
   };
 }
 
+/** How many faults one answer names: a hostile body could otherwise make it many times larger than itself. */
+const FAULTS_MAX = 1_000;
+
 /** A 400 that names every fault that zod found; an unknown field is a fault of its own, at its own path. */
 export function invalidRequest(issues: readonly z.core.$ZodIssue[]): Problem {
   const errors = issues.flatMap((issue): Fault[] =>
@@ -89,8 +92,10 @@ export function invalidRequest(issues: readonly z.core.$ZodIssue[]): Problem {
         }))
       : [{ path: pathOf(issue.path), code: issue.code, message: issue.message }],
   );
-  const detail = errors.length === 1 ? 'The request has a fault.' : `The request has ${errors.length} faults.`;
-  return new Problem('invalid_request', detail, { errors });
+  if (errors.length === 1) return new Problem('invalid_request', 'The request has a fault.', { errors });
+  const some = errors.length > FAULTS_MAX ? `, of which ${FAULTS_MAX} are named` : '';
+  const detail = `The request has ${errors.length} faults${some}.`;
+  return new Problem('invalid_request', detail, { errors: errors.slice(0, FAULTS_MAX) });
 }
 
 function pathOf(path: readonly PropertyKey[]): string {

@@ -17,6 +17,9 @@ import { parseQueryString } from './query-string.ts';
 /** A request id from outside is kept when it is short and plain, and replaced otherwise. */
 const SANE_REQUEST_ID = /^[A-Za-z0-9._:/+=-]{1,128}$/;
 
+/** How long a request may take to arrive, in milliseconds. */
+const REQUEST_TIMEOUT_MS = 60_000;
+
 const ALL_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 
 /** Identifiers may be 512 characters of up to 4 bytes, each of which a URL writes as three characters. */
@@ -42,6 +45,8 @@ export function createHttpServer({ logger, registry, readiness, bodyLimit }: Htt
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: (request) => requestId(request.headers['x-request-id']),
     forceCloseConnections: 'idle',
+    // A client that announces a body and sends none must not hold the memory reserved for it.
+    requestTimeout: REQUEST_TIMEOUT_MS,
     // What still comes on a connection that is in use is answered as always, and the connection closed after it.
     return503OnClosing: false,
     ...(bodyLimit !== undefined && { bodyLimit }),

@@ -1,6 +1,6 @@
 // The dead letters of a deployment: run it with the writer's environment. `--help` tells more.
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
-import { runCommand } from '@sluice/shared/command-line';
+import { ArgumentsError, runCommand } from '@sluice/shared/command-line';
 import { clickHouseEnv, kafkaEnv, loadConfigOrExit } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
@@ -14,6 +14,13 @@ const client = createClickHouse(config, { application, requestTimeoutMs: 60_000,
 const box = createDeadLetterBox(client, createKafka(config, application, createLogger(application, 'warn')));
 
 process.exitCode = await runCommand('npm run dead-letters --', async () => {
-  return await runDeadLettersCommand(process.argv.slice(2), box, console.log);
+  try {
+    return await runDeadLettersCommand(process.argv.slice(2), box, console.log);
+  } catch (error) {
+    if (error instanceof ArgumentsError) throw error;
+    const reason = (error as Error).message || (error as NodeJS.ErrnoException).code;
+    console.error(`The dead letters cannot be reached (${reason}). Is Sluice running at ${config.CLICKHOUSE_URL}?`);
+    return 1;
+  }
 });
 await client.close();
