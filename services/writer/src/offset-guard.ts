@@ -15,7 +15,7 @@ export interface LogBounds {
  * The offset to go on from: what the group has committed, or the oldest there is when it has committed nothing.
  *
  * @param committed -1 when nothing was
- * @throws {OffsetGap} when the log does not reach it: kafkajs would silently jump
+ * @throws {OffsetGap} when the log does not hold it
  */
 export function resumeOffset(name: string, committed: bigint, { low, high }: LogBounds): bigint {
   if (committed < 0n) return low;
@@ -42,8 +42,8 @@ export interface OffsetGuard {
 }
 
 /**
- * Sees to it that no offset is left out. kafkajs resets an offset that Kafka no longer has, without a word; the topics
- * are neither compacted nor transactional, so offsets follow each other without gaps.
+ * Sees to it that no offset is left out. kafkajs would reset an offset that Kafka no longer has, and is patched not to; here
+ * the same is noticed with the figures. The topics are neither compacted nor transactional, so offsets have no gaps.
  */
 export function createOffsetGuard(groupId: string): OffsetGuard {
   const next = new Map<string, bigint>();
