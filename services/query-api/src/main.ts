@@ -1,5 +1,5 @@
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
-import { loadConfig } from '@sluice/shared/config';
+import { loadConfigOrExit } from '@sluice/shared/config';
 import { listening } from '@sluice/shared/http/server';
 import { createKeyRing, type KeyRing } from '@sluice/shared/keys/key-ring';
 import { type Part, runService } from '@sluice/shared/lifecycle';
@@ -18,7 +18,7 @@ const NO_KEYS: KeyRing = {
   find: () => undefined,
 };
 
-const config = loadConfig(configSchema, process.env);
+const config = loadConfigOrExit(configSchema, process.env);
 const logger = createLogger('query-api', config.LOG_LEVEL);
 const clickHouse = createClickHouse(config, {
   application: 'sluice-query-api',
