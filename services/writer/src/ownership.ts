@@ -1,5 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { type Epoch, nextEpoch } from './epoch.ts';
+import { TAKE_OVER_STEPS, type TakeOverStep } from './protocol.ts';
 import { STATEMENTS } from './statements.ts';
 
 /** Other writers own the partitions now: nothing may be stored on behalf of this assignment any more. */
@@ -43,16 +44,31 @@ export function createOwnership({ client, groupId, writerId, isMember }: Ownersh
     return (await result.json<Epoch>())[0];
   }
 
+  async function lookUpEpoch(generation: number, memberId: string): Promise<Epoch> {
+    const newest = await readNewest();
+    const late = newest !== undefined && generation < newest.generation;
+    const next = nextEpoch(newest, generation, late && (await isMember(memberId)));
+    if (next.outcome === 'superseded') throw new Superseded(`generation ${generation} is no longer the newest`);
+    return next.epoch;
+  }
+
+  async function perform(step: TakeOverStep, epoch: Epoch): Promise<void> {
+    switch (step) {
+      case 'record epoch':
+        await client.command({ query: STATEMENTS.recordFence.sql, query_params: { group: groupId, ...epoch } });
+        return;
+      case 'end older statements': {
+        const query_params = { groupPrefix, epochPrefix: epochPrefix(epoch) };
+        await client.command({ query: STATEMENTS.killOlder.sql, query_params });
+        return;
+      }
+    }
+  }
+
   return {
     async begin(generation, memberId) {
-      const newest = await readNewest();
-      const late = newest !== undefined && generation < newest.generation;
-      const next = nextEpoch(newest, generation, late && (await isMember(memberId)));
-      if (next.outcome === 'superseded') throw new Superseded(`generation ${generation} is no longer the newest`);
-      const { epoch } = next;
-      await client.command({ query: STATEMENTS.recordFence.sql, query_params: { group: groupId, ...epoch } });
-      const query_params = { groupPrefix, epochPrefix: epochPrefix(epoch) };
-      await client.command({ query: STATEMENTS.killOlder.sql, query_params });
+      const epoch = await lookUpEpoch(generation, memberId);
+      for (const step of TAKE_OVER_STEPS) await perform(step, epoch);
       return epoch;
     },
     queryIdPrefix: (epoch) => `${epochPrefix(epoch)}${writerId}`,

@@ -10,8 +10,8 @@ const SESSION_TIMEOUT_SECONDS = 60;
 /** A session of ClickHouse: its temporary tables are its own, and are gone when it is closed. */
 export interface Session {
   run(statement: Statement, parameters?: Readonly<Record<string, unknown>>): Promise<void>;
-  /** Sends bytes to an INSERT. */
-  load(statement: Statement, chunks: readonly Uint8Array[]): Promise<void>;
+  /** Sends bytes to an INSERT, and gives the number of rows they held. */
+  load(statement: Statement, chunks: readonly Uint8Array[]): Promise<number>;
   /** The rows of a SELECT. */
   read<Row>(statement: Statement, parameters?: Readonly<Record<string, unknown>>): Promise<Row[]>;
   close(): Promise<void>;
@@ -51,8 +51,9 @@ export function openSession(client: ClickHouseClient, queryIdPrefix: string, sta
     },
     async load(statement, chunks) {
       const values = Readable.from(chunks, { objectMode: false });
-      const { stream } = await client.exec({ ...common(statement), values });
+      const { stream, summary } = await client.exec({ ...common(statement), values });
       for await (const _ of stream);
+      return Number(summary?.written_rows ?? 0);
     },
     async read<Row>(statement: Statement, parameters: Readonly<Record<string, unknown>> = {}) {
       const result = await client.query({

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { ChangeRow } from '@sluice/shared/rows';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { openSession } from './session.ts';
+import { STATEMENTS } from './statements.ts';
 import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from './testing/store.ts';
 
 let db: TestStore;
@@ -59,6 +61,18 @@ describe('events', () => {
     );
     expect(stored).toEqual([{ properties, context: '{}' }]);
   });
+});
+
+test('a statement that begins only after its session was closed finds nothing to store', async () => {
+  const session = openSession(db.client, 'test', 5_000);
+  await session.run(STATEMENTS.stageEvents);
+  await session.run(STATEMENTS.stageRepeats);
+  const row = JSON.stringify(eventRow({ workspace_id: 'late' }));
+  expect(await session.load(STATEMENTS.loadEvents, [Buffer.from(row)])).toBe(1);
+  await session.close();
+  const late = session.run(STATEMENTS.storeEvents, { group: 'g', incarnation: 1, generation: 1 });
+  await expect(late).rejects.toMatchObject({ type: 'UNKNOWN_TABLE' });
+  expect(await storedEvents('late')).toEqual([]);
 });
 
 describe('events stamped on receipt', () => {

@@ -1,8 +1,19 @@
+import { randomUUID } from 'node:crypto';
 import { ClickHouseError } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { type DeadLetter, deadLetterId } from './dead-letters/dead-letter.ts';
 import type { Epoch } from './epoch.ts';
 import { type Ownership, Superseded } from './ownership.ts';
+import {
+  afterFailure,
+  afterRefusal,
+  afterStep,
+  type BatchContents,
+  type BatchState,
+  newBatch,
+  nextStep,
+  type Step,
+} from './protocol.ts';
 import type { RowBatch, RowMessage } from './row-batch.ts';
 import { isolateBadRows, isRowFault } from './row-isolation.ts';
 import { openSession, type Session } from './session.ts';
@@ -11,25 +22,23 @@ import { STATEMENTS } from './statements.ts';
 /** FUNCTION_THROW_IF_VALUE_IS_NON_ZERO: the insert found a newer epoch. */
 const THROWN_IF = '395';
 
-/** What became of a batch: all of its rows are stored, or some of them never will be. */
-export type StoreOutcome =
-  | { readonly outcome: 'stored'; readonly rows: number }
-  | { readonly outcome: 'bad rows'; readonly rest: RowBatch; readonly bad: readonly DeadLetter[] };
-
-export interface StagedStore {
+/** A batch on its way into ClickHouse. */
+export interface StagedBatch {
   /**
-   * Stores a batch: what is stored already adds nothing, so it may be called again after any failure. Rows that cannot
-   * be parsed are found before anything is stored; the rest is then to be stored without them.
+   * Does what is next, until there is nothing left to do: then every row is stored, or kept as a dead letter. May be
+   * called again after any failure, and then does first what makes that safe.
    *
+   * @returns how many events were loaded
    * @throws {Superseded} when a newer epoch has begun
-   * @throws {TooManyDeadLetters} when far too many rows cannot be parsed
+   * @throws {TooManyDeadLetters} when far too many rows cannot be stored
    * @throws ClickHouse's errors; then the batch is stored in part, whole or not at all
    */
-  store(batch: RowBatch, epoch: Epoch): Promise<StoreOutcome>;
-  /** Keeps dead letters; doing so again changes nothing. */
-  keepDeadLetters(letters: readonly DeadLetter[], epoch: Epoch): Promise<void>;
-  /** Makes sure that nothing of this writer and epoch is running any more. */
-  killAll(epoch: Epoch): Promise<void>;
+  store(): Promise<number>;
+}
+
+export interface StagedStore {
+  /** @param onDeadLetters is told of rows that cannot be stored, once they are kept; what it throws, `store` throws */
+  open(batch: RowBatch, epoch: Epoch, onDeadLetters: (letters: readonly DeadLetter[]) => void): StagedBatch;
 }
 
 export interface StagedStoreOptions {
@@ -40,90 +49,132 @@ export interface StagedStoreOptions {
 }
 
 /**
- * Stores batches through temporary tables of a session of its own for each, with SQL alone: load the bytes as they
- * are; then deletions, what users and organizations have become, and last the events that are not stored yet. Every
- * step before the last can be repeated without effect, so a crash anywhere leaves nothing missing and nothing twice.
+ * Stores batches through temporary tables of a session of its own for each attempt, with SQL alone: the bytes are
+ * loaded as they are; then come deletions, what users and organizations have become, and last the events that are not
+ * stored yet. `protocol.ts` decides what is done when; here it is carried out.
  */
 export function createStagedStore({ client, ownership, groupId, statementTimeoutMs }: StagedStoreOptions): StagedStore {
-  const open = (epoch: Epoch) => openSession(client, ownership.queryIdPrefix(epoch), statementTimeoutMs);
-
-  async function load(session: Session, { events, changes }: RowBatch): Promise<void> {
-    if (events.length > 0) {
-      await session.run(STATEMENTS.stageEvents);
-      await session.run(STATEMENTS.stageRepeats);
-      await session.load(STATEMENTS.loadEvents, valuesOf(events));
-    }
-    if (changes.length > 0) {
-      await session.run(STATEMENTS.stageChanges);
-      await session.load(STATEMENTS.loadChanges, valuesOf(changes));
-    }
-  }
-
-  async function storeChanges(session: Session): Promise<void> {
-    await session.run(STATEMENTS.storeDeletions);
-    await session.run(STATEMENTS.storeProperties);
-    await session.run(STATEMENTS.storeSightings);
-    await session.run(STATEMENTS.storeSeenInChanges);
-  }
-
-  async function storeEvents(session: Session, epoch: Epoch): Promise<number> {
-    const [counts] = await session.read<{ stamped: number; rows: number }>(STATEMENTS.countStamped);
-    if (counts?.stamped !== 0) await session.run(STATEMENTS.findRepeats);
-    await session.run(STATEMENTS.storeSeenInEvents);
-    await session.run(STATEMENTS.storeEvents, { group: groupId, ...epoch });
-    return counts?.rows ?? 0;
-  }
-
-  async function isolate(batch: RowBatch, epoch: Epoch): Promise<StoreOutcome> {
-    const session = open(epoch);
-    await session.run(STATEMENTS.stageEvents);
-    await session.run(STATEMENTS.stageChanges);
-    const events = await isolateBadRows(session, batch.events);
-    const changes = await isolateBadRows(session, batch.changes);
-    await session.close();
-    const bad = [...batch.unreadable, ...events.bad, ...changes.bad];
-    return { outcome: 'bad rows', bad, rest: { events: events.good, changes: changes.good, unreadable: [] } };
-  }
-
-  async function store(batch: RowBatch, epoch: Epoch): Promise<StoreOutcome> {
-    if (batch.unreadable.length > 0) {
-      return { outcome: 'bad rows', bad: batch.unreadable, rest: { ...batch, unreadable: [] } };
-    }
-    const session = open(epoch);
-    try {
-      await load(session, batch);
-    } catch (error) {
-      if (isRowFault(error)) return await isolate(batch, epoch);
-      throw error;
-    }
-    if (batch.changes.length > 0) await storeChanges(session);
-    const rows = batch.events.length > 0 ? await storeEvents(session, epoch) : 0;
-    await session.close();
-    return { outcome: 'stored', rows };
-  }
-
   return {
-    async store(batch, epoch) {
-      try {
-        return await store(batch, epoch);
-      } catch (error) {
-        if (!(error instanceof ClickHouseError && error.code === THROWN_IF)) throw error;
-        throw new Superseded('a newer generation of writers has begun', { cause: error });
+    open(batch, epoch, onDeadLetters) {
+      const queryIdPrefix = `${ownership.queryIdPrefix(epoch)}/${randomUUID()}`;
+      let rows = batch;
+      let letters = batch.unreadable;
+      let state: BatchState = newBatch(contents());
+      let session: Session | undefined;
+      let events = 0;
+
+      function contents(): BatchContents {
+        return {
+          hasEvents: rows.events.length > 0,
+          hasChanges: rows.changes.length > 0,
+          hasDeadLetters: letters.length > 0,
+        };
       }
-    },
-    async keepDeadLetters(letters, epoch) {
-      const session = open(epoch);
-      const rows = letters.map((letter) => ({
-        ...letter,
-        id: deadLetterId(letter),
-        row: letter.row.toString('base64'),
-      }));
-      await session.load(STATEMENTS.storeDeadLetters, [Buffer.from(rows.map((row) => JSON.stringify(row)).join('\n'))]);
-      await session.close();
-    },
-    async killAll(epoch) {
-      const query_params = { prefix: `${ownership.queryIdPrefix(epoch)}/` };
-      await client.command({ query: STATEMENTS.killOwn.sql, query_params });
+
+      function staging(): Session {
+        session ??= openSession(client, queryIdPrefix, statementTimeoutMs);
+        return session;
+      }
+
+      async function closeSession(): Promise<void> {
+        await session?.close();
+        session = undefined;
+      }
+
+      /**
+       * What is running is killed. What was sent but has not begun finds that its tables are gone with the session. A
+       * statement that begins between the two keeps the session from being closed, and both are done again.
+       */
+      async function endOwnStatements(): Promise<void> {
+        await client.command({ query: STATEMENTS.killOwn.sql, query_params: { prefix: `${queryIdPrefix}/` } });
+        await closeSession();
+      }
+
+      async function findRepeats(): Promise<void> {
+        const [stamped] = await staging().read<{ rows: number }>(STATEMENTS.countStamped);
+        if (stamped?.rows !== 0) await staging().run(STATEMENTS.findRepeats);
+      }
+
+      async function isolate(): Promise<void> {
+        await closeSession();
+        await staging().run(STATEMENTS.stageEvents);
+        await staging().run(STATEMENTS.stageChanges);
+        const isolatedEvents = await isolateBadRows(staging(), rows.events);
+        const isolatedChanges = await isolateBadRows(staging(), rows.changes);
+        await closeSession();
+        letters = [...letters, ...isolatedEvents.bad, ...isolatedChanges.bad];
+        rows = { events: isolatedEvents.good, changes: isolatedChanges.good, unreadable: [] };
+        state = newBatch(contents());
+      }
+
+      async function keepDeadLetters(): Promise<void> {
+        const lines = letters.map((letter) =>
+          JSON.stringify({ ...letter, id: deadLetterId(letter), row: letter.row.toString('base64') }),
+        );
+        await staging().load(STATEMENTS.storeDeadLetters, [Buffer.from(lines.join('\n'))]);
+        await closeSession();
+        const kept = letters;
+        letters = [];
+        onDeadLetters(kept);
+      }
+
+      async function perform(step: Step): Promise<void> {
+        switch (step) {
+          case 'end own statements':
+            return await endOwnStatements();
+          case 'isolate bad rows':
+            return await isolate();
+          case 'keep dead letters':
+            return await keepDeadLetters();
+          case 'load events':
+            await staging().run(STATEMENTS.stageEvents);
+            await staging().run(STATEMENTS.stageRepeats);
+            events = await staging().load(STATEMENTS.loadEvents, valuesOf(rows.events));
+            return;
+          case 'load changes':
+            await staging().run(STATEMENTS.stageChanges);
+            await staging().load(STATEMENTS.loadChanges, valuesOf(rows.changes));
+            return;
+          case 'store deletions':
+            return await staging().run(STATEMENTS.storeDeletions);
+          case 'store properties':
+            return await staging().run(STATEMENTS.storeProperties);
+          case 'store sightings':
+            return await staging().run(STATEMENTS.storeSightings);
+          case 'store seen in changes':
+            return await staging().run(STATEMENTS.storeSeenInChanges);
+          case 'find repeats':
+            return await findRepeats();
+          case 'store seen in events':
+            return await staging().run(STATEMENTS.storeSeenInEvents);
+          case 'store events':
+            return await staging().run(STATEMENTS.storeEvents, { group: groupId, ...epoch });
+          case 'close session':
+            return await closeSession();
+          case 'commit':
+            return;
+        }
+      }
+
+      async function takeStep(step: Step): Promise<void> {
+        try {
+          await perform(step);
+          state = afterStep(state, step);
+        } catch (error) {
+          const refused = (step === 'load events' || step === 'load changes') && isRowFault(error);
+          state = refused ? afterRefusal(state) : afterFailure(state);
+          if (refused) return;
+          if (!(error instanceof ClickHouseError && error.code === THROWN_IF)) throw error;
+          throw new Superseded('a newer generation of writers has begun', { cause: error });
+        }
+      }
+
+      return {
+        async store() {
+          for (let step = nextStep(state); step !== 'commit'; step = nextStep(state)) await takeStep(step);
+          return events;
+        },
+      };
     },
   };
 }

@@ -7,7 +7,7 @@ import { createProbe } from '@sluice/shared/probe';
 import { retry, sleep } from '@sluice/shared/sleep';
 import type { Consumer, ConsumerGroupJoinEvent, EachBatchPayload, Kafka } from 'kafkajs';
 import type { WriterConfig } from './config.ts';
-import { createDeadLetterAlarm, TooManyDeadLetters } from './dead-letters/dead-letter.ts';
+import { createDeadLetterAlarm, type DeadLetter, TooManyDeadLetters } from './dead-letters/dead-letter.ts';
 import type { Epoch } from './epoch.ts';
 import { createErasure } from './erasure.ts';
 import { createGatherer } from './gatherer.ts';
@@ -62,6 +62,8 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   let starting: Promise<void> | undefined;
   /** The present assignment's epoch; nothing is stored before it has begun. Undefined while there is no assignment. */
   let owning: Promise<Epoch> | undefined;
+  /** The group's generation that this writer joined last. */
+  let joined: number | undefined;
 
   async function isMember(memberId: string): Promise<boolean> {
     const { groups } = await withAdmin(kafka, (admin) => admin.describeGroups([groupId]));
@@ -71,6 +73,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   /** Becomes an owner of what was assigned, however long ClickHouse is away, unless the group moves on. */
   async function own({ generationId, memberId, memberAssignment }: GroupJoin): Promise<Epoch> {
     async function attempt(): Promise<Epoch> {
+      if (generationId !== joined) throw new Superseded('the group has moved on');
       await withAdmin(kafka, (admin) => offsets.begin(admin, memberAssignment));
       return await ownership.begin(generationId, memberId);
     }
@@ -89,29 +92,12 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
 
   /** A failure is retried for ever: the rows are safe in Kafka, and only their age grows. */
   async function storeUntilDone(messages: readonly SourceMessage[], owner: Promise<Epoch>): Promise<void> {
-    let batch = toRowBatch(messages);
-    const epoch = await owner;
-    let unclear = false;
+    const batch = store.open(toRowBatch(messages), await owner, onDeadLetters);
 
     async function attempt(): Promise<void> {
       if (owner !== owning) throw new Superseded('the partitions have been assigned anew');
-      if (unclear) await store.killAll(epoch);
-      unclear = false;
       const startedAt = performance.now();
-      let stored = await store.store(batch, epoch);
-      while (stored.outcome === 'bad rows') {
-        const { bad, rest } = stored;
-        await store.keepDeadLetters(bad, epoch);
-        batch = rest;
-        metrics.deadLetters.inc(bad.length);
-        logger.error(
-          { rows: bad.length, reason: bad[0]?.reason },
-          'rows cannot be stored and were put into dead_letters',
-        );
-        alarm.count(0, bad.length);
-        stored = await store.store(batch, epoch);
-      }
-      alarm.count(stored.rows, 0);
+      alarm.count(await batch.store(), 0);
       metrics.stored(messages, (performance.now() - startedAt) / 1_000);
     }
 
@@ -122,12 +108,18 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
       onFailure(error) {
         if (error instanceof TooManyDeadLetters) fail(error);
         if (error instanceof Superseded || error instanceof TooManyDeadLetters) throw error;
-        unclear = true;
         metrics.storeFailures.inc();
         const reason = (error as Error).message;
         logger.warn({ reason, messages: messages.length }, 'storing a batch failed; trying again');
       },
     });
+  }
+
+  function onDeadLetters(letters: readonly DeadLetter[]): void {
+    metrics.deadLetters.inc(letters.length);
+    const reason = letters[0]?.reason;
+    logger.error({ rows: letters.length, reason }, 'rows cannot be stored and were put into dead_letters');
+    alarm.count(0, letters.length);
   }
 
   async function eachBatch({ batch, heartbeat }: EachBatchPayload): Promise<void> {
@@ -180,6 +172,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     });
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
       watchdog.alive();
+      joined = payload.generationId;
       owning = own(payload);
       // Whoever stores next is told.
       owning.catch(() => undefined);

@@ -1,1 +1,1 @@
-SELECT countIf(stamped = 1) AS stamped, count() AS rows FROM staged_events
+SELECT count() AS rows FROM staged_events WHERE stamped = 1

@@ -3,15 +3,30 @@ import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhou
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { createLogger } from '@sluice/shared/log';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import type { DeadLetter } from '../dead-letters/dead-letter.ts';
+import type { Epoch } from '../epoch.ts';
 import { createOwnership, type Ownership } from '../ownership.ts';
 import type { RowBatch, RowMessage } from '../row-batch.ts';
-import { createStagedStore, type StagedStore, type StoreOutcome } from '../staged-store.ts';
+import { createStagedStore } from '../staged-store.ts';
+
+/** What became of a batch. */
+export interface Stored {
+  /** How many events were loaded. */
+  readonly events: number;
+  /** The rows that cannot be stored. */
+  readonly dead: readonly DeadLetter[];
+}
+
+export interface TestWriter {
+  readonly ownership: Ownership;
+  store(batch: RowBatch, epoch: Epoch): Promise<Stored>;
+}
 
 export interface TestStore {
   /** Stores a batch as the only writer there is. */
-  store(batch: RowBatch): Promise<StoreOutcome>;
+  store(batch: RowBatch): Promise<Stored>;
   /** Another writer of the group, with what it knows about who owns the partitions. */
-  writer(): { readonly ownership: Ownership } & StagedStore;
+  writer(): TestWriter;
   readonly client: ClickHouseClient;
   read<Row>(query: string): Promise<Row[]>;
 }
@@ -28,9 +43,17 @@ export async function createTestStore(url: string): Promise<TestStore> {
   const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 30_000, connectionsMax: 4 });
   const groupId = `group/of ${config.CLICKHOUSE_DATABASE}`;
 
-  function writer() {
+  function writer(): TestWriter {
     const ownership = createOwnership({ client, groupId, writerId: randomUUID(), isMember: async () => false });
-    return { ownership, ...createStagedStore({ client, ownership, groupId, statementTimeoutMs: 20_000 }) };
+    const store = createStagedStore({ client, ownership, groupId, statementTimeoutMs: 20_000 });
+    return {
+      ownership,
+      async store(batch, epoch) {
+        const dead: DeadLetter[] = [];
+        const events = await store.open(batch, epoch, (letters) => dead.push(...letters)).store();
+        return { events, dead };
+      },
+    };
   }
 
   const only = writer();
