@@ -2,7 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, expect, inject, test, vi } from 'vitest';
 import { expectExactlyOnce, startLoad } from '../support/load.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
-import { type AnswerProxy, type Fate, startProxy } from '../support/proxy.ts';
+import { type AnswerProxy, startProxy } from '../support/proxy.ts';
+import type { Fate } from '../support/tcp-proxy.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 

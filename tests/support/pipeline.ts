@@ -22,7 +22,7 @@ export interface Answer<Body> {
 }
 
 /** The three services over real engines, each a process, with a key of all scopes for the workspace `test`. */
-export interface Pipeline {
+export interface Pipeline extends AsyncDisposable {
   readonly services: Record<ServiceName, Service>;
   readonly key: string;
   readonly database: string;
@@ -134,6 +134,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
       await Promise.all([...Object.values(services), ...extra].map((service) => service.kill9()));
       await rm(folder, { recursive: true, force: true });
     },
+    [Symbol.asyncDispose]: () => pipeline.stop(),
   };
   try {
     await Promise.all(Object.values(services).map((service) => service.ready()));

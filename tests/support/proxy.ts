@@ -1,11 +1,7 @@
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { type Fate, startTcpProxy } from './tcp-proxy.ts';
 
-/** What happens to an answer on its way back. */
-export type Fate = 'deliver' | 'cut' | 'stall';
-
-/** A TCP proxy that can lose answers: what was asked has been done, but the asker does not hear of it. */
-export interface AnswerProxy {
+/** A proxy that can lose answers: what was asked has been done, but the asker does not hear of it. */
+export interface AnswerProxy extends AsyncDisposable {
   readonly url: string;
   readonly lost: number;
   stop(): Promise<void>;
@@ -17,22 +13,11 @@ export interface AnswerProxy {
  */
 export async function startProxy(targetUrl: string, decide: () => Fate): Promise<AnswerProxy> {
   const target = new URL(targetUrl);
-  const sockets = new Set<Socket>();
   let lost = 0;
 
-  const server = createServer((client) => {
-    const upstream = connect(Number(target.port), target.hostname);
+  const proxy = await startTcpProxy({ host: target.hostname, port: Number(target.port) }, (client, upstream) => {
     let asked = false;
     let stalled = false;
-    for (const socket of [client, upstream]) {
-      sockets.add(socket);
-      socket.on('error', () => undefined);
-      socket.on('close', () => {
-        sockets.delete(socket);
-        client.destroy();
-        upstream.destroy();
-      });
-    }
     client.on('data', (chunk) => {
       asked = true;
       upstream.write(chunk);
@@ -50,18 +35,12 @@ export async function startProxy(targetUrl: string, decide: () => Fate): Promise
       else stalled = true;
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${proxy.port}`,
     get lost() {
       return lost;
     },
-    async stop() {
-      server.close();
-      for (const socket of sockets) socket.destroy();
-      await once(server, 'close');
-    },
+    stop: proxy.stop,
+    [Symbol.asyncDispose]: proxy.stop,
   };
 }

@@ -2,12 +2,25 @@ export interface BrokerAddress {
   readonly nodeId: number;
   readonly port: number;
   readonly controllerPort: number;
+  /** The port that clients, and the other brokers, are told to connect to. */
+  readonly advertisedPort: number;
 }
+
+/** Names and values of server.properties. */
+export type BrokerSettings = Readonly<Record<string, string | number | boolean>>;
 
 const HOST = '127.0.0.1';
 
-/** The server.properties of one broker of a cluster on this machine, each node both broker and KRaft controller. */
-export function brokerProperties(self: BrokerAddress, cluster: readonly BrokerAddress[], logDir: string): string {
+/**
+ * The server.properties of one broker of a cluster on this machine, each node both broker and KRaft controller;
+ * `settings` come last and win.
+ */
+export function brokerProperties(
+  self: BrokerAddress,
+  cluster: readonly BrokerAddress[],
+  logDir: string,
+  settings: BrokerSettings = {},
+): string {
   const replicas = Math.min(3, cluster.length);
   const inSyncMin = replicas === 3 ? 2 : 1;
   const voters = cluster.map((node) => `${node.nodeId}@${HOST}:${node.controllerPort}`).join(',');
@@ -16,7 +29,7 @@ export function brokerProperties(self: BrokerAddress, cluster: readonly BrokerAd
     'node.id': self.nodeId,
     'controller.quorum.voters': voters,
     listeners: `PLAINTEXT://${HOST}:${self.port},CONTROLLER://${HOST}:${self.controllerPort}`,
-    'advertised.listeners': `PLAINTEXT://${HOST}:${self.port}`,
+    'advertised.listeners': `PLAINTEXT://${HOST}:${self.advertisedPort}`,
     'controller.listener.names': 'CONTROLLER',
     'inter.broker.listener.name': 'PLAINTEXT',
     'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT',
@@ -41,11 +54,12 @@ export function brokerProperties(self: BrokerAddress, cluster: readonly BrokerAd
     // is too busy for its heartbeat loses nothing by a short one; of three, it would lose its partitions.
     'broker.heartbeat.interval.ms': 500,
     'broker.session.timeout.ms': cluster.length === 1 ? 1500 : 4000,
+    ...settings,
   });
 }
 
 /** Java's properties format: backslashes doubled, everything beyond ASCII written as \uXXXX. */
-function formatProperties(values: Readonly<Record<string, string | number | boolean>>): string {
+function formatProperties(values: BrokerSettings): string {
   const lines = Object.entries(values).map(([name, value]) => `${name}=${escapeValue(String(value))}`);
   return `${lines.join('\n')}\n`;
 }

@@ -9,7 +9,7 @@ import { type EngineProcess, type ExitStatus, startEngineProcess } from './engin
 import { LocalStackError } from './errors.ts';
 import { ensureKafkaLibs } from './kafka-libs.ts';
 import { probeKafka } from './kafka-probe.ts';
-import { type BrokerAddress, brokerProperties } from './kafka-properties.ts';
+import { type BrokerAddress, type BrokerSettings, brokerProperties } from './kafka-properties.ts';
 import { findFreePorts, requireFreePort } from './ports.ts';
 import { guardCommand } from './process-guard.ts';
 
@@ -20,6 +20,10 @@ export interface LocalKafkaOptions {
   readonly brokers?: 1 | 3;
   /** One client port a broker. Default: free ones. */
   readonly ports?: readonly number[];
+  /** One port a broker that clients are sent to, for a proxy on it that passes on to `ports`. Default: `ports`. */
+  readonly advertisedPorts?: readonly number[];
+  /** Added to the server.properties of every broker, or in the place of what they say otherwise. */
+  readonly settings?: BrokerSettings;
   /** Where `broker-<n>.log` files go. Default: the data folder. */
   readonly logDir?: string;
   /** Java heap of each broker. Default 512 for one broker, 256 for each of three. */
@@ -112,10 +116,18 @@ export async function startKafka(options: LocalKafkaOptions): Promise<LocalKafka
 async function layOutBrokers(options: LocalKafkaOptions, dataDir: string): Promise<Broker[]> {
   const count = options.brokers ?? 1;
   const { ports = await findFreePorts(count) } = options;
-  if (ports.length !== count) throw new RangeError(`${count} brokers need ${count} ports, not ${ports.length}`);
+  const { advertisedPorts = ports } = options;
+  for (const { length } of [ports, advertisedPorts]) {
+    if (length !== count) throw new RangeError(`${count} brokers need ${count} ports, not ${length}`);
+  }
   const controllerPorts = await findFreePorts(count);
   return ports.map((port, index) => ({
-    address: { nodeId: index + 1, port, controllerPort: controllerPorts[index] ?? 0 },
+    address: {
+      nodeId: index + 1,
+      port,
+      controllerPort: controllerPorts[index] ?? 0,
+      advertisedPort: advertisedPorts[index] ?? 0,
+    },
     dir: join(dataDir, `broker-${index + 1}`),
   }));
 }
@@ -148,7 +160,7 @@ async function startBroker(broker: Broker, cluster: readonly BrokerAddress[], co
   await requireUnusedDir(dir, pidFile, name);
   await mkdir(dir, { recursive: true });
   if (!existsSync(logDir)) await formatLogDir(broker, cluster, context, logDir);
-  await writeFile(propertiesFile, brokerProperties(address, cluster, logDir));
+  await writeFile(propertiesFile, brokerProperties(address, cluster, logDir, context.settings));
 
   const java = [`-Xmx${heap}m`, '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-XX:+ExitOnOutOfMemoryError'];
   const log = [
@@ -204,7 +216,7 @@ async function formatLogDir(
   const freshDir = `${logDir}.new`;
   const propertiesFile = join(dir, 'format.properties');
   await rm(freshDir, { recursive: true, force: true });
-  await writeFile(propertiesFile, brokerProperties(address, cluster, freshDir));
+  await writeFile(propertiesFile, brokerProperties(address, cluster, freshDir, context.settings));
   const tool = ['-cp', join(context.libs, '*'), 'kafka.tools.StorageTool', 'format'];
   await promisify(execFile)('java', [
     '-XX:TieredStopAtLevel=1',

@@ -1,0 +1,117 @@
+import type { LocalKafka } from '@sluice/local-stack/kafka';
+import { findFreePorts } from '@sluice/local-stack/ports';
+import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { expectAllCommitted } from '../support/committed.ts';
+import { ownKafka } from '../support/engines.ts';
+import { KAFKA_API, type KafkaFate, type KafkaProxy, startKafkaProxy } from '../support/kafka-proxy.ts';
+import { expectExactlyOnce, startLoad } from '../support/load.ts';
+import { countAnswers } from '../support/metrics.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { seededRandom } from '../support/random.ts';
+import { until } from '../support/service.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const clickhouseUrl = inject('clickhouseUrl');
+const deliver = (): KafkaFate => 'deliver';
+
+let decide: (api: number) => KafkaFate = deliver;
+let proxy: KafkaProxy;
+let kafka: LocalKafka & AsyncDisposable;
+
+beforeAll(async () => {
+  const [port = 0] = await findFreePorts(1);
+  proxy = await startKafkaProxy(port, (api) => decide(api));
+  kafka = await ownKafka({ ports: [port], advertisedPorts: [proxy.port] });
+});
+afterAll(async () => {
+  await kafka?.[Symbol.asyncDispose]();
+  await proxy?.[Symbol.asyncDispose]();
+});
+
+const brokers = () => [`127.0.0.1:${proxy.port}`];
+
+/** Cuts every `every`th answer to the requests of one kind. */
+function cutEvery(every: number, wanted: number): (api: number) => KafkaFate {
+  let answers = 0;
+  return (api) => (api === wanted && ++answers % every === 0 ? 'cut' : 'deliver');
+}
+
+/** Runs a pipeline under load until `enough`, while answers meet their fates; then everything is there once. */
+async function underFate(
+  name: string,
+  fate: (api: number) => KafkaFate,
+  concurrency: number,
+  enough: (running: Pipeline) => Promise<void>,
+): Promise<void> {
+  const env = { PRODUCE_TIMEOUT_MS: '3000' };
+  await using running = await startPipeline({ kafkaBrokers: brokers(), clickhouseUrl, name, env });
+  decide = fate;
+  try {
+    const load = startLoad({ pipeline: running, urls: () => [running.services['ingest-api'].url], concurrency });
+    await enough(running).finally(() => {
+      decide = deliver;
+    });
+    const tally = await load.stop();
+    expect(tally.accepted.size).toBeGreaterThan(0);
+    await expectExactlyOnce(running, clickhouseUrl, tally);
+    await expectAllCommitted(brokers(), name);
+  } finally {
+    decide = deliver;
+  }
+}
+
+/** Waits until as many more answers to requests of these kinds are lost. */
+async function lose(count: number, ...apis: readonly number[]): Promise<void> {
+  const lost = () => apis.reduce((sum, api) => sum + proxy.lost(api), 0);
+  const before = lost();
+  await until(`${count} lost answers`, 60_000, async () => lost() >= before + count);
+}
+
+test('a commit whose answer is lost: nothing is lost or doubled', async () => {
+  await underFate('commits', cutEvery(5, KAFKA_API.offsetCommit), 8, () => lose(5, KAFKA_API.offsetCommit));
+});
+
+test('acknowledgements that are lost while many submissions are under way: each is stored once', async () => {
+  await underFate('acknowledgements', cutEvery(7, KAFKA_API.produce), 64, async (running) => {
+    const ingest = running.services['ingest-api'];
+    await lose(20, KAFKA_API.produce);
+    expect(await countAnswers(ingest, 503), 'a lost answer now and then is ridden out').toBe(0);
+    // Now all of them are, for longer than a request waits: the rows are in Kafka, but nobody knows.
+    decide = cutEvery(1, KAFKA_API.produce);
+    const answer = await running.submit({ foreignUserGroupId: 'g', events: [{ event: 'unheard' }] });
+    expect(answer.status).toBe(503);
+    expect(answer.headers.get('retry-after')).toMatch(/^\d+$/);
+    await until('503 for the load', 10_000, async () => (await countAnswers(ingest, 503)) > 50);
+  });
+});
+
+test('an assignment whose answer is lost when another writer leaves: nothing is lost or doubled', async () => {
+  const { syncGroup } = KAFKA_API;
+  await underFate('assignments', deliver, 8, async (running) => {
+    const leaving = await running.startAnother('writer');
+    let answers = 0;
+    decide = (api) => (api === syncGroup && ++answers === 1 ? 'cut' : 'deliver');
+    await Promise.all([lose(1, syncGroup), leaving.stop()]);
+  });
+});
+
+test('answers to fetches, heartbeats and joins that are lost or late, at random: nothing is lost or doubled', async () => {
+  const { fetch, heartbeat, joinGroup } = KAFKA_API;
+  const random = seededRandom(20_260);
+  const chances = new Map<number, number>([
+    [fetch, 0.1],
+    [heartbeat, 0.3],
+    [joinGroup, 0.3],
+  ]);
+  const fate = (api: number): KafkaFate => {
+    const chance = chances.get(api) ?? 0;
+    const drawn = random();
+    if (drawn < chance) return 'cut';
+    return drawn < 2 * chance ? { delayMs: 1_000 * random() } : 'deliver';
+  };
+  await underFate('members', fate, 8, async (running) => {
+    await running.startAnother('writer');
+    await Promise.all([lose(4, fetch), lose(3, heartbeat, joinGroup)]);
+  });
+});

@@ -1,0 +1,22 @@
+import type { Service } from './service.ts';
+
+/** The sum of a metric of a service over all of its labels that have these values; 0 when there is none. */
+export async function readMetric(
+  service: Pick<Service, 'url'>,
+  name: string,
+  labels: Readonly<Record<string, string>> = {},
+): Promise<number> {
+  const text = await (await fetch(`${service.url}/metrics`)).text();
+  const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
+  let sum = 0;
+  for (const line of text.split('\n')) {
+    const [, found, given = '', value] = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
+    if (found === name && wanted.every((label) => given.split(',').includes(label))) sum += Number(value);
+  }
+  return sum;
+}
+
+/** How many submissions an ingest-api has answered with this status. */
+export async function countAnswers(ingest: Pick<Service, 'url'>, status: number): Promise<number> {
+  return await readMetric(ingest, 'http_request_duration_seconds_count', { method: 'POST', status: String(status) });
+}
