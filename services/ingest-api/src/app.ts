@@ -1,11 +1,12 @@
 import cors from '@fastify/cors';
 import { authenticate } from '@sluice/shared/http/authentication';
 import { invalidRequest, Problem } from '@sluice/shared/http/problem';
+import { createRateLimiter } from '@sluice/shared/http/rate-limiter';
 import { REFERENCE_PATHS, registerReference } from '@sluice/shared/http/reference';
 import { createHttpServer, refuseOtherMethods } from '@sluice/shared/http/server';
 import { parseJson } from '@sluice/shared/json';
-import type { KeyRing } from '@sluice/shared/keys/key-ring';
-import type { KeyEntry, Scope } from '@sluice/shared/keys/keys-file';
+import type { ApiKey, KeyRing } from '@sluice/shared/keys/key-ring';
+import type { Scope } from '@sluice/shared/keys/keys-file';
 import type { Logger } from '@sluice/shared/log';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Counter, Gauge, type Registry } from 'prom-client';
@@ -51,7 +52,7 @@ export interface IngestDependencies {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    apiKey: KeyEntry;
+    apiKey: ApiKey;
     reservedBytes: number;
   }
 }
@@ -61,6 +62,7 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   const { keys, publisher, logger, registry, versions, now, readiness } = deps;
   const app = createHttpServer({ logger, registry, readiness, bodyLimit: config.BODY_BYTES_MAX });
   const schemas = submissionSchemas({ eventsMax: config.EVENTS_PER_SUBMISSION_MAX, now });
+  const limiter = createRateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
   const memory = createMemoryBudget(config.PENDING_BYTES_MAX);
   const acceptedEvents = new Counter({
     name: 'sluice_ingest_events_accepted_total',
@@ -101,6 +103,7 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   function withScope(scope: Scope) {
     return (request: FastifyRequest, reply: FastifyReply, done: () => void) => {
       request.apiKey = authenticate(request, keys, scope);
+      limiter.admit(request.apiKey);
       const bytes = bodyBytes(request, config.BODY_BYTES_MAX);
       if (!memory.reserve(bytes)) {
         throw new Problem('overloaded', 'The service is busy; try again.', { retryAfter: RETRY_AFTER_SECONDS });
@@ -133,6 +136,7 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
       idempotencyKey: validate(idempotencyKey, request.headers['idempotency-key'], ['Idempotency-Key']),
     });
     refuseLargeRows(rows, submission, config.EVENT_BYTES_MAX);
+    limiter.recount(request.apiKey, submission.events.length);
     if (rows.length > 0) await publish(rows);
     acceptedEvents.inc(uuids.length);
     reply.code(202);

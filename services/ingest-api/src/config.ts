@@ -6,6 +6,7 @@ export const configSchema = z.object({
   ...serviceEnv(4000),
   ...kafkaEnv,
   API_KEYS_FILE: z.string(),
+  RATE_LIMIT_DEFAULT: integer(1).optional(),
   CORS_ORIGINS: commaSeparated.default([]),
   BODY_BYTES_MAX: integer(1_024, 64 * 1_024 * 1_024).default(4 * 1_024 * 1_024),
   EVENT_BYTES_MAX: integer(1_024, 384 * 1_024).default(256 * 1_024),

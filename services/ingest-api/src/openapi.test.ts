@@ -115,6 +115,15 @@ test.each([
   }
 });
 
+test('rate_limited is answered as documented', async () => {
+  await ingest.setKey('limited', { rateLimit: 1 });
+  const submit = () => post(ingest.app, { foreignUserGroupId: 'a' }, { key: 'limited' });
+  await expect.poll(async () => (await submit()).statusCode, { timeout: 5_000, interval: 20 }).toBe(429);
+  const operation = 'POST /v1/public/userGroups';
+  expect(checker.faultsOfAnswer(operation, await submit())).toBeUndefined();
+  expect(JSON.stringify(checker.operations.get(operation)?.value)).toContain('#/components/examples/rate_limited');
+});
+
 test('405 is answered as documented on every path, with its methods in Allow', async () => {
   for (const path of Object.keys(document.paths ?? {})) {
     const documented = [...checker.operations.keys()].filter((operation) => operation.endsWith(` ${path}`));

@@ -21,6 +21,7 @@ export function ingestDocument(config: IngestConfig, schemas: ReturnType<typeof 
 
 function limits(config: IngestConfig): string {
   const number = new Intl.NumberFormat('en');
+  const rate = config.RATE_LIMIT_DEFAULT;
   return `## Limits
 
 | what | limit |
@@ -28,6 +29,7 @@ function limits(config: IngestConfig): string {
 | a body, after decompression | ${number.format(config.BODY_BYTES_MAX)} bytes |
 | an event or a property, as JSON | ${number.format(config.EVENT_BYTES_MAX)} bytes |
 | events of a submission | ${number.format(config.EVENTS_PER_SUBMISSION_MAX)} |
+| a key without a rate limit of its own | ${rate === undefined ? 'none' : `${number.format(rate)} events a second`} |
 
 ${
   config.CORS_ORIGINS.length === 0

@@ -83,6 +83,22 @@ test.each(urls)('%s refuses a wrong key, also where none is needed', async (url)
   expect([response.statusCode, response.json().code]).toEqual([403, 'missing_scope']);
 });
 
+test('a key over its rate is answered 429 with Retry-After; another key, and reading without one, are not', async () => {
+  const urls = ['/events?limit=0', '/users', '/organizations/shared'] as const;
+  const get = (index: number) =>
+    query.app.inject({ url: urls[index % 3] ?? '', headers: { authorization: 'Bearer limited' } });
+  const answers = await Promise.all(Array.from({ length: 9 }, (_, index) => get(index)));
+  const statuses = answers.map(({ statusCode }) => statusCode).sort();
+  expect(statuses).toEqual([200, 200, ...Array(7).fill(429)]);
+  for (const { headers } of answers.filter(({ statusCode }) => statusCode === 429)) {
+    expect(headers['retry-after']).toBe('1');
+  }
+  expect((await query.get('/users', 'a')).status).toBe(200);
+  expect((await query.app.inject({ url: '/users' })).statusCode).toBe(200);
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  expect((await get(1)).statusCode).toBe(200);
+});
+
 test('without an anonymous workspace a key is needed', async () => {
   const closed = await startQuery(inject('clickhouseUrl'));
   try {

@@ -1,4 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { createRateLimiter } from '@sluice/shared/http/rate-limiter';
 import { REFERENCE_PATHS, registerReference } from '@sluice/shared/http/reference';
 import { createHttpServer, refuseOtherMethods } from '@sluice/shared/http/server';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
@@ -32,12 +33,13 @@ declare module 'fastify' {
 export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyInstance {
   const { clickHouse, keys, logger, registry, readiness } = deps;
   const app = createHttpServer({ logger, registry, readiness });
+  const limiter = createRateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
   const store = createStore(clickHouse, config, registry);
 
   app.register(async (routes) => {
     routes.decorateRequest('workspace', '');
     routes.addHook('onRequest', async (request) => {
-      request.workspace = workspaceOf(request, keys, config.QUERY_ANONYMOUS_WORKSPACE);
+      request.workspace = workspaceOf(request, keys, limiter, config.QUERY_ANONYMOUS_WORKSPACE);
     });
     registerEvents(routes, config, store, createDeletionConditions(store));
     registerEntities(routes, store);

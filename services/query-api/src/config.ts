@@ -8,6 +8,7 @@ export const configSchema = z
     ...serviceEnv(4001),
     ...clickHouseEnv,
     API_KEYS_FILE: z.string().optional(),
+    RATE_LIMIT_DEFAULT: integer(1).optional(),
     QUERY_ANONYMOUS_WORKSPACE: workspaceName.optional(),
     QUERY_TIMEOUT_MS: integer(100, 600_000).default(10_000),
     COUNT_TIMEOUT_MS: integer(10, 600_000).default(1_000),

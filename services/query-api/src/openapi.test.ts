@@ -127,6 +127,13 @@ test.each([
   expect(checker.faultsOfAnswer(operation, answer)).toBeUndefined();
 });
 
+test('rate_limited is answered as documented', async () => {
+  const get = () => query.app.inject({ url: '/events?limit=0', headers: { authorization: 'Bearer limited' } });
+  const answer = (await Promise.all([get(), get(), get(), get()])).at(-1);
+  expect(answer?.json()).toMatchObject({ code: 'rate_limited' });
+  expect(answer && checker.faultsOfAnswer('GET /events', answer)).toBeUndefined();
+});
+
 test('405 is answered as documented on every path', async () => {
   for (const path of Object.keys(document.paths ?? {})) {
     const answer = await query.app.inject({ method: 'POST', url: path.replaceAll(/\{\w+\}/g, 'x') });

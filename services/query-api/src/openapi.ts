@@ -25,6 +25,7 @@ export function queryDocument(config: QueryConfig): OpenApiDocument {
 
 function limits(config: QueryConfig): string {
   const number = new Intl.NumberFormat('en');
+  const rate = config.RATE_LIMIT_DEFAULT;
   return `Parameters that are not known, that are repeated or that are malformed are refused.
 
 ## Limits
@@ -35,6 +36,7 @@ function limits(config: QueryConfig): string {
 | a query | ${number.format(config.QUERY_TIMEOUT_MS)} ms, ${number.format(config.QUERY_MEMORY_BYTES_MAX)} bytes of memory |
 | counting the total | ${number.format(config.COUNT_TIMEOUT_MS)} ms, then \`total\` is \`null\` |
 | properties to filter by | ${PROPERTY_FILTERS_MAX}, of at most ${NAME_DOTS_MAX} dots each |
+| a key without a rate limit of its own | ${rate === undefined ? 'none' : `${number.format(rate)} requests a second`} |
 
 Reading without a key is ${config.QUERY_ANONYMOUS_WORKSPACE === undefined ? 'not allowed' : 'allowed, of one workspace'}.`;
 }

@@ -1,13 +1,22 @@
 import { authenticate } from '@sluice/shared/http/authentication';
+import type { RateLimiter } from '@sluice/shared/http/rate-limiter';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import type { FastifyRequest } from 'fastify';
 
 /**
  * The one workspace that a request may read: its key's, or without any credential the one that is open to all.
  *
- * @throws {Problem} `unauthorized` or `missing_scope`; a wrong key is refused also where reading needs none
+ * @throws {Problem} `unauthorized`, `missing_scope` or `rate_limited`; a wrong key is refused also where reading needs
+ * none
  */
-export function workspaceOf(request: FastifyRequest, keys: KeyRing, anonymousWorkspace: string | undefined): string {
+export function workspaceOf(
+  request: FastifyRequest,
+  keys: KeyRing,
+  limiter: RateLimiter,
+  anonymousWorkspace: string | undefined,
+): string {
   if (request.headers.authorization === undefined && anonymousWorkspace !== undefined) return anonymousWorkspace;
-  return authenticate(request, keys, 'query').workspace;
+  const key = authenticate(request, keys, 'query');
+  limiter.admit(key);
+  return key.workspace;
 }

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
-import type { KeyRing } from '../keys/key-ring.ts';
-import type { KeyEntry, Scope } from '../keys/keys-file.ts';
+import type { ApiKey, KeyRing } from '../keys/key-ring.ts';
+import type { Scope } from '../keys/keys-file.ts';
 import { Problem } from './problem.ts';
 
 const BEARER = /^bearer +(\S+) *$/i;
@@ -10,7 +10,7 @@ const BEARER = /^bearer +(\S+) *$/i;
  *
  * @throws {Problem} `unauthorized` without a known key, `missing_scope` when the key is not for this
  */
-export function authenticate(request: FastifyRequest, keys: KeyRing, scope: Scope): KeyEntry {
+export function authenticate(request: FastifyRequest, keys: KeyRing, scope: Scope): ApiKey {
   const header = request.headers.authorization;
   if (header === undefined) throw unauthorized('An API key is needed: send "Authorization: Bearer <key>".');
   const token = BEARER.exec(header)?.[1];

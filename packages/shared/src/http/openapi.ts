@@ -17,7 +17,7 @@ export type OpenApiDocument = ReturnType<typeof createDocument>;
 const COMMON_CODES = ['invalid_request', 'method_not_allowed', 'internal'] as const;
 
 /** What any operation with a key can come to. */
-const KEY_CODES = ['unauthorized', 'missing_scope'] as const;
+const KEY_CODES = ['unauthorized', 'missing_scope', 'rate_limited'] as const;
 
 /** An operation, without what all operations have in common. */
 export interface OperationDescription {
@@ -101,7 +101,8 @@ const COMMON_DESCRIPTION = `Bodies are JSON in UTF-8. Each path that takes GET t
 ## Keys
 
 \`Authorization: Bearer <key>\`. A key belongs to one workspace, and no request sees another one's data. Its scopes say
-what it may do: ${SCOPES.map((scope) => `\`${scope}\``).join(', ')}.
+what it may do: ${SCOPES.map((scope) => `\`${scope}\``).join(', ')}. It may have a rate limit, in requests a
+second; a submission counts as the events in it, and as one at least.
 
 ## Errors
 
@@ -159,6 +160,7 @@ const PROBLEM_HEADERS: Readonly<Record<number, keyof typeof HEADERS>> = {
   401: 'WWW-Authenticate',
   405: 'Allow',
   415: 'Accept-Encoding',
+  429: 'Retry-After',
   503: 'Retry-After',
 };
 

@@ -37,6 +37,10 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
     summary: 'The body is not JSON, or has an unknown encoding',
     detail: 'The body must be application/json.',
   },
+  rate_limited: {
+    summary: 'The key is over its rate; send the request again after `Retry-After` seconds',
+    detail: 'The API key is over its limit of 50 a second; try again in 2 s.',
+  },
   internal: { summary: 'A fault of the service', detail: 'Something went wrong inside the service.' },
   query_too_expensive: {
     summary: 'The query went over its budget of time or memory; narrow it down',

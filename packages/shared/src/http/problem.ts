@@ -11,6 +11,7 @@ export const PROBLEMS = {
   method_not_allowed: 405,
   body_too_large: 413,
   unsupported_media_type: 415,
+  rate_limited: 429,
   internal: 500,
   query_too_expensive: 400,
   event_log_unavailable: 503,

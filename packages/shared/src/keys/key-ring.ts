@@ -4,17 +4,23 @@ import { readFile } from 'node:fs/promises';
 import type { Part } from '../lifecycle.ts';
 import type { Logger } from '../log.ts';
 import { type KeyEntry, parseKeysFile } from './keys-file.ts';
+import { createTokenBucket, type TokenBucket } from './token-bucket.ts';
 
 /** How often the file is looked at. Polling notices every kind of change, a mounted secret's swapped link included. */
 const POLL_INTERVAL_MS = 500;
 
+/** A key that is known, with what it may still do; the bucket stays the same while the file changes. */
+export interface ApiKey extends KeyEntry {
+  readonly bucket: TokenBucket;
+}
+
 export interface KeyRing extends Part {
-  /** The entry of a key, or `undefined` when there is none. */
-  find(key: string): KeyEntry | undefined;
+  /** The key, or `undefined` when there is none. */
+  find(key: string): ApiKey | undefined;
 }
 
 interface Known {
-  readonly entry: KeyEntry;
+  readonly key: ApiKey;
   readonly hash: Buffer;
 }
 
@@ -28,7 +34,13 @@ export function createKeyRing(path: string, logger: Logger): KeyRing {
   async function load(): Promise<void> {
     try {
       const entries = parseKeysFile(await readFile(path, 'utf8'));
-      keys = new Map(entries.map((entry) => [entry.hash, { entry, hash: Buffer.from(entry.hash, 'hex') }]));
+      const before = keys;
+      keys = new Map(
+        entries.map((entry) => {
+          const bucket = before.get(entry.hash)?.key.bucket ?? createTokenBucket();
+          return [entry.hash, { key: { ...entry, bucket }, hash: Buffer.from(entry.hash, 'hex') }];
+        }),
+      );
       logger.info({ path, keys: entries.length }, 'API keys loaded');
     } catch (error) {
       logger.error(
@@ -52,7 +64,7 @@ export function createKeyRing(path: string, logger: Logger): KeyRing {
     find(key) {
       const digest = hash('sha256', key, 'buffer');
       const known = keys.get(digest.toString('hex'));
-      return known && timingSafeEqual(known.hash, digest) ? known.entry : undefined;
+      return known && timingSafeEqual(known.hash, digest) ? known.key : undefined;
     },
   };
 }

@@ -35,13 +35,13 @@ test('a key that is made is known to the services, and the file does not hold it
 
 test('list shows what is needed to revoke, and revoke leaves the others alone', async () => {
   expect(await keys('list')).toEqual([`There are no keys in ${file}.`]);
-  await keys('create', '--workspace', 'acme', '--scopes', 'ingest');
+  await keys('create', '--workspace', 'acme', '--scopes', 'ingest', '--rate-limit', '50');
   await keys('create', '--workspace', 'b', '--scopes', 'ingest,query,delete');
   const [first, second] = await readKeysFile(file);
   expect(await keys('list')).toEqual([
-    'ID            WORKSPACE  SCOPES               MADE',
-    `${first?.id}  acme       ingest               2026-03-01T12:00:00.000Z`,
-    `${second?.id}  b          ingest,query,delete  2026-03-01T12:00:00.000Z`,
+    'ID            WORKSPACE  SCOPES               RATE LIMIT  MADE',
+    `${first?.id}  acme       ingest               50/s        2026-03-01T12:00:00.000Z`,
+    `${second?.id}  b          ingest,query,delete  -           2026-03-01T12:00:00.000Z`,
   ]);
   await keys('revoke', String(first?.id));
   expect(await readKeysFile(file)).toEqual([second]);
@@ -72,6 +72,10 @@ test.each([
   [['create', '--workspace', 'a', '--scopes', 'query,write'], /not "write"/],
   [['create', '--workspace', 'a', '--scopes', ''], /not ""/],
   [['create', 'a', '--workspace', 'a', '--scopes', 'query'], /"a" was not expected/],
+  [['create', '--workspace', 'a', '--scopes', 'query', '--rate-limit', '0'], /--rate-limit must be/],
+  [['create', '--workspace', 'a', '--scopes', 'query', '--rate-limit', '1e3'], /--rate-limit must be/],
+  [['create', '--workspace', 'a', '--scopes', 'query', '--rate-limit', ''], /--rate-limit must be/],
+  [['list', '--rate-limit', '1'], /belong to create/],
   [['list', 'x'], /"x" was not expected/],
   [['list', '--workspace', 'a'], /belong to create/],
   [['revoke'], /one ID/],

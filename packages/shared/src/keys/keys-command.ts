@@ -4,7 +4,9 @@ import { ArgumentsError, parseArguments, runCommand } from '../command-line.ts';
 import {
   generateKey,
   hashKey,
+  type KeyEntry,
   KeysFileError,
+  rateLimit,
   readKeysFile,
   SCOPES,
   type Scope,
@@ -14,12 +16,15 @@ import {
 
 export const KEYS_HELP = `Usage: npm run keys -- COMMAND [options]
 
-  create --workspace NAME --scopes LIST   makes a key and prints it, once; the file keeps only its hash
-  list                                    shows the keys: id, workspace, scopes, when made
-  revoke ID                               removes a key; it is refused within a second
+  create --workspace NAME --scopes LIST [--rate-limit N]
+               makes a key and prints it, once; the file keeps only its hash
+  list         shows the keys: id, workspace, scopes, rate limit, when made
+  revoke ID    removes a key; it is refused within a second
 
   --workspace NAME   whose events the key may write or read: 1 to 100 letters, digits, dots, underscores or hyphens
   --scopes LIST      some of ${SCOPES.join(', ')}, separated by commas
+  --rate-limit N     how many events a second the key may submit, and how many queries a second it may make; a request
+                     without events counts as one (default: RATE_LIMIT_DEFAULT of the services, else no limit)
   --file FILE        the keys file (default: API_KEYS_FILE, else keys.json in the data folder of npm start)
   --help             this text
 
@@ -62,13 +67,22 @@ export async function runKeysCommand(args: readonly string[], context: KeysConte
   if (values.help) return [KEYS_HELP];
   const [command, ...operands] = positionals;
   const file = values.file === undefined ? context.defaultFile : resolve(context.cwd, values.file);
-  const unused = Object.entries({ '--workspace': values.workspace, '--scopes': values.scopes });
+  const unused = Object.entries({
+    '--workspace': values.workspace,
+    '--scopes': values.scopes,
+    '--rate-limit': values['rate-limit'],
+  });
   const given = unused.filter(([, value]) => value !== undefined).map(([option]) => option);
   if (command !== 'create' && given.length > 0) throw new ArgumentsError(`${given.join(' and ')} belong to create.`);
   if (command !== 'revoke' && operands.length > 0) throw new ArgumentsError(`"${operands[0]}" was not expected.`);
   switch (command) {
     case 'create':
-      return await create(file, parseWorkspace(values.workspace), parseScopes(values.scopes), context.now());
+      return await create(file, {
+        workspace: parseWorkspace(values.workspace),
+        scopes: parseScopes(values.scopes),
+        createdAt: context.now().toISOString(),
+        ...parseRateLimit(values['rate-limit']),
+      });
     case 'list':
       return await list(file);
     case 'revoke':
@@ -78,16 +92,16 @@ export async function runKeysCommand(args: readonly string[], context: KeysConte
   }
 }
 
-async function create(file: string, workspace: string, scopes: readonly Scope[], now: Date): Promise<string[]> {
+async function create(file: string, made: Omit<KeyEntry, 'id' | 'hash'>): Promise<string[]> {
   const keys = await readKeysFile(file);
   const key = generateKey();
   const id = randomBytes(6).toString('hex');
-  const entry = { id, hash: hashKey(key), workspace, scopes: [...scopes], createdAt: now.toISOString() };
-  await writeKeysFile(file, [...keys, entry]);
+  await writeKeysFile(file, [...keys, { id, hash: hashKey(key), ...made }]);
+  const { workspace, scopes, rateLimit: limit } = made;
   return [
     key,
     '',
-    `This is the only time that the key is shown. Its id is ${id}: workspace ${workspace}, ${scopes.join(' and ')}.`,
+    `This is the only time that the key is shown. Its id is ${id}: workspace ${workspace}, ${scopes.join(' and ')}${limit === undefined ? '' : `, ${limit} a second`}.`,
     `Written to ${file}; services that use this file know it within a second.`,
   ];
 }
@@ -95,8 +109,14 @@ async function create(file: string, workspace: string, scopes: readonly Scope[],
 async function list(file: string): Promise<string[]> {
   const keys = await readKeysFile(file);
   if (keys.length === 0) return [`There are no keys in ${file}.`];
-  const rows = keys.map(({ id, workspace, scopes, createdAt }) => [id, workspace, scopes.join(','), createdAt ?? '']);
-  return table([['ID', 'WORKSPACE', 'SCOPES', 'MADE'], ...rows]);
+  const rows = keys.map(({ id, workspace, scopes, rateLimit: limit, createdAt }) => [
+    id,
+    workspace,
+    scopes.join(','),
+    limit === undefined ? '-' : `${limit}/s`,
+    createdAt ?? '',
+  ]);
+  return table([['ID', 'WORKSPACE', 'SCOPES', 'RATE LIMIT', 'MADE'], ...rows]);
 }
 
 async function revoke(file: string, ids: readonly string[]): Promise<string[]> {
@@ -116,6 +136,7 @@ function parse(args: readonly string[]) {
     options: {
       workspace: { type: 'string' },
       scopes: { type: 'string' },
+      'rate-limit': { type: 'string' },
       file: { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
     },
@@ -129,7 +150,7 @@ function parseWorkspace(text: string | undefined): string {
   throw new ArgumentsError(`--workspace ${result.error.issues.map(({ message }) => message).join(', ')}.`);
 }
 
-function parseScopes(text: string | undefined): readonly Scope[] {
+function parseScopes(text: string | undefined): Scope[] {
   if (text === undefined) throw new ArgumentsError('create needs --scopes.');
   const names = text.split(',').map((name) => name.trim());
   const unknown = names.filter((name) => !SCOPES.some((scope) => scope === name));
@@ -137,6 +158,13 @@ function parseScopes(text: string | undefined): readonly Scope[] {
   throw new ArgumentsError(
     `--scopes can be ${SCOPES.join(', ')}; not ${unknown.map((name) => `"${name}"`).join(', ')}.`,
   );
+}
+
+function parseRateLimit(text: string | undefined): Pick<KeyEntry, 'rateLimit'> {
+  if (text === undefined) return {};
+  const result = rateLimit.safeParse(/^\d+$/.test(text) ? Number(text) : Number.NaN);
+  if (result.success) return { rateLimit: result.data };
+  throw new ArgumentsError('--rate-limit must be a whole number of at least 1.');
 }
 
 function table(rows: readonly (readonly string[])[]): string[] {

@@ -11,12 +11,16 @@ export const workspaceName = z
   .string()
   .regex(/^[A-Za-z0-9._-]{1,100}$/, 'must be 1 to 100 letters, digits, dots, underscores or hyphens');
 
+/** How much a key may do in a second: events of ingest-api, each request being one at least; requests of query-api. */
+export const rateLimit = z.int('must be a whole number').min(1, 'must be at least 1');
+
 const keyEntry = z.strictObject({
   id: z.string().min(1),
   hash: z.string().regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in hex'),
   workspace: workspaceName,
   scopes: z.array(z.enum(SCOPES)).min(1),
   createdAt: z.string().optional(),
+  rateLimit: rateLimit.optional(),
 });
 
 const keysFile = z

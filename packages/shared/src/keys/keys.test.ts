@@ -32,8 +32,10 @@ test('a keys file keeps hashes, not keys', async () => {
 });
 
 test('every fault of a keys file is named', () => {
-  const text = JSON.stringify({ keys: [{ id: '', hash: 'x', workspace: 'a b', scopes: ['root'] }] });
-  expect(() => parseKeysFile(text)).toThrow(/keys\.0\.id.*keys\.0\.hash.*keys\.0\.workspace.*keys\.0\.scopes/s);
+  const text = JSON.stringify({ keys: [{ id: '', hash: 'x', workspace: 'a b', scopes: ['root'], rateLimit: 0.5 }] });
+  expect(() => parseKeysFile(text)).toThrow(
+    /keys\.0\.id.*keys\.0\.hash.*keys\.0\.workspace.*keys\.0\.scopes.*keys\.0\.rateLimit/s,
+  );
   expect(() => parseKeysFile('{')).toThrow('is not JSON');
 });
 

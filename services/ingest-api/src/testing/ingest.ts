@@ -6,7 +6,7 @@ import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { createKeyRing } from '@sluice/shared/keys/key-ring';
-import { hashKey, type Scope, writeKeysFile } from '@sluice/shared/keys/keys-file';
+import { hashKey, type KeyEntry, readKeysFile, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { createLogger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
 import type { Consumer } from 'kafkajs';
@@ -28,6 +28,8 @@ export interface StoredMessage {
 /** The very server of the service over a real Kafka, with the keys `all`, `ingest-only` and `query-only`. */
 export interface Ingest {
   readonly app: FastifyInstance;
+  /** Puts a key into the keys file, or changes it there; whose id is the key itself. It is known within a second. */
+  setKey(id: string, entry?: Partial<KeyEntry>): Promise<void>;
   /** Reads until `count` rows of the topic have been seen; gives all messages so far. */
   read(topic: 'events' | 'entities', count: number): Promise<StoredMessage[]>;
   stop(): Promise<void>;
@@ -39,12 +41,14 @@ export async function startIngest(
 ): Promise<Ingest> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-ingest-'));
   const keysFile = join(folder, 'keys.json');
-  const key = (id: string, scopes: Scope[]) => ({ id, hash: hashKey(id), workspace: 'test', scopes });
-  await writeKeysFile(keysFile, [
-    key('all', ['ingest', 'query', 'delete']),
-    key('ingest-only', ['ingest']),
-    key('query-only', ['query']),
-  ]);
+  const setKey: Ingest['setKey'] = async (id, entry) => {
+    const others = (await readKeysFile(keysFile)).filter((key) => key.id !== id);
+    const key: KeyEntry = { id, hash: hashKey(id), workspace: 'test', scopes: ['ingest', 'delete'], ...entry };
+    await writeKeysFile(keysFile, [...others, key]);
+  };
+  await setKey('all', { scopes: ['ingest', 'query', 'delete'] });
+  await setKey('ingest-only', { scopes: ['ingest'] });
+  await setKey('query-only', { scopes: ['query'] });
   const config = loadConfig(configSchema, {
     KAFKA_BROKERS: brokers.join(','),
     KAFKA_TOPIC_PREFIX: `ingest-${randomUUID()}.`,
@@ -89,6 +93,7 @@ export async function startIngest(
 
   return {
     app,
+    setKey,
     async read(topic, count) {
       if (!consumer) await consume();
       const name = topicNames(config)[topic];

@@ -79,7 +79,7 @@ export interface Answer {
   readonly errors: readonly { readonly path: string; readonly code: string; readonly message: string }[];
 }
 
-/** Starts the service with the keys `a`, `b`, … of workspaces of the same names, and `ingest-only` of workspace `a`. */
+/** Starts the service with the keys `a`, `b`, … of workspaces of the same names, and of workspace `a` `ingest-only` and `limited`. */
 export async function startQuery(url: string, env: Readonly<Record<string, string>> = {}): Promise<QueryService> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-query-'));
   const keysFile = join(folder, 'keys.json');
@@ -92,6 +92,7 @@ export async function startQuery(url: string, env: Readonly<Record<string, strin
   await writeKeysFile(keysFile, [
     ...[...'abcdefgh'].map((id) => key(id, id, ['query'])),
     key('ingest-only', 'a', ['ingest', 'delete']),
+    { ...key('limited', 'a', ['query']), rateLimit: 1 },
   ]);
   const config = loadConfig(configSchema, {
     CLICKHOUSE_URL: url,

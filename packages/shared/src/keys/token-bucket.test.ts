@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import { createTokenBucket } from './token-bucket.ts';
+
+test('two seconds of the rate may come at once, and then as many as the rate', () => {
+  const bucket = createTokenBucket();
+  const taken = (nowMs: number) => {
+    let count = 0;
+    while (bucket.take(1, 50, nowMs) === 0) count += 1;
+    return count;
+  };
+  expect(taken(5_000)).toBe(100);
+  expect(taken(5_000)).toBe(0);
+  expect(taken(5_100)).toBe(5);
+  expect(taken(6_100)).toBe(50);
+  expect(taken(1_000_000)).toBe(100);
+});
+
+test('more than the bucket holds is possible, and waited for afterwards', () => {
+  const bucket = createTokenBucket();
+  expect(bucket.take(500, 50, 0)).toBe(0);
+  // 400 tokens of debt, and the one to take: 8.02 seconds.
+  expect(bucket.take(1, 50, 0)).toBe(9);
+  expect(bucket.take(1, 50, 8_000)).toBe(1);
+  expect(bucket.take(1, 50, 9_000)).toBe(0);
+});
+
+test('what is given back can be taken again', () => {
+  const bucket = createTokenBucket();
+  expect([bucket.take(1, 1, 0), bucket.take(1, 1, 0), bucket.take(1, 1, 0)]).toEqual([0, 0, 1]);
+  bucket.giveBack(1);
+  expect([bucket.take(1, 1, 0), bucket.take(1, 1, 0)]).toEqual([0, 1]);
+});
+
+test('a rate that changes is in force at once, for what is left too', () => {
+  const bucket = createTokenBucket();
+  bucket.take(1, 1_000, 0);
+  expect([bucket.take(1, 1, 0), bucket.take(1, 1, 0), bucket.take(1, 1, 0)]).toEqual([0, 0, 1]);
+  expect(bucket.take(1, 1_000, 1)).toBe(0);
+});
+
+test.each([1, 7, 50, 1_000])(
+  'at %i a second, a client that waits as it is told gets the rate and one burst',
+  (perSecond) => {
+    const bucket = createTokenBucket();
+    let nowMs = 0;
+    let taken = 0;
+    for (let request = 1; request <= 500; request += 1) {
+      const count = (request * 37) % 101;
+      const seconds = bucket.take(count, perSecond, nowMs);
+      nowMs += seconds * 1_000;
+      if (seconds > 0) expect(bucket.take(count, perSecond, nowMs)).toBe(0);
+      expect(taken).toBeLessThan(perSecond * (2 + nowMs / 1_000));
+      taken += count;
+    }
+    expect(taken).toBeGreaterThan(perSecond * (nowMs / 1_000));
+  },
+);

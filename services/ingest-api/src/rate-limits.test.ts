@@ -1,0 +1,118 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, inject, test } from 'vitest';
+import { type Ingest, post, startIngest } from './testing/ingest.ts';
+
+let ingest: Ingest;
+
+async function start(env: Readonly<Record<string, string>> = {}): Promise<void> {
+  ingest = await startIngest(inject('kafkaBrokers'), env);
+}
+afterEach(() => ingest.stop());
+
+const organization = (name: string, events = 1) => ({
+  foreignUserGroupId: 'acme',
+  events: Array.from({ length: events }, () => ({ event: name })),
+});
+
+async function submit(key: string, body: unknown = organization('e')) {
+  const { statusCode, headers, body: text } = await post(ingest.app, body, { key });
+  return { status: statusCode, retryAfter: Number(headers['retry-after']), headers, text };
+}
+
+/** Puts a key into the file and waits until it is in force. */
+async function setKey(id: string, rateLimit?: number): Promise<void> {
+  await ingest.setKey(id, { ...(rateLimit !== undefined && { rateLimit }) });
+  await ingest.setKey(`${id}-is-known-${rateLimit}`);
+  await expect.poll(async () => (await submit(`${id}-is-known-${rateLimit}`, {})).status, { timeout: 2_000 }).toBe(400);
+}
+
+const requests = (count: number, key: string, body?: unknown) =>
+  Promise.all(Array.from({ length: count }, () => submit(key, body)));
+const statuses = (answers: readonly { readonly status: number }[]) => answers.map(({ status }) => status).sort();
+
+beforeEach(() => start({ CORS_ORIGINS: 'https://app.example', PRODUCE_LINGER_MS: '0' }));
+
+test('a key over its rate is answered 429, and accepted again after Retry-After; other keys do not notice', async () => {
+  await setKey('limited', 50);
+  const answers = await requests(150, 'limited');
+  const refused = answers.filter(({ status }) => status === 429);
+  expect(answers.filter(({ status }) => status === 202).length).toBe(150 - refused.length);
+  expect(refused.length).toBeGreaterThan(0);
+  for (const { headers, text } of refused) {
+    expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
+    expect(headers['content-type']).toContain('application/problem+json');
+    expect(JSON.parse(text)).toMatchObject({ status: 429, code: 'rate_limited', requestId: headers['x-request-id'] });
+  }
+  expect((await submit('all')).status).toBe(202);
+  await wait((refused.at(-1)?.retryAfter ?? 0) * 1_000);
+  expect((await submit('limited')).status).toBe(202);
+});
+
+test('a submission counts as its events: it is taken as a whole, however large, and waited for afterwards', async () => {
+  await setKey('limited', 5);
+  const large = await submit('limited', organization('large', 200));
+  expect([large.status, (JSON.parse(large.text) as { events: unknown[] }).events.length]).toEqual([202, 200]);
+  const { status, retryAfter } = await submit('limited');
+  expect(status).toBe(429);
+  // 190 events too much and the next one, at 5 a second.
+  expect(retryAfter).toBeGreaterThan(35);
+  expect(retryAfter).toBeLessThanOrEqual(39);
+});
+
+test('what is refused leaves nothing behind, and of two at the same moment one is too much', async () => {
+  await setKey('limited', 10);
+  const answers = await requests(4, 'limited', { ...organization('kept', 30), properties: { plan: 'pro' } });
+  expect(statuses(answers)).toEqual([202, 429, 429, 429]);
+  expect((await submit('all', organization('last', 30))).status).toBe(202);
+  const rows = (await ingest.read('events', 60)).flatMap((message) => message.rows);
+  expect(rows.map(({ event }) => event).sort()).toEqual([...Array(30).fill('kept'), ...Array(30).fill('last')]);
+  const changes = (await ingest.read('entities', 1)).flatMap((message) => message.rows);
+  expect(changes.filter(({ property }) => property === 'plan')).toHaveLength(1);
+});
+
+test('a request without events counts as one, a deletion and a faulty one too; its body is not looked at', async () => {
+  await setKey('limited', 1);
+  expect((await submit('limited', { foreignUserGroupId: 'acme', properties: { plan: 'pro' } })).status).toBe(202);
+  expect((await submit('limited', '{')).status).toBe(400);
+  expect((await submit('limited', '{')).status).toBe(429);
+  const deletion = await ingest.app.inject({
+    method: 'DELETE',
+    url: '/v1/users?foreignId=jane',
+    headers: { authorization: 'Bearer limited' },
+  });
+  expect(deletion.statusCode).toBe(429);
+  expect((await ingest.app.inject('/metrics')).body).toMatch(/^sluice_rate_limited_total 2$/m);
+});
+
+test('a limit that changes in the file is in force within a second, and what was used stays used', async () => {
+  await setKey('limited', 1);
+  expect((await submit('limited', organization('large', 100))).status).toBe(202);
+  expect((await submit('limited')).status).toBe(429);
+  await setKey('limited', 2);
+  const { status, retryAfter } = await submit('limited');
+  expect(status).toBe(429);
+  expect(retryAfter).toBeGreaterThan(40);
+  expect(retryAfter).toBeLessThanOrEqual(50);
+  await setKey('limited', 1_000);
+  expect((await submit('limited')).status).toBe(202);
+  await setKey('limited');
+  expect(statuses(await requests(30, 'limited', organization('free', 100)))).toEqual(Array(30).fill(202));
+});
+
+test('a page in a browser can read Retry-After', async () => {
+  await setKey('limited', 1);
+  await submit('limited', organization('e', 5));
+  const answer = await post(ingest.app, {}, { key: 'limited', headers: { origin: 'https://app.example' } });
+  expect(answer.statusCode).toBe(429);
+  expect(answer.headers['access-control-allow-origin']).toBe('https://app.example');
+  expect(answer.headers['access-control-expose-headers']).toContain('retry-after');
+});
+
+test('RATE_LIMIT_DEFAULT is for keys that have no limit of their own', async () => {
+  await ingest.stop();
+  await start({ RATE_LIMIT_DEFAULT: '1' });
+  await setKey('limited', 1_000);
+  expect(statuses(await requests(10, 'all'))).toEqual([202, 202, ...Array(8).fill(429)]);
+  expect(statuses(await requests(2, 'ingest-only'))).toEqual([202, 202]);
+  expect(statuses(await requests(10, 'limited'))).toEqual(Array(10).fill(202));
+});
