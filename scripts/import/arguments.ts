@@ -13,7 +13,8 @@ minutes, and are new after that.
                         npm start keeps in the data folder)
   --concurrency N       submissions that are sent at the same time, 1 to 1000 (default 32)
   --refused FILE        where the numbers of refused lines are listed with the reasons (default: NAME.refused.txt here)
-  --give-up-after S     seconds to keep trying while nothing is accepted or refused (default 60)
+  --give-up-after S     seconds to keep trying while nothing is accepted or refused (default 60); what the rate limit
+                        of the key makes it wait does not count
   --help                this text
 
 Exit codes: 0 everything was accepted, 1 something was not, 2 the arguments are wrong, 130 interrupted.`;

@@ -213,6 +213,30 @@ test('a service that is away, busy or cut off is tried again until it answers, w
   expect(new Set(received.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1);
 });
 
+test('over the rate of the key it waits as it is told, longer than it would for a service that is away', async () => {
+  let freeAt = 0;
+  const notBefore = new Map<string, number>();
+  let tooSoon = 0;
+  answer = (request, response, number) => {
+    const now = performance.now();
+    // A timer may be a millisecond early.
+    if (now + 5 < (notBefore.get(request.idempotencyKey) ?? 0)) tooSoon += 1;
+    if (now < freeAt) {
+      const seconds = Math.ceil((freeAt - now) / 1_000);
+      notBefore.set(request.idempotencyKey, now + seconds * 1_000);
+      return refuse(response, 429, 'rate_limited', { 'retry-after': String(seconds) });
+    }
+    freeAt = now + 900;
+    return accept(request, response, number);
+  };
+  const startedAt = performance.now();
+  const { end, counts } = await runImport(lines(3, organization), { concurrency: 3, giveUpAfterMs: 300 });
+  expect(end).toEqual({ kind: 'complete' });
+  expect(counts).toEqual({ submissions: 3, events: 3, refused: 0 });
+  expect(performance.now() - startedAt).toBeGreaterThan(1_800);
+  expect([notBefore.size, tooSoon]).toEqual([2, 0]);
+});
+
 test('equal lines are submissions of their own, and a file that is imported again sends the same keys', async () => {
   const content = lines(3, () => organization(1));
   await runImport(content);

@@ -20,7 +20,7 @@ export interface SenderOptions {
   readonly url: URL;
   readonly key: string;
   readonly connectionsMax: number;
-  /** How long to go on without any submission accepted or refused, in milliseconds. */
+  /** How long to go on without any submission accepted or refused, in milliseconds, besides what a rate limit asks for. */
   readonly giveUpAfterMs: number;
   /** Told of every try that is going to be repeated. */
   readonly onRetry?: (reason: string) => void;
@@ -38,6 +38,9 @@ export interface Sender {
 
 const RETRY_MS_FIRST = 250;
 const RETRY_MS_MAX = 5_000;
+
+/** The longest Retry-After that is followed. */
+const RETRY_AFTER_MS_MAX = 3_600_000;
 
 /** How long one try may take, in milliseconds; the service answers within its own time limit before. */
 const ANSWER_TIMEOUT_MS = 30_000;
@@ -64,7 +67,7 @@ export function createSender({ url, key, connectionsMax, giveUpAfterMs, onRetry 
       answer = await pool.request({ method: 'POST', path: base + path, headers, body });
       text = await answer.body.text();
     } catch (error) {
-      return { kind: 'retry', reason: reasonOf(error), afterMs: 0 };
+      return { kind: 'retry', reason: reasonOf(error), afterMs: 0, limited: false };
     }
     return judge(answer.statusCode, text, answer.headers['retry-after']);
   }
@@ -78,6 +81,7 @@ export function createSender({ url, key, connectionsMax, giveUpAfterMs, onRetry 
           return outcome;
         }
         onRetry?.(outcome.reason);
+        if (outcome.limited) progressAt = Math.max(progressAt, performance.now() + outcome.afterMs);
         const leftMs = progressAt + giveUpAfterMs - performance.now();
         if (signal.aborted) throw new GivenUp('interrupted');
         if (leftMs <= 0) throw new GivenUp(`${outcome.reason}, for ${Math.round(giveUpAfterMs / 1_000)} seconds`);
@@ -93,6 +97,8 @@ interface Retry {
   readonly kind: 'retry';
   readonly reason: string;
   readonly afterMs: number;
+  /** Whether the key is over its rate, so that waiting is no trouble and says nothing about the service. */
+  readonly limited: boolean;
 }
 
 /** What an answer means for the submission, and for all others. */
@@ -103,7 +109,8 @@ function judge(status: number, text: string, retryAfter: string | string[] | und
   if (status === 404 || status === 405 || status < 400) throw new FatalAnswer(`no Sluice answers there (${reason})`);
   if (status < 500 && status !== 408 && status !== 429) return { kind: 'refused', reason };
   const seconds = Number(retryAfter ?? 0);
-  return { kind: 'retry', reason, afterMs: Number.isFinite(seconds) ? seconds * 1_000 : 0 };
+  const afterMs = seconds > 0 ? Math.min(seconds * 1_000, RETRY_AFTER_MS_MAX) : 0;
+  return { kind: 'retry', reason, afterMs, limited: status === 429 && afterMs > 0 };
 }
 
 function describe(status: number, text: string): string {
