@@ -57,6 +57,10 @@ function interruption(): AbortSignal {
 async function importFile(options: ImportArguments): Promise<number> {
   const { url, concurrency, giveUpAfterMs, refusedFile } = options;
   const key = await findKey(options.key);
+  // No header can carry another one, so every try would fail alike.
+  if (!/^[\x21-\x7e]+$/.test(key)) {
+    throw new ArgumentsError('The key must be visible ASCII characters, without spaces and line feeds.');
+  }
   const signal = interruption();
   const source = await openSource(options.file, signal);
   const refusedLines = await createRefusedLines(refusedFile);
