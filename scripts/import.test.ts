@@ -15,3 +15,13 @@ test.each(['sk_abc\ndef', 'sk_abc\n', 'sk abc', 'sk_ä'])(
     expect(output).toMatch(/^The key must be visible ASCII characters, without spaces and line feeds\.\n/);
   },
 );
+
+test('a folder, and a file that is not there, are wrong arguments', async () => {
+  await using dir = await makeTempDir();
+  const folder = await runImporter(['--url', 'http://127.0.0.1:1', dir.path], 'sk_abc');
+  expect(folder.code).toBe(2);
+  expect(folder.output).toContain(`${dir.path} is a folder`);
+  const missing = await runImporter(['--url', 'http://127.0.0.1:1', join(dir.path, 'none')], 'sk_abc');
+  expect(missing.code).toBe(2);
+  expect(missing.output).toContain('no such file');
+});

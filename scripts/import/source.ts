@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { PassThrough, pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
+import { ArgumentsError } from '@sluice/shared/command-line';
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
 
@@ -17,11 +18,14 @@ export interface Source {
 /**
  * Opens a file, or standard input for `-`, until the signal aborts. gzip is recognised by its first bytes, whatever the name.
  *
- * @throws the system's error when the file cannot be opened
+ * @throws the system's error when there is no such file
+ * @throws {ArgumentsError} when it is a folder
  */
 export async function openSource(path: string, signal: AbortSignal): Promise<Source> {
   let read = 0;
-  const bytesTotal = path === '-' ? undefined : (await stat(path)).size;
+  const file = path === '-' ? undefined : await stat(path);
+  if (file?.isDirectory())
+    throw new ArgumentsError(`${path} is a folder; one FILE is needed, or - for standard input.`);
   const input: Readable = path === '-' ? process.stdin : createReadStream(path, { highWaterMark: 256 * 1_024 });
 
   signal.addEventListener('abort', () => input.destroy());
@@ -33,7 +37,7 @@ export async function openSource(path: string, signal: AbortSignal): Promise<Sou
     }
   }
 
-  return { chunks: unpacked(counted()), bytesRead: () => read, bytesTotal };
+  return { chunks: unpacked(counted()), bytesRead: () => read, bytesTotal: file?.size };
 }
 
 async function* unpacked(chunks: AsyncGenerator<Buffer, void, undefined>): AsyncGenerator<Buffer, void, undefined> {
