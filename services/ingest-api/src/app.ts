@@ -35,9 +35,10 @@ const RETRY_AFTER_SECONDS = 2;
 
 const deletionQuery = z.strictObject({
   foreignId: z
-    .array(deletionParameters.foreignId, { error: 'is required' })
+    .array(z.string(), { error: 'is required' })
     .length(1, 'must be given once')
-    .transform(([id]) => id as string),
+    .transform(([id]) => id)
+    .pipe(deletionParameters.foreignId),
 });
 
 export interface IngestDependencies {

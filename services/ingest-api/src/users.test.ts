@@ -58,9 +58,9 @@ test('DELETE takes a JSON content type without a body, and a trailing slash', as
 
 test.each([
   ['', 'foreignId'],
-  ['?foreignId=', 'foreignId.0'],
+  ['?foreignId=', 'foreignId'],
   ['?foreignId=a&foreignId=b', 'foreignId'],
-  [`?foreignId=${'x'.repeat(513)}`, 'foreignId.0'],
+  [`?foreignId=${'x'.repeat(513)}`, 'foreignId'],
   ['?foreignId=a&colour=red', 'colour'],
   ['?foreignId=%ff', '%ff'],
 ])('DELETE refuses %j', async (query, path) => {
