@@ -130,12 +130,14 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
     }
   }
 
-  async function accept(request: FastifyRequest, reply: FastifyReply, submission: Submission): Promise<FastifyReply> {
-    const { rows, uuids } = submissionRows(submission, {
-      workspace: request.apiKey.workspace,
-      version: versions(),
-      idempotencyKey: validate(idempotencyKey, request.headers['idempotency-key'], ['Idempotency-Key']),
-    });
+  async function accept(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    submission: Submission,
+    key: string | undefined,
+  ): Promise<FastifyReply> {
+    const { workspace } = request.apiKey;
+    const { rows, uuids } = submissionRows(submission, { workspace, version: versions(), idempotencyKey: key });
     refuseLargeRows(rows, submission, config.EVENT_BYTES_MAX);
     limiter.recount(request.apiKey, submission.events.length);
     if (rows.length > 0) await publish(rows);
@@ -145,32 +147,35 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   }
 
   app.post(USER_GROUPS, { onRequest: withScope('ingest') }, async (request, reply) => {
-    const { foreignUserGroupId, foreignUserId, events, properties } = validate(
-      schemas.quick.userGroup,
-      bodyOf(request),
-    );
-    return await accept(request, reply, {
+    const { body, key } = validSubmission(schemas.quick.userGroup, request);
+    const { foreignUserGroupId, foreignUserId, events, properties } = body;
+    const submission: Submission = {
       subject: 'organization',
       userId: foreignUserId,
       groupId: foreignUserGroupId,
       events: events ?? [],
       properties,
-    });
+    };
+    return await accept(request, reply, submission, key);
   });
 
   app.post(PUBLIC_USERS, { onRequest: withScope('ingest') }, async (request, reply) => {
-    const { foreignId, events, properties } = validate(schemas.quick.user, bodyOf(request));
-    return await accept(request, reply, {
+    const { body, key } = validSubmission(schemas.quick.user, request);
+    const { foreignId, events, properties } = body;
+    const submission: Submission = {
       subject: 'user',
       userId: foreignId,
       groupId: undefined,
       events: events ?? [],
       properties,
-    });
+    };
+    return await accept(request, reply, submission, key);
   });
 
   app.delete(USERS, { onRequest: withScope('delete') }, async (request, reply) => {
-    const { foreignId } = validate(deletionQuery, request.query);
+    const query = deletionQuery.safeParse(request.query);
+    if (!query.success) throw invalidRequest(query.error.issues);
+    const { foreignId } = query.data;
     const { workspace } = request.apiKey;
     await publish([deletionRow(foreignId, { workspace, version: versions(), idempotencyKey: undefined })]);
     reply.code(202);
@@ -200,14 +205,18 @@ function bodyOf(request: FastifyRequest): unknown {
   return request.body;
 }
 
-function validate<Schema extends z.ZodType>(
+/** The body and the Idempotency-Key; the faults of both are named together. */
+function validSubmission<Schema extends z.ZodType>(
   schema: Schema,
-  value: unknown,
-  path: readonly string[] = [],
-): z.output<Schema> {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  throw invalidRequest(result.error.issues.map((issue) => ({ ...issue, path: [...path, ...issue.path] })));
+  request: FastifyRequest,
+): { readonly body: z.output<Schema>; readonly key: string | undefined } {
+  const body = schema.safeParse(bodyOf(request));
+  const key = idempotencyKey.safeParse(request.headers['idempotency-key']);
+  if (body.success && key.success) return { body: body.data, key: key.data };
+  throw invalidRequest([
+    ...(key.error?.issues ?? []).map((issue) => ({ ...issue, path: ['Idempotency-Key'] })),
+    ...(body.error?.issues ?? []),
+  ]);
 }
 
 /** A row is one line of a message, so its size is bounded: an event's, and a property's of a user or organization. */

@@ -259,6 +259,9 @@ describe('400', () => {
     expect(await faults({ foreignUserGroupId: 'a' }, { headers: { 'idempotency-key': 'a b' } })).toEqual([
       'Idempotency-Key',
     ]);
+    expect(
+      await faults({ colour: 1, events: [{ event: '' }] }, { headers: { 'idempotency-key': 'x'.repeat(201) } }),
+    ).toEqual(['Idempotency-Key', 'colour', 'events.0.event', 'foreignUserGroupId']);
   });
 
   test.each(['', '{', 'nope', '{"foreignUserGroupId":"a"}x'])('what is not JSON: %j', async (body) => {
