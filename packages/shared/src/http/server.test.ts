@@ -1,11 +1,12 @@
 import { once } from 'node:events';
+import { METHODS } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { createLogger } from '../log.ts';
-import { createHttpServer } from './server.ts';
+import { createHttpServer, refuseOtherMethods } from './server.ts';
 
 function createServer(): FastifyInstance {
   return createHttpServer({ logger: createLogger('test', 'silent'), registry: new Registry(), readiness: () => [] });
@@ -22,6 +23,27 @@ test('a path that is not there is 404 whatever its body, which is not read', asy
     expect([type, response.statusCode, response.json().code]).toEqual([type, 404, 'not_found']);
     expect(response.headers['x-request-id']).toBe(response.json().requestId);
   }
+});
+
+test('every method that a path does not have is 405 with Allow, and 404 where there is no path', async () => {
+  const app = createServer();
+  app.post('/things', async () => 'done');
+  refuseOtherMethods(app, { '/things': ['POST'] });
+  const { hostname, port } = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
+  for (const method of METHODS.filter((one) => one !== 'POST' && one !== 'CONNECT')) {
+    for (const [path, status, allow] of [
+      ['/things', '405 Method Not Allowed', 'allow: POST\r\n'],
+      ['/nothing', '404 Not Found', ''],
+    ] as const) {
+      const socket = connect(Number(port), hostname);
+      socket.write(`${method} ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}`);
+      const answer = await text(socket);
+      expect(answer).toContain(`HTTP/1.1 ${status}\r\n`);
+      expect(answer).toContain(allow);
+      if (method !== 'HEAD') expect(answer).toContain(`"status":${status.slice(0, 3)},`);
+    }
+  }
+  await app.close();
 });
 
 test('a request that comes on an open connection while the server stops is answered as always', async () => {

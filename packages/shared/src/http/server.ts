@@ -1,4 +1,5 @@
 import { randomUUIDv7 } from 'node:crypto';
+import { METHODS } from 'node:http';
 import type { Socket } from 'node:net';
 import Fastify, {
   type FastifyBaseLogger,
@@ -20,7 +21,8 @@ const SANE_REQUEST_ID = /^[A-Za-z0-9._:/+=-]{1,128}$/;
 /** How long a request may take to arrive, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 60_000;
 
-const ALL_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
+/** Every method that Node reads, but CONNECT, which is for proxies and never becomes a request. */
+const ALL_METHODS = METHODS.filter((method) => method !== 'CONNECT');
 
 /** Identifiers may be 512 characters of up to 4 bytes, each of which a URL writes as three characters. */
 const PATH_PARAMETER_LENGTH_MAX = 512 * 4 * 3;
@@ -118,6 +120,7 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
 
 /** Answers `405` with `Allow` to the methods that a declared path does not have. Call it after the last route. */
 export function refuseOtherMethods(app: FastifyInstance, paths: Readonly<Record<string, readonly string[]>>): void {
+  for (const method of ALL_METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
   const withHealth = { '/livez': ['GET'], '/readyz': ['GET'], '/metrics': ['GET'], ...paths };
   for (const [url, methods] of Object.entries(withHealth)) {
     const allowed: readonly string[] = methods.includes('GET') ? [...methods, 'HEAD'] : methods;
