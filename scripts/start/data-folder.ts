@@ -3,7 +3,7 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { commandLineOf } from '@sluice/local-stack/command-line';
 import { systemErrorCode } from '@sluice/local-stack/errors';
-import { generateKey, hashKey, readKeysFile, SCOPES, writeKeysFile } from '@sluice/shared/keys/keys-file';
+import { changeKeysFile, generateKey, hashKey, SCOPES } from '@sluice/shared/keys/keys-file';
 
 /**
  * Takes the data folder, which is made when missing, for this process.
@@ -64,13 +64,12 @@ export async function keepDevKey(
 ): Promise<{ readonly key: string; readonly keysFile: string }> {
   const key = chosen ?? (await keepSecret(join(dataDir, 'dev-key'), generateKey));
   const keysFile = join(dataDir, 'keys.json');
-  const entries = await readKeysFile(keysFile);
   const hash = hashKey(key);
-  const known = entries.find((entry) => entry.id === 'dev');
-  if (known?.hash !== hash) {
+  await changeKeysFile(keysFile, (entries) => {
+    if (entries.some((entry) => entry.id === 'dev' && entry.hash === hash)) return entries;
     const others = entries.filter((entry) => entry.id !== 'dev' && entry.hash !== hash);
     const dev = { id: 'dev', hash, workspace: 'local', scopes: [...SCOPES], createdAt: new Date().toISOString() };
-    await writeKeysFile(keysFile, [...others, dev]);
-  }
+    return [...others, dev];
+  });
   return { key, keysFile };
 }

@@ -1,11 +1,16 @@
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createLogger } from '../log.ts';
 import { createKeyRing } from './key-ring.ts';
 import { KEYS_HELP, runKeysCommand } from './keys-command.ts';
 import { readKeysFile } from './keys-file.ts';
+
+const execute = promisify(execFile);
 
 let folder: string;
 let file: string;
@@ -46,6 +51,44 @@ test('list shows what is needed to revoke, and revoke leaves the others alone', 
   await keys('revoke', String(first?.id));
   expect(await readKeysFile(file)).toEqual([second]);
   await expect(keys('revoke', String(first?.id))).rejects.toThrow('There is no key');
+});
+
+test('of commands at the same time, in processes of their own, none loses what another did', async () => {
+  const [first] = await keys('create', '--workspace', 'first', '--scopes', 'query').then(() => readKeysFile(file));
+  const main = fileURLToPath(new URL('main.ts', import.meta.url));
+  const run = (...args: string[]) => execute(process.execPath, [main, ...args, '--file', file]);
+  const names = ['a', 'b', 'c', 'd'];
+  await Promise.all([
+    run('revoke', String(first?.id)),
+    ...names.map((name) => run('create', '--workspace', name, '--scopes', 'query')),
+    ...names.map((name) => keys('create', '--workspace', `${name}-here`, '--scopes', 'query')),
+  ]);
+  const workspaces = (await readKeysFile(file)).map(({ workspace }) => workspace);
+  expect(workspaces.sort()).toEqual(['a', 'a-here', 'b', 'b-here', 'c', 'c-here', 'd', 'd-here']);
+  expect(await readdir(dirname(file))).toEqual(['keys.json']);
+});
+
+test('a command waits for another one, and takes over from one that was killed', async () => {
+  await keys('create', '--workspace', 'a', '--scopes', 'query');
+  await writeFile(`${file}.lock`, '');
+  const waiting = keys('create', '--workspace', 'b', '--scopes', 'query');
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect(await readKeysFile(file)).toHaveLength(1);
+  await rm(`${file}.lock`);
+  await waiting;
+  expect(await readKeysFile(file)).toHaveLength(2);
+
+  await writeFile(`${file}.lock`, '');
+  const minuteAgo = new Date(Date.now() - 60_000);
+  await utimes(`${file}.lock`, minuteAgo, minuteAgo);
+  await keys('create', '--workspace', 'c', '--scopes', 'query');
+  expect(await readKeysFile(file)).toHaveLength(3);
+});
+
+test('a file that cannot be written is said to be', async () => {
+  await writeFile(join(folder, 'no-folder'), '');
+  const create = keys('create', '--workspace', 'a', '--scopes', 'query', '--file', 'no-folder/keys.json');
+  await expect(create).rejects.toThrow(/^cannot be written \(E/);
 });
 
 test('--file names another file, from where the person stands', async () => {

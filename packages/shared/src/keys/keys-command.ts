@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import { ArgumentsError, parseArguments, runCommand } from '../command-line.ts';
 import {
+  changeKeysFile,
   generateKey,
   hashKey,
   type KeyEntry,
@@ -11,7 +12,6 @@ import {
   SCOPES,
   type Scope,
   workspaceName,
-  writeKeysFile,
 } from './keys-file.ts';
 
 export const KEYS_HELP = `Usage: npm run keys -- COMMAND [options]
@@ -93,10 +93,9 @@ export async function runKeysCommand(args: readonly string[], context: KeysConte
 }
 
 async function create(file: string, made: Omit<KeyEntry, 'id' | 'hash'>): Promise<string[]> {
-  const keys = await readKeysFile(file);
   const key = generateKey();
   const id = randomBytes(6).toString('hex');
-  await writeKeysFile(file, [...keys, { id, hash: hashKey(key), ...made }]);
+  await changeKeysFile(file, (keys) => [...keys, { id, hash: hashKey(key), ...made }]);
   const { workspace, scopes, rateLimit: limit } = made;
   return [
     key,
@@ -122,10 +121,11 @@ async function list(file: string): Promise<string[]> {
 async function revoke(file: string, ids: readonly string[]): Promise<string[]> {
   const [id, ...others] = ids;
   if (id === undefined || others.length > 0) throw new ArgumentsError('revoke needs one ID; list shows them.');
-  const keys = await readKeysFile(file);
-  const kept = keys.filter((key) => key.id !== id);
-  if (kept.length === keys.length) throw new UnknownKey(`There is no key "${id}" in ${file}.`);
-  await writeKeysFile(file, kept);
+  await changeKeysFile(file, (keys) => {
+    const kept = keys.filter((key) => key.id !== id);
+    if (kept.length === keys.length) throw new UnknownKey(`There is no key "${id}" in ${file}.`);
+    return kept;
+  });
   return [`The key ${id} is revoked; services that use ${file} refuse it within a second.`];
 }
 

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
+import { LockTimeout, withFileLock } from './file-lock.ts';
 
 export const SCOPES = ['ingest', 'query', 'delete'] as const;
 export type Scope = (typeof SCOPES)[number];
@@ -74,6 +75,32 @@ export async function readKeysFile(path: string): Promise<readonly KeyEntry[]> {
     throw new KeysFileError(`cannot be read (${(error as NodeJS.ErrnoException).code})`);
   }
   return parseKeysFile(text);
+}
+
+/**
+ * Changes the file, one process at a time, so that no change is lost; `change` gives the keys that there are to be.
+ *
+ * @throws {KeysFileError} when it cannot be read, written or understood; it is left as it is
+ * @throws what `change` throws; the file is left as it is
+ */
+export async function changeKeysFile(
+  path: string,
+  change: (keys: readonly KeyEntry[]) => readonly KeyEntry[],
+): Promise<void> {
+  try {
+    await withFileLock(path, async () => {
+      const keys = await readKeysFile(path);
+      const changed = change(keys);
+      if (changed !== keys) await writeKeysFile(path, changed);
+    });
+  } catch (error) {
+    if (error instanceof LockTimeout) {
+      throw new KeysFileError(`is being changed by another command; if none runs, remove ${path}.lock`);
+    }
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === undefined) throw error;
+    throw new KeysFileError(`cannot be written (${code})`);
+  }
 }
 
 /** Replaces the file as a whole, readable by its owner only. */
