@@ -31,6 +31,8 @@ export interface Pipeline extends AsyncDisposable {
   addKey(workspace: string, scopes?: readonly Scope[]): Promise<string>;
   /** Starts a service again, on its old address, and waits until it is ready. */
   restart(name: ServiceName): Promise<void>;
+  /** From now on starts a service again whenever it ends, as a supervisor does. */
+  supervise(name: ServiceName): void;
   /** Starts one more of a service, with its own address. */
   startAnother(name: ServiceName): Promise<Service>;
   submit<Body = { events: { uuid: string }[] }>(
@@ -58,6 +60,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
   };
   const env = environment(options, keysFile, database);
   const extra: Service[] = [];
+  let stopped = false;
 
   async function makeKey(workspace: string, scopes: readonly Scope[]): Promise<string> {
     const key = generateKey();
@@ -96,6 +99,13 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
       services[name] = start(name);
       await services[name].ready();
     },
+    supervise(name) {
+      void services[name].exited().then(() => {
+        if (stopped) return;
+        services[name] = start(name);
+        pipeline.supervise(name);
+      });
+    },
     async startAnother(name) {
       const [port] = await findFreePorts(1);
       const service = start(name, port);
@@ -131,6 +141,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
       if (seen !== total) throw new Error(`${seen} events are visible, not ${total}`);
     },
     async stop() {
+      stopped = true;
       await Promise.all([...Object.values(services), ...extra].map((service) => service.kill9()));
       await rm(folder, { recursive: true, force: true });
     },
