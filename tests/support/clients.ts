@@ -1,0 +1,59 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseJson } from '@sluice/shared/json';
+import { expect } from 'vitest';
+import type { Pipeline } from './pipeline.ts';
+
+export interface SubmitOptions {
+  /** An ingest-api. */
+  readonly url: string;
+  readonly key: string;
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface Accepted {
+  /** Of the events, as the answer has them. */
+  readonly uuids: readonly string[];
+  /** How often it was sent. */
+  readonly attempts: number;
+}
+
+/** How long {@link submitUntilAccepted} goes on, in milliseconds. */
+const PATIENCE_MS = 60_000;
+
+/**
+ * Sends a submission again and again until it is accepted, as a patient client does: after a 503, and when the
+ * connection is refused or cut.
+ *
+ * @throws when it is refused, or a 503 does not say in whole seconds when to try again
+ */
+export async function submitUntilAccepted(body: unknown, options: SubmitOptions): Promise<Accepted> {
+  const { url, key, path = '/v1/public/userGroups', headers } = options;
+  const deadline = Date.now() + PATIENCE_MS;
+  for (let attempts = 1; ; attempts += 1) {
+    const response = await fetch(`${url}${path}`, {
+      method: 'POST',
+      body: JSON.stringify(body),
+      headers: { ...headers, authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    }).catch(() => undefined);
+    const text = await response?.text().catch(() => undefined);
+    if (response?.status === 202 && text !== undefined) {
+      const { events } = parseJson(text) as { events: { uuid: string }[] };
+      return { uuids: events.map(({ uuid }) => uuid), attempts };
+    }
+    if (response && response.status !== 202) {
+      expect(response.status, text).toBe(503);
+      expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
+    }
+    expect(Date.now(), 'no answer but 503 for a minute').toBeLessThan(deadline);
+    await delay(50);
+  }
+}
+
+/** Waits until as many events are visible, and checks that the table has a row for each and no other. */
+export async function expectStoredOnce(pipeline: Pipeline, clickhouseUrl: string, total: number): Promise<void> {
+  await pipeline.settled(total);
+  const sql = `SELECT count(), uniqExact(workspace_id, timestamp, uuid) FROM ${pipeline.database}.events FORMAT TSV`;
+  const counts = await (await fetch(clickhouseUrl, { method: 'POST', body: sql })).text();
+  expect(counts.trim()).toBe(`${total}\t${total}`);
+}
