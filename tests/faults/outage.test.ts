@@ -1,0 +1,46 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, inject, test, vi } from 'vitest';
+import { expectStoredOnce } from '../support/clients.ts';
+import { ownClickHouse } from '../support/engines.ts';
+import { startPipeline } from '../support/pipeline.ts';
+
+vi.setConfig({ testTimeout: 240_000 });
+
+/** Longer than every time-out of the writer, the longest of which is a minute (of ClickHouse's sessions, of a join). */
+const OUTAGE_MS = 80_000;
+
+test('ClickHouse is away for longer than any time-out: nothing is refused, the writer waits, all is stored once', async () => {
+  await using clickhouse = await ownClickHouse();
+  const kafkaBrokers = inject('kafkaBrokers');
+  await using running = await startPipeline({ kafkaBrokers, clickhouseUrl: clickhouse.url, name: 'outage' });
+  const { writer, 'ingest-api': ingest } = running.services;
+  let total = 0;
+  const submit = async () => {
+    const events = Array.from({ length: 10 }, () => ({ event: 'e' }));
+    const { status } = await running.submit({ foreignUserGroupId: 'g', foreignUserId: 'u', events });
+    expect(status).toBe(202);
+    total += events.length;
+  };
+
+  for (let count = 0; count < 20; count += 1) await submit();
+  // In the middle of what the writer does.
+  await clickhouse.kill9();
+  const until = Date.now() + OUTAGE_MS;
+  while (Date.now() < until) {
+    await submit();
+    await delay(100);
+  }
+
+  const readiness = await fetch(`${writer.url}/readyz`);
+  expect(readiness.status).toBe(503);
+  expect(await readiness.json()).toMatchObject({ missing: expect.arrayContaining(['ClickHouse cannot be reached']) });
+  expect((await fetch(`${ingest.url}/readyz`)).status).toBe(200);
+  const query = await running.get('/events');
+  expect(query.status).toBe(503);
+  expect(query.headers.get('retry-after')).toMatch(/^\d+$/);
+
+  await clickhouse.restart();
+  await expectStoredOnce(running, clickhouse.url, total);
+  // Fails when this process has ended, whatever runs in its place.
+  await writer.ready();
+});
