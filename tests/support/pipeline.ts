@@ -35,6 +35,8 @@ export interface Pipeline extends AsyncDisposable {
   supervise(name: ServiceName): void;
   /** Starts one more of a service, with its own address. */
   startAnother(name: ServiceName): Promise<Service>;
+  /** Starts one more of a service that has ended, on the same address. */
+  replace(ended: Service): Promise<Service>;
   submit<Body = { events: { uuid: string }[] }>(
     body: unknown,
     init?: RequestInit & { path?: string; key?: string },
@@ -73,6 +75,13 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
   const key = await makeKey('test', SCOPES);
   const services = { writer: start('writer'), 'ingest-api': start('ingest-api'), 'query-api': start('query-api') };
 
+  async function startExtra(begin: () => Service): Promise<Service> {
+    const service = begin();
+    extra.push(service);
+    await service.ready();
+    return service;
+  }
+
   async function request<Body>(url: string, init: RequestInit, withKey: string): Promise<Answer<Body>> {
     const headers = new Headers(init.headers);
     if (withKey !== '') headers.set('authorization', `Bearer ${withKey}`);
@@ -96,23 +105,21 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
       return added;
     },
     async restart(name) {
-      services[name] = start(name);
+      services[name] = services[name].again();
       await services[name].ready();
     },
     supervise(name) {
       void services[name].exited().then(() => {
         if (stopped) return;
-        services[name] = start(name);
+        services[name] = services[name].again();
         pipeline.supervise(name);
       });
     },
     async startAnother(name) {
       const [port] = await findFreePorts(1);
-      const service = start(name, port);
-      extra.push(service);
-      await service.ready();
-      return service;
+      return await startExtra(() => start(name, port));
     },
+    replace: (ended) => startExtra(ended.again),
     async submit<Body>(
       body: unknown,
       {

@@ -24,6 +24,8 @@ export interface Service {
   thaw(): void;
   /** Resolves with the exit code once the process has ended. */
   exited(): Promise<number | null>;
+  /** Starts the same again, on the same address, once it has ended. */
+  again(): Service;
 }
 
 /** Starts `services/<name>/src/main.ts` with this environment and nothing else of ours. */
@@ -67,6 +69,7 @@ export function startService(name: ServiceName, port: number, env: Readonly<Reco
     freeze: () => void child.kill('SIGSTOP'),
     thaw: () => void child.kill('SIGCONT'),
     exited: () => exit,
+    again: () => startService(name, port, env),
   };
 }
 
