@@ -1,7 +1,8 @@
 import { expect, inject, test, vi } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
-import { expectExactlyOnce, startLoad } from '../support/load.ts';
+import { startLoad } from '../support/load.ts';
 import { countAnswers } from '../support/metrics.ts';
+import { expectExactlyOnce } from '../support/oracle.ts';
 import { startPipeline } from '../support/pipeline.ts';
 
 vi.setConfig({ testTimeout: 120_000 });

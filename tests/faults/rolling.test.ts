@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, inject, test, vi } from 'vitest';
-import { expectExactlyOnce, startLoad } from '../support/load.ts';
+import { startLoad } from '../support/load.ts';
+import { expectExactlyOnce } from '../support/oracle.ts';
 import { startPipeline } from '../support/pipeline.ts';
 import type { Service, ServiceName } from '../support/service.ts';
 

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type LocalKafka, startKafka } from '@sluice/local-stack/kafka';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
-import { expectExactlyOnce, startLoad } from '../support/load.ts';
+import { startLoad } from '../support/load.ts';
+import { expectExactlyOnce } from '../support/oracle.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 
 // Each takes half a minute on an idle machine: rebalances wait for sessions to run out.

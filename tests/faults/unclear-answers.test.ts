@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, expect, inject, test, vi } from 'vitest';
-import { expectExactlyOnce, startLoad } from '../support/load.ts';
+import { startLoad } from '../support/load.ts';
+import { expectExactlyOnce } from '../support/oracle.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { type AnswerProxy, startProxy } from '../support/proxy.ts';
 import type { Fate } from '../support/tcp-proxy.ts';
