@@ -2,12 +2,13 @@ import { type LocalClickHouse, type LocalClickHouseOptions, startClickHouse } fr
 import { type LocalKafka, type LocalKafkaOptions, startKafka } from '@sluice/local-stack/kafka';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 
-/** A Kafka of a test's own, which it may do anything to; `await using` ends it and removes its data. */
-export async function ownKafka(
-  options: Omit<LocalKafkaOptions, 'dataDir'> = {},
-): Promise<LocalKafka & AsyncDisposable> {
+/**
+ * A Kafka of a test's own, which it may do anything to. Its data is in a folder that `await using` removes, unless
+ * another is given.
+ */
+export async function ownKafka(options: Partial<LocalKafkaOptions> = {}): Promise<LocalKafka & AsyncDisposable> {
   return await own(
-    (dataDir) => startKafka({ ...options, dataDir }),
+    (dataDir) => startKafka({ dataDir, ...options }),
     async (kafka) => {
       await Promise.all(kafka.pids.map((_, broker) => kafka.kill9(broker)));
     },
@@ -16,10 +17,10 @@ export async function ownKafka(
 
 /** A ClickHouse of a test's own, as {@link ownKafka}. */
 export async function ownClickHouse(
-  options: Omit<LocalClickHouseOptions, 'dataDir'> = {},
+  options: Partial<LocalClickHouseOptions> = {},
 ): Promise<LocalClickHouse & AsyncDisposable> {
   return await own(
-    (dataDir) => startClickHouse({ ...options, dataDir }),
+    (dataDir) => startClickHouse({ dataDir, ...options }),
     (clickhouse) => clickhouse.kill9(),
   );
 }

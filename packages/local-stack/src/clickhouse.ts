@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { get, type IncomingMessage } from 'node:http';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type RemoteServers, serverConfigXml, usersXml } from './clickhouse-config.ts';
 import { type EngineProcess, type ExitStatus, startEngineProcess } from './engine-process.ts';
@@ -21,6 +21,11 @@ export interface LocalClickHouseOptions {
   readonly memoryBytesMax?: number;
   /** Clusters that this server knows, for `Distributed` tables. Default none. */
   readonly remoteServers?: RemoteServers;
+  /**
+   * A command that the server's is appended to, and that becomes it, as `nsenter` does. It may hide the data folder from
+   * this process, but not the folder of the logs.
+   */
+  readonly wrap?: readonly string[];
   /** Where `<name>.log` and `<name>.out.log` go. Default: the data folder. */
   readonly logDir?: string;
   /** For log files and messages. Default `clickhouse`. */
@@ -54,7 +59,6 @@ export interface LocalClickHouse {
 const START_SQL = 'SYSTEM START LISTEN HTTP;\nSYSTEM START LISTEN TCP;\n';
 const GIBIBYTE = 1024 ** 3;
 const STOP_TIMEOUT_MS = 12_000;
-const RUN_DIR_PREFIX = '.run-';
 
 /**
  * Starts a ClickHouse server on 127.0.0.1: the engine of the chDB package, in a process of its own. Resolves when it
@@ -153,9 +157,10 @@ async function startServer(server: Server): Promise<EngineProcess> {
   await requireFreePort(server.tcpPort, 'ClickHouse');
   await mkdir(dataDir, { recursive: true });
   await mkdir(logDir, { recursive: true });
-  const runDir = await mkdtemp(join(dataDir, RUN_DIR_PREFIX));
+  const runDirPrefix = join(logDir, `.run-${name}-`);
+  const runDir = await mkdtemp(runDirPrefix);
   const usersFile = join(runDir, 'users.xml');
-  const { remoteServers = {}, readyTimeoutMs = 60_000 } = server.options;
+  const { remoteServers = {}, readyTimeoutMs = 60_000, wrap = [] } = server.options;
   const logFile = join(logDir, `${name}.log`);
   const config = { ...server, logFile, usersFile, memoryBytesMax, remoteServers };
   await writeFile(join(runDir, 'config.xml'), serverConfigXml(config), { mode: 0o600 });
@@ -167,8 +172,8 @@ async function startServer(server: Server): Promise<EngineProcess> {
     const engine = await startEngineProcess({
       name: 'ClickHouse',
       command: 'env',
-      args: ['TZ=UTC', process.execPath, ...nodeArgs],
-      cwd: dataDir,
+      args: ['TZ=UTC', ...wrap, process.execPath, ...nodeArgs],
+      cwd: logDir,
       logFile: join(logDir, `${name}.out.log`),
       probe: (signal) => probe(server, signal),
       explain: (log) => explain(log, dataDir),
@@ -176,7 +181,7 @@ async function startServer(server: Server): Promise<EngineProcess> {
       signal: server.options.signal,
       stopTimeoutMs: STOP_TIMEOUT_MS,
     });
-    await removeStaleRunDirs(dataDir, runDir);
+    await removeStaleRunDirs(runDirPrefix, runDir);
     return engine;
   } catch (error) {
     await rm(runDir, { recursive: true, force: true });
@@ -204,8 +209,9 @@ async function explain(log: string, dataDir: string): Promise<LocalStackError | 
 }
 
 /** A server that was killed while starting leaves its run folder behind. */
-async function removeStaleRunDirs(dataDir: string, currentRunDir: string): Promise<void> {
-  const names = await readdir(dataDir);
-  const stale = names.filter((name) => name.startsWith(RUN_DIR_PREFIX) && join(dataDir, name) !== currentRunDir);
-  await Promise.all(stale.map((name) => rm(join(dataDir, name), { recursive: true, force: true })));
+async function removeStaleRunDirs(prefix: string, currentRunDir: string): Promise<void> {
+  const folder = dirname(prefix);
+  const found = (await readdir(folder)).map((name) => join(folder, name));
+  const stale = found.filter((path) => path.startsWith(prefix) && path !== currentRunDir);
+  await Promise.all(stale.map((path) => rm(path, { recursive: true, force: true })));
 }

@@ -1,0 +1,68 @@
+import { join } from 'node:path';
+import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { expect, inject, test, vi } from 'vitest';
+import { ownClickHouse, ownKafka } from '../support/engines.ts';
+import { startLoad } from '../support/load.ts';
+import { countAnswers, readMetric } from '../support/metrics.ts';
+import { expectExactlyOnce } from '../support/oracle.ts';
+import { startPipeline } from '../support/pipeline.ts';
+import { until } from '../support/service.ts';
+import { mountSmallDisk } from '../support/small-disk.ts';
+
+vi.setConfig({ testTimeout: 180_000 });
+
+test('the disk of Kafka is full: 503, and once there is space and the broker runs again, all that was accepted', async () => {
+  await using folder = await makeTempDir();
+  await using disk = await mountSmallDisk(join(folder.path, 'kafka'), 64);
+  await using kafka = await ownKafka({ dataDir: disk.path, logDir: folder.path });
+  const clickhouseUrl = inject('clickhouseUrl');
+  const env = { PRODUCE_TIMEOUT_MS: '3000' };
+  await using running = await startPipeline({ kafkaBrokers: kafka.brokers, clickhouseUrl, name: 'fullkafka', env });
+  running.supervise('writer');
+  const ingest = running.services['ingest-api'];
+  const load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 8 });
+  await expect.poll(load.acceptedSoFar, { timeout: 30_000 }).toBeGreaterThan(500);
+
+  await disk.fill();
+  // A broker whose only log folder fails ends itself.
+  const { code } = await kafka.exited();
+  expect(code).toBe(1);
+  const refused = await running.submit({ foreignUserGroupId: 'g', events: [{ event: 'while full' }] });
+  expect(refused.status).toBe(503);
+  expect(refused.headers.get('retry-after')).toMatch(/^\d+$/);
+  await until('503 for the load', 20_000, async () => (await countAnswers(ingest, 503)) > 8);
+
+  await disk.free();
+  await kafka.restart();
+  const before = load.acceptedSoFar();
+  await expect.poll(load.acceptedSoFar, { timeout: 60_000 }).toBeGreaterThan(before + 500);
+  await expectExactlyOnce(running, clickhouseUrl, await load.stop());
+});
+
+test('the disk of ClickHouse is full: the writer waits, and stores everything once there is space', async () => {
+  await using folder = await makeTempDir();
+  const dataDir = join(folder.path, 'clickhouse');
+  await using disk = await mountSmallDisk(dataDir, 128);
+  await using clickhouse = await ownClickHouse({ dataDir, logDir: folder.path, wrap: disk.enter });
+  const kafkaBrokers = inject('kafkaBrokers');
+  await using running = await startPipeline({ kafkaBrokers, clickhouseUrl: clickhouse.url, name: 'fullclickhouse' });
+  const { writer, 'ingest-api': ingest } = running.services;
+  const load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 2 });
+  await expect.poll(load.acceptedSoFar, { timeout: 30_000 }).toBeGreaterThan(500);
+
+  // ClickHouse wants a mebibyte for each insert before it begins. What has begun finds space: the local engine, unlike
+  // the server, does not notice when a write fails.
+  await disk.fill(900 * 1_024);
+  await until('batches that cannot be stored', 30_000, async () => {
+    return (await readMetric(writer, 'sluice_writer_batch_failures_total')) >= 3;
+  });
+  const before = load.acceptedSoFar();
+  await expect.poll(load.acceptedSoFar, { timeout: 30_000 }).toBeGreaterThan(before + 500);
+  expect(await readMetric(writer, 'sluice_writer_dead_letters_total')).toBe(0);
+
+  await disk.free();
+  await expectExactlyOnce(running, clickhouse.url, await load.stop());
+  await writer.ready();
+  expect(await readMetric(writer, 'sluice_writer_dead_letters_total')).toBe(0);
+  expect(await countAnswers(ingest, 503)).toBe(0);
+});

@@ -1,0 +1,72 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, open, rm, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { systemErrorCode } from '@sluice/local-stack/errors';
+
+/** A file system of a few megabytes that only the processes in its mount namespace see; it ends with this process. */
+export interface SmallDisk extends AsyncDisposable {
+  /** A path to its root from outside. */
+  readonly path: string;
+  /** A command that the one appended to it runs under, where the disk is mounted. */
+  readonly enter: readonly string[];
+  /** Takes what is left of it, but for as many bytes. */
+  fill(leave?: number): Promise<void>;
+  /** Gives back what {@link SmallDisk.fill} has taken. */
+  free(): Promise<void>;
+}
+
+const MISSING =
+  'A small disk needs Linux with `unshare` and `nsenter` (package util-linux) and user namespaces: ' +
+  'run as root, or see that `sysctl user.max_user_namespaces` is not 0 and that neither ' +
+  '`kernel.unprivileged_userns_clone` nor `kernel.apparmor_restrict_unprivileged_userns` forbids them; ' +
+  'in a container, its security profile has to allow them.';
+
+const PAGE = Buffer.alloc(4_096);
+
+/** Mounts a disk in memory on a folder, which is made, in a mount namespace of its own. */
+export async function mountSmallDisk(mountPoint: string, megabytes: number): Promise<SmallDisk> {
+  await mkdir(mountPoint, { recursive: true });
+  const script = 'mount -t tmpfs -o "size=$1m" tmpfs "$0" && echo mounted && exec cat';
+  // Holds the namespace until its input ends.
+  const holder = spawn('unshare', ['-Urm', 'sh', '-c', script, mountPoint, String(megabytes)]);
+  const ended = once(holder, 'close');
+  await mounted(holder, ended);
+  const path = join(`/proc/${holder.pid}/root`, mountPoint);
+  const ballast = join(path, 'ballast');
+
+  return {
+    path,
+    enter: ['nsenter', '--target', String(holder.pid), '--user', '--mount', '--preserve-credentials'],
+    async fill(leave = 0) {
+      const { bavail, bsize } = await statfs(path);
+      await using file = await open(ballast, 'a');
+      try {
+        // Page by page to the very end, as others may be writing.
+        for (let left = bavail * bsize - leave; leave === 0 || left > 0; left -= PAGE.length)
+          await file.appendFile(PAGE);
+      } catch (error) {
+        if (systemErrorCode(error) !== 'ENOSPC') throw error;
+      }
+    },
+    free: () => rm(ballast),
+    async [Symbol.asyncDispose]() {
+      holder.stdin.end();
+      await ended;
+    },
+  };
+}
+
+async function mounted(holder: ChildProcess, ended: Promise<unknown>): Promise<void> {
+  let said = '';
+  holder.stderr?.on('data', (text) => {
+    said += text;
+  });
+  const outcome = await Promise.race([
+    once(holder.stdout as NodeJS.ReadableStream, 'data').then(() => 'mounted'),
+    ended.catch((error: Error) => {
+      said += error.message;
+    }),
+  ]);
+  if (outcome !== 'mounted') throw new Error(`${MISSING}\n${said}`);
+}
