@@ -1,0 +1,47 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, inject, test, vi } from 'vitest';
+import { ownKafka } from '../support/engines.ts';
+import { readMetric } from '../support/metrics.ts';
+import { startPipeline } from '../support/pipeline.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const IDLE_MS = 20_000;
+
+/** Pino's level of a warning. */
+const WARN = 40;
+
+test('after idling past every keep-alive time-out, at next to no cost, the first submission is as good as any', async () => {
+  // Ten minutes by default.
+  await using kafka = await ownKafka({ settings: { 'connections.max.idle.ms': 4_000 } });
+  const env = { ERASURE_INTERVAL_MS: '10000' };
+  const clickhouseUrl = inject('clickhouseUrl');
+  await using running = await startPipeline({ kafkaBrokers: kafka.brokers, clickhouseUrl, name: 'idle', env });
+  const submission = { foreignUserGroupId: 'g', events: [{ event: 'e' }] };
+  expect((await running.submit(submission)).status).toBe(202);
+  await running.settled(1);
+
+  const services = Object.entries(running.services);
+  const cpuSeconds = () => Promise.all(services.map(([, service]) => readMetric(service, 'process_cpu_seconds_total')));
+  const logged = services.map(([, service]) => service.log().length);
+  const before = await cpuSeconds();
+  await delay(IDLE_MS);
+  const after = await cpuSeconds();
+  for (const [index, [name, service]] of services.entries()) {
+    const share = ((after[index] ?? 0) - (before[index] ?? 0)) / (IDLE_MS / 1_000);
+    expect(share, `CPU time of ${name}`).toBeLessThan(0.05);
+    const lines = service
+      .log()
+      .slice(logged[index])
+      .trim()
+      .split('\n')
+      .filter((line) => line !== '');
+    expect(lines.filter((line) => JSON.parse(line).level >= WARN)).toEqual([]);
+  }
+
+  const startedAt = performance.now();
+  expect((await running.submit(submission)).status).toBe(202);
+  expect(performance.now() - startedAt).toBeLessThan(1_000);
+  await running.settled(2);
+  expect(performance.now() - startedAt).toBeLessThan(10_000);
+});
