@@ -11,8 +11,8 @@ export interface LoadOptions {
   readonly concurrency: number;
   /** Decides what is submitted. Default 1. */
   readonly seed?: number;
-  /** Whether users are deleted, too. Default true. */
-  readonly deletions?: boolean;
+  /** How long a client waits between two requests at most, in milliseconds. Default 0. */
+  readonly pauseMs?: number;
 }
 
 export interface SentEvent {
@@ -81,7 +81,7 @@ let loads = 0;
  * Submits what products submit: events of now and of the past months, the same ones again, properties of users and
  * organizations, deletions. Each request is repeated until it is accepted or its attempts are used up.
  */
-export function startLoad({ pipeline, urls, concurrency, seed = 1, deletions = true }: LoadOptions): Load {
+export function startLoad({ pipeline, urls, concurrency, seed = 1, pauseMs = 0 }: LoadOptions): Load {
   loads += 1;
   const name = `load-${process.pid}-${loads}`;
   const operations: Operation[] = [];
@@ -128,8 +128,10 @@ export function startLoad({ pipeline, urls, concurrency, seed = 1, deletions = t
   }
 
   async function runClient(index: number): Promise<void> {
-    const draw = createDraw(`${name}-${index}`, seededRandom(seed * 1_000 + index), deletions);
+    const random = seededRandom(seed * 1_000 + index);
+    const draw = createDraw(`${name}-${index}`, random);
     while (running) {
+      if (pauseMs > 0) await delay(random() * pauseMs);
       const operation: Operation = { action: draw(), at: Date.now(), outcome: 'under way', clear: false };
       operations.push(operation);
       await carryOut(operation);
@@ -148,7 +150,7 @@ export function startLoad({ pipeline, urls, concurrency, seed = 1, deletions = t
 }
 
 /** Draws what a client does next. */
-function createDraw(client: string, random: () => number, deletions: boolean): () => Action {
+function createDraw(client: string, random: () => number): () => Action {
   const below = (count: number) => Math.floor(random() * count);
   const sent: (Action & { kind: 'events' })[] = [];
   const group = `${client}-g`;
@@ -173,7 +175,7 @@ function createDraw(client: string, random: () => number, deletions: boolean): (
         ? { kind: 'set', entity: 'user', id: user, property, value }
         : { kind: 'set', entity: 'organization', id: group, property, value };
     }
-    if (chance < 0.21 && deletions) return { kind: 'delete', user };
+    if (chance < 0.205) return { kind: 'delete', user };
     const action = { kind: 'events' as const, user, group, events: Array.from({ length: 1 + below(9) }, drawEvent) };
     sent.push(action);
     return action;

@@ -1,0 +1,74 @@
+// npm run chaos: the whole system under load while its parts are killed, stopped and frozen at random, and a tally of
+// what became of every event. `npm run chaos -- --help` tells more.
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
+import { runChaos } from '../tests/chaos/chaos.ts';
+import { isFlawless, type Verdict } from '../tests/support/judge.ts';
+
+const HELP = `Usage: npm run chaos -- [--seed N] [--minutes M]
+
+Starts three Kafka brokers, ClickHouse, two ingest-apis, three writers and two query-apis of its own, submits events,
+properties and deletions, and meanwhile kills, stops and freezes them and loses answers at random. When all faults are
+over it compares what clients were told with what is stored and served.
+
+  --seed N      a whole number: the same one gives the same faults at the same times (default: drawn, and printed)
+  --minutes M   how long things go wrong, 0.2 to 600 (default 5)
+  --help        this text
+
+Exit codes: 0 all is well, 1 something was lost, doubled, invented, wrong, refused or became a dead letter (then the
+logs are kept, and their folder is printed), 2 the arguments are wrong.`;
+
+const NAMED_MAX = 20;
+const root = join(import.meta.dirname, '..');
+
+process.exit(await runCommand('npm run chaos --', main));
+
+async function main(): Promise<number> {
+  const { values } = parseArguments({
+    args: process.argv.slice(2),
+    options: { seed: { type: 'string' }, minutes: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
+  });
+  if (values.help) {
+    console.log(HELP);
+    return 0;
+  }
+  const seed = Number(values.seed ?? Math.floor(Math.random() * 1_000_000));
+  const minutes = Number(values.minutes ?? 5);
+  if (!Number.isSafeInteger(seed)) throw new ArgumentsError(`--seed must be a whole number, not "${values.seed}".`);
+  if (!(minutes >= 0.2 && minutes <= 600)) {
+    throw new ArgumentsError(`--minutes must be from 0.2 to 600, not "${values.minutes}".`);
+  }
+  console.log(`Chaos with --seed ${seed} --minutes ${minutes}`);
+  const { verdict, faults, logs } = await runChaos({ seed, minutes, onProgress: (line) => console.log(line) });
+  printTally(verdict, faults);
+  if (isFlawless(verdict)) return 0;
+  console.log(`Logs are in ${await keepLogs(seed, logs)}`);
+  return 1;
+}
+
+function printTally(verdict: Verdict, faults: number): void {
+  const { accepted, unknown, visible, entities, lost, doubled, invented, wrong, deadLetters, refused } = verdict;
+  console.log(`
+faults                 ${faults}
+accepted               ${accepted} events
+of unknown outcome     ${unknown} events
+visible                ${visible} events
+compared               ${entities} users and organizations
+lost                   ${lost.length}
+doubled                ${doubled.length}
+invented               ${invented.length}
+wrong                  ${wrong.length}
+refused                ${refused.length}
+dead letters           ${deadLetters}`);
+  for (const [name, faulty] of Object.entries({ lost, doubled, invented, wrong, refused })) {
+    for (const fault of faulty.slice(0, NAMED_MAX)) console.log(`${name}: ${fault}`);
+  }
+}
+
+async function keepLogs(seed: number, logs: ReadonlyMap<string, string>): Promise<string> {
+  const folder = join(root, '.sluice', 'chaos', String(seed));
+  await mkdir(folder, { recursive: true });
+  for (const [name, log] of logs) await writeFile(join(folder, `${name.replace(' ', '-')}.log`), log);
+  return folder;
+}

@@ -1,0 +1,218 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { LocalClickHouse } from '@sluice/local-stack/clickhouse';
+import type { LocalKafka } from '@sluice/local-stack/kafka';
+import { ownClickHouse, ownKafka } from '../support/engines.ts';
+import { judge, type Verdict } from '../support/judge.ts';
+import { startLoad } from '../support/load.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { startProxy } from '../support/proxy.ts';
+import { seededRandom } from '../support/random.ts';
+import type { EventPage } from '../support/records.ts';
+import type { Service, ServiceName } from '../support/service.ts';
+import type { Fate } from '../support/tcp-proxy.ts';
+import { describeFault, type PlannedFault, planFaults, type Target } from './schedule.ts';
+
+export interface ChaosOptions {
+  /** Decides what goes wrong, when, and what is submitted. */
+  readonly seed: number;
+  /** How long things go wrong. */
+  readonly minutes: number;
+  readonly onProgress: (line: string) => void;
+}
+
+export interface ChaosOutcome {
+  readonly verdict: Verdict;
+  readonly faults: number;
+  /** What each service has logged, by its name. */
+  readonly logs: ReadonlyMap<string, string>;
+}
+
+/** Clients at once, and how long each waits between two requests at most, in milliseconds. */
+const CLIENTS = 6;
+const PAUSE_MS = 60;
+
+/** How many services run besides the first of each. */
+const MORE: readonly ServiceName[] = ['ingest-api', 'writer', 'writer', 'query-api'];
+
+/** Of the answers of ClickHouse that are disturbed, one in so many does not come through. */
+const ANSWERS_PER_LOSS = 15;
+
+/** A place for a service, where one is started again whenever it ends, as a supervisor does. */
+interface Slot {
+  service: Service;
+  /** What has been logged by services that ended. */
+  log: string;
+  /** Not started again before this is over. */
+  down: Promise<void>;
+}
+
+/**
+ * Runs the whole system under load while processes are killed, stopped and frozen and answers get lost, as planned by
+ * the seed; then lets everything recover, and compares what clients were told with what is stored and served.
+ */
+export async function runChaos({ seed, minutes, onProgress }: ChaosOptions): Promise<ChaosOutcome> {
+  const plan = planFaults(seed, minutes);
+  for (const fault of plan) onProgress(describeFault(fault));
+  onProgress('Starting three brokers, ClickHouse and the services');
+  await using cleanup = new AsyncDisposableStack();
+  const kafka = cleanup.use(await ownKafka({ brokers: 3 }));
+  const clickhouse = cleanup.use(await ownClickHouse());
+  let fate: Fate = 'deliver';
+  const fateRandom = seededRandom(seed + 1);
+  const proxy = cleanup.use(
+    await startProxy(clickhouse.url, () => (fateRandom() * ANSWERS_PER_LOSS < 1 ? fate : 'deliver')),
+  );
+  const pipeline = cleanup.use(
+    await startPipeline({
+      kafkaBrokers: kafka.brokers,
+      clickhouseUrl: proxy.url,
+      name: 'chaos',
+      env: { KAFKA_REPLICATION_FACTOR: '3' },
+    }),
+  );
+  const slots = cleanup.adopt(await openSlots(pipeline), closeSlots);
+  const urls = (name: ServiceName) =>
+    [...slots.entries()].filter(([slot]) => slot.startsWith(name)).map(([, { service }]) => service.url);
+
+  onProgress(`${minutes} minutes of load with ${plan.length} faults`);
+  const load = startLoad({ pipeline, urls: () => urls('ingest-api'), concurrency: CLIENTS, pauseMs: PAUSE_MS, seed });
+  const reading = startReading(pipeline.key, () => urls('query-api'));
+  const startedAt = performance.now();
+  const breaker = createBreaker(slots, kafka, clickhouse, (next) => {
+    fate = next;
+  });
+  await Promise.all(
+    plan.map(async (fault) => {
+      await delay(fault.atMs);
+      onProgress(`${describeFault(fault)}  (${load.acceptedSoFar()} events accepted)`);
+      await breaker(fault);
+    }),
+  );
+  await delay(Math.max(0, minutes * 60_000 - (performance.now() - startedAt)));
+  onProgress('All faults are over: waiting until everything is stored');
+  await Promise.all([...slots.values()].map(({ service }) => service.ready()));
+  const tally = await load.stop();
+  const doubled = await reading.stop();
+  const verdict = await judge(pipeline, clickhouse.url, tally);
+  return {
+    verdict: { ...verdict, doubled: [...verdict.doubled, ...doubled] },
+    faults: plan.length,
+    logs: new Map([...slots].map(([name, { log, service }]) => [name, log + service.log()])),
+  };
+}
+
+async function openSlots(pipeline: Pipeline): Promise<Map<Target, Slot>> {
+  const services: [ServiceName, Service][] = Object.entries(pipeline.services) as [ServiceName, Service][];
+  for (const name of MORE) services.push([name, await pipeline.startAnother(name)]);
+  const slots = new Map<Target, Slot>();
+  for (const [name, service] of services) {
+    const number = services.filter(([other]) => other === name).findIndex(([, other]) => other === service) + 1;
+    const slot: Slot = { service, log: '', down: Promise.resolve() };
+    slots.set(`${name} ${number}` as Target, slot);
+    void supervise(slot);
+  }
+  return slots;
+}
+
+/** Slots that are closed have no service any more. */
+const closed = new WeakSet<Slot>();
+
+async function supervise(slot: Slot): Promise<void> {
+  for (;;) {
+    await slot.service.exited();
+    await slot.down;
+    if (closed.has(slot)) return;
+    slot.log += slot.service.log();
+    slot.service = slot.service.again();
+  }
+}
+
+async function closeSlots(slots: ReadonlyMap<Target, Slot>): Promise<void> {
+  for (const slot of slots.values()) closed.add(slot);
+  await Promise.all([...slots.values()].map(({ service }) => service.kill9()));
+}
+
+/** Gives what makes a fault happen, and resolves when it is over. */
+function createBreaker(
+  slots: ReadonlyMap<Target, Slot>,
+  kafka: LocalKafka,
+  clickhouse: LocalClickHouse,
+  setFate: (fate: Fate) => void,
+): (fault: PlannedFault) => Promise<void> {
+  async function freeze(pid: number | undefined, lastsMs: number): Promise<void> {
+    if (pid === undefined) return;
+    process.kill(pid, 'SIGSTOP');
+    await delay(lastsMs);
+    process.kill(pid, 'SIGCONT');
+  }
+
+  async function disturbService(slot: Slot, { kind, lastsMs }: PlannedFault): Promise<void> {
+    const { service } = slot;
+    if (kind === 'freeze') return await freeze(service.pid, lastsMs);
+    slot.down = delay(lastsMs);
+    await (kind === 'kill' ? service.kill9() : service.stop());
+    await slot.down;
+  }
+
+  async function disturbBroker(broker: number, { kind, lastsMs }: PlannedFault): Promise<void> {
+    if (kind === 'freeze') return await freeze(kafka.pids[broker], lastsMs);
+    await kafka.kill9(broker);
+    await delay(lastsMs);
+    await kafka.restart(broker);
+  }
+
+  async function disturbClickHouse({ kind, lastsMs }: PlannedFault): Promise<void> {
+    if (kind === 'freeze') return await freeze(clickhouse.pid, lastsMs);
+    if (kind === 'kill') {
+      await clickhouse.kill9();
+      await delay(lastsMs);
+      return await clickhouse.restart();
+    }
+    setFate(kind === 'cut answers' ? 'cut' : 'stall');
+    await delay(lastsMs);
+    setFate('deliver');
+  }
+
+  return async (fault) => {
+    const { target } = fault;
+    const slot = slots.get(target);
+    if (slot) await disturbService(slot, fault);
+    else if (target === 'clickhouse') await disturbClickHouse(fault);
+    else await disturbBroker(Number(target.slice('kafka '.length)) - 1, fault);
+  };
+}
+
+/** Reads the newest page again and again; gives the events that a page showed twice. */
+function startReading(key: string, urls: () => readonly string[]): { stop(): Promise<readonly string[]> } {
+  const doubled = new Set<string>();
+  const stopping = new AbortController();
+
+  async function read(url: string): Promise<void> {
+    const response = await fetch(`${url}/events?limit=500&total=none`, {
+      headers: { authorization: `Bearer ${key}` },
+      signal: AbortSignal.timeout(10_000),
+    });
+    if (!response.ok) return;
+    const { results } = (await response.json()) as EventPage;
+    const keys = results.map(({ uuid, timestamp }) => `${uuid}@${Date.parse(timestamp)}`);
+    for (const [index, key] of keys.entries()) if (keys.indexOf(key) !== index) doubled.add(key);
+  }
+
+  async function run(): Promise<void> {
+    for (let turn = 0; !stopping.signal.aborted; turn += 1) {
+      const targets = urls();
+      // query-api or ClickHouse may be away.
+      await read(targets[turn % targets.length] as string).catch(() => undefined);
+      await delay(500, undefined, { signal: stopping.signal }).catch(() => undefined);
+    }
+  }
+
+  const running = run();
+  return {
+    async stop() {
+      stopping.abort();
+      await running;
+      return [...doubled];
+    },
+  };
+}

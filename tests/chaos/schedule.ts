@@ -1,0 +1,82 @@
+import { seededRandom } from '../support/random.ts';
+
+/** What runs: three brokers, one ClickHouse, and several of each service. */
+export const TARGETS = [
+  'ingest-api 1',
+  'ingest-api 2',
+  'writer 1',
+  'writer 2',
+  'writer 3',
+  'query-api 1',
+  'query-api 2',
+  'kafka 1',
+  'kafka 2',
+  'kafka 3',
+  'clickhouse',
+] as const;
+
+export type Target = (typeof TARGETS)[number];
+
+export type FaultKind =
+  /** SIGKILL, and started again after a while. */
+  | 'kill'
+  /** SIGTERM, and started again after a while: of services only. */
+  | 'stop'
+  /** SIGSTOP, and SIGCONT after a while. */
+  | 'freeze'
+  /** Answers of ClickHouse are cut off now and then for a while. */
+  | 'cut answers'
+  /** Answers of ClickHouse do not come now and then for a while, and the connection stays open. */
+  | 'stall answers';
+
+/** Something that goes wrong. */
+export interface PlannedFault {
+  readonly kind: FaultKind;
+  readonly target: Target;
+  /** From the beginning of the load, in milliseconds. */
+  readonly atMs: number;
+  readonly lastsMs: number;
+}
+
+/** Pauses between two faults, and how long each kind lasts at most, in milliseconds. */
+const PAUSE_MS = { from: 500, to: 5_000 };
+const LASTS_MS: Record<FaultKind, number> = {
+  kill: 5_000,
+  stop: 3_000,
+  freeze: 15_000,
+  'cut answers': 8_000,
+  'stall answers': 8_000,
+};
+
+/**
+ * Plans what goes wrong, and when; the same seed gives the same plan, and a longer one begins with the shorter. Faults
+ * of different targets overlap; of the three brokers one is disturbed at a time.
+ */
+export function planFaults(seed: number, minutes: number): PlannedFault[] {
+  const random = seededRandom(seed);
+  const between = (from: number, to: number) => Math.round(from + random() * (to - from));
+  const oneOf = <Item>(items: readonly Item[]) => items[Math.floor(random() * items.length)] as Item;
+  const busyUntil = new Map<string, number>();
+  const faults: PlannedFault[] = [];
+  for (let atMs = PAUSE_MS.from; ; atMs += between(PAUSE_MS.from, PAUSE_MS.to)) {
+    const target = oneOf(TARGETS);
+    const kind = oneOf(kindsFor(target));
+    const lastsMs = between(100, LASTS_MS[kind]);
+    const group = target.startsWith('kafka') ? 'kafka' : target;
+    if (atMs + lastsMs > minutes * 60_000) return faults;
+    // A broker or a service that was down takes a while to be back.
+    if ((busyUntil.get(group) ?? 0) > atMs) continue;
+    busyUntil.set(group, atMs + lastsMs + 4_000);
+    faults.push({ kind, target, atMs, lastsMs });
+  }
+}
+
+function kindsFor(target: Target): readonly FaultKind[] {
+  if (target === 'clickhouse') return ['kill', 'freeze', 'cut answers', 'stall answers'];
+  return target.startsWith('kafka') ? ['kill', 'freeze'] : ['kill', 'stop', 'freeze'];
+}
+
+export function describeFault({ kind, target, atMs, lastsMs }: PlannedFault): string {
+  const seconds = (ms: number) => (ms / 1_000).toFixed(1).padStart(6);
+  return `${seconds(atMs)} s  ${kind} ${target} for${seconds(lastsMs)} s`;
+}
