@@ -1,0 +1,78 @@
+import { expect, inject, test, vi } from 'vitest';
+import { ownClickHouse } from '../support/engines.ts';
+import { startLoad } from '../support/load.ts';
+import { countAnswers, readMetric } from '../support/metrics.ts';
+import { expectExactlyOnce } from '../support/oracle.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { until } from '../support/service.ts';
+
+vi.setConfig({ testTimeout: 180_000 });
+
+const kafkaBrokers = inject('kafkaBrokers');
+
+async function run(clickhouseUrl: string, sql: string): Promise<void> {
+  const response = await fetch(clickhouseUrl, { method: 'POST', body: sql });
+  expect(response.status, await response.text()).toBe(200);
+}
+
+/** Under load, ClickHouse begins to refuse what the writer asks, and ceases: everything is stored once. */
+async function whileRefusing(
+  running: Pipeline,
+  clickhouseUrl: string,
+  reason: RegExp,
+  refuse: { readonly begin: () => Promise<void>; readonly cease: () => Promise<void> },
+): Promise<void> {
+  const { writer, 'ingest-api': ingest } = running.services;
+  const load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 4 });
+  await expect.poll(load.acceptedSoFar, { timeout: 30_000 }).toBeGreaterThan(300);
+  await refuse.begin();
+  await until('batches that are refused', 60_000, async () => {
+    return (await readMetric(writer, 'sluice_writer_batch_failures_total')) >= 3;
+  });
+  expect(writer.log()).toMatch(reason);
+  const before = load.acceptedSoFar();
+  await expect.poll(load.acceptedSoFar, { timeout: 30_000 }).toBeGreaterThan(before + 300);
+
+  await refuse.cease();
+  await expectExactlyOnce(running, clickhouseUrl, await load.stop());
+  // The same process all the time.
+  await writer.ready();
+  expect(await readMetric(writer, 'sluice_writer_dead_letters_total')).toBe(0);
+  expect(await countAnswers(ingest, 503)).toBe(0);
+}
+
+test('too many parts: the writer waits until they are merged, and nothing is lost or doubled', async () => {
+  const clickhouseUrl = inject('clickhouseUrl');
+  await using running = await startPipeline({ kafkaBrokers, clickhouseUrl, name: 'parts' });
+  const table = `${running.database}.events`;
+  await whileRefusing(running, clickhouseUrl, /Too many parts/, {
+    async begin() {
+      await run(clickhouseUrl, `SYSTEM STOP MERGES ${table}`);
+      await run(clickhouseUrl, `ALTER TABLE ${table} MODIFY SETTING parts_to_throw_insert = 3`);
+    },
+    async cease() {
+      await run(clickhouseUrl, `ALTER TABLE ${table} RESET SETTING parts_to_throw_insert`);
+      await run(clickhouseUrl, `SYSTEM START MERGES ${table}`);
+    },
+  });
+});
+
+test('no memory left: the writer waits until there is some again, and nothing is lost or doubled', async () => {
+  await using clickhouse = await ownClickHouse({ memoryBytesMax: 1.5 * 1_024 ** 3 });
+  const { url } = clickhouse;
+  await using running = await startPipeline({ kafkaBrokers, clickhouseUrl: url, name: 'memory' });
+  await run(url, 'CREATE TABLE hog (text String) ENGINE = Memory');
+  await whileRefusing(running, url, /memory limit exceeded/i, {
+    async begin() {
+      for (const mebibytes of [64, 8, 1]) {
+        const sql = `INSERT INTO hog SELECT randomString(1048576) FROM numbers(${mebibytes}) SETTINGS max_block_size = 1`;
+        for (let taken = true; taken; ) {
+          const response = await fetch(url, { method: 'POST', body: sql });
+          taken = response.ok;
+          if (!taken) expect(await response.text()).toMatch(/MEMORY_LIMIT_EXCEEDED/);
+        }
+      }
+    },
+    cease: () => run(url, 'DROP TABLE hog SYNC'),
+  });
+});
