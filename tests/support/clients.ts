@@ -46,7 +46,7 @@ export async function submitUntilAccepted(body: unknown, options: SubmitOptions)
       expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
     }
     expect(Date.now(), 'no answer but 503 for a minute').toBeLessThan(deadline);
-    await delay(50);
+    await delay(50 + 150 * Math.random());
   }
 }
 

@@ -1,0 +1,76 @@
+import { randomUUIDv7 } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, inject, test, vi } from 'vitest';
+import { expectStoredOnce, submitUntilAccepted } from '../support/clients.ts';
+import { countAnswers, readMetric } from '../support/metrics.ts';
+import { startPipeline } from '../support/pipeline.ts';
+
+vi.setConfig({ testTimeout: 180_000 });
+
+const MEBIBYTE = 1_024 * 1_024;
+const BUDGET_BYTES = 8 * MEBIBYTE;
+
+/** Of 64 times 16 KiB, and a bit more. */
+const SUBMISSION_EVENTS = 64;
+const SUBMISSION_BYTES = MEBIBYTE;
+/** Together they want eight times as much as there is. */
+const CLIENTS = (8 * BUDGET_BYTES) / SUBMISSION_BYTES;
+
+test('overload at many times the capacity: 202 or 503, bounded memory, and as fast as before when it is over', async () => {
+  const clickhouseUrl = inject('clickhouseUrl');
+  const env = { PENDING_BYTES_MAX: String(BUDGET_BYTES) };
+  await using running = await startPipeline({
+    kafkaBrokers: inject('kafkaBrokers'),
+    clickhouseUrl,
+    name: 'overload',
+    env,
+  });
+  const ingest = running.services['ingest-api'];
+  const options = { url: ingest.url, key: running.key };
+  let total = 0;
+  const submit = async (count: number, text: string) => {
+    const events = Array.from({ length: count }, () => ({ event: 'e', uuid: randomUUIDv7(), properties: { text } }));
+    await submitUntilAccepted({ foreignUserGroupId: 'g', events }, options);
+    total += count;
+  };
+  const medianMs = async () => {
+    const durations: number[] = [];
+    for (let count = 0; count < 50; count += 1) {
+      const startedAt = performance.now();
+      await submit(1, 'small');
+      durations.push(performance.now() - startedAt);
+    }
+    return durations.toSorted((a, b) => a - b)[25] ?? Number.NaN;
+  };
+  const residentBytes = () => readMetric(ingest, 'process_resident_memory_bytes');
+
+  const before = { ms: await medianMs(), bytes: await residentBytes() };
+  let over = false;
+  const watch = async () => {
+    let [mostBytes, longestMs] = [0, 0];
+    while (!over) {
+      const startedAt = performance.now();
+      expect((await fetch(`${ingest.url}/livez`)).status).toBe(200);
+      longestMs = Math.max(longestMs, performance.now() - startedAt);
+      mostBytes = Math.max(mostBytes, await residentBytes());
+      await delay(50);
+    }
+    return { mostBytes, longestMs };
+  };
+  const watching = watch();
+  const text = 'x'.repeat(SUBMISSION_BYTES / SUBMISSION_EVENTS);
+  const submitTwice = async () => {
+    await submit(SUBMISSION_EVENTS, text);
+    await submit(SUBMISSION_EVENTS, text);
+  };
+  await Promise.all(Array.from({ length: CLIENTS }, submitTwice));
+  over = true;
+  const { mostBytes, longestMs } = await watching;
+  expect(await countAnswers(ingest, 503)).toBeGreaterThan(CLIENTS);
+  expect(longestMs).toBeLessThan(5_000);
+  // Without a budget it is half as much again.
+  expect(mostBytes - before.bytes).toBeLessThan(32 * BUDGET_BYTES);
+  expect(await readMetric(ingest, 'sluice_ingest_reserved_bytes')).toBe(0);
+  expect(await medianMs()).toBeLessThan(3 * before.ms + 20);
+  await expectStoredOnce(running, clickhouseUrl, total);
+});
