@@ -7,7 +7,7 @@ let db: TestStore;
 beforeAll(async () => {
   db = await createTestStore(inject('clickhouseUrl'));
 });
-afterAll(() => db.client.close());
+afterAll(() => db.close());
 
 async function count(): Promise<number> {
   return (await db.read<{ rows: number }>('SELECT count() AS rows FROM events'))[0]?.rows ?? -1;

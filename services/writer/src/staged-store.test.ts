@@ -10,7 +10,7 @@ let db: TestStore;
 beforeAll(async () => {
   db = await createTestStore(inject('clickhouseUrl'));
 });
-afterAll(() => db.client.close());
+afterAll(() => db.close());
 
 interface Stored {
   uuid: string;

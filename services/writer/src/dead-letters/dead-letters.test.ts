@@ -8,7 +8,7 @@ let db: TestStore;
 beforeAll(async () => {
   db = await createTestStore(inject('clickhouseUrl'));
 });
-afterAll(() => db.client.close());
+afterAll(() => db.close());
 
 const good = (index: number) => JSON.stringify(eventRow({ workspace_id: 'dead', timestamp: NOON + index }));
 

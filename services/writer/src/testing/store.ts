@@ -7,7 +7,7 @@ import type { DeadLetter } from '../dead-letters/dead-letter.ts';
 import type { Epoch } from '../epoch.ts';
 import { createOwnership, type Ownership } from '../ownership.ts';
 import type { RowBatch, RowMessage } from '../row-batch.ts';
-import { createStagedStore } from '../staged-store.ts';
+import { createStagedStore, type StagedBatch } from '../staged-store.ts';
 
 /** What became of a batch. */
 export interface Stored {
@@ -19,6 +19,8 @@ export interface Stored {
 
 export interface TestWriter {
   readonly ownership: Ownership;
+  /** A batch that is stored step by step, again and again if need be. */
+  open(batch: RowBatch, epoch: Epoch): StagedBatch;
   store(batch: RowBatch, epoch: Epoch): Promise<Stored>;
 }
 
@@ -26,9 +28,17 @@ export interface TestStore {
   /** Stores a batch as the only writer there is. */
   store(batch: RowBatch): Promise<Stored>;
   /** Another writer of the group, with what it knows about who owns the partitions. */
-  writer(): TestWriter;
+  writer(options?: TestWriterOptions): TestWriter;
   readonly client: ClickHouseClient;
+  close(): Promise<void>;
   read<Row>(query: string): Promise<Row[]>;
+}
+
+export interface TestWriterOptions {
+  /** How it reaches ClickHouse. Default: as the store does. */
+  readonly url?: string;
+  /** How long it waits for an answer. Default 30,000. */
+  readonly requestTimeoutMs?: number;
 }
 
 /** A store on a database of its own, with the newest schema. */
@@ -40,14 +50,24 @@ export async function createTestStore(url: string): Promise<TestStore> {
     CLICKHOUSE_PASSWORD: '',
   };
   await migrate(config, createLogger('test', 'silent'));
-  const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 30_000, connectionsMax: 4 });
+  const clients: ClickHouseClient[] = [];
+  const client = connect({});
   const groupId = `group/of ${config.CLICKHOUSE_DATABASE}`;
 
-  function writer(): TestWriter {
-    const ownership = createOwnership({ client, groupId, writerId: randomUUID(), isMember: async () => false });
-    const store = createStagedStore({ client, ownership, groupId, statementTimeoutMs: 20_000 });
+  function connect({ url: clientUrl = url, requestTimeoutMs = 30_000 }: TestWriterOptions): ClickHouseClient {
+    const connecting = { ...config, CLICKHOUSE_URL: clientUrl };
+    const made = createClickHouse(connecting, { application: 'test', requestTimeoutMs, connectionsMax: 4 });
+    clients.push(made);
+    return made;
+  }
+
+  function writer(options?: TestWriterOptions): TestWriter {
+    const own = options ? connect(options) : client;
+    const ownership = createOwnership({ client: own, groupId, writerId: randomUUID(), isMember: async () => false });
+    const store = createStagedStore({ client: own, ownership, groupId, statementTimeoutMs: 20_000 });
     return {
       ownership,
+      open: (batch, epoch) => store.open(batch, epoch, () => undefined),
       async store(batch, epoch) {
         const dead: DeadLetter[] = [];
         const events = await store.open(batch, epoch, (letters) => dead.push(...letters)).store();
@@ -59,6 +79,9 @@ export async function createTestStore(url: string): Promise<TestStore> {
   const only = writer();
   return {
     client,
+    async close() {
+      await Promise.all(clients.map((made) => made.close()));
+    },
     writer,
     store: (batch) => only.store(batch, { incarnation: 1, generation: 1 }),
     async read<Row>(query: string) {

@@ -1,0 +1,60 @@
+import { once } from 'node:events';
+import { Agent, createServer, type IncomingMessage, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** When a statement of the writer is looked at: before ClickHouse gets it, or when its answer begins to come. */
+export type Moment = 'before' | 'after';
+
+/** A proxy in front of ClickHouse that knows the writer's statements by their names under `src/sql`. */
+export interface StatementProxy extends AsyncDisposable {
+  readonly url: string;
+}
+
+/**
+ * Starts a proxy in front of ClickHouse. `onStatement` is called at both moments of every statement that has a name,
+ * which goes on when it resolves; `lose` cuts the connection instead.
+ */
+export async function startStatementProxy(
+  clickhouseUrl: string,
+  onStatement: (name: string, moment: Moment) => Promise<'go on' | 'lose'>,
+): Promise<StatementProxy> {
+  const agent = new Agent();
+
+  async function passes(incoming: IncomingMessage, moment: Moment): Promise<boolean> {
+    const name = statementName(incoming.url ?? '');
+    if (name === undefined || (await onStatement(name, moment)) === 'go on') return true;
+    incoming.socket.destroy();
+    return false;
+  }
+
+  const server = createServer(async (incoming, outgoing) => {
+    if (!(await passes(incoming, 'before'))) return;
+    const { method, headers } = incoming;
+    const upstream = request(new URL(incoming.url ?? '/', clickhouseUrl), { method, headers, agent });
+    incoming.pipe(upstream);
+    upstream.on('error', () => incoming.socket.destroy());
+    upstream.on('response', async (response) => {
+      if (!(await passes(incoming, 'after'))) return;
+      outgoing.writeHead(response.statusCode ?? 502, response.headers);
+      response.pipe(outgoing);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      agent.destroy();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** Query ids of the writer end in the name of the statement and a UUID. */
+function statementName(url: string): string | undefined {
+  const queryId = new URLSearchParams(url.slice(url.indexOf('?'))).get('query_id') ?? '';
+  return queryId.startsWith('sluice-writer/') ? queryId.split('/').at(-2) : undefined;
+}

@@ -1,0 +1,79 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdir, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** Where strace is unpacked when the system has none. */
+const CACHE = join(import.meta.dirname, '../../.cache/strace');
+
+/**
+ * Finds strace: on the PATH, else Debian's package, unpacked beside the project without being installed.
+ *
+ * @throws when there is none, saying how to get it
+ */
+export async function findStrace(): Promise<string> {
+  if (await answers('strace')) return 'strace';
+  const unpacked = join(CACHE, 'usr/bin/strace');
+  if (!existsSync(unpacked)) await unpackDebianPackage().catch(() => undefined);
+  if (await answers(unpacked)) return unpacked;
+  throw new Error(
+    'This test kills ClickHouse in the midst of a system call, with strace: install it (apt install strace)',
+  );
+}
+
+async function answers(strace: string): Promise<boolean> {
+  return await run(strace, ['-V']).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function unpackDebianPackage(): Promise<void> {
+  await mkdir(CACHE, { recursive: true });
+  await run('apt-get', ['download', 'strace'], { cwd: CACHE });
+  const file = (await readdir(CACHE)).find((name) => name.endsWith('.deb')) ?? '';
+  await run('dpkg-deb', ['--extract', file, CACHE], { cwd: CACHE });
+}
+
+export interface Trap extends AsyncDisposable {}
+
+/**
+ * Kills a process with SIGKILL when one of its threads makes one of these system calls for the `nth` time from now on.
+ *
+ * @param calls names of system calls; those that this processor does not have are left out
+ */
+export async function killAtCall(pid: number, calls: readonly string[], nth: number): Promise<Trap> {
+  const strace = await findStrace();
+  const set = calls.map((call) => `?${call}`).join(',');
+  const inject = `inject=${set}:signal=SIGKILL:when=${nth}`;
+  const child = spawn(strace, ['-f', '-p', String(pid), '-e', `trace=${set}`, '-e', inject, '-o', '/dev/null'], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  await attached(child);
+  return {
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill('SIGINT');
+        await once(child, 'exit');
+      }
+    },
+  };
+}
+
+/** strace says so when it has attached to all threads, or why it cannot. */
+async function attached(child: ChildProcess): Promise<void> {
+  const lines: string[] = [];
+  for await (const line of createInterface({ input: child.stderr as NodeJS.ReadableStream })) {
+    lines.push(line);
+    if (/ attached/.test(line)) {
+      child.stderr?.resume();
+      return;
+    }
+  }
+  throw new Error(`strace cannot attach: ${lines.join('\n')}`);
+}
