@@ -6,7 +6,7 @@ import { expectExactlyOnce } from '../support/oracle.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/service.ts';
 
-vi.setConfig({ testTimeout: 180_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 const kafkaBrokers = inject('kafkaBrokers');
 
@@ -24,14 +24,14 @@ async function whileRefusing(
 ): Promise<void> {
   const { writer, 'ingest-api': ingest } = running.services;
   const load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 4 });
-  await expect.poll(load.acceptedSoFar, { timeout: 30_000 }).toBeGreaterThan(300);
+  await expect.poll(load.acceptedSoFar, { timeout: 60_000 }).toBeGreaterThan(300);
   await refuse.begin();
   await until('batches that are refused', 60_000, async () => {
     return (await readMetric(writer, 'sluice_writer_batch_failures_total')) >= 3;
   });
   expect(writer.log()).toMatch(reason);
   const before = load.acceptedSoFar();
-  await expect.poll(load.acceptedSoFar, { timeout: 30_000 }).toBeGreaterThan(before + 300);
+  await expect.poll(load.acceptedSoFar, { timeout: 60_000 }).toBeGreaterThan(before + 300);
 
   await refuse.cease();
   await expectExactlyOnce(running, clickhouseUrl, await load.stop());

@@ -5,7 +5,7 @@ import { countAnswers } from '../support/metrics.ts';
 import { expectExactlyOnce } from '../support/oracle.ts';
 import { startPipeline } from '../support/pipeline.ts';
 
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 const clickhouseUrl = inject('clickhouseUrl');
 
@@ -20,7 +20,7 @@ test('the only broker is killed and started again, twice, under load: requests w
   const load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 16 });
   const goesOn = async () => {
     const before = load.acceptedSoFar();
-    await expect.poll(load.acceptedSoFar, { timeout: 30_000 }).toBeGreaterThan(before + 500);
+    await expect.poll(load.acceptedSoFar, { timeout: 60_000 }).toBeGreaterThan(before + 500);
   };
   await goesOn();
   for (let round = 0; round < 2; round += 1) {

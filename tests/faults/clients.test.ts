@@ -5,7 +5,7 @@ import { startPipeline } from '../support/pipeline.ts';
 import { startProxy } from '../support/proxy.ts';
 import type { EntityRecord } from '../support/records.ts';
 
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 const kafkaBrokers = inject('kafkaBrokers');
 const clickhouseUrl = inject('clickhouseUrl');

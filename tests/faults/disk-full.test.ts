@@ -9,7 +9,7 @@ import { startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/service.ts';
 import { mountSmallDisk } from '../support/small-disk.ts';
 
-vi.setConfig({ testTimeout: 180_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 test('the disk of Kafka is full: 503, and once there is space and the broker runs again, all that was accepted', async () => {
   await using folder = await makeTempDir();
@@ -21,7 +21,7 @@ test('the disk of Kafka is full: 503, and once there is space and the broker run
   running.supervise('writer');
   const ingest = running.services['ingest-api'];
   const load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 8 });
-  await expect.poll(load.acceptedSoFar, { timeout: 30_000 }).toBeGreaterThan(500);
+  await expect.poll(load.acceptedSoFar, { timeout: 60_000 }).toBeGreaterThan(500);
 
   await disk.fill();
   // A broker whose only log folder fails ends itself.
@@ -48,7 +48,7 @@ test('the disk of ClickHouse is full: the writer waits, and stores everything on
   await using running = await startPipeline({ kafkaBrokers, clickhouseUrl: clickhouse.url, name: 'fullclickhouse' });
   const { writer, 'ingest-api': ingest } = running.services;
   const load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 2 });
-  await expect.poll(load.acceptedSoFar, { timeout: 30_000 }).toBeGreaterThan(500);
+  await expect.poll(load.acceptedSoFar, { timeout: 60_000 }).toBeGreaterThan(500);
 
   // ClickHouse wants a mebibyte for each insert before it begins. What has begun finds space: the local engine, unlike
   // the server, does not notice when a write fails.
@@ -57,7 +57,7 @@ test('the disk of ClickHouse is full: the writer waits, and stores everything on
     return (await readMetric(writer, 'sluice_writer_batch_failures_total')) >= 3;
   });
   const before = load.acceptedSoFar();
-  await expect.poll(load.acceptedSoFar, { timeout: 30_000 }).toBeGreaterThan(before + 500);
+  await expect.poll(load.acceptedSoFar, { timeout: 60_000 }).toBeGreaterThan(before + 500);
   expect(await readMetric(writer, 'sluice_writer_dead_letters_total')).toBe(0);
 
   await disk.free();

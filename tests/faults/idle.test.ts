@@ -4,7 +4,7 @@ import { ownKafka } from '../support/engines.ts';
 import { readMetric } from '../support/metrics.ts';
 import { startPipeline } from '../support/pipeline.ts';
 
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 const IDLE_MS = 20_000;
 

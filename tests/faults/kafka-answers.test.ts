@@ -11,7 +11,7 @@ import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { seededRandom } from '../support/random.ts';
 import { until } from '../support/service.ts';
 
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 const clickhouseUrl = inject('clickhouseUrl');
 const deliver = (): KafkaFate => 'deliver';

@@ -4,7 +4,7 @@ import { expectStoredOnce } from '../support/clients.ts';
 import { ownClickHouse } from '../support/engines.ts';
 import { startPipeline } from '../support/pipeline.ts';
 
-vi.setConfig({ testTimeout: 240_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 /** Longer than every time-out of the writer, the longest of which is a minute (of ClickHouse's sessions, of a join). */
 const OUTAGE_MS = 80_000;

@@ -5,7 +5,7 @@ import { expectStoredOnce, submitUntilAccepted } from '../support/clients.ts';
 import { countAnswers, readMetric } from '../support/metrics.ts';
 import { startPipeline } from '../support/pipeline.ts';
 
-vi.setConfig({ testTimeout: 180_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 const MEBIBYTE = 1_024 * 1_024;
 const BUDGET_BYTES = 8 * MEBIBYTE;

@@ -5,7 +5,7 @@ import { expectExactlyOnce } from '../support/oracle.ts';
 import { startPipeline } from '../support/pipeline.ts';
 import type { Service, ServiceName } from '../support/service.ts';
 
-vi.setConfig({ testTimeout: 180_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 const clickhouseUrl = inject('clickhouseUrl');
 
@@ -45,8 +45,8 @@ test('every service is restarted, one process after the other, under load: what 
   for (const instances of [ingests, writers, queries]) {
     for (const index of [0, 1] as const) {
       const before = { accepted: load.acceptedSoFar(), answered };
-      await expect.poll(load.acceptedSoFar, { timeout: 30_000 }).toBeGreaterThan(before.accepted + 200);
-      await expect.poll(() => answered, { timeout: 30_000 }).toBeGreaterThan(before.answered + 20);
+      await expect.poll(load.acceptedSoFar, { timeout: 60_000 }).toBeGreaterThan(before.accepted + 200);
+      await expect.poll(() => answered, { timeout: 60_000 }).toBeGreaterThan(before.answered + 20);
       expect(await instances[index].stop()).toBe(0);
       instances[index] = await running.replace(instances[index]);
     }
