@@ -10,7 +10,7 @@ import { seededRandom } from '../support/random.ts';
 import type { EventPage } from '../support/records.ts';
 import type { Service, ServiceName } from '../support/service.ts';
 import type { Fate } from '../support/tcp-proxy.ts';
-import { describeFault, type PlannedFault, planFaults, type Target } from './schedule.ts';
+import { describeFault, groupOf, type PlannedFault, planFaults, type Target } from './schedule.ts';
 
 export interface ChaosOptions {
   /** Decides what goes wrong, when, and what is submitted. */
@@ -173,12 +173,22 @@ function createBreaker(
     setFate('deliver');
   }
 
-  return async (fault) => {
+  async function disturb(fault: PlannedFault): Promise<void> {
     const { target } = fault;
     const slot = slots.get(target);
     if (slot) await disturbService(slot, fault);
     else if (target === 'clickhouse') await disturbClickHouse(fault);
     else await disturbBroker(Number(target.slice('kafka '.length)) - 1, fault);
+  }
+
+  const disturbed = new Map<string, Promise<void>>();
+  return async (fault) => {
+    // On a busy machine a broker may take longer to be back than was planned: the next fault waits for it.
+    const group = groupOf(fault.target);
+    const before = disturbed.get(group) ?? Promise.resolve();
+    const now = before.then(() => disturb(fault));
+    disturbed.set(group, now);
+    await now;
   };
 }
 

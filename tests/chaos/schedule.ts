@@ -62,13 +62,18 @@ export function planFaults(seed: number, minutes: number): PlannedFault[] {
     const target = oneOf(TARGETS);
     const kind = oneOf(kindsFor(target));
     const lastsMs = between(100, LASTS_MS[kind]);
-    const group = target.startsWith('kafka') ? 'kafka' : target;
+    const group = groupOf(target);
     if (atMs + lastsMs > minutes * 60_000) return faults;
     // A broker or a service that was down takes a while to be back.
     if ((busyUntil.get(group) ?? 0) > atMs) continue;
     busyUntil.set(group, atMs + lastsMs + 4_000);
     faults.push({ kind, target, atMs, lastsMs });
   }
+}
+
+/** Targets of which one is disturbed at a time. */
+export function groupOf(target: Target): string {
+  return target.startsWith('kafka') ? 'kafka' : target;
 }
 
 function kindsFor(target: Target): readonly FaultKind[] {
