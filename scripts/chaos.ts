@@ -1,6 +1,6 @@
 // npm run chaos: the whole system under load while its parts are killed, stopped and frozen at random, and a tally of
 // what became of every event. `npm run chaos -- --help` tells more.
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
 import { runChaos } from '../tests/chaos/chaos.ts';
@@ -20,7 +20,11 @@ Exit codes: 0 all is well, 1 something was lost, doubled, invented, wrong, refus
 logs are kept, and their folder is printed), 2 the arguments are wrong.`;
 
 const NAMED_MAX = 20;
-const root = join(import.meta.dirname, '..');
+const EXIT_CODE_INTERRUPTED = 130;
+const folder = join(import.meta.dirname, '..', '.sluice', 'chaos');
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+  process.on(signal, () => process.exit(EXIT_CODE_INTERRUPTED));
 
 process.exit(await runCommand('npm run chaos --', main));
 
@@ -39,6 +43,10 @@ async function main(): Promise<number> {
   if (!(minutes >= 0.2 && minutes <= 600)) {
     throw new ArgumentsError(`--minutes must be from 0.2 to 600, not "${values.minutes}".`);
   }
+  // What an interrupted run leaves behind is removed by the next one.
+  process.env['TMPDIR'] = join(folder, 'data');
+  await rm(process.env['TMPDIR'], { recursive: true, force: true });
+  await mkdir(process.env['TMPDIR'], { recursive: true });
   console.log(`Chaos with --seed ${seed} --minutes ${minutes}`);
   const { verdict, faults, logs } = await runChaos({ seed, minutes, onProgress: (line) => console.log(line) });
   printTally(verdict, faults);
@@ -67,8 +75,8 @@ dead letters           ${deadLetters}`);
 }
 
 async function keepLogs(seed: number, logs: ReadonlyMap<string, string>): Promise<string> {
-  const folder = join(root, '.sluice', 'chaos', String(seed));
-  await mkdir(folder, { recursive: true });
-  for (const [name, log] of logs) await writeFile(join(folder, `${name.replace(' ', '-')}.log`), log);
-  return folder;
+  const logFolder = join(folder, `logs-${seed}`);
+  await mkdir(logFolder, { recursive: true });
+  for (const [name, log] of logs) await writeFile(join(logFolder, `${name.replace(' ', '-')}.log`), log);
+  return logFolder;
 }

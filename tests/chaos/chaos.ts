@@ -142,8 +142,12 @@ function createBreaker(
   async function freeze(pid: number | undefined, lastsMs: number): Promise<void> {
     if (pid === undefined) return;
     process.kill(pid, 'SIGSTOP');
+    const thaw = () => void process.kill(pid, 'SIGCONT');
+    // A process that stays frozen does not notice that this one is gone.
+    process.on('exit', thaw);
     await delay(lastsMs);
-    process.kill(pid, 'SIGCONT');
+    process.off('exit', thaw);
+    thaw();
   }
 
   async function disturbService(slot: Slot, { kind, lastsMs }: PlannedFault): Promise<void> {
