@@ -6,6 +6,8 @@ import { STATEMENTS } from './statements.ts';
 /** Other writers own the partitions now: nothing may be stored on behalf of this assignment any more. */
 export class Superseded extends Error {
   override readonly name = 'Superseded';
+  /** By this kafkajs knows that it has to join the group anew, at once; it would fetch the old assignment again. */
+  readonly type = 'REBALANCE_IN_PROGRESS';
 }
 
 export interface Ownership {

@@ -117,49 +117,45 @@ describe('users and organizations', () => {
     ]);
   });
 
-  test('end the same in every order of their changes, each of them repeated', async () => {
-    const ids = ['00000000-0000-4000-8000-00000000000a', '00000000-0000-4000-8000-00000000000b'];
+  test('end the same in every order of six changes, a deletion among them, each of them repeated', async () => {
+    const ids = ['00000000-0000-4000-8000-00000000000a', '00000000-0000-4000-8000-00000000000b'] as const;
+    const change = (id: string, version: number, row: Pick<ChangeRow, 'operation'> & Partial<ChangeRow>): ChangeRow =>
+      changeRow({ workspace_id: 'orders', id, version, ...row });
     const changes = (id: string): ChangeRow[] => [
-      changeRow({
-        workspace_id: 'orders',
-        id,
-        operation: 'set',
-        property: 'a',
-        value: '1',
-        version: 10,
-        change_id: ids[0] as string,
-      }),
-      changeRow({
-        workspace_id: 'orders',
-        id,
-        operation: 'set',
-        property: 'a',
-        value: '2',
-        version: 10,
-        change_id: ids[1] as string,
-      }),
-      changeRow({ workspace_id: 'orders', id, operation: 'remove', property: 'b', version: 12 }),
-      changeRow({ workspace_id: 'orders', id, operation: 'set', property: 'b', value: '3', version: 11 }),
+      change(id, 10, { operation: 'set', property: 'a', value: '1' }),
+      change(id, 11, { operation: 'set', property: 'b', value: '2' }),
+      change(id, 12, { operation: 'delete' }),
+      change(id, 13, { operation: 'set', property: 'a', value: '3', change_id: ids[0] }),
+      change(id, 13, { operation: 'set', property: 'a', value: '4', change_id: ids[1] }),
+      change(id, 14, { operation: 'remove', property: 'c' }),
     ];
-    const orders = permutations([0, 1, 2, 3]);
-    for (const step of [0, 1, 2, 3]) {
-      const rows = orders.flatMap((order, index) => {
-        const row = changes(`u${index}`)[order[step] as number] as ChangeRow;
-        return [row, row];
-      });
-      await db.store(batchOf([], rows));
+    const orders = permutations([0, 1, 2, 3, 4, 5]);
+    expect(orders).toHaveLength(720);
+    const users = orders.map((order, index) => order.map((position) => changes(`u${index}`)[position] as ChangeRow));
+    for (const step of [0, 1, 2, 3, 4, 5]) {
+      await db.store(
+        batchOf(
+          [],
+          users.flatMap((rows) => [rows[step] as ChangeRow, rows[step] as ChangeRow]),
+        ),
+      );
     }
     const states = await db.read<{ property: string; operation: string; value: string; users: number }>(
       `SELECT property, operation, value, count() AS users
        FROM (
-         SELECT property, tupleElement(max(register) AS newest, 'operation') AS operation, newest.value AS value
+         SELECT id, property, tupleElement(max(register) AS newest, 'operation') AS operation, newest.value AS value,
+           newest.version AS version
          FROM entity_properties WHERE workspace_id = 'orders' GROUP BY id, property
-       )
+       ) AS folded
+       INNER JOIN (
+         SELECT user_id AS id, max(version) AS deleted FROM user_deletions WHERE workspace_id = 'orders' GROUP BY user_id
+       ) AS deletions USING (id)
+       WHERE version > deleted
        GROUP BY ALL ORDER BY property`,
     );
     expect(states).toEqual([
-      { property: 'a', operation: 'set', value: '2', users: 24 },
-      { property: 'b', operation: 'remove', value: '', users: 24 },
+      { property: 'a', operation: 'set', value: '4', users: 720 },
+      { property: 'c', operation: 'remove', value: '', users: 720 },
     ]);
   });
 });
