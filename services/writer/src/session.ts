@@ -31,6 +31,8 @@ export function openSession(client: ClickHouseClient, queryIdPrefix: string, sta
     async_insert: 0,
     // A field that the staging tables do not have would be lost.
     input_format_skip_unknown_fields: 0,
+    // Finding where rows end, to share a few megabytes among threads, costs more than it gains.
+    input_format_parallel_parsing: 0,
     max_execution_time: statementTimeoutMs / 1_000,
     // Rows are unique or folded when they are read, so merging a block before it is written would gain nothing.
     optimize_on_insert: 0,

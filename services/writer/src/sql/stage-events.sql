@@ -1,9 +1,10 @@
+-- Plain strings: reading rows into LowCardinality columns takes half as long again.
 CREATE TEMPORARY TABLE staged_events (
-  workspace_id LowCardinality(String),
+  workspace_id String,
   timestamp DateTime64(3, 'UTC'),
   uuid UUID,
-  type LowCardinality(String) DEFAULT 'track',
-  event LowCardinality(String),
+  type String DEFAULT 'track',
+  event String,
   user_id String,
   group_id String,
   anonymous_id String,
