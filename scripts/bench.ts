@@ -1,14 +1,16 @@
-// npm run bench -- ingest|pipeline [rounds]: loads the real services over real local engines and prints what they
-// managed and what it cost; docs/performance.md explains the figures.
+// npm run bench -- exactness|history|ingest|pipeline [rounds]: loads the real services, or the writer's own code, over
+// real local engines and prints what they managed and what it cost; docs/performance.md explains the figures.
+import { benchExactness } from '../bench/exactness.ts';
+import { benchHistory } from '../bench/history.ts';
 import { benchIngest } from '../bench/ingest.ts';
 import { benchPipeline } from '../bench/pipeline.ts';
 
-const BENCHMARKS = { ingest: benchIngest, pipeline: benchPipeline };
+const BENCHMARKS = { exactness: benchExactness, history: benchHistory, ingest: benchIngest, pipeline: benchPipeline };
 
 const [name = '', roundsText = '7'] = process.argv.slice(2);
 const rounds = Number(roundsText);
 if (!Object.hasOwn(BENCHMARKS, name) || !Number.isInteger(rounds) || rounds < 1) {
-  console.error('npm run bench -- ingest|pipeline [rounds]');
+  console.error('npm run bench -- exactness|history|ingest|pipeline [rounds]');
   process.exit(2);
 }
 if (process.platform !== 'linux') {
