@@ -43,7 +43,8 @@ async function unpackDebianPackage(): Promise<void> {
 export interface Trap extends AsyncDisposable {}
 
 /**
- * Kills a process with SIGKILL when one of its threads makes one of these system calls for the `nth` time from now on.
+ * Kills a process with SIGKILL when one of its threads makes one of these system calls for the `nth` time from now on:
+ * strace counts for each thread alone.
  *
  * @param calls names of system calls; those that this processor does not have are left out
  */
@@ -57,10 +58,10 @@ export async function killAtCall(pid: number, calls: readonly string[], nth: num
   await attached(child);
   return {
     async [Symbol.asyncDispose]() {
-      if (child.exitCode === null && child.signalCode === null) {
-        child.kill('SIGINT');
-        await once(child, 'exit');
-      }
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      // Asked to end it may wait for threads that never end; without it they go on, or end if they were killed.
+      child.kill('SIGKILL');
+      await once(child, 'exit');
     },
   };
 }
