@@ -46,6 +46,16 @@ test('every migration may be run again', async () => {
   for (const { sql } of await readMigrations()) await client.command({ query: sql });
 });
 
+test('every table of rows syncs them to disk before an insert is answered', async () => {
+  await migrate(config('migrate_once'), logger);
+  const tables = await client.query({
+    query: `SELECT name FROM system.tables WHERE database = currentDatabase() AND name != 'schema_migrations'
+      AND NOT create_table_query LIKE '%fsync_after_insert = 1, fsync_part_directory = 1%'`,
+    format: 'JSONEachRow',
+  });
+  expect(await tables.json()).toEqual([]);
+});
+
 test('a migration that was changed after it had been applied is refused', async () => {
   const [first] = await readMigrations();
   const changed: Migration = { ...(first as Migration), checksum: '0'.repeat(64) };
