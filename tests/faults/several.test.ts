@@ -24,22 +24,6 @@ async function start(name: string, kafkaBrokers = inject('kafkaBrokers'), env = 
   return pipeline;
 }
 
-test('a rolling restart of several ingest-apis and writers under load loses and doubles nothing', async () => {
-  const running = await start('rolling');
-  const [secondIngest] = await Promise.all([running.startAnother('ingest-api'), running.startAnother('writer')]);
-  const urls = () => [running.services['ingest-api'].url, secondIngest.url];
-  const load = startLoad({ pipeline: running, urls, concurrency: 8 });
-  for (const name of ['writer', 'ingest-api', 'writer', 'ingest-api'] as const) {
-    await delay(1_000);
-    expect(await running.services[name].stop()).toBe(0);
-    await running.restart(name);
-  }
-  const thirdWriter = await running.startAnother('writer');
-  await delay(1_500);
-  expect(await thirdWriter.stop()).toBe(0);
-  await expectExactlyOnce(running, clickhouseUrl, await load.stop());
-});
-
 test('a writer that is frozen past its session, and wakes up, stores nothing twice', async () => {
   const running = await start('frozen');
   await running.startAnother('writer');
