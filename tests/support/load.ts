@@ -175,7 +175,7 @@ function createDraw(client: string, random: () => number): () => Action {
         ? { kind: 'set', entity: 'user', id: user, property, value }
         : { kind: 'set', entity: 'organization', id: group, property, value };
     }
-    if (chance < 0.205) return { kind: 'delete', user };
+    if (chance < 0.203) return { kind: 'delete', user };
     const action = { kind: 'events' as const, user, group, events: Array.from({ length: 1 + below(9) }, drawEvent) };
     sent.push(action);
     return action;

@@ -170,6 +170,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
       maxBytesPerPartition: Math.ceil(config.BATCH_BYTES_MAX / 4),
       retry: { initialRetryTime: 200, maxRetryTime: 5_000, retries: 10, restartOnFailure: async () => true },
     });
+    // kafkajs does not wait for listeners: whoever stores waits for `owning`.
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
       watchdog.alive();
       joined = payload.generationId;
@@ -189,6 +190,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     });
     consumer.on(consumer.events.CRASH, ({ payload }) => {
       owning = undefined;
+      // A TypeError and its like, thrown anywhere, kafkajs takes as final, whatever restartOnFailure says.
       if (payload.restart) logger.warn({ reason: payload.error.message }, 'the consumer restarts');
       else fail(payload.error);
     });
@@ -243,7 +245,8 @@ function leadsToRejoin(error: unknown): boolean {
 }
 
 /**
- * Waits for `work`, telling the group every `everyMs` that this member is alive.
+ * Waits for `work`, telling the group every `everyMs` that this member is alive: kafkajs itself does so only between
+ * two batches.
  *
  * @throws what `work` throws, and kafkajs's errors when the group does not take the heartbeat
  */
