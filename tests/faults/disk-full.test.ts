@@ -42,7 +42,7 @@ test('the disk of Kafka is full: 503, and once there is space and the broker run
 test('the disk of ClickHouse is full: the writer waits, and stores everything once there is space', async () => {
   await using folder = await makeTempDir();
   const dataDir = join(folder.path, 'clickhouse');
-  await using disk = await mountSmallDisk(dataDir, 128);
+  await using disk = await mountSmallDisk(dataDir, 256);
   await using clickhouse = await ownClickHouse({ dataDir, logDir: folder.path, wrap: disk.enter });
   const kafkaBrokers = inject('kafkaBrokers');
   await using running = await startPipeline({ kafkaBrokers, clickhouseUrl: clickhouse.url, name: 'fullclickhouse' });
@@ -50,9 +50,9 @@ test('the disk of ClickHouse is full: the writer waits, and stores everything on
   const load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 2 });
   await expect.poll(load.acceptedSoFar, { timeout: 60_000 }).toBeGreaterThan(500);
 
-  // ClickHouse wants a mebibyte for each insert before it begins. What has begun finds space: the local engine, unlike
-  // the server, does not notice when a write fails.
-  await disk.fill(900 * 1_024);
+  // No insert begins when less than 64 MiB are left. What has begun finds space: the local engine, unlike the server,
+  // does not notice when a write fails.
+  await disk.fill(40 * 1_024 * 1_024);
   await until('batches that cannot be stored', 30_000, async () => {
     return (await readMetric(writer, 'sluice_writer_batch_failures_total')) >= 3;
   });
