@@ -33,10 +33,11 @@ export interface OffsetGuard {
   /**
    * Looks at the partitions that were assigned.
    *
+   * @param isCurrent whether they still are; answers that come too late count for nothing
    * @throws {OffsetGap}
    * @throws kafkajs's errors; then it can be called again
    */
-  begin(admin: Admin, assignment: Readonly<Record<string, readonly number[]>>): Promise<void>;
+  begin(admin: Admin, assignment: Readonly<Record<string, readonly number[]>>, isCurrent: () => boolean): Promise<void>;
   /** Takes note of the offsets of a batch. @throws {OffsetGap} when some before it were left out */
   follow(topic: string, partition: number, first: string, last: string): void;
 }
@@ -46,11 +47,11 @@ export interface OffsetGuard {
  * the same is noticed with the figures. The topics are neither compacted nor transactional, so offsets have no gaps.
  */
 export function createOffsetGuard(groupId: string): OffsetGuard {
-  const next = new Map<string, bigint>();
+  let next = new Map<string, bigint>();
 
   return {
-    async begin(admin, assignment) {
-      next.clear();
+    async begin(admin, assignment, isCurrent) {
+      const found = new Map<string, bigint>();
       const topics = Object.keys(assignment);
       const committed = await admin.fetchOffsets({ groupId, topics });
       for (const topic of topics) {
@@ -58,9 +59,10 @@ export function createOffsetGuard(groupId: string): OffsetGuard {
         const ofGroup: readonly PartitionOffset[] = committed.find((group) => group.topic === topic)?.partitions ?? [];
         for (const partition of assignment[topic] ?? []) {
           const name = `${topic}/${partition}`;
-          next.set(name, resumeOffset(name, offsetOf(ofGroup, partition), boundsOf(bounds, partition)));
+          found.set(name, resumeOffset(name, offsetOf(ofGroup, partition), boundsOf(bounds, partition)));
         }
       }
+      if (isCurrent()) next = found;
     },
     follow(topic, partition, first, last) {
       const name = `${topic}/${partition}`;

@@ -35,6 +35,8 @@ export function isRowFault(error: unknown): error is ClickHouseError {
   return error instanceof ClickHouseError && ROW_FAULTS.has(error.code);
 }
 
+const NOT_AN_OBJECT = 'NOT_AN_OBJECT: the line is not one JSON object';
+
 export interface IsolatedRows {
   /** The messages without the rows that cannot be stored. */
   readonly good: readonly RowMessage[];
@@ -42,7 +44,8 @@ export interface IsolatedRows {
 }
 
 /**
- * Finds the rows that ClickHouse does not take, by loading halves of the messages into an empty staging table.
+ * Finds the rows that ClickHouse does not take, by loading halves of the messages into an empty staging table. ClickHouse
+ * would take `[{…}]` and `{…};` alone, but not among others, so what does not look like one object is bad in any case.
  *
  * @throws {TooManyDeadLetters} when there are far too many of them
  * @throws ClickHouse's errors other than those of rows
@@ -55,22 +58,30 @@ export async function isolateBadRows(session: Session, messages: readonly RowMes
   const badMax = Math.max(DEAD_LETTERS_MIN, lines.length / 100);
   let found = 0;
 
-  const badLines = await findBadLines(lines, async (some) => {
+  async function check(some: readonly Line[]): Promise<string | undefined> {
+    const reason = await refusal(some);
+    if (reason !== undefined && some.length === 1) found += 1;
+    if (found > badMax) throw new TooManyDeadLetters(`more than ${found} of ${lines.length} rows cannot be stored`);
+    return reason;
+  }
+
+  async function refusal(some: readonly Line[]): Promise<string | undefined> {
+    if (some.length > 1 && !some.every(isObject)) return NOT_AN_OBJECT;
     try {
       await session.load(
         load,
         some.map(({ bytes }) => bytes),
       );
-      return undefined;
+      return some.every(isObject) ? undefined : NOT_AN_OBJECT;
     } catch (error) {
       if (!isRowFault(error)) throw error;
-      if (some.length === 1) found += 1;
-      if (found > badMax) throw new TooManyDeadLetters(`more than ${found} of ${lines.length} rows cannot be stored`);
       return `${error.type}: ${error.message}`.slice(0, 1_000);
     } finally {
       await session.run(empty);
     }
-  });
+  }
+
+  const badLines = await findBadLines(lines, check);
   const bad = new Map(badLines.map(({ index, reason }) => [lines[index], reason]));
   const kept = Map.groupBy(
     lines.filter((line) => !bad.has(line)),
@@ -86,6 +97,12 @@ const STAGING = {
   events: { load: STATEMENTS.loadEvents, empty: STATEMENTS.emptyEvents },
   changes: { load: STATEMENTS.loadChanges, empty: STATEMENTS.emptyChanges },
 } as const;
+
+/** Whether a line can be one JSON object and nothing else; an empty one can be ignored. */
+function isObject({ bytes }: Line): boolean {
+  const text = bytes.at(-1) === 0x0a ? bytes.subarray(0, -1) : bytes;
+  return text.length === 0 || (text[0] === 0x7b && text.at(-1) === 0x7d);
+}
 
 function deadLetter({ message, index, bytes }: Line, reason: string): DeadLetter {
   const { value: _value, ...place } = message;

@@ -28,12 +28,14 @@ export interface StagedBatch {
    * Does what is next, until there is nothing left to do: then every row is stored, or kept as a dead letter. May be
    * called again after any failure, and then does first what makes that safe.
    *
-   * @returns how many events were loaded
+   * @returns how many rows were loaded
    * @throws {Superseded} when a newer epoch has begun
    * @throws {TooManyDeadLetters} when far too many rows cannot be stored
    * @throws ClickHouse's errors; then the batch is stored in part, whole or not at all
    */
   store(): Promise<number>;
+  /** Frees what is staged, if that is possible; the batch is not to be stored any more. */
+  abandon(): Promise<void>;
 }
 
 export interface StagedStore {
@@ -61,7 +63,7 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
       let letters = batch.unreadable;
       let state: BatchState = newBatch(contents());
       let session: Session | undefined;
-      let events = 0;
+      const loaded = { events: 0, changes: 0 };
 
       function contents(): BatchContents {
         return {
@@ -102,7 +104,9 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
         const isolatedEvents = await isolateBadRows(staging(), rows.events);
         const isolatedChanges = await isolateBadRows(staging(), rows.changes);
         await closeSession();
-        letters = [...letters, ...isolatedEvents.bad, ...isolatedChanges.bad];
+        const bad = [...isolatedEvents.bad, ...isolatedChanges.bad];
+        if (bad.length === 0) throw new Error('ClickHouse takes each row by itself, but not all of them together');
+        letters = [...letters, ...bad];
         rows = { events: isolatedEvents.good, changes: isolatedChanges.good, unreadable: [] };
         state = newBatch(contents());
       }
@@ -129,11 +133,11 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
           case 'load events':
             await staging().run(STATEMENTS.stageEvents);
             await staging().run(STATEMENTS.stageRepeats);
-            events = await staging().load(STATEMENTS.loadEvents, valuesOf(rows.events));
+            loaded.events = await staging().load(STATEMENTS.loadEvents, valuesOf(rows.events));
             return;
           case 'load changes':
             await staging().run(STATEMENTS.stageChanges);
-            await staging().load(STATEMENTS.loadChanges, valuesOf(rows.changes));
+            loaded.changes = await staging().load(STATEMENTS.loadChanges, valuesOf(rows.changes));
             return;
           case 'store deletions':
             return await staging().run(STATEMENTS.storeDeletions);
@@ -172,7 +176,11 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
       return {
         async store() {
           for (let step = nextStep(state); step !== 'commit'; step = nextStep(state)) await takeStep(step);
-          return events;
+          return loaded.events + loaded.changes;
+        },
+        async abandon() {
+          // It expires by itself where it cannot be closed.
+          await closeSession().catch(() => undefined);
         },
       };
     },

@@ -74,7 +74,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   async function own({ generationId, memberId, memberAssignment }: GroupJoin): Promise<Epoch> {
     async function attempt(): Promise<Epoch> {
       if (generationId !== joined) throw new Superseded('the group has moved on');
-      await withAdmin(kafka, (admin) => offsets.begin(admin, memberAssignment));
+      await withAdmin(kafka, (admin) => offsets.begin(admin, memberAssignment, () => generationId === joined));
       return await ownership.begin(generationId, memberId);
     }
 
@@ -112,6 +112,9 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
         const reason = (error as Error).message;
         logger.warn({ reason, messages: messages.length }, 'storing a batch failed; trying again');
       },
+    }).catch((error) => {
+      void batch.abandon();
+      throw error;
     });
   }
 

@@ -35,8 +35,8 @@ test('rows that cannot be stored are isolated, byte for byte, with their place, 
 
   // The second time is as after a crash before the offsets were committed.
   for (let again = 0; again < 2; again += 1) {
-    const { events, dead } = await db.store({ events: messages('events', lines), changes, unreadable: [] });
-    expect(events).toBe(43);
+    const { rows, dead } = await db.store({ events: messages('events', lines), changes, unreadable: [] });
+    expect(rows).toBe(44);
     expect(dead.map(({ offset, line, row }) => [offset, line, row.toString()])).toEqual([
       ...[...bad].map(([index, row]) => [String(100 + Math.floor(index / 10)), index % 10, row]),
       ['100', 1, badChange],
@@ -51,6 +51,18 @@ test('rows that cannot be stored are isolated, byte for byte, with their place, 
     expect(reason).toMatch(/^[A-Z_]+: /);
     expect(partition).toBe(3);
   }
+});
+
+test.each([
+  ['in brackets, before others', (row: string) => [`[${row}]`, good(201)]],
+  ['in brackets, after others', (row: string) => [good(202), `[${row}]`]],
+  ['with a semicolon', (row: string) => [`${row};`, good(203)]],
+  ['in brackets of several lines', (row: string) => ['[', row, ']', good(204)]],
+])('an object %s, which ClickHouse may take alone but not among others, is isolated', async (_, linesWith) => {
+  const lines = linesWith(good(200));
+  const { dead } = await db.store({ ...batchOf([]), events: messages('events', lines) });
+  const bad = lines.filter((line) => !/^\{.*\}$/.test(line));
+  expect(dead.map(({ row }) => row.toString())).toEqual(bad);
 });
 
 test('bytes that are not UTF-8 are kept as they are', async () => {

@@ -11,8 +11,8 @@ import { createStagedStore, type StagedBatch } from '../staged-store.ts';
 
 /** What became of a batch. */
 export interface Stored {
-  /** How many events were loaded. */
-  readonly events: number;
+  /** How many were loaded. */
+  readonly rows: number;
   /** The rows that cannot be stored. */
   readonly dead: readonly DeadLetter[];
 }
@@ -70,8 +70,8 @@ export async function createTestStore(url: string): Promise<TestStore> {
       open: (batch, epoch) => store.open(batch, epoch, () => undefined),
       async store(batch, epoch) {
         const dead: DeadLetter[] = [];
-        const events = await store.open(batch, epoch, (letters) => dead.push(...letters)).store();
-        return { events, dead };
+        const rows = await store.open(batch, epoch, (letters) => dead.push(...letters)).store();
+        return { rows, dead };
       },
     };
   }
