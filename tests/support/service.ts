@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { freeze } from './freeze.ts';
 
 export type ServiceName = 'ingest-api' | 'writer' | 'query-api';
 
@@ -19,7 +20,7 @@ export interface Service {
   stop(): Promise<number | null>;
   /** SIGKILL. */
   kill9(): Promise<void>;
-  /** SIGSTOP and SIGCONT. */
+  /** SIGSTOP; SIGCONT comes with {@link Service.thaw}, or when this process ends. */
   freeze(): void;
   thaw(): void;
   /** Resolves with the exit code once the process has ended. */
@@ -35,6 +36,9 @@ export function startService(name: ServiceName, port: number, env: Readonly<Reco
     env: { PATH: process.env['PATH'] ?? '', HOST: '127.0.0.1', PORT: String(port), EXIT_ON_STDIN_END: 'true', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
+  const { pid } = child;
+  if (pid === undefined) throw new Error(`${name} cannot be started`);
+  let thaw: (() => void) | undefined;
   const chunks: string[] = [];
   for (const stream of [child.stdout, child.stderr])
     stream?.setEncoding('utf8').on('data', (text) => chunks.push(text));
@@ -50,7 +54,7 @@ export function startService(name: ServiceName, port: number, env: Readonly<Reco
 
   return {
     url,
-    pid: child.pid ?? -1,
+    pid,
     log,
     async ready() {
       await until(`${name} to be ready`, READY_TIMEOUT_MS, async () => {
@@ -66,8 +70,10 @@ export function startService(name: ServiceName, port: number, env: Readonly<Reco
     async kill9() {
       await end('SIGKILL');
     },
-    freeze: () => void child.kill('SIGSTOP'),
-    thaw: () => void child.kill('SIGCONT'),
+    freeze() {
+      thaw = freeze(pid);
+    },
+    thaw: () => thaw?.(),
     exited: () => exit,
     again: () => startService(name, port, env),
   };

@@ -1,0 +1,28 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { freeze } from './freeze.ts';
+
+let sleeper: ChildProcess;
+
+beforeEach(() => {
+  sleeper = spawn('sleep', ['600']);
+});
+afterEach(() => sleeper.kill('SIGKILL'));
+
+const isFrozen = () =>
+  execFileSync('ps', ['-o', 'state=', '-p', String(sleeper.pid)], { encoding: 'utf8' }).startsWith('T');
+
+test('a process that is frozen goes on when it is thawed', async () => {
+  const thaw = freeze(sleeper.pid as number);
+  await expect.poll(isFrozen).toBe(true);
+  thaw();
+  await expect.poll(isFrozen, { timeout: 5_000 }).toBe(false);
+});
+
+test('it goes on as well when whoever has frozen it is killed', async () => {
+  const script = `import { freeze } from '${new URL('freeze.ts', import.meta.url)}'; freeze(${sleeper.pid}); setInterval(() => {}, 1_000);`;
+  const freezer = spawn(process.execPath, ['--input-type=module', '--eval', script], { stdio: 'ignore' });
+  await expect.poll(isFrozen, { timeout: 10_000 }).toBe(true);
+  freezer.kill('SIGKILL');
+  await expect.poll(isFrozen, { timeout: 5_000 }).toBe(false);
+});
