@@ -107,6 +107,7 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
       limiter.admit(request.apiKey);
       const bytes = bodyBytes(request, config.BODY_BYTES_MAX);
       if (!memory.reserve(bytes)) {
+        limiter.refund(request.apiKey, 1);
         throw new Problem('overloaded', 'The service is busy; try again.', { retryAfter: RETRY_AFTER_SECONDS });
       }
       request.reservedBytes = bytes;
@@ -118,11 +119,13 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
     };
   }
 
-  async function publish(rows: readonly OutgoingRow[]): Promise<void> {
+  /** Publishes the rows of a request that has been counted as `count` against its key's rate. */
+  async function publish(rows: readonly OutgoingRow[], key: ApiKey, count: number): Promise<void> {
     try {
       await publisher.publish(rows);
     } catch (error) {
       if (!(error instanceof PublishTimeout)) throw error;
+      limiter.refund(key, count);
       throw new Problem('event_log_unavailable', 'The event log cannot be reached; send the request again.', {
         retryAfter: RETRY_AFTER_SECONDS,
         cause: error,
@@ -140,7 +143,7 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
     const { rows, uuids } = submissionRows(submission, { workspace, version: versions(), idempotencyKey: key });
     refuseLargeRows(rows, submission, config.EVENT_BYTES_MAX);
     limiter.recount(request.apiKey, submission.events.length);
-    if (rows.length > 0) await publish(rows);
+    if (rows.length > 0) await publish(rows, request.apiKey, submission.events.length);
     acceptedEvents.inc(uuids.length);
     reply.code(202);
     return await reply.send({ status: 'accepted', events: uuids.map((uuid) => ({ uuid })) });
@@ -177,7 +180,8 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
     if (!query.success) throw invalidRequest(query.error.issues);
     const { foreignId } = query.data;
     const { workspace } = request.apiKey;
-    await publish([deletionRow(foreignId, { workspace, version: versions(), idempotencyKey: undefined })]);
+    const row = deletionRow(foreignId, { workspace, version: versions(), idempotencyKey: undefined });
+    await publish([row], request.apiKey, 1);
     reply.code(202);
     return await reply.send({ status: 'accepted', foreignId });
   });

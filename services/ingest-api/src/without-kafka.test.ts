@@ -38,6 +38,26 @@ test('memory is bounded: what does not fit is refused with 503 before its body i
   expect((await post(away.app, body)).json()).toMatchObject({ code: 'event_log_unavailable' });
 });
 
+test('what is answered 503 does not count against the rate of its key, however often it is sent', async () => {
+  await away.setKey('limited', { rateLimit: 1 });
+  await away.setKey('known');
+  const known = () => post(away.app, '{', { key: 'known' });
+  await expect.poll(async () => (await known()).statusCode, { timeout: 5_000 }).toBe(400);
+
+  const events = Array.from({ length: 50 }, () => ({ event: 'e' }));
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    const response = await post(away.app, { foreignUserGroupId: 'a', events }, { key: 'limited' });
+    expect([response.statusCode, response.json()]).toMatchObject([503, { code: 'event_log_unavailable' }]);
+  }
+
+  const large = { foreignUserGroupId: 'a', properties: { pad: 'x'.repeat(200_000) } };
+  const filling = Array.from({ length: 5 }, () => post(away.app, large));
+  for (let attempt = 0; attempt < 5; attempt += 1) {
+    expect((await post(away.app, large, { key: 'limited' })).statusCode).toBe(503);
+  }
+  await Promise.all(filling);
+});
+
 test.each([
   ['in the middle of its body', 'Content-Length: 900000', '{"foreignUserGroupId":'],
   ['in the middle of a chunk', 'Transfer-Encoding: chunked', '5\r\n{"a"'],

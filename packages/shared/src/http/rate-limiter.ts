@@ -8,12 +8,14 @@ export interface RateLimiterOptions {
   readonly registry: Registry;
 }
 
-/** Holds keys to their rates, each for itself and as far as this process goes. Both functions throw `rate_limited`. */
+/** Holds keys to their rates, each for itself and as far as this process goes. What counts throws `rate_limited`. */
 export interface RateLimiter {
   /** Counts a request, before anything of it is read. */
   admit(key: ApiKey): void;
   /** Counts an admitted request as `count`; as none when it is refused. */
   recount(key: ApiKey, count: number): void;
+  /** Counts a request as none that was counted as `count` and could not be served. */
+  refund(key: ApiKey, count: number): void;
 }
 
 export function createRateLimiter({ perSecondDefault, registry }: RateLimiterOptions): RateLimiter {
@@ -41,6 +43,9 @@ export function createRateLimiter({ perSecondDefault, registry }: RateLimiterOpt
       if (perSecond === undefined || count <= 1) return;
       key.bucket.giveBack(1);
       take(key, count, perSecond);
+    },
+    refund(key, count) {
+      key.bucket.giveBack(Math.max(count, 1));
     },
   };
 }

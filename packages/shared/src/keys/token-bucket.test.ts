@@ -31,6 +31,14 @@ test('what is given back can be taken again', () => {
   expect([bucket.take(1, 1, 0), bucket.take(1, 1, 0)]).toEqual([0, 1]);
 });
 
+test('however much is given back, no more than two seconds of the rate may come at once', () => {
+  const bucket = createTokenBucket();
+  expect(bucket.take(500, 50, 0)).toBe(0);
+  bucket.giveBack(500);
+  expect(bucket.take(100, 50, 1_000)).toBe(0);
+  expect(bucket.take(1, 50, 1_000)).toBe(1);
+});
+
 test('a rate that changes is in force at once, for what is left too', () => {
   const bucket = createTokenBucket();
   bucket.take(1, 1_000, 0);

@@ -10,6 +10,7 @@ export interface TokenBucket {
    * @returns 0, or the whole seconds after which there is a token again
    */
   take(count: number, perSecond: number, nowMs: number): number;
+  /** Undoes a `take`; what would not fit into the bucket is lost. */
   giveBack(count: number): void;
 }
 
