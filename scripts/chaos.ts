@@ -1,6 +1,6 @@
 // npm run chaos: the whole system under load while its parts are killed, stopped and frozen at random, and a tally of
 // what became of every event. `npm run chaos -- --help` tells more.
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
 import { runChaos } from '../tests/chaos/chaos.ts';
@@ -43,25 +43,28 @@ async function main(): Promise<number> {
   if (!(minutes >= 0.2 && minutes <= 600)) {
     throw new ArgumentsError(`--minutes must be from 0.2 to 600, not "${values.minutes}".`);
   }
-  // What an interrupted run leaves behind is removed by the next one.
-  process.env['TMPDIR'] = join(folder, 'data');
-  await rm(process.env['TMPDIR'], { recursive: true, force: true });
+  await removeStaleData();
+  process.env['TMPDIR'] = join(folder, `data-${process.pid}`);
   await mkdir(process.env['TMPDIR'], { recursive: true });
   console.log(`Chaos with --seed ${seed} --minutes ${minutes}`);
-  const { verdict, faults, logs } = await runChaos({ seed, minutes, onProgress: (line) => console.log(line) });
-  printTally(verdict, faults);
+  const { verdict, faults, pages, logs } = await runChaos({ seed, minutes, onProgress: (line) => console.log(line) });
+  printTally(verdict, faults, pages);
+  await rm(process.env['TMPDIR'], { recursive: true, force: true });
   if (isFlawless(verdict)) return 0;
   console.log(`Logs are in ${await keepLogs(seed, logs)}`);
   return 1;
 }
 
-function printTally(verdict: Verdict, faults: number): void {
-  const { accepted, unknown, visible, entities, lost, doubled, invented, wrong, deadLetters, refused } = verdict;
+function printTally(verdict: Verdict, faults: number, pages: number): void {
+  const { accepted, unknown, required, visible, entities, lost, doubled, invented, wrong, deadLetters, refused } =
+    verdict;
   console.log(`
 faults                 ${faults}
 accepted               ${accepted} events
 of unknown outcome     ${unknown} events
+that have to be there  ${required} events
 visible                ${visible} events
+pages read meanwhile   ${pages}
 compared               ${entities} users and organizations
 lost                   ${lost.length}
 doubled                ${doubled.length}
@@ -71,6 +74,22 @@ refused                ${refused.length}
 dead letters           ${deadLetters}`);
   for (const [name, faulty] of Object.entries({ lost, doubled, invented, wrong, refused })) {
     for (const fault of faulty.slice(0, NAMED_MAX)) console.log(`${name}: ${fault}`);
+  }
+}
+
+/** What an interrupted run has left behind is removed by the next one. */
+async function removeStaleData(): Promise<void> {
+  for (const name of await readdir(folder).catch(() => [])) {
+    const pid = Number(/^data-(\d+)$/.exec(name)?.[1]);
+    if (pid > 0 && !isRunning(pid)) await rm(join(folder, name), { recursive: true, force: true });
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
   }
 }
 

@@ -2,13 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { LocalClickHouse } from '@sluice/local-stack/clickhouse';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { ownClickHouse, ownKafka } from '../support/engines.ts';
+import { freeze } from '../support/freeze.ts';
 import { judge, type Verdict } from '../support/judge.ts';
 import { startLoad } from '../support/load.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { startProxy } from '../support/proxy.ts';
 import { seededRandom } from '../support/random.ts';
 import type { EventPage } from '../support/records.ts';
-import type { Service, ServiceName } from '../support/service.ts';
+import { type Service, type ServiceName, until } from '../support/service.ts';
 import type { Fate } from '../support/tcp-proxy.ts';
 import { describeFault, groupOf, type PlannedFault, planFaults, type Target } from './schedule.ts';
 
@@ -23,6 +24,8 @@ export interface ChaosOptions {
 export interface ChaosOutcome {
   readonly verdict: Verdict;
   readonly faults: number;
+  /** How many pages were read meanwhile. */
+  readonly pages: number;
   /** What each service has logged, by its name. */
   readonly logs: ReadonlyMap<string, string>;
 }
@@ -30,6 +33,9 @@ export interface ChaosOutcome {
 /** Clients at once, and how long each waits between two requests at most, in milliseconds. */
 const CLIENTS = 6;
 const PAUSE_MS = 60;
+
+/** How long each service may take to be ready when all faults are over, in milliseconds. */
+const RECOVERY_MS = 60_000;
 
 /** How many services run besides the first of each. */
 const MORE: readonly ServiceName[] = ['ingest-api', 'writer', 'writer', 'query-api'];
@@ -75,28 +81,40 @@ export async function runChaos({ seed, minutes, onProgress }: ChaosOptions): Pro
     [...slots.entries()].filter(([slot]) => slot.startsWith(name)).map(([, { service }]) => service.url);
 
   onProgress(`${minutes} minutes of load with ${plan.length} faults`);
-  const load = startLoad({ pipeline, urls: () => urls('ingest-api'), concurrency: CLIENTS, pauseMs: PAUSE_MS, seed });
-  const reading = startReading(pipeline.key, () => urls('query-api'));
+  const load = cleanup.use(
+    startLoad({ pipeline, urls: () => urls('ingest-api'), concurrency: CLIENTS, pauseMs: PAUSE_MS, seed }),
+  );
+  const reading = cleanup.use(startReading(pipeline.key, () => urls('query-api')));
+  const failed = new AbortController();
+  cleanup.defer(() => failed.abort());
   const startedAt = performance.now();
-  const breaker = createBreaker(slots, kafka, clickhouse, (next) => {
+  const breaker = createBreaker({ slots, kafka, clickhouse, signal: failed.signal }, (next) => {
     fate = next;
   });
   await Promise.all(
     plan.map(async (fault) => {
-      await delay(fault.atMs);
+      await delay(fault.atMs, undefined, { signal: failed.signal });
       onProgress(`${describeFault(fault)}  (${load.acceptedSoFar()} events accepted)`);
       await breaker(fault);
     }),
   );
   await delay(Math.max(0, minutes * 60_000 - (performance.now() - startedAt)));
   onProgress('All faults are over: waiting until everything is stored');
-  await Promise.all([...slots.values()].map(({ service }) => service.ready()));
+  for (const [name, slot] of slots) {
+    await until(`${name} to be ready`, RECOVERY_MS, async () => {
+      // A writer may have ended itself after it was frozen: another has taken its place then.
+      const response = await fetch(`${slot.service.url}/readyz`).catch(() => undefined);
+      await response?.arrayBuffer();
+      return response?.ok;
+    });
+  }
   const tally = await load.stop();
-  const doubled = await reading.stop();
+  const { pages, doubled } = await reading.stop();
   const verdict = await judge(pipeline, clickhouse.url, tally);
   return {
     verdict: { ...verdict, doubled: [...verdict.doubled, ...doubled] },
     faults: plan.length,
+    pages,
     logs: new Map([...slots].map(([name, { log, service }]) => [name, log + service.log()])),
   };
 }
@@ -120,7 +138,7 @@ const closed = new WeakSet<Slot>();
 async function supervise(slot: Slot): Promise<void> {
   for (;;) {
     await slot.service.exited();
-    await slot.down;
+    await slot.down.catch(() => undefined);
     if (closed.has(slot)) return;
     slot.log += slot.service.log();
     slot.service = slot.service.again();
@@ -132,48 +150,51 @@ async function closeSlots(slots: ReadonlyMap<Target, Slot>): Promise<void> {
   await Promise.all([...slots.values()].map(({ service }) => service.kill9()));
 }
 
+interface Breakable {
+  readonly slots: ReadonlyMap<Target, Slot>;
+  readonly kafka: LocalKafka;
+  readonly clickhouse: LocalClickHouse;
+  /** Nothing is broken, or started again, any more. */
+  readonly signal: AbortSignal;
+}
+
 /** Gives what makes a fault happen, and resolves when it is over. */
 function createBreaker(
-  slots: ReadonlyMap<Target, Slot>,
-  kafka: LocalKafka,
-  clickhouse: LocalClickHouse,
+  { slots, kafka, clickhouse, signal }: Breakable,
   setFate: (fate: Fate) => void,
 ): (fault: PlannedFault) => Promise<void> {
-  async function freeze(pid: number | undefined, lastsMs: number): Promise<void> {
+  const last = (ms: number) => delay(ms, undefined, { signal });
+
+  async function freezeFor(pid: number | undefined, lastsMs: number): Promise<void> {
     if (pid === undefined) return;
-    process.kill(pid, 'SIGSTOP');
-    const thaw = () => void process.kill(pid, 'SIGCONT');
-    // A process that stays frozen does not notice that this one is gone.
-    process.on('exit', thaw);
-    await delay(lastsMs);
-    process.off('exit', thaw);
-    thaw();
+    const thaw = freeze(pid);
+    await last(lastsMs).finally(thaw);
   }
 
   async function disturbService(slot: Slot, { kind, lastsMs }: PlannedFault): Promise<void> {
     const { service } = slot;
-    if (kind === 'freeze') return await freeze(service.pid, lastsMs);
-    slot.down = delay(lastsMs);
+    if (kind === 'freeze') return await freezeFor(service.pid, lastsMs);
+    slot.down = last(lastsMs);
     await (kind === 'kill' ? service.kill9() : service.stop());
     await slot.down;
   }
 
   async function disturbBroker(broker: number, { kind, lastsMs }: PlannedFault): Promise<void> {
-    if (kind === 'freeze') return await freeze(kafka.pids[broker], lastsMs);
+    if (kind === 'freeze') return await freezeFor(kafka.pids[broker], lastsMs);
     await kafka.kill9(broker);
-    await delay(lastsMs);
+    await last(lastsMs);
     await kafka.restart(broker);
   }
 
   async function disturbClickHouse({ kind, lastsMs }: PlannedFault): Promise<void> {
-    if (kind === 'freeze') return await freeze(clickhouse.pid, lastsMs);
+    if (kind === 'freeze') return await freezeFor(clickhouse.pid, lastsMs);
     if (kind === 'kill') {
       await clickhouse.kill9();
-      await delay(lastsMs);
+      await last(lastsMs);
       return await clickhouse.restart();
     }
     setFate(kind === 'cut answers' ? 'cut' : 'stall');
-    await delay(lastsMs);
+    await last(lastsMs);
     setFate('deliver');
   }
 
@@ -196,10 +217,16 @@ function createBreaker(
   };
 }
 
-/** Reads the newest page again and again; gives the events that a page showed twice. */
-function startReading(key: string, urls: () => readonly string[]): { stop(): Promise<readonly string[]> } {
+interface Reading extends AsyncDisposable {
+  /** How many pages were read, and the events that a page showed twice. */
+  stop(): Promise<{ readonly pages: number; readonly doubled: readonly string[] }>;
+}
+
+/** Reads the newest page again and again. */
+function startReading(key: string, urls: () => readonly string[]): Reading {
   const doubled = new Set<string>();
   const stopping = new AbortController();
+  let pages = 0;
 
   async function read(url: string): Promise<void> {
     const response = await fetch(`${url}/events?limit=500&total=none`, {
@@ -208,8 +235,13 @@ function startReading(key: string, urls: () => readonly string[]): { stop(): Pro
     });
     if (!response.ok) return;
     const { results } = (await response.json()) as EventPage;
-    const keys = results.map(({ uuid, timestamp }) => `${uuid}@${Date.parse(timestamp)}`);
-    for (const [index, key] of keys.entries()) if (keys.indexOf(key) !== index) doubled.add(key);
+    pages += 1;
+    const seen = new Set<string>();
+    for (const { uuid, timestamp } of results) {
+      const event = `${uuid}@${Date.parse(timestamp)}`;
+      if (seen.has(event)) doubled.add(event);
+      seen.add(event);
+    }
   }
 
   async function run(): Promise<void> {
@@ -222,11 +254,17 @@ function startReading(key: string, urls: () => readonly string[]): { stop(): Pro
   }
 
   const running = run();
+
+  async function stop() {
+    stopping.abort();
+    await running;
+    return { pages, doubled: [...doubled] };
+  }
+
   return {
-    async stop() {
-      stopping.abort();
-      await running;
-      return [...doubled];
+    stop,
+    async [Symbol.asyncDispose]() {
+      await stop();
     },
   };
 }

@@ -23,7 +23,7 @@ async function whileRefusing(
   refuse: { readonly begin: () => Promise<void>; readonly cease: () => Promise<void> },
 ): Promise<void> {
   const { writer, 'ingest-api': ingest } = running.services;
-  const load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 4 });
+  await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 4 });
   await expect.poll(load.acceptedSoFar, { timeout: 60_000 }).toBeGreaterThan(300);
   await refuse.begin();
   await until('batches that are refused', 60_000, async () => {

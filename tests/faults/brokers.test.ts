@@ -17,7 +17,7 @@ test('the only broker is killed and started again, twice, under load: requests w
   const ingest = running.services['ingest-api'];
   // It gives up, to be started anew, when it hears nothing of Kafka for two of its short sessions.
   running.supervise('writer');
-  const load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 16 });
+  await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 16 });
   const goesOn = async () => {
     const before = load.acceptedSoFar();
     await expect.poll(load.acceptedSoFar, { timeout: 60_000 }).toBeGreaterThan(before + 500);

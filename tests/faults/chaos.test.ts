@@ -6,7 +6,7 @@ test('half a minute of random faults loses, doubles and invents nothing', async 
   const { verdict, faults } = await runChaos({ seed: 7, minutes: 0.5, onProgress: () => undefined });
   const flawless = { lost: [], doubled: [], invented: [], wrong: [], deadLetters: 0, refused: [] };
   expect(verdict).toMatchObject(flawless);
-  expect(verdict.accepted).toBeGreaterThan(100);
+  expect(verdict.required).toBeGreaterThan(100);
   expect(faults).toBeGreaterThan(5);
 }, 300_000);
 
@@ -14,6 +14,8 @@ test('the same seed plans the same faults, another seed others, and more minutes
   const plan = planFaults(1, 5);
   expect(planFaults(1, 5)).toEqual(plan);
   expect(planFaults(2, 5)).not.toEqual(plan);
-  expect(planFaults(1, 10).slice(0, 20)).toEqual(plan.slice(0, 20));
+  const longer = planFaults(1, 10);
+  expect(longer.slice(0, plan.length)).toEqual(plan);
+  expect(longer.length).toBeGreaterThan(plan.length);
   expect(new Set(plan.map(({ target }) => target)).size).toBeGreaterThan(8);
 });

@@ -20,7 +20,7 @@ test('the disk of Kafka is full: 503, and once there is space and the broker run
   await using running = await startPipeline({ kafkaBrokers: kafka.brokers, clickhouseUrl, name: 'fullkafka', env });
   running.supervise('writer');
   const ingest = running.services['ingest-api'];
-  const load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 8 });
+  await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 8 });
   await expect.poll(load.acceptedSoFar, { timeout: 60_000 }).toBeGreaterThan(500);
 
   await disk.fill();
@@ -47,7 +47,7 @@ test('the disk of ClickHouse is full: the writer waits, and stores everything on
   const kafkaBrokers = inject('kafkaBrokers');
   await using running = await startPipeline({ kafkaBrokers, clickhouseUrl: clickhouse.url, name: 'fullclickhouse' });
   const { writer, 'ingest-api': ingest } = running.services;
-  const load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 2 });
+  await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 2 });
   await expect.poll(load.acceptedSoFar, { timeout: 60_000 }).toBeGreaterThan(500);
 
   // No insert begins when less than 64 MiB are left. What has begun finds space: the local engine, unlike the server,

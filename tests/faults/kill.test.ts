@@ -74,6 +74,7 @@ test('every process is killed while importing, and everything that was accepted 
     organizations: Record<string, Record<string, unknown>>;
   };
   await pipeline.settled(events);
+  await pipeline.drained();
   const sql = `SELECT count(), uniqExact(workspace_id, timestamp, uuid) FROM ${pipeline.database}.events FORMAT TSV`;
   const counts = await (await fetch(clickhouse.url, { method: 'POST', body: sql })).text();
   expect(counts.trim()).toBe(`${events}\t${events}`);

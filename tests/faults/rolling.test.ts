@@ -23,7 +23,7 @@ test('every service is restarted, one process after the other, under load: what 
   await running.submit({ foreignUserGroupId: 'g', foreignUserId: 'u0', events: [{ event: 'first' }] });
   await running.settled(1);
 
-  const load = startLoad({ pipeline: running, urls: () => ingests.map(({ url }) => url), concurrency: 8 });
+  await using load = startLoad({ pipeline: running, urls: () => ingests.map(({ url }) => url), concurrency: 8 });
   let querying = true;
   let [answered, retried] = [0, 0];
   const unexpected: string[] = [];

@@ -27,7 +27,7 @@ async function start(name: string, kafkaBrokers = inject('kafkaBrokers'), env = 
 test('a writer that is frozen past its session, and wakes up, stores nothing twice', async () => {
   const running = await start('frozen');
   await running.startAnother('writer');
-  const load = startLoad({ pipeline: running, urls: () => [running.services['ingest-api'].url], concurrency: 8 });
+  await using load = startLoad({ pipeline: running, urls: () => [running.services['ingest-api'].url], concurrency: 8 });
   await delay(1_000);
   running.services.writer.freeze();
   await delay(8_000);
@@ -38,7 +38,7 @@ test('a writer that is frozen past its session, and wakes up, stores nothing twi
 
 test('a storm of rebalances, with a writer killed in each, loses and doubles nothing', async () => {
   const running = await start('storm');
-  const load = startLoad({ pipeline: running, urls: () => [running.services['ingest-api'].url], concurrency: 8 });
+  await using load = startLoad({ pipeline: running, urls: () => [running.services['ingest-api'].url], concurrency: 8 });
   for (let round = 0; round < 4; round += 1) {
     const another = await running.startAnother('writer');
     await delay(500);
@@ -63,7 +63,11 @@ describe('with three brokers, and every row on at least two', () => {
 
   test('the loss of any one of them, one after the other, loses and doubles nothing, and ingest goes on', async () => {
     const running = await start('brokers', [...kafka.brokers], { KAFKA_REPLICATION_FACTOR: '3' });
-    const load = startLoad({ pipeline: running, urls: () => [running.services['ingest-api'].url], concurrency: 8 });
+    await using load = startLoad({
+      pipeline: running,
+      urls: () => [running.services['ingest-api'].url],
+      concurrency: 8,
+    });
     for (const broker of [0, 1, 2]) {
       await delay(1_000);
       await kafka.kill9(broker);

@@ -26,7 +26,7 @@ async function underFate(name: string, fate: Fate, every: number, env: Record<st
   pipeline = await startPipeline({ kafkaBrokers, clickhouseUrl: proxy.url, name, env });
   const running = pipeline;
   active = true;
-  const load = startLoad({ pipeline: running, urls: () => [running.services['ingest-api'].url], concurrency: 8 });
+  await using load = startLoad({ pipeline: running, urls: () => [running.services['ingest-api'].url], concurrency: 8 });
   await delay(6_000);
   const tally = await load.stop();
   active = false;

@@ -39,7 +39,7 @@ async function killWriterAt(name: string, moment: Moment): Promise<void> {
 
 test('the writer process is killed around its insert: what it was storing is stored once, by its successor', async () => {
   const running = await start('killed');
-  const load = startLoad({ pipeline: running, urls: () => [running.services['ingest-api'].url], concurrency: 8 });
+  await using load = startLoad({ pipeline: running, urls: () => [running.services['ingest-api'].url], concurrency: 8 });
   await killWriterAt('load-events', 'after');
   await killWriterAt('store-events', 'before');
   await killWriterAt('store-events', 'after');

@@ -53,6 +53,7 @@ export async function submitUntilAccepted(body: unknown, options: SubmitOptions)
 /** Waits until as many events are visible, and checks that the table has a row for each and no other. */
 export async function expectStoredOnce(pipeline: Pipeline, clickhouseUrl: string, total: number): Promise<void> {
   await pipeline.settled(total);
+  await pipeline.drained();
   const sql = `SELECT count(), uniqExact(workspace_id, timestamp, uuid) FROM ${pipeline.database}.events FORMAT TSV`;
   const counts = await (await fetch(clickhouseUrl, { method: 'POST', body: sql })).text();
   expect(counts.trim()).toBe(`${total}\t${total}`);

@@ -3,10 +3,13 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { configSchema } from '@sluice/writer/config';
-import { expect } from 'vitest';
+import { until } from './service.ts';
 
-/** Waits until the writers of a pipeline have committed the end of every partition. */
-export async function expectAllCommitted(kafkaBrokers: readonly string[], pipelineName: string): Promise<void> {
+/** How long {@link waitUntilCommitted} waits, in milliseconds. */
+const PATIENCE_MS = 120_000;
+
+/** Waits until the writers of a pipeline have committed the end of every partition: nothing is on its way any more. */
+export async function waitUntilCommitted(kafkaBrokers: readonly string[], pipelineName: string): Promise<void> {
   const config = loadConfig(configSchema, {
     KAFKA_BROKERS: kafkaBrokers.join(','),
     KAFKA_TOPIC_PREFIX: `${pipelineName}.`,
@@ -27,6 +30,6 @@ export async function expectAllCommitted(kafkaBrokers: readonly string[], pipeli
           .map(({ partition }) => `${topic}/${partition}`),
       );
     };
-    await expect.poll(behind, { timeout: 30_000, interval: 250 }).toEqual([]);
+    await until('every offset to be committed', PATIENCE_MS, async () => (await behind()).length === 0);
   });
 }

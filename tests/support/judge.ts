@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Action, Operation, SentEvent, Tally } from './load.ts';
 import type { Pipeline } from './pipeline.ts';
 import type { EntityRecord, EventPage } from './records.ts';
@@ -9,6 +8,8 @@ export interface Verdict {
   readonly accepted: number;
   /** Events whose acknowledgement never came: they may be stored, but need not. */
   readonly unknown: number;
+  /** Events that have to be visible: acknowledged, and certainly not deleted afterwards. */
+  readonly required: number;
   /** Events that are visible. */
   readonly visible: number;
   /** Users and organizations whose state was compared with the reference. */
@@ -19,7 +20,7 @@ export interface Verdict {
   readonly doubled: readonly string[];
   /** Visible events that nobody sent, or whose user was deleted after them. */
   readonly invented: readonly string[];
-  /** Users and organizations that differ from a fold of their operations, and counts that differ from the rows. */
+  /** Events that differ from what was sent, users and organizations that differ from a fold of their operations. */
   readonly wrong: readonly string[];
   readonly deadLetters: number;
   /** Answers other than success and those that ask to try again. */
@@ -29,27 +30,31 @@ export interface Verdict {
 interface StoredEvent {
   readonly uuid: string;
   readonly timestamp: number;
+  readonly userId: string;
   readonly groupId: string;
   readonly rows: number;
   readonly visible: number;
+  /** Rows whose name or properties are not those that were sent. */
+  readonly altered: number;
 }
-
-/** How long everything may take to be stored once nothing fails any more, in milliseconds. */
-const SETTLE_MS = 120_000;
 
 /** Compares a load that has ended with what is stored, once everything has settled. */
 export async function judge(
-  pipeline: Pick<Pipeline, 'database' | 'get'>,
+  pipeline: Pick<Pipeline, 'database' | 'get' | 'drained'>,
   clickhouseUrl: string,
   tally: Tally,
 ): Promise<Verdict> {
+  const { database } = pipeline;
   const expected = expectedEvents(tally.operations);
-  const stored = await settled(() => readEvents(pipeline.database, clickhouseUrl, tally.name), expected);
+  await pipeline.drained();
+  const stored = await readEvents(database, clickhouseUrl, tally.name);
   const visible = stored.filter((event) => event.visible > 0);
   const visibleKeys = new Set(visible.map(keyOf));
   const users = ofEntities(tally.operations, 'user');
   const organizations = ofEntities(tally.operations, 'organization');
   const wrong = [
+    ...wrongEvents(stored, expected),
+    ...(await unknownEntities(database, clickhouseUrl, tally.name, [...users.keys(), ...organizations.keys()])),
     ...(await wrongEntities(pipeline, '/users', users)),
     ...(await wrongEntities(pipeline, '/organizations', organizations)),
     ...(await wrongTotals(pipeline, visible, [...organizations.keys()])),
@@ -57,13 +62,14 @@ export async function judge(
   return {
     accepted: tally.accepted.size,
     unknown: [...expected.values()].filter(({ acknowledged }) => !acknowledged).length,
+    required: [...expected.values()].filter(({ must }) => must).length,
     visible: visible.length,
     entities: users.size + organizations.size,
     lost: [...expected].filter(([key, { must }]) => must && !visibleKeys.has(key)).map(([key]) => key),
     doubled: stored.filter(isDoubled(expected)).map(keyOf),
     invented: [...visibleKeys].filter((key) => !expected.get(key)?.may),
     wrong,
-    deadLetters: await countDeadLetters(pipeline.database, clickhouseUrl),
+    deadLetters: await countDeadLetters(database, clickhouseUrl),
     refused: tally.refused,
   };
 }
@@ -74,6 +80,8 @@ export function isFlawless({ lost, doubled, invented, wrong, deadLetters, refuse
 }
 
 interface ExpectedEvent {
+  readonly user: string;
+  readonly group: string;
   readonly acknowledged: boolean;
   /** It has to be visible. */
   readonly must: boolean;
@@ -85,7 +93,7 @@ interface ExpectedEvent {
   readonly deleted: boolean;
 }
 
-const NEVER_SENT: ExpectedEvent = { acknowledged: false, must: false, may: false, late: false, deleted: false };
+const NEVER_SENT = { acknowledged: false, must: false, may: false, late: false, deleted: false };
 
 const keyOf = ({ uuid, timestamp }: SentEvent) => `${uuid}@${timestamp}`;
 
@@ -95,7 +103,7 @@ function expectedEvents(operations: readonly Operation[]): Map<string, ExpectedE
   const keysOfUsers = new Map<string, Set<string>>();
   const uncertainUsers = new Set<string>();
   const update = (key: string, change: (before: ExpectedEvent) => Partial<ExpectedEvent>) => {
-    const before = expected.get(key) ?? NEVER_SENT;
+    const before = expected.get(key) ?? { ...NEVER_SENT, user: '', group: '' };
     expected.set(key, { ...before, ...change(before) });
   };
 
@@ -108,6 +116,8 @@ function expectedEvents(operations: readonly Operation[]): Map<string, ExpectedE
       for (const key of action.events.map(keyOf)) {
         keys.add(key);
         update(key, (before) => ({
+          user: action.user,
+          group: action.group,
           acknowledged: before.acknowledged || accepted,
           must: before.must || accepted,
           may: true,
@@ -128,26 +138,6 @@ function expectedEvents(operations: readonly Operation[]): Map<string, ExpectedE
   return expected;
 }
 
-/** Reads again and again until every event that has to be there is, and nothing changes any more. */
-async function settled(
-  read: () => Promise<StoredEvent[]>,
-  expected: ReadonlyMap<string, ExpectedEvent>,
-): Promise<StoredEvent[]> {
-  const awaited = [...expected].filter(([, { must }]) => must).map(([key]) => key);
-  const deadline = Date.now() + SETTLE_MS;
-  let rowsBefore = -1;
-  for (;;) {
-    const startedAt = performance.now();
-    const stored = await read();
-    const visible = new Set(stored.filter((event) => event.visible > 0).map(keyOf));
-    const rows = stored.reduce((sum, event) => sum + event.rows, 0);
-    const complete = awaited.every((key) => visible.has(key));
-    if ((complete && rows === rowsBefore) || Date.now() > deadline) return stored;
-    rowsBefore = complete ? rows : -1;
-    await delay(complete ? 1_500 : 250 + 3 * (performance.now() - startedAt));
-  }
-}
-
 async function readEvents(database: string, clickhouseUrl: string, load: string): Promise<StoredEvent[]> {
   const sql = `
     WITH deletions AS (
@@ -156,12 +146,14 @@ async function readEvents(database: string, clickhouseUrl: string, load: string)
     SELECT
       toString(uuid) AS uuid,
       toUnixTimestamp64Milli(timestamp) AS timestamp,
+      any(user_id) AS userId,
       any(group_id) AS groupId,
       count() AS rows,
-      countIf(toUnixTimestamp64Micro(received_at) > deleted) AS visible
+      countIf(toUnixTimestamp64Micro(received_at) > deleted) AS visible,
+      countIf(event != 'load' OR JSONExtractString(properties, 'uuid') != toString(events.uuid)) AS altered
     FROM events
     LEFT JOIN deletions USING (user_id)
-    WHERE workspace_id = 'test' AND startsWith(group_id, {load:String})
+    WHERE workspace_id = 'test' AND startsWith(group_id, concat({load:String}, '-'))
     GROUP BY ALL
     FORMAT JSONEachRow
     SETTINGS output_format_json_quote_64bit_integers = 0`;
@@ -170,6 +162,25 @@ async function readEvents(database: string, clickhouseUrl: string, load: string)
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as StoredEvent);
+}
+
+function wrongEvents(stored: readonly StoredEvent[], expected: ReadonlyMap<string, ExpectedEvent>): string[] {
+  return stored.flatMap((event) => {
+    const sent = expected.get(keyOf(event));
+    const fits = event.altered === 0 && (!sent || (sent.user === event.userId && sent.group === event.groupId));
+    return fits ? [] : [`${keyOf(event)} is not what was sent`];
+  });
+}
+
+async function unknownEntities(
+  database: string,
+  clickhouseUrl: string,
+  load: string,
+  known: readonly string[],
+): Promise<string[]> {
+  const sql = `SELECT DISTINCT id FROM entities WHERE startsWith(id, concat({load:String}, '-')) FORMAT TSV`;
+  const ids = (await ask(clickhouseUrl, database, sql, { load })).split('\n').filter((id) => id !== '');
+  return [...new Set(ids).difference(new Set(known))].map((id) => `${id} was never sent`);
 }
 
 async function countDeadLetters(database: string, clickhouseUrl: string): Promise<number> {
@@ -199,7 +210,10 @@ function ofEntities(operations: readonly Operation[], kind: 'user' | 'organizati
   const found = new Map<string, Operation[]>();
   for (const operation of operations) {
     const id = entityOf(operation.action, kind);
-    if (id !== undefined) found.set(id, [...(found.get(id) ?? []), operation]);
+    if (id === undefined) continue;
+    const ofEntity = found.get(id);
+    if (ofEntity) ofEntity.push(operation);
+    else found.set(id, [operation]);
   }
   return found;
 }
@@ -226,6 +240,7 @@ async function wrongEntities(
     if (status !== 200 && status !== 404) wrong.push(`${id}: ${status}`);
     const entity = status === 200 ? body : undefined;
     wrong.push(...wrongProperties(id, entity, operations), ...wrongSightings(id, entity, operations));
+    if (entity && isGone(operations)) wrong.push(`${id} was deleted, but is there`);
   }
   return wrong;
 }
@@ -254,26 +269,45 @@ function possibleValues(property: string, operations: readonly Operation[]): Set
   return possible.union(late);
 }
 
+/** Whether the last that was done to a user is a deletion, and nothing that was done before can take effect later. */
+function isGone(operations: readonly Operation[]): boolean {
+  return operations.at(-1)?.action.kind === 'delete' && operations.every(({ clear }) => clear);
+}
+
 /** Seen first and last: exact where every answer came, within bounds where some did not. Not after a deletion. */
 function wrongSightings(id: string, entity: EntityRecord | undefined, operations: readonly Operation[]): string[] {
   if (operations.some(({ action }) => action.kind === 'delete')) return [];
-  const accepted = operations.filter(({ outcome }) => outcome === 'accepted');
-  if (accepted.length === 0) return [];
+  const certain = seenBetween(operations.filter(({ outcome }) => outcome === 'accepted'));
+  const possible = seenBetween(operations);
+  if (certain.earliest > certain.latest) return [];
   if (!entity) return [`${id} is missing`];
   const first = Date.parse(entity.firstSeenAt);
   const last = Date.parse(entity.lastSeenAt);
-  const certain = accepted.flatMap(timesOf);
-  const all = operations.flatMap(timesOf);
-  const firstFits =
-    first <= Math.min(...certain.map(({ to }) => to)) && first >= Math.min(...all.map(({ from }) => from));
-  const lastFits = last >= Math.max(...certain.map(({ from }) => from)) && last <= Math.max(...all.map(({ to }) => to));
-  return firstFits && lastFits ? [] : [`${id} was seen from ${entity.firstSeenAt} to ${entity.lastSeenAt}`];
+  const fits =
+    first <= certain.firstAtMost &&
+    first >= possible.earliest &&
+    last >= certain.lastAtLeast &&
+    last <= possible.latest;
+  return fits ? [] : [`${id} was seen from ${entity.firstSeenAt} to ${entity.lastSeenAt}`];
 }
 
-/** When an operation says that somebody was seen: events at their timestamps, a change when it was received. */
-function timesOf({ action, at }: Operation): { readonly from: number; readonly to: number }[] {
-  if (action.kind === 'events') return action.events.map(({ timestamp }) => ({ from: timestamp, to: timestamp }));
-  return [{ from: at, to: Date.now() }];
+/** When operations say that somebody was seen: events at their timestamps, a change between its begin and its end. */
+function seenBetween(operations: readonly Operation[]) {
+  const bounds = { earliest: Infinity, firstAtMost: Infinity, lastAtLeast: -Infinity, latest: -Infinity };
+  for (const { action, at, endedAt, clear } of operations) {
+    // An attempt that was not heard of may take effect at any later time.
+    const spans =
+      action.kind === 'events'
+        ? action.events.map(({ timestamp }) => ({ from: timestamp, to: timestamp }))
+        : [{ from: at, to: clear ? endedAt : Date.now() }];
+    for (const { from, to } of spans) {
+      bounds.earliest = Math.min(bounds.earliest, from);
+      bounds.firstAtMost = Math.min(bounds.firstAtMost, to);
+      bounds.lastAtLeast = Math.max(bounds.lastAtLeast, from);
+      bounds.latest = Math.max(bounds.latest, to);
+    }
+  }
+  return bounds;
 }
 
 /** What query-api counts has to be what the rows say. */

@@ -40,6 +40,8 @@ export interface Operation {
   /** When it was begun, in milliseconds since 1970. */
   readonly at: number;
   outcome: 'under way' | 'accepted' | 'unknown';
+  /** When its last attempt was answered or given up. */
+  endedAt: number;
   /**
    * Accepted at the first attempt. Otherwise an attempt whose answer never came may take effect at any later time, and
    * once more than one did.
@@ -59,8 +61,8 @@ export interface Tally {
   readonly refused: readonly string[];
 }
 
-/** A load that runs until it is stopped. */
-export interface Load {
+/** A load that runs until it is stopped, or disposed of when a test fails. */
+export interface Load extends AsyncDisposable {
   /** How many events have been acknowledged. */
   acceptedSoFar(): number;
   stop(): Promise<Tally>;
@@ -132,19 +134,26 @@ export function startLoad({ pipeline, urls, concurrency, seed = 1, pauseMs = 0 }
     const draw = createDraw(`${name}-${index}`, random);
     while (running) {
       if (pauseMs > 0) await delay(random() * pauseMs);
-      const operation: Operation = { action: draw(), at: Date.now(), outcome: 'under way', clear: false };
+      const operation: Operation = { action: draw(), at: Date.now(), outcome: 'under way', endedAt: 0, clear: false };
       operations.push(operation);
       await carryOut(operation);
+      operation.endedAt = Date.now();
     }
   }
 
   const clients = Array.from({ length: concurrency }, (_, index) => runClient(index));
+
+  async function stop(): Promise<Tally> {
+    running = false;
+    await Promise.all(clients);
+    return { name, operations, accepted, refused };
+  }
+
   return {
     acceptedSoFar: () => accepted.size,
-    async stop() {
-      running = false;
-      await Promise.all(clients);
-      return { name, operations, accepted, refused };
+    stop,
+    async [Symbol.asyncDispose]() {
+      await stop();
     },
   };
 }

@@ -8,5 +8,5 @@ export async function expectExactlyOnce(pipeline: Pipeline, clickhouseUrl: strin
   const verdict = await judge(pipeline, clickhouseUrl, tally);
   const faultless = { lost: [], doubled: [], invented: [], wrong: [], deadLetters: 0, refused: [] };
   expect(verdict).toMatchObject(faultless);
-  expect(verdict.accepted).toBeGreaterThan(0);
+  expect(verdict.required).toBeGreaterThan(0);
 }

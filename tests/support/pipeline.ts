@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { parseJson } from '@sluice/shared/json';
 import { generateKey, hashKey, type KeyEntry, SCOPES, type Scope, writeKeysFile } from '@sluice/shared/keys/keys-file';
+import { waitUntilCommitted } from './committed.ts';
 import { type Service, type ServiceName, startService, until } from './service.ts';
 
 export interface PipelineOptions {
@@ -44,6 +45,8 @@ export interface Pipeline extends AsyncDisposable {
   /** GET from query-api. */
   get<Body>(path: string, key?: string): Promise<Answer<Body>>;
   deleteUser(foreignId: string, key?: string): Promise<Answer<unknown>>;
+  /** Waits until the writers have stored and committed all that is in Kafka. */
+  drained(): Promise<void>;
   /** Waits until as many events are visible in the workspace of the key, and no more. */
   settled(total: number, key?: string): Promise<void>;
   stop(): Promise<void>;
@@ -138,6 +141,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
       const url = `${services['ingest-api'].url}/v1/users?foreignId=${encodeURIComponent(foreignId)}`;
       return await request(url, { method: 'DELETE' }, withKey);
     },
+    drained: () => waitUntilCommitted(options.kafkaBrokers, options.name),
     async settled(total, withKey = key) {
       let seen: number | null = null;
       await until(`${total} events to be visible`, 60_000, async () => {
