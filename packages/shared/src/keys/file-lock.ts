@@ -1,4 +1,5 @@
-import { mkdir, rm, stat, writeFile } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { mkdir, open, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { sleep } from '../sleep.ts';
 
@@ -24,32 +25,53 @@ export async function withFileLock<Result>(path: string, work: () => Promise<Res
   const lock = `${path}.lock`;
   await mkdir(dirname(path), { recursive: true });
   const deadline = performance.now() + WAIT_MS_MAX;
-  while (!(await make(lock))) {
+  let own = await make(lock);
+  while (own === undefined) {
     if (performance.now() > deadline) throw new LockTimeout(`${lock} is held by another process`);
-    if ((await ageMs(lock)) > STALE_AFTER_MS) await rm(lock, { force: true });
-    else await sleep(POLL_INTERVAL_MS);
+    const found = await find(lock);
+    if (found && Date.now() - found.mtimeMs > STALE_AFTER_MS) await removeOnly(lock, identity(found));
+    await sleep(POLL_INTERVAL_MS);
+    own = await make(lock);
   }
   try {
     return await work();
   } finally {
-    await rm(lock, { force: true });
+    await removeOnly(lock, own);
   }
 }
 
-async function make(lock: string): Promise<boolean> {
+/** Makes the file and gives its identity, or `undefined` when there is one. */
+async function make(file: string): Promise<string | undefined> {
   try {
-    await writeFile(lock, `${process.pid}\n`, { flag: 'wx', mode: 0o600 });
-    return true;
+    await using handle = await open(file, 'wx', 0o600);
+    await handle.writeFile(`${process.pid}\n`);
+    return identity(await handle.stat());
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return undefined;
     throw error;
   }
 }
 
-async function ageMs(lock: string): Promise<number> {
+/**
+ * Removes the lock if it is still the one with this identity. Only the one who made the file `<lock>.<identity>` may, so
+ * that nobody else can put another lock in its place between the look at it and the removal.
+ */
+async function removeOnly(lock: string, wanted: string): Promise<void> {
+  const claim = `${lock}.${wanted}`;
+  if ((await make(claim)) === undefined) return;
   try {
-    return Date.now() - (await stat(lock)).mtimeMs;
-  } catch {
-    return 0;
+    const found = await find(lock);
+    if (found && identity(found) === wanted) await rm(lock, { force: true });
+  } finally {
+    await rm(claim, { force: true });
   }
+}
+
+async function find(lock: string): Promise<Stats | undefined> {
+  return await stat(lock).catch(() => undefined);
+}
+
+/** Tells a lock from those that were made before and after it under the same name. */
+function identity({ ino, mtimeMs }: Stats): string {
+  return `${ino}-${mtimeMs}`;
 }

@@ -1,0 +1,67 @@
+import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { sleep } from '../sleep.ts';
+import { withFileLock } from './file-lock.ts';
+
+let folder: string;
+let path: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sluice-lock-'));
+  path = join(folder, 'file');
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+/** Makes the lock look as if it was left behind. */
+async function growOld(): Promise<void> {
+  const minuteAgo = new Date(Date.now() - 60_000);
+  await utimes(`${path}.lock`, minuteAgo, minuteAgo);
+}
+
+test('of many that find a lock that was left behind, one at a time gets it', async () => {
+  let working = 0;
+  const seen: number[] = [];
+  const work = async () => {
+    working += 1;
+    seen.push(working);
+    await sleep(2);
+    working -= 1;
+  };
+  for (let round = 0; round < 20; round += 1) {
+    await writeFile(`${path}.lock`, '');
+    await growOld();
+    const takers = Array.from({ length: 8 }, async () => {
+      await sleep(Math.random() * 4);
+      await withFileLock(path, work);
+    });
+    await Promise.all(takers);
+  }
+  expect(seen).toEqual(Array(160).fill(1));
+  expect(await readdir(folder)).toEqual([]);
+});
+
+test('work that outlasts its lock leaves alone that of the next one', async () => {
+  const events: string[] = [];
+  const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const hold = (name: string, until: Promise<void>) =>
+    withFileLock(path, async () => {
+      events.push(`${name} begins`);
+      await until;
+      events.push(`${name} ends`);
+    });
+  const outlasting = hold('first', first.promise);
+  await expect.poll(() => events).toHaveLength(1);
+  await growOld();
+  const next = hold('second', second.promise);
+  await expect.poll(() => events).toHaveLength(2);
+  first.resolve();
+  await outlasting;
+  const last = hold('third', Promise.resolve());
+  await sleep(200);
+  second.resolve();
+  await Promise.all([next, last]);
+  expect(events).toEqual(['first begins', 'second begins', 'first ends', 'second ends', 'third begins', 'third ends']);
+  expect(await readdir(folder)).toEqual([]);
+});
