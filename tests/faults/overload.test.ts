@@ -71,6 +71,7 @@ test('overload at many times the capacity: 202 or 503, bounded memory, and as fa
   // Without a budget it is half as much again.
   expect(mostBytes - before.bytes).toBeLessThan(32 * BUDGET_BYTES);
   expect(await readMetric(ingest, 'sluice_ingest_reserved_bytes')).toBe(0);
-  expect(await medianMs()).toBeLessThan(3 * before.ms + 20);
+  // Asked again and again, as whatever else the machine does is measured too.
+  await expect.poll(medianMs, { timeout: 60_000 }).toBeLessThan(3 * before.ms + 20);
   await expectStoredOnce(running, clickhouseUrl, total);
 });

@@ -112,7 +112,10 @@ test('RATE_LIMIT_DEFAULT is for keys that have no limit of their own', async () 
   await ingest.stop();
   await start({ RATE_LIMIT_DEFAULT: '1' });
   await setKey('limited', 1_000);
-  expect(statuses(await requests(10, 'all'))).toEqual([202, 202, ...Array(8).fill(429)]);
+  const startedAt = performance.now();
+  const accepted = statuses(await requests(10, 'all')).filter((status) => status === 202).length;
+  expect(accepted).toBeGreaterThanOrEqual(2);
+  expect(accepted).toBeLessThanOrEqual(2 + (performance.now() - startedAt) / 1_000);
   expect(statuses(await requests(2, 'ingest-only'))).toEqual([202, 202]);
   expect(statuses(await requests(10, 'limited'))).toEqual(Array(10).fill(202));
 });
