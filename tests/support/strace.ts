@@ -40,6 +40,10 @@ async function unpackDebianPackage(): Promise<void> {
   await run('dpkg-deb', ['--extract', file, CACHE], { cwd: CACHE });
 }
 
+const CANNOT_ATTACH =
+  'strace cannot attach to a process: run as root, or see that `sysctl kernel.yama.ptrace_scope` is 0; ' +
+  'in a container, its security profile has to allow ptrace.';
+
 export interface Trap extends AsyncDisposable {}
 
 /**
@@ -76,5 +80,5 @@ async function attached(child: ChildProcess): Promise<void> {
       return;
     }
   }
-  throw new Error(`strace cannot attach: ${lines.join('\n')}`);
+  throw new Error(`${CANNOT_ATTACH}\n${lines.join('\n')}`);
 }
