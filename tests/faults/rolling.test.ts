@@ -38,9 +38,13 @@ test('every service is restarted, one process after the other, under load: what 
       await delay(20);
     }
   };
-  const querents = ['/events?limit=20', '/events?event=load&limit=5&total=none', '/users/u0', '/organizations/g'].map(
-    query,
-  );
+  const paths = ['/events?limit=20', '/events?event=load&limit=5&total=none', '/users/u0', '/organizations/g'];
+  await using querents = new AsyncDisposableStack();
+  const ended = Promise.all(paths.map(query));
+  querents.defer(async () => {
+    querying = false;
+    await ended;
+  });
 
   for (const instances of [ingests, writers, queries]) {
     for (const index of [0, 1] as const) {
@@ -51,8 +55,7 @@ test('every service is restarted, one process after the other, under load: what 
       instances[index] = await running.replace(instances[index]);
     }
   }
-  querying = false;
-  await Promise.all(querents);
+  await querents.disposeAsync();
   await expectExactlyOnce(running, clickhouseUrl, await load.stop());
   expect(unexpected).toEqual([]);
   expect(retried, 'some queries met a service that was stopped').toBeGreaterThan(0);
