@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { Agent, createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { pipeline } from 'node:stream';
 
 /** When a statement of the writer is looked at: before ClickHouse gets it, or when its answer begins to come. */
 export type Moment = 'before' | 'after';
@@ -12,17 +13,23 @@ export interface StatementProxy extends AsyncDisposable {
 
 /**
  * Starts a proxy in front of ClickHouse. `onStatement` is called at both moments of every statement that has a name,
- * which goes on when it resolves; `lose` cuts the connection instead.
+ * which goes on when it resolves; `lose` cuts the connection instead. So does an error, which is thrown when the proxy is
+ * disposed of.
  */
 export async function startStatementProxy(
   clickhouseUrl: string,
   onStatement: (name: string, moment: Moment) => Promise<'go on' | 'lose'>,
 ): Promise<StatementProxy> {
   const agent = new Agent();
+  const errors: unknown[] = [];
 
   async function passes(incoming: IncomingMessage, moment: Moment): Promise<boolean> {
     const name = statementName(incoming.url ?? '');
-    if (name === undefined || (await onStatement(name, moment)) === 'go on') return true;
+    try {
+      if (name === undefined || (await onStatement(name, moment)) === 'go on') return true;
+    } catch (error) {
+      errors.push(error);
+    }
     incoming.socket.destroy();
     return false;
   }
@@ -31,8 +38,9 @@ export async function startStatementProxy(
     if (!(await passes(incoming, 'before'))) return;
     const { method, headers } = incoming;
     const upstream = request(new URL(incoming.url ?? '/', clickhouseUrl), { method, headers, agent });
-    incoming.pipe(upstream);
     upstream.on('error', () => incoming.socket.destroy());
+    // Destroys the request to ClickHouse when the client goes away before it has sent everything.
+    pipeline(incoming, upstream, () => undefined);
     upstream.on('response', async (response) => {
       if (!(await passes(incoming, 'after'))) return;
       outgoing.writeHead(response.statusCode ?? 502, response.headers);
@@ -49,6 +57,7 @@ export async function startStatementProxy(
       server.close();
       agent.destroy();
       await once(server, 'close');
+      if (errors.length > 0) throw errors[0];
     },
   };
 }
