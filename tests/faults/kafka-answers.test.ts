@@ -68,7 +68,7 @@ async function lose(count: number, ...apis: readonly number[]): Promise<void> {
 }
 
 test('a commit whose answer is lost: nothing is lost or doubled', async () => {
-  await underFate('commits', cutEvery(5, KAFKA_API.offsetCommit), 8, () => lose(5, KAFKA_API.offsetCommit));
+  await underFate('lostcommits', cutEvery(5, KAFKA_API.offsetCommit), 8, () => lose(5, KAFKA_API.offsetCommit));
 });
 
 test('acknowledgements that are lost while many submissions are under way: each is stored once', async () => {

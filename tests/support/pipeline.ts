@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -56,7 +57,8 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
   const folder = await mkdtemp(join(tmpdir(), 'sluice-pipeline-'));
   const keysFile = join(folder, 'keys.json');
   const entries: KeyEntry[] = [];
-  const database = `test_${options.name}`;
+  // Pipelines of one name on different Kafkas must not share a database.
+  const database = `test_${options.name}_${randomBytes(4).toString('hex')}`;
   const ports = await findFreePorts(3);
   const addresses: Record<ServiceName, number> = {
     'ingest-api': ports[0] ?? 0,
