@@ -11,6 +11,8 @@ export default defineConfig({
     globalSetup: ['packages/local-stack/src/vitest-setup.ts'],
     testTimeout: 60_000,
     hookTimeout: 120_000,
+    // Twelve minutes of tests keep two cores busy: one second, vitest's own limit, says nothing about the software.
+    expect: { poll: { timeout: 20_000 } },
     maxWorkers: 2,
   },
 });
