@@ -50,7 +50,7 @@ export async function startSystem(env: Readonly<Record<string, string>> = {}): P
 
   async function stored(): Promise<StoredEvents> {
     const number = `reinterpretAsUInt64(reverse(unhex(substring(toString(uuid), 25))))`;
-    const sql = `SELECT toString(count()), toString(uniqExact(uuid)), toString(sum(${number})) FROM test_bench.events FORMAT TSV`;
+    const sql = `SELECT toString(count()), toString(uniqExact(uuid)), toString(sum(${number})) FROM ${pipeline.database}.events FORMAT TSV`;
     const response = await fetch(clickhouse.url, { method: 'POST', body: sql });
     if (!response.ok) throw new Error(await response.text());
     const [rows = '', distinct = '', numbersSum = ''] = (await response.text()).trim().split('\t');
@@ -58,7 +58,7 @@ export async function startSystem(env: Readonly<Record<string, string>> = {}): P
   }
 
   async function countRows(): Promise<number> {
-    const response = await fetch(clickhouse.url, { method: 'POST', body: 'SELECT count() FROM test_bench.events' });
+    const response = await fetch(clickhouse.url, { method: 'POST', body: `SELECT count() FROM ${pipeline.database}.events` });
     return Number(await response.text());
   }
 
