@@ -35,6 +35,8 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const app = createHttpServer({ logger, registry, readiness });
   const limiter = createRateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
   const store = createStore(clickHouse, config, registry);
+  // Stopping waits for the requests under way.
+  app.addHook('preClose', async () => store.close());
 
   app.register(async (routes) => {
     routes.decorateRequest('workspace', '');

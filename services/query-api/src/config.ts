@@ -14,7 +14,10 @@ export const configSchema = z
     COUNT_TIMEOUT_MS: integer(10, 600_000).default(1_000),
     QUERY_MEMORY_BYTES_MAX: integer(16 * 1_024 * 1_024).default(1_024 * 1_024 * 1_024),
     QUERY_RESULT_BYTES_MAX: integer(1_024 * 1_024).default(512 * 1_024 * 1_024),
+    QUERY_BYTES_READ_MAX: integer(1_024 * 1_024).default(64 * 1_024 * 1_024 * 1_024),
+    QUERY_ROWS_READ_MAX: integer(1).optional(),
     QUERY_CONNECTIONS_MAX: integer(1, 1_000).default(32),
+    QUERY_CONCURRENCY_PER_WORKSPACE: integer(1, 1_000).default(8),
     QUERY_PENDING_MAX: integer(1).default(512),
   })
   .refine((config) => config.API_KEYS_FILE !== undefined || config.QUERY_ANONYMOUS_WORKSPACE !== undefined, {

@@ -18,12 +18,15 @@ const NO_KEYS: KeyRing = {
   find: () => undefined,
 };
 
+/** Connections for what needs no slot: health checks and urgent queries. */
+const SPARE_CONNECTIONS = 4;
+
 const config = loadConfigOrExit(configSchema, process.env);
 const logger = createLogger('query-api', config.LOG_LEVEL);
 const clickHouse = createClickHouse(config, {
   application: 'sluice-query-api',
   requestTimeoutMs: config.QUERY_TIMEOUT_MS + 5_000,
-  connectionsMax: config.QUERY_CONNECTIONS_MAX,
+  connectionsMax: config.QUERY_CONNECTIONS_MAX + SPARE_CONNECTIONS,
 });
 const connections: Part = {
   name: 'ClickHouse connections',

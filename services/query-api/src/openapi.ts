@@ -26,6 +26,7 @@ export function queryDocument(config: QueryConfig): OpenApiDocument {
 function limits(config: QueryConfig): string {
   const number = new Intl.NumberFormat('en');
   const rate = config.RATE_LIMIT_DEFAULT;
+  const rows = config.QUERY_ROWS_READ_MAX;
   return `Parameters that are not known, that are repeated or that are malformed are refused.
 
 ## Limits
@@ -33,7 +34,8 @@ function limits(config: QueryConfig): string {
 | what | limit |
 | --- | --- |
 | records of a page | ${number.format(LIMIT_MAX)} |
-| a query | ${number.format(config.QUERY_TIMEOUT_MS)} ms, ${number.format(config.QUERY_MEMORY_BYTES_MAX)} bytes of memory |
+| a query | ${number.format(config.QUERY_TIMEOUT_MS)} ms, ${number.format(config.QUERY_MEMORY_BYTES_MAX)} bytes of memory, ${number.format(config.QUERY_BYTES_READ_MAX)} bytes read${rows === undefined ? '' : `, ${number.format(rows)} rows that its filters leave to be read`} |
+| queries of a workspace at once | ${number.format(config.QUERY_CONCURRENCY_PER_WORKSPACE)}; others wait for their turn |
 | counting the total | ${number.format(config.COUNT_TIMEOUT_MS)} ms, then \`total\` is \`null\` |
 | properties to filter by | ${PROPERTY_FILTERS_MAX}, of at most ${NAME_DOTS_MAX} dots each |
 | a key without a rate limit of its own | ${rate === undefined ? 'none' : `${number.format(rate)} requests a second`} |

@@ -43,7 +43,8 @@ export function createDeletionConditions(
   const answers = new Map<string, { readonly askedAt: number; readonly conditions: Promise<readonly Sql[]> }>();
 
   async function ask(workspace: string): Promise<readonly Sql[]> {
-    const found = await store.all({ kind: 'pending_deletions', workspace, sql: ANY_PENDING, params: {} });
+    const query = { kind: 'pending_deletions', urgent: true, workspace, sql: ANY_PENDING, params: {} } as const;
+    const found = await store.all(query);
     return found.length > 0 ? [NOT_DELETED] : [];
   }
 

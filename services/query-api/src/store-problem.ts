@@ -1,5 +1,6 @@
 import { ClickHouseError } from '@clickhouse/client';
 import { Problem } from '@sluice/shared/http/problem';
+import { SlotRefused } from './query-slots.ts';
 
 /** Seconds after which a client is asked to try again when ClickHouse does not answer. */
 const RETRY_AFTER_SECONDS = 2;
@@ -21,6 +22,7 @@ export type Outcome = 'ok' | 'too_expensive' | 'overloaded' | 'unavailable' | 'c
 
 /** What an error of a query that nobody cancelled means. */
 export function outcomeOf(error: unknown): Exclude<Outcome, 'ok' | 'cancelled'> {
+  if (error instanceof SlotRefused) return 'overloaded';
   // Whatever is not ClickHouse's own answer came from the way there: refused, reset, timed out.
   if (!(error instanceof ClickHouseError)) return 'unavailable';
   if (isServerOutOfMemory(error)) return 'overloaded';
@@ -35,10 +37,8 @@ export function storeProblem(outcome: Exclude<Outcome, 'ok'>, cause: unknown): P
     case 'too_expensive':
       return new Problem(
         'query_too_expensive',
-        'The query needs more time or memory than it may use; narrow it down.',
-        {
-          cause,
-        },
+        'The query takes more time or memory, or reads more, than it may; narrow it down.',
+        { cause },
       );
     case 'overloaded':
       return new Problem('overloaded', 'The service is busy; try again.', { retryAfter: RETRY_AFTER_SECONDS, cause });

@@ -102,8 +102,13 @@ export async function startQuery(url: string, env: Readonly<Record<string, strin
   });
   const logger = createLogger('query-api', 'silent');
   await migrate(config, logger);
-  const options = { application: 'query-api-test', requestTimeoutMs: 20_000, connectionsMax: 8 };
-  const clickHouse = createClickHouse(config, options);
+  // Tests look at ClickHouse through the same connections.
+  const connectionsMax = config.QUERY_CONNECTIONS_MAX + 2;
+  const clickHouse = createClickHouse(config, {
+    application: 'query-api-test',
+    requestTimeoutMs: 60_000,
+    connectionsMax,
+  });
   const keys = createKeyRing(keysFile, logger);
   const app = buildApp(config, {
     clickHouse,

@@ -1,0 +1,155 @@
+import { once } from 'node:events';
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
+import { ask, metric, queriesRunning, SLOW_FILTERS, storeMany } from './testing/load.ts';
+import { anEvent, type QueryService, startQuery } from './testing/query.ts';
+
+let query: QueryService;
+const requests: ClientRequest[] = [];
+
+/** Slow queries take ten seconds, or more. */
+const ROWS = 400_000;
+const SLOW_BOTH = `/events?orderByField=event&${SLOW_FILTERS}`;
+const SLOW_PAGE = `${SLOW_BOTH}&total=none`;
+const SLOW_COUNT = `/events?limit=0&${SLOW_FILTERS}`;
+
+/** Records of 40 MB: more than what lies between ClickHouse and a client that does not read. */
+const LONG_PAGE = '/events?total=none&limit=1000';
+
+beforeAll(async () => {
+  // Room for the page and the count of one request of a workspace, and for no other.
+  query = await startListening({ QUERY_CONCURRENCY_PER_WORKSPACE: '2' });
+  await storeMany(query, 'a', ROWS);
+  await storeLong(query);
+});
+afterAll(() => query.stop());
+
+afterEach(async () => {
+  for (const request of requests.splice(0)) request.destroy();
+  await expectIdle(query);
+});
+
+async function startListening(env: Readonly<Record<string, string>>): Promise<QueryService> {
+  const times = { QUERY_TIMEOUT_MS: '60000', COUNT_TIMEOUT_MS: '60000' };
+  const service = await startQuery(inject('clickhouseUrl'), { ...times, ...env });
+  await service.app.listen({ host: '127.0.0.1', port: 0 });
+  return service;
+}
+
+async function storeLong(service: QueryService): Promise<void> {
+  const properties = JSON.stringify({ text: 'x'.repeat(40_000) });
+  await service.store(
+    'b',
+    Array.from({ length: 1_000 }, () => anEvent({ properties })),
+  );
+}
+
+/** {@link ask}, for the length of a test. */
+function start(service: QueryService, path: string, workspace?: string): ClientRequest {
+  const request = ask(service, path, workspace);
+  requests.push(request);
+  return request;
+}
+
+async function answerTo(request: ClientRequest): Promise<IncomingMessage> {
+  const [response] = await once(request, 'response');
+  response.on('error', () => undefined);
+  return response;
+}
+
+/** An answer of which the client has read the beginning, and then no further. */
+async function beginOf(request: ClientRequest): Promise<IncomingMessage> {
+  const response = await answerTo(request);
+  await once(response, 'readable');
+  expect(response.read(1_024)).toHaveLength(1_024);
+  return response;
+}
+
+async function expectRunning(service: QueryService, count: number): Promise<void> {
+  await expect.poll(() => queriesRunning(service), { interval: 5 }).toBe(count);
+}
+
+async function expectWaiting(service: QueryService, count: number): Promise<void> {
+  await expect.poll(() => metric(service, 'sluice_queries{state="waiting"}')).toBe(count);
+}
+
+/** ClickHouse notices between two blocks that a query is cancelled: a second or two with filters as slow as these. */
+async function expectIdle(service: QueryService): Promise<void> {
+  await expect.poll(() => queriesRunning(service), { interval: 20, timeout: 5_000 }).toBe(0);
+  await expect.poll(() => metric(service, 'sluice_queries{state="running"}')).toBe(0);
+  await expectWaiting(service, 0);
+}
+
+function cancelled(kind: string): Promise<number> {
+  return metric(query, `sluice_query_duration_seconds_count{kind="${kind}",outcome="cancelled"}`);
+}
+
+test.each([
+  ['page', SLOW_PAGE, ['events_page']],
+  ['count', SLOW_COUNT, ['events_count']],
+  ['page and count', SLOW_BOTH, ['events_page', 'events_count']],
+])('a client that goes away before any byte of the answer takes its %s along', async (_, path, kinds) => {
+  const before = await Promise.all(kinds.map(cancelled));
+  const request = start(query, path);
+  await expectRunning(query, kinds.length);
+  request.destroy();
+  await expectIdle(query);
+  expect(await Promise.all(kinds.map(cancelled))).toEqual(before.map((known) => known + 1));
+});
+
+test('a client that goes away leaves the queue, and what it waited for never runs', async () => {
+  start(query, SLOW_BOTH);
+  await expectRunning(query, 2);
+  const waiting = start(query, SLOW_BOTH);
+  await expectWaiting(query, 2);
+  waiting.destroy();
+  await expectWaiting(query, 0);
+  expect(await queriesRunning(query)).toBe(2);
+  expect(await metric(query, 'sluice_query_wait_seconds_count{outcome="cancelled"}')).toBe(2);
+});
+
+test('a client that goes away in the middle of a long answer takes its page along', async () => {
+  const before = await cancelled('events_page');
+  const request = start(query, LONG_PAGE, 'b');
+  await beginOf(request);
+  await expectRunning(query, 1);
+  request.destroy();
+  await expectIdle(query);
+  await expect.poll(() => cancelled('events_page')).toBe(before + 1);
+});
+
+test('a client that stops reading holds its slot until its time is up, and is cut off then', async () => {
+  const hurried = await startListening({ QUERY_TIMEOUT_MS: '1000', QUERY_CONCURRENCY_PER_WORKSPACE: '1' });
+  try {
+    await storeLong(hurried);
+    const response = await beginOf(start(hurried, LONG_PAGE, 'b'));
+    expect(await metric(hurried, 'sluice_queries{state="running"}')).toBe(1);
+    // Nothing has been read since.
+    await expectIdle(hurried);
+    expect((await hurried.get('/events?limit=1&total=none', 'b')).status).toBe(200);
+    response.resume();
+    await new Promise((resolve) => response.once('close', resolve));
+    expect(response.complete).toBe(false);
+  } finally {
+    await hurried.stop();
+  }
+});
+
+test('a service that stops answers what runs, refuses what waits, and leaves nothing running', async () => {
+  const stopping = await startListening({ QUERY_CONCURRENCY_PER_WORKSPACE: '1' });
+  try {
+    await storeMany(stopping, 'a', ROWS / 40);
+    const running = answerTo(start(stopping, SLOW_PAGE));
+    await expectRunning(stopping, 1);
+    const waiting = answerTo(start(stopping, SLOW_PAGE));
+    await expectWaiting(stopping, 1);
+    const closed = stopping.app.close();
+    const refused = (await waiting).resume();
+    expect([refused.statusCode, refused.headers['retry-after']]).toEqual([503, '2']);
+    expect((await running).resume().statusCode).toBe(200);
+    await closed;
+    expect(await queriesRunning(stopping)).toBe(0);
+  } finally {
+    await stopping.stop();
+  }
+});

@@ -1,0 +1,44 @@
+import { type ClientRequest, get } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { QueryService } from './query.ts';
+
+/** Properties of every event of {@link storeMany}, each with a name that 64 places can be meant by. */
+const DOTTED = ['k', 'l', 'm'].map((first) => `${first}.b.c.d.e.f.g`);
+
+/** Filters that every event of {@link storeMany} passes, once all of those places have been looked at: 30 µs an event. */
+export const SLOW_FILTERS = DOTTED.map((name) => `properties.${name}=1`).join('&');
+
+/** Stores events in one insert, from 2026-03-01 on, one a second, of a thousand users. `properties.n` counts them. */
+export async function storeMany({ clickHouse }: QueryService, workspace: string, rows: number): Promise<void> {
+  await clickHouse.command({
+    query: `INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, properties, received_at)
+      SELECT {workspace:String}, toDateTime64('2026-03-01', 3, 'UTC') + toIntervalMillisecond(number * 1000), generateUUIDv4(number), 'e',
+        toString(number % 1000), concat('{"n":', toString(number), {dotted:String}, '}'), now64(6)
+      FROM numbers({rows:UInt64}) SETTINGS max_insert_block_size = 1000000`,
+    query_params: { workspace, rows, dotted: DOTTED.map((name) => `,"${name}":1`).join('') },
+  });
+}
+
+/** How many queries of the service run in ClickHouse. */
+export async function queriesRunning({ clickHouse }: QueryService): Promise<number> {
+  const result = await clickHouse.query({
+    query: 'SELECT count() FROM system.processes WHERE current_database = currentDatabase() AND query_id != queryID()',
+    format: 'JSONCompactEachRow',
+  });
+  return (await result.json<[number]>())[0]?.[0] ?? Number.NaN;
+}
+
+/** What a metric of the service stands at; 0 when it has not been counted yet. */
+export async function metric({ app }: QueryService, name: string): Promise<number> {
+  const { body } = await app.inject({ url: '/metrics' });
+  const line = body.split('\n').find((candidate) => candidate.startsWith(`${name} `));
+  return Number(line?.split(' ').at(-1) ?? 0);
+}
+
+/** Asks a service that listens, as a client of its own, on a socket of its own. Errors of the socket are ignored. */
+export function ask({ app }: QueryService, path: string, workspace = 'a'): ClientRequest {
+  const { port } = app.server.address() as AddressInfo;
+  const headers = { authorization: `Bearer ${workspace}` };
+  const request = get(`http://127.0.0.1:${port}${path}`, { agent: false, headers });
+  return request.on('error', () => undefined);
+}
