@@ -3,11 +3,13 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import { decodeCursor } from './cursor.ts';
 import type { EntityKind } from './entities-query.ts';
-import { cursorText, LIMIT_DEFAULT, limitText, parseParameters, refuseFaults } from './parameters.ts';
+import { canonical, cursorText, LIMIT_DEFAULT, limitText, parseParameters, refuseFaults } from './parameters.ts';
 import type { PropertyFilter } from './property-filter.ts';
 
-/** The parameters of `GET /users` and `GET /organizations`, besides `properties.<name>`. */
+/** The parameters of `GET /users` and `GET /organizations`, besides those of properties. */
 export const entitiesParameters = { limit: limitText, cursor: cursorText('filters') } as const;
+
+const filterable = { fields: {}, documents: ['properties'] } as const;
 
 /** A valid question for users or organizations. */
 export interface EntitiesRequest {
@@ -27,10 +29,9 @@ const position = z.tuple([z.string()]).transform(([id]) => id);
  * @throws {Problem} `invalid_request`, naming every fault
  */
 export function parseEntitiesRequest(kind: EntityKind, query: QueryParameters, workspace: string): EntitiesRequest {
-  const { values, properties, faults } = parseParameters(entitiesParameters, query);
+  const { values, properties, faults } = parseParameters(entitiesParameters, filterable, query);
   const found: Fault[] = [...faults];
-  const sorted = properties.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map(({ name, value }) => [name, value]);
-  const list = [kind, workspace, sorted];
+  const list = [kind, workspace, canonical(properties)];
   const { cursor } = values;
   const after = cursor !== undefined && found.length === 0 ? decodeCursor(cursor, list, position) : undefined;
   if (cursor !== undefined && found.length === 0 && after === undefined) {

@@ -1,4 +1,4 @@
-import { FilterParameters, type PropertyFilter, placesOf, propertyEquals } from './property-filter.ts';
+import { FilterParameters, holdsAt, type PropertyFilter, placesOf, positive } from './property-filter.ts';
 import { type Sql, tables, where } from './sql.ts';
 
 export type EntityKind = 'user' | 'organization';
@@ -109,23 +109,24 @@ function currentProperties(kind: EntityKind, condition: string, deletionConditio
   WHERE tupleElement(winner, 'version') > deleted_version`;
 }
 
-/** The condition that a user or an organization has a property that equals the filter's value. */
-function hasProperty(kind: EntityKind, filter: PropertyFilter, index: number): Sql {
-  const parameters = new FilterParameters(index, filter);
+/** The condition that a user or an organization matches a filter. */
+function hasProperty(kind: EntityKind, asked: PropertyFilter, index: number): Sql {
+  const { filter, negated } = positive(asked);
+  const parameters = new FilterParameters(index);
+  const parts = filter.name.split('.');
   // The first range of a place names the property; the others reach into its value.
-  const places = placesOf(filter.name);
-  const lengths = [...new Set(places.map(([property]) => property?.to ?? 0))];
-  const alternatives = lengths.map((to) => {
-    const inside = places.filter(([property]) => property?.to === to).map(([, ...rest]) => rest);
-    const equals = propertyEquals('value', inside, filter, parameters);
-    return `(property = ${parameters.key({ from: 0, to }, false)} AND ${equals})`;
+  const places = Map.groupBy(placesOf(filter.name), ([property]) => property?.to ?? 0);
+  const alternatives = [...places].map(([to, found]) => {
+    const property = parameters.text(parts.slice(0, to).join('.'));
+    const inside = found.map(([, ...rest]) => rest);
+    return { property, sql: `(property = ${property} AND ${holdsAt('value', inside, filter, parameters)})` };
   });
-  const names = lengths.map((to) => parameters.key({ from: 0, to }, false));
+  const names = alternatives.map(({ property }) => property).join(', ');
   return {
-    sql: `id IN (
+    sql: `id ${negated ? 'NOT IN' : 'IN'} (
     SELECT id
-    FROM (${currentProperties(kind, `property IN (${names.join(', ')})`, '1')})
-    WHERE ${alternatives.join('\n      OR ')}
+    FROM (${currentProperties(kind, `property IN (${names})`, '1')})
+    WHERE ${alternatives.map(({ sql }) => sql).join('\n      OR ')}
   )`,
     params: parameters.params,
   };

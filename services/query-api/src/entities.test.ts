@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { conditionsFor, textOf } from './testing/conditions.ts';
 import { anEvent, aRegister, type QueryService, startQuery } from './testing/query.ts';
-import { hasProperty } from './testing/reference.ts';
+import { meets } from './testing/reference.ts';
 
 let query: QueryService;
 
@@ -145,6 +146,11 @@ async function store(changes: readonly Change[], order: readonly number[]): Prom
   if (events.length > 0) await query.store('a', events);
 }
 
+/** What was said of a user's properties. */
+function said(entityId: string, properties: Change['properties']): Change {
+  return { kind: 'user', id: entityId, deleted: false, events: [], properties };
+}
+
 /** All pages of a list, as the reference writes entities. */
 async function readAll(kind: Kind, limit: number, filter = ''): Promise<unknown[]> {
   const found: unknown[] = [];
@@ -166,7 +172,8 @@ test('users and organizations are what was last said about them, in whatever ord
       fc.array(fc.nat(), { minLength: 1, maxLength: 30 }),
       fc.integer({ min: 1, max: 4 }),
       fc.nat(),
-      async (changes, order, limit, choice) => {
+      fc.gen(),
+      async (changes, order, limit, choice, generate) => {
         await store(changes, order);
         for (const kind of kinds) {
           const expected = fold(changes, kind);
@@ -181,33 +188,60 @@ test('users and organizations are what was last said about them, in whatever ord
             expect(body).toEqual({ [idNames[kind]]: entityId, ...rest });
           }
 
-          const said = changes.flatMap(({ properties }) => properties);
-          const [name, json] = said[choice % said.length] ?? ['a.b', 'x'];
-          const text = typeof json === 'string' ? json : JSON.stringify(json);
+          const all = changes.flatMap(({ properties }) => properties);
+          const [name, json] = all[choice % all.length] ?? ['a.b', 'x'];
+          const [, other] = all[order.length % all.length] ?? [];
+          const condition = generate(() => conditionsFor(json, other ?? null));
+          const text = textOf(condition, true);
           if (text === '' || !text.isWellFormed()) continue;
-          const filter = `&properties.${encodeURIComponent(name)}=${encodeURIComponent(text)}`;
-          const matching = expected.filter(({ properties }) => hasProperty(properties, name, text));
+          const filter = `&${new URLSearchParams({ [`properties.${name}[${condition.operator}]`]: text })}`;
+          const matching = expected.filter(({ properties }) => meets(properties, name, condition));
           expect(await readAll(kind, limit, filter), filter).toEqual(matching);
         }
       },
     ),
-    { numRuns: 15 },
+    { numRuns: 25 },
   );
 });
 
 test('a property filter of users reaches into values and matches names with dots', async () => {
-  const said = (entityId: string, properties: Change['properties']): Change => ({
-    kind: 'user',
-    id: entityId,
-    deleted: false,
-    events: [],
-    properties,
-  });
   await store([said('one', [['a.b', 'x']]), said('two', [['a', { b: 'x' }]]), said('three', [['a', { b: 'y' }]])], [0]);
   expect((await readAll('user', 10, '&properties.a.b=x')).map((entity) => (entity as Expected).id)).toEqual([
     'one',
     'two',
   ]);
+});
+
+test.each([
+  ['plan=pro', 'ada'],
+  ['plan[ne]=pro', 'bob cid dan'],
+  ['plan[in]=pro,free', 'ada bob'],
+  ['plan[exists]=true', 'ada bob cid'],
+  ['plan[exists]=false', 'dan'],
+  ['plan[prefix]=p', 'ada'],
+  ['plan[contains]=r', 'ada bob'],
+  ['plan[gt]=3', 'cid'],
+  ['plan[gt]="3"', 'ada bob'],
+  ['seats.used[gte]=3&properties.seats.used[lt]=10', 'ada'],
+  ['seats.used[exists]=false', 'cid dan'],
+])('properties.%s finds the users %s', async (parameters, expected) => {
+  await store(
+    [
+      said('ada', [
+        ['plan', 'pro'],
+        ['seats', { used: 3 }],
+      ]),
+      said('bob', [
+        ['plan', 'free'],
+        ['seats.used', 10],
+      ]),
+      said('cid', [['plan', 4]]),
+      said('dan', []),
+    ],
+    [0],
+  );
+  const found = (await readAll('user', 10, `&properties.${parameters}`)) as Expected[];
+  expect(found.map((entity) => entity.id).join(' ')).toBe(expected);
 });
 
 test('an organization with the identifier of a deleted user stays', async () => {
@@ -236,6 +270,10 @@ test.each(['/users', '/organizations'])('%s refuses what it does not know, and c
     'userId=1',
     'cursor=x',
     'properties.a=',
+    'properties.a[in]=',
+    'properties.a[least]=1',
+    'context.a=1',
+    'userId[eq]=1',
     'orderByField=id',
   ]) {
     const { status, body } = await query.get(`${path}?${parameters}`);

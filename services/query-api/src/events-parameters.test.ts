@@ -137,6 +137,35 @@ describe('refused with 400', () => {
     ['__proto__=1', '__proto__'],
     ['%00=1', '\0'],
     ['toString=1', 'toString'],
+    ['userId=ada&userId=bob', 'userId'],
+    ['userId=ada&userId[eq]=bob', 'userId[eq]'],
+    ['userId[ne]=ada&userId[ne]=bob', 'userId[ne]'],
+    ['properties.a[eq]=1&properties.a=1', 'properties.a'],
+    ['userId[is]=ada', 'userId[is]'],
+    ['userId[EQ]=ada', 'userId[EQ]'],
+    ['properties.a[gte][is]=1', 'properties.a[gte][is]'],
+    ['event[exists]=true', 'event[exists]'],
+    ['type[exists]=true', 'type[exists]'],
+    ['uuid[lt]=0190a0a0-0000-7000-8000-000000000003', 'uuid[lt]'],
+    ['uuid[in]=0190a0a0-0000-7000-8000-000000000003,x', 'uuid[in]'],
+    ['uuid[eq]=', 'uuid[eq]'],
+    ['uuid[ne]=x', 'uuid[ne]'],
+    ['limit[eq]=1', 'limit[eq]'],
+    ['startDate[gte]=2026-03-01', 'startDate[gte]'],
+    ['user[eq]=ada', 'user[eq]'],
+    ['userId[]=ada', 'userId[]'],
+    ['userId[in]=', 'userId[in]'],
+    ['userId[in]=a\\b', 'userId[in]'],
+    ['userId[in]=a\\', 'userId[in]'],
+    ['userId[exists]=yes', 'userId[exists]'],
+    ['userId[exists]=', 'userId[exists]'],
+    ['userId[lt]=', 'userId[lt]'],
+    ['properties.a[prefix]=', 'properties.a[prefix]'],
+    ['properties.a[contains]=', 'properties.a[contains]'],
+    ['properties.a[gt]=1e400', 'properties.a[gt]'],
+    ['context.a=', 'context.a'],
+    ['traits.a.b.c.d.e.f.g.h[ne]=1', 'traits.a.b.c.d.e.f.g.h[ne]'],
+    [`userId[in]=${'a,'.repeat(100)}`, 'userId[in]'],
   ])('?%s', async (parameters, path) => {
     const { status, body } = await query.get(`/events?${parameters}`);
     expect(status).toBe(400);
@@ -157,6 +186,23 @@ describe('refused with 400', () => {
     ]);
   });
 
+  test('faults of operators are among them, and an unknown operator is answered with those there are', async () => {
+    const { body } = await query.get(
+      '/events?uuid[like]=x&userId[in]=a\\b&properties.a[least]=1&traits.b[exists]=1&context.c[prefix]=',
+    );
+    expect(body.errors.map(({ path, code, message }) => [path, code, message])).toEqual([
+      ['uuid[like]', 'unknown_operator', 'has no such operator; there are eq, ne, in'],
+      ['userId[in]', 'custom', 'may have a backslash only before a comma or a backslash'],
+      [
+        'properties.a[least]',
+        'unknown_operator',
+        'has no such operator; there are eq, ne, in, exists, lt, lte, gt, gte, prefix, contains',
+      ],
+      ['traits.b[exists]', 'invalid_value', 'must be true or false'],
+      ['context.c[prefix]', 'too_small', 'must not be empty'],
+    ]);
+  });
+
   test('what is not percent-encoded UTF-8', async () => {
     for (const parameters of ['event=%', 'event=%ff', '%e0%a4%a=1']) {
       expect((await query.get(`/events?${parameters}`)).status).toBe(400);
@@ -167,6 +213,35 @@ describe('refused with 400', () => {
     const parameters = Array.from({ length: 21 }, (_, index) => `properties.p${index}=1`).join('&');
     expect((await query.get(`/events?${parameters}`)).body.errors).toMatchObject([{ path: 'properties' }]);
   });
+});
+
+test('a name with brackets of its own has an operator behind them, unless what they hold is no word', async () => {
+  const stored = [
+    anEvent({ properties: '{"a[gte]":"x"}' }),
+    anEvent({ properties: '{"a[0]":"x"}' }),
+    anEvent({ properties: '{"a[b]":{"c[]":"x"}}' }),
+  ];
+  await query.store('c', stored);
+  for (const [index, parameters] of [
+    'properties.a[gte][eq]=x',
+    'properties.a[0]=x',
+    'properties.a[b].c[]=x',
+  ].entries()) {
+    const { body } = await query.get(`/events?${parameters}`, 'c');
+    expect(body.results.map(({ uuid }) => uuid)).toEqual([stored[index]?.uuid]);
+  }
+});
+
+test('the greatest query that the limits allow is answered', async () => {
+  const names = Array.from({ length: 20 }, (_, index) => `properties.a.b.c.d.e.f.,1234567890123456789${index}`);
+  const filters = names.map((name) => `${encodeURIComponent(name)}[ne]=${encodeURIComponent('\0')}`).join('&');
+  const items = Array.from({ length: 100 }, (_, index) => `12345678901234567890${index}`).join(',');
+  const fields = ['event', 'type', 'userId', 'groupId', 'anonymousId', 'instanceId'];
+  const ranges = fields.map((field) => `${field}[lte]=${'z'.repeat(100)}&${field}[ne]=x`).join('&');
+  expect((await query.get(`/events?${filters}&${ranges}&cursor=`)).body.errors).toHaveLength(1);
+  expect((await query.get(`/events?${filters}&${ranges}`)).status).toBe(200);
+  const lists = names.map((name) => `${encodeURIComponent(name)}[in]=${items}`);
+  expect((await query.get(`/events?${lists.join('&')}`)).status).toBe(200);
 });
 
 describe('a cursor', () => {
@@ -190,10 +265,25 @@ describe('a cursor', () => {
     ['another order', 'event=e&orderByField=uuid&orderByDirection=ASC'],
     ['another direction', 'event=e&orderByField=userId&orderByDirection=DESC'],
     ['an offset', `${list}&offset=0`],
+    ['another operator', `${list.replace('event=e', 'event[prefix]=e')}`],
+    ['one more operator', `${list}&event[gte]=e`],
+    ['a filter of another document', `${list}&traits.a[exists]=false`],
   ])('is refused with %s', async (_name, parameters) => {
     const { status, body } = await query.get(`/events?${parameters}&cursor=${await cursor()}`);
     expect(status).toBe(400);
     expect(body.errors).toHaveLength(1);
+  });
+
+  test('belongs to all operators and their values, in whatever order they come', async () => {
+    const filters = ['event[in]=e,f', 'properties.a[ne]=1', 'traits.a[ne]=1', 'userId[ne]=bob', 'event=e'];
+    const { body: page } = await query.get(`/events?limit=1&${filters.join('&')}`);
+    const next = async (parameters: readonly string[]) =>
+      (await query.get(`/events?limit=1&${parameters.join('&')}&cursor=${page.nextCursor}`)).status;
+    expect(await next(filters.toReversed())).toBe(200);
+    for (const [index, filter] of filters.entries()) {
+      expect(await next(filters.toSpliced(index, 1)), filter).toBe(400);
+      expect(await next(filters.toSpliced(index, 1, `${filter}x`)), filter).toBe(400);
+    }
   });
 
   test('is refused in another workspace', async () => {

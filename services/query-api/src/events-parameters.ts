@@ -4,8 +4,12 @@ import { endOfDay } from '@sluice/shared/timestamp';
 import { z } from 'zod';
 import { decodeCursor } from './cursor.ts';
 import { type EventOrder, type EventPosition, ORDER_FIELDS, positionSchema } from './event-order.ts';
+import type { FieldFilter } from './field-filter.ts';
+import { OPERATORS, type OperandKind } from './operators.ts';
 import {
+  canonical,
   cursorText,
+  type Filterable,
   filterBy,
   LIMIT_DEFAULT,
   limitText,
@@ -15,9 +19,9 @@ import {
   timestampText,
   uuidText,
 } from './parameters.ts';
-import type { PropertyFilter } from './property-filter.ts';
+import { DOCUMENTS, type PropertyFilter } from './property-filter.ts';
 
-/** The parameters of `GET /events`, besides `properties.<name>`. */
+/** The parameters of `GET /events`, besides those of properties and operators. */
 export const eventParameters = {
   event: filterBy('Events of this name.'),
   uuid: uuidText,
@@ -51,14 +55,29 @@ export const eventParameters = {
     .meta({ default: 'exact', description: '`none` skips the count.' }),
 } as const;
 
-/** Equality with a field, by the field's name. */
-export const EQUALITY_FILTERS = ['event', 'uuid', 'type', 'userId', 'groupId', 'anonymousId', 'instanceId'] as const;
+const text = { item: z.string(), typed: false };
+const identifier: OperandKind = { ...text, operators: OPERATORS };
+const alwaysThere: OperandKind = { ...text, operators: OPERATORS.filter((operator) => operator !== 'exists') };
 
-export type EventFilters = { readonly [Name in (typeof EQUALITY_FILTERS)[number]]?: string | undefined };
+/** What can be filtered by with operators. */
+export const eventFilterable = {
+  fields: {
+    event: alwaysThere,
+    uuid: { operators: ['eq', 'ne', 'in'], item: uuidText, typed: false },
+    type: alwaysThere,
+    userId: identifier,
+    groupId: identifier,
+    anonymousId: identifier,
+    instanceId: identifier,
+  },
+  documents: DOCUMENTS,
+} as const satisfies Filterable<string>;
+
+export type EventField = keyof typeof eventFilterable.fields;
 
 /** A valid question for events. Times in milliseconds, inclusive. */
 export interface EventsRequest {
-  readonly filters: EventFilters;
+  readonly fields: readonly FieldFilter<EventField>[];
   readonly properties: readonly PropertyFilter[];
   readonly startMs: number | undefined;
   readonly endMs: number | undefined;
@@ -77,7 +96,7 @@ export interface EventsRequest {
  * @throws {Problem} `invalid_request`, naming every fault
  */
 export function parseEventsRequest(query: QueryParameters, workspace: string): EventsRequest {
-  const { values, properties, faults } = parseParameters(eventParameters, query);
+  const { values, fields, properties, faults } = parseParameters(eventParameters, eventFilterable, query);
   const found: Fault[] = [...faults];
   const { startDate: startMs, endDate: endMs, cursor } = values;
   if (startMs !== undefined && endMs !== undefined && startMs > endMs) {
@@ -87,9 +106,7 @@ export function parseEventsRequest(query: QueryParameters, workspace: string): E
     found.push({ path: 'offset', code: 'invalid', message: 'cannot be combined with cursor' });
   }
   const order: EventOrder = { field: values.orderByField ?? 'timestamp', direction: values.orderByDirection ?? 'DESC' };
-  const filters = Object.fromEntries(EQUALITY_FILTERS.map((name) => [name, values[name]])) as EventFilters;
-  const sorted = properties.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map(({ name, value }) => [name, value]);
-  const list = ['events', workspace, filters, sorted, startMs, endMs, order];
+  const list = ['events', workspace, canonical([...fields, ...properties]), startMs, endMs, order];
   // With a fault in a filter or the order there is no list that the cursor could be of.
   const after =
     cursor !== undefined && found.length === 0 ? decodeCursor(cursor, list, positionSchema(order)) : undefined;
@@ -102,7 +119,7 @@ export function parseEventsRequest(query: QueryParameters, workspace: string): E
   }
   refuseFaults(found);
   return {
-    filters,
+    fields,
     properties,
     startMs,
     endMs,

@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import type { Condition } from './operators.ts';
+import { DOCUMENTS, type DocumentName, pairsOf } from './property-filter.ts';
+import { asText, conditionsFor, textOf } from './testing/conditions.ts';
 import { anEvent, type QueryService, startQuery } from './testing/query.ts';
-import { hasProperty } from './testing/reference.ts';
+import { meets } from './testing/reference.ts';
 
 let query: QueryService;
 
@@ -109,10 +112,6 @@ function* places(node: unknown, path: readonly string[] = []): Generator<{ name:
   for (const [name, member] of Object.entries(node)) yield* places(member, [...path, name]);
 }
 
-function asText(found: unknown): string {
-  return typeof found === 'string' ? found : JSON.stringify(found);
-}
-
 /** JSON as it is written to Kafka: a negative zero keeps its sign. */
 function encode(node: unknown): string {
   if (Object.is(node, -0)) return '-0';
@@ -123,30 +122,47 @@ function encode(node: unknown): string {
     .join(',')}}`;
 }
 
-async function find(filters: readonly (readonly [string, string])[]): Promise<unknown[]> {
-  const parameters = filters.map(
-    ([name, text]) => `${encodeURIComponent(`properties.${name}`)}=${encodeURIComponent(text)}`,
-  );
-  const { status, body } = await query.get(`/events?limit=1000&total=none&${parameters.join('&')}`);
+/** The uuids of what a request finds, sorted. */
+async function find(parameters: [string, string][]): Promise<unknown[]> {
+  const { status, body } = await query.get(`/events?limit=1000&total=none&${new URLSearchParams(parameters)}`);
   expect(status, JSON.stringify(body)).toBe(200);
   return body.results.map(({ uuid }) => uuid).sort();
 }
 
-async function expectSameAsReference(documents: readonly unknown[], questions: readonly (readonly [string, string])[]) {
+interface Question {
+  readonly name: string;
+  readonly condition: Condition;
+}
+
+function equals(name: string, value: string): Question {
+  return { name, condition: { operator: 'eq', value } };
+}
+
+/** Asks about documents that are stored as one of the objects of events, and compares with the reference. */
+async function expectSameAsReference(
+  documents: readonly unknown[],
+  questions: readonly Question[],
+  column: DocumentName = 'properties',
+): Promise<void> {
   await query.clickHouse.command({ query: 'TRUNCATE TABLE events' });
-  const stored = documents.map((properties) => ({ properties, uuid: randomUUID() }));
+  const stored = documents.map((document) => ({ document, json: encode(document), uuid: randomUUID() }));
   await query.store(
     'a',
-    stored.map(({ properties, uuid }) => anEvent({ uuid, properties: encode(properties) })),
+    stored.map(({ json, uuid }) => anEvent({ uuid, [column]: json })),
   );
-  for (const [name, text] of questions) {
-    const expected = stored.filter(({ properties }) => hasProperty(properties, name, text)).map(({ uuid }) => uuid);
-    expect(await find([[name, text]]), `properties.${JSON.stringify(name)}=${text}`).toEqual(expected.sort());
+  for (const { name, condition } of questions) {
+    const expected = stored.filter(({ document }) => meets(document, name, condition));
+    const parameter = [`${column}.${name}[${condition.operator}]`, textOf(condition, true)] satisfies [string, string];
+    expect(await find([parameter]), parameter.join('=')).toEqual(expected.map(({ uuid }) => uuid).sort());
+    const pairs = pairsOf({ document: column, name, condition });
+    const without = expected.filter(({ json }) => pairs && !pairs.some((pair) => json.includes(pair)));
+    expect(without, `${parameter.join('=')} in ${pairs}`).toEqual([]);
   }
 }
 
-/** What a URL can ask for: Unicode text, not empty, few dots. */
-function askable([name, text]: readonly [string, string]): boolean {
+/** What a URL can ask for: Unicode text, no empty value, few dots. */
+function isAskable({ name, condition }: Question): boolean {
+  const text = textOf(condition, true);
   return name.isWellFormed() && text.isWellFormed() && text !== '' && name.split('.').length <= 7;
 }
 
@@ -169,12 +185,36 @@ test('a property filter finds what JSON.stringify says it should, and nothing el
         const found = documents.flatMap((one) => [...places(one)]);
         const known = [...choices.take(Math.min(found.length, 8))].map((choice) => {
           const place = found[choice % found.length] as { name: string; value: unknown };
-          return [place.name, asText(place.value)] as const;
+          return equals(place.name, asText(place.value));
         });
-        await expectSameAsReference(documents, [...known, ...others].filter(askable));
+        const asked = others.map(([name, text]) => equals(name, text));
+        await expectSameAsReference(documents, [...known, ...asked].filter(isAskable));
       },
     ),
     { numRuns: 25 },
+  );
+});
+
+test('every operator finds what the contract says it should, and nothing else, in every document', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(document, { minLength: 1, maxLength: 12 }),
+      fc.constantFrom(...DOCUMENTS),
+      fc.infiniteStream(fc.tuple(fc.nat(), fc.nat(), fc.oneof(key, fc.constant(undefined)))),
+      fc.gen(),
+      async (documents, column, choices, generate) => {
+        const found = documents.flatMap((one) => [...places(one)]);
+        fc.pre(found.length > 0);
+        const questions = [...choices.take(12)].map(([choice, otherChoice, otherName]): Question => {
+          const place = found[choice % found.length] as { name: string; value: unknown };
+          const other = found[otherChoice % found.length] as { name: string; value: unknown };
+          const condition = generate(() => conditionsFor(place.value, other.value));
+          return { name: choice % 5 === 0 && otherName !== undefined ? otherName : place.name, condition };
+        });
+        await expectSameAsReference(documents, questions.filter(isAskable), column);
+      },
+    ),
+    { numRuns: 40 },
   );
 });
 
@@ -200,28 +240,60 @@ test('numbers at the edges of IEEE 754 are found by their JSON, in any depth', a
     { n: { m: one } },
     { n: String(one) },
   ]);
-  const questions = documents.map(({ n }) => ['n', asText(n)] as const);
-  const nested = numbers.map((one) => ['n.m', JSON.stringify(one)] as const);
+  const questions = documents.map(({ n }) => equals('n', asText(n)));
+  const nested = numbers.map((one) => equals('n.m', JSON.stringify(one)));
   await expectSameAsReference(documents, [
     ...questions,
     ...nested,
-    ['n', '-0'],
-    ['n', '1e21'],
-    ['n', '1.0'],
-    ['n', '00'],
+    ...['-0', '1e21', '1.0', '00'].map((text) => equals('n', text)),
   ]);
+});
+
+test('numbers and texts at the edges are compared with their own kind', async () => {
+  const values = [-0, 0, 5e-324, -1, 1.5, 2 ** 53, 2 ** 63, -(2 ** 63), 2 ** 64, 1e20, 123456789012345680000, 1e21];
+  const texts = [
+    '',
+    '10',
+    '9',
+    'a',
+    'B',
+    'ä',
+    '\ufffd',
+    '\u{1f600}',
+    '\ud800',
+    ',1234567890123456789',
+    '\0d800',
+    '"10"',
+  ];
+  const documents = [...values, ...texts, null, true, [1], { m: 1 }].flatMap((n) => [{ n }, { '\ud800': n, n }]);
+  const questions = [...values, ...texts.filter((text) => text.isWellFormed())].flatMap((value) =>
+    (['lt', 'lte', 'gt', 'gte'] as const).map((operator) => ({ name: 'n', condition: { operator, value } })),
+  );
+  await expectSameAsReference(documents, questions);
 });
 
 test('an object at the greatest depth is found, and reached into', async () => {
   const deep = (levels: number): unknown => (levels === 0 ? 'end' : { a: deep(levels - 1) });
   await expectSameAsReference(
     [deep(32), deep(3), { 'a.a': { a: 'end' } }, { a: [{ a: 'end' }] }],
-    [
-      ['a.a.a', 'end'],
-      ['a', JSON.stringify(deep(31))],
-      ['a.a', JSON.stringify(deep(30))],
-    ],
+    [equals('a.a.a', 'end'), equals('a', JSON.stringify(deep(31))), equals('a.a', JSON.stringify(deep(30)))],
   );
+});
+
+test('the three documents of an event are asked about apart', async () => {
+  await query.clickHouse.command({ query: 'TRUNCATE TABLE events' });
+  const stored = DOCUMENTS.map((column) => ({ column, event: anEvent({ [column]: '{"a":1}' }) }));
+  await query.store(
+    'a',
+    stored.map(({ event }) => event),
+  );
+  for (const { column, event } of stored) expect(await find([[`${column}.a`, '1']])).toEqual([event.uuid]);
+  expect(
+    await find([
+      ['properties.a', '1'],
+      ['traits.a', '1'],
+    ]),
+  ).toEqual([]);
 });
 
 test('several property filters must all hold', async () => {
@@ -233,8 +305,8 @@ test('several property filters must all hold', async () => {
   await query.store('a', [both, one]);
   expect(
     await find([
-      ['a', '1'],
-      ['b.c', 'x'],
+      ['properties.a', '1'],
+      ['properties.b.c', 'x'],
     ]),
   ).toEqual([both.uuid]);
 });

@@ -1,17 +1,17 @@
 import { after, orderBy } from './event-order.ts';
-import { EQUALITY_FILTERS, type EventsRequest } from './events-parameters.ts';
+import type { EventField, EventsRequest } from './events-parameters.ts';
+import { type Column, fieldCondition } from './field-filter.ts';
 import { eventPropertyCondition } from './property-filter.ts';
 import { type Sql, tables, where } from './sql.ts';
 
-/** The conditions of the equality filters. */
-const EQUALITY: Readonly<Record<(typeof EQUALITY_FILTERS)[number], string>> = {
-  event: 'event = {event:String}',
-  uuid: 'uuid = {uuid:UUID}',
-  type: 'type = {type:String}',
-  userId: 'user_id = {userId:String}',
-  groupId: 'group_id = {groupId:String}',
-  anonymousId: 'anonymous_id = {anonymousId:String}',
-  instanceId: 'instance_id = {instanceId:String}',
+const FIELDS: Readonly<Record<EventField, Column>> = {
+  event: { sql: 'event', type: 'String' },
+  uuid: { sql: 'uuid', type: 'UUID' },
+  type: { sql: 'type', type: 'String' },
+  userId: { sql: 'user_id', type: 'String' },
+  groupId: { sql: 'group_id', type: 'String' },
+  anonymousId: { sql: 'anonymous_id', type: 'String' },
+  instanceId: { sql: 'instance_id', type: 'String' },
 };
 
 /** The columns of a page's rows; event-record.ts reads them in this order. */
@@ -38,12 +38,8 @@ export function countQuery(request: EventsRequest, deletions: readonly Sql[]): S
   return { sql: `SELECT count() FROM ${tables.events}\n${sql}`, params };
 }
 
-function conditionsOf({ filters, properties, startMs, endMs }: EventsRequest): Sql[] {
-  const conditions: Sql[] = [];
-  for (const name of EQUALITY_FILTERS) {
-    const value = filters[name];
-    if (value !== undefined) conditions.push({ sql: EQUALITY[name], params: { [name]: value } });
-  }
+function conditionsOf({ fields, properties, startMs, endMs }: EventsRequest): Sql[] {
+  const conditions = fields.map((filter) => fieldCondition(filter, FIELDS[filter.field]));
   if (startMs !== undefined) {
     conditions.push({ sql: 'timestamp >= fromUnixTimestamp64Milli({start:Int64})', params: { start: startMs } });
   }

@@ -65,10 +65,31 @@ test('it tells of every parameter, and of no other', () => {
     const parameters = checker.operations.get(operation)?.value['parameters'];
     return (parameters as { in?: string; name?: string }[]).filter((one) => one.in === 'query').map(({ name }) => name);
   };
-  expect(named('GET /events')).toEqual([...Object.keys(eventParameters), 'properties']);
+  expect(named('GET /events')).toEqual([
+    ...Object.keys(eventParameters),
+    'properties',
+    'context',
+    'traits',
+    'operators',
+  ]);
   for (const path of ['/users', '/organizations']) {
     expect(named(`GET ${path}`)).toEqual([...Object.keys(entitiesParameters), 'properties']);
   }
+});
+
+test.each([
+  ['GET /events', 'properties', 'properties.a[lt]', 'context.a'],
+  ['GET /events', 'context', 'context.a', 'properties.a'],
+  ['GET /events', 'traits', 'traits.', 'trait.a'],
+  ['GET /events', 'operators', 'userId[exists]', 'event[exists]'],
+  ['GET /events', 'operators', 'uuid[in]', 'uuid[lt]'],
+  ['GET /users', 'properties', 'properties.a[b][eq]', 'userId[in]'],
+])('%s: the names of its %s can be %s, and not %s', (operation, parameter, good, bad) => {
+  const { pointer, value } = checker.operations.get(operation) as { pointer: string; value: { parameters?: unknown } };
+  const index = (value.parameters as { name?: string }[]).findIndex(({ name }) => name === parameter);
+  const schema = `${pointer}/parameters/${index}/schema`;
+  expect(checker.faults(schema, { [good]: 'x' })).toBeUndefined();
+  expect(checker.faults(schema, { [bad]: 'x' })).toBeDefined();
 });
 
 test('it tells of every code but those of bodies and the event log', () => {
@@ -93,6 +114,7 @@ test('it tells the limits that are in force, and whether a key is needed', async
 
 test.each([
   ['GET /events', '/events?limit=1&properties.plan=pro'],
+  ['GET /events', '/events?limit=1&userId[in]=u,v&context.plan[exists]=false'],
   ['GET /events', '/events?total=none'],
   ['GET /users', '/users?limit=1&properties.plan=pro'],
   ['GET /users/{foreignId}', '/users/jane'],

@@ -4,9 +4,10 @@ import { z } from 'zod';
 import type { QueryConfig } from './config.ts';
 import { entitiesParameters } from './entities-parameters.ts';
 import { ENTITY_ROUTES } from './entities-route.ts';
-import { eventParameters } from './events-parameters.ts';
+import { eventFilterable, eventParameters } from './events-parameters.ts';
+import { ITEMS_MAX, type OperandKind } from './operators.ts';
 import { LIMIT_MAX, type ParameterShape } from './parameters.ts';
-import { NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from './property-filter.ts';
+import { DOCUMENTS, type DocumentName, NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from './property-filter.ts';
 
 /** What query-api says of itself: its routes, with the limits that are in force. */
 export function queryDocument(config: QueryConfig): OpenApiDocument {
@@ -94,31 +95,78 @@ const eventExample = {
   receivedAt: '2026-03-01T12:00:01.250Z',
 };
 
-/** Each of its properties is a parameter. */
-const propertyFilters = z
-  .record(z.string(), z.string().min(1))
-  .optional()
-  .meta({
-    maxProperties: PROPERTY_FILTERS_MAX,
-    propertyNames: { pattern: '^properties\\.' },
-    description:
-      '`properties.<name>=<value>`: equality with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). A dot in the name reaches into nested objects, and also matches a name with a dot.',
-    param: {
-      style: 'form',
-      explode: true,
-      examples: {
-        all: { summary: 'No filter', value: {} },
-        one: { summary: 'One filter', value: { 'properties.plan': 'pro' } },
+/** Parameters whose names are not known before: each property of the object is one. */
+function freeParameters(
+  names: string,
+  description: string,
+  example: Readonly<Record<string, string>>,
+  maxProperties?: number,
+) {
+  return z
+    .record(z.string(), z.string())
+    .optional()
+    .meta({
+      maxProperties,
+      propertyNames: { pattern: names },
+      description,
+      param: {
+        style: 'form',
+        explode: true,
+        examples: {
+          all: { summary: 'No filter', value: {} },
+          some: { summary: 'Filters that must all hold', value: example },
+        },
       },
-    },
-  });
+    });
+}
 
-function queryOf(shape: ParameterShape) {
+const OPERATOR_TABLE = `| operator | holds when |
+| --- | --- |
+| \`eq\` | it equals the value; the default |
+| \`ne\` | it does not, or is not there |
+| \`in\` | it equals an item of a list: up to ${ITEMS_MAX}, separated by commas; \`\\,\` is a comma inside an item, \`\\\\\` a backslash |
+| \`exists\` | \`true\`: it is there; \`false\`: it is not |
+| \`lt\`, \`lte\`, \`gt\`, \`gte\` | it is less than the value, at most, greater, at least |
+| \`prefix\`, \`contains\` | it is text that begins with the value, or has it anywhere |`;
+
+/** The filters on the members of a JSON object. */
+function documentFilters(document: DocumentName) {
+  return freeParameters(
+    `^${document}\\.`,
+    `\`${document}.<name>=<value>\`, or with an operator in brackets behind the name: \`${document}.<name>[<operator>]=<value>\`. Equality is with the property written as text, a string as it is, anything else as JSON (\`true\`, \`12\`, \`null\`). A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most ${PROPERTY_FILTERS_MAX} such filters.\n\n${OPERATOR_TABLE}`,
+    { [`${document}.plan`]: 'pro', [`${document}.amount[gte]`]: '10' },
+    PROPERTY_FILTERS_MAX,
+  );
+}
+
+const FIELDS: Readonly<Record<string, OperandKind>> = eventFilterable.fields;
+
+/** The operators on fields; equality without one is a parameter of its own. */
+const fieldFilters = freeParameters(
+  `^(${Object.entries(FIELDS)
+    .map(([field, { operators }]) => `${field}\\[(${operators.join('|')})\\]`)
+    .join('|')})$`,
+  `\`<field>[<operator>]=<value>\`, for ${quotedList(Object.keys(FIELDS))}. \`uuid\` has \`eq\`, \`ne\` and \`in\` alone; \`event\` and \`type\` are always there and have no \`exists\`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.\n\n${OPERATOR_TABLE}`,
+  { 'userId[in]': 'jane,joe', 'event[prefix]': 'invoice_' },
+);
+
+function quotedList(names: readonly string[]): string {
+  return names.map((name) => `\`${name}\``).join(', ');
+}
+
+const eventFilters = {
+  ...Object.fromEntries(DOCUMENTS.map((document) => [document, documentFilters(document)])),
+  operators: fieldFilters,
+};
+
+const entityFilters = { properties: documentFilters('properties') };
+
+function queryOf(shape: ParameterShape, filters: z.ZodRawShape) {
   // A parameter is told of by its own metadata, which has to be on the outside.
   const optional = Object.entries(shape).map(
     ([name, schema]) => [name, schema.optional().meta({ description: schema.meta()?.description })] as const,
   );
-  return z.object({ ...Object.fromEntries(optional), properties: propertyFilters });
+  return z.object({ ...Object.fromEntries(optional), ...filters });
 }
 
 const STORE_CODES = ['query_too_expensive', 'store_unavailable', 'overloaded'] as const;
@@ -134,7 +182,7 @@ function paths(keyOptional: boolean): PathDescriptions {
         description:
           'All parameters are optional, and all filters have to match. `nextCursor` goes on at no greater cost, however deep, and neither skips nor repeats while events arrive.',
         tag: 'events',
-        requestParams: { query: queryOf(eventParameters) },
+        requestParams: { query: queryOf(eventParameters, eventFilters) },
         answers: {
           200: {
             description: 'A page of events.',
@@ -181,7 +229,7 @@ function entityPaths(
         operationId: `list${name}s`,
         summary: `All ${tag}, ordered by identifier, a page at a time`,
         tag,
-        requestParams: { query: queryOf(entitiesParameters) },
+        requestParams: { query: queryOf(entitiesParameters, entityFilters) },
         answers: {
           200: {
             description: `A page of ${tag}.`,

@@ -2,12 +2,12 @@ import { type Fault, Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { parseTimestamp } from '@sluice/shared/timestamp';
 import { z } from 'zod';
-import { NAME_DOTS_MAX, PROPERTY_FILTERS_MAX, type PropertyFilter } from './property-filter.ts';
+import type { FieldFilter } from './field-filter.ts';
+import { type Condition, conditionText, notEmpty, OPERATORS, type OperandKind, splitOperator } from './operators.ts';
+import { type DocumentName, NAME_DOTS_MAX, PROPERTY_FILTERS_MAX, type PropertyFilter } from './property-filter.ts';
 
 export const LIMIT_DEFAULT = 100;
 export const LIMIT_MAX = 1_000;
-
-const PROPERTY_PREFIX = 'properties.';
 
 /** The store's range of times; nothing outside it is ever stored. */
 const TIME_MS_MIN = Date.UTC(1900, 0, 1);
@@ -19,24 +19,40 @@ const ZONE_AFTER_SPACE = /(:\d{2}(?:[.,]\d+)?) (\d{2}:?\d{2})$/;
 /** The schemas of a route's parameters, each of one text. */
 export type ParameterShape = Readonly<Record<string, z.ZodType<unknown, string>>>;
 
-export interface ParsedParameters<Shape extends ParameterShape> {
-  /** What was given and is valid. */
-  readonly values: { readonly [Name in keyof Shape]?: z.output<Shape[Name]> };
+/** What can be filtered by with operators. */
+export interface Filterable<Field extends string> {
+  /** Parameters of the shape, which without an operator are equality. */
+  readonly fields: Readonly<Record<Field, OperandKind>>;
+  /** What `<document>.<name>` can be about. */
+  readonly documents: readonly DocumentName[];
+}
+
+export interface ParsedParameters<Shape extends ParameterShape, Field extends string> {
+  /** What was given and is valid, but for the filters. */
+  readonly values: { readonly [Name in Exclude<keyof Shape, Field>]?: z.output<Shape[Name]> };
+  readonly fields: readonly FieldFilter<Field>[];
   readonly properties: readonly PropertyFilter[];
   readonly faults: readonly Fault[];
 }
 
-/** Text that must match as it is. */
-const filterText = z.string().min(1, 'must not be empty');
+/** What a parameter is: how to read its value, and what to do with it. */
+interface Parameter {
+  /** The same for every spelling of the same parameter. */
+  readonly key: string;
+  readonly schema: z.ZodType<unknown, string>;
+  keep(value: unknown): void;
+}
+
+type FaultOfName = Pick<Fault, 'code' | 'message'>;
 
 /** Equality with a text. */
 export function filterBy(description: string) {
-  return filterText.meta({ description });
+  return notEmpty.meta({ description });
 }
 
 /** `nextCursor` of a page. `goesWith`: what has to be the same as on that page. */
 export function cursorText(goesWith: string) {
-  return filterText.meta({ description: `\`nextCursor\` of the page before, with the same ${goesWith}.` });
+  return notEmpty.meta({ description: `\`nextCursor\` of the page before, with the same ${goesWith}.` });
 }
 
 export const uuidText = z
@@ -87,25 +103,28 @@ export function timestampText(dateMs: (dayMs: number) => number, description: st
 }
 
 /** Reads a query's parameters strictly: each is known, given once and valid, or a fault. */
-export function parseParameters<Shape extends ParameterShape>(
+export function parseParameters<Shape extends ParameterShape, Field extends string>(
   shape: Shape,
+  filterable: Filterable<Field>,
   query: QueryParameters,
-): ParsedParameters<Shape> {
+): ParsedParameters<Shape, Field> {
   const values: Partial<Record<string, unknown>> = {};
+  const fields: FieldFilter<Field>[] = [];
   const properties: PropertyFilter[] = [];
   const faults: Fault[] = [];
+  const seen = new Set<string>();
   for (const [name, texts] of Object.entries(query)) {
     const path = name.slice(0, 200);
-    const schema = Object.hasOwn(shape, name) ? shape[name] : propertyFilterSchema(name);
-    if (!schema) faults.push({ path, code: 'unknown_parameter', message: 'is not a known parameter' });
-    else if (texts.length > 1) faults.push({ path, code: 'repeated', message: 'must be given once' });
-    else {
-      const result = schema.safeParse(texts[0]);
-      if (!result.success) {
-        faults.push(...result.error.issues.map(({ code, message }) => ({ path, code, message })));
-      } else if (Object.hasOwn(shape, name)) values[name] = result.data;
-      else properties.push({ name: name.slice(PROPERTY_PREFIX.length), value: result.data as string });
+    const parameter = parameterOf(name);
+    if ('message' in parameter) faults.push({ path, ...parameter });
+    else if (texts.length > 1 || seen.has(parameter.key)) {
+      faults.push({ path, code: 'repeated', message: 'must be given once' });
+    } else {
+      const result = parameter.schema.safeParse(texts[0]);
+      if (result.success) parameter.keep(result.data);
+      else faults.push(...result.error.issues.map(({ code, message }) => ({ path, code, message })));
     }
+    if ('key' in parameter) seen.add(parameter.key);
   }
   if (properties.length > PROPERTY_FILTERS_MAX) {
     faults.push({
@@ -114,7 +133,66 @@ export function parseParameters<Shape extends ParameterShape>(
       message: `at most ${PROPERTY_FILTERS_MAX} can be filtered by`,
     });
   }
-  return { values: values as ParsedParameters<Shape>['values'], properties, faults };
+  return { values: values as ParsedParameters<Shape, Field>['values'], fields, properties, faults };
+
+  function parameterOf(name: string): Parameter | FaultOfName {
+    const { base, word } = splitOperator(name);
+    if (isField(base)) {
+      const keep = (condition: Condition) => fields.push({ field: base, condition });
+      return filterParameter(base, word, filterable.fields[base], keep);
+    }
+    const document = filterable.documents.find((one) => base.startsWith(`${one}.`));
+    if (document !== undefined) {
+      const property = base.slice(document.length + 1);
+      if (property.split('.').length - 1 > NAME_DOTS_MAX) return TOO_MANY_DOTS;
+      const keep = (condition: Condition) => properties.push({ document, name: property, condition });
+      return filterParameter(base, word, PROPERTY_KIND, keep);
+    }
+    const schema = Object.hasOwn(shape, name) ? shape[name] : undefined;
+    if (!schema) return { code: 'unknown_parameter', message: 'is not a known parameter' };
+    return {
+      key: name,
+      schema,
+      keep: (value) => {
+        values[name] = value;
+      },
+    };
+  }
+
+  function isField(name: string): name is Field {
+    return Object.hasOwn(filterable.fields, name);
+  }
+}
+
+const PROPERTY_KIND: OperandKind = { operators: OPERATORS, item: z.string(), typed: true };
+
+const TOO_MANY_DOTS: FaultOfName = {
+  code: 'custom',
+  message: `the name of a property to filter by may have at most ${NAME_DOTS_MAX} dots`,
+};
+
+function filterParameter(
+  base: string,
+  word: string | undefined,
+  kind: OperandKind,
+  keep: (condition: Condition) => void,
+): Parameter | FaultOfName {
+  const operator = kind.operators.find((known) => known === (word ?? 'eq'));
+  if (operator === undefined) {
+    return { code: 'unknown_operator', message: `has no such operator; there are ${kind.operators.join(', ')}` };
+  }
+  const schema = conditionText(operator, kind);
+  return {
+    key: `${base}[${operator}]`,
+    // Only who writes an operator can mean the empty text.
+    schema: word === undefined ? notEmpty.pipe(schema) : schema,
+    keep: (value) => keep(value as Condition),
+  };
+}
+
+/** What filters say, in whatever order they came. */
+export function canonical(filters: readonly (FieldFilter | PropertyFilter)[]): readonly string[] {
+  return filters.map((filter) => JSON.stringify(filter)).sort();
 }
 
 /** Throws what is at fault with a request's parameters, if anything is. */
@@ -122,13 +200,6 @@ export function refuseFaults(faults: readonly Fault[]): void {
   if (faults.length === 0) return;
   const detail = faults.length === 1 ? 'A parameter has a fault.' : `The parameters have ${faults.length} faults.`;
   throw new Problem('invalid_request', detail, { errors: faults });
-}
-
-function propertyFilterSchema(name: string): z.ZodType<string, string> | undefined {
-  if (!name.startsWith(PROPERTY_PREFIX)) return undefined;
-  const dots = name.split('.').length - 2;
-  const message = `the name of a property to filter by may have at most ${NAME_DOTS_MAX} dots`;
-  return dots > NAME_DOTS_MAX ? z.string().refine(() => false, message) : filterText;
 }
 
 function clamp(ms: number): number {

@@ -1,10 +1,17 @@
 import { parseJson } from '@sluice/shared/json';
+import { COMPARISONS, type Condition } from './operators.ts';
 import type { Sql } from './sql.ts';
 
-/** Equality with a property: `properties.<name>=<value>`. */
+/** The JSON objects of an event that can be asked about. Users and organizations have `properties` alone. */
+export const DOCUMENTS = ['properties', 'context', 'traits'] as const;
+
+export type DocumentName = (typeof DOCUMENTS)[number];
+
+/** A condition on a property: `properties.<name>[<operator>]=<value>`. */
 export interface PropertyFilter {
+  readonly document: DocumentName;
   readonly name: string;
-  readonly value: string;
+  readonly condition: Condition;
 }
 
 /** How many dots a name may have: each doubles the number of places where the property can be. */
@@ -13,17 +20,27 @@ export const NAME_DOTS_MAX = 6;
 /** How many such filters one request may have. */
 export const PROPERTY_FILTERS_MAX = 20;
 
-/**
- * The places that a name can mean: a dot reaches into an object, or is part of a key. `a.b` gives `a.b` as one key, and
- * `a` then `b`. Each place is a list of ranges `[from, to)` over the name's parts between the dots.
- */
-export function placesOf(name: string): readonly (readonly PartRange[])[] {
-  return placesFrom(0, name.split('.').length);
-}
+/** How deep documents are at most; ClickHouse's parser would refuse what is much deeper. */
+const DEPTH_MAX = 32;
 
+/** How many texts ClickHouse can search for at once. */
+const NEEDLES_MAX = 255;
+
+/** One of the places that a name can mean: a list of ranges over the name's parts between the dots, each a key. */
+export type Place = readonly PartRange[];
+
+/** The parts `[from, to)` of a name. */
 export interface PartRange {
   readonly from: number;
   readonly to: number;
+}
+
+/**
+ * The places that a name can mean: a dot reaches into an object, or is part of a key. `a.b` gives `a.b` as one key, and
+ * `a` then `b`.
+ */
+export function placesOf(name: string): readonly Place[] {
+  return placesFrom(0, name.split('.').length);
 }
 
 function placesFrom(from: number, end: number): PartRange[][] {
@@ -40,98 +57,193 @@ function placesFrom(from: number, end: number): PartRange[][] {
  * object whose JSON the value is. `JSON.stringify(v) === value` holds for such a `v` only when the value is written as
  * JSON.stringify writes it.
  */
-export function readingsOf(value: string): readonly string[] {
+function readingsOf(value: string): readonly string[] {
   const asString = JSON.stringify(value);
   try {
     const parsed = parseJson(value);
-    if (typeof parsed !== 'string' && JSON.stringify(parsed) === value) return [asString, value];
+    if (typeof parsed === 'string' || isDeeper(parsed, DEPTH_MAX)) return [asString];
+    if (JSON.stringify(parsed) === value) return [asString, value];
   } catch {
-    // Not JSON, or nested too deeply for anything that was accepted: a string then.
+    // Not JSON, or nested too deeply for the parser: a string then.
   }
   return [asString];
 }
 
-/**
- * Text that every document with a property equal to `value` contains, since documents are written by JSON.stringify;
- * `undefined` when there is none. A substring search is many times cheaper than reading JSON.
- */
-export function needleOf(value: string): string | undefined {
-  const [asString, asOther] = readingsOf(value);
-  if (asOther === undefined) return asString;
-  // Inside arrays and objects a negative zero is written as -0, but compares as 0.
-  return asOther.startsWith('{') || asOther.startsWith('[') ? undefined : asOther;
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((member) => isDeeper(member, levels - 1));
 }
 
-/** Names the parameters of one filter apart from those of the others. */
+/** The readings of all values that an equality or a list is about. */
+function readingsIn({ operator, value }: Condition): readonly string[] {
+  if (operator !== 'eq' && operator !== 'ne' && operator !== 'in') return [];
+  return [value].flat().flatMap((item) => readingsOf(item));
+}
+
+/**
+ * The texts `"<key>":<json>` of which every document contains one that matches an `eq` or an `in`, since documents are
+ * written by JSON.stringify (but for `-0`, which keeps its sign). A document that contains one need not match.
+ * `undefined` when there is no such list: for other operators, and where a value can be an array or an object.
+ */
+export function pairsOf({ name, condition }: PropertyFilter): readonly string[] | undefined {
+  const texts = equalTextsOf(condition);
+  const parts = name.split('.');
+  const keys = parts.map((_, from) => JSON.stringify(parts.slice(from).join('.')));
+  return texts && keys.flatMap((key) => texts.map((text) => `${key}:${text}`));
+}
+
+/** The JSON that a document can hold for a value that an `eq` or an `in` finds. */
+function equalTextsOf(condition: Condition): readonly string[] | undefined {
+  if (condition.operator !== 'eq' && condition.operator !== 'in') return undefined;
+  const readings = readingsIn(condition);
+  // Inside arrays and objects a negative zero is written as -0, but compares as 0.
+  if (readings.some((json) => json.startsWith('{') || json.startsWith('['))) return undefined;
+  return [...new Set(readings.includes('0') ? [...readings, '-0'] : readings)];
+}
+
+/**
+ * Texts of which a document contains one when the condition holds at one of `places`; `undefined` when there are none.
+ * A substring search is many times cheaper than reading JSON.
+ */
+function needlesOf({ name, condition }: PropertyFilter, places: readonly Place[]): readonly string[] | undefined {
+  // All keys that a value can have end alike. A value that is the whole text has no key.
+  const isWhole = places.some((place) => place.length === 0);
+  const keyEnd = isWhole ? '' : `${escaped(name.split('.').at(-1) ?? '')}":`;
+  const needles = valueNeedlesOf(condition, keyEnd);
+  const used = needles.length > NEEDLES_MAX ? [keyEnd] : needles;
+  return used.includes('') ? undefined : used;
+}
+
+function valueNeedlesOf(condition: Condition, keyEnd: string): readonly string[] {
+  switch (condition.operator) {
+    case 'prefix':
+      return [`${keyEnd}"${escapedStart(condition.value)}`];
+    case 'contains':
+      return [escapedStart(condition.value) || `${keyEnd}"`];
+    default:
+      return (equalTextsOf(condition) ?? ['']).map((text) => `${keyEnd}${text}`);
+  }
+}
+
+/** Text as it is inside a JSON string. */
+function escaped(text: string): string {
+  return JSON.stringify(text).slice(1, -1);
+}
+
+/** As much of it as documents are sure to have so: U+FFFD also stands for the lone surrogates in them. */
+function escapedStart(text: string): string {
+  return escaped(text.split('\ufffd')[0] ?? '');
+}
+
+/** Binds the values of one filter, each once. `index` tells the filters of a query apart. */
 export class FilterParameters {
-  readonly params: Record<string, string> = {};
-  readonly #prefix: string;
-  readonly #parts: readonly string[];
+  readonly params: Record<string, string | readonly string[]> = {};
+  readonly #index: number;
+  readonly #names = new Map<string, string>();
 
-  constructor(index: number, { name }: PropertyFilter) {
-    this.#prefix = `property${index}`;
-    this.#parts = name.split('.');
+  constructor(index: number) {
+    this.#index = index;
   }
 
-  /** The placeholder of a key: the name's parts of that range, joined again, as a document or a repaired one has it. */
-  key({ from, to }: PartRange, inRepaired: boolean): string {
-    const key = this.#parts.slice(from, to).join('.');
-    return inRepaired
-      ? this.#bind(`_repaired_key_${from}_${to}`, repairedKey(key))
-      : this.#bind(`_key_${from}_${to}`, key);
-  }
-
-  reading(index: number, json: string): string {
-    return this.#bind(`_value_${index}`, json);
-  }
-
-  needle(text: string): string {
-    return this.#bind('_needle', text);
-  }
-
-  #bind(suffix: string, value: string): string {
-    const name = this.#prefix + suffix;
+  /** The placeholder of a text. Short, since a query can have thousands. */
+  text(value: string): string {
+    const name = this.#names.get(value) ?? `p${this.#index}_${this.#names.size}`;
+    this.#names.set(value, name);
     this.params[name] = value;
     return `{${name}:String}`;
   }
-}
 
-/**
- * The condition that one of `places` inside the JSON text in `column` equals the filter's value. A place without ranges
- * is the whole text.
- *
- * Both sides are compared as ClickHouse writes them out again (JSONExtractRaw), which is the same for the same value:
- * `1e+21` and `-0` become `1e21` and `0` on both. A text that ClickHouse's parser refuses is {@link repaired} first.
- */
-export function propertyEquals(
-  column: string,
-  places: readonly (readonly PartRange[])[],
-  { name, value }: PropertyFilter,
-  parameters: FilterParameters,
-): string {
-  const readings = readingsOf(value).map((json, index) => parameters.reading(index, json));
-  const needle = needleOf(value);
-  // Repairing alters neither this name nor this value, so it makes no difference whether it was needed.
-  const exact = [name, ...readingsOf(value)].every((text) => !REPAIRED.test(text))
-    ? foundIn(`if(isValidJSON(${column}), ${column}, ${repaired(column)})`, readings)
-    : `if(isValidJSON(${column}), ${foundIn(column, readings)}, ${foundIn(repaired(column), readings.map(repaired), true)})`;
-  return needle === undefined ? exact : `position(${column}, ${parameters.needle(needle)}) > 0 AND ${exact}`;
-
-  function foundIn(json: string, wanted: readonly string[], inRepaired = false): string {
-    const keys = places.map((place) => place.map((range) => parameters.key(range, inRepaired)));
-    const found = keys.map((path) => extract('document', path)).join(', ');
-    // What is not there, or not to be parsed, is the empty string, which equals nothing.
-    const values = `arrayFilter(raw -> raw != '', [${wanted.map((text) => extract(text, [])).join(', ')}])`;
-    // The lambda makes the document once for all places; written out, each place would hold a copy of it in memory.
-    return `arrayExists(document -> hasAny([${found}], ${values}), [${json}])`;
+  texts(suffix: string, values: readonly string[]): string {
+    const name = `p${this.#index}_${suffix}`;
+    this.params[name] = values;
+    return `{${name}:Array(String)}`;
   }
 }
 
-/** The condition that the properties of an event match a filter. `index` tells the filters of a query apart. */
-export function eventPropertyCondition(filter: PropertyFilter, index: number): Sql {
-  const parameters = new FilterParameters(index, filter);
-  const sql = propertyEquals('properties', placesOf(filter.name), filter, parameters);
-  return { sql, params: parameters.params };
+/** A filter that holds at any of its places, and whether it is the opposite of that what was asked for. */
+export interface PositiveFilter {
+  readonly filter: PropertyFilter;
+  readonly negated: boolean;
+}
+
+/** `ne` and `exists=false` hold where `eq` and `exists=true` hold at no place. */
+export function positive(filter: PropertyFilter): PositiveFilter {
+  const { condition } = filter;
+  if (condition.operator === 'ne') {
+    return { filter: { ...filter, condition: { operator: 'eq', value: condition.value } }, negated: true };
+  }
+  if (condition.operator === 'exists' && !condition.value) {
+    return { filter: { ...filter, condition: { operator: 'exists', value: true } }, negated: true };
+  }
+  return { filter, negated: false };
+}
+
+/**
+ * The condition that a {@link positive} filter holds at one of `places` inside the JSON text in `column`. A place
+ * without ranges is the whole text.
+ *
+ * A value is looked at as ClickHouse writes it out again (JSONExtractRaw), which is the same for the same value: `1e+21`
+ * and `-0` become `1e21` and `0`. A text that ClickHouse's parser refuses is {@link repaired} first.
+ */
+export function holdsAt(
+  column: string,
+  places: readonly Place[],
+  filter: PropertyFilter,
+  parameters: FilterParameters,
+): string {
+  const { name, condition } = filter;
+  const parts = name.split('.');
+  const keyOf = ({ from, to }: PartRange) => parameters.text(repairedKey(parts.slice(from, to).join('.')));
+  const found = places.map((place) => extract('json', place.map(keyOf))).join(', ');
+  // Repairing alters neither most names nor most values: then it makes no difference whether it was needed.
+  const [json, altered] = [name, ...readingsIn(condition)].some((text) => REPAIRED.test(text))
+    ? [repaired(column), '1']
+    : [`if(isValidJSON(${column}), ${column}, ${repaired(column)})`, `NOT isValidJSON(${column})`];
+  // The lambda makes the document once for all places; written out, each place would hold a copy of it in memory.
+  // What is not there, or not to be parsed, is the empty string.
+  const exact = `arrayExists((json, altered) -> arrayExists(raw -> raw != '' AND ${testOf(condition, parameters)}, [${found}]), [${json}], [${altered}])`;
+  const needles = needlesOf(filter, places);
+  return needles === undefined ? exact : `${containsAny(column, needles, parameters)} AND ${exact}`;
+}
+
+function containsAny(column: string, needles: readonly string[], parameters: FilterParameters): string {
+  const [needle] = needles;
+  return needles.length === 1 && needle !== undefined
+    ? `position(${column}, ${parameters.text(needle)}) > 0`
+    : `multiSearchAny(${column}, ${parameters.texts('needles', needles)})`;
+}
+
+/** The condition that an event matches a filter. `index` tells the filters of a query apart. */
+export function eventPropertyCondition(asked: PropertyFilter, index: number): Sql {
+  const { filter, negated } = positive(asked);
+  const parameters = new FilterParameters(index);
+  const sql = holdsAt(filter.document, placesOf(filter.name), filter, parameters);
+  return { sql: negated ? `NOT (${sql})` : sql, params: parameters.params };
+}
+
+/** What must hold of `raw`, the JSON of a value in a document, which was {@link repaired} if it is `altered`. */
+function testOf(condition: Condition, parameters: FilterParameters): string {
+  switch (condition.operator) {
+    case 'eq':
+    case 'ne':
+    case 'in':
+      // Not has(array, raw), which ClickHouse 26.7 rewrites to an IN that misses values where the array is computed.
+      return `hasAny([raw], JSONExtractArrayRaw(${parameters.text(`[${readingsIn(condition).map(repairedJson)}]`)}))`;
+    case 'exists':
+      return '1';
+    case 'prefix':
+      return `${IS_STRING} AND startsWith(${STRING}, ${parameters.text(condition.value)})`;
+    case 'contains':
+      return `${IS_STRING} AND position(${STRING}, ${parameters.text(condition.value)}) > 0`;
+    default: {
+      const { operator, value } = condition;
+      if (typeof value === 'string')
+        return `${IS_STRING} AND ${STRING} ${COMPARISONS[operator]} ${parameters.text(value)}`;
+      // Both sides are read by the same exact parser, which knows large numbers with a point or an exponent only.
+      const number = `JSONExtractFloat(${parameters.text(value.toExponential())})`;
+      return `match(raw, '^[-0-9]') AND JSONExtractFloat(${withPoint('raw')}) ${COMPARISONS[operator]} ${number}`;
+    }
+  }
 }
 
 function extract(json: string, keys: readonly string[]): string {
@@ -156,6 +268,31 @@ function repairedKey(key: string): string {
  */
 function repaired(json: string): string {
   const plainBackslashes = String.raw`replaceAll(${json}, '\\\\', '\\u005c')`;
-  const escapedSurrogates = String.raw`replaceRegexpAll(${plainBackslashes}, '\\\\u(0000|d[89a-f][0-9a-f]{2})', '\\\\u0000\\1')`;
-  return String.raw`replaceRegexpAll(${escapedSurrogates}, '((?:^|[:,\\[])-?[0-9]{19,21})', '\\1.0')`;
+  return withPoint(
+    String.raw`replaceRegexpAll(${plainBackslashes}, '\\\\u(0000|d[89a-f][0-9a-f]{2})', '\\\\u0000\\1')`,
+  );
 }
+
+function withPoint(json: string): string {
+  return String.raw`replaceRegexpAll(${json}, '((?:^|[:,\\[])-?[0-9]{19,21})', '\\1.0')`;
+}
+
+/** {@link repaired} of a text that is here. */
+function repairedJson(json: string): string {
+  return json
+    .replaceAll('\\\\', String.raw`\u005c`)
+    .replaceAll(/\\u(0000|d[89a-f][0-9a-f]{2})/g, String.raw`\u0000$1`)
+    .replaceAll(/((?:^|[:,[])-?[0-9]{19,21})/g, '$1.0');
+}
+
+/** A string of a document that was {@link repaired} as it was before, with U+FFFD for every lone surrogate. */
+function unrepaired(text: string): string {
+  const withoutPoints = String.raw`replaceRegexpAll(${text}, '([:,\\[]-?[0-9]{19,21})\\.0', '\\1')`;
+  const replaced = String.raw`replaceRegexpAll(${withoutPoints}, '\\x00d[89a-f][0-9a-f]{2}', '\xef\xbf\xbd')`;
+  return String.raw`replaceAll(${replaced}, '\x000000', '\x00')`;
+}
+
+const IS_STRING = `startsWith(raw, '"')`;
+
+/** The string whose JSON `raw` is. */
+const STRING = `if(altered, ${unrepaired('JSONExtractString(raw)')}, JSONExtractString(raw))`;

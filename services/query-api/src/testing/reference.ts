@@ -1,5 +1,6 @@
 import { parseJson } from '@sluice/shared/json';
 import type { EventOrder } from '../event-order.ts';
+import type { Comparison, Condition } from '../operators.ts';
 import type { TestEvent } from './query.ts';
 
 /** The record that the API is to answer for a stored event. */
@@ -32,17 +33,61 @@ export function inOrder(events: readonly TestEvent[], { field, direction }: Even
   );
 }
 
-/** Whether a property of `document` that `name` can mean equals `value`, by the contract's words. */
-export function hasProperty(document: unknown, name: string, value: string): boolean {
-  if (typeof document !== 'object' || document === null || Array.isArray(document)) return false;
+/** Whether a property of `document` that `name` can mean meets a condition, by the contract's words. */
+export function meets(document: unknown, name: string, condition: Condition): boolean {
+  if (condition.operator === 'ne') return !meets(document, name, { ...condition, operator: 'eq' });
+  const values = valuesAt(document, name);
+  if (condition.operator === 'exists') return condition.value === values.length > 0;
+  return values.some((value) => isAsAsked(value, condition));
+}
+
+/** Whether a field that was not given when it is empty meets a condition, by the contract's words. */
+export function fieldMeets(field: string, condition: Condition): boolean {
+  if (condition.operator === 'exists') return condition.value === (field !== '');
+  const canBeMissing = ['eq', 'ne', 'in'].includes(condition.operator);
+  return (canBeMissing || field !== '') && isAsAsked(field, condition);
+}
+
+/** What is at the places that `name` can mean. */
+function valuesAt(document: unknown, name: string): unknown[] {
+  if (typeof document !== 'object' || document === null || Array.isArray(document)) return [];
   const properties = document as Readonly<Record<string, unknown>>;
-  if (Object.hasOwn(properties, name) && isWrittenAs(properties[name], value)) return true;
+  const found = Object.hasOwn(properties, name) ? [properties[name]] : [];
   for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) {
     const key = name.slice(0, dot);
-    if (Object.hasOwn(properties, key) && hasProperty(properties[key], name.slice(dot + 1), value)) return true;
+    if (Object.hasOwn(properties, key)) found.push(...valuesAt(properties[key], name.slice(dot + 1)));
   }
-  return false;
+  return found;
 }
+
+function isAsAsked(property: unknown, { operator, value }: Condition): boolean {
+  switch (operator) {
+    case 'eq':
+      return isWrittenAs(property, value);
+    case 'ne':
+      return !isWrittenAs(property, value);
+    case 'exists':
+      return value;
+    case 'in':
+      return value.some((item) => isWrittenAs(property, item));
+    case 'prefix':
+      return typeof property === 'string' && property.toWellFormed().startsWith(value);
+    case 'contains':
+      return typeof property === 'string' && property.toWellFormed().includes(value);
+    default: {
+      if (typeof property === 'number' && typeof value === 'number') return COMPARE[operator](property - value);
+      if (typeof property !== 'string' || typeof value !== 'string') return false;
+      return COMPARE[operator](compare(property, value));
+    }
+  }
+}
+
+const COMPARE: Readonly<Record<Comparison, (order: number) => boolean>> = {
+  lt: (order) => order < 0,
+  lte: (order) => order <= 0,
+  gt: (order) => order > 0,
+  gte: (order) => order >= 0,
+};
 
 function isWrittenAs(property: unknown, value: string): boolean {
   return typeof property === 'string' ? property === value : JSON.stringify(property) === value;

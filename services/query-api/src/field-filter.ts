@@ -1,0 +1,41 @@
+import { COMPARISONS, type Condition } from './operators.ts';
+import type { Sql, SqlValue } from './sql.ts';
+
+/** A condition on a field of a record. */
+export interface FieldFilter<Field extends string = string> {
+  readonly field: Field;
+  readonly condition: Condition;
+}
+
+/** A column of plain values. A field that was not given is the empty string in it. */
+export interface Column {
+  readonly sql: string;
+  readonly type: 'String' | 'UUID';
+}
+
+/**
+ * The condition on a column. Equality and lists are said in the way that lets ClickHouse use its indexes. What was not
+ * given is before, and begins with, nothing at all; but it does equal the empty string.
+ */
+export function fieldCondition({ field, condition }: FieldFilter, { sql: column, type }: Column): Sql {
+  const name = `${field}_${condition.operator}`;
+  const bound = (sql: string, value: SqlValue): Sql => ({ sql, params: { [name]: value } });
+  switch (condition.operator) {
+    case 'eq':
+      return bound(`${column} = {${name}:${type}}`, condition.value);
+    case 'ne':
+      return bound(`${column} != {${name}:${type}}`, condition.value);
+    case 'in':
+      return bound(`${column} IN {${name}:Array(${type})}`, condition.value);
+    case 'exists':
+      return { sql: `${column} ${condition.value ? '!=' : '='} ''`, params: {} };
+    case 'prefix':
+      return bound(`startsWith(${column}, {${name}:String})`, condition.value);
+    case 'contains':
+      return bound(`position(${column}, {${name}:String}) > 0`, condition.value);
+    default: {
+      const compared = `${column} ${COMPARISONS[condition.operator]} {${name}:String}`;
+      return bound(`${column} != '' AND ${compared}`, condition.value);
+    }
+  }
+}
