@@ -16,6 +16,7 @@ export const configSchema = z
     QUERY_RESULT_BYTES_MAX: integer(1_024 * 1_024).default(512 * 1_024 * 1_024),
     QUERY_BYTES_READ_MAX: integer(1_024 * 1_024).default(64 * 1_024 * 1_024 * 1_024),
     QUERY_ROWS_READ_MAX: integer(1).optional(),
+    QUERY_THREADS_MAX: integer(1, 1_000).optional(),
     QUERY_CONNECTIONS_MAX: integer(1, 1_000).default(32),
     QUERY_CONCURRENCY_PER_WORKSPACE: integer(1, 1_000).default(8),
     QUERY_PENDING_MAX: integer(1).default(512),

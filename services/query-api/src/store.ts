@@ -148,6 +148,8 @@ export function createStore(client: ClickHouseClient, config: QueryConfig, regis
         // Of what might be read. None: 0.
         max_rows_to_read: String(config.QUERY_ROWS_READ_MAX ?? 0),
         read_overflow_mode: 'throw',
+        // As many as processors: 0.
+        max_threads: config.QUERY_THREADS_MAX ?? 0,
         // Groups follow the sorting keys, so that a page of them reads no more than its rows.
         optimize_aggregation_in_order: 1,
         cancel_http_readonly_queries_on_client_close: 1,
