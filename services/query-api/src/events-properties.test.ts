@@ -249,7 +249,7 @@ test('numbers at the edges of IEEE 754 are found by their JSON, in any depth', a
   ]);
 });
 
-test('numbers and texts at the edges are compared with their own kind', async () => {
+test('numbers and texts at the edges are compared with their own kind, and searched', async () => {
   const values = [-0, 0, 5e-324, -1, 1.5, 2 ** 53, 2 ** 63, -(2 ** 63), 2 ** 64, 1e20, 123456789012345680000, 1e21];
   const texts = [
     '',
@@ -263,13 +263,20 @@ test('numbers and texts at the edges are compared with their own kind', async ()
     '\ud800',
     ',1234567890123456789',
     '\0d800',
+    'x\ud800y',
+    'x\ufffdz',
+    'a\\"\u0001b',
     '"10"',
   ];
   const documents = [...values, ...texts, null, true, [1], { m: 1 }].flatMap((n) => [{ n }, { '\ud800': n, n }]);
-  const questions = [...values, ...texts.filter((text) => text.isWellFormed())].flatMap((value) =>
+  const asked = texts.filter((text) => text.isWellFormed());
+  const compared = [...values, ...asked].flatMap((value) =>
     (['lt', 'lte', 'gt', 'gte'] as const).map((operator) => ({ name: 'n', condition: { operator, value } })),
   );
-  await expectSameAsReference(documents, questions);
+  const searched = [...asked, '"', '\\', '\u0001', ',123', '.0', '0000', 'd800'].flatMap((value) =>
+    (['prefix', 'contains'] as const).map((operator) => ({ name: 'n', condition: { operator, value } })),
+  );
+  await expectSameAsReference(documents, [...compared, ...searched].filter(isAskable));
 });
 
 test('an object at the greatest depth is found, and reached into', async () => {

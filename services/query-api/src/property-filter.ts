@@ -227,7 +227,6 @@ function testOf(condition: Condition, parameters: FilterParameters): string {
     case 'eq':
     case 'ne':
     case 'in':
-      // Not has(array, raw), which ClickHouse 26.7 rewrites to an IN that misses values where the array is computed.
       return `hasAny([raw], JSONExtractArrayRaw(${parameters.text(`[${readingsIn(condition).map(repairedJson)}]`)}))`;
     case 'exists':
       return '1';
