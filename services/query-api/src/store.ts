@@ -71,7 +71,10 @@ export function createStore(client: ClickHouseClient, config: QueryConfig, regis
   });
 
   async function* rows(query: Query): AsyncGenerator<readonly Row[], void, undefined> {
-    const startedAt = performance.now();
+    const settle = timed(query.kind);
+    const cancel = () => settle('cancelled');
+    // A reader whose client went away may never come back here.
+    query.signal?.addEventListener('abort', cancel);
     // Also when the reader stops reading before the end.
     let outcome: Outcome = 'cancelled';
     try {
@@ -82,8 +85,19 @@ export function createStore(client: ClickHouseClient, config: QueryConfig, regis
       else outcome = query.graceMs === 0 && isLate(error) ? 'too_expensive' : outcomeOf(error);
       throw storeProblem(outcome, error);
     } finally {
-      duration.observe({ kind: query.kind, outcome }, (performance.now() - startedAt) / 1_000);
+      query.signal?.removeEventListener('abort', cancel);
+      settle(outcome);
     }
+  }
+
+  /** Starts the clock of a query; what is returned stops it, the first time that it is called. */
+  function timed(kind: QueryKind): (outcome: Outcome) => void {
+    const startedAt = performance.now();
+    let settled = false;
+    return (outcome) => {
+      if (!settled) duration.observe({ kind, outcome }, (performance.now() - startedAt) / 1_000);
+      settled = true;
+    };
   }
 
   async function* readInSlot(query: Query, timeoutMs: number): AsyncGenerator<readonly Row[], void, undefined> {
@@ -91,7 +105,7 @@ export function createStore(client: ClickHouseClient, config: QueryConfig, regis
     const release = query.urgent ? () => undefined : await slots.acquire({ workspace, signal, timeoutMs });
     const deadline = AbortSignal.timeout(timeoutMs + (query.graceMs ?? GRACE_MS));
     const end = signal ? AbortSignal.any([signal, deadline]) : deadline;
-    // A reader that has stopped reading does not come back here.
+    // Nor may a reader come back that has stopped reading.
     end.addEventListener('abort', release);
     try {
       yield* read(query, timeoutMs, end);
