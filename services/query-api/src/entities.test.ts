@@ -223,6 +223,8 @@ test.each([
   ['plan[gt]=3', 'cid'],
   ['plan[gt]="3"', 'ada bob'],
   ['seats.used[gte]=3&properties.seats.used[lt]=10', 'ada'],
+  ['seats.used[in]=3,10', 'ada bob'],
+  ['seats.used[ne]=3', 'bob cid dan'],
   ['seats.used[exists]=false', 'cid dan'],
 ])('properties.%s finds the users %s', async (parameters, expected) => {
   await store(

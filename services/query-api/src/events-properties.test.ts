@@ -214,7 +214,7 @@ test('every operator finds what the contract says it should, and nothing else, i
         await expectSameAsReference(documents, questions.filter(isAskable), column);
       },
     ),
-    { numRuns: 40 },
+    { numRuns: 30 },
   );
 });
 

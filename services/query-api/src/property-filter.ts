@@ -23,9 +23,6 @@ export const PROPERTY_FILTERS_MAX = 20;
 /** How deep documents are at most; ClickHouse's parser would refuse what is much deeper. */
 const DEPTH_MAX = 32;
 
-/** How many texts ClickHouse can search for at once. */
-const NEEDLES_MAX = 255;
-
 /** One of the places that a name can mean: a list of ranges over the name's parts between the dots, each a key. */
 export type Place = readonly PartRange[];
 
@@ -110,8 +107,7 @@ function needlesOf({ name, condition }: PropertyFilter, places: readonly Place[]
   const isWhole = places.some((place) => place.length === 0);
   const keyEnd = isWhole ? '' : `${escaped(name.split('.').at(-1) ?? '')}":`;
   const needles = valueNeedlesOf(condition, keyEnd);
-  const used = needles.length > NEEDLES_MAX ? [keyEnd] : needles;
-  return used.includes('') ? undefined : used;
+  return needles.includes('') ? undefined : needles;
 }
 
 function valueNeedlesOf(condition: Condition, keyEnd: string): readonly string[] {
@@ -145,22 +141,27 @@ export class FilterParameters {
     this.#index = index;
   }
 
-  /** The placeholder of a text. Short, since a query can have thousands. */
+  /** The placeholder of a text. */
   text(value: string): string {
-    const name = this.#names.get(value) ?? `p${this.#index}_${this.#names.size}`;
-    this.#names.set(value, name);
-    this.params[name] = value;
-    return `{${name}:String}`;
+    return `{${this.#nameOf(value)}:String}`;
   }
 
-  texts(suffix: string, values: readonly string[]): string {
-    const name = `p${this.#index}_${suffix}`;
-    this.params[name] = values;
-    return `{${name}:Array(String)}`;
+  /** The placeholder of a list of texts. */
+  texts(values: readonly string[]): string {
+    return `{${this.#nameOf(values)}:Array(String)}`;
+  }
+
+  /** Short, since a query can have hundreds. */
+  #nameOf(value: string | readonly string[]): string {
+    const key = JSON.stringify(value);
+    const name = this.#names.get(key) ?? `p${this.#index}_${this.#names.size}`;
+    this.#names.set(key, name);
+    this.params[name] = value;
+    return name;
   }
 }
 
-/** A filter that holds at any of its places, and whether it is the opposite of that what was asked for. */
+/** A filter that holds at any of its places, and whether what was asked for is its opposite. */
 export interface PositiveFilter {
   readonly filter: PropertyFilter;
   readonly negated: boolean;
@@ -206,11 +207,12 @@ export function holdsAt(
   return needles === undefined ? exact : `${containsAny(column, needles, parameters)} AND ${exact}`;
 }
 
+/** ClickHouse searches for up to 255 texts at once; a list comes to 201 at most. */
 function containsAny(column: string, needles: readonly string[], parameters: FilterParameters): string {
   const [needle] = needles;
   return needles.length === 1 && needle !== undefined
     ? `position(${column}, ${parameters.text(needle)}) > 0`
-    : `multiSearchAny(${column}, ${parameters.texts('needles', needles)})`;
+    : `multiSearchAny(${column}, ${parameters.texts(needles)})`;
 }
 
 /** The condition that an event matches a filter. `index` tells the filters of a query apart. */
