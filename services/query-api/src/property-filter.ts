@@ -220,7 +220,23 @@ export function eventPropertyCondition(asked: PropertyFilter, index: number): Sq
   const { filter, negated } = positive(asked);
   const parameters = new FilterParameters(index);
   const sql = holdsAt(filter.document, placesOf(filter.name), filter, parameters);
-  return { sql: negated ? `NOT (${sql})` : sql, params: parameters.params };
+  if (negated) return { sql: `NOT (${sql})`, params: parameters.params };
+  const tokens = indexTokensOf(filter)?.map((token) => parameters.text(token));
+  return { sql: tokens ? `hasAny(${TOKENS}, [${tokens}]) AND ${sql}` : sql, params: parameters.params };
+}
+
+/** What the index of `events` (0001-events.sql) holds of a document, in the very same words: its text cut at these. */
+const TOKENS = `splitByChar(',', translate(properties, '{}[]', ',,,,'))`;
+
+/**
+ * Tokens of which every matching document has one; `undefined` where the index is of no use. Pairs stand between two of
+ * the characters that a document is cut at; of one that has such characters in it, its longest piece has to do.
+ */
+function indexTokensOf(filter: PropertyFilter): readonly string[] | undefined {
+  if (filter.document !== 'properties') return undefined;
+  return pairsOf(filter)?.map((pair) =>
+    pair.split(/[,{}[\]]/).reduce((longest, piece) => (piece.length > longest.length ? piece : longest)),
+  );
 }
 
 /** What must hold of `raw`, the JSON of a value in a document, which was {@link repaired} if it is `altered`. */

@@ -167,6 +167,10 @@ export function createStore(client: ClickHouseClient, config: QueryConfig, regis
         // Groups follow the sorting keys, so that a page of them reads no more than its rows.
         optimize_aggregation_in_order: 1,
         cancel_http_readonly_queries_on_client_close: 1,
+        // Text indexes say which granules to read; the rows themselves decide. Answering from such an index alone loses
+        // rows of a page in ClickHouse 26.7, together with use_top_k_dynamic_filtering.
+        query_plan_direct_read_from_text_index: 0,
+        query_plan_text_index_add_hint: 0,
       },
     });
   }

@@ -1,6 +1,7 @@
 -- The mutation outlives the session and the writer, so it holds all that it needs.
 DELETE FROM events
-WHERE (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+WHERE user_id IN {users:Array(String)}
+  AND (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
   AND toUnixTimestamp64Micro(received_at) <= {versions:Array(Int64)}[
     indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), user_id))
   ]
