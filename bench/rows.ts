@@ -17,8 +17,22 @@ const ORGANIZATIONS = 5_000;
  * @param timestamp gives when the next event happened, in milliseconds
  */
 export function randomBatch(rows: number, timestamp: () => number): RowBatch {
-  const lines = Array.from({ length: rows }, () => randomRow(timestamp()));
-  return { events: messagesOf(lines), changes: [], unreadable: [] };
+  return batchOf(rows, () => randomRow(timestamp()));
+}
+
+/** So many rows as the writer gets them from Kafka. */
+export function batchOf(rows: number, nextRow: () => string): RowBatch {
+  const events: RowMessage[] = [];
+  for (let first = 0; first < rows; first += ROWS_PER_MESSAGE) {
+    let text = '';
+    for (let row = first; row < Math.min(first + ROWS_PER_MESSAGE, rows); row += 1) text += `${nextRow()}\n`;
+    const index = events.length;
+    events.push({
+      ...{ kind: 'events', topic: 'bench.events', partition: index % 6, offset: String(index) },
+      value: Buffer.from(text),
+    });
+  }
+  return { events, changes: [], unreadable: [] };
 }
 
 function randomRow(timestamp: number): string {
@@ -34,16 +48,6 @@ function randomRow(timestamp: number): string {
 
 function skewed(count: number): number {
   return Math.floor(count * Math.random() ** 3);
-}
-
-function messagesOf(lines: readonly string[]): RowMessage[] {
-  return Array.from({ length: Math.ceil(lines.length / ROWS_PER_MESSAGE) }, (_, index) => ({
-    kind: 'events',
-    topic: 'bench.events',
-    partition: index % 6,
-    offset: String(index),
-    value: Buffer.from(`${lines.slice(index * ROWS_PER_MESSAGE, (index + 1) * ROWS_PER_MESSAGE).join('\n')}\n`),
-  }));
 }
 
 /** Stores events like those of `randomBatch`, at any time of the days before. */

@@ -1,0 +1,65 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { WORKSPACES } from './traffic.ts';
+
+/** The workspace that the questions are about: the one with most of the events. */
+export const WORKSPACE = WORKSPACES[0];
+
+/** A filter of `GET /events`, and how it is called in the table of figures. */
+export interface Question {
+  readonly name: string;
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+export const NEWEST: Question = { name: 'newest page', parameters: {} };
+
+/** Each filter alone, with values that many, few and no events have. The values are looked up among what is stored. */
+export async function questionsOf(client: ClickHouseClient): Promise<readonly Question[]> {
+  const user = (events: number) => identifierWith(client, 'user_id', events);
+  const organization = (events: number) => identifierWith(client, 'group_id', events);
+  const anonymous = await identifierWith(client, 'anonymous_id', 100);
+  const instance = await identifierWith(client, 'instance_id', 100);
+  const [some] = await read<{ uuid: string; requestId: string }>(
+    client,
+    `SELECT toString(uuid) AS uuid, JSONExtractString(properties, 'requestId') AS requestId
+     FROM events WHERE workspace_id = {workspace:String} ORDER BY timestamp LIMIT 1 OFFSET 1000000`,
+  );
+  return [
+    { name: 'user, many', parameters: { userId: 'user-0' } },
+    { name: 'user, 160', parameters: { userId: await user(160) } },
+    { name: 'user, 6', parameters: { userId: await user(6) } },
+    { name: 'user, none', parameters: { userId: 'nobody' } },
+    { name: 'organization, many', parameters: { groupId: 'org-0' } },
+    { name: 'organization, 160', parameters: { groupId: await organization(160) } },
+    { name: 'organization, 40', parameters: { groupId: await organization(40) } },
+    { name: 'organization, none', parameters: { groupId: 'nobody' } },
+    { name: 'anonymous id, 100', parameters: { anonymousId: anonymous } },
+    { name: 'instance id, 100', parameters: { instanceId: instance } },
+    { name: 'event name, most', parameters: { event: 'page_viewed' } },
+    { name: 'event name, least', parameters: { event: 'sso_enabled' } },
+    { name: 'event name, none', parameters: { event: 'nothing_happened' } },
+    { name: 'uuid', parameters: { uuid: some?.uuid ?? '' } },
+    { name: 'uuid, none', parameters: { uuid: '00000000-0000-7000-8000-000000000000' } },
+    { name: 'property, common', parameters: { 'properties.plan': 'team' } },
+    { name: 'property, 1 of 500', parameters: { 'properties.seats': '77' } },
+    { name: 'property, some 150', parameters: { 'properties.path': '/teams/5000/members' } },
+    { name: 'property, one', parameters: { 'properties.requestId': some?.requestId ?? '' } },
+    { name: 'property, absent', parameters: { 'properties.plan': 'nothing' } },
+    { name: 'nested property', parameters: { 'properties.device.os': 'Linux' } },
+  ];
+}
+
+/** An identifier that has about as many events. */
+async function identifierWith(client: ClickHouseClient, column: string, events: number): Promise<string> {
+  const [found] = await read<{ id: string }>(
+    client,
+    `SELECT {column:Identifier} AS id FROM events WHERE workspace_id = {workspace:String} AND id != ''
+     GROUP BY id ORDER BY abs(toInt64(count()) - {events:Int64}), id LIMIT 1`,
+    { column, events },
+  );
+  return found?.id ?? '';
+}
+
+async function read<Row>(client: ClickHouseClient, query: string, params: Record<string, unknown> = {}): Promise<Row[]> {
+  const query_params = { ...params, workspace: WORKSPACE };
+  return await (await client.query({ query, query_params, format: 'JSONEachRow' })).json<Row>();
+}
