@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -29,12 +29,15 @@ export interface Cost {
 
 /** A ClickHouse of the benchmark's own. */
 export interface BenchEngine extends AsyncDisposable {
+  readonly url: string;
   database(name: string): Promise<BenchDatabase>;
   measure(work: () => Promise<void>): Promise<Cost>;
   /** Holds merges off while something is measured; they would be charged to whatever happens to run. */
   stopMerges(): Promise<void>;
   /** Lets them catch up. */
   resumeMerges(): Promise<void>;
+  /** Makes the system forget what it holds of files, where this process may; gives whether it did. */
+  dropPageCache(): Promise<boolean>;
 }
 
 /** A database with the newest schema. */
@@ -52,17 +55,18 @@ export interface BenchDatabase {
   verdict(events: number): Promise<boolean>;
 }
 
-export async function startBenchEngine(): Promise<BenchEngine> {
+export async function startBenchEngine(memoryBytesMax?: number): Promise<BenchEngine> {
   await using started = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
   started.defer(() => rm(folder, { recursive: true, force: true }));
-  const engine = await startClickHouse({ dataDir: folder });
+  const engine = await startClickHouse({ dataDir: folder, ...(memoryBytesMax && { memoryBytesMax }) });
   started.defer(() => engine.kill9());
   const server = createClient(engine.url, 'default');
   started.defer(() => server.close());
 
   const running = started.move();
   return {
+    url: engine.url,
     async database(name) {
       const database = await openDatabase(engine.url, name);
       running.defer(() => database.client.close());
@@ -82,6 +86,12 @@ export async function startBenchEngine(): Promise<BenchEngine> {
     async resumeMerges() {
       await server.command({ query: 'SYSTEM START MERGES' });
       await until('merges to end', TIMEOUT_MS, async () => (await readCount(server, 'system.merges')) === 0);
+    },
+    async dropPageCache() {
+      return await writeFile('/proc/sys/vm/drop_caches', '1').then(
+        () => true,
+        () => false,
+      );
     },
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };

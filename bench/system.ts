@@ -58,7 +58,10 @@ export async function startSystem(env: Readonly<Record<string, string>> = {}): P
   }
 
   async function countRows(): Promise<number> {
-    const response = await fetch(clickhouse.url, { method: 'POST', body: `SELECT count() FROM ${pipeline.database}.events` });
+    const response = await fetch(clickhouse.url, {
+      method: 'POST',
+      body: `SELECT count() FROM ${pipeline.database}.events`,
+    });
     return Number(await response.text());
   }
 

@@ -1,20 +1,30 @@
-// npm run bench -- exactness|history|ingest|pipeline [rounds]: loads the real services, or the writer's own code, over
-// real local engines and prints what they managed and what it cost; docs/performance.md explains the figures.
+// npm run bench -- exactness|history|ingest|pipeline [rounds], npm run bench -- query [rounds] [events]: loads the real
+// services, or the writer's own code, over real local engines and prints what they managed and what it cost;
+// docs/performance.md explains the figures.
 import { benchExactness } from '../bench/exactness.ts';
 import { benchHistory } from '../bench/history.ts';
 import { benchIngest } from '../bench/ingest.ts';
 import { benchPipeline } from '../bench/pipeline.ts';
+import { benchQuery } from '../bench/query.ts';
 
-const BENCHMARKS = { exactness: benchExactness, history: benchHistory, ingest: benchIngest, pipeline: benchPipeline };
+const BENCHMARKS = {
+  exactness: benchExactness,
+  history: benchHistory,
+  ingest: benchIngest,
+  pipeline: benchPipeline,
+  query: benchQuery,
+};
+const EVENTS_DEFAULT = 10_000_000;
 
-const [name = '', roundsText = '7'] = process.argv.slice(2);
-const rounds = Number(roundsText);
-if (!Object.hasOwn(BENCHMARKS, name) || !Number.isInteger(rounds) || rounds < 1) {
+const [name = '', roundsText = '7', eventsText = String(EVENTS_DEFAULT)] = process.argv.slice(2);
+const [rounds, events] = [Number(roundsText), Number(eventsText)];
+if (!Object.hasOwn(BENCHMARKS, name) || ![rounds, events].every((number) => Number.isInteger(number) && number > 0)) {
   console.error('npm run bench -- exactness|history|ingest|pipeline [rounds]');
+  console.error('npm run bench -- query [rounds] [events]');
   process.exit(2);
 }
 if (process.platform !== 'linux') {
   console.error('The benchmarks read CPU time from /proc, so they need Linux.');
   process.exit(2);
 }
-process.exitCode = (await BENCHMARKS[name as keyof typeof BENCHMARKS](rounds)) ? 0 : 1;
+process.exitCode = (await BENCHMARKS[name as keyof typeof BENCHMARKS](rounds, events)) ? 0 : 1;

@@ -1,3 +1,4 @@
+import type { ClickHouseSettings } from '@clickhouse/client';
 import { ClickHouseError } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { Histogram, type Registry } from 'prom-client';
@@ -151,27 +152,7 @@ export function createStore(client: ClickHouseClient, config: QueryConfig, regis
       query_params: { ...params, workspace },
       format: 'JSONCompactEachRow',
       abort_signal: signal,
-      clickhouse_settings: {
-        readonly: '1',
-        max_execution_time: timeoutMs / 1_000,
-        timeout_before_checking_execution_speed: 0,
-        max_memory_usage: String(config.QUERY_MEMORY_BYTES_MAX),
-        max_result_bytes: String(config.QUERY_RESULT_BYTES_MAX),
-        // Of what is read, not of what might be: a page of the table's order ends long before the table does.
-        max_bytes_to_read: String(config.QUERY_BYTES_READ_MAX),
-        // Of what might be read. None: 0.
-        max_rows_to_read: String(config.QUERY_ROWS_READ_MAX ?? 0),
-        read_overflow_mode: 'throw',
-        // As many as processors: 0.
-        max_threads: config.QUERY_THREADS_MAX ?? 0,
-        // Groups follow the sorting keys, so that a page of them reads no more than its rows.
-        optimize_aggregation_in_order: 1,
-        cancel_http_readonly_queries_on_client_close: 1,
-        // Text indexes say which granules to read; the rows themselves decide. Answering from such an index alone loses
-        // rows of a page in ClickHouse 26.7, together with use_top_k_dynamic_filtering.
-        query_plan_direct_read_from_text_index: 0,
-        query_plan_text_index_add_hint: 0,
-      },
+      clickhouse_settings: querySettings(config, timeoutMs),
     });
   }
 
@@ -198,5 +179,30 @@ function slotLimits(config: QueryConfig): SlotLimits {
     runningOfWorkspace: config.QUERY_CONCURRENCY_PER_WORKSPACE,
     waiting: config.QUERY_PENDING_MAX,
     waitingOfWorkspace: Math.ceil(config.QUERY_PENDING_MAX * WAITING_SHARE),
+  };
+}
+
+/** What every query is sent with: it cannot write, and stays within its budgets. */
+export function querySettings(config: QueryConfig, timeoutMs: number): ClickHouseSettings {
+  return {
+    readonly: '1',
+    max_execution_time: timeoutMs / 1_000,
+    timeout_before_checking_execution_speed: 0,
+    max_memory_usage: String(config.QUERY_MEMORY_BYTES_MAX),
+    max_result_bytes: String(config.QUERY_RESULT_BYTES_MAX),
+    // Of what is read, not of what might be: a page of the table's order ends long before the table does.
+    max_bytes_to_read: String(config.QUERY_BYTES_READ_MAX),
+    // Of what might be read. None: 0.
+    max_rows_to_read: String(config.QUERY_ROWS_READ_MAX ?? 0),
+    read_overflow_mode: 'throw',
+    // As many as processors: 0.
+    max_threads: config.QUERY_THREADS_MAX ?? 0,
+    // Groups follow the sorting keys, so that a page of them reads no more than its rows.
+    optimize_aggregation_in_order: 1,
+    cancel_http_readonly_queries_on_client_close: 1,
+    // Text indexes say which granules to read; the rows themselves decide. Answering from such an index alone loses
+    // rows of a page in ClickHouse 26.7, together with use_top_k_dynamic_filtering.
+    query_plan_direct_read_from_text_index: 0,
+    query_plan_text_index_add_hint: 0,
   };
 }

@@ -1,0 +1,307 @@
+import { findFreePorts } from '@sluice/local-stack/ports';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { loadConfig } from '@sluice/shared/config';
+import { Agent, request } from 'undici';
+import { configSchema } from '../services/query-api/src/config.ts';
+import { ORDER_FIELDS } from '../services/query-api/src/event-order.ts';
+import { parseEventsRequest } from '../services/query-api/src/events-parameters.ts';
+import { pageQuery } from '../services/query-api/src/events-query.ts';
+import { querySettings } from '../services/query-api/src/store.ts';
+import { startService } from '../tests/support/service.ts';
+import { median } from './figures.ts';
+import { NEWEST, type Question, questionsOf, WORKSPACE } from './questions.ts';
+import { type BenchDatabase, type BenchEngine, startBenchEngine } from './store.ts';
+import { createTraffic, type Traffic } from './traffic.ts';
+
+const BATCH_ROWS = 50_000;
+
+/** While events stream in: so many each second, stored as the writer does. */
+const STREAMED_ROWS = 5_000;
+
+const DEPTH = 1_000_000;
+
+const DASHBOARDS = 16;
+const DASHBOARDS_MS = 15_000;
+
+/** More than any query may take, so that slow ones show their time. */
+const TIMEOUT_MS = 120_000;
+
+interface Answer {
+  readonly status: number;
+  readonly ms: number;
+  readonly body: { readonly total: number | null; readonly nextCursor: string | null; readonly results: unknown[] };
+}
+
+/** query-api as a process, over the database of the benchmark. */
+interface QueryApi extends AsyncDisposable {
+  get(parameters: Readonly<Record<string, string>>): Promise<Answer>;
+}
+
+/**
+ * Pages and totals of every filter among millions of events, beside the newest page and beside the same SQL sent to
+ * ClickHouse directly; idle, while events stream in, and cold.
+ *
+ * @param events how many are stored, through the writer's own statements
+ * @returns whether the figures hold
+ */
+export async function benchQuery(rounds: number, events: number): Promise<boolean> {
+  await using engine = await startBenchEngine(12 * 1_024 ** 3);
+  const database = await engine.database('query');
+  const traffic = createTraffic(events, Date.now() - 60_000);
+  await load(database, traffic, events);
+  await engine.resumeMerges();
+  if (!(await database.verdict(events))) return false;
+  await printDisk(database.client, events);
+
+  await using api = await startQueryApi(engine.url);
+  const questions = await questionsOf(database.client);
+  console.log(`\nIdle, ${rounds} rounds`);
+  console.table(await measure(api, database.client, questions, rounds));
+  await printDepth(api, rounds);
+  await printOrders(api);
+  await printDashboards(api, questions);
+
+  const streaming = startStreaming(database, traffic);
+  console.log(`\nWhile ${STREAMED_ROWS} events a second are stored, ${rounds} rounds`);
+  console.table(await measure(api, database.client, questions, rounds));
+  const streamed = await streaming.stop();
+
+  console.log('\nCold, the first answer of each');
+  console.table(await measureCold(api, engine, database.client, questions));
+  return await database.verdict(events + streamed);
+}
+
+async function load(database: BenchDatabase, traffic: Traffic, events: number): Promise<void> {
+  const startedAt = performance.now();
+  let batch = traffic.next(BATCH_ROWS);
+  for (let stored = 0; stored < events; stored += BATCH_ROWS) {
+    const storing = database.store(batch);
+    // The next one is made meanwhile.
+    if (stored + BATCH_ROWS < events) batch = traffic.next(Math.min(BATCH_ROWS, events - stored - BATCH_ROWS));
+    await storing;
+    if (stored % 1_000_000 === 0 && stored > 0) console.error(`${stored.toLocaleString('en')} events are stored`);
+  }
+  const seconds = (performance.now() - startedAt) / 1_000;
+  console.log(`${events.toLocaleString('en')} events stored in ${seconds.toFixed(0)} s`);
+}
+
+async function startQueryApi(clickHouseUrl: string): Promise<QueryApi> {
+  const [port = 0] = await findFreePorts(1);
+  const service = startService('query-api', port, {
+    CLICKHOUSE_URL: clickHouseUrl,
+    CLICKHOUSE_DATABASE: 'query',
+    QUERY_ANONYMOUS_WORKSPACE: WORKSPACE,
+    QUERY_TIMEOUT_MS: String(TIMEOUT_MS),
+    LOG_LEVEL: 'warn',
+  });
+  await service.ready();
+  const dispatcher = new Agent({ connections: DASHBOARDS * 2 });
+  return {
+    async get(parameters) {
+      const startedAt = performance.now();
+      const { statusCode, body } = await request(`${service.url}/events`, { query: { ...parameters }, dispatcher });
+      const text = await body.text();
+      const ms = performance.now() - startedAt;
+      return { status: statusCode, ms, body: JSON.parse(text) };
+    },
+    async [Symbol.asyncDispose]() {
+      await dispatcher.close();
+      await service.stop();
+    },
+  };
+}
+
+interface Direct {
+  readonly ms: number;
+  readonly bytes: number;
+}
+
+/** The very SQL of a page, with the very settings. */
+async function askDirectly(client: ClickHouseClient, { parameters }: Question): Promise<Direct> {
+  const listed = Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, [value]]));
+  const { sql, params } = pageQuery(parseEventsRequest(listed, WORKSPACE), []);
+  const config = loadConfig(configSchema, { CLICKHOUSE_URL: 'http://localhost', QUERY_ANONYMOUS_WORKSPACE: WORKSPACE });
+  const startedAt = performance.now();
+  const result = await client.query({
+    query: sql,
+    query_params: { ...params, workspace: WORKSPACE },
+    format: 'JSONCompactEachRow',
+    clickhouse_settings: querySettings(config, TIMEOUT_MS),
+  });
+  await result.text();
+  const ms = performance.now() - startedAt;
+  const summary = JSON.parse(String(result.response_headers['x-clickhouse-summary'] ?? '{}'));
+  return { ms, bytes: Number(summary.read_bytes) };
+}
+
+/** Each question in turn, round by round, the newest page before each. */
+async function measure(
+  api: QueryApi,
+  client: ClickHouseClient,
+  questions: readonly Question[],
+  rounds: number,
+): Promise<Record<string, Record<string, string>>> {
+  const table: Record<string, Record<string, string>> = {};
+  for (const question of [NEWEST, ...questions]) {
+    const newest: number[] = [];
+    const pages: number[] = [];
+    const direct: number[] = [];
+    const totals: number[] = [];
+    let bytes = 0;
+    let total: number | null = null;
+    for (let round = -1; round < rounds; round += 1) {
+      const first = await api.get({ total: 'none' });
+      const page = await api.get({ ...question.parameters, total: 'none' });
+      const same = await askDirectly(client, question);
+      const counted = await api.get({ ...question.parameters, limit: '0' });
+      // The first round warms up.
+      if (round < 0) continue;
+      newest.push(first.ms);
+      pages.push(page.ms);
+      direct.push(same.ms);
+      totals.push(counted.ms);
+      ({ bytes } = same);
+      ({ total } = counted.body);
+    }
+    table[question.name] = {
+      'page ms': `${ms(median(pages))} (${ms(p99(pages))})`,
+      '× newest': (median(pages) / median(newest)).toFixed(2),
+      'direct ms': `${ms(median(direct))} (${ms(p99(direct))})`,
+      '÷ direct': `${(median(pages) / median(direct)).toFixed(2)} (${(p99(pages) / p99(direct)).toFixed(2)})`,
+      'total ms': `${ms(median(totals))} (${ms(p99(totals))})`,
+      '× newest page': (median(totals) / median(newest)).toFixed(2),
+      total: total === null ? 'null' : total.toLocaleString('en'),
+      'MB read': (bytes / 1e6).toFixed(1),
+    };
+  }
+  return table;
+}
+
+/** After ClickHouse's caches were emptied, and the system's where this process may. */
+async function measureCold(
+  api: QueryApi,
+  engine: BenchEngine,
+  client: ClickHouseClient,
+  questions: readonly Question[],
+): Promise<Record<string, Record<string, string>>> {
+  const table: Record<string, Record<string, string>> = {};
+  for (const question of [NEWEST, ...questions]) {
+    const pages: number[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      for (const cache of ['MARK', 'UNCOMPRESSED', 'INDEX MARK', 'INDEX UNCOMPRESSED', 'TEXT INDEX']) {
+        const name = cache === 'TEXT INDEX' ? 'TEXT INDEX CACHES' : `${cache} CACHE`;
+        await client.command({ query: `SYSTEM DROP ${name}` });
+      }
+      await engine.dropPageCache();
+      pages.push((await api.get({ ...question.parameters, total: 'none' })).ms);
+    }
+    table[question.name] = { 'page ms': `${ms(median(pages))} (${ms(Math.max(...pages))})` };
+  }
+  return table;
+}
+
+/** Stores events as they would come, one batch a second. */
+function startStreaming(database: BenchDatabase, traffic: Traffic): { stop(): Promise<number> } {
+  let stopped = false;
+  let stored = 0;
+  const running = (async () => {
+    while (!stopped) {
+      const startedAt = performance.now();
+      await database.store(traffic.next(STREAMED_ROWS));
+      stored += STREAMED_ROWS;
+      const rest = 1_000 - (performance.now() - startedAt);
+      await new Promise((resolve) => setTimeout(resolve, Math.max(0, rest)));
+    }
+  })();
+  return {
+    async stop() {
+      stopped = true;
+      await running;
+      return stored;
+    },
+  };
+}
+
+async function printDepth(api: QueryApi, rounds: number): Promise<void> {
+  const { body, ms: offsetMs } = await api.get({ total: 'none', limit: '1', offset: String(DEPTH) });
+  const first: number[] = [];
+  const deep: number[] = [];
+  for (let round = -1; round < rounds; round += 1) {
+    const { ms: firstMs } = await api.get({ total: 'none' });
+    const { ms: deepMs } = await api.get({ total: 'none', cursor: body.nextCursor ?? '' });
+    if (round < 0) continue;
+    first.push(firstMs);
+    deep.push(deepMs);
+  }
+  const ratio = (median(deep) / median(first)).toFixed(2);
+  console.log(
+    `\nBy cursor at a depth of ${DEPTH.toLocaleString('en')}: ${ms(median(deep))} ms, ${ratio} of the first page`,
+  );
+  console.log(`By offset: ${ms(offsetMs)} ms`);
+}
+
+async function printOrders(api: QueryApi): Promise<void> {
+  const table: Record<string, Record<string, string | number>> = {};
+  for (const orderByField of ORDER_FIELDS) {
+    const answers: Answer[] = [];
+    for (let round = 0; round < 3; round += 1) answers.push(await api.get({ total: 'none', orderByField }));
+    table[orderByField] = {
+      'page ms': ms(median(answers.map((answer) => answer.ms))),
+      status: answers[0]?.status ?? 0,
+    };
+  }
+  console.log('\nThe first page of every order');
+  console.table(table);
+}
+
+/** Many at once, each asking one question after the other. */
+async function printDashboards(api: QueryApi, questions: readonly Question[]): Promise<void> {
+  const times: number[] = [];
+  const statuses = new Map<number, number>();
+  const until = performance.now() + DASHBOARDS_MS;
+  const dashboards = Array.from({ length: DASHBOARDS }, async (_, index) => {
+    for (let turn = index; performance.now() < until; turn += 1) {
+      const { parameters } = questions[turn % questions.length] ?? NEWEST;
+      const answer = await api.get({ ...parameters, total: 'none' });
+      times.push(answer.ms);
+      statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
+    }
+  });
+  await Promise.all(dashboards);
+  console.log(`\n${DASHBOARDS} dashboards at once, pages of all these filters: ${times.length} pages,`);
+  console.log(
+    `median ${ms(median(times))} ms, p99 ${ms(p99(times))} ms, ${(p99(times) / median(times)).toFixed(1)} times it; answers:`,
+    Object.fromEntries(statuses),
+  );
+}
+
+async function printDisk(client: ClickHouseClient, events: number): Promise<void> {
+  const sizes = await client.query({
+    query: `SELECT what, bytes FROM (
+      SELECT concat('column ', column) AS what, sum(column_bytes_on_disk) AS bytes
+      FROM system.parts_columns WHERE database = currentDatabase() AND table = 'events' AND active GROUP BY what
+      UNION ALL
+      SELECT concat('index ', name), data_compressed_bytes + marks_bytes FROM system.data_skipping_indices
+      WHERE database = currentDatabase() AND table = 'events'
+      UNION ALL
+      SELECT 'all', sum(bytes_on_disk) FROM system.parts WHERE database = currentDatabase() AND table = 'events' AND active
+      ) ORDER BY bytes DESC`,
+    format: 'JSONEachRow',
+  });
+  const rows = await sizes.json<{ what: string; bytes: number }>();
+  const lines = rows.map(({ what, bytes }) => [
+    what,
+    { MB: (bytes / 1e6).toFixed(1), 'bytes an event': (bytes / events).toFixed(1) },
+  ]);
+  console.log('\nOn disk');
+  console.table(Object.fromEntries(lines));
+}
+
+function ms(value: number): string {
+  return value.toFixed(1);
+}
+
+/** With fewer than a hundred values it is the greatest. */
+function p99(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.ceil(values.length * 0.99) - 1] ?? Number.NaN;
+}
