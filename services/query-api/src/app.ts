@@ -10,7 +10,7 @@ import type { QueryConfig } from './config.ts';
 import { ENTITY_ROUTES, registerEntities } from './entities-route.ts';
 import { EVENTS, registerEvents } from './events-route.ts';
 import { queryDocument } from './openapi.ts';
-import { createDeletionConditions } from './pending-deletions.ts';
+import { createHiddenCondition } from './pending-deletions.ts';
 import { createStore } from './store.ts';
 import { workspaceOf } from './workspace.ts';
 
@@ -43,7 +43,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     routes.addHook('onRequest', async (request) => {
       request.workspace = workspaceOf(request, keys, limiter, config.QUERY_ANONYMOUS_WORKSPACE);
     });
-    registerEvents(routes, config, store, createDeletionConditions(store));
+    registerEvents(routes, config, store, createHiddenCondition(store));
     registerEntities(routes, store);
   });
   const paths = [EVENTS, ...Object.values(ENTITY_ROUTES).flatMap(({ path }) => [path, `${path}/:id`])];

@@ -1,5 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
+import { parseEventsRequest } from './events-parameters.ts';
+import { countQuery, pageQuery } from './events-query.ts';
+import { createHiddenCondition } from './pending-deletions.ts';
+import type { Sql } from './sql.ts';
+import { storeMany } from './testing/load.ts';
 import { anEvent, type QueryService, startQuery } from './testing/query.ts';
 
 let query: QueryService;
@@ -79,6 +84,33 @@ test('pages by cursor leave no gap where events are hidden', async () => {
     cursor = body.nextCursor === null ? '' : `&cursor=${body.nextCursor}`;
   } while (cursor !== '');
   expect(found.sort()).toEqual(idsOf([after, ...others]));
+});
+
+/** How many rows ClickHouse reads, of all tables. */
+async function rowsRead({ sql, params }: Sql): Promise<number | undefined> {
+  const query_params = { ...params, workspace: 'a' };
+  const result = await query.clickHouse.query({ query: sql, query_params, format: 'JSON' });
+  return (await result.json<unknown>()).statistics?.rows_read;
+}
+
+test('while deletions are pending, a page and a total read few rows', async () => {
+  const rows = 200_000;
+  await storeMany(query, 'a', rows);
+  await deleteAda();
+  const hidden = await createHiddenCondition({ all: async () => [[1]] })('a');
+  const newest = parseEventsRequest({}, 'a');
+  expect(await rowsRead(countQuery(newest, hidden))).toBeLessThan(rows / 10);
+  expect(await rowsRead(pageQuery(newest, hidden))).toBeLessThan(rows / 10);
+  // Of every user there is something, and nothing of it is hidden.
+  const users = Array.from({ length: 1_000 }, (_, user) => ({ user_id: String(user), version: deletedAtUs }));
+  await query.insert(
+    'user_deletions',
+    users.map((deletion) => ({ workspace_id: 'a', ...deletion, stored_at: 1, erased_version: 0 })),
+  );
+  expect(await rowsRead(pageQuery(newest, hidden))).toBeLessThan(rows / 10);
+  await wait(FORGOTTEN_MS);
+  const { body } = await query.get('/events?limit=1');
+  expect(body.total).toBe(rows + [after, ...others].length);
 });
 
 test('an erased deletion adds nothing to a query', async () => {

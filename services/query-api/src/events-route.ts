@@ -8,7 +8,7 @@ import { asEventPageRow, type EventPageRow, eventRecord, positionOf } from './ev
 import { type EventsRequest, parseEventsRequest } from './events-parameters.ts';
 import { countQuery, pageQuery } from './events-query.ts';
 import { sendJson } from './json-answer.ts';
-import type { DeletionConditions } from './pending-deletions.ts';
+import type { HiddenCondition } from './pending-deletions.ts';
 import type { Query, Row, Store } from './store.ts';
 
 export const EVENTS = '/events';
@@ -18,17 +18,17 @@ export function registerEvents(
   app: FastifyInstance,
   config: QueryConfig,
   store: Store,
-  deletionConditions: DeletionConditions,
+  hiddenCondition: HiddenCondition,
 ): void {
   app.get(EVENTS, async (request, reply) => {
     const { workspace } = request;
     const parsed = parseEventsRequest(request.query as QueryParameters, workspace);
     return await whileConnected(reply, async (signal) => {
-      const deletions = await deletionConditions(workspace);
+      const hidden = await hiddenCondition(workspace);
       const asker = { workspace, signal };
-      const page = { kind: 'events_page', ...asker, ...pageQuery(parsed, deletions) } as const;
+      const page = { kind: 'events_page', ...asker, ...pageQuery(parsed, hidden) } as const;
       const rows = parsed.limit === 0 ? noRows() : store.rows(page);
-      const count = { ...asker, ...countQuery(parsed, deletions) };
+      const count = { ...asker, ...countQuery(parsed, hidden) };
       const total = parsed.counted ? countWithinBudget(count) : Promise.resolve(null);
       // Reading the page fails for the same reason, and is waited for first.
       total.catch(() => undefined);
