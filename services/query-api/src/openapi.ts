@@ -74,7 +74,7 @@ const eventPage = z
       .int()
       .min(0)
       .nullable()
-      .meta({ description: 'Exact; `null` when it was not asked for, or counting took too long.' }),
+      .meta({ description: 'Exact; `null` when it was not asked for, or counting would take more than it may.' }),
     results: z.array(event),
     nextCursor,
   })
@@ -133,7 +133,7 @@ const OPERATOR_TABLE = `| operator | holds when |
 function documentFilters(document: DocumentName) {
   return freeParameters(
     `^${document}\\.`,
-    `\`${document}.<name>=<value>\`, or with an operator in brackets behind the name: \`${document}.<name>[<operator>]=<value>\`. Equality is with the property written as text, a string as it is, anything else as JSON (\`true\`, \`12\`, \`null\`). A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most ${PROPERTY_FILTERS_MAX} such filters.\n\n${OPERATOR_TABLE}`,
+    `\`${document}.<name>=<value>\`, or with an operator in brackets behind the name: \`${document}.<name>[<operator>]=<value>\`. Equality is with the property written as text, a string as it is, anything else as JSON (\`true\`, \`12\`, \`null\`). A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most ${PROPERTY_FILTERS_MAX} such filters, all objects taken together.\n\n${OPERATOR_TABLE}`,
     { [`${document}.plan`]: 'pro', [`${document}.amount[gte]`]: '10' },
     PROPERTY_FILTERS_MAX,
   );

@@ -130,7 +130,7 @@ export function parseParameters<Shape extends ParameterShape, Field extends stri
     faults.push({
       path: 'properties',
       code: 'too_many',
-      message: `at most ${PROPERTY_FILTERS_MAX} can be filtered by`,
+      message: `at most ${PROPERTY_FILTERS_MAX} properties, of all objects together, can be filtered by`,
     });
   }
   return { values: values as ParsedParameters<Shape, Field>['values'], fields, properties, faults };

@@ -23,6 +23,10 @@ export const PROPERTY_FILTERS_MAX = 20;
 /** How deep documents are at most; ClickHouse's parser would refuse what is much deeper. */
 const DEPTH_MAX = 32;
 
+/** How many texts ClickHouse can search for at once, and how long a list of them may be: a parameter has 128 KiB. */
+const TEXTS_MAX = 255;
+const TEXT_CHARACTERS_MAX = 32 * 1_024;
+
 /** One of the places that a name can mean: a list of ranges over the name's parts between the dots, each a key. */
 export type Place = readonly PartRange[];
 
@@ -106,8 +110,13 @@ function needlesOf({ name, condition }: PropertyFilter, places: readonly Place[]
   // All keys that a value can have end alike. A value that is the whole text has no key.
   const isWhole = places.some((place) => place.length === 0);
   const keyEnd = isWhole ? '' : `${escaped(name.split('.').at(-1) ?? '')}":`;
-  const needles = valueNeedlesOf(condition, keyEnd);
+  const all = valueNeedlesOf(condition, keyEnd);
+  const needles = areTooMany(all) ? [keyEnd] : all;
   return needles.includes('') ? undefined : needles;
+}
+
+function areTooMany(texts: readonly string[]): boolean {
+  return texts.length > TEXTS_MAX || texts.reduce((sum, { length }) => sum + length, 0) > TEXT_CHARACTERS_MAX;
 }
 
 function valueNeedlesOf(condition: Condition, keyEnd: string): readonly string[] {
@@ -221,8 +230,10 @@ export function eventPropertyCondition(asked: PropertyFilter, index: number): Sq
   const parameters = new FilterParameters(index);
   const sql = holdsAt(filter.document, placesOf(filter.name), filter, parameters);
   if (negated) return { sql: `NOT (${sql})`, params: parameters.params };
-  const tokens = indexTokensOf(filter)?.map((token) => parameters.text(token));
-  return { sql: tokens ? `hasAny(${TOKENS}, [${tokens}]) AND ${sql}` : sql, params: parameters.params };
+  const tokens = indexTokensOf(filter);
+  // Last, since it is for the index alone: few rows come so far.
+  const indexed = tokens && ` AND hasAny(${TOKENS}, ${parameters.texts(tokens)})`;
+  return { sql: sql + (indexed ?? ''), params: parameters.params };
 }
 
 /** What the index of `events` (0001-events.sql) holds of a document, in the very same words: its text cut at these. */
@@ -234,9 +245,10 @@ const TOKENS = `splitByChar(',', translate(properties, '{}[]', ',,,,'))`;
  */
 function indexTokensOf(filter: PropertyFilter): readonly string[] | undefined {
   if (filter.document !== 'properties') return undefined;
-  return pairsOf(filter)?.map((pair) =>
+  const tokens = pairsOf(filter)?.map((pair) =>
     pair.split(/[,{}[\]]/).reduce((longest, piece) => (piece.length > longest.length ? piece : longest)),
   );
+  return tokens && !areTooMany(tokens) ? [...new Set(tokens)] : undefined;
 }
 
 /** What must hold of `raw`, the JSON of a value in a document, which was {@link repaired} if it is `altered`. */

@@ -159,6 +159,14 @@ test('the queue is bounded, in all and for a workspace, and a place that was lef
   expect(admitted).toEqual(['a1', 'a3', 'b1', 'c1']);
 });
 
+test('a full queue keeps nobody out who has nothing in it', async () => {
+  const { admitted, ended, come, end } = slotsWith({ running: 1, waiting: 2 });
+  await come('a1', 'a2', 'b1', 'c1', 'c2');
+  expect([...ended]).toEqual([['c2', 'full']]);
+  for (const name of ['a1', 'a2', 'b1']) await end(name);
+  expect(admitted).toEqual(['a1', 'a2', 'b1', 'c1']);
+});
+
 test('once closed nobody waits, and what finds a free slot still runs', async () => {
   const { admitted, ended, come, end, close } = slotsWith({ running: 2 });
   await come('a1', 'b1', 'a2', 'a3', 'b2');
@@ -173,7 +181,7 @@ test('once closed nobody waits, and what finds a free slot still runs', async ()
 
 test('metrics tell how many run and wait, and how waits end, and name no workspace', async () => {
   const { come, leave, pass, metric } = slotsWith({ running: 1, waiting: 2 });
-  await come('a1', 'a2', 'b1', 'c1');
+  await come('a1', 'a2', 'b1', 'b2');
   expect(await metric('sluice_queries{state="running"}')).toBe(1);
   expect(await metric('sluice_queries{state="waiting"}')).toBe(2);
   await leave('a2');
@@ -214,7 +222,9 @@ test('whatever comes, ends and leaves: no limit is passed, no slot is idle, nobo
       if (act === 'come') {
         const workspace = 'abc'[nat % 3] as string;
         const name = `${workspace}${index}`;
-        const full = waiting.length >= given.waiting || of(waiting, workspace).length >= given.waitingOfWorkspace;
+        const own = of(waiting, workspace).length;
+        // One of each may always wait.
+        const full = own > 0 && (waiting.length >= given.waiting || own >= given.waitingOfWorkspace);
         const runs = mayRun(workspace);
         await come(name);
         expect(ended.get(name)).toBe(!runs && full ? 'full' : undefined);

@@ -138,7 +138,9 @@ export function createQuerySlots(limits: SlotLimits, registry: Registry): QueryS
     // Whoever waits may not run, so nobody is overtaken here.
     if (mayRun(state)) return take(request.workspace, state);
     if (closed) throw new SlotRefused('closed');
-    if (waiting >= limits.waiting || state.waiting.size >= limits.waitingOfWorkspace) throw new SlotRefused('full');
+    // One query of each workspace may always wait: those of others must not keep it out.
+    const isFull = waiting >= limits.waiting || state.waiting.size >= limits.waitingOfWorkspace;
+    if (isFull && state.waiting.size > 0) throw new SlotRefused('full');
     workspaces.set(request.workspace, state);
     return await wait(request, state);
   }

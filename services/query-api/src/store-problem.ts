@@ -5,8 +5,11 @@ import { SlotRefused } from './query-slots.ts';
 /** Seconds after which a client is asked to try again when ClickHouse does not answer. */
 const RETRY_AFTER_SECONDS = 2;
 
-/** Budgets: rows to read (158), time (159, 160), set size (191), memory (241), bytes to read (307), result size (396). */
-const TOO_EXPENSIVE = new Set(['158', '159', '160', '191', '241', '307', '396']);
+/**
+ * Budgets: rows to read (158), time (159, 160), set size (191), memory (241), bytes to read (307), result size (396),
+ * and of the query itself (168, 229).
+ */
+const TOO_EXPENSIVE = new Set(['158', '159', '160', '168', '191', '229', '241', '307', '396']);
 
 /** Too many queries (202), no thread (439), overload (745): the server has too much to do. */
 const OVERLOADED = new Set(['202', '439', '745']);
