@@ -1,15 +1,10 @@
 import { findFreePorts } from '@sluice/local-stack/ports';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { loadConfig } from '@sluice/shared/config';
 import { Agent, request } from 'undici';
-import { configSchema } from '../services/query-api/src/config.ts';
 import { ORDER_FIELDS } from '../services/query-api/src/event-order.ts';
-import { parseEventsRequest } from '../services/query-api/src/events-parameters.ts';
-import { pageQuery } from '../services/query-api/src/events-query.ts';
-import { querySettings } from '../services/query-api/src/store.ts';
 import { startService } from '../tests/support/service.ts';
 import { median } from './figures.ts';
-import { NEWEST, type Question, questionsOf, WORKSPACE } from './questions.ts';
+import { askDirectly, NEWEST, type Question, questionsOf, TIMEOUT_MS, WORKSPACE } from './questions.ts';
 import { type BenchDatabase, type BenchEngine, startBenchEngine } from './store.ts';
 import { createTraffic, type Traffic } from './traffic.ts';
 
@@ -22,9 +17,6 @@ const DEPTH = 1_000_000;
 
 const DASHBOARDS = 16;
 const DASHBOARDS_MS = 15_000;
-
-/** More than any query may take, so that slow ones show their time. */
-const TIMEOUT_MS = 120_000;
 
 interface Answer {
   readonly status: number;
@@ -109,29 +101,6 @@ async function startQueryApi(clickHouseUrl: string): Promise<QueryApi> {
       await service.stop();
     },
   };
-}
-
-interface Direct {
-  readonly ms: number;
-  readonly bytes: number;
-}
-
-/** The very SQL of a page, with the very settings. */
-async function askDirectly(client: ClickHouseClient, { parameters }: Question): Promise<Direct> {
-  const listed = Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, [value]]));
-  const { sql, params } = pageQuery(parseEventsRequest(listed, WORKSPACE), []);
-  const config = loadConfig(configSchema, { CLICKHOUSE_URL: 'http://localhost', QUERY_ANONYMOUS_WORKSPACE: WORKSPACE });
-  const startedAt = performance.now();
-  const result = await client.query({
-    query: sql,
-    query_params: { ...params, workspace: WORKSPACE },
-    format: 'JSONCompactEachRow',
-    clickhouse_settings: querySettings(config, TIMEOUT_MS),
-  });
-  await result.text();
-  const ms = performance.now() - startedAt;
-  const summary = JSON.parse(String(result.response_headers['x-clickhouse-summary'] ?? '{}'));
-  return { ms, bytes: Number(summary.read_bytes) };
 }
 
 /** Each question in turn, round by round, the newest page before each. */

@@ -1,5 +1,13 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { loadConfig } from '@sluice/shared/config';
+import { configSchema } from '../services/query-api/src/config.ts';
+import { parseEventsRequest } from '../services/query-api/src/events-parameters.ts';
+import { pageQuery } from '../services/query-api/src/events-query.ts';
+import { querySettings } from '../services/query-api/src/store.ts';
 import { WORKSPACES } from './traffic.ts';
+
+/** More than any query may take, so that slow ones show their time, in milliseconds. */
+export const TIMEOUT_MS = 120_000;
 
 /** The workspace that the questions are about: the one with most of the events. */
 export const WORKSPACE = WORKSPACES[0];
@@ -67,4 +75,27 @@ async function read<Row>(
 ): Promise<Row[]> {
   const query_params = { ...params, workspace: WORKSPACE };
   return await (await client.query({ query, query_params, format: 'JSONEachRow' })).json<Row>();
+}
+
+interface Direct {
+  readonly ms: number;
+  readonly bytes: number;
+}
+
+/** The very SQL of a page, with the very settings. */
+export async function askDirectly(client: ClickHouseClient, { parameters }: Question): Promise<Direct> {
+  const listed = Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, [value]]));
+  const { sql, params } = pageQuery(parseEventsRequest(listed, WORKSPACE), []);
+  const config = loadConfig(configSchema, { CLICKHOUSE_URL: 'http://localhost', QUERY_ANONYMOUS_WORKSPACE: WORKSPACE });
+  const startedAt = performance.now();
+  const result = await client.query({
+    query: sql,
+    query_params: { ...params, workspace: WORKSPACE },
+    format: 'JSONCompactEachRow',
+    clickhouse_settings: querySettings(config, TIMEOUT_MS),
+  });
+  await result.text();
+  const ms = performance.now() - startedAt;
+  const summary = JSON.parse(String(result.response_headers['x-clickhouse-summary'] ?? '{}'));
+  return { ms, bytes: Number(summary.read_bytes) };
 }

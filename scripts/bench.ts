@@ -1,9 +1,10 @@
-// npm run bench -- exactness|history|ingest|pipeline [rounds], npm run bench -- query [rounds] [events]: loads the real
-// services, or the writer's own code, over real local engines and prints what they managed and what it cost;
+// npm run bench -- exactness|history|ingest|pipeline [rounds], npm run bench -- layouts|query [rounds] [events]: loads
+// the real services, or the writer's own code, over real local engines and prints what they managed and what it cost;
 // docs/performance.md explains the figures.
 import { benchExactness } from '../bench/exactness.ts';
 import { benchHistory } from '../bench/history.ts';
 import { benchIngest } from '../bench/ingest.ts';
+import { benchLayouts } from '../bench/layouts.ts';
 import { benchPipeline } from '../bench/pipeline.ts';
 import { benchQuery } from '../bench/query.ts';
 
@@ -11,6 +12,7 @@ const BENCHMARKS = {
   exactness: benchExactness,
   history: benchHistory,
   ingest: benchIngest,
+  layouts: benchLayouts,
   pipeline: benchPipeline,
   query: benchQuery,
 };
@@ -20,7 +22,7 @@ const [name = '', roundsText = '7', eventsText = String(EVENTS_DEFAULT)] = proce
 const [rounds, events] = [Number(roundsText), Number(eventsText)];
 if (!Object.hasOwn(BENCHMARKS, name) || ![rounds, events].every((number) => Number.isInteger(number) && number > 0)) {
   console.error('npm run bench -- exactness|history|ingest|pipeline [rounds]');
-  console.error('npm run bench -- query [rounds] [events]');
+  console.error('npm run bench -- layouts|query [rounds] [events]');
   process.exit(2);
 }
 if (process.platform !== 'linux') {
