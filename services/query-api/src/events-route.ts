@@ -57,13 +57,15 @@ async function* answer(
   total: Promise<number | null>,
   page: AsyncGenerator<readonly Row[], void, undefined>,
 ): AsyncGenerator<string, void, undefined> {
+  // Ended also when nobody reads on, or the total fails.
+  await using batches = page;
   let served = 0;
   let last: EventPageRow | undefined;
   let nextCursor: string | null = null;
   // The page begins to be read before the count is waited for.
-  let batch = await page.next();
+  let batch = await batches.next();
   yield `{"limit":${limit},"offset":${offset},"total":${await total},"results":[`;
-  for (; !batch.done; batch = await page.next()) {
+  for (; !batch.done; batch = await batches.next()) {
     let text = '';
     for (const row of batch.value.map(asEventPageRow)) {
       if (served === limit && last) {

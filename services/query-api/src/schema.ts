@@ -3,7 +3,7 @@ import { isMigrated, migrate } from '@sluice/shared/clickhouse/migrate';
 import type { ClickHouseConfig } from '@sluice/shared/config';
 import type { Part } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
-import { backoff, sleep } from '@sluice/shared/sleep';
+import { retry } from '@sluice/shared/sleep';
 
 /**
  * Sees to the tables in the background, until they are there: whichever service starts first makes them. A user that may
@@ -15,20 +15,16 @@ export function createSchemaPart(client: ClickHouseClient, config: ClickHouseCon
 
   async function untilMigrated(): Promise<void> {
     let told = '';
-    for (const delayMs of backoff(500, 10_000)) {
-      try {
-        // Fails when the database is not there yet.
-        if (await isMigrated(client).catch(() => false)) return;
-        await migrate(config, logger);
-        return;
-      } catch (error) {
-        const { message } = error as Error;
-        if (message !== told) logger.warn({ reason: message }, 'the tables cannot be made yet; trying again');
-        told = message;
-      }
-      await sleep(delayMs, stopped.signal);
-      if (stopped.signal.aborted) return;
-    }
+    const make = async () => {
+      // Fails when the database is not there yet.
+      if (!(await isMigrated(client).catch(() => false))) await migrate(config, logger);
+    };
+    const onFailure = (error: unknown) => {
+      const { message } = error as Error;
+      if (message !== told) logger.warn({ reason: message }, 'the tables cannot be made yet; trying again');
+      told = message;
+    };
+    await retry(make, { firstMs: 500, maxMs: 10_000, signal: stopped.signal, onFailure });
   }
 
   return {
@@ -38,7 +34,8 @@ export function createSchemaPart(client: ClickHouseClient, config: ClickHouseCon
     },
     async stop() {
       stopped.abort();
-      await working;
+      // It fails by being stopped, and not otherwise.
+      await working?.catch(() => undefined);
     },
   };
 }
