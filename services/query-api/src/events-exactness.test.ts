@@ -196,13 +196,15 @@ test(
           );
           const questions = [...aloneAndInPairs(first as Filter[], second as Filter[])];
           let phase = 0;
-          /** A third of the questions at a time: in five phases each is asked, and most of them twice. */
+          /** A quarter of the questions at a time, so that in five phases each is asked, and always the one for everything. */
           const expectExactNow = async (now: readonly Deletion[]) => {
             phase += 1;
-            const asked = questions.filter((_, index) => index % 3 === phase % 3);
+            const asked = questions.filter(({ length }, index) => length === 0 || index % 4 === phase % 4);
             for (const workspace of WORKSPACES) {
               const expected = left(events[workspace], workspace, now);
-              await Promise.all(asked.map((filters) => expectExact(workspace, expected, order, filters)));
+              // Of the other workspace it is enough that nothing is mixed up.
+              const here = workspace === 'a' ? asked : asked.filter((filters) => filters.length < 2);
+              await Promise.all(here.map((filters) => expectExact(workspace, expected, order, filters)));
             }
           };
           await expectExactNow([]);
@@ -274,8 +276,9 @@ test(
       fc.asyncProperty(
         someEvents(10, 25),
         leavingEvents,
-        someEvents(30, 60),
-        fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1, maxLength: 3 }),
+        someEvents(30, 45),
+        // Few pages of one or two records, which would be hundreds.
+        fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 3, maxLength: 4 }),
         anyOrder,
         async (staying, leaving, coming, limits, order) => {
           await empty();
