@@ -1,16 +1,21 @@
 import { z } from 'zod';
 import type { Sql } from './sql.ts';
 
-/** What a record's column of the `events` table is in ClickHouse. */
-const COLUMNS = {
-  timestamp: { sql: 'timestamp', type: 'time' },
-  receivedAt: { sql: 'toUnixTimestamp64Milli(received_at)', type: 'number' },
+/** The columns of the `events` table that hold texts, by their field of a record. */
+export const TEXT_COLUMNS = {
   event: { sql: 'event', type: 'text' },
   type: { sql: 'type', type: 'text' },
   userId: { sql: 'user_id', type: 'text' },
   groupId: { sql: 'group_id', type: 'text' },
   anonymousId: { sql: 'anonymous_id', type: 'text' },
   instanceId: { sql: 'instance_id', type: 'text' },
+} as const;
+
+/** What records are ordered by. */
+const COLUMNS = {
+  timestamp: { sql: 'timestamp', type: 'time' },
+  receivedAt: { sql: 'toUnixTimestamp64Milli(received_at)', type: 'number' },
+  ...TEXT_COLUMNS,
   uuid: { sql: 'toUInt128(uuid)', type: 'uuid' },
 } as const;
 

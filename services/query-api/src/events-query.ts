@@ -1,18 +1,10 @@
-import { after, orderBy } from './event-order.ts';
+import { after, orderBy, TEXT_COLUMNS } from './event-order.ts';
 import type { EventField, EventsRequest } from './events-parameters.ts';
 import { type Column, fieldCondition } from './field-filter.ts';
 import { eventPropertyCondition } from './property-filter.ts';
 import { type Sql, tables, where } from './sql.ts';
 
-const FIELDS: Readonly<Record<EventField, Column>> = {
-  event: { sql: 'event', type: 'String' },
-  uuid: { sql: 'uuid', type: 'UUID' },
-  type: { sql: 'type', type: 'String' },
-  userId: { sql: 'user_id', type: 'String' },
-  groupId: { sql: 'group_id', type: 'String' },
-  anonymousId: { sql: 'anonymous_id', type: 'String' },
-  instanceId: { sql: 'instance_id', type: 'String' },
-};
+const FIELDS: Readonly<Record<EventField, Column>> = { ...TEXT_COLUMNS, uuid: { sql: 'uuid', type: 'uuid' } };
 
 /** The columns of a page's rows; event-record.ts reads them in this order. */
 const COLUMNS = `toString(uuid), type, event, user_id, group_id, anonymous_id, instance_id, properties, context, traits,

@@ -10,27 +10,26 @@ export interface FieldFilter<Field extends string = string> {
 /** A column of plain values. A field that was not given is the empty string in it. */
 export interface Column {
   readonly sql: string;
-  readonly type: 'String' | 'UUID';
+  readonly type: 'text' | 'uuid';
 }
 
 /**
  * The condition on a column. Equality and lists are said in the way that lets ClickHouse use its indexes. What was not
  * given is before, and begins with, nothing at all; but it does equal the empty string.
  */
-export function fieldCondition({ field, condition }: FieldFilter, { sql: column, type }: Column): Sql {
+export function fieldCondition({ field, condition }: FieldFilter, { sql: column, type: kind }: Column): Sql {
+  const type = kind === 'uuid' ? 'UUID' : 'String';
   const name = `${field}_${condition.operator}`;
   const bound = (sql: string, value: SqlValue): Sql => ({ sql, params: { [name]: value } });
+  const found = (values: readonly string[], equal: Sql): Sql =>
+    kind === 'uuid' ? both(tailIn(column, name, values), equal) : equal;
   switch (condition.operator) {
-    case 'eq': {
-      const equal = bound(`${column} = {${name}:${type}}`, condition.value);
-      return type === 'UUID' ? both(tailIn(column, name, [condition.value]), equal) : equal;
-    }
+    case 'eq':
+      return found([condition.value], bound(`${column} = {${name}:${type}}`, condition.value));
     case 'ne':
       return bound(`${column} != {${name}:${type}}`, condition.value);
-    case 'in': {
-      const listed = bound(`${column} IN {${name}:Array(${type})}`, condition.value);
-      return type === 'UUID' ? both(tailIn(column, name, condition.value), listed) : listed;
-    }
+    case 'in':
+      return found(condition.value, bound(`${column} IN {${name}:Array(${type})}`, condition.value));
     case 'exists':
       return { sql: `${column} ${condition.value ? '!=' : '='} ''`, params: {} };
     case 'prefix':
