@@ -216,7 +216,6 @@ export function holdsAt(
   return needles === undefined ? exact : `${containsAny(column, needles, parameters)} AND ${exact}`;
 }
 
-/** ClickHouse searches for up to 255 texts at once; a list comes to 201 at most. */
 function containsAny(column: string, needles: readonly string[], parameters: FilterParameters): string {
   const [needle] = needles;
   return needles.length === 1 && needle !== undefined

@@ -1,5 +1,4 @@
-import type { ClickHouseSettings } from '@clickhouse/client';
-import { ClickHouseError } from '@clickhouse/client';
+import { ClickHouseError, type ClickHouseSettings } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { Histogram, type Registry } from 'prom-client';
 import type { QueryConfig } from './config.ts';
