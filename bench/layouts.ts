@@ -62,23 +62,19 @@ export async function benchLayouts(rounds: number, events: number): Promise<bool
   }
   const insertUs = new Map<string, number>();
   const mergeUs = new Map<string, number>();
-  const add = (sums: Map<string, number>, name: string, us: number) => sums.set(name, (sums.get(name) ?? 0) + us);
   const traffic = createTraffic(events, Date.now() - 60_000);
   await engine.stopMerges();
   for (let stored = 0; stored < events; stored += BATCH_ROWS) {
     const batch = traffic.next(Math.min(BATCH_ROWS, events - stored));
     for (const [name, database] of databases) {
-      add(
-        insertUs,
-        name,
-        (await engine.measure(() => database.insert(batch, { input_format_parallel_parsing: 0 }))).cpuUs,
-      );
+      const inserting = () => database.insert(batch, { input_format_parallel_parsing: 0 });
+      insertUs.set(name, (insertUs.get(name) ?? 0) + (await engine.measure(inserting)).cpuUs);
     }
   }
   await engine.resumeMerges();
   for (const [name, { client }] of databases) {
     const merging = async () => void (await client.command({ query: 'OPTIMIZE TABLE events FINAL' }));
-    add(mergeUs, name, (await engine.measure(merging)).cpuUs);
+    mergeUs.set(name, (await engine.measure(merging)).cpuUs);
   }
 
   const bare = databases.get('bare') as BenchDatabase;
