@@ -13,6 +13,8 @@ export const EVENT_NAME_LENGTH_MAX = 200;
 /** The limits of submissions that are configured, and the clock that timestamps are compared with. */
 export interface SubmissionLimits {
   readonly eventsMax: number;
+  /** Properties of the user or organization in one submission. */
+  readonly propertiesMax: number;
   /** The server's clock, in milliseconds since 1970. */
   readonly now: () => number;
 }
