@@ -42,8 +42,10 @@ export function createAdmission(app: FastifyInstance, config: IngestConfig, deps
   });
   app.decorateRequest('apiKey');
   app.decorateRequest('reservation');
-  app.addHook('onSend', (request, _reply, _payload, done) => {
+  app.addHook('onSend', (request, reply, _payload, done) => {
     request.reservation?.release();
+    // Node passes over the rest of a body that was refused half-way, so that its sender hears of it.
+    if (reply.statusCode === 503) reply.removeHeader('connection');
     done();
   });
 

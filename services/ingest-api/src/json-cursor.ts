@@ -8,6 +8,8 @@ export interface JsonSlice {
   readonly size: number;
   /** Levels of objects and arrays; 0 for a string, a number and so on. */
   readonly depth: number;
+  /** How many values it holds at most, itself included. */
+  readonly values: number;
   /**
    * JSON.parse may misread it: a name is written with an escape, or a number may have more digits than a double holds.
    * False positives are fine, false negatives are not.
@@ -116,6 +118,7 @@ export class JsonCursor {
     let at = start;
     let level = 0;
     let depth = 0;
+    let values = 1;
     let whiteSpace = 0;
     let needsExactParser = false;
     let digits = 0;
@@ -134,6 +137,7 @@ export class JsonCursor {
         case OPENING:
           level += 1;
           if (level > depth) depth = level;
+          values += 1;
           break;
         case CLOSING:
           if (level === 0) break scan;
@@ -153,7 +157,8 @@ export class JsonCursor {
         }
         case SEPARATOR:
           if (level === 0) break scan;
-          if (escaped && bytes[at] === COLON) needsExactParser = true;
+          if (bytes[at] === COMMA) values += 1;
+          else if (escaped) needsExactParser = true;
           escaped = false;
           break;
         case EXPONENT:
@@ -166,7 +171,7 @@ export class JsonCursor {
     }
     if (level > 0 || at === start) throw new MalformedJson();
     this.#at = at;
-    return { start, end: at, size: at - start - whiteSpace, depth, needsExactParser };
+    return { start, end: at, size: at - start - whiteSpace, depth, values, needsExactParser };
   }
 
   /** Makes sure that nothing follows. */

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { CONTENT_ENCODINGS } from './body-reader.ts';
 import { type IngestConfig, ROWS_PER_BODY_MAX } from './config.ts';
 import { deletionParameters, idempotencyKey, type SubmissionSchemas } from './submission.ts';
+import { JSON_VALUES_MAX } from './submission-limits.ts';
 
 /** What ingest-api says of itself: its routes, with the limits that are in force. */
 export function ingestDocument(config: IngestConfig, schemas: SubmissionSchemas): OpenApiDocument {
@@ -28,6 +29,7 @@ function limits(config: IngestConfig): string {
 | --- | --- |
 | a body, after decompression | ${number.format(config.BODY_BYTES_MAX)} bytes |
 | an event or a property, as JSON | ${number.format(config.EVENT_BYTES_MAX)} bytes without white space between tokens |
+| values in an event or a property | ${number.format(JSON_VALUES_MAX)} |
 | events of a submission | ${number.format(config.EVENTS_PER_SUBMISSION_MAX)} |
 | properties of a submission | ${number.format(config.PROPERTIES_PER_SUBMISSION_MAX)} |
 | what is stored of a submission, the identifiers counted for each event and property | ${number.format(ROWS_PER_BODY_MAX * config.BODY_BYTES_MAX)} bytes |

@@ -15,7 +15,12 @@ import {
   tooManyEvents,
   tooManyProperties,
 } from './submission.ts';
-import { IDENTIFIER_LENGTH_MAX, type SubmissionLimits, TIMESTAMP_AHEAD_MS_MAX } from './submission-limits.ts';
+import {
+  IDENTIFIER_LENGTH_MAX,
+  JSON_VALUES_MAX,
+  type SubmissionLimits,
+  TIMESTAMP_AHEAD_MS_MAX,
+} from './submission-limits.ts';
 import type { Pause } from './turns.ts';
 
 export interface SubmissionReaderOptions extends SubmissionLimits {
@@ -41,8 +46,15 @@ const FIELD_BYTES_MAX = 12 * IDENTIFIER_LENGTH_MAX + 2;
 /** A value with more levels is not parsed: it has a fault, and the exact parser recurses. */
 const DEPTH_PARSED_MAX = 500;
 
+/** Why a part of a body is not parsed, which would take too much memory or time; `undefined` when it is. */
+function faultOf({ depth, values }: JsonSlice): string | undefined {
+  if (depth > DEPTH_PARSED_MAX) return TOO_DEEP;
+  return values > JSON_VALUES_MAX ? `holds more than ${JSON_VALUES_MAX} values` : undefined;
+}
+
 /** Where the parts of a body stand. */
 interface Outline {
+  /** The fields that the route has; also `events` and `properties` when they are of another type than they should be. */
   readonly fields: Map<string, JsonSlice>;
   /** `undefined` when they are absent, or no array. */
   events: { readonly slices: JsonSlice[]; count: number } | undefined;
@@ -66,8 +78,9 @@ export function createSubmissionReader(options: SubmissionReaderOptions): Submis
         faults.tooLarge.push(`events.${index}`);
         continue;
       }
-      if (slice.depth > DEPTH_PARSED_MAX) {
-        faults.add(issue(['events', index], 'custom', TOO_DEEP));
+      const fault = faultOf(slice);
+      if (fault !== undefined) {
+        faults.add(issue(['events', index], 'custom', fault));
         continue;
       }
       const value = parseSlice(body, slice);
@@ -95,20 +108,26 @@ export function createSubmissionReader(options: SubmissionReaderOptions): Submis
         faults.tooLarge.push(`properties.${name.slice(0, 100)}`);
         continue;
       }
-      const value = slice.depth > DEPTH_PARSED_MAX ? undefined : parseSlice(body, slice);
-      const fault = value === undefined ? TOO_DEEP : faultOfMember(name, value);
-      if (fault === undefined) properties.push({ name, json: value === null ? undefined : encodeJson(value) });
-      else found.add(fault);
+      let fault = faultOf(slice);
+      if (fault === undefined) {
+        const value = parseSlice(body, slice);
+        fault = faultOfMember(name, value);
+        if (fault === undefined) properties.push({ name, json: value === null ? undefined : encodeJson(value) });
+      }
+      if (fault !== undefined) found.add(fault);
     }
     for (const fault of found) faults.add(issue(['properties'], 'custom', fault));
     return properties;
   }
 
   /** Finds the parts of the body; of more events and properties than are allowed only as many as are. */
-  async function outlineOf(body: Buffer, pause: Pause): Promise<Outline> {
+  async function outlineOf(body: Buffer, route: SubmissionRoute, faults: Faults, pause: Pause): Promise<Outline> {
+    const known: readonly string[] = [...ROUTE_FIELDS[route], 'events', 'properties'];
     const cursor = new JsonCursor(body);
     const outline: Outline = { fields: new Map(), events: undefined, properties: undefined };
     for (const nameSlice of cursor.members()) {
+      const waiting = pause();
+      if (waiting) await waiting;
       const name = nameOf(body, nameSlice);
       outline.fields.delete(name);
       if (name === 'events' && cursor.atArray) {
@@ -133,7 +152,9 @@ export function createSubmissionReader(options: SubmissionReaderOptions): Submis
       } else {
         if (name === 'events') outline.events = undefined;
         if (name === 'properties') outline.properties = undefined;
-        outline.fields.set(name, cursor.skip());
+        const slice = cursor.skip();
+        if (known.includes(name)) outline.fields.set(name, slice);
+        else faults.addUnknownField(name);
       }
     }
     cursor.end();
@@ -153,7 +174,7 @@ export function createSubmissionReader(options: SubmissionReaderOptions): Submis
           cursor.end();
           throw faults.problem();
         }
-        const outline = await outlineOf(body, pause);
+        const outline = await outlineOf(body, route, faults, pause);
         const fields = readFields(body, outline, route, schemas, faults);
         const events = await readEvents(body, outline, faults, pause);
         const properties = await readProperties(body, outline, faults, pause);
@@ -167,7 +188,7 @@ export function createSubmissionReader(options: SubmissionReaderOptions): Submis
   };
 }
 
-/** The identifiers. Fields that are not known, or of the wrong type, become faults. */
+/** The identifiers; what is wrong with them becomes faults. */
 function readFields(
   body: Buffer,
   { fields }: Outline,
@@ -178,10 +199,7 @@ function readFields(
   const values: Record<string, unknown> = {};
   const names: readonly string[] = ROUTE_FIELDS[route];
   let valid = true;
-  for (const [name, slice] of fields) {
-    if (names.includes(name) || name === 'events' || name === 'properties') values[name] = smallValue(body, slice);
-    else faults.add({ code: 'unrecognized_keys', keys: [name], path: [], message: 'is not known' });
-  }
+  for (const [name, slice] of fields) values[name] = smallValue(body, slice);
   for (const [name, value] of Object.entries(values)) {
     valid &&= isText(value, IDENTIFIER_LENGTH_MAX) && name !== 'events' && name !== 'properties';
   }
@@ -202,6 +220,10 @@ class Faults {
   add(fault: z.core.$ZodIssue): void {
     this.count += fault.code === 'unrecognized_keys' ? fault.keys.length : 1;
     if (this.#issues.length < FAULTS_MAX) this.#issues.push(fault);
+  }
+
+  addUnknownField(name: string): void {
+    this.add({ code: 'unrecognized_keys', keys: [name], path: [], message: 'is not known' });
   }
 
   /** What the schema makes of the value; `undefined` when it finds faults. */
@@ -249,7 +271,7 @@ function parseSlice(body: Buffer, { start, end, needsExactParser }: JsonSlice): 
 
 /** The value, or in place of one that is too large for any field another that has the same fault. */
 function smallValue(body: Buffer, slice: JsonSlice): unknown {
-  if (slice.size <= FIELD_BYTES_MAX && slice.depth <= DEPTH_PARSED_MAX) return parseSlice(body, slice);
+  if (slice.size <= FIELD_BYTES_MAX && faultOf(slice) === undefined) return parseSlice(body, slice);
   switch (body[slice.start]) {
     case 0x22:
       return ' '.repeat(FIELD_BYTES_MAX);
