@@ -40,6 +40,11 @@ export function createAdmission(app: FastifyInstance, config: IngestConfig, deps
       this.set(memory.reservedBytes);
     },
   });
+  new Gauge({
+    name: 'sluice_ingest_memory_budget_bytes',
+    help: 'Memory that requests may reserve together.',
+    registers: [registry],
+  }).set(config.PENDING_BYTES_MAX);
   app.decorateRequest('apiKey');
   app.decorateRequest('reservation');
   app.addHook('onSend', (request, reply, _payload, done) => {
