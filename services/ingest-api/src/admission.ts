@@ -13,6 +13,9 @@ import { eventLogUnavailable, overloaded, RETRY_AFTER_SECONDS } from './problems
 /** What a request takes before anything of its body has arrived: its socket, headers and objects. */
 const REQUEST_BYTES = 16 * 1_024;
 
+/** What an ordinary body becomes, as a multiple of its bytes: the body itself and its rows. */
+const BECOMES = 2.5;
+
 declare module 'fastify' {
   interface FastifyRequest {
     apiKey: ApiKey;
@@ -67,7 +70,9 @@ export function createAdmission(app: FastifyInstance, config: IngestConfig, deps
       }
       limiter.admit(key);
       const reservation = memory.open(key);
-      if (!reservation.grow(REQUEST_BYTES)) {
+      const announced = Math.min(Number(request.headers['content-length'] ?? 0), config.BODY_BYTES_MAX);
+      // Before the body is sent in vain. It is not reserved: it may never come.
+      if (!reservation.fits(BECOMES * announced) || !reservation.grow(REQUEST_BYTES)) {
         limiter.refund(key, 1);
         throw overloaded();
       }

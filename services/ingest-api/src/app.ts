@@ -28,9 +28,6 @@ const USERS = '/v1/users';
 /** A body of at most this many bytes is read at once; larger ones wait for their turn and pause. */
 const READ_AT_ONCE_BYTES_MAX = 64 * 1_024;
 
-/** What reading a body takes besides its bytes, as a multiple of them: the texts of its events. */
-const READING_MEMORY = 2;
-
 const deletionQuery = z.strictObject({
   foreignId: z
     .array(z.string(), { error: 'is required' })
@@ -111,23 +108,13 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
     return { rows: gatherer.finish(), uuids };
   }
 
-  async function readLargeBody(request: FastifyRequest, body: Buffer, route: SubmissionRoute) {
-    return await turns.take(request.apiKey.workspace, async (pause) => {
-      const bytes = READING_MEMORY * body.length;
-      if (!request.reservation?.grow(bytes)) throw overloaded();
-      const result = await readRows(request, body, route, pause);
-      request.reservation.shrink(bytes);
-      return result;
-    });
-  }
-
   async function accept(request: FastifyRequest, reply: FastifyReply, route: SubmissionRoute): Promise<FastifyReply> {
     const body = request.body as Buffer | undefined;
     if (body === undefined) throw new Problem('malformed_json', 'A JSON body is needed.');
     const isSmall = body.length <= READ_AT_ONCE_BYTES_MAX;
     const { rows, uuids } = await (isSmall
       ? readRows(request, body, route, () => undefined)
-      : readLargeBody(request, body, route));
+      : turns.take(request.apiKey.workspace, (pause) => readRows(request, body, route, pause)));
     // The rows hold all that is needed; a body may be much larger.
     request.body = undefined;
     if (rows.length > 0) await publish(rows, request.apiKey, uuids.length);

@@ -4,8 +4,8 @@ import { z } from 'zod';
 
 const MEBIBYTE = 1_024 * 1_024;
 
-/** A body, what it takes to read it and the rows made of it have to fit into the half of the budget that one key may hold. */
-const BODIES_IN_BUDGET_MIN = 14;
+/** A body, compressed and not, and the rows made of it have to fit into the half of the budget that one key may hold. */
+const BODIES_IN_BUDGET_MIN = 12;
 
 /** The rows of a submission may come to this many times the largest body. */
 export const ROWS_PER_BODY_MAX = 4;

@@ -2,6 +2,8 @@ import type { ApiKey } from '@sluice/shared/keys/key-ring';
 
 /** Memory that one request holds; it grows as the body arrives and as rows are made of it. */
 export interface Reservation {
+  /** Whether `bytes` more could be taken now. */
+  fits(bytes: number): boolean;
   /** Takes `bytes` more if the shares of the request's key and workspace and what is free allow it. */
   grow(bytes: number): boolean;
   shrink(bytes: number): void;
@@ -49,14 +51,19 @@ export function createMemoryBudget(bytesMax: number): MemoryBudget {
         add(workspaceHolder, bytes);
       }
 
+      function fits(bytes: number): boolean {
+        const free = bytesMax - reserved - bytes;
+        const ofWorkspace = (held.get(workspaceHolder) ?? 0) + bytes;
+        const ofKey = (held.get(keyHolder) ?? 0) + bytes;
+        return ofWorkspace <= WORKSPACE_SHARE * free && ofKey <= KEY_SHARE * free;
+      }
+
       return {
+        fits,
         grow(bytes) {
-          const free = bytesMax - reserved - bytes;
-          if (free < 0) return false;
-          if ((held.get(workspaceHolder) ?? 0) + bytes > WORKSPACE_SHARE * free) return false;
-          if ((held.get(keyHolder) ?? 0) + bytes > KEY_SHARE * free) return false;
-          change(bytes);
-          return true;
+          const granted = fits(bytes);
+          if (granted) change(bytes);
+          return granted;
         },
         shrink: (bytes) => change(-bytes),
         release: () => change(-own),

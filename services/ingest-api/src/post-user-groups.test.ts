@@ -100,6 +100,23 @@ describe('202', () => {
     expect(new Set(holding.map(({ partition }) => partition)).size).toBe(1);
   });
 
+  test('uuids that end alike, as versions 1 and 6 of one producer do, are spread over all partitions', async () => {
+    const uuids = Array.from({ length: 30 }, (_, index) => [
+      `${(0x1000_0000 + index * 7_919).toString(16)}-7b1a-11ef-9d5e-0242ac120002`,
+      `1ef7b1a0-${(0x1000 + index * 13).toString(16)}-6f9d-9d5e-0242ac120002`,
+    ]).flat();
+    const events = uuids.map((uuid) => ({ event: 'e', uuid, timestamp: '2026-01-01T00:00:00Z' }));
+    for (let start = 0; start < events.length; start += 50) {
+      await accepted({ foreignUserGroupId: 'spread', events: events.slice(start, start + 50) });
+    }
+    await rowOf(uuids.at(-1));
+    const rows = (await ingest.read('events', 1)).flatMap(({ partition, rows: found }) =>
+      found.filter(({ group_id: id }) => id === 'spread').map(() => partition),
+    );
+    const counts = [0, 1, 2].map((partition) => rows.filter((found) => found === partition).length);
+    expect(Math.min(...counts), String(counts)).toBeGreaterThan(8);
+  });
+
   test('an Idempotency-Key gives the events of a repeated request the same uuids', async () => {
     const body = { foreignUserGroupId: 'acme', events: [{ event: 'e' }, { event: 'e' }] };
     const uuids = await accepted(body, { headers: { 'idempotency-key': 'order-1' } });
