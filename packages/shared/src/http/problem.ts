@@ -17,6 +17,7 @@ export const PROBLEMS = {
   event_log_unavailable: 503,
   store_unavailable: 503,
   overloaded: 503,
+  keys_unavailable: 503,
 } as const;
 
 export type ProblemCode = keyof typeof PROBLEMS;
