@@ -6,21 +6,47 @@ export function topicNames(config: Pick<KafkaConfig, 'KAFKA_TOPIC_PREFIX'>): { e
   return { events: `${config.KAFKA_TOPIC_PREFIX}events`, entities: `${config.KAFKA_TOPIC_PREFIX}entities` };
 }
 
+/** How many partitions each topic has. */
+export interface PartitionCounts {
+  readonly events: number;
+  readonly entities: number;
+}
+
+/** The brokers' clocks stamp the records: the lag of the writers is measured by it, and clocks are compared with it. */
+const TOPIC_CONFIG = [{ name: 'message.timestamp.type', value: 'LogAppendTime' }];
+
 /**
- * Creates the topics that are missing; existing ones are left as they are. Several services may do it at once.
+ * Creates the topics that are missing, and gives the partition counts of both. An existing topic is left as it is and
+ * needs no right to create. Several services may do it at once.
  *
- * @throws kafkajs's errors when no broker answers
+ * @throws kafkajs's errors when no broker answers or a topic is missing and may not be created
  */
-export async function ensureTopics(kafka: Kafka, config: KafkaConfig): Promise<void> {
-  await withAdmin(kafka, async (admin) => {
-    await admin.createTopics({
-      waitForLeaders: true,
-      topics: Object.values(topicNames(config)).map((topic) => ({
-        topic,
-        numPartitions: config.KAFKA_PARTITIONS,
-        ...(config.KAFKA_REPLICATION_FACTOR && { replicationFactor: config.KAFKA_REPLICATION_FACTOR }),
-      })),
-    });
+export async function ensureTopics(kafka: Kafka, config: KafkaConfig): Promise<PartitionCounts> {
+  const names = topicNames(config);
+  return await withAdmin(kafka, async (admin) => {
+    // Asking for a topic by its name would make the broker create it where auto.create.topics.enable is on.
+    const existing = new Set(await admin.listTopics());
+    const missing = Object.values(names).filter((topic) => !existing.has(topic));
+    if (missing.length > 0) await createTopics(admin, missing, config);
+    const { topics } = await admin.fetchTopicMetadata({ topics: Object.values(names) });
+    const count = (topic: string) => {
+      const partitions = topics.find(({ name }) => name === topic)?.partitions.length ?? 0;
+      if (partitions === 0) throw new Error(`the topic ${topic} has no partitions yet`);
+      return partitions;
+    };
+    return { events: count(names.events), entities: count(names.entities) };
+  });
+}
+
+async function createTopics(admin: Admin, topics: readonly string[], config: KafkaConfig): Promise<void> {
+  await admin.createTopics({
+    waitForLeaders: true,
+    topics: topics.map((topic) => ({
+      topic,
+      numPartitions: config.KAFKA_PARTITIONS,
+      configEntries: TOPIC_CONFIG,
+      ...(config.KAFKA_REPLICATION_FACTOR && { replicationFactor: config.KAFKA_REPLICATION_FACTOR }),
+    })),
   });
 }
 
