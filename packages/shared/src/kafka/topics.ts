@@ -24,18 +24,32 @@ const TOPIC_CONFIG = [{ name: 'message.timestamp.type', value: 'LogAppendTime' }
 export async function ensureTopics(kafka: Kafka, config: KafkaConfig): Promise<PartitionCounts> {
   const names = topicNames(config);
   return await withAdmin(kafka, async (admin) => {
-    // Asking for a topic by its name would make the broker create it where auto.create.topics.enable is on.
-    const existing = new Set(await admin.listTopics());
-    const missing = Object.values(names).filter((topic) => !existing.has(topic));
+    const found = await countAll(admin, names);
+    const missing = [names.events, names.entities].filter((topic) => !found.has(topic));
     if (missing.length > 0) await createTopics(admin, missing, config);
-    const { topics } = await admin.fetchTopicMetadata({ topics: Object.values(names) });
-    const count = (topic: string) => {
-      const partitions = topics.find(({ name }) => name === topic)?.partitions.length ?? 0;
-      if (partitions === 0) throw new Error(`the topic ${topic} has no partitions yet`);
-      return partitions;
-    };
-    return { events: count(names.events), entities: count(names.entities) };
+    const counts = missing.length > 0 ? await countAll(admin, names) : found;
+    const [events, entities] = [counts.get(names.events), counts.get(names.entities)];
+    if (events === undefined || entities === undefined)
+      throw new Error('the topics that were created are not there yet');
+    return { events, entities };
   });
+}
+
+/** The partition counts of those topics that exist. An admin client of kafkajs never creates a topic by asking. */
+async function countAll(
+  admin: Admin,
+  { events, entities }: ReturnType<typeof topicNames>,
+): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  for (const topic of [events, entities]) {
+    try {
+      const { topics } = await admin.fetchTopicMetadata({ topics: [topic] });
+      for (const { name, partitions } of topics) counts.set(name, partitions.length);
+    } catch (error) {
+      if ((error as { type?: unknown }).type !== 'UNKNOWN_TOPIC_OR_PARTITION') throw error;
+    }
+  }
+  return counts;
 }
 
 async function createTopics(admin: Admin, topics: readonly string[], config: KafkaConfig): Promise<void> {
