@@ -370,12 +370,12 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
     tests: [PARTITIONS],
   },
   {
-    name: 'ingest/partition-by-spelling',
-    file: ingest('submission-rows.ts'),
-    search: 'Number.parseInt(uuid.slice(-8), 16)',
-    replacement: 'crc32(event.uuid ?? uuid)',
-    breaks: 'A uuid in other letters lies in another partition.',
-    tests: [PARTITIONS],
+    name: 'ingest/uuids-as-written',
+    file: ingest('submission-parser.ts'),
+    search: 'event.uuid = value.toLowerCase()',
+    replacement: 'event.uuid = value',
+    breaks: 'A uuid in capitals is answered, and may be placed, as another one than in small letters.',
+    tests: [ingest('submission-parser.test.ts'), PARTITIONS],
   },
   {
     name: 'ingest/left-out-partitions-acknowledged',

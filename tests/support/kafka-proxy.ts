@@ -24,9 +24,13 @@ export interface KafkaProxy extends AsyncDisposable {
 /**
  * Starts a proxy in front of the broker that listens, or will, on `brokerPort`; it has to be the port that the broker
  * advertises. `decide` is asked about every answer, in the order in which a connection has them, and told the API key
- * of its request.
+ * of its request. `reaches` is asked about every request: one that does not reach the broker is never answered.
  */
-export async function startKafkaProxy(brokerPort: number, decide: (api: number) => KafkaFate): Promise<KafkaProxy> {
+export async function startKafkaProxy(
+  brokerPort: number,
+  decide: (api: number) => KafkaFate,
+  reaches: (api: number) => boolean = () => true,
+): Promise<KafkaProxy> {
   const lost = new Map<number, number>();
 
   const proxy = await startTcpProxy({ host: '127.0.0.1', port: brokerPort }, (client, upstream) => {
@@ -54,8 +58,11 @@ export async function startKafkaProxy(brokerPort: number, decide: (api: number) 
 
     client.on('data', (chunk: Buffer) => {
       // Length, API key and version, correlation id.
-      for (const frame of requests(chunk)) apis.set(frame.readInt32BE(8), frame.readInt16BE(4));
-      upstream.write(chunk);
+      for (const frame of requests(chunk)) {
+        const api = frame.readInt16BE(4);
+        apis.set(frame.readInt32BE(8), api);
+        if (reaches(api)) upstream.write(frame);
+      }
     });
     upstream.on('data', (chunk: Buffer) => {
       for (const frame of answers(chunk)) delivery = delivery.then(() => deliver(frame));
