@@ -1,7 +1,7 @@
 // npm run mutate: puts faults into the code one by one, and tells which of them no test notices.
 // `npm run mutate -- --help` tells more.
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { startTestStack, type TestStack } from '@sluice/local-stack/test-stack';
 import { parseArguments, runCommand } from '@sluice/shared/command-line';
 import { type Mutation, MutationMismatch, mutate } from './mutate/mutation.ts';
@@ -15,7 +15,7 @@ Puts the faults of scripts/mutate/mutations.ts into a copy of the working tree, 
 must notice each: a mutation that they notice is killed, one that they do not notice survives. First the same tests run
 without any mutation; where one fails so, nothing can be said of its mutations.
 
-  PATTERN         only mutations with this in their name, their file or what they break; letters in any case
+  PATTERN         only mutations with this in their name or in that of their file; letters in any case
   --list          names the mutations and runs nothing
   --no-baseline   does not run the tests without mutations first
   --help          this text
@@ -72,8 +72,8 @@ async function main(): Promise<number> {
   }
 }
 
-function matches({ name, file, breaks }: Mutation, patterns: readonly string[]): boolean {
-  const text = `${name}\n${file}\n${breaks}`.toLowerCase();
+function matches({ name, file }: Mutation, patterns: readonly string[]): boolean {
+  const text = `${name}\n${basename(file)}`.toLowerCase();
   return patterns.length === 0 || patterns.some((pattern) => text.includes(pattern.toLowerCase()));
 }
 

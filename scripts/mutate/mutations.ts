@@ -13,6 +13,7 @@ const JOURNEY = 'tests/e2e/journey.test.ts';
 const PROTOCOL = writer('protocol.test.ts');
 const STAGED_STORE = writer('staged-store.test.ts');
 const OWNERSHIP = writer('ownership.test.ts');
+const STATEMENTS = writer('statements.test.ts');
 const DEAD_LETTERS = writer('dead-letters/dead-letters.test.ts');
 const SUBMISSIONS = ingest('post-user-groups.test.ts');
 const PARTITIONS = faults('partitions');
@@ -159,7 +160,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: 'ON original.workspace_id = staged.workspace_id AND original.uuid = staged.uuid',
     replacement: 'ON original.uuid = staged.uuid',
     breaks: 'A stamped event is lost when another workspace has sent one with the same uuid.',
-    tests: [STAGED_STORE],
+    tests: [STATEMENTS],
   },
   {
     name: 'sql/repeats-move-last-seen',
@@ -183,7 +184,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: '  max((version, change_id, operation, value)',
     replacement: '  min((version, change_id, operation, value)',
     breaks: 'Of two changes of a property in one batch the older one wins.',
-    tests: [STAGED_STORE],
+    tests: [STATEMENTS],
   },
   {
     name: 'sql/sightings-not-stored',
@@ -191,7 +192,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: "AND operation = 'seen'",
     replacement: "AND operation = 'never'",
     breaks: 'A user that is named after its deletion, without events, has no time when it was seen.',
-    tests: [STAGED_STORE, JOURNEY],
+    tests: [STATEMENTS],
   },
   {
     name: 'sql/sightings-not-erased',
