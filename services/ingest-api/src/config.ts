@@ -1,20 +1,41 @@
+import { getHeapStatistics } from 'node:v8';
 import { commaSeparated, integer, kafkaEnv, serviceEnv } from '@sluice/shared/config';
 import { z } from 'zod';
 
+const MEBIBYTE = 1_024 * 1_024;
+
+/** A body, what it takes to read it and the rows made of it have to fit into the half of the budget that one key may hold. */
+const BODIES_IN_BUDGET_MIN = 14;
+
+/** The rows of a submission may come to this many times the largest body. */
+export const ROWS_PER_BODY_MAX = 4;
+
 /** The environment of ingest-api; docs/configuration.md explains each variable. */
-export const configSchema = z.object({
-  ...serviceEnv(4000),
-  ...kafkaEnv,
-  API_KEYS_FILE: z.string(),
-  RATE_LIMIT_DEFAULT: integer(1).optional(),
-  CORS_ORIGINS: commaSeparated.default([]),
-  BODY_BYTES_MAX: integer(1_024, 64 * 1_024 * 1_024).default(4 * 1_024 * 1_024),
-  EVENT_BYTES_MAX: integer(1_024, 384 * 1_024).default(256 * 1_024),
-  EVENTS_PER_SUBMISSION_MAX: integer(1).default(5_000),
-  PENDING_BYTES_MAX: integer(1_024 * 1_024).default(128 * 1_024 * 1_024),
-  PRODUCE_LINGER_MS: integer(0, 1_000).default(3),
-  PRODUCE_TIMEOUT_MS: integer(100).default(10_000),
-  KAFKA_COMPRESSION: z.enum(['none', 'gzip', 'zstd']).default('none'),
-});
+export const configSchema = z
+  .object({
+    ...serviceEnv(4000),
+    ...kafkaEnv,
+    API_KEYS_FILE: z.string(),
+    RATE_LIMIT_DEFAULT: integer(1).optional(),
+    CORS_ORIGINS: commaSeparated.default([]),
+    BODY_BYTES_MAX: integer(1_024, 64 * MEBIBYTE).default(4 * MEBIBYTE),
+    EVENT_BYTES_MAX: integer(1_024, 384 * 1_024).default(256 * 1_024),
+    EVENTS_PER_SUBMISSION_MAX: integer(1).default(5_000),
+    PROPERTIES_PER_SUBMISSION_MAX: integer(1).default(1_000),
+    PENDING_BYTES_MAX: integer(MEBIBYTE).default(defaultPendingBytes),
+    PRODUCE_LINGER_MS: integer(0, 1_000).default(3),
+    PRODUCE_TIMEOUT_MS: integer(100).default(10_000),
+    KAFKA_COMPRESSION: z.enum(['none', 'gzip', 'zstd']).default('none'),
+    CLOCK_SKEW_MS_MAX: integer(100).default(2_000),
+  })
+  .refine((config) => config.PENDING_BYTES_MAX >= BODIES_IN_BUDGET_MIN * config.BODY_BYTES_MAX, {
+    path: ['PENDING_BYTES_MAX'],
+    message: `must be at least ${BODIES_IN_BUDGET_MIN} times BODY_BYTES_MAX; its default is a quarter of Node's heap limit`,
+  });
 
 export type IngestConfig = z.output<typeof configSchema>;
+
+/** A quarter of what the heap may grow to, so that what requests become never exhausts it. */
+function defaultPendingBytes(): number {
+  return Math.floor(getHeapStatistics().heap_size_limit / 4);
+}

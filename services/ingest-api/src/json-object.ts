@@ -1,11 +1,5 @@
+import type { RawNumber } from '@sluice/shared/json';
 import { z } from 'zod';
-
-declare global {
-  interface JSON {
-    /** In the engine since V8 11.4, not yet in TypeScript's library. */
-    rawJSON(text: string): unknown;
-  }
-}
 
 /** How deep objects and arrays may nest; the object itself is level 1. */
 export const JSON_DEPTH_MAX = 32;
@@ -13,9 +7,11 @@ export const JSON_DEPTH_MAX = 32;
 /** What a look through a JSON value found: nothing, a negative zero, or why it is refused. */
 type Finding = 'negative zero' | keyof typeof FAULTS | undefined;
 
+export const TOO_DEEP = `is nested deeper than ${JSON_DEPTH_MAX} levels`;
+
 const FAULTS = {
   number: 'holds a number too large for a double',
-  depth: `is nested deeper than ${JSON_DEPTH_MAX} levels`,
+  depth: TOO_DEEP,
   name: 'holds a name with a lone surrogate, which is not Unicode text',
 } as const;
 
@@ -32,14 +28,15 @@ export const jsonObject = z
   })
   .meta({ type: 'object', description: `Any JSON object, to depth ${JSON_DEPTH_MAX}.` });
 
-/** Whether the value is an object of JSON, no array and not null. */
+/** Whether the value is an object of JSON: no array, not null, and no number that keeps its digits. */
 export function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value);
 }
 
-/** Whether {@link jsonObject} takes the object. */
-export function isSoundJson(object: Readonly<Record<string, unknown>>): boolean {
-  return !isFault(look(object, JSON_DEPTH_MAX));
+/** Why {@link jsonObject} refuses an object that has this member; `undefined` when it does not. */
+export function faultOfMember(name: string, value: unknown): string | undefined {
+  const finding = name.isWellFormed() ? look(value, JSON_DEPTH_MAX - 1) : 'name';
+  return isFault(finding) ? FAULTS[finding] : undefined;
 }
 
 /** The JSON text of what {@link jsonObject} accepts, `undefined` for anything else; it is walked through only once. */
@@ -61,7 +58,7 @@ function isFault(finding: Finding): finding is keyof typeof FAULTS {
 /** The first fault, else whether there is a negative zero. */
 function look(value: unknown, levels: number): Finding {
   if (typeof value === 'number') return lookAtNumber(value);
-  if (typeof value !== 'object' || value === null) return undefined;
+  if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return undefined;
   if (levels === 0) return 'depth';
   let found: Finding;
   if (Array.isArray(value)) {
@@ -91,7 +88,7 @@ function stringify(value: unknown, negativeZero: boolean): string {
   return negativeZero ? JSON.stringify(value, keepNegativeZero) : JSON.stringify(value);
 }
 
-const NEGATIVE_ZERO = JSON.rawJSON('-0');
+const NEGATIVE_ZERO: RawNumber = JSON.rawJSON('-0');
 
 function keepNegativeZero(_name: string, value: unknown): unknown {
   return Object.is(value, -0) ? NEGATIVE_ZERO : value;

@@ -6,6 +6,7 @@ import { runService } from '@sluice/shared/lifecycle';
 import { createLogger } from '@sluice/shared/log';
 import { Registry } from 'prom-client';
 import { buildApp } from './app.ts';
+import { createBrokerClock } from './broker-clock.ts';
 import { configSchema } from './config.ts';
 import { createReadiness } from './readiness.ts';
 import { createRowPublisher } from './row-publisher.ts';
@@ -15,13 +16,16 @@ const config = loadConfigOrExit(configSchema, process.env);
 const logger = createLogger('ingest-api', config.LOG_LEVEL);
 const kafka = createKafka(config, 'sluice-ingest-api', logger);
 const keys = createKeyRing(config.API_KEYS_FILE, logger);
-const publisher = createRowPublisher(kafka, config, logger);
-const readiness = createReadiness(kafka, config, publisher);
+const registry = new Registry();
+const publisher = createRowPublisher({ kafka, config, logger, registry });
+const clock = createBrokerClock({ kafka, config, logger, registry });
+const readiness = createReadiness(kafka, config, publisher, clock);
 const app = buildApp(config, {
   keys,
   publisher,
+  clock,
   logger,
-  registry: new Registry(),
+  registry,
   versions: createVersionClock(),
   now: Date.now,
   readiness: async () => [...missingKeys(keys), ...(await readiness())],
@@ -29,7 +33,7 @@ const app = buildApp(config, {
 
 runService({
   logger,
-  parts: [keys, publisher, listening(app, config.HOST, config.PORT)],
+  parts: [keys, publisher, clock, listening(app, config.HOST, config.PORT)],
   shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
   exitOnStdinEnd: config.EXIT_ON_STDIN_END,
 });

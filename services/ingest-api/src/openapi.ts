@@ -1,12 +1,13 @@
 import { createApiDocument, type OpenApiDocument, type PathDescriptions } from '@sluice/shared/http/openapi';
 import { OPERATIONAL_PATHS, OPERATIONAL_TAG } from '@sluice/shared/http/operational-paths';
 import { z } from 'zod';
-import { CONTENT_ENCODINGS } from './body-parser.ts';
-import type { IngestConfig } from './config.ts';
-import { deletionParameters, idempotencyKey, type submissionSchemas } from './submission.ts';
+import { CONTENT_ENCODINGS } from './body-reader.ts';
+import { type IngestConfig, ROWS_PER_BODY_MAX } from './config.ts';
+import { deletionParameters, idempotencyKey, type SubmissionSchemas } from './submission.ts';
+import { JSON_VALUES_MAX } from './submission-limits.ts';
 
 /** What ingest-api says of itself: its routes, with the limits that are in force. */
-export function ingestDocument(config: IngestConfig, schemas: ReturnType<typeof submissionSchemas>): OpenApiDocument {
+export function ingestDocument(config: IngestConfig, schemas: SubmissionSchemas): OpenApiDocument {
   return createApiDocument({
     title: 'Sluice ingest API',
     description: `Takes events and properties of users and organizations, and answers once the event log has them.\n\n${limits(config)}`,
@@ -27,8 +28,11 @@ function limits(config: IngestConfig): string {
 | what | limit |
 | --- | --- |
 | a body, after decompression | ${number.format(config.BODY_BYTES_MAX)} bytes |
-| an event or a property, as JSON | ${number.format(config.EVENT_BYTES_MAX)} bytes |
+| an event or a property, as JSON | ${number.format(config.EVENT_BYTES_MAX)} bytes without white space between tokens |
+| values in an event or a property | ${number.format(JSON_VALUES_MAX)} |
 | events of a submission | ${number.format(config.EVENTS_PER_SUBMISSION_MAX)} |
+| properties of a submission | ${number.format(config.PROPERTIES_PER_SUBMISSION_MAX)} |
+| what is stored of a submission, the identifiers counted for each event and property | ${number.format(ROWS_PER_BODY_MAX * config.BODY_BYTES_MAX)} bytes |
 | a key without a rate limit of its own | ${rate === undefined ? 'none' : `${number.format(rate)} events a second`} |
 
 ${
@@ -58,8 +62,8 @@ const events = [
   },
 ];
 
-const BODY_CODES = ['malformed_json', 'body_too_large', 'unsupported_media_type'] as const;
-const LOG_CODES = ['event_log_unavailable', 'overloaded'] as const;
+const BODY_CODES = ['body_too_slow', 'body_too_large', 'unsupported_media_type'] as const;
+const LOG_CODES = ['event_log_unavailable', 'overloaded', 'clock_skewed'] as const;
 
 const submissionAnswer = {
   description: 'The event log has everything.',
@@ -83,13 +87,13 @@ const repeats = `Everything is accepted or nothing. An event is the same as one 
 it again changes nothing. One that came without \`timestamp\` (and whose \`uuid\` is no UUIDv7) is known again by its \`uuid\`
 for at least five minutes. \`null\` for an optional field counts as absent; a field that is not known is a fault.`;
 
-function paths({ userGroup, user }: ReturnType<typeof submissionSchemas>): PathDescriptions {
+function paths({ userGroup, user }: SubmissionSchemas): PathDescriptions {
   const submission = {
     tag: 'submissions',
     scope: 'ingest',
     requestParams: { header: submissionHeaders },
     answers: { 202: submissionAnswer },
-    codes: [...BODY_CODES, ...LOG_CODES],
+    codes: ['malformed_json', ...BODY_CODES, ...LOG_CODES],
   } as const;
   return {
     '/v1/public/userGroups': {

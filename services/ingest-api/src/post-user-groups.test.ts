@@ -104,10 +104,28 @@ describe('202', () => {
     const body = { foreignUserGroupId: 'acme', events: [{ event: 'e' }, { event: 'e' }] };
     const uuids = await accepted(body, { headers: { 'idempotency-key': 'order-1' } });
     expect(await accepted(body, { headers: { 'idempotency-key': 'order-1' } })).toEqual(uuids);
+    const spelledOtherwise = ' { "events":[ {"event":"\\u0065"},{"event":"e"}],"foreignUserGroupId":"acme"}';
+    expect(await accepted(spelledOtherwise, { headers: { 'idempotency-key': 'order-1' } })).toEqual(uuids);
     expect(new Set(uuids).size).toBe(2);
     expect(await accepted(body, { headers: { 'idempotency-key': 'order-2' } })).not.toEqual(uuids);
     expect(await accepted(body)).not.toEqual(await accepted(body));
     expect(await rowOf(uuids[0])).toMatchObject({ stamped: 1 });
+  });
+
+  test('an Idempotency-Key used again with another body is another request: its events are new', async () => {
+    const headers = { 'idempotency-key': 'order-3' };
+    const event = { event: 'e', properties: { amount: 1 } };
+    const [first] = await accepted({ foreignUserGroupId: 'acme', events: [event] }, { headers });
+    const others = [
+      { foreignUserGroupId: 'acme', events: [{ ...event, properties: { amount: 2 } }] },
+      { foreignUserGroupId: 'acme', events: [{ ...event, timestamp: '2026-01-01T00:00:00Z' }] },
+      { foreignUserGroupId: 'acme', foreignUserId: 'jane', events: [event] },
+      { foreignUserGroupId: 'other', events: [event] },
+    ];
+    const uuids = new Set([first]);
+    for (const body of others) for (const uuid of await accepted(body, { headers })) uuids.add(uuid);
+    expect(uuids.size).toBe(5);
+    for (const uuid of uuids) expect(await rowOf(uuid)).toMatchObject({ event: 'e' });
   });
 
   test('null counts as absent, and compressed bodies are read', async () => {

@@ -4,6 +4,9 @@ export const TIMESTAMP_MS_MIN = Date.UTC(2000, 0, 1);
 /** How far ahead of the server's clock an event may be: one day. */
 export const TIMESTAMP_AHEAD_MS_MAX = 24 * 60 * 60 * 1_000;
 
+/** Values in an event, or in one property of a user or organization: objects, arrays, strings, numbers and so on. */
+export const JSON_VALUES_MAX = 10_000;
+
 /** In code points. */
 export const IDENTIFIER_LENGTH_MAX = 512;
 
@@ -13,6 +16,8 @@ export const EVENT_NAME_LENGTH_MAX = 200;
 /** The limits of submissions that are configured, and the clock that timestamps are compared with. */
 export interface SubmissionLimits {
   readonly eventsMax: number;
+  /** Properties of the user or organization in one submission. */
+  readonly propertiesMax: number;
   /** The server's clock, in milliseconds since 1970. */
   readonly now: () => number;
 }

@@ -1,23 +1,15 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import type { ChangeRow, EntityKind, EventRow, MessageKind } from '@sluice/shared/rows';
+import { Problem } from '@sluice/shared/http/problem';
+import type { ChangeRow, EntityKind, EventRow } from '@sluice/shared/rows';
 import { v5 as uuidV5 } from 'uuid';
-import { encodeJson } from './json-object.ts';
+import { type OutgoingRow, ROW_BYTES_MAX, type RowGatherer } from './row-packing.ts';
 import type { Submission, SubmittedEvent } from './submission.ts';
 import { uuidV7TimeMs } from './submission-limits.ts';
+import type { Pause } from './turns.ts';
 
 /** The namespace of the UUIDs that are derived from an Idempotency-Key. Never change it: repeats would be new events. */
 const IDEMPOTENCY_NAMESPACE = '5b0c2f5e-6f0b-4d64-9b0e-0c8f3d1f7a52';
-
-/** A row on its way to Kafka. */
-export interface OutgoingRow {
-  readonly topic: 'events' | 'entities';
-  readonly kind: MessageKind;
-  /** Chooses the partition: rows of equal hash share one. `all` puts a copy into every partition of the topic. */
-  readonly hash: number | 'all';
-  /** One line of JSON without its line feed. */
-  readonly line: string;
-}
 
 /** Where and when a submission was accepted. */
 export interface Acceptance {
@@ -27,33 +19,64 @@ export interface Acceptance {
   readonly idempotencyKey: string | undefined;
 }
 
-export interface SubmissionRows {
-  readonly rows: readonly OutgoingRow[];
-  /** One for each event, in order. */
-  readonly uuids: readonly string[];
+/** What a row holds besides the texts of its submission, in bytes at most. */
+const ROW_OVERHEAD_BYTES = 250;
+
+/** What the rows of a submission come to, in bytes: each repeats the identifiers. It may be too high, never too low. */
+export function estimateRowBytes({ userId, groupId, events, properties }: Submission, bodyBytes: number): number {
+  const identifiers = Buffer.byteLength(JSON.stringify([userId, groupId]));
+  return bodyBytes + (events.length + (properties?.length ?? 0) + 2) * (ROW_OVERHEAD_BYTES + identifiers);
 }
 
-/** Turns a valid submission into rows. All that decides where a row ends up is settled here and never again. */
-export function submissionRows(submission: Submission, acceptance: Acceptance): SubmissionRows {
-  const rows: OutgoingRow[] = [];
+/**
+ * Turns a valid submission into rows. All that decides where a row ends up is settled here and never again.
+ *
+ * @returns the uuids of the events, in order
+ * @throws {Problem} `body_too_large` when an event or a property does not fit into a record of Kafka
+ */
+export async function gatherRows(
+  submission: Submission,
+  acceptance: Acceptance,
+  gatherer: RowGatherer,
+  pause: Pause,
+): Promise<string[]> {
   const uuids: string[] = [];
-  const whole = { ...acceptance, ...commonFields(submission, acceptance) };
+  const tooLarge: string[] = [];
+  const common = commonFields(submission, acceptance);
   for (const [index, event] of submission.events.entries()) {
-    const uuid = event.uuid ?? derivedUuid(acceptance, index) ?? randomUUIDv7();
+    const waiting = pause();
+    if (waiting) await waiting;
+    const contents = eventContents(event, common);
+    const uuid = event.uuid ?? derivedUuid(acceptance, index, contents, event.timestamp) ?? randomUUIDv7();
     uuids.push(uuid);
-    // The last digits: the first ones of a UUIDv7 are the time.
-    const hash = Number.parseInt(uuid.slice(-8), 16);
-    rows.push({ topic: 'events', kind: 'events', hash, line: eventLine(event, uuid, whole) });
+    const line = eventLine(event, uuid, contents, acceptance, common);
+    if (!fitsRecord(line)) tooLarge.push(`events.${index}`);
+    // All of the uuid: the random part of version 1 and 6 is elsewhere than that of 4 and 7.
+    gatherer.add({ topic: 'events', kind: 'events', hash: crc32(uuid), line });
   }
-  for (const row of changeRows(submission, acceptance)) rows.push(outgoingChange(row));
-  return { rows, uuids };
+  for (const row of changeRows(submission, acceptance)) {
+    const waiting = pause();
+    if (waiting) await waiting;
+    const outgoing = outgoingChange(row);
+    if (!fitsRecord(outgoing.line)) tooLarge.push(`properties.${row.property?.slice(0, 100)}`);
+    gatherer.add(outgoing);
+  }
+  if (tooLarge.length === 0) return uuids;
+  const message = `must be at most ${ROW_BYTES_MAX} bytes when it is written out`;
+  const errors = tooLarge.map((path) => ({ path, code: 'too_large', message }));
+  throw new Problem('body_too_large', 'A part of the body is too large.', { errors });
+}
+
+/** Numbers may take more bytes when they are written out than they did in the body: `1e20`. */
+function fitsRecord(line: string): boolean {
+  return line.length <= ROW_BYTES_MAX / 3 || Buffer.byteLength(line) <= ROW_BYTES_MAX;
 }
 
 /**
  * The deletion of a user. Every partition of `events` gets a copy, so that whatever an event's partition holds after
  * it was accepted after it: an event that is sent again once its user is deleted is then new, not a repeat.
  */
-export function deletionRow(userId: string, { workspace, version }: Acceptance): OutgoingRow {
+export function deletionRow(userId: string, workspace: string, version: number): OutgoingRow {
   const row = changeRow('user', userId, { workspace, version, idempotencyKey: undefined }, 'delete', randomUUIDv7());
   return { topic: 'events', kind: 'changes', hash: 'all', line: JSON.stringify(row) };
 }
@@ -71,19 +94,29 @@ function commonFields({ userId, groupId }: Submission, { workspace }: Acceptance
   };
 }
 
+/** The fields of an event other than its identity and times, as members of a JSON object. */
+function eventContents(event: SubmittedEvent, { subjectFields }: CommonFields): string {
+  return (
+    `${textField('event', event.event)}${subjectFields}` +
+    `${textField('anonymous_id', event.anonymousId)}${textField('instance_id', event.instanceId)}` +
+    `${jsonField('properties', event.properties)}${jsonField('context', event.context)}` +
+    `${jsonField('traits', event.traits)}`
+  );
+}
+
 /** An EventRow of rows.ts as JSON, put together from texts: to build and encode an object would cost twice as much. */
-function eventLine(event: SubmittedEvent, uuid: string, common: Acceptance & CommonFields): string {
-  const { version, idempotencyKey, workspaceField, subjectFields } = common;
+function eventLine(
+  event: SubmittedEvent,
+  uuid: string,
+  contents: string,
+  { version, idempotencyKey }: Acceptance,
+  { workspaceField }: CommonFields,
+): string {
   const ownTimeMs = event.timestamp ?? uuidV7TimeMs(event.uuid);
   const repeatable = event.uuid !== undefined || idempotencyKey !== undefined;
   const timestamp = ownTimeMs ?? Math.floor(version / 1_000);
   const stamped = ownTimeMs === undefined && repeatable ? ',"stamped":1' : '';
-  return (
-    `{${workspaceField},"timestamp":${timestamp},"uuid":"${uuid}"${textField('event', event.event)}${subjectFields}` +
-    `${textField('anonymous_id', event.anonymousId)}${textField('instance_id', event.instanceId)}` +
-    `${jsonField('properties', event.properties)}${jsonField('context', event.context)}` +
-    `${jsonField('traits', event.traits)},"received_at":${version}${stamped}}`
-  );
+  return `{${workspaceField},"timestamp":${timestamp},"uuid":"${uuid}"${contents},"received_at":${version}${stamped}}`;
 }
 
 function textField(name: keyof EventRow, value: string | undefined): string {
@@ -94,29 +127,36 @@ function jsonField(name: keyof EventRow, json: string | undefined): string {
   return json === undefined ? '' : `,"${name}":${json}`;
 }
 
-function derivedUuid({ workspace, idempotencyKey: key }: Acceptance, index: number): string | undefined {
-  return key === undefined ? undefined : uuidV5(`${workspace}\0${key}\0${index}`, IDEMPOTENCY_NAMESPACE);
+/**
+ * The uuid of an event that came with an Idempotency-Key. It is made from what the event holds as well: the key used
+ * again with another body is another request, of which nothing may be taken for a repeat.
+ */
+function derivedUuid(
+  { workspace, idempotencyKey: key }: Acceptance,
+  index: number,
+  contents: string,
+  timestamp: number | undefined,
+): string | undefined {
+  if (key === undefined) return undefined;
+  return uuidV5(`${workspace}\0${key}\0${index}\0${timestamp ?? ''}\0${contents}`, IDEMPOTENCY_NAMESPACE);
 }
 
-function changeRows({ subject, userId, groupId, events, properties }: Submission, acceptance: Acceptance): ChangeRow[] {
-  const rows: ChangeRow[] = [];
-  if (events.length > 0 && properties === undefined) return rows;
+function* changeRows(submission: Submission, acceptance: Acceptance): Generator<ChangeRow> {
+  const { subject, userId, groupId, events, properties } = submission;
+  if (events.length > 0 && properties === undefined) return;
   const changeId = randomUUIDv7();
   // An event says by itself whom it was about; without one, that they were named has to be said.
   if (events.length === 0) {
-    if (userId !== undefined) rows.push(changeRow('user', userId, acceptance, 'seen', changeId));
-    if (groupId !== undefined) rows.push(changeRow('organization', groupId, acceptance, 'seen', changeId));
+    if (userId !== undefined) yield changeRow('user', userId, acceptance, 'seen', changeId);
+    if (groupId !== undefined) yield changeRow('organization', groupId, acceptance, 'seen', changeId);
   }
   const id = subject === 'user' ? userId : groupId;
-  if (id === undefined) return rows;
-  for (const [property, value] of Object.entries(properties ?? {})) {
-    rows.push(
-      value === null
-        ? { ...changeRow(subject, id, acceptance, 'remove', changeId), property }
-        : { ...changeRow(subject, id, acceptance, 'set', changeId), property, value: encodeJson(value) },
-    );
+  if (id === undefined) return;
+  for (const { name: property, json } of properties ?? []) {
+    yield json === undefined
+      ? { ...changeRow(subject, id, acceptance, 'remove', changeId), property }
+      : { ...changeRow(subject, id, acceptance, 'set', changeId), property, value: json };
   }
-  return rows;
 }
 
 function changeRow(

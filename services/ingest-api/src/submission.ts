@@ -9,7 +9,6 @@ import {
   TIMESTAMP_MS_MIN,
   uuidV7TimeMs,
 } from './submission-limits.ts';
-import { createSubmissionParser } from './submission-parser.ts';
 
 /** A non-empty string of at most `max` Unicode code points, without lone surrogates, which UTF-8 cannot hold. */
 function text(max: number, description: string) {
@@ -25,7 +24,8 @@ function text(max: number, description: string) {
 function textFault(value: string, max: number): string | undefined {
   if (value === '') return 'must not be empty';
   if (!value.isWellFormed()) return 'holds a lone surrogate, which is not Unicode text';
-  if (value.length > max && [...value].length > max) return `must be at most ${max} characters`;
+  if (value.length > 2 * max || (value.length > max && [...value].length > max))
+    return `must be at most ${max} characters`;
   return undefined;
 }
 
@@ -96,38 +96,60 @@ function eventSchema(now: () => number) {
     .meta({ id: 'Event' });
 }
 
+/** The fields of a submission besides its events and properties, by route. */
+export const ROUTE_FIELDS = {
+  userGroup: ['foreignUserGroupId', 'foreignUserId'],
+  user: ['foreignId'],
+} as const;
+
+export type SubmissionRoute = keyof typeof ROUTE_FIELDS;
+
 /**
- * The bodies of the two submit routes; see docs/api.md. They are what says what is valid and what is wrong; zod asks
- * them only about what {@link createSubmissionParser} does not take.
+ * The bodies of the two submit routes; see docs/api.md. They say what is valid and what is wrong. `readSubmission` asks
+ * them only about what it does not know to be valid.
  */
-export function submissionSchemas({ eventsMax, now }: SubmissionLimits) {
-  const events = z.array(eventSchema(now)).max(eventsMax, `must hold at most ${eventsMax} events`);
+export function submissionSchemas({ eventsMax, propertiesMax, now }: SubmissionLimits) {
+  const event = eventSchema(now);
   const shared = {
-    events: optional(events),
+    events: optional(z.array(event).max(eventsMax, tooManyEvents(eventsMax))),
     properties: optional(
-      jsonObject.meta({
-        type: 'object',
-        description:
-          'Merged into what is there: a name that is left out keeps its value, `null` removes it. Any JSON values.',
-      }),
+      jsonObject
+        .refine((object) => Object.keys(object).length <= propertiesMax, tooManyProperties(propertiesMax))
+        .meta({
+          type: 'object',
+          maxProperties: propertiesMax,
+          description:
+            'Merged into what is there: a name that is left out keeps its value, `null` removes it. Any JSON values.',
+        }),
     ),
   };
-  const parser = createSubmissionParser({ eventsMax, now });
   const foreignUserGroupId = identifier('The organization; an unknown one is created.');
   const userId = identifier('The user; an unknown one is created.');
   const userGroup = z
     .strictObject({ foreignUserGroupId, foreignUserId: optional(userId), ...shared })
     .meta({ id: 'UserGroupSubmission' });
   const user = z.strictObject({ foreignId: userId, ...shared }).meta({ id: 'UserSubmission' });
-  return {
-    userGroup,
-    user,
-    /** The same schemas, quick to say yes. */
-    quick: { userGroup: z.withParser(userGroup, parser.userGroup), user: z.withParser(user, parser.user) },
-  };
+  return { userGroup, user, event };
+}
+
+export type SubmissionSchemas = ReturnType<typeof submissionSchemas>;
+
+export function tooManyEvents(max: number): string {
+  return `must hold at most ${max} events`;
+}
+
+export function tooManyProperties(max: number): string {
+  return `must hold at most ${max} properties`;
 }
 
 export type SubmittedEvent = z.output<ReturnType<typeof eventSchema>>;
+
+/** A property to set, or to remove when it has no value. */
+export interface SubmittedProperty {
+  readonly name: string;
+  /** The value as JSON text. */
+  readonly json: string | undefined;
+}
 
 /** A valid body of either route: events, and properties of the entity that `subject` names. */
 export interface Submission {
@@ -135,5 +157,6 @@ export interface Submission {
   readonly userId: string | undefined;
   readonly groupId: string | undefined;
   readonly events: readonly SubmittedEvent[];
-  readonly properties: Readonly<Record<string, unknown>> | undefined;
+  /** `undefined` when the body has none, which is not the same as an empty object. */
+  readonly properties: readonly SubmittedProperty[] | undefined;
 }

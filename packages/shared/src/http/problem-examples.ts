@@ -28,6 +28,7 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
     summary: 'The path does not have that method; `Allow` says which it has',
     detail: 'This path does not have that method.',
   },
+  body_too_slow: { summary: 'The body did not arrive in time', detail: 'The body arrives too slowly.' },
   body_too_large: {
     summary: 'The body, an event or a property is too large',
     detail: 'A part of the body is too large.',
@@ -53,6 +54,10 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
   store_unavailable: {
     summary: 'The event store cannot be reached; send the request again',
     detail: 'The event store cannot be reached; try again.',
+  },
+  clock_skewed: {
+    summary: 'The clock of this instance is wrong; send the request again',
+    detail: 'This instance cannot tell the time; send the request again.',
   },
   overloaded: { summary: 'The service is busy; send the request again', detail: 'The service is busy; try again.' },
   keys_unavailable: {

@@ -9,6 +9,7 @@ export const PROBLEMS = {
   missing_scope: 403,
   not_found: 404,
   method_not_allowed: 405,
+  body_too_slow: 408,
   body_too_large: 413,
   unsupported_media_type: 415,
   rate_limited: 429,
@@ -18,6 +19,7 @@ export const PROBLEMS = {
   store_unavailable: 503,
   overloaded: 503,
   keys_unavailable: 503,
+  clock_skewed: 503,
 } as const;
 
 export type ProblemCode = keyof typeof PROBLEMS;
@@ -81,10 +83,14 @@ export function problemBody(problem: Problem, requestId: string): z.output<typeo
 }
 
 /** How many faults one answer names: a hostile body could otherwise make it many times larger than itself. */
-const FAULTS_MAX = 1_000;
+export const FAULTS_MAX = 1_000;
 
-/** A 400 that names every fault that zod found; an unknown field is a fault of its own, at its own path. */
-export function invalidRequest(issues: readonly z.core.$ZodIssue[]): Problem {
+/**
+ * A 400 that names every fault that zod found; an unknown field is a fault of its own, at its own path.
+ *
+ * @param count how many faults there are when `issues` holds only some of them
+ */
+export function invalidRequest(issues: readonly z.core.$ZodIssue[], count = 0): Problem {
   const errors = issues.flatMap((issue): Fault[] =>
     issue.code === 'unrecognized_keys'
       ? issue.keys.map((key) => ({
@@ -94,9 +100,10 @@ export function invalidRequest(issues: readonly z.core.$ZodIssue[]): Problem {
         }))
       : [{ path: pathOf(issue.path), code: issue.code, message: issue.message }],
   );
-  if (errors.length === 1) return new Problem('invalid_request', 'The request has a fault.', { errors });
-  const some = errors.length > FAULTS_MAX ? `, of which ${FAULTS_MAX} are named` : '';
-  const detail = `The request has ${errors.length} faults${some}.`;
+  const total = Math.max(count, errors.length);
+  if (total === 1) return new Problem('invalid_request', 'The request has a fault.', { errors });
+  const some = total > FAULTS_MAX ? `, of which ${FAULTS_MAX} are named` : '';
+  const detail = `The request has ${total} faults${some}.`;
   return new Problem('invalid_request', detail, { errors: errors.slice(0, FAULTS_MAX) });
 }
 

@@ -8,10 +8,12 @@ import { topicNames } from '@sluice/shared/kafka/topics';
 import { createKeyRing } from '@sluice/shared/keys/key-ring';
 import { hashKey, type KeyEntry, readKeysFile, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { createLogger } from '@sluice/shared/log';
+import { sleep } from '@sluice/shared/sleep';
 import type { FastifyInstance } from 'fastify';
 import type { Consumer } from 'kafkajs';
 import { Registry } from 'prom-client';
 import { buildApp } from '../app.ts';
+import { createBrokerClock } from '../broker-clock.ts';
 import { configSchema } from '../config.ts';
 import { createReadiness } from '../readiness.ts';
 import { createRowPublisher } from '../row-publisher.ts';
@@ -38,6 +40,7 @@ export interface Ingest {
 export async function startIngest(
   brokers: readonly string[],
   env: Readonly<Record<string, string>> = {},
+  { waitUntilReady = true } = {},
 ): Promise<Ingest> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-ingest-'));
   const keysFile = join(folder, 'keys.json');
@@ -59,12 +62,14 @@ export async function startIngest(
   const logger = createLogger('ingest-api', 'silent');
   const kafka = createKafka(config, 'test', logger);
   const keys = createKeyRing(keysFile, logger);
-  const publisher = createRowPublisher(kafka, config, logger);
-  const readiness = createReadiness(kafka, config, publisher);
   const registry = new Registry();
+  const publisher = createRowPublisher({ kafka, config, logger, registry });
+  const clock = createBrokerClock({ kafka, config, logger, registry });
+  const readiness = createReadiness(kafka, config, publisher, clock);
   const app = buildApp(config, {
     keys,
     publisher,
+    clock,
     logger,
     registry,
     versions: createVersionClock(),
@@ -73,7 +78,9 @@ export async function startIngest(
   });
   await keys.start();
   await publisher.start();
+  await clock.start();
   await app.ready();
+  if (waitUntilReady) await until(async () => (await readiness()).length === 0);
 
   const messages: StoredMessage[] = [];
   let consumer: Consumer | undefined;
@@ -97,23 +104,26 @@ export async function startIngest(
     async read(topic, count) {
       if (!consumer) await consume();
       const name = topicNames(config)[topic];
-      const deadline = Date.now() + 20_000;
-      for (;;) {
-        const found = messages.filter((message) => message.topic === name);
-        if (found.flatMap(({ rows }) => rows).length >= count) return found;
-        if (Date.now() > deadline)
-          throw new Error(`waited for ${count} rows in ${name}, found ${JSON.stringify(found)}`);
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
+      const found = () => messages.filter((message) => message.topic === name);
+      await until(async () => found().flatMap(({ rows }) => rows).length >= count);
+      return found();
     },
     async stop() {
       await app.close();
       await consumer?.disconnect();
+      await clock.stop();
       await publisher.stop();
       await keys.stop();
       await rm(folder, { recursive: true });
     },
   };
+}
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  for (const deadline = Date.now() + 20_000; !(await condition()); ) {
+    if (Date.now() > deadline) throw new Error('waited for 20 s in vain');
+    await sleep(20);
+  }
 }
 
 /** A POST of a JSON body, or of text as it is. */

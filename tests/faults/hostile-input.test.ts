@@ -1,0 +1,108 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { hostileBodies } from '../support/hostile-bodies.ts';
+import type { HostileLoad } from '../support/hostile-load.ts';
+import { type IngestAlone, startIngestAlone } from '../support/ingest-alone.ts';
+import { readMetric } from '../support/metrics.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const MEBIBYTE = 1_024 * 1_024;
+const ORDINARY = '{"foreignUserGroupId":"a","events":[{"event":"e"}]}';
+
+let ingest: IngestAlone;
+let idleBytes: number;
+let budgetBytes: number;
+beforeAll(async () => {
+  ingest = await startIngestAlone({
+    kafkaBrokers: inject('kafkaBrokers'),
+    name: 'hostile',
+    workspaces: ['hostile', 'other'],
+    // Everything else as it is by default: the budget follows from the heap's limit.
+    env: { NODE_OPTIONS: '--max-old-space-size=256' },
+  });
+  await latencies(100);
+  idleBytes = (await ingest.memory()).now;
+  budgetBytes = await readMetric(ingest.service, 'sluice_ingest_memory_budget_bytes');
+});
+afterAll(async () => {
+  await ingest?.[Symbol.asyncDispose]();
+});
+
+async function expectBoundedMemory(): Promise<void> {
+  const grown = (await ingest.memory()).peak - idleBytes;
+  expect(grown / MEBIBYTE).toBeLessThan(budgetBytes / MEBIBYTE + 150);
+  expect(await readMetric(ingest.service, 'sluice_ingest_reserved_bytes')).toBe(0);
+}
+
+/** How long the event loop was blocked at most since the last call, in milliseconds. */
+async function longestBlockMs(): Promise<number> {
+  return (await readMetric(ingest.service, 'nodejs_eventloop_lag_max_seconds')) * 1_000;
+}
+
+/** How long an ordinary submission of another workspace takes, so often, in milliseconds. */
+async function latencies(count: number): Promise<number[]> {
+  const found: number[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const startedAt = performance.now();
+    expect(await ingest.submit(ORDINARY, { workspace: 'other' })).toBe(202);
+    found.push(performance.now() - startedAt);
+  }
+  return found;
+}
+
+function quantile(values: readonly number[], share: number): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? Number.NaN;
+}
+
+/** Hostile bodies of one workspace by so many connections, while `work` runs. */
+async function underHostileLoad<Result>(
+  connections: number,
+  work: () => Promise<Result>,
+): Promise<{ result: Result; statuses: ReadonlyMap<number, number> }> {
+  const workerData: HostileLoad = { url: ingest.service.url, connections };
+  const worker = new Worker(new URL('../support/hostile-load.ts', import.meta.url), { workerData });
+  try {
+    const result = await work();
+    worker.postMessage('stop');
+    const [statuses] = (await once(worker, 'message')) as [Map<number, number>];
+    return { result, statuses };
+  } finally {
+    await worker.terminate();
+  }
+}
+
+describe('with a heap of 256 MiB and default settings', () => {
+  test.each(hostileBodies().map((hostile) => [hostile.name, hostile] as const))(
+    'one body blocks the event loop for less than 100 ms: %s',
+    async (_, { body, headers, status }) => {
+      const blocksMs: number[] = [];
+      // Again where the machine was busy.
+      for (let attempt = 0; attempt < 10 && Math.min(...blocksMs) >= 100; attempt += 1) {
+        await longestBlockMs();
+        expect(await ingest.submit(body, headers && { headers })).toBe(status);
+        blocksMs.push(await longestBlockMs());
+      }
+      expect(Math.min(...blocksMs)).toBeLessThan(100);
+      await expectBoundedMemory();
+    },
+  );
+
+  test('all of them at once, by 64 connections: memory is bounded, and the process lives', async () => {
+    const { statuses } = await underHostileLoad(64, () => new Promise((resolve) => setTimeout(resolve, 10_000)));
+    for (const status of statuses.keys()) expect([0, 202, 400, 413, 503]).toContain(status);
+    for (const status of [202, 400, 413, 503]) expect(statuses.get(status) ?? 0, `${status}`).toBeGreaterThan(0);
+    await expectBoundedMemory();
+    expect(await ingest.submit(ORDINARY)).toBe(202);
+  });
+
+  test('they delay another workspace little', async () => {
+    const usualMs = quantile(await latencies(300), 0.99);
+    const { result } = await underHostileLoad(4, () => latencies(300));
+    const figures = `p99 ${quantile(result, 0.99).toFixed(0)} ms, usually ${usualMs.toFixed(0)} ms`;
+    console.log(`an ordinary submission beside hostile ones: ${figures}`);
+    // Both cores are busy then, also with making the load.
+    expect(quantile(result, 0.99), figures).toBeLessThan(3 * usualMs + 100);
+  });
+});

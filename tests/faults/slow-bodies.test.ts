@@ -1,0 +1,56 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, expect, inject, test } from 'vitest';
+import { startIngestAlone } from '../support/ingest-alone.ts';
+
+const BODY = '{"foreignUserGroupId":"a","events":[{"event":"e"}]}';
+
+let sockets: Socket[] = [];
+afterEach(() => {
+  for (const socket of sockets) socket.destroy();
+  sockets = [];
+});
+
+/** Begins a request of the workspace `slow`, and gives its socket. */
+async function begin(url: string, header: string): Promise<Socket> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  sockets.push(socket);
+  socket.on('error', () => undefined);
+  await once(socket, 'connect');
+  const head = ['POST /v1/public/userGroups HTTP/1.1', 'Host: a', 'Authorization: Bearer slow', header];
+  socket.write(`${[...head, 'Content-Type: application/json'].join('\r\n')}\r\n\r\n`);
+  return socket;
+}
+
+test.each([
+  ['announced and never sent', 'Content-Length: 4000000', undefined],
+  ['sent a byte at a time', 'Content-Length: 4000000', ' '],
+  ['sent in chunks of a byte', 'Transfer-Encoding: chunked', '1\r\n \r\n'],
+])(
+  '200 bodies of one key that are %s do not keep another workspace out, and are given up',
+  async (_, header, piece) => {
+    const kafkaBrokers = inject('kafkaBrokers');
+    await using ingest = await startIngestAlone({ kafkaBrokers, name: 'slow', workspaces: ['other', 'slow'] });
+    const { url } = ingest.service;
+    const answers: string[] = [];
+    const opened = await Promise.all(
+      Array.from({ length: 200 }, async () => {
+        const socket = await begin(url, header);
+        socket.setEncoding('utf8').on('data', (text: string) => answers.push(text));
+        return socket;
+      }),
+    );
+    const startedAt = performance.now();
+    while (answers.length < 200 && performance.now() - startedAt < 30_000) {
+      if (piece !== undefined) for (const socket of opened) if (socket.writable) socket.write(piece);
+      expect(await ingest.submit(BODY)).toBe(202);
+      await delay(100);
+    }
+    expect(answers.length).toBe(200);
+    // Those that find no memory hear of it at once; the others are waited for.
+    for (const answer of answers) expect(answer).toMatch(/^HTTP\/1\.1 (408|503) /);
+    expect(answers.filter((answer) => answer.includes('body_too_slow')).length).toBeGreaterThan(100);
+  },
+  60_000,
+);
