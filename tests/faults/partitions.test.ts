@@ -48,6 +48,10 @@ test('an event that is sent again lies in the same partition, from every ingest-
     expect(found.length, uuid).toBeGreaterThanOrEqual(4);
     expect(new Set(found.map(({ partition }) => partition)).size, uuid).toBe(1);
   }
-  expect(new Set(rows.map(({ partition }) => partition)).size, 'partitions in use').toBe(6);
+  for (const [index, kind] of ['UUIDv4', 'UUIDv1', 'UUIDv7'].entries()) {
+    const ofKind = new Set(uuids.slice(index * EVENTS, (index + 1) * EVENTS));
+    const used = rows.filter(({ row }) => ofKind.has(String(row['uuid']))).map(({ partition }) => partition);
+    expect(new Set(used).size, `partitions that hold events with a ${kind}`).toBe(6);
+  }
   await running.settled(known.size);
 });

@@ -190,6 +190,7 @@ function createDraw(client: string, random: () => number): () => Action {
   const sent: (Action & { kind: 'events' })[] = [];
   const group = `${client}-g`;
   let counter = 0;
+  let idempotencyKey = `${client}/0`;
 
   function drawTimedEvent(): SentEvent {
     // Some are late by up to two months, so that batches have parts in several.
@@ -208,8 +209,9 @@ function createDraw(client: string, random: () => number): () => Action {
     const count = 1 + below(9);
     if (how < 0.7) return { events: Array.from({ length: count }, drawTimedEvent) };
     if (how < 0.85) return { events: Array.from({ length: count }, drawStampedEvent) };
-    const idempotencyKey = `${client}/${counter}`;
-    const events = Array.from({ length: count }, (_, index) => ({ key: `${idempotencyKey}/${index}` }));
+    // Now and then a key comes again with another body, which is another request.
+    if (random() < 0.8) idempotencyKey = `${client}/${counter}`;
+    const events = Array.from({ length: count }, (_, index) => ({ key: `${client}/${counter}/${index}` }));
     return { events, idempotencyKey };
   }
 
