@@ -395,6 +395,14 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
     tests: [faults('left-out')],
   },
   {
+    name: 'ingest/lane-of-a-leader-that-moved',
+    file: ingest('row-publisher.ts'),
+    search: 'lanes.delete(leader);',
+    replacement: 'lanes.delete(target.leader);',
+    breaks: 'After a leader has moved nothing is sent to the broker any more, and the process cannot stop.',
+    tests: [faults('left-out')],
+  },
+  {
     name: 'ingest/failed-sends-acknowledged',
     file: ingest('row-publisher.ts'),
     search: "'sending to Kafka failed; sending again');\n      return bundles;",

@@ -93,6 +93,7 @@ test('partitions that kafkajs leaves out of a send, their leader having moved, a
   const brokers = kafka.brokers.slice(0, BEHIND_PROXY);
   const rows = await readRows(brokers, 'leftout.events', (found) => missingIn(found).size === 0);
   expect([...missingIn(rows)], 'acknowledged, and not in Kafka').toEqual([]);
+  expect(await running.services['ingest-api'].stop(), 'its exit code').toBe(0);
   await kafka.restart(BEHIND_PROXY);
 });
 
