@@ -3,17 +3,21 @@
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
-import { runChaos } from '../tests/chaos/chaos.ts';
+import { type ChaosOutcome, runChaos } from '../tests/chaos/chaos.ts';
+import { FAULT_KINDS, type FaultKind } from '../tests/chaos/schedule.ts';
 import { isFlawless, type Verdict } from '../tests/support/judge.ts';
 
-const HELP = `Usage: npm run chaos -- [--seed N] [--minutes M]
+const HELP = `Usage: npm run chaos -- [--seed N] [--minutes M] [--without KINDS]
 
 Starts three Kafka brokers, ClickHouse, two ingest-apis, three writers and two query-apis of its own, submits events,
-properties and deletions, and meanwhile kills, stops and freezes them and loses answers at random. When all faults are
-over it compares what clients were told with what is stored and served.
+properties and deletions, and meanwhile kills, stops and freezes them, loses and delays answers, changes the profile of
+ClickHouse's account, and cuts off Kafka's logs at random. When all faults are over it compares what clients were told
+with what is stored and served. Events that Kafka lost with a log before they were stored may be missing, no others.
 
   --seed N      a whole number: the same one gives the same faults at the same times (default: drawn, and printed)
   --minutes M   how long things go wrong, 0.2 to 600 (default 5)
+  --without KINDS  leaves out faults of these kinds, separated by commas; the others stay as they are:
+                ${FAULT_KINDS.join(', ')}
   --help        this text
 
 Exit codes: 0 all is well, 1 something was lost, doubled, invented, wrong, refused or became a dead letter (then the
@@ -31,7 +35,12 @@ process.exit(await runCommand('npm run chaos --', main));
 async function main(): Promise<number> {
   const { values } = parseArguments({
     args: process.argv.slice(2),
-    options: { seed: { type: 'string' }, minutes: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
+    options: {
+      seed: { type: 'string' },
+      minutes: { type: 'string' },
+      without: { type: 'string' },
+      help: { type: 'boolean', short: 'h' },
+    },
   });
   if (values.help) {
     console.log(HELP);
@@ -43,19 +52,31 @@ async function main(): Promise<number> {
   if (!(minutes >= 0.2 && minutes <= 600)) {
     throw new ArgumentsError(`--minutes must be from 0.2 to 600, not "${values.minutes}".`);
   }
+  const without = parseKinds(values.without);
   await removeStaleData();
   process.env['TMPDIR'] = join(folder, `data-${process.pid}`);
   await mkdir(process.env['TMPDIR'], { recursive: true });
   console.log(`Chaos with --seed ${seed} --minutes ${minutes}`);
-  const { verdict, faults, pages, logs } = await runChaos({ seed, minutes, onProgress: (line) => console.log(line) });
-  printTally(verdict, faults, pages);
+  const onProgress = (line: string) => console.log(line);
+  const { verdict, faults, pages, cutOff, logs } = await runChaos({ seed, minutes, without, onProgress });
+  printTally(verdict, { faults, pages, cutOff });
   await rm(process.env['TMPDIR'], { recursive: true, force: true });
   if (isFlawless(verdict)) return 0;
   console.log(`Logs are in ${await keepLogs(seed, logs)}`);
   return 1;
 }
 
-function printTally(verdict: Verdict, faults: number, pages: number): void {
+function parseKinds(text: string | undefined): readonly FaultKind[] {
+  const names = text === undefined ? [] : text.split(',').map((name) => name.trim());
+  const unknown = names.filter((name) => !FAULT_KINDS.some((kind) => kind === name));
+  if (unknown.length === 0) return FAULT_KINDS.filter((kind) => names.includes(kind));
+  throw new ArgumentsError(`--without can be ${FAULT_KINDS.join(', ')}; not "${unknown.join('", "')}".`);
+}
+
+function printTally(
+  verdict: Verdict,
+  { faults, pages, cutOff }: Pick<ChaosOutcome, 'faults' | 'pages' | 'cutOff'>,
+): void {
   const { accepted, unknown, required, visible, entities, lost, doubled, invented, wrong, deadLetters, refused } =
     verdict;
   console.log(`
@@ -65,6 +86,7 @@ of unknown outcome     ${unknown} events
 that have to be there  ${required} events
 visible                ${visible} events
 pages read meanwhile   ${pages}
+lost by Kafka itself   ${cutOff} events
 compared               ${entities} users and organizations
 lost                   ${lost.length}
 doubled                ${doubled.length}

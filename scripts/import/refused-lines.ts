@@ -1,6 +1,7 @@
 import { createWriteStream, type WriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { finished } from 'node:stream/promises';
+import { printable } from '@sluice/shared/printable';
 
 /** The list of lines that were refused, as a file that exists only when there are any. */
 export interface RefusedLines {
@@ -21,8 +22,8 @@ export async function createRefusedLines(path: string): Promise<RefusedLines> {
           failure = error;
         });
       }
-      // A reason is one line of the list, whatever the service said.
-      file.write(`line ${lineNumber}: ${reason.replaceAll(/\s+/g, ' ')}\n`);
+      // A reason is one line of plain text, whatever the service said.
+      file.write(`line ${lineNumber}: ${printable(reason.replaceAll(/\s+/g, ' '))}\n`);
     },
     async close() {
       if (file && !failure) await finished(file.end());

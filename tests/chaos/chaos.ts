@@ -1,9 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LocalClickHouse } from '@sluice/local-stack/clickhouse';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
+import { findFreePorts } from '@sluice/local-stack/ports';
+import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { ownClickHouse, ownKafka } from '../support/engines.ts';
 import { freeze } from '../support/freeze.ts';
 import { judge, type Verdict } from '../support/judge.ts';
+import { startKafkaProxy } from '../support/kafka-proxy.ts';
 import { startLoad } from '../support/load.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { startProxy } from '../support/proxy.ts';
@@ -11,13 +14,17 @@ import { seededRandom } from '../support/random.ts';
 import type { EventPage } from '../support/records.ts';
 import { type Service, type ServiceName, until } from '../support/service.ts';
 import type { Fate } from '../support/tcp-proxy.ts';
-import { describeFault, groupOf, type PlannedFault, planFaults, type Target } from './schedule.ts';
+import { createDelays, type Delays, INGEST_SEND, WRITERS_FETCH } from './delays.ts';
+import { createLogCutter, type LogCutter } from './log-cutter.ts';
+import { describeFault, type FaultKind, groupOf, type PlannedFault, planFaults, type Target } from './schedule.ts';
 
 export interface ChaosOptions {
   /** Decides what goes wrong, when, and what is submitted. */
   readonly seed: number;
   /** How long things go wrong. */
   readonly minutes: number;
+  /** Kinds of faults that are left out; those that are left happen when they would have happened anyway. */
+  readonly without?: readonly FaultKind[];
   readonly onProgress: (line: string) => void;
 }
 
@@ -26,9 +33,29 @@ export interface ChaosOutcome {
   readonly faults: number;
   /** How many pages were read meanwhile. */
   readonly pages: number;
+  /** How many acknowledged events were cut off Kafka's logs before they were stored. */
+  readonly cutOff: number;
   /** What each service has logged, by its name. */
   readonly logs: ReadonlyMap<string, string>;
 }
+
+/** Begins the names of the topics and of the writers' group. */
+const NAME = 'chaos';
+
+const BROKERS = 3;
+
+/** Settings of ClickHouse that change what statements mean which do not say it themselves. */
+const OTHER_PROFILE = {
+  join_use_nulls: '1',
+  transform_null_in: '1',
+  group_by_use_nulls: '1',
+  aggregate_functions_null_for_empty: '1',
+  async_insert: '1',
+  wait_for_async_insert: '0',
+  max_rows_in_set: '1',
+  set_overflow_mode: 'break',
+  session_timezone: 'Asia/Tokyo',
+};
 
 /** Clients at once, and how long each waits between two requests at most, in milliseconds. */
 const CLIENTS = 6;
@@ -56,23 +83,34 @@ interface Slot {
  * Runs the whole system under load while processes are killed, stopped and frozen and answers get lost, as planned by
  * the seed; then lets everything recover, and compares what clients were told with what is stored and served.
  */
-export async function runChaos({ seed, minutes, onProgress }: ChaosOptions): Promise<ChaosOutcome> {
-  const plan = planFaults(seed, minutes);
+export async function runChaos({ seed, minutes, without = [], onProgress }: ChaosOptions): Promise<ChaosOutcome> {
+  const plan = planFaults(seed, minutes).filter(({ kind }) => !without.includes(kind));
   for (const fault of plan) onProgress(describeFault(fault));
   onProgress('Starting three brokers, ClickHouse and the services');
   await using cleanup = new AsyncDisposableStack();
-  const kafka = cleanup.use(await ownKafka({ brokers: 3 }));
+  const folder = cleanup.use(await makeTempDir());
+  const delays = createDelays();
+  const ports = await findFreePorts(BROKERS);
+  const kafkaProxies = await Promise.all(ports.map((port, broker) => startKafkaProxy(port, delays.decide(broker))));
+  for (const kafkaProxy of kafkaProxies) cleanup.use(kafkaProxy);
+  const advertisedPorts = kafkaProxies.map(({ port }) => port);
+  const kafka = cleanup.use(await ownKafka({ brokers: BROKERS, dataDir: folder.path, ports, advertisedPorts }));
   const clickhouse = cleanup.use(await ownClickHouse());
   let fate: Fate = 'deliver';
+  let profile: Readonly<Record<string, string>> = {};
   const fateRandom = seededRandom(seed + 1);
   const proxy = cleanup.use(
-    await startProxy(clickhouse.url, () => (fateRandom() * ANSWERS_PER_LOSS < 1 ? fate : 'deliver')),
+    await startProxy(
+      clickhouse.url,
+      () => (fateRandom() * ANSWERS_PER_LOSS < 1 ? fate : 'deliver'),
+      () => profile,
+    ),
   );
   const pipeline = cleanup.use(
     await startPipeline({
       kafkaBrokers: kafka.brokers,
       clickhouseUrl: proxy.url,
-      name: 'chaos',
+      name: NAME,
       env: { KAFKA_REPLICATION_FACTOR: '3' },
     }),
   );
@@ -88,8 +126,15 @@ export async function runChaos({ seed, minutes, onProgress }: ChaosOptions): Pro
   const failed = new AbortController();
   cleanup.defer(() => failed.abort());
   const startedAt = performance.now();
-  const breaker = createBreaker({ slots, kafka, clickhouse, signal: failed.signal }, (next) => {
-    fate = next;
+  const logCutter = createLogCutter(kafka, folder.path, pipeline, seed);
+  const breaker = createBreaker({
+    ...{ slots, kafka, clickhouse, delays, logCutter, signal: failed.signal },
+    setFate: (next) => {
+      fate = next;
+    },
+    setProfile: (next) => {
+      profile = next;
+    },
   });
   await Promise.all(
     plan.map(async (fault) => {
@@ -105,16 +150,19 @@ export async function runChaos({ seed, minutes, onProgress }: ChaosOptions): Pro
       // A writer may have ended itself after it was frozen: another has taken its place then.
       const response = await fetch(`${slot.service.url}/readyz`).catch(() => undefined);
       await response?.arrayBuffer();
+      // A log that was cut off may be noticed only now.
+      if (!response?.ok) await logCutter.resume();
       return response?.ok;
     });
   }
   const tally = await load.stop();
   const { pages, doubled } = await reading.stop();
-  const verdict = await judge(pipeline, clickhouse.url, tally);
+  const verdict = await judge(pipeline, clickhouse.url, tally, logCutter.cutOff);
   return {
     verdict: { ...verdict, doubled: [...verdict.doubled, ...doubled] },
     faults: plan.length,
     pages,
+    cutOff: [...tally.accepted.keys()].filter((key) => logCutter.cutOff.has(key)).length,
     logs: new Map([...slots].map(([name, { log, service }]) => [name, log + service.log()])),
   };
 }
@@ -154,15 +202,17 @@ interface Breakable {
   readonly slots: ReadonlyMap<Target, Slot>;
   readonly kafka: LocalKafka;
   readonly clickhouse: LocalClickHouse;
+  readonly delays: Delays;
+  readonly logCutter: LogCutter;
+  readonly setFate: (fate: Fate) => void;
+  readonly setProfile: (settings: Readonly<Record<string, string>>) => void;
   /** Nothing is broken, or started again, any more. */
   readonly signal: AbortSignal;
 }
 
 /** Gives what makes a fault happen, and resolves when it is over. */
-function createBreaker(
-  { slots, kafka, clickhouse, signal }: Breakable,
-  setFate: (fate: Fate) => void,
-): (fault: PlannedFault) => Promise<void> {
+function createBreaker(breakable: Breakable): (fault: PlannedFault) => Promise<void> {
+  const { slots, kafka, clickhouse, delays, logCutter, setFate, setProfile, signal } = breakable;
   const last = (ms: number) => delay(ms, undefined, { signal });
 
   async function freezeFor(pid: number | undefined, lastsMs: number): Promise<void> {
@@ -181,6 +231,10 @@ function createBreaker(
 
   async function disturbBroker(broker: number, { kind, lastsMs }: PlannedFault): Promise<void> {
     if (kind === 'freeze') return await freezeFor(kafka.pids[broker], lastsMs);
+    if (kind === 'delay fetch' || kind === 'delay produce') {
+      delays.delayNext(broker, kind === 'delay fetch' ? WRITERS_FETCH : INGEST_SEND, lastsMs);
+      return await last(lastsMs);
+    }
     await kafka.kill9(broker);
     await last(lastsMs);
     await kafka.restart(broker);
@@ -193,9 +247,21 @@ function createBreaker(
       await last(lastsMs);
       return await clickhouse.restart();
     }
+    if (kind === 'change profile') {
+      setProfile(OTHER_PROFILE);
+      await last(lastsMs);
+      return setProfile({});
+    }
     setFate(kind === 'cut answers' ? 'cut' : 'stall');
     await last(lastsMs);
     setFate('deliver');
+  }
+
+  async function disturbLogs({ lastsMs }: PlannedFault): Promise<void> {
+    await logCutter.cut();
+    // The log grows again, and the writers find out.
+    await last(lastsMs);
+    await logCutter.resume();
   }
 
   async function disturb(fault: PlannedFault): Promise<void> {
@@ -203,6 +269,7 @@ function createBreaker(
     const slot = slots.get(target);
     if (slot) await disturbService(slot, fault);
     else if (target === 'clickhouse') await disturbClickHouse(fault);
+    else if (target === 'kafka logs') await disturbLogs(fault);
     else await disturbBroker(Number(target.slice('kafka '.length)) - 1, fault);
   }
 

@@ -1,6 +1,6 @@
 import { seededRandom } from '../support/random.ts';
 
-/** What runs: three brokers, one ClickHouse, and several of each service. */
+/** What is disturbed: three brokers, the logs on their disks, one ClickHouse, and several of each service. */
 export const TARGETS = [
   'ingest-api 1',
   'ingest-api 2',
@@ -12,6 +12,7 @@ export const TARGETS = [
   'kafka 1',
   'kafka 2',
   'kafka 3',
+  'kafka logs',
   'clickhouse',
 ] as const;
 
@@ -27,7 +28,27 @@ export type FaultKind =
   /** Answers of ClickHouse are cut off now and then for a while. */
   | 'cut answers'
   /** Answers of ClickHouse do not come now and then for a while, and the connection stays open. */
-  | 'stall answers';
+  | 'stall answers'
+  /** ClickHouse's account has another profile for a while. */
+  | 'change profile'
+  /** One answer of a broker to a fetch of a writer comes later by so much. */
+  | 'delay fetch'
+  /** One answer of a broker to a send of an ingest-api comes later by so much. */
+  | 'delay produce'
+  /** All brokers are killed, a partition of the events loses its newest messages, and after a while it is resumed. */
+  | 'cut off';
+
+export const FAULT_KINDS: readonly FaultKind[] = [
+  'kill',
+  'stop',
+  'freeze',
+  'cut answers',
+  'stall answers',
+  'change profile',
+  'delay fetch',
+  'delay produce',
+  'cut off',
+];
 
 /** Something that goes wrong. */
 export interface PlannedFault {
@@ -38,14 +59,21 @@ export interface PlannedFault {
   readonly lastsMs: number;
 }
 
+/** A session of the writers' group is over after 6 s: a delay is to be long, and still within it. */
+const DELAY_MS_MIN = 3_000;
+
 /** Pauses between two faults, and how long each kind lasts at most, in milliseconds. */
 const PAUSE_MS = { from: 500, to: 5_000 };
-const LASTS_MS: Record<FaultKind, number> = {
+const LASTS_MS_MAX: Record<FaultKind, number> = {
   kill: 5_000,
   stop: 3_000,
   freeze: 15_000,
   'cut answers': 8_000,
   'stall answers': 8_000,
+  'change profile': 10_000,
+  'delay fetch': 4_000,
+  'delay produce': 4_000,
+  'cut off': 8_000,
 };
 
 /**
@@ -61,7 +89,7 @@ export function planFaults(seed: number, minutes: number): PlannedFault[] {
   for (let atMs = PAUSE_MS.from; ; atMs += between(PAUSE_MS.from, PAUSE_MS.to)) {
     const target = oneOf(TARGETS);
     const kind = oneOf(kindsFor(target));
-    const lastsMs = between(100, LASTS_MS[kind]);
+    const lastsMs = between(kind.startsWith('delay') ? DELAY_MS_MIN : 100, LASTS_MS_MAX[kind]);
     const group = groupOf(target);
     if (atMs + lastsMs > minutes * 60_000) return faults;
     // A broker or a service that was down takes a while to be back.
@@ -77,8 +105,9 @@ export function groupOf(target: Target): string {
 }
 
 function kindsFor(target: Target): readonly FaultKind[] {
-  if (target === 'clickhouse') return ['kill', 'freeze', 'cut answers', 'stall answers'];
-  return target.startsWith('kafka') ? ['kill', 'freeze'] : ['kill', 'stop', 'freeze'];
+  if (target === 'clickhouse') return ['kill', 'freeze', 'cut answers', 'stall answers', 'change profile'];
+  if (target === 'kafka logs') return ['cut off'];
+  return target.startsWith('kafka') ? ['kill', 'freeze', 'delay fetch', 'delay produce'] : ['kill', 'stop', 'freeze'];
 }
 
 export function describeFault({ kind, target, atMs, lastsMs }: PlannedFault): string {

@@ -1,6 +1,7 @@
-import type { Action, Operation, SentEvent, Tally } from './load.ts';
+import { ofEntities, timestampsOf, wrongEntities } from './judge-entities.ts';
+import type { Tally } from './load.ts';
 import type { Pipeline } from './pipeline.ts';
-import type { EntityRecord, EventPage } from './records.ts';
+import type { EventPage } from './records.ts';
 
 /** What a load's clients were told, compared with what is stored and served. Each list is empty when all is well. */
 export interface Verdict {
@@ -27,36 +28,45 @@ export interface Verdict {
   readonly refused: readonly string[];
 }
 
+/** The rows of an event, by the key in its properties. */
 interface StoredEvent {
-  readonly uuid: string;
-  readonly timestamp: number;
+  readonly key: string;
+  readonly uuids: readonly string[];
+  /** The timestamps of the first and the last row, in milliseconds since 1970. */
+  readonly first: number;
+  readonly last: number;
   readonly userId: string;
   readonly groupId: string;
   readonly rows: number;
   readonly visible: number;
-  /** Rows whose name or properties are not those that were sent. */
+  /** Rows whose name is not the one that was sent. */
   readonly altered: number;
 }
 
-/** Compares a load that has ended with what is stored, once everything has settled. */
+/**
+ * Compares a load that has ended with what is stored, once everything has settled.
+ *
+ * @param cutOff the keys of events that Kafka has lost before they were stored: they may be missing
+ */
 export async function judge(
   pipeline: Pick<Pipeline, 'database' | 'get' | 'drained'>,
   clickhouseUrl: string,
   tally: Tally,
+  cutOff: ReadonlySet<string> = new Set(),
 ): Promise<Verdict> {
   const { database } = pipeline;
-  const expected = expectedEvents(tally.operations);
+  const expected = expectedEvents(tally, cutOff);
   await pipeline.drained();
   const stored = await readEvents(database, clickhouseUrl, tally.name);
   const visible = stored.filter((event) => event.visible > 0);
-  const visibleKeys = new Set(visible.map(keyOf));
+  const visibleKeys = new Set(visible.map(({ key }) => key));
   const users = ofEntities(tally.operations, 'user');
   const organizations = ofEntities(tally.operations, 'organization');
   const wrong = [
     ...wrongEvents(stored, expected),
     ...(await unknownEntities(database, clickhouseUrl, tally.name, [...users.keys(), ...organizations.keys()])),
-    ...(await wrongEntities(pipeline, '/users', users)),
-    ...(await wrongEntities(pipeline, '/organizations', organizations)),
+    ...(await wrongEntities(pipeline, '/users', users, cutOff)),
+    ...(await wrongEntities(pipeline, '/organizations', organizations, cutOff)),
     ...(await wrongTotals(pipeline, visible, [...organizations.keys()])),
   ];
   return {
@@ -66,7 +76,7 @@ export async function judge(
     visible: visible.length,
     entities: users.size + organizations.size,
     lost: [...expected].filter(([key, { must }]) => must && !visibleKeys.has(key)).map(([key]) => key),
-    doubled: stored.filter(isDoubled(expected)).map(keyOf),
+    doubled: stored.filter(isDoubled(expected)).map(({ key }) => key),
     invented: [...visibleKeys].filter((key) => !expected.get(key)?.may),
     wrong,
     deadLetters: await countDeadLetters(database, clickhouseUrl),
@@ -82,6 +92,11 @@ export function isFlawless({ lost, doubled, invented, wrong, deadLetters, refuse
 interface ExpectedEvent {
   readonly user: string;
   readonly group: string;
+  /** As it was sent, or answered. */
+  readonly uuid: string | undefined;
+  /** Its timestamp lies between these, in milliseconds since 1970; they are equal when it brought its own. */
+  readonly from: number;
+  readonly to: number;
   readonly acknowledged: boolean;
   /** It has to be visible. */
   readonly must: boolean;
@@ -93,33 +108,48 @@ interface ExpectedEvent {
   readonly deleted: boolean;
 }
 
-const NEVER_SENT = { acknowledged: false, must: false, may: false, late: false, deleted: false };
-
-const keyOf = ({ uuid, timestamp }: SentEvent) => `${uuid}@${timestamp}`;
+const NEVER_SENT: ExpectedEvent = {
+  user: '',
+  group: '',
+  uuid: undefined,
+  from: Infinity,
+  to: -Infinity,
+  acknowledged: false,
+  must: false,
+  may: false,
+  late: false,
+  deleted: false,
+};
 
 /** What is to become of each event, by its key. Operations of one user are in the order in which they were done. */
-function expectedEvents(operations: readonly Operation[]): Map<string, ExpectedEvent> {
+function expectedEvents({ operations, accepted }: Tally, cutOff: ReadonlySet<string>): Map<string, ExpectedEvent> {
   const expected = new Map<string, ExpectedEvent>();
   const keysOfUsers = new Map<string, Set<string>>();
   const uncertainUsers = new Set<string>();
   const update = (key: string, change: (before: ExpectedEvent) => Partial<ExpectedEvent>) => {
-    const before = expected.get(key) ?? { ...NEVER_SENT, user: '', group: '' };
+    const before = expected.get(key) ?? NEVER_SENT;
     expected.set(key, { ...before, ...change(before) });
   };
 
-  for (const { action, outcome, clear } of operations) {
+  for (const operation of operations) {
+    const { action, outcome, clear } = operation;
     if (action.kind === 'set') continue;
-    const accepted = outcome === 'accepted';
+    const isAccepted = outcome === 'accepted';
     const keys = keysOfUsers.get(action.user) ?? new Set();
     keysOfUsers.set(action.user, keys);
     if (action.kind === 'events') {
-      for (const key of action.events.map(keyOf)) {
+      for (const event of action.events) {
+        const { key, uuid } = event;
+        const { from, to } = timestampsOf(event, action.firstAt, operation);
         keys.add(key);
         update(key, (before) => ({
           user: action.user,
           group: action.group,
-          acknowledged: before.acknowledged || accepted,
-          must: before.must || accepted,
+          uuid: uuid ?? accepted.get(key),
+          from: Math.min(before.from, from),
+          to: Math.max(before.to, to),
+          acknowledged: before.acknowledged || isAccepted,
+          must: (before.must || isAccepted) && !cutOff.has(key),
           may: true,
           late: before.late || !clear,
         }));
@@ -129,7 +159,7 @@ function expectedEvents(operations: readonly Operation[]): Map<string, ExpectedE
     // An attempt that was not heard of may also delete what is sent after it.
     if (!clear) uncertainUsers.add(action.user);
     for (const key of keys) {
-      update(key, (before) => ({ must: false, may: before.late || (before.may && !accepted), deleted: true }));
+      update(key, (before) => ({ must: false, may: before.late || (before.may && !isAccepted), deleted: true }));
     }
   }
   for (const user of uncertainUsers) {
@@ -144,17 +174,19 @@ async function readEvents(database: string, clickhouseUrl: string, load: string)
       SELECT user_id, max(version) AS deleted FROM user_deletions WHERE workspace_id = 'test' GROUP BY user_id
     )
     SELECT
-      toString(uuid) AS uuid,
-      toUnixTimestamp64Milli(timestamp) AS timestamp,
+      JSONExtractString(properties, 'key') AS key,
+      groupUniqArray(toString(uuid)) AS uuids,
+      toUnixTimestamp64Milli(min(timestamp)) AS first,
+      toUnixTimestamp64Milli(max(timestamp)) AS last,
       any(user_id) AS userId,
       any(group_id) AS groupId,
       count() AS rows,
       countIf(toUnixTimestamp64Micro(received_at) > deleted) AS visible,
-      countIf(event != 'load' OR JSONExtractString(properties, 'uuid') != toString(events.uuid)) AS altered
+      countIf(event != 'load') AS altered
     FROM events
     LEFT JOIN deletions USING (user_id)
     WHERE workspace_id = 'test' AND startsWith(group_id, concat({load:String}, '-'))
-    GROUP BY ALL
+    GROUP BY key
     FORMAT JSONEachRow
     SETTINGS output_format_json_quote_64bit_integers = 0`;
   const text = await ask(clickhouseUrl, database, sql, { load });
@@ -166,9 +198,16 @@ async function readEvents(database: string, clickhouseUrl: string, load: string)
 
 function wrongEvents(stored: readonly StoredEvent[], expected: ReadonlyMap<string, ExpectedEvent>): string[] {
   return stored.flatMap((event) => {
-    const sent = expected.get(keyOf(event));
-    const fits = event.altered === 0 && (!sent || (sent.user === event.userId && sent.group === event.groupId));
-    return fits ? [] : [`${keyOf(event)} is not what was sent`];
+    const sent = expected.get(event.key);
+    const fits =
+      event.altered === 0 &&
+      (!sent ||
+        (sent.user === event.userId &&
+          sent.group === event.groupId &&
+          event.uuids.every((uuid) => uuid === (sent.uuid ?? uuid)) &&
+          event.first >= sent.from &&
+          event.last <= sent.to));
+    return fits ? [] : [`${event.key} is not what was sent`];
   });
 }
 
@@ -202,112 +241,7 @@ async function ask(
 }
 
 function isDoubled(expected: ReadonlyMap<string, ExpectedEvent>): (event: StoredEvent) => boolean {
-  return (event) => event.visible > 1 || (event.rows > 1 && !expected.get(keyOf(event))?.deleted);
-}
-
-/** The operations that concern each user, or each organization, in order. */
-function ofEntities(operations: readonly Operation[], kind: 'user' | 'organization'): Map<string, Operation[]> {
-  const found = new Map<string, Operation[]>();
-  for (const operation of operations) {
-    const id = entityOf(operation.action, kind);
-    if (id === undefined) continue;
-    const ofEntity = found.get(id);
-    if (ofEntity) ofEntity.push(operation);
-    else found.set(id, [operation]);
-  }
-  return found;
-}
-
-function entityOf(action: Action, kind: 'user' | 'organization'): string | undefined {
-  switch (action.kind) {
-    case 'events':
-      return kind === 'user' ? action.user : action.group;
-    case 'set':
-      return kind === action.entity ? action.id : undefined;
-    case 'delete':
-      return kind === 'user' ? action.user : undefined;
-  }
-}
-
-async function wrongEntities(
-  pipeline: Pick<Pipeline, 'get'>,
-  path: string,
-  entities: ReadonlyMap<string, readonly Operation[]>,
-): Promise<string[]> {
-  const wrong: string[] = [];
-  for (const [id, operations] of entities) {
-    const { status, body } = await pipeline.get<EntityRecord>(`${path}/${encodeURIComponent(id)}`);
-    if (status !== 200 && status !== 404) wrong.push(`${id}: ${status}`);
-    const entity = status === 200 ? body : undefined;
-    wrong.push(...wrongProperties(id, entity, operations), ...wrongSightings(id, entity, operations));
-    if (entity && isGone(operations)) wrong.push(`${id} was deleted, but is there`);
-  }
-  return wrong;
-}
-
-/** What a property may be at the end: a number, or `undefined` when it is not set. */
-function wrongProperties(id: string, entity: EntityRecord | undefined, operations: readonly Operation[]): string[] {
-  const sets = operations.flatMap(({ action }) => (action.kind === 'set' ? [action.property] : []));
-  const properties = new Set([...sets, ...Object.keys(entity?.properties ?? {})]);
-  return [...properties].flatMap((property) => {
-    const possible = possibleValues(property, operations);
-    const value = entity?.properties[property] as number | undefined;
-    return possible.has(value) ? [] : [`${id}: ${property} is ${value}, not ${[...possible].join(' or ')}`];
-  });
-}
-
-function possibleValues(property: string, operations: readonly Operation[]): Set<number | undefined> {
-  let possible = new Set<number | undefined>([undefined]);
-  // What may take effect at any later time.
-  const late = new Set<number | undefined>();
-  for (const { action, outcome, clear } of operations) {
-    if (action.kind === 'events' || (action.kind === 'set' && action.property !== property)) continue;
-    const value = action.kind === 'set' ? (action.value ?? undefined) : undefined;
-    if (!clear) late.add(value);
-    possible = outcome === 'accepted' ? new Set([value]) : possible.add(value);
-  }
-  return possible.union(late);
-}
-
-/** Whether the last that was done to a user is a deletion, and nothing that was done before can take effect later. */
-function isGone(operations: readonly Operation[]): boolean {
-  return operations.at(-1)?.action.kind === 'delete' && operations.every(({ clear }) => clear);
-}
-
-/** Seen first and last: exact where every answer came, within bounds where some did not. Not after a deletion. */
-function wrongSightings(id: string, entity: EntityRecord | undefined, operations: readonly Operation[]): string[] {
-  if (operations.some(({ action }) => action.kind === 'delete')) return [];
-  const certain = seenBetween(operations.filter(({ outcome }) => outcome === 'accepted'));
-  const possible = seenBetween(operations);
-  if (certain.earliest > certain.latest) return [];
-  if (!entity) return [`${id} is missing`];
-  const first = Date.parse(entity.firstSeenAt);
-  const last = Date.parse(entity.lastSeenAt);
-  const fits =
-    first <= certain.firstAtMost &&
-    first >= possible.earliest &&
-    last >= certain.lastAtLeast &&
-    last <= possible.latest;
-  return fits ? [] : [`${id} was seen from ${entity.firstSeenAt} to ${entity.lastSeenAt}`];
-}
-
-/** When operations say that somebody was seen: events at their timestamps, a change between its begin and its end. */
-function seenBetween(operations: readonly Operation[]) {
-  const bounds = { earliest: Infinity, firstAtMost: Infinity, lastAtLeast: -Infinity, latest: -Infinity };
-  for (const { action, at, endedAt, clear } of operations) {
-    // An attempt that was not heard of may take effect at any later time.
-    const spans =
-      action.kind === 'events'
-        ? action.events.map(({ timestamp }) => ({ from: timestamp, to: timestamp }))
-        : [{ from: at, to: clear ? endedAt : Date.now() }];
-    for (const { from, to } of spans) {
-      bounds.earliest = Math.min(bounds.earliest, from);
-      bounds.firstAtMost = Math.min(bounds.firstAtMost, to);
-      bounds.lastAtLeast = Math.max(bounds.lastAtLeast, from);
-      bounds.latest = Math.max(bounds.latest, to);
-    }
-  }
-  return bounds;
+  return (event) => event.visible > 1 || (event.rows > 1 && !expected.get(event.key)?.deleted);
 }
 
 /** What query-api counts has to be what the rows say. */

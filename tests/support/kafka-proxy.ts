@@ -24,13 +24,17 @@ export interface KafkaProxy extends AsyncDisposable {
 /**
  * Starts a proxy in front of the broker that listens, or will, on `brokerPort`; it has to be the port that the broker
  * advertises. `decide` is asked about every answer, in the order in which a connection has them, and told the API key
- * of its request.
+ * of its request and the name of the client. `reaches` is asked about every request: one that does not reach the broker is never answered.
  */
-export async function startKafkaProxy(brokerPort: number, decide: (api: number) => KafkaFate): Promise<KafkaProxy> {
+export async function startKafkaProxy(
+  brokerPort: number,
+  decide: (api: number, clientId: string) => KafkaFate,
+  reaches: (api: number) => boolean = () => true,
+): Promise<KafkaProxy> {
   const lost = new Map<number, number>();
 
   const proxy = await startTcpProxy({ host: '127.0.0.1', port: brokerPort }, (client, upstream) => {
-    const apis = new Map<number, number>();
+    const asked = new Map<number, { api: number; clientId: string }>();
     const requests = frameReader();
     const answers = frameReader();
     let stalled = false;
@@ -38,10 +42,10 @@ export async function startKafkaProxy(brokerPort: number, decide: (api: number) 
 
     async function deliver(frame: Buffer): Promise<void> {
       const correlationId = frame.readInt32BE(4);
-      const api = apis.get(correlationId) ?? -1;
-      apis.delete(correlationId);
+      const { api, clientId } = asked.get(correlationId) ?? { api: -1, clientId: '' };
+      asked.delete(correlationId);
       if (client.destroyed || stalled) return;
-      const fate = decide(api);
+      const fate = decide(api, clientId);
       if (typeof fate === 'object') await delay(fate.delayMs);
       if (fate === 'deliver' || typeof fate === 'object') {
         client.write(frame);
@@ -53,9 +57,12 @@ export async function startKafkaProxy(brokerPort: number, decide: (api: number) 
     }
 
     client.on('data', (chunk: Buffer) => {
-      // Length, API key and version, correlation id.
-      for (const frame of requests(chunk)) apis.set(frame.readInt32BE(8), frame.readInt16BE(4));
-      upstream.write(chunk);
+      // Length, API key and version, correlation id, client id.
+      for (const frame of requests(chunk)) {
+        const api = frame.readInt16BE(4);
+        asked.set(frame.readInt32BE(8), { api, clientId: clientIdOf(frame) });
+        if (reaches(api)) upstream.write(frame);
+      }
     });
     upstream.on('data', (chunk: Buffer) => {
       for (const frame of answers(chunk)) delivery = delivery.then(() => deliver(frame));
@@ -81,4 +88,10 @@ function frameReader(): (chunk: Buffer) => Buffer[] {
     }
     return frames;
   };
+}
+
+/** The client's name in the header of a request. */
+function clientIdOf(frame: Buffer): string {
+  const length = frame.readInt16BE(12);
+  return length < 0 ? '' : frame.toString('utf8', 14, 14 + length);
 }

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { v7 as uuidV7 } from 'uuid';
+import { v4 as uuidV4, v7 as uuidV7 } from 'uuid';
 import type { Pipeline } from './pipeline.ts';
 import { seededRandom } from './random.ts';
 
@@ -16,14 +16,25 @@ export interface LoadOptions {
 }
 
 export interface SentEvent {
-  readonly uuid: string;
-  /** Milliseconds since 1970. */
-  readonly timestamp: number;
+  /** Tells it from all others; it travels in the event's properties. */
+  readonly key: string;
+  /** Absent: it is made from the `Idempotency-Key` of the request. */
+  readonly uuid?: string;
+  /** Milliseconds since 1970. Absent: the event is stamped when it is received. */
+  readonly timestamp?: number;
 }
 
 /** What a client wanted, in words of the reference that the stored state is compared with. */
 export type Action =
-  | { readonly kind: 'events'; readonly user: string; readonly group: string; readonly events: readonly SentEvent[] }
+  | {
+      readonly kind: 'events';
+      readonly user: string;
+      readonly group: string;
+      readonly events: readonly SentEvent[];
+      readonly idempotencyKey?: string;
+      /** When it was first sent, in milliseconds since 1970: the same again is the same action. */
+      readonly firstAt: number;
+    }
   | {
       readonly kind: 'set';
       readonly entity: 'user' | 'organization';
@@ -55,8 +66,8 @@ export interface Tally {
   readonly name: string;
   /** In the order in which each client did them. */
   readonly operations: readonly Operation[];
-  /** Uuids of events that were answered with 202. */
-  readonly accepted: ReadonlySet<string>;
+  /** The uuids that events were given in a 202, by the events' keys. */
+  readonly accepted: ReadonlyMap<string, string>;
   /** Answers that a client may not repeat, which there must be none of. */
   readonly refused: readonly string[];
 }
@@ -74,6 +85,12 @@ const ATTEMPTS = 5;
 /** A client gives an answer up after this long, in milliseconds. */
 const PATIENCE_MS = 15_000;
 
+/**
+ * An event that is stamped is known again for five minutes: it is not sent again later than this after the first time,
+ * in milliseconds, which leaves time for all attempts.
+ */
+const STAMPED_AGAIN_MS = 180_000;
+
 const USERS_PER_CLIENT = 6;
 const DAY_MS = 86_400_000;
 
@@ -81,18 +98,20 @@ let loads = 0;
 
 /**
  * Submits what products submit: events of now and of the past months, the same ones again, properties of users and
- * organizations, deletions. Each request is repeated until it is accepted or its attempts are used up.
+ * organizations, deletions. Some events have a timestamp of their own, others are stamped on receipt, with a uuid or with
+ * an `Idempotency-Key`. Each request is repeated until it is accepted or its attempts are used up.
  */
 export function startLoad({ pipeline, urls, concurrency, seed = 1, pauseMs = 0 }: LoadOptions): Load {
   loads += 1;
   const name = `load-${process.pid}-${loads}`;
   const operations: Operation[] = [];
-  const accepted = new Set<string>();
+  const accepted = new Map<string, string>();
   const refused: string[] = [];
   let running = true;
   let turn = 0;
 
-  async function attempt(path: string, body: unknown): Promise<boolean> {
+  /** Gives the text of a 202, and nothing when the request may be sent again. */
+  async function attempt({ path, body, headers }: LoadRequest): Promise<string | undefined> {
     const targets = urls();
     turn += 1;
     try {
@@ -100,33 +119,40 @@ export function startLoad({ pipeline, urls, concurrency, seed = 1, pauseMs = 0 }
         method: body === undefined ? 'DELETE' : 'POST',
         body: body === undefined ? null : JSON.stringify(body),
         headers: {
+          ...headers,
           authorization: `Bearer ${pipeline.key}`,
           ...(body !== undefined && { 'content-type': 'application/json' }),
         },
         signal: AbortSignal.timeout(PATIENCE_MS),
       });
       const text = await response.text();
-      if (response.status === 202) return true;
+      if (response.status === 202) return text;
       const retryable = response.status === 503 && /^\d+$/.test(response.headers.get('retry-after') ?? '');
       if (!retryable) refused.push(`${response.status} ${text}`);
     } catch {
       // A cut connection or no answer: whether the rows were kept is not known.
     }
-    return false;
+    return undefined;
   }
 
   async function carryOut(operation: Operation): Promise<void> {
-    const [path, body] = requestOf(operation.action);
+    const request = requestOf(operation.action);
     for (let attempts = 0; attempts < ATTEMPTS; attempts += 1) {
-      if (await attempt(path, body)) {
+      const answer = await attempt(request);
+      if (answer !== undefined) {
         operation.outcome = 'accepted';
         operation.clear = attempts === 0;
-        if (operation.action.kind === 'events') for (const { uuid } of operation.action.events) accepted.add(uuid);
+        if (operation.action.kind === 'events') keepUuids(operation.action.events, answer);
         return;
       }
       await delay(200);
     }
     operation.outcome = 'unknown';
+  }
+
+  function keepUuids(events: readonly SentEvent[], answer: string): void {
+    const given = (JSON.parse(answer) as { events: { uuid: string }[] }).events;
+    for (const [index, { key }] of events.entries()) accepted.set(key, given[index]?.uuid ?? '');
   }
 
   async function runClient(index: number): Promise<void> {
@@ -164,17 +190,43 @@ function createDraw(client: string, random: () => number): () => Action {
   const sent: (Action & { kind: 'events' })[] = [];
   const group = `${client}-g`;
   let counter = 0;
+  let idempotencyKey = `${client}/0`;
 
-  function drawEvent(): SentEvent {
+  function drawTimedEvent(): SentEvent {
     // Some are late by up to two months, so that batches have parts in several.
     const timestamp = random() < 0.05 ? Date.now() - below(60) * DAY_MS : Date.now() - below(2_000);
-    return { uuid: uuidV7({ msecs: timestamp }), timestamp };
+    const uuid = uuidV7({ msecs: timestamp });
+    return { key: `${uuid}@${timestamp}`, uuid, timestamp };
+  }
+
+  function drawStampedEvent(): SentEvent {
+    const uuid = uuidV4({ random: Uint8Array.from({ length: 16 }, () => below(256)) });
+    return { key: uuid, uuid };
+  }
+
+  function drawEvents(): Pick<Action & { kind: 'events' }, 'events' | 'idempotencyKey'> {
+    const how = random();
+    const count = 1 + below(9);
+    if (how < 0.7) return { events: Array.from({ length: count }, drawTimedEvent) };
+    if (how < 0.85) return { events: Array.from({ length: count }, drawStampedEvent) };
+    // Now and then a key comes again with another body, which is another request.
+    if (random() < 0.8) idempotencyKey = `${client}/${counter}`;
+    const events = Array.from({ length: count }, (_, index) => ({ key: `${client}/${counter}/${index}` }));
+    return { events, idempotencyKey };
+  }
+
+  /** Something that was sent before and can be sent again. */
+  function drawAgain(): Action | undefined {
+    const again = sent[below(sent.length)];
+    if (!again) return undefined;
+    const isStamped = again.events.some(({ timestamp }) => timestamp === undefined);
+    return isStamped && Date.now() - again.firstAt > STAMPED_AGAIN_MS ? undefined : again;
   }
 
   return () => {
     const chance = random();
     const user = `${client}-u${below(USERS_PER_CLIENT)}`;
-    const again = sent[below(sent.length)];
+    const again = drawAgain();
     counter += 1;
     if (chance < 0.1 && again) return again;
     if (chance < 0.2) {
@@ -185,32 +237,42 @@ function createDraw(client: string, random: () => number): () => Action {
         : { kind: 'set', entity: 'organization', id: group, property, value };
     }
     if (chance < 0.203) return { kind: 'delete', user };
-    const action = { kind: 'events' as const, user, group, events: Array.from({ length: 1 + below(9) }, drawEvent) };
+    const action = { kind: 'events' as const, user, group, ...drawEvents(), firstAt: Date.now() };
     sent.push(action);
     return action;
   };
 }
 
-/** The path, and the body of a POST; a DELETE has none. */
-function requestOf(action: Action): [path: string, body: unknown] {
+interface LoadRequest {
+  readonly path: string;
+  /** Of a POST; a DELETE has none. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+function requestOf(action: Action): LoadRequest {
   switch (action.kind) {
     case 'events': {
-      const { user, group } = action;
-      const events = action.events.map(({ uuid, timestamp }) => ({
+      const { user, group, idempotencyKey } = action;
+      const events = action.events.map(({ key, uuid, timestamp }) => ({
         event: 'load',
-        uuid,
-        timestamp: new Date(timestamp).toISOString(),
-        properties: { uuid },
+        ...(uuid !== undefined && { uuid }),
+        ...(timestamp !== undefined && { timestamp: new Date(timestamp).toISOString() }),
+        properties: { key },
       }));
-      return ['/v1/public/userGroups', { foreignUserGroupId: group, foreignUserId: user, events }];
+      return {
+        path: '/v1/public/userGroups',
+        body: { foreignUserGroupId: group, foreignUserId: user, events },
+        ...(idempotencyKey !== undefined && { headers: { 'idempotency-key': idempotencyKey } }),
+      };
     }
     case 'set': {
       const properties = { [action.property]: action.value };
       return action.entity === 'user'
-        ? ['/v1/public/users', { foreignId: action.id, properties }]
-        : ['/v1/public/userGroups', { foreignUserGroupId: action.id, properties }];
+        ? { path: '/v1/public/users', body: { foreignId: action.id, properties } }
+        : { path: '/v1/public/userGroups', body: { foreignUserGroupId: action.id, properties } };
     }
     case 'delete':
-      return [`/v1/users?foreignId=${encodeURIComponent(action.user)}`, undefined];
+      return { path: `/v1/users?foreignId=${encodeURIComponent(action.user)}` };
   }
 }

@@ -29,6 +29,8 @@ export interface Pipeline extends AsyncDisposable {
   readonly key: string;
   readonly database: string;
   readonly keysFile: string;
+  /** What its services are started with, but for the address of each. */
+  readonly environment: Readonly<Record<string, string>>;
   /** Makes another key; it is in force when this resolves. */
   addKey(workspace: string, scopes?: readonly Scope[]): Promise<string>;
   /** Starts a service again, on its old address, and waits until it is ready. */
@@ -101,6 +103,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     key,
     database,
     keysFile,
+    environment: env,
     async addKey(workspace, scopes = SCOPES) {
       const added = await makeKey(workspace, scopes);
       await until('the key to be in force', 5_000, async () => {

@@ -9,20 +9,25 @@ export interface AnswerProxy extends AsyncDisposable {
 
 /**
  * Starts a proxy in front of an HTTP server. `decide` is asked when an answer begins to come: `cut` closes the
- * connection instead, `stall` leaves it open without another byte.
+ * connection instead, `stall` leaves it open without another byte. `settings` gives what is added to the parameters of
+ * each request that does not have it: for ClickHouse that is the same as an account whose profile says so.
  */
-export async function startProxy(targetUrl: string, decide: () => Fate): Promise<AnswerProxy> {
+export async function startProxy(
+  targetUrl: string,
+  decide: () => Fate,
+  settings: () => Readonly<Record<string, string>> = () => ({}),
+): Promise<AnswerProxy> {
   const target = new URL(targetUrl);
   let lost = 0;
 
   const proxy = await startTcpProxy({ host: target.hostname, port: Number(target.port) }, (client, upstream) => {
     let asked = false;
     let stalled = false;
-    client.on('data', (chunk) => {
+    client.on('data', (chunk: Buffer) => {
       asked = true;
-      upstream.write(chunk);
+      upstream.write(withSettings(chunk, settings()));
     });
-    upstream.on('data', (chunk) => {
+    upstream.on('data', (chunk: Buffer) => {
       if (stalled) return;
       const fate = asked ? decide() : 'deliver';
       asked = false;
@@ -43,4 +48,19 @@ export async function startProxy(targetUrl: string, decide: () => Fate): Promise
     stop: proxy.stop,
     [Symbol.asyncDispose]: proxy.stop,
   };
+}
+
+/** The beginning of a request, with more parameters; anything else as it is. */
+function withSettings(chunk: Buffer, settings: Readonly<Record<string, string>>): Buffer {
+  const names = Object.keys(settings);
+  if (names.length === 0) return chunk;
+  const [start = ''] = chunk.toString('latin1', 0, chunk.indexOf(0x0d)).split('\r', 1);
+  const [, method, query] = /^(GET|POST) \/\?(\S*) HTTP\/1\.1$/.exec(start) ?? [];
+  if (query === undefined) return chunk;
+  const given = new URLSearchParams(query);
+  const added = new URLSearchParams(
+    names.filter((name) => !given.has(name)).map((name) => [name, settings[name] ?? '']),
+  );
+  if (added.size === 0) return chunk;
+  return Buffer.concat([Buffer.from(`${method} /?${added}&${query} HTTP/1.1`, 'latin1'), chunk.subarray(start.length)]);
 }

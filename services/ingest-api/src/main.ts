@@ -1,7 +1,7 @@
 import { loadConfigOrExit } from '@sluice/shared/config';
 import { listening } from '@sluice/shared/http/server';
 import { createKafka } from '@sluice/shared/kafka/client';
-import { createKeyRing } from '@sluice/shared/keys/key-ring';
+import { createKeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { runService } from '@sluice/shared/lifecycle';
 import { createLogger } from '@sluice/shared/log';
 import { Registry } from 'prom-client';
@@ -28,7 +28,7 @@ const app = buildApp(config, {
   registry,
   versions: createVersionClock(),
   now: Date.now,
-  readiness,
+  readiness: async () => [...missingKeys(keys), ...(await readiness())],
 });
 
 runService({

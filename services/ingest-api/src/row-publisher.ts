@@ -162,12 +162,14 @@ export function createRowPublisher({ kafka, config, logger, registry }: RowPubli
   function schedule(): void {
     if (faults.length > 0) return;
     for (const target of partitions) {
-      if (!isWaiting(target) || lanes.has(target.leader)) continue;
-      const lane = sendAll(target.leader).finally(() => {
-        lanes.delete(target.leader);
+      // Its leader may be another one by the time that the lane is done.
+      const { leader } = target;
+      if (!isWaiting(target) || lanes.has(leader)) continue;
+      const lane = sendAll(leader).finally(() => {
+        lanes.delete(leader);
         schedule();
       });
-      lanes.set(target.leader, lane);
+      lanes.set(leader, lane);
     }
   }
 

@@ -1,7 +1,7 @@
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfigOrExit } from '@sluice/shared/config';
 import { listening } from '@sluice/shared/http/server';
-import { createKeyRing, type KeyRing } from '@sluice/shared/keys/key-ring';
+import { createKeyRing, type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { type Part, runService } from '@sluice/shared/lifecycle';
 import { createLogger } from '@sluice/shared/log';
 import { Registry } from 'prom-client';
@@ -15,6 +15,7 @@ const NO_KEYS: KeyRing = {
   name: 'API keys',
   start: async () => undefined,
   stop: async () => undefined,
+  loaded: true,
   find: () => undefined,
 };
 
@@ -34,12 +35,13 @@ const connections: Part = {
   stop: () => clickHouse.close(),
 };
 const keys = config.API_KEYS_FILE === undefined ? NO_KEYS : createKeyRing(config.API_KEYS_FILE, logger);
+const probe = createReadiness(clickHouse);
 const app = buildApp(config, {
   clickHouse,
   keys,
   logger,
   registry: new Registry(),
-  readiness: createReadiness(clickHouse),
+  readiness: async () => [...missingKeys(keys), ...(await probe())],
 });
 
 runService({

@@ -42,7 +42,8 @@ async function service(env: Readonly<Record<string, string>>) {
   const logger = createLogger('query-api', 'silent');
   const options = { application: 'query-api-test', requestTimeoutMs: 20_000, connectionsMax: 8 };
   const clickHouse = createClickHouse(config, options);
-  const keys = { name: 'none', start: async () => undefined, stop: async () => undefined, find: () => undefined };
+  const unused = async () => undefined;
+  const keys = { name: 'none', start: unused, stop: unused, loaded: true, find: () => undefined };
   const readiness = createReadiness(clickHouse);
   const app = buildApp(config, { clickHouse, keys, logger, registry: new Registry(), readiness });
   const schema = createSchemaPart(clickHouse, config, logger);

@@ -5,16 +5,27 @@ import { Problem } from './problem.ts';
 
 const BEARER = /^bearer +(\S+) *$/i;
 
+/** Seconds after which a client is asked to try again when the keys are not known. */
+const RETRY_AFTER_SECONDS = 5;
+
 /**
  * The key that a request carries, if it has the scope.
  *
- * @throws {Problem} `unauthorized` without a known key, `missing_scope` when the key is not for this
+ * @throws {Problem} `unauthorized` without a known key, `missing_scope` when the key is not for this,
+ * `keys_unavailable` while no good keys file has been read
  */
 export function authenticate(request: FastifyRequest, keys: KeyRing, scope: Scope): ApiKey {
   const header = request.headers.authorization;
   if (header === undefined) throw unauthorized('An API key is needed: send "Authorization: Bearer <key>".');
   const token = BEARER.exec(header)?.[1];
-  const key = token === undefined ? undefined : keys.find(token);
+  if (token === undefined) throw unauthorized('The API key must be sent as "Authorization: Bearer <key>".');
+  // A producer drops what is answered 401, so that must not be said before it is certain.
+  if (!keys.loaded) {
+    throw new Problem('keys_unavailable', 'API keys cannot be checked now; send the request again.', {
+      retryAfter: RETRY_AFTER_SECONDS,
+    });
+  }
+  const key = keys.find(token);
   if (!key) throw unauthorized('The API key is not known.');
   if (!key.scopes.includes(scope)) throw new Problem('missing_scope', `The API key lacks the scope "${scope}".`);
   return key;

@@ -17,7 +17,7 @@ export type OpenApiDocument = ReturnType<typeof createDocument>;
 const COMMON_CODES = ['invalid_request', 'method_not_allowed', 'internal'] as const;
 
 /** What any operation with a key can come to. */
-const KEY_CODES = ['unauthorized', 'missing_scope', 'rate_limited'] as const;
+const KEY_CODES = ['unauthorized', 'missing_scope', 'rate_limited', 'keys_unavailable'] as const;
 
 /** An operation, without what all operations have in common. */
 export interface OperationDescription {

@@ -60,6 +60,10 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
     detail: 'This instance cannot tell the time; send the request again.',
   },
   overloaded: { summary: 'The service is busy; send the request again', detail: 'The service is busy; try again.' },
+  keys_unavailable: {
+    summary: 'The service cannot check keys yet; send the request again',
+    detail: 'API keys cannot be checked now; send the request again.',
+  },
 };
 
 /** An example of each problem's body, as the documents of the services show it. */

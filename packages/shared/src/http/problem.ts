@@ -18,6 +18,7 @@ export const PROBLEMS = {
   event_log_unavailable: 503,
   store_unavailable: 503,
   overloaded: 503,
+  keys_unavailable: 503,
   clock_skewed: 503,
 } as const;
 

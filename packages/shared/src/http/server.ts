@@ -14,6 +14,7 @@ import type { Part } from '../lifecycle.ts';
 import type { Logger } from '../log.ts';
 import { Problem, type ProblemCode, problemBody } from './problem.ts';
 import { parseQueryString } from './query-string.ts';
+import { createRefusals, type Refusals } from './refusals.ts';
 
 /** A request id from outside is kept when it is short and plain, and replaced otherwise. */
 const SANE_REQUEST_ID = /^[A-Za-z0-9._:/+=-]{1,128}$/;
@@ -42,6 +43,8 @@ export interface HttpServerOptions {
  */
 export function createHttpServer({ logger, registry, readiness, bodyLimit }: HttpServerOptions): FastifyInstance {
   let closing = false;
+  const refusals = createRefusals(registry);
+  const sendError = createErrorHandler(refusals);
   const app: FastifyInstance = Fastify({
     loggerInstance: logger as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -59,7 +62,7 @@ export function createHttpServer({ logger, registry, readiness, bodyLimit }: Htt
       querystringParser: () => ({}),
     },
     frameworkErrors: (error, request, reply) => sendError(error, request, reply as FastifyReply),
-    clientErrorHandler: refuseMalformed,
+    clientErrorHandler: (error, socket) => refuseMalformed(error, socket, refusals, logger),
   });
 
   collectDefaultMetrics({ register: registry });
@@ -104,13 +107,15 @@ export function createHttpServer({ logger, registry, readiness, bodyLimit }: Htt
 }
 
 /** Answers what Node cannot read as HTTP, and so reaches no route, before its connection is closed. */
-function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
+function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket, refusals: Refusals, logger: Logger): void {
   const late = error.code === 'ECONNRESET' || error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
   if (socket.writable && !late) {
     const tooLarge = error.code === 'HPE_HEADER_OVERFLOW';
     const detail = tooLarge ? 'The address and the headers are too long.' : 'The request is not HTTP/1.1.';
     const id = randomUUIDv7();
-    const body = JSON.stringify(problemBody(new Problem('invalid_request', detail), id));
+    const problem = new Problem('invalid_request', detail);
+    refusals.record(problem, error, logger);
+    const body = JSON.stringify(problemBody(problem, id));
     socket.write(
       `HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nX-Request-Id: ${id}\r\nConnection: close\r\n\r\n${body}`,
     );
@@ -160,16 +165,14 @@ function requestId(given: string | string[] | undefined): string {
   return typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : randomUUIDv7();
 }
 
-async function sendError(
-  error: FastifyError | Problem,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
-  const problem = toProblem(error);
-  if (problem.status >= 500) request.log.error({ err: error, code: problem.code }, 'request failed');
-  reply.code(problem.status).headers(problem.headers).header('x-request-id', request.id);
-  reply.type('application/problem+json; charset=utf-8');
-  return await reply.send(JSON.stringify(problemBody(problem, request.id)));
+function createErrorHandler(refusals: Refusals) {
+  return async (error: FastifyError | Problem, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const problem = toProblem(error);
+    refusals.record(problem, error, request.log as Logger);
+    reply.code(problem.status).headers(problem.headers).header('x-request-id', request.id);
+    reply.type('application/problem+json; charset=utf-8');
+    return await reply.send(JSON.stringify(problemBody(problem, request.id)));
+  };
 }
 
 const FASTIFY_ERRORS: Readonly<Record<string, readonly [ProblemCode, string]>> = {

@@ -1,4 +1,5 @@
 import { ArgumentsError, parseArguments } from '@sluice/shared/command-line';
+import { printable } from '@sluice/shared/printable';
 import type { DeadLetterBox, KeptLetter } from './dead-letter-box.ts';
 
 export const DEAD_LETTERS_HELP = `Usage: npm run dead-letters -- COMMAND
@@ -23,13 +24,15 @@ const REPLAY_PAGE = 1_000;
 export async function runDeadLettersCommand(
   args: readonly string[],
   box: DeadLetterBox,
-  print: (line: string) => void,
+  printLine: (line: string) => void,
 ): Promise<number> {
   const { command, ids, all, limit } = parse(args);
   if (command === 'help') {
-    print(DEAD_LETTERS_HELP);
+    printLine(DEAD_LETTERS_HELP);
     return 0;
   }
+  // Every field of a letter may hold what came from outside, and a terminal obeys what it is told.
+  const print = (line: string) => printLine(printable(line));
   if (command === 'list') {
     const letters = await box.list({ limit, replayed: all });
     for (const letter of letters) print(oneLine(letter));
@@ -79,7 +82,7 @@ function notFound(id: string, print: (line: string) => void): number {
   return 1;
 }
 
-/** Nothing of the row: it came from outside, and a terminal obeys what it is told. */
+/** Nothing of the row, and the first line of the reason: a list is to be read at a glance. */
 function oneLine({ id, recordedAt, replayedAt, kind, topic, partition, offset, line, reason }: KeptLetter): string {
   const state = replayedAt === null ? '' : ` (replayed ${replayedAt})`;
   const why = JSON.stringify(reason.split('\n', 1)[0]?.slice(0, 120));

@@ -4,6 +4,7 @@ import { ArgumentsError, runCommand } from '@sluice/shared/command-line';
 import { clickHouseEnv, kafkaEnv, loadConfigOrExit } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
+import { printable } from '@sluice/shared/printable';
 import { z } from 'zod';
 import { runDeadLettersCommand } from './command.ts';
 import { createDeadLetterBox } from './dead-letter-box.ts';
@@ -19,7 +20,8 @@ process.exitCode = await runCommand('npm run dead-letters --', async () => {
   } catch (error) {
     if (error instanceof ArgumentsError) throw error;
     const reason = (error as Error).message || (error as NodeJS.ErrnoException).code;
-    console.error(`The dead letters cannot be reached (${reason}). Is Sluice running at ${config.CLICKHOUSE_URL}?`);
+    const { host } = new URL(config.CLICKHOUSE_URL);
+    console.error(`The dead letters cannot be reached (${printable(reason ?? '')}). Is Sluice running at ${host}?`);
     return 1;
   }
 });

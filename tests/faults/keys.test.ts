@@ -1,0 +1,95 @@
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { findFreePorts } from '@sluice/local-stack/ports';
+import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { hashKey, writeKeysFile } from '@sluice/shared/keys/keys-file';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { type ServiceName, startService } from '../support/service.ts';
+
+const key = { id: 'k', hash: hashKey('known'), workspace: 'test', scopes: ['ingest' as const, 'query' as const] };
+
+/** Requests to each service that a known key is allowed, with the status of their success. */
+const REQUESTS = {
+  'ingest-api': { path: '/v1/public/users', body: '{"foreignId":"jane"}', status: 202 },
+  'query-api': { path: '/events', body: undefined, status: 200 },
+} as const;
+
+/** A service whose keys file is `keysFile`, which may not be there. */
+async function start(name: keyof typeof REQUESTS, keysFile: string, env: Readonly<Record<string, string>> = {}) {
+  const [port = 0] = await findFreePorts(1);
+  const service = startService(name as ServiceName, port, {
+    KAFKA_BROKERS: inject('kafkaBrokers').join(','),
+    KAFKA_TOPIC_PREFIX: `keys-${port}.`,
+    CLICKHOUSE_URL: inject('clickhouseUrl'),
+    CLICKHOUSE_DATABASE: `test_keys_${port}`,
+    API_KEYS_FILE: keysFile,
+    ...env,
+  });
+  onTestFinished(() => service.kill9());
+  const { path, body } = REQUESTS[name];
+  return {
+    service,
+    /** What `/readyz` names as missing; nothing when it answers 200. */
+    async missing(): Promise<readonly string[] | undefined> {
+      const response = await fetch(`${service.url}/readyz`).catch(() => undefined);
+      if (!response) return undefined;
+      const answer = (await response.json()) as { missing?: string[] };
+      return answer.missing ?? [];
+    },
+    async request(bearer?: string): Promise<{ status: number; code: string; retryAfter: string | null }> {
+      const response = await fetch(`${service.url}${path}`, {
+        method: body === undefined ? 'GET' : 'POST',
+        headers: { 'content-type': 'application/json', ...(bearer && { authorization: `Bearer ${bearer}` }) },
+        body: body ?? null,
+      });
+      const { code = '' } = (await response.json()) as { code?: string };
+      return { status: response.status, code, retryAfter: response.headers.get('retry-after') };
+    },
+  };
+}
+
+test.each([
+  ['ingest-api', 'missing'],
+  ['ingest-api', 'broken'],
+  ['query-api', 'missing'],
+  ['query-api', 'broken'],
+] as const)(
+  '%s started with a keys file that is %s refuses no key until it has read a good one',
+  async (name, fault) => {
+    const folder = await makeTempDir();
+    onTestFinished(() => folder[Symbol.asyncDispose]());
+    const keysFile = join(folder.path, 'keys.json');
+    if (fault === 'broken') await writeFile(keysFile, '{"keys": [');
+    const { service, missing, request } = await start(name, keysFile);
+
+    await expect.poll(missing).toEqual(['the keys file cannot be used']);
+    const refused = await request('known');
+    expect([refused.status, refused.code]).toEqual([503, 'keys_unavailable']);
+    expect(refused.retryAfter).toMatch(/^\d+$/);
+    expect((await request()).status).toBe(401);
+
+    // Valid, though it holds no keys: now an unknown key is known to be wrong.
+    await writeKeysFile(keysFile, []);
+    await expect.poll(missing).toEqual([]);
+    expect((await request('known')).status).toBe(401);
+
+    await writeKeysFile(keysFile, [key]);
+    await expect.poll(async () => (await request('known')).status, { timeout: 5_000 }).toBe(REQUESTS[name].status);
+    for (const breakFile of [() => writeFile(keysFile, 'no json'), () => rm(keysFile)]) {
+      const faults = () => service.log().split('the last good keys stay').length;
+      const before = faults();
+      await breakFile();
+      await expect.poll(faults).toBe(before + 1);
+      expect((await request('known')).status).toBe(REQUESTS[name].status);
+      expect((await request('wrong')).status).toBe(401);
+      expect(await missing()).toEqual([]);
+    }
+  },
+);
+
+test('query-api without a keys file is ready when a workspace may be read without a key', async () => {
+  const { missing, request } = await start('query-api', '', { QUERY_ANONYMOUS_WORKSPACE: 'local' });
+  await expect.poll(missing).toEqual([]);
+  expect((await request()).status).toBe(200);
+  expect((await request('any')).status).toBe(401);
+});

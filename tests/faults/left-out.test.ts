@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto';
+import type { LocalKafka } from '@sluice/local-stack/kafka';
+import { findFreePorts } from '@sluice/local-stack/ports';
+import { createKafka } from '@sluice/shared/kafka/client';
+import { withAdmin } from '@sluice/shared/kafka/topics';
+import { createLogger } from '@sluice/shared/log';
+import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { ownKafka } from '../support/engines.ts';
+import { KAFKA_API, startKafkaProxy } from '../support/kafka-proxy.ts';
+import { type KafkaRow, readRows } from '../support/kafka-rows.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { until } from '../support/service.ts';
+
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
+
+const PARTITIONS = 12;
+const EVENTS = 300;
+
+/** The broker that a proxy stands before. */
+const BEHIND_PROXY = 2;
+
+const started = new AsyncDisposableStack();
+let kafka: LocalKafka;
+let produceReaches = (): boolean => true;
+
+beforeAll(async () => {
+  const ports = await findFreePorts(3);
+  const proxy = await startKafkaProxy(
+    ports[BEHIND_PROXY] ?? 0,
+    () => 'deliver',
+    (api) => api !== KAFKA_API.produce || produceReaches(),
+  );
+  started.use(proxy);
+  const advertisedPorts = ports.with(BEHIND_PROXY, proxy.port);
+  kafka = started.use(await ownKafka({ brokers: 3, ports, advertisedPorts }));
+});
+afterAll(() => started.disposeAsync());
+
+/** A pipeline on the three brokers, whose topics have as many replicas. */
+async function start(name: string, replicas: number, env: Readonly<Record<string, string>>): Promise<Pipeline> {
+  return await startPipeline({
+    kafkaBrokers: kafka.brokers,
+    clickhouseUrl: inject('clickhouseUrl'),
+    name,
+    env: { KAFKA_PARTITIONS: String(PARTITIONS), KAFKA_REPLICATION_FACTOR: String(replicas), ...env },
+  });
+}
+
+/** The node id of the leader of each partition, as a broker knows it; -1 where there is none. */
+async function leadersOf(topic: string, broker: number): Promise<number[]> {
+  const config = {
+    KAFKA_BROKERS: [kafka.brokers[broker] ?? ''],
+    KAFKA_TOPIC_PREFIX: '',
+    KAFKA_PARTITIONS: 1,
+    KAFKA_SSL: false,
+  };
+  const client = createKafka(config, 'test', createLogger('test', 'silent'));
+  // kafkajs may tell nothing of a topic while one of its partitions has no leader.
+  const found = await withAdmin(client, (admin) => admin.fetchTopicMetadata({ topics: [topic] })).catch(
+    () => undefined,
+  );
+  return (found?.topics[0]?.partitions ?? []).map(({ leader }) => leader);
+}
+
+function eventsOf(count: number): { event: string; uuid: string; timestamp: string }[] {
+  const timestamp = new Date().toISOString();
+  return Array.from({ length: count }, () => ({ event: 'e', uuid: randomUUID(), timestamp }));
+}
+
+test('partitions that kafkajs leaves out of a send, their leader having moved, are sent before the 202', async () => {
+  await using running = await start('leftout', 3, { PRODUCE_TIMEOUT_MS: '60000' });
+  // kafkajs connects to every broker, and learns the leaders.
+  const first = eventsOf(EVENTS);
+  expect((await running.submit({ foreignUserGroupId: 'g', events: first })).status).toBe(202);
+  expect(new Set(await leadersOf('leftout.events', 0)).size, 'brokers that lead partitions').toBe(3);
+  // What the last broker is to get does not reach it, while the others answer theirs.
+  let swallowed = 0;
+  produceReaches = () => {
+    swallowed += 1;
+    return false;
+  };
+  const second = eventsOf(EVENTS);
+  const answer = running.submit({ foreignUserGroupId: 'g', events: second });
+  await until('a request that does not reach the broker', 10_000, async () => swallowed > 0);
+  // The broker leaves: its partitions move, then its connections end. kafkajs sends again, but not to brokers that have
+  // answered, though they lead now.
+  await kafka.stopBroker(BEHIND_PROXY);
+  produceReaches = () => true;
+  expect((await answer).status).toBe(202);
+  const wanted = new Set([...first, ...second].map(({ uuid }) => uuid));
+  const missingIn = (rows: readonly KafkaRow[]) =>
+    wanted.difference(new Set(rows.map(({ row }) => String(row['uuid']))));
+  const brokers = kafka.brokers.slice(0, BEHIND_PROXY);
+  const rows = await readRows(brokers, 'leftout.events', (found) => missingIn(found).size === 0);
+  expect([...missingIn(rows)], 'acknowledged, and not in Kafka').toEqual([]);
+  expect(await running.services['ingest-api'].stop(), 'its exit code').toBe(0);
+  await kafka.restart(BEHIND_PROXY);
+});
+
+test('a submission is not answered 202 while one of its partitions has no leader', async () => {
+  await using running = await start('leaderless', 1, { PRODUCE_TIMEOUT_MS: '6000' });
+  expect((await running.submit({ foreignUserGroupId: 'g', events: eventsOf(EVENTS) })).status).toBe(202);
+  const leaders = await leadersOf('leaderless.events', 0);
+  expect(new Set(leaders).size, 'brokers that lead partitions').toBe(3);
+  await kafka.kill9(1);
+  await until('partitions without a leader', 30_000, async () => {
+    const leaders = await leadersOf('leaderless.events', 0);
+    return leaders.length === 0 || leaders.includes(-1);
+  });
+  const refused = await running.submit({ foreignUserGroupId: 'g', events: eventsOf(EVENTS) });
+  expect(refused.status).toBe(503);
+  expect(refused.headers.get('retry-after')).toMatch(/^\d+$/);
+  await kafka.restart(1);
+  const again = await until('a submission to be accepted', 60_000, async () => {
+    const { status } = await running.submit({ foreignUserGroupId: 'g', events: eventsOf(EVENTS) });
+    return status === 202 ? status : undefined;
+  });
+  expect(again).toBe(202);
+});

@@ -1,0 +1,108 @@
+import { findFreePorts } from '@sluice/local-stack/ports';
+import { loadConfig } from '@sluice/shared/config';
+import { createKafka } from '@sluice/shared/kafka/client';
+import { ensureTopics, topicNames, withAdmin } from '@sluice/shared/kafka/topics';
+import { createLogger } from '@sluice/shared/log';
+import { configSchema } from '@sluice/writer/config';
+import kafkajs, { type Kafka } from 'kafkajs';
+import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { ownKafka } from '../support/engines.ts';
+import { type KafkaProxy, startKafkaProxy } from '../support/kafka-proxy.ts';
+import { startPipeline } from '../support/pipeline.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, ResourcePatternTypes } = kafkajs;
+
+/** The API key of a CreateTopics request in Kafka's protocol. */
+const CREATE_TOPICS = 19;
+
+const started = new AsyncDisposableStack();
+let proxy: KafkaProxy;
+let createRequests = 0;
+
+beforeAll(async () => {
+  const [port = 0] = await findFreePorts(1);
+  proxy = await startKafkaProxy(port, (api) => {
+    if (api === CREATE_TOPICS) createRequests += 1;
+    return 'deliver';
+  });
+  started.use(proxy);
+  const settings = {
+    'authorizer.class.name': 'org.apache.kafka.metadata.authorizer.StandardAuthorizer',
+    'allow.everyone.if.no.acl.found': true,
+  };
+  started.use(await ownKafka({ ports: [port], advertisedPorts: [proxy.port], settings }));
+});
+afterAll(() => started.disposeAsync());
+
+function clientFor(prefix: string, partitions: number) {
+  const config = loadConfig(configSchema, {
+    KAFKA_BROKERS: `127.0.0.1:${proxy.port}`,
+    KAFKA_TOPIC_PREFIX: `${prefix}.`,
+    KAFKA_PARTITIONS: String(partitions),
+    CLICKHOUSE_URL: 'http://127.0.0.1',
+  });
+  return { config, kafka: createKafka(config, 'test', createLogger('test', 'silent')) };
+}
+
+/** Forbids everybody to create topics whose names begin with one of the prefixes, and allows all else. */
+async function forbidCreating(kafka: Kafka, ...prefixes: readonly string[]): Promise<void> {
+  const { LITERAL, PREFIXED } = ResourcePatternTypes;
+  const resources = [
+    { resourceType: AclResourceTypes.CLUSTER, resourceName: 'kafka-cluster', resourcePatternType: LITERAL },
+    ...prefixes.map((resourceName) => ({
+      resourceType: AclResourceTypes.TOPIC,
+      resourceName,
+      resourcePatternType: PREFIXED,
+    })),
+  ];
+  const rules = [
+    { operation: AclOperationTypes.ALL, permissionType: AclPermissionTypes.ALLOW },
+    { operation: AclOperationTypes.CREATE, permissionType: AclPermissionTypes.DENY },
+  ];
+  const everybody = { principal: 'User:*', host: '*' };
+  const acl = resources.flatMap((resource) => rules.map((rule) => ({ ...everybody, ...resource, ...rule })));
+  await withAdmin(kafka, (admin) => admin.createAcls({ acl }));
+}
+
+test('missing topics are made, with the time of the brokers; what exists stays as it is', async () => {
+  const { kafka, config } = clientFor('made', 3);
+  expect(await ensureTopics(kafka, config)).toEqual({ events: 3, entities: 3 });
+  const topics = Object.values(topicNames(config));
+  const described = await withAdmin(kafka, (admin) =>
+    admin.describeConfigs({
+      includeSynonyms: false,
+      resources: topics.map((name) => ({ type: kafkajs.ConfigResourceTypes.TOPIC, name })),
+    }),
+  );
+  for (const { configEntries } of described.resources) {
+    const found = configEntries.find(({ configName }) => configName === 'message.timestamp.type');
+    expect(found?.configValue).toBe('LogAppendTime');
+  }
+  const other = clientFor('made', 5);
+  expect(await ensureTopics(other.kafka, other.config)).toEqual({ events: 3, entities: 3 });
+});
+
+test('services that begin at the same time make the topics together', async () => {
+  const clients = Array.from({ length: 5 }, () => clientFor('together', 2));
+  const counts = await Promise.all(clients.map(({ kafka, config }) => ensureTopics(kafka, config)));
+  expect(counts).toEqual(Array(5).fill({ events: 2, entities: 2 }));
+});
+
+test('topics that exist need no right to create: ingest-api and the writer work without it', async () => {
+  const { kafka, config } = clientFor('rights', 2);
+  await ensureTopics(kafka, config);
+  await forbidCreating(kafka, 'rights.', 'forbidden.');
+  const forbidden = clientFor('forbidden', 2);
+  await expect(ensureTopics(forbidden.kafka, forbidden.config)).rejects.toThrow();
+  const before = createRequests;
+  await using running = await startPipeline({
+    kafkaBrokers: [`127.0.0.1:${proxy.port}`],
+    clickhouseUrl: inject('clickhouseUrl'),
+    name: 'rights',
+  });
+  expect((await running.submit({ foreignUserGroupId: 'g', events: [{ event: 'e' }] })).status).toBe(202);
+  await running.settled(1);
+  expect(createRequests).toBe(before);
+});

@@ -1,0 +1,123 @@
+import type { Action, Operation, SentEvent } from './load.ts';
+import type { Pipeline } from './pipeline.ts';
+import type { EntityRecord } from './records.ts';
+
+/** Between when an event's timestamp lies, as far as one operation tells. */
+export function timestampsOf({ timestamp }: SentEvent, firstAt: number, { endedAt, clear }: Operation) {
+  if (timestamp !== undefined) return { from: timestamp, to: timestamp };
+  // An attempt that was not heard of may be received at any later time.
+  return { from: firstAt, to: clear ? endedAt : Date.now() };
+}
+
+/** The operations that concern each user, or each organization, in order. */
+export function ofEntities(operations: readonly Operation[], kind: 'user' | 'organization'): Map<string, Operation[]> {
+  const found = new Map<string, Operation[]>();
+  for (const operation of operations) {
+    const id = entityOf(operation.action, kind);
+    if (id === undefined) continue;
+    const ofEntity = found.get(id);
+    if (ofEntity) ofEntity.push(operation);
+    else found.set(id, [operation]);
+  }
+  return found;
+}
+
+function entityOf(action: Action, kind: 'user' | 'organization'): string | undefined {
+  switch (action.kind) {
+    case 'events':
+      return kind === 'user' ? action.user : action.group;
+    case 'set':
+      return kind === action.entity ? action.id : undefined;
+    case 'delete':
+      return kind === 'user' ? action.user : undefined;
+  }
+}
+
+export async function wrongEntities(
+  pipeline: Pick<Pipeline, 'get'>,
+  path: string,
+  entities: ReadonlyMap<string, readonly Operation[]>,
+  cutOff: ReadonlySet<string>,
+): Promise<string[]> {
+  const wrong: string[] = [];
+  for (const [id, operations] of entities) {
+    const { status, body } = await pipeline.get<EntityRecord>(`${path}/${encodeURIComponent(id)}`);
+    if (status !== 200 && status !== 404) wrong.push(`${id}: ${status}`);
+    const entity = status === 200 ? body : undefined;
+    wrong.push(...wrongProperties(id, entity, operations), ...wrongSightings(id, entity, operations, cutOff));
+    if (entity && isGone(operations)) wrong.push(`${id} was deleted, but is there`);
+  }
+  return wrong;
+}
+
+/** What a property may be at the end: a number, or `undefined` when it is not set. */
+function wrongProperties(id: string, entity: EntityRecord | undefined, operations: readonly Operation[]): string[] {
+  const sets = operations.flatMap(({ action }) => (action.kind === 'set' ? [action.property] : []));
+  const properties = new Set([...sets, ...Object.keys(entity?.properties ?? {})]);
+  return [...properties].flatMap((property) => {
+    const possible = possibleValues(property, operations);
+    const value = entity?.properties[property] as number | undefined;
+    return possible.has(value) ? [] : [`${id}: ${property} is ${value}, not ${[...possible].join(' or ')}`];
+  });
+}
+
+function possibleValues(property: string, operations: readonly Operation[]): Set<number | undefined> {
+  let possible = new Set<number | undefined>([undefined]);
+  // What may take effect at any later time.
+  const late = new Set<number | undefined>();
+  for (const { action, outcome, clear } of operations) {
+    if (action.kind === 'events' || (action.kind === 'set' && action.property !== property)) continue;
+    const value = action.kind === 'set' ? (action.value ?? undefined) : undefined;
+    if (!clear) late.add(value);
+    possible = outcome === 'accepted' ? new Set([value]) : possible.add(value);
+  }
+  return possible.union(late);
+}
+
+/** Whether the last that was done to a user is a deletion, and nothing that was done before can take effect later. */
+function isGone(operations: readonly Operation[]): boolean {
+  return operations.at(-1)?.action.kind === 'delete' && operations.every(({ clear }) => clear);
+}
+
+/** Seen first and last: exact where every answer came, within bounds where some did not. Not after a deletion. */
+function wrongSightings(
+  id: string,
+  entity: EntityRecord | undefined,
+  operations: readonly Operation[],
+  cutOff: ReadonlySet<string>,
+): string[] {
+  if (operations.some(({ action }) => action.kind === 'delete')) return [];
+  const accepted = operations.filter(({ outcome }) => outcome === 'accepted');
+  const certain = seenBetween(accepted, ({ key }) => !cutOff.has(key));
+  const possible = seenBetween(operations, () => true);
+  if (certain.earliest > certain.latest) return [];
+  if (!entity) return [`${id} is missing`];
+  const first = Date.parse(entity.firstSeenAt);
+  const last = Date.parse(entity.lastSeenAt);
+  const fits =
+    first <= certain.firstAtMost &&
+    first >= possible.earliest &&
+    last >= certain.lastAtLeast &&
+    last <= possible.latest;
+  return fits ? [] : [`${id} was seen from ${entity.firstSeenAt} to ${entity.lastSeenAt}`];
+}
+
+/** When operations say that somebody was seen: events at their timestamps, a change between its begin and its end. */
+function seenBetween(operations: readonly Operation[], counts: (event: SentEvent) => boolean) {
+  const bounds = { earliest: Infinity, firstAtMost: Infinity, lastAtLeast: -Infinity, latest: -Infinity };
+  for (const operation of operations) {
+    const { action, at, endedAt, clear } = operation;
+    // An attempt that was not heard of may take effect at any later time.
+    const spans =
+      action.kind === 'events'
+        ? action.events.filter(counts).map((event) => timestampsOf(event, action.firstAt, operation))
+        : [{ from: at, to: clear ? endedAt : Date.now() }];
+    for (const { from, to } of spans) {
+      bounds.earliest = Math.min(bounds.earliest, from);
+      bounds.firstAtMost = Math.min(bounds.firstAtMost, to);
+      bounds.lastAtLeast = Math.max(bounds.lastAtLeast, from);
+      bounds.latest = Math.max(bounds.latest, to);
+    }
+  }
+  return bounds;
+}
