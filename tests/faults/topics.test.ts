@@ -1,12 +1,13 @@
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
-import { ensureTopics, topicNames, withAdmin } from '@sluice/shared/kafka/topics';
+import { clockTopicName, ensureTopics, topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { configSchema } from '@sluice/writer/config';
 import kafkajs, { type Kafka } from 'kafkajs';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
+import { startIngestAlone } from '../support/ingest-alone.ts';
 import { type KafkaProxy, startKafkaProxy } from '../support/kafka-proxy.ts';
 import { startPipeline } from '../support/pipeline.ts';
 
@@ -66,10 +67,19 @@ async function forbidCreating(kafka: Kafka, ...prefixes: readonly string[]): Pro
   await withAdmin(kafka, (admin) => admin.createAcls({ acl }));
 }
 
-test('missing topics are made, with the time of the brokers; what exists stays as it is', async () => {
-  const { kafka, config } = clientFor('made', 3);
-  expect(await ensureTopics(kafka, config)).toEqual({ events: 3, entities: 3 });
+/** How many partitions each topic has. */
+async function partitionCounts({ kafka, config }: ReturnType<typeof clientFor>): Promise<Record<string, number>> {
   const topics = Object.values(topicNames(config));
+  const metadata = await withAdmin(kafka, (admin) => admin.fetchTopicMetadata({ topics }));
+  return Object.fromEntries(metadata.topics.map(({ name, partitions }) => [name.split('.').at(-1), partitions.length]));
+}
+
+test('missing topics are created, with the time of the brokers; what exists stays as it is', async () => {
+  const made = clientFor('made', 3);
+  const { kafka, config } = made;
+  await ensureTopics(kafka, config);
+  expect(await partitionCounts(made)).toEqual({ events: 3, entities: 3 });
+  const topics = [...Object.values(topicNames(config)), clockTopicName(config)];
   const described = await withAdmin(kafka, (admin) =>
     admin.describeConfigs({
       includeSynonyms: false,
@@ -81,13 +91,14 @@ test('missing topics are made, with the time of the brokers; what exists stays a
     expect(found?.configValue).toBe('LogAppendTime');
   }
   const other = clientFor('made', 5);
-  expect(await ensureTopics(other.kafka, other.config)).toEqual({ events: 3, entities: 3 });
+  await ensureTopics(other.kafka, other.config);
+  expect(await partitionCounts(other)).toEqual({ events: 3, entities: 3 });
 });
 
 test('services that begin at the same time make the topics together', async () => {
   const clients = Array.from({ length: 5 }, () => clientFor('together', 2));
-  const counts = await Promise.all(clients.map(({ kafka, config }) => ensureTopics(kafka, config)));
-  expect(counts).toEqual(Array(5).fill({ events: 2, entities: 2 }));
+  await Promise.all(clients.map(({ kafka, config }) => ensureTopics(kafka, config)));
+  for (const client of clients) expect(await partitionCounts(client)).toEqual({ events: 2, entities: 2 });
 });
 
 test('topics that exist need no right to create: ingest-api and the writer work without it', async () => {
@@ -101,8 +112,24 @@ test('topics that exist need no right to create: ingest-api and the writer work 
     kafkaBrokers: [`127.0.0.1:${proxy.port}`],
     clickhouseUrl: inject('clickhouseUrl'),
     name: 'rights',
+    env: { KAFKA_PARTITIONS: '2' },
   });
   expect((await running.submit({ foreignUserGroupId: 'g', events: [{ event: 'e' }] })).status).toBe(202);
   await running.settled(1);
   expect(createRequests).toBe(before);
+});
+
+test('a topic with fewer partitions than KAFKA_PARTITIONS keeps ingest-api from being ready, and says so', async () => {
+  const few = clientFor('few', 2);
+  await ensureTopics(few.kafka, few.config);
+  const kafkaBrokers = [`127.0.0.1:${proxy.port}`];
+  const env = { KAFKA_PARTITIONS: '3' };
+  await using ingest = await startIngestAlone({ kafkaBrokers, name: 'few', env, ready: false });
+  const missing = async () => {
+    const response = await fetch(`${ingest.service.url}/readyz`).catch(() => undefined);
+    return response && [response.status, await response.text()];
+  };
+  await expect
+    .poll(missing)
+    .toEqual([503, expect.stringContaining('topic few.events has 2 partitions, and KAFKA_PARTITIONS is 3')]);
 });

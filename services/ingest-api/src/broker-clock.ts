@@ -1,4 +1,4 @@
-import { withAdmin } from '@sluice/shared/kafka/topics';
+import { clockTopicName, ensureTopics } from '@sluice/shared/kafka/topics';
 import type { Part } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
 import { retry, sleep } from '@sluice/shared/sleep';
@@ -22,7 +22,7 @@ export interface BrokerClock extends Part {
 
 export interface BrokerClockOptions {
   readonly kafka: Kafka;
-  readonly config: Pick<IngestConfig, 'KAFKA_TOPIC_PREFIX' | 'KAFKA_REPLICATION_FACTOR' | 'CLOCK_SKEW_MS_MAX'>;
+  readonly config: IngestConfig;
   readonly logger: Logger;
   readonly registry: Registry;
 }
@@ -34,7 +34,7 @@ export interface BrokerClockOptions {
  * because the monotonic clock does not follow, and counts for nothing until it has been compared again.
  */
 export function createBrokerClock({ kafka, config, logger, registry }: BrokerClockOptions): BrokerClock {
-  const topic = `${config.KAFKA_TOPIC_PREFIX}clock`;
+  const topic = clockTopicName(config);
   const producer = kafka.producer({ allowAutoTopicCreation: false, idempotent: false, retry: { retries: 1 } });
   const stopping = new AbortController();
   /** By how much this clock is ahead, in milliseconds, as of the last comparison. */
@@ -51,26 +51,6 @@ export function createBrokerClock({ kafka, config, logger, registry }: BrokerClo
       if (aheadMs !== undefined) this.set(aheadMs / 1_000);
     },
   });
-
-  async function createTopic(): Promise<void> {
-    await withAdmin(kafka, async (admin) => {
-      if ((await admin.listTopics()).includes(topic)) return;
-      await admin.createTopics({
-        waitForLeaders: true,
-        topics: [
-          {
-            topic,
-            numPartitions: 1,
-            ...(config.KAFKA_REPLICATION_FACTOR && { replicationFactor: config.KAFKA_REPLICATION_FACTOR }),
-            configEntries: [
-              { name: 'message.timestamp.type', value: 'LogAppendTime' },
-              { name: 'retention.ms', value: '3600000' },
-            ],
-          },
-        ],
-      });
-    });
-  }
 
   async function compare(): Promise<void> {
     const before = Date.now();
@@ -100,7 +80,7 @@ export function createBrokerClock({ kafka, config, logger, registry }: BrokerClo
 
   async function run(): Promise<void> {
     const options = { firstMs: 200, maxMs: 5_000, signal: stopping.signal, onFailure: () => undefined };
-    await retry(createTopic, options);
+    await retry(() => ensureTopics(kafka, config), options);
     await retry(() => producer.connect(), options);
     for (;;) {
       await compareUntilDone();
