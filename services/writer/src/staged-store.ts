@@ -22,18 +22,25 @@ import { STATEMENTS } from './statements.ts';
 /** FUNCTION_THROW_IF_VALUE_IS_NON_ZERO: the insert found a newer epoch. */
 const THROWN_IF = '395';
 
+/** What became of the rows of a batch. */
+export interface StoredRows {
+  /** The rows that were loaded. */
+  readonly rows: number;
+  /** Those of them that were left out because their user was deleted after their receipt. */
+  readonly userDeleted: number;
+}
+
 /** A batch on its way into ClickHouse. */
 export interface StagedBatch {
   /**
    * Does what is next, until there is nothing left to do: then every row is stored, or kept as a dead letter. May be
    * called again after any failure, and then does first what makes that safe.
    *
-   * @returns how many rows were loaded
    * @throws {Superseded} when a newer epoch has begun
    * @throws {TooManyDeadLetters} when far too many rows cannot be stored
    * @throws ClickHouse's errors; then the batch is stored in part, whole or not at all
    */
-  store(): Promise<number>;
+  store(): Promise<StoredRows>;
   /** Frees what is staged, if that is possible; the batch is not to be stored any more. */
   abandon(): Promise<void>;
 }
@@ -64,6 +71,7 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
       let state: BatchState = newBatch(contents());
       let session: Session | undefined;
       const loaded = { events: 0, changes: 0 };
+      const dropped = { events: 0, changes: 0 };
 
       function contents(): BatchContents {
         return {
@@ -93,8 +101,15 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
       }
 
       async function findRepeats(): Promise<void> {
-        const [stamped] = await staging().read<{ rows: number }>(STATEMENTS.countStamped);
-        if (stamped?.rows !== 0) await staging().run(STATEMENTS.findRepeats);
+        const [found] = await staging().read<{ stamped: number; deleted: number }>(STATEMENTS.examineEvents);
+        dropped.events = found?.deleted ?? 0;
+        if (found?.stamped !== 0) await staging().run(STATEMENTS.findRepeats);
+      }
+
+      async function storeDeletions(): Promise<void> {
+        await staging().run(STATEMENTS.storeDeletions);
+        const [found] = await staging().read<{ deleted: number }>(STATEMENTS.examineChanges);
+        dropped.changes = found?.deleted ?? 0;
       }
 
       async function isolate(): Promise<void> {
@@ -133,14 +148,16 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
           case 'load events':
             await staging().run(STATEMENTS.stageEvents);
             await staging().run(STATEMENTS.stageRepeats);
+            await staging().run(STATEMENTS.stageEventDeletions);
             loaded.events = await staging().load(STATEMENTS.loadEvents, valuesOf(rows.events));
             return;
           case 'load changes':
             await staging().run(STATEMENTS.stageChanges);
+            await staging().run(STATEMENTS.stageChangeDeletions);
             loaded.changes = await staging().load(STATEMENTS.loadChanges, valuesOf(rows.changes));
             return;
           case 'store deletions':
-            return await staging().run(STATEMENTS.storeDeletions);
+            return await storeDeletions();
           case 'store properties':
             return await staging().run(STATEMENTS.storeProperties);
           case 'store sightings':
@@ -176,7 +193,7 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
       return {
         async store() {
           for (let step = nextStep(state); step !== 'commit'; step = nextStep(state)) await takeStep(step);
-          return loaded.events + loaded.changes;
+          return { rows: loaded.events + loaded.changes, userDeleted: dropped.events + dropped.changes };
         },
         async abandon() {
           // It expires by itself where it cannot be closed.

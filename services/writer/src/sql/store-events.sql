@@ -10,17 +10,8 @@ INSERT INTO events (
   properties, context, traits, received_at
 )
 WITH
-  -- A scalar, so that it is looked up once. The index of so few rows costs more than it saves, unless for few users.
-  (
-    SELECT groupArray((workspace_id, user_id, deleted_at))
-    FROM (
-      SELECT workspace_id, user_id, fromUnixTimestamp64Micro(toInt64(max(version)), 'UTC') AS deleted_at
-      FROM user_deletions
-      WHERE user_id IN (SELECT user_id FROM staged_events)
-      GROUP BY workspace_id, user_id
-      SETTINGS use_index_for_in_with_subqueries_max_values = 1000
-    )
-  ) AS found_deletions,
+  -- A scalar, so that it is looked up once.
+  (SELECT groupArray((workspace_id, user_id, deleted_at)) FROM event_deletions) AS found_deletions,
   deletions AS (
     SELECT deletion.1 AS workspace_id, deletion.2 AS user_id, deletion.3 AS deleted_at
     FROM (SELECT arrayJoin(found_deletions) AS deletion)

@@ -7,5 +7,6 @@ SELECT
   fromUnixTimestamp64Milli(toInt64(intDiv(max(version), 1000)), 'UTC'),
   max(staged_changes.version)
 FROM staged_changes
-WHERE operation = 'seen'
+LEFT JOIN change_deletions USING (workspace_id, kind, id)
+WHERE operation = 'seen' AND version > deleted_version
 GROUP BY workspace_id, kind, id
