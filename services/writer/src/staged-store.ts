@@ -22,6 +22,16 @@ import { STATEMENTS } from './statements.ts';
 /** FUNCTION_THROW_IF_VALUE_IS_NON_ZERO: the insert found a newer epoch. */
 const THROWN_IF = '395';
 
+/** What `examine` counts: rows of a kind, and those whose user was deleted after their receipt. */
+interface Examined {
+  readonly stamped: number;
+  readonly seen: number;
+  readonly properties: number;
+  readonly deletions: number;
+  readonly deleted_events: number;
+  readonly deleted_changes: number;
+}
+
 /** What became of the rows of a batch. */
 export interface StoredRows {
   /** The rows that were loaded. */
@@ -70,8 +80,8 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
       let letters = batch.unreadable;
       let state: BatchState = newBatch(contents());
       let session: Session | undefined;
+      let examined: Examined | undefined;
       const loaded = { events: 0, changes: 0 };
-      const dropped = { events: 0, changes: 0 };
 
       function contents(): BatchContents {
         return {
@@ -100,16 +110,26 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
         await closeSession();
       }
 
-      async function findRepeats(): Promise<void> {
-        const [found] = await staging().read<{ stamped: number; deleted: number }>(STATEMENTS.examineEvents);
-        dropped.events = found?.deleted ?? 0;
-        if (found?.stamped !== 0) await staging().run(STATEMENTS.findRepeats);
+      /** Looks up the deletions that concern the batch, counts what it holds, and takes out what they hide. */
+      async function examine(): Promise<Examined> {
+        if (!state.hasEvents) await staging().run(STATEMENTS.stageEvents);
+        if (!state.hasChanges) await staging().run(STATEMENTS.stageChanges);
+        await staging().run(STATEMENTS.findDeletions);
+        const [counts] = await staging().read<Examined>(STATEMENTS.examine);
+        if (!counts) throw new Error('ClickHouse has not counted the rows of a batch');
+        if (counts.deleted_events > 0) await staging().run(STATEMENTS.dropDeletedEvents);
+        if (counts.deleted_changes > 0) await staging().run(STATEMENTS.dropDeletedChanges);
+        return counts;
       }
 
       async function storeDeletions(): Promise<void> {
-        await staging().run(STATEMENTS.storeDeletions);
-        const [found] = await staging().read<{ deleted: number }>(STATEMENTS.examineChanges);
-        dropped.changes = found?.deleted ?? 0;
+        examined = await examine();
+        if (examined.deletions > 0) await staging().run(STATEMENTS.storeDeletions);
+      }
+
+      async function findRepeats(): Promise<void> {
+        examined ??= await examine();
+        if (examined.stamped > 0) await staging().run(STATEMENTS.findRepeats);
       }
 
       async function isolate(): Promise<void> {
@@ -148,22 +168,23 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
           case 'load events':
             await staging().run(STATEMENTS.stageEvents);
             await staging().run(STATEMENTS.stageRepeats);
-            await staging().run(STATEMENTS.stageEventDeletions);
             loaded.events = await staging().load(STATEMENTS.loadEvents, valuesOf(rows.events));
             return;
           case 'load changes':
             await staging().run(STATEMENTS.stageChanges);
-            await staging().run(STATEMENTS.stageChangeDeletions);
             loaded.changes = await staging().load(STATEMENTS.loadChanges, valuesOf(rows.changes));
             return;
           case 'store deletions':
             return await storeDeletions();
           case 'store properties':
-            return await staging().run(STATEMENTS.storeProperties);
+            if (examined?.properties !== 0) await staging().run(STATEMENTS.storeProperties);
+            return;
           case 'store sightings':
-            return await staging().run(STATEMENTS.storeSightings);
+            if (examined?.seen !== 0) await staging().run(STATEMENTS.storeSightings);
+            return;
           case 'store seen in changes':
-            return await staging().run(STATEMENTS.storeSeenInChanges);
+            if (examined?.seen !== 0) await staging().run(STATEMENTS.storeSeenInChanges);
+            return;
           case 'find repeats':
             return await findRepeats();
           case 'store seen in events':
@@ -193,7 +214,8 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
       return {
         async store() {
           for (let step = nextStep(state); step !== 'commit'; step = nextStep(state)) await takeStep(step);
-          return { rows: loaded.events + loaded.changes, userDeleted: dropped.events + dropped.changes };
+          const { deleted_events = 0, deleted_changes = 0 } = examined ?? {};
+          return { rows: loaded.events + loaded.changes, userDeleted: deleted_events + deleted_changes };
         },
         async abandon() {
           // It expires by itself where it cannot be closed.

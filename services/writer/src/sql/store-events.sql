@@ -10,9 +10,19 @@ INSERT INTO events (
   properties, context, traits, received_at
 )
 WITH
-  -- A scalar, so that it is looked up once.
-  (SELECT groupArray((workspace_id, user_id, deleted_at)) FROM event_deletions) AS found_deletions,
-  deletions AS (
+  -- Not those that were found before: an insert that begins now must know every deletion that may be erased before it
+  -- ends. A scalar, so that it is looked up once.
+  (
+    SELECT groupArray((workspace_id, user_id, deleted_at))
+    FROM (
+      SELECT workspace_id, user_id, fromUnixTimestamp64Micro(toInt64(max(version)), 'UTC') AS deleted_at
+      FROM user_deletions
+      WHERE user_id IN (SELECT user_id FROM staged_events)
+      GROUP BY workspace_id, user_id
+      SETTINGS use_index_for_in_with_subqueries_max_values = 1000
+    )
+  ) AS found_deletions,
+  current_deletions AS (
     SELECT deletion.1 AS workspace_id, deletion.2 AS user_id, deletion.3 AS deleted_at
     FROM (SELECT arrayJoin(found_deletions) AS deletion)
   )
@@ -29,7 +39,7 @@ WHERE throwIf(
   AND (workspace_id, timestamp, uuid, received_at) NOT IN (
     SELECT workspace_id, timestamp, uuid, received_at
     FROM staged_events
-    INNER JOIN deletions USING (workspace_id, user_id)
+    INNER JOIN current_deletions USING (workspace_id, user_id)
     WHERE received_at <= deleted_at
   )
   AND (workspace_id, timestamp, uuid) NOT IN (
@@ -40,7 +50,7 @@ WHERE throwIf(
       PREWHERE timestamp IN (SELECT timestamp FROM staged_events)
       WHERE (workspace_id, timestamp) IN (SELECT workspace_id, timestamp FROM staged_events)
     ) AS candidates
-    LEFT JOIN deletions USING (workspace_id, user_id)
+    LEFT JOIN current_deletions USING (workspace_id, user_id)
     WHERE received_at > deleted_at
   )
 LIMIT 1 BY workspace_id, timestamp, uuid

@@ -8,6 +8,5 @@ SELECT
     version UInt64, change_id UUID, operation Enum8('set' = 1, 'remove' = 2), value String
   ))
 FROM staged_changes
-LEFT JOIN change_deletions USING (workspace_id, kind, id)
-WHERE operation IN ('set', 'remove') AND version > deleted_version
+WHERE operation IN ('set', 'remove')
 GROUP BY workspace_id, kind, id, property

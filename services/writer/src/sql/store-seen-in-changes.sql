@@ -7,6 +7,5 @@ SELECT
   fromUnixTimestamp64Milli(toInt64(intDiv(max(version), 1000)), 'UTC'),
   max(staged_changes.version)
 FROM staged_changes
-LEFT JOIN change_deletions USING (workspace_id, kind, id)
-WHERE operation = 'seen' AND version > deleted_version
+WHERE operation = 'seen'
 GROUP BY workspace_id, kind, id

@@ -10,9 +10,7 @@ SELECT
 FROM (
   SELECT workspace_id, timestamp, received_at, arrayJoin([('user', user_id), ('organization', group_id)]) AS entity
   FROM staged_events
-  LEFT JOIN event_deletions USING (workspace_id, user_id)
-  WHERE received_at > deleted_at
-    AND (workspace_id, timestamp, uuid) NOT IN (SELECT workspace_id, timestamp, uuid FROM repeats)
+  WHERE (workspace_id, timestamp, uuid) NOT IN (SELECT workspace_id, timestamp, uuid FROM repeats)
 )
 WHERE id != ''
 GROUP BY workspace_id, kind, id
