@@ -28,17 +28,11 @@ export function openSession(client: ClickHouseClient, queryIdPrefix: string, sta
     session_timeout: SESSION_TIMEOUT_SECONDS,
     // An answer means that the statement is done, whole.
     wait_end_of_query: 1,
-    async_insert: 0,
-    // A field that the staging tables do not have would be lost.
-    input_format_skip_unknown_fields: 0,
     // Finding where rows end, to share a few megabytes among threads, costs more than it gains.
     input_format_parallel_parsing: 0,
     max_execution_time: statementTimeoutMs / 1_000,
     // Rows are unique or folded when they are read, so merging a block before it is written would gain nothing.
     optimize_on_insert: 0,
-    // A batch of history may span any number of months.
-    max_partitions_per_insert_block: '0',
-    lightweight_deletes_sync: '2',
   } as const;
   const common = (statement: Statement) => ({
     query: statement.sql,
