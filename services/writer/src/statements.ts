@@ -35,5 +35,7 @@ export const STATEMENTS = {
   eraseEvents: statement('erase-events'),
   eraseProperties: statement('erase-properties'),
   eraseSightings: statement('erase-sightings'),
+  eraseEntities: statement('erase-entities'),
+  eraseDeadLetters: statement('erase-dead-letters'),
   markErased: statement('mark-erased'),
 } as const;
