@@ -325,18 +325,3 @@ test('a name with more than six dots is refused, saying so', async () => {
     { path: 'properties.a.b.c.d.e.f.g.h', message: expect.stringContaining('at most 6 dots') },
   ]);
 });
-
-test.each(["'", '\\', '"', '\u0001', '\u{1f600}'])(
-  'a filter of the longest name and value, of %j, is answered',
-  async (character) => {
-    // A request line has 16 KiB at most.
-    const repeated = encodeURIComponent(character).length;
-    const part = character.repeat(Math.floor(1_000 / repeated));
-    const name = [part, part, part, part, part, part, part].map(encodeURIComponent).join('.');
-    const value = encodeURIComponent(character.repeat(Math.floor(7_000 / repeated)));
-    for (const parameter of [`properties.${name}=${value}`, `properties.${name}[in]=${value.slice(0, 3_000)},a`]) {
-      expect((await query.get(`/events?${parameter}`)).status).toBe(200);
-      expect((await query.get(`/users?${parameter}`)).status).toBe(200);
-    }
-  },
-);

@@ -25,8 +25,6 @@ export function createClickHouse(config: ClickHouseConfig, options: ClickHouseOp
     // The server closes an idle connection after 3 s (keep_alive_timeout in older defaults); leave before it does.
     keep_alive: { enabled: true, idle_socket_ttl: 2_000 },
     clickhouse_settings: pinnedSettings,
-    // Parameters of a query that would make a long URL are sent in the body: escaped, they may exceed what a URL may have.
-    use_multipart_params_auto: true,
     log: { level: ClickHouseLogLevel.OFF },
   });
 }
