@@ -9,7 +9,8 @@ const SESSION_TIMEOUT_SECONDS = 60;
 
 /** A session of ClickHouse: its temporary tables are its own, and are gone when it is closed. */
 export interface Session {
-  run(statement: Statement, parameters?: Readonly<Record<string, unknown>>): Promise<void>;
+  /** Runs a statement, with settings of its own besides those of the session. */
+  run(statement: Statement, parameters?: Readonly<Record<string, unknown>>, own?: ClickHouseSettings): Promise<void>;
   /** Sends bytes to an INSERT, and gives the number of rows they held. */
   load(statement: Statement, chunks: readonly Uint8Array[]): Promise<number>;
   /** The rows of a SELECT. */
@@ -42,8 +43,10 @@ export function openSession(client: ClickHouseClient, queryIdPrefix: string, sta
   });
 
   return {
-    async run(statement, parameters = {}) {
-      await client.command({ ...common(statement), query_params: { ...parameters } });
+    async run(statement, parameters = {}, own = {}) {
+      const { clickhouse_settings, ...rest } = common(statement);
+      const all = { ...clickhouse_settings, ...own };
+      await client.command({ ...rest, query_params: { ...parameters }, clickhouse_settings: all });
     },
     async load(statement, chunks) {
       const values = Readable.from(chunks, { objectMode: false });

@@ -22,8 +22,16 @@ import { STATEMENTS } from './statements.ts';
 /** FUNCTION_THROW_IF_VALUE_IS_NON_ZERO: the insert found a newer epoch. */
 const THROWN_IF = '395';
 
+/**
+ * The months that a batch may span and still be stored with its text indexes. Each month is a part of its own, and the
+ * indexes are 42 of the 54 files of a part, each synced to the disk. Of a batch of scattered history they are built by
+ * the next merge of each part, whose few rows are read whole until then.
+ */
+const MONTHS_INDEXED_MAX = 12;
+
 /** What `examine` counts: rows of a kind, and those whose user was deleted after their receipt. */
 interface Examined {
+  readonly months: number;
   readonly stamped: number;
   readonly seen: number;
   readonly properties: number;
@@ -132,6 +140,12 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
         if (examined.stamped > 0) await staging().run(STATEMENTS.findRepeats);
       }
 
+      async function storeEvents(): Promise<void> {
+        const scattered = (examined?.months ?? 0) > MONTHS_INDEXED_MAX;
+        const settings = scattered ? { materialize_skip_indexes_on_insert: 0 as const } : {};
+        await staging().run(STATEMENTS.storeEvents, { group: groupId, ...epoch }, settings);
+      }
+
       async function isolate(): Promise<void> {
         await closeSession();
         await staging().run(STATEMENTS.stageEvents);
@@ -190,7 +204,7 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
           case 'store seen in events':
             return await staging().run(STATEMENTS.storeSeenInEvents);
           case 'store events':
-            return await staging().run(STATEMENTS.storeEvents, { group: groupId, ...epoch });
+            return await storeEvents();
           case 'close session':
             return await closeSession();
           case 'commit':

@@ -1,7 +1,8 @@
 -- What the batch holds, and how many of its rows belong to a user who was deleted after their receipt.
-SELECT stamped, seen, properties, deletions, deleted_events, deleted_changes
+SELECT months, stamped, seen, properties, deletions, deleted_events, deleted_changes
 FROM (
   SELECT
+    uniqExact(toYYYYMM(timestamp)) AS months,
     countIf(stamped = 1) AS stamped,
     countIf(toUnixTimestamp64Micro(received_at) <= deleted_version) AS deleted_events
   FROM staged_events
