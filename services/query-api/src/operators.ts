@@ -74,7 +74,8 @@ export function conditionText(
 const numberOrText = notEmpty.transform((text, context) => {
   if (!JSON_NUMBER.test(text)) return unquoted(text);
   const number = Number(text);
-  const exact = !/^-?\d+$/.test(text) || (Number.isFinite(number) && BigInt(text) === BigInt(number));
+  const isInteger = /^-?\d+$/.test(text);
+  const exact = !isInteger || text === String(number) || (Number.isFinite(number) && BigInt(text) === BigInt(number));
   if (Number.isFinite(number) && exact) return number;
   context.addIssue({ code: 'custom', message: 'must be a number that an IEEE double can be' });
   return z.NEVER;

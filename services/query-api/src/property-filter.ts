@@ -275,7 +275,7 @@ function testOf(condition: Condition, parameters: FilterParameters): string {
       const asDouble = `match(raw, '^[-0-9]') AND JSONExtractFloat(${withPoint('raw')}) ${COMPARISONS[operator]} ${number}`;
       if (!Number.isInteger(value)) return asDouble;
       // A long integer is compared as such: as a double it would equal its neighbours.
-      const integer = `toInt256(raw) ${COMPARISONS[operator]} toInt256(${parameters.text(BigInt(value).toString())})`;
+      const integer = `toInt256(raw) ${COMPARISONS[operator]} toInt256(${parameters.text(String(value))})`;
       return Math.abs(value) < INTEGER_MAX ? `if(match(raw, '^-?[0-9]{16,19}$'), ${integer}, ${asDouble})` : asDouble;
     }
   }
