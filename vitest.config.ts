@@ -8,7 +8,7 @@ export default defineConfig({
       'tests/**/*.test.ts',
       'scripts/**/*.test.ts',
     ],
-    globalSetup: ['packages/local-stack/src/vitest-setup.ts'],
+    globalSetup: ['tests/support/vitest-setup.ts'],
     testTimeout: 60_000,
     hookTimeout: 120_000,
     // Twelve minutes of tests keep two cores busy: one second, vitest's own limit, says nothing about the software.

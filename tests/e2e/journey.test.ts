@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { readClickHouse } from '../support/clickhouse.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import type { EntityRecord, EventPage } from '../support/records.ts';
 import { until } from '../support/service.ts';
@@ -216,8 +217,7 @@ describe('a deleted user', () => {
     await pipeline.submit({ foreignUserGroupId: 'erase', foreignUserId: 'mal', events: [{ event: 'after' }] });
     const count = async (table: string, where: string) => {
       const sql = `SELECT count() FROM ${pipeline.database}.${table} WHERE ${where}`;
-      const response = await fetch(inject('clickhouseUrl'), { method: 'POST', body: sql });
-      return Number(await response.text());
+      return Number(await readClickHouse(inject('clickhouseUrl'), sql));
     };
     await until(
       'the events to be erased',

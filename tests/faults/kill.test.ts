@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { type LocalClickHouse, startClickHouse } from '@sluice/local-stack/clickhouse';
 import { type LocalKafka, startKafka } from '@sluice/local-stack/kafka';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readClickHouse } from '../support/clickhouse.ts';
 import { runImporter } from '../support/importer.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import type { EntityRecord } from '../support/records.ts';
@@ -76,8 +77,7 @@ test('every process is killed while importing, and everything that was accepted 
   await pipeline.settled(events);
   await pipeline.drained();
   const sql = `SELECT count(), uniqExact(workspace_id, timestamp, uuid) FROM ${pipeline.database}.events FORMAT TSV`;
-  const counts = await (await fetch(clickhouse.url, { method: 'POST', body: sql })).text();
-  expect(counts.trim()).toBe(`${events}\t${events}`);
+  expect(await readClickHouse(clickhouse.url, sql)).toBe(`${events}\t${events}`);
   for (const [id, properties] of Object.entries(organizations)) {
     const { body } = await pipeline.get<EntityRecord>(`/organizations/${encodeURIComponent(id)}`);
     expect(body.properties).toEqual(properties);

@@ -1,4 +1,5 @@
 import { afterEach, expect, inject, test, vi } from 'vitest';
+import { readClickHouse } from '../support/clickhouse.ts';
 import { startLoad } from '../support/load.ts';
 import { expectExactlyOnce } from '../support/oracle.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
@@ -76,6 +77,5 @@ async function rowsOfUsers(database: string): Promise<string> {
       FROM ${database}.entity_properties WHERE kind = 'user' GROUP BY id
     )
     GROUP BY user ORDER BY user FORMAT TSV`;
-  const response = await fetch(clickhouseUrl, { method: 'POST', body: sql });
-  return (await response.text()).trim();
+  return await readClickHouse(clickhouseUrl, sql);
 }

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseJson } from '@sluice/shared/json';
 import { expect } from 'vitest';
+import { readClickHouse } from './clickhouse.ts';
 import type { Pipeline } from './pipeline.ts';
 
 export interface SubmitOptions {
@@ -55,6 +56,5 @@ export async function expectStoredOnce(pipeline: Pipeline, clickhouseUrl: string
   await pipeline.settled(total);
   await pipeline.drained();
   const sql = `SELECT count(), uniqExact(workspace_id, timestamp, uuid) FROM ${pipeline.database}.events FORMAT TSV`;
-  const counts = await (await fetch(clickhouseUrl, { method: 'POST', body: sql })).text();
-  expect(counts.trim()).toBe(`${total}\t${total}`);
+  expect(await readClickHouse(clickhouseUrl, sql)).toBe(`${total}\t${total}`);
 }

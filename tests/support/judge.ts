@@ -1,3 +1,4 @@
+import { readClickHouse } from './clickhouse.ts';
 import { ofEntities, timestampsOf, wrongEntities } from './judge-entities.ts';
 import type { Tally } from './load.ts';
 import type { Pipeline } from './pipeline.ts';
@@ -189,7 +190,7 @@ async function readEvents(database: string, clickhouseUrl: string, load: string)
     GROUP BY key
     FORMAT JSONEachRow
     SETTINGS output_format_json_quote_64bit_integers = 0`;
-  const text = await ask(clickhouseUrl, database, sql, { load });
+  const text = await readClickHouse(clickhouseUrl, sql, { database, parameters: { load } });
   return text
     .split('\n')
     .filter((line) => line !== '')
@@ -218,26 +219,14 @@ async function unknownEntities(
   known: readonly string[],
 ): Promise<string[]> {
   const sql = `SELECT DISTINCT id FROM entities WHERE startsWith(id, concat({load:String}, '-')) FORMAT TSV`;
-  const ids = (await ask(clickhouseUrl, database, sql, { load })).split('\n').filter((id) => id !== '');
+  const ids = (await readClickHouse(clickhouseUrl, sql, { database, parameters: { load } }))
+    .split('\n')
+    .filter((id) => id !== '');
   return [...new Set(ids).difference(new Set(known))].map((id) => `${id} was never sent`);
 }
 
 async function countDeadLetters(database: string, clickhouseUrl: string): Promise<number> {
-  return Number(await ask(clickhouseUrl, database, 'SELECT count() FROM dead_letters FINAL FORMAT TSV', {}));
-}
-
-async function ask(
-  clickhouseUrl: string,
-  database: string,
-  sql: string,
-  parameters: Readonly<Record<string, string>>,
-): Promise<string> {
-  const query = new URLSearchParams({ database });
-  for (const [name, value] of Object.entries(parameters)) query.set(`param_${name}`, value);
-  const response = await fetch(`${clickhouseUrl}/?${query}`, { method: 'POST', body: sql });
-  const text = await response.text();
-  if (!response.ok) throw new Error(text);
-  return text;
+  return Number(await readClickHouse(clickhouseUrl, 'SELECT count() FROM dead_letters FINAL FORMAT TSV', { database }));
 }
 
 function isDoubled(expected: ReadonlyMap<string, ExpectedEvent>): (event: StoredEvent) => boolean {

@@ -2,9 +2,16 @@ import { once } from 'node:events';
 import { Agent, createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 
 /** When a statement of the writer is looked at: before ClickHouse gets it, or when its answer begins to come. */
 export type Moment = 'before' | 'after';
+
+/**
+ * What becomes of a statement or its answer. `lose` cuts the connection. With `late` the connection is cut as well, but
+ * the statement gets to ClickHouse, once that promise resolves.
+ */
+export type StatementFate = 'go on' | 'lose' | { readonly late: Promise<unknown> };
 
 /** A proxy in front of ClickHouse that knows the writer's statements by their names under `src/sql`. */
 export interface StatementProxy extends AsyncDisposable {
@@ -13,12 +20,11 @@ export interface StatementProxy extends AsyncDisposable {
 
 /**
  * Starts a proxy in front of ClickHouse. `onStatement` is called at both moments of every statement that has a name,
- * which goes on when it resolves; `lose` cuts the connection instead. So does an error, which is thrown when the proxy is
- * disposed of.
+ * which then meets the fate that it resolves to. An error cuts the connection, and is thrown when the proxy is disposed of.
  */
 export async function startStatementProxy(
   clickhouseUrl: string,
-  onStatement: (name: string, moment: Moment) => Promise<'go on' | 'lose'>,
+  onStatement: (name: string, moment: Moment) => Promise<StatementFate>,
 ): Promise<StatementProxy> {
   const agent = new Agent();
   const errors: unknown[] = [];
@@ -26,12 +32,26 @@ export async function startStatementProxy(
   async function passes(incoming: IncomingMessage, moment: Moment): Promise<boolean> {
     const name = statementName(incoming.url ?? '');
     try {
-      if (name === undefined || (await onStatement(name, moment)) === 'go on') return true;
+      const fate = name === undefined ? 'go on' : await onStatement(name, moment);
+      if (fate === 'go on') return true;
+      if (fate !== 'lose') await deliverLate(incoming, fate.late);
     } catch (error) {
       errors.push(error);
     }
     incoming.socket.destroy();
     return false;
+  }
+
+  /** Resolves when the statement has come, which is before it is sent on. */
+  async function deliverLate(incoming: IncomingMessage, moment: Promise<unknown>): Promise<void> {
+    const { url = '/', method, headers } = incoming;
+    const body = await buffer(incoming);
+    void moment.then(() => {
+      const upstream = request(new URL(url, clickhouseUrl), { method, headers, agent });
+      upstream.on('error', () => undefined);
+      upstream.on('response', (response) => response.resume());
+      upstream.end(body);
+    });
   }
 
   const server = createServer(async (incoming, outgoing) => {

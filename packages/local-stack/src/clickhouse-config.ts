@@ -36,27 +36,45 @@ function replicaXml({ tcpPort, user, password }: ClickHouseShardAddress): string
   return value('host', '127.0.0.1') + value('port', tcpPort) + value('user', user) + value('password', password);
 }
 
+export interface ClickHouseAccount {
+  readonly user: string;
+  readonly password: string;
+  /** The settings of its profile. */
+  readonly profile: Readonly<Record<string, string>>;
+}
+
 /**
  * The server's users.xml.
  *
  * `clickhouse local` itself always logs in as `default` without a password, from 127.0.0.1. So with a password the
  * user gets another name, and `default` is closed to everyone else by allowing it one session, the server's own.
  */
-export function usersXml({ user, password }: { readonly user: string; readonly password: string }): string {
+export function usersXml({ user, password, profile }: ClickHouseAccount): string {
   const networks = element('networks', value('ip', '127.0.0.1'));
   const common = networks + value('quota', 'default');
-  const open = value('profile', 'default') + value('access_management', 1);
+  const open = value('profile', 'account') + value('access_management', 1);
   const startServer = element('grants', value('query', 'GRANT SYSTEM LISTEN ON *.*'));
   const users =
     password === ''
       ? element('default', value('password', '') + open + common)
       : element('default', value('password', '') + value('profile', 'closed') + startServer + common) +
         element(user, value('password', password) + open + common);
-  return document([
-    element('profiles', element('default', '') + element('closed', value('max_sessions_for_user', 1))),
-    element('quotas', element('default', '')),
-    element('users', users),
-  ]);
+  const profiles =
+    element('default', '') +
+    element('account', settingsXml(profile)) +
+    element('closed', value('max_sessions_for_user', 1));
+  return document([element('profiles', profiles), element('quotas', element('default', '')), element('users', users)]);
+}
+
+/** A file of users.d that adds settings to the profile `default`. */
+export function profileXml(profile: Readonly<Record<string, string>>): string {
+  return document([element('profiles', element('default', settingsXml(profile)))]);
+}
+
+function settingsXml(profile: Readonly<Record<string, string>>): string {
+  return Object.entries(profile)
+    .map(([name, setting]) => value(name, setting))
+    .join('');
 }
 
 function document(elements: readonly string[]): string {

@@ -17,6 +17,8 @@ export interface LocalClickHouseOptions {
   readonly tcpPort?: number;
   /** When given, the only user is `sluice`, with this password; else `default`, without one. */
   readonly password?: string;
+  /** Settings of the account's profile. Default none. */
+  readonly profile?: Readonly<Record<string, string>>;
   /** What the server may use at most. Default 4 GiB. */
   readonly memoryBytesMax?: number;
   /** Clusters that this server knows, for `Distributed` tables. Default none. */
@@ -160,11 +162,11 @@ async function startServer(server: Server): Promise<EngineProcess> {
   const runDirPrefix = join(logDir, `.run-${name}-`);
   const runDir = await mkdtemp(runDirPrefix);
   const usersFile = join(runDir, 'users.xml');
-  const { remoteServers = {}, readyTimeoutMs = 60_000, wrap = [] } = server.options;
+  const { remoteServers = {}, profile = {}, readyTimeoutMs = 60_000, wrap = [] } = server.options;
   const logFile = join(logDir, `${name}.log`);
   const config = { ...server, logFile, usersFile, memoryBytesMax, remoteServers };
   await writeFile(join(runDir, 'config.xml'), serverConfigXml(config), { mode: 0o600 });
-  await writeFile(usersFile, usersXml(server), { mode: 0o600 });
+  await writeFile(usersFile, usersXml({ ...server, profile }), { mode: 0o600 });
   await writeFile(join(runDir, 'start.sql'), START_SQL);
   const host = join(import.meta.dirname, 'clickhouse-host.ts');
   const nodeArgs = ['--disable-warning=ExperimentalWarning', host, runDir, dataDir];

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GenericContainer, getContainerRuntimeClient, Network, type StartedTestContainer, Wait } from 'testcontainers';
+import { profileXml } from './clickhouse-config.ts';
 import { probeKafka } from './kafka-probe.ts';
 import { findFreePorts } from './ports.ts';
 
@@ -25,12 +26,15 @@ export async function hasContainerRuntime(): Promise<boolean> {
 }
 
 /** Starts one or three Kafka brokers and a ClickHouse as containers; the data goes with them. */
-export async function startContainers(brokers: 1 | 3): Promise<ContainerStack> {
+export async function startContainers(
+  brokers: 1 | 3,
+  clickhouseProfile: Readonly<Record<string, string>>,
+): Promise<ContainerStack> {
   await using started = new AsyncDisposableStack();
   const network = started.use(await new Network().start());
   const ports = await findFreePorts(brokers);
   const kafkas = ports.map((port, index) => startBroker(network.getName(), index + 1, brokers, port));
-  const [clickhouse, ...others] = await Promise.all([startClickHouseContainer(), ...kafkas]);
+  const [clickhouse, ...others] = await Promise.all([startClickHouseContainer(clickhouseProfile), ...kafkas]);
   for (const container of [clickhouse, ...others]) started.use(container);
   const kafkaBrokers = ports.map((port) => `127.0.0.1:${port}`);
   for (const broker of kafkaBrokers) await waitForBroker(broker, brokers);
@@ -42,9 +46,12 @@ export async function startContainers(brokers: 1 | 3): Promise<ContainerStack> {
   };
 }
 
-function startClickHouseContainer(): Promise<StartedTestContainer> {
+function startClickHouseContainer(profile: Readonly<Record<string, string>>): Promise<StartedTestContainer> {
   return new GenericContainer(CLICKHOUSE_IMAGE)
     .withEnvironment({ CLICKHOUSE_SKIP_USER_SETUP: '1', TZ: 'UTC' })
+    .withCopyContentToContainer([
+      { content: profileXml(profile), target: '/etc/clickhouse-server/users.d/account.xml' },
+    ])
     .withExposedPorts(8123)
     .withWaitStrategy(Wait.forHttp('/ping', 8123))
     .start();

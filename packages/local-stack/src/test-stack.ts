@@ -13,6 +13,8 @@ export interface TestStackOptions {
   readonly kafkaBrokers?: 1 | 3;
   /** Default: containers where a runtime answers, else local. */
   readonly kind?: TestStackKind | undefined;
+  /** Settings of ClickHouse's account. Default none. */
+  readonly clickhouseProfile?: Readonly<Record<string, string>>;
   readonly onProgress?: (line: string) => void;
 }
 
@@ -40,16 +42,20 @@ export function parseTestStackKind(value: string | undefined): TestStackKind | u
 
 /** Starts Kafka and ClickHouse for tests and waits until both answer. */
 export async function startTestStack(options: TestStackOptions = {}): Promise<TestStack> {
-  const { kafkaBrokers = 1 } = options;
+  const { kafkaBrokers = 1, clickhouseProfile = {} } = options;
   const kind = options.kind ?? ((await hasContainerRuntime()) ? 'containers' : 'local');
   if (kind === 'containers') {
-    const containers = await startContainers(kafkaBrokers);
+    const containers = await startContainers(kafkaBrokers, clickhouseProfile);
     return { ...containers, kind, kafkaBrokers: [...containers.kafkaBrokers] };
   }
-  return startLocalStack(kafkaBrokers, options.onProgress ?? (() => {}));
+  return startLocalStack(kafkaBrokers, clickhouseProfile, options.onProgress ?? (() => {}));
 }
 
-async function startLocalStack(brokers: 1 | 3, onProgress: (line: string) => void): Promise<TestStack> {
+async function startLocalStack(
+  brokers: 1 | 3,
+  profile: Readonly<Record<string, string>>,
+  onProgress: (line: string) => void,
+): Promise<TestStack> {
   await using started = new AsyncDisposableStack();
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-stack-'));
   started.defer(() => rm(dataDir, { recursive: true, force: true }));
@@ -60,7 +66,7 @@ async function startLocalStack(brokers: 1 | 3, onProgress: (line: string) => voi
     });
     return running;
   });
-  const clickhouse = startClickHouse({ dataDir: join(dataDir, 'clickhouse') }).then((running) => {
+  const clickhouse = startClickHouse({ dataDir: join(dataDir, 'clickhouse'), profile }).then((running) => {
     started.defer(() => running.kill9());
     return running;
   });

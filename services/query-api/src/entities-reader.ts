@@ -8,8 +8,8 @@ import {
 import type { Entity } from './entity-record.ts';
 import type { Store } from './store.ts';
 
-/** How many bytes of identifiers one query may name: ClickHouse bounds a parameter to 128 KiB, escapes included. */
-const IDENTIFIER_BYTES_MAX = 32 * 1_024;
+/** How many bytes of identifiers one query may name: ClickHouse takes 128 KiB of a parameter, where each may become four. */
+const IDENTIFIER_BYTES_MAX = 20 * 1_024;
 
 interface Identity {
   readonly id: string;

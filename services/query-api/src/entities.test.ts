@@ -286,8 +286,9 @@ test.each(['/users', '/organizations'])('%s refuses what it does not know, and c
   expect((await query.get(`${path}/x?limit=1`)).status).toBe(400);
 });
 
-test('the longest identifiers, many of them, come in one page', async () => {
-  const ids = Array.from({ length: 150 }, (_, index) => '\u{1f600}'.repeat(508) + String(index).padStart(4, '0'));
+test.each(['\u{1f600}', "'", '\\', '\0'])('the longest identifiers, of %j, come in one page', async (character) => {
+  const ids = Array.from({ length: 150 }, (_, index) => character.repeat(508) + String(index).padStart(4, '0'));
+  await query.clickHouse.command({ query: 'TRUNCATE TABLE entities' });
   await query.insert(
     'entities',
     ids.map((one) => ({
@@ -300,7 +301,7 @@ test('the longest identifiers, many of them, come in one page', async () => {
     })),
   );
   const { body } = await query.get('/users?limit=1000', 'e');
-  expect(body.results.map(({ foreignId }) => foreignId)).toEqual(ids);
+  expect(body.results?.map(({ foreignId }) => foreignId)).toEqual(ids);
   expect((await query.get(`/users/${encodeURIComponent(String(ids[7]))}`, 'e')).body).toMatchObject({
     foreignId: ids[7],
   });

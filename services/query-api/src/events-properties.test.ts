@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Condition } from './operators.ts';
 import { DOCUMENTS, type DocumentName, pairsOf } from './property-filter.ts';
 import { asText, conditionsFor, textOf } from './testing/conditions.ts';
-import { anEvent, type QueryService, startQuery } from './testing/query.ts';
+import { anEvent, aRegister, type QueryService, startQuery } from './testing/query.ts';
 import { meets } from './testing/reference.ts';
 
 let query: QueryService;
@@ -324,4 +324,52 @@ test('a name with more than six dots is refused, saying so', async () => {
   expect(body.errors).toMatchObject([
     { path: 'properties.a.b.c.d.e.f.g.h', message: expect.stringContaining('at most 6 dots') },
   ]);
+});
+
+test('integers that no double holds come back digit by digit, and equal only themselves', async () => {
+  const ids = ['1729384756102938475', '1729384756102938476', '9007199254740993', '-9007199254740993'];
+  const long = ['0.12345678901234567890', '123456789012345678901234567890', '-9999999999999999999'];
+  const document = (id: string) => `{"id":${id},"of":{"id":1729384756102938475}}`;
+  const events = [...ids, ...long].map((id) => anEvent({ properties: document(id), traits: document(id) }));
+  await query.store('h', events);
+  await query.insert(
+    'entity_properties',
+    ids.map((id) => ({
+      ...{ workspace_id: 'h', kind: 'user', id: `user ${id}`, property: 'id' },
+      register: aRegister(1, 'set', id),
+    })),
+  );
+  const seen = { first_seen_at: 0, last_seen_at: 0, version: 1 };
+  await query.insert(
+    'entities',
+    ids.map((id) => ({ workspace_id: 'h', kind: 'user', id: `user ${id}`, ...seen })),
+  );
+
+  const page = (await query.get('/events?limit=1000', 'h')).text;
+  for (const id of [...ids, ...long]) expect(page).toContain(`"properties":${document(id)}`);
+  const users = (await query.get('/users', 'h')).text;
+  for (const id of ids) expect(users).toContain(`"properties":{"id":${id}}`);
+
+  const found = async (filter: string) => {
+    const { body } = await query.get(`/events?${filter}&limit=1000`, 'h');
+    return events
+      .filter(({ uuid }) => body.results.some((result) => result['uuid'] === uuid))
+      .map((event) => event.properties.slice('{"id":'.length, event.properties.indexOf(',"of"')));
+  };
+  for (const name of ['properties.id', 'traits.id']) {
+    for (const id of ids) {
+      expect(await found(`${name}=${id}`)).toEqual([id]);
+      expect(await found(`${name}[ne]=${id}`)).toEqual([...ids, ...long].filter((other) => other !== id));
+    }
+    expect(await found(`${name}[in]=${ids.join(',')}`)).toEqual(ids);
+    // The double nearest to two of them.
+    expect(await found(`${name}=1729384756102938400`)).toEqual([]);
+    expect(await found(`${name}[gt]=9007199254740992`)).toEqual([ids[0], ids[1], ids[2], long[1]]);
+    expect(await found(`${name}[lte]=9007199254740992`)).toEqual([ids[3], long[0], long[2]]);
+    expect((await query.get(`/events?${name}[gt]=1729384756102938475`, 'h')).status).toBe(400);
+  }
+  for (const id of ids) {
+    const { body } = await query.get(`/users?properties.id=${id}`, 'h');
+    expect(body.results.map(({ foreignId }) => foreignId)).toEqual([`user ${id}`]);
+  }
 });

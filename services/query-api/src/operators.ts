@@ -74,7 +74,9 @@ export function conditionText(
 const numberOrText = notEmpty.transform((text, context) => {
   if (!JSON_NUMBER.test(text)) return unquoted(text);
   const number = Number(text);
-  if (Number.isFinite(number)) return number;
+  const isInteger = /^-?\d+$/.test(text);
+  const exact = !isInteger || text === String(number) || (Number.isFinite(number) && BigInt(text) === BigInt(number));
+  if (Number.isFinite(number) && exact) return number;
   context.addIssue({ code: 'custom', message: 'must be a number that an IEEE double can be' });
   return z.NEVER;
 });

@@ -63,12 +63,15 @@ function readingsOf(value: string): readonly string[] {
   try {
     const parsed = parseJson(value);
     if (typeof parsed === 'string' || isDeeper(parsed, DEPTH_MAX)) return [asString];
-    if (JSON.stringify(parsed) === value) return [asString, value];
+    if (JSON.stringify(parsed) === value || INTEGER_OF_64_BITS.test(value)) return [asString, value];
   } catch {
     // Not JSON, or nested too deeply for the parser: a string then.
   }
   return [asString];
 }
+
+/** An integer with more digits than a double is sure to hold, which ClickHouse compares digit by digit all the same. */
+const INTEGER_OF_64_BITS = /^(?:[1-9]\d{15,18}|-[1-9]\d{15,17})$/;
 
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
@@ -269,7 +272,11 @@ function testOf(condition: Condition, parameters: FilterParameters): string {
         return `${IS_STRING} AND ${STRING} ${COMPARISONS[operator]} ${parameters.text(value)}`;
       // Both sides are read by the same exact parser, which knows large numbers with a point or an exponent only.
       const number = `JSONExtractFloat(${parameters.text(value.toExponential())})`;
-      return `match(raw, '^[-0-9]') AND JSONExtractFloat(${withPoint('raw')}) ${COMPARISONS[operator]} ${number}`;
+      const asDouble = `match(raw, '^[-0-9]') AND JSONExtractFloat(${withPoint('raw')}) ${COMPARISONS[operator]} ${number}`;
+      if (!Number.isInteger(value)) return asDouble;
+      // A long integer is compared as such: as a double it would equal its neighbours.
+      const integer = `toInt256(raw) ${COMPARISONS[operator]} toInt256(${parameters.text(String(value))})`;
+      return Math.abs(value) < INTEGER_MAX ? `if(match(raw, '^-?[0-9]{16,19}$'), ${integer}, ${asDouble})` : asDouble;
     }
   }
 }
@@ -283,7 +290,7 @@ const REPAIRED = /\0|\\u(?:0000|d[89a-f])|[0-9]{19}/;
 
 /** A key as it is in a document that was {@link repaired}. */
 function repairedKey(key: string): string {
-  return key.replaceAll('\0', '\0' + '0000').replaceAll(/([:,[]-?[0-9]{19,21})/g, '$1.0');
+  return key.replaceAll('\0', '\0' + '0000').replaceAll(/([:,[](?:-[0-9]{19,}|[0-9]{20,}))/g, '$1.0');
 }
 
 /**
@@ -291,8 +298,8 @@ function repairedKey(key: string): string {
  * beyond 64 bits. Different texts stay different:
  * - an escaped backslash is written `\u005c`, so that every backslash left begins an escape;
  * - a lone surrogate `\ud800` becomes the character NUL and its four digits, and NUL itself becomes NUL and `0000`;
- * - an integer of 19 to 21 digits gets `.0`, which makes it the double that it is. So do such digits after a comma,
- *   colon or bracket inside a string: always, and so without harm.
+ * - an integer of 20 digits or more, or a negative one of 19, gets `.0`, which makes it a double. So do such digits after
+ *   a comma, colon or bracket inside a string: always, and so without harm.
  */
 function repaired(json: string): string {
   const plainBackslashes = String.raw`replaceAll(${json}, '\\\\', '\\u005c')`;
@@ -302,7 +309,7 @@ function repaired(json: string): string {
 }
 
 function withPoint(json: string): string {
-  return String.raw`replaceRegexpAll(${json}, '((?:^|[:,\\[])-?[0-9]{19,21})', '\\1.0')`;
+  return String.raw`replaceRegexpAll(${json}, '((?:^|[:,\\[])(?:-[0-9]{19,}|[0-9]{20,}))', '\\1.0')`;
 }
 
 /** {@link repaired} of a text that is here. */
@@ -310,15 +317,18 @@ function repairedJson(json: string): string {
   return json
     .replaceAll('\\\\', String.raw`\u005c`)
     .replaceAll(/\\u(0000|d[89a-f][0-9a-f]{2})/g, String.raw`\u0000$1`)
-    .replaceAll(/((?:^|[:,[])-?[0-9]{19,21})/g, '$1.0');
+    .replaceAll(/((?:^|[:,[])(?:-[0-9]{19,}|[0-9]{20,}))/g, '$1.0');
 }
 
 /** A string of a document that was {@link repaired} as it was before, with U+FFFD for every lone surrogate. */
 function unrepaired(text: string): string {
-  const withoutPoints = String.raw`replaceRegexpAll(${text}, '([:,\\[]-?[0-9]{19,21})\\.0', '\\1')`;
+  const withoutPoints = String.raw`replaceRegexpAll(${text}, '([:,\\[](?:-[0-9]{19,}|[0-9]{20,}))\\.0', '\\1')`;
   const replaced = String.raw`replaceRegexpAll(${withoutPoints}, '\\x00d[89a-f][0-9a-f]{2}', '\xef\xbf\xbd')`;
   return String.raw`replaceAll(${replaced}, '\x000000', '\x00')`;
 }
+
+/** Where integers are compared as doubles alone: all that are stored digit by digit and are exact here are less. */
+const INTEGER_MAX = 1e20;
 
 const IS_STRING = `startsWith(raw, '"')`;
 

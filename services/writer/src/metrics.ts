@@ -27,6 +27,12 @@ export function createWriterMetrics(registry: Registry) {
       help: 'Rows that could not be stored and were put into dead_letters.',
       registers,
     }),
+    rowsDropped: new Counter({
+      name: 'sluice_writer_rows_dropped_total',
+      help: 'Acknowledged rows that were not stored. user_deleted: their user was deleted after their receipt.',
+      labelNames: ['reason'],
+      registers,
+    }),
     lag: new Gauge({
       name: 'sluice_writer_lag_messages',
       help: 'Messages of a partition that are not stored yet, as of the last batch.',

@@ -9,7 +9,8 @@ const SESSION_TIMEOUT_SECONDS = 60;
 
 /** A session of ClickHouse: its temporary tables are its own, and are gone when it is closed. */
 export interface Session {
-  run(statement: Statement, parameters?: Readonly<Record<string, unknown>>): Promise<void>;
+  /** Runs a statement, with settings of its own besides those of the session. */
+  run(statement: Statement, parameters?: Readonly<Record<string, unknown>>, own?: ClickHouseSettings): Promise<void>;
   /** Sends bytes to an INSERT, and gives the number of rows they held. */
   load(statement: Statement, chunks: readonly Uint8Array[]): Promise<number>;
   /** The rows of a SELECT. */
@@ -28,17 +29,11 @@ export function openSession(client: ClickHouseClient, queryIdPrefix: string, sta
     session_timeout: SESSION_TIMEOUT_SECONDS,
     // An answer means that the statement is done, whole.
     wait_end_of_query: 1,
-    async_insert: 0,
-    // A field that the staging tables do not have would be lost.
-    input_format_skip_unknown_fields: 0,
     // Finding where rows end, to share a few megabytes among threads, costs more than it gains.
     input_format_parallel_parsing: 0,
     max_execution_time: statementTimeoutMs / 1_000,
     // Rows are unique or folded when they are read, so merging a block before it is written would gain nothing.
     optimize_on_insert: 0,
-    // A batch of history may span any number of months.
-    max_partitions_per_insert_block: '0',
-    lightweight_deletes_sync: '2',
   } as const;
   const common = (statement: Statement) => ({
     query: statement.sql,
@@ -48,8 +43,10 @@ export function openSession(client: ClickHouseClient, queryIdPrefix: string, sta
   });
 
   return {
-    async run(statement, parameters = {}) {
-      await client.command({ ...common(statement), query_params: { ...parameters } });
+    async run(statement, parameters = {}, own = {}) {
+      const { clickhouse_settings, ...rest } = common(statement);
+      const all = { ...clickhouse_settings, ...own };
+      await client.command({ ...rest, query_params: { ...parameters }, clickhouse_settings: all });
     },
     async load(statement, chunks) {
       const values = Readable.from(chunks, { objectMode: false });

@@ -22,18 +22,43 @@ import { STATEMENTS } from './statements.ts';
 /** FUNCTION_THROW_IF_VALUE_IS_NON_ZERO: the insert found a newer epoch. */
 const THROWN_IF = '395';
 
+/**
+ * The months that a batch may span and still be stored with its text indexes. Each month is a part of its own, and the
+ * indexes are 42 of the 54 files of a part, each synced to the disk. Of a batch of scattered history they are built by
+ * the next merge of each part, whose few rows are read whole until then.
+ */
+const MONTHS_INDEXED_MAX = 12;
+
+/** What `examine` counts: rows of a kind, and those whose user was deleted after their receipt. */
+interface Examined {
+  readonly months: number;
+  readonly stamped: number;
+  readonly seen: number;
+  readonly properties: number;
+  readonly deletions: number;
+  readonly deleted_events: number;
+  readonly deleted_changes: number;
+}
+
+/** What became of the rows of a batch. */
+export interface StoredRows {
+  /** The rows that were loaded. */
+  readonly rows: number;
+  /** Those of them that were left out because their user was deleted after their receipt. */
+  readonly userDeleted: number;
+}
+
 /** A batch on its way into ClickHouse. */
 export interface StagedBatch {
   /**
    * Does what is next, until there is nothing left to do: then every row is stored, or kept as a dead letter. May be
    * called again after any failure, and then does first what makes that safe.
    *
-   * @returns how many rows were loaded
    * @throws {Superseded} when a newer epoch has begun
    * @throws {TooManyDeadLetters} when far too many rows cannot be stored
    * @throws ClickHouse's errors; then the batch is stored in part, whole or not at all
    */
-  store(): Promise<number>;
+  store(): Promise<StoredRows>;
   /** Frees what is staged, if that is possible; the batch is not to be stored any more. */
   abandon(): Promise<void>;
 }
@@ -63,6 +88,7 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
       let letters = batch.unreadable;
       let state: BatchState = newBatch(contents());
       let session: Session | undefined;
+      let examined: Examined | undefined;
       const loaded = { events: 0, changes: 0 };
 
       function contents(): BatchContents {
@@ -92,9 +118,32 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
         await closeSession();
       }
 
+      /** Looks up the deletions that concern the batch, counts what it holds, and takes out what they hide. */
+      async function examine(): Promise<Examined> {
+        if (!state.hasEvents) await staging().run(STATEMENTS.stageEvents);
+        if (!state.hasChanges) await staging().run(STATEMENTS.stageChanges);
+        await staging().run(STATEMENTS.findDeletions);
+        const [counts] = await staging().read<Examined>(STATEMENTS.examine);
+        if (!counts) throw new Error('ClickHouse has not counted the rows of a batch');
+        if (counts.deleted_events > 0) await staging().run(STATEMENTS.dropDeletedEvents);
+        if (counts.deleted_changes > 0) await staging().run(STATEMENTS.dropDeletedChanges);
+        return counts;
+      }
+
+      async function storeDeletions(): Promise<void> {
+        examined = await examine();
+        if (examined.deletions > 0) await staging().run(STATEMENTS.storeDeletions);
+      }
+
       async function findRepeats(): Promise<void> {
-        const [stamped] = await staging().read<{ rows: number }>(STATEMENTS.countStamped);
-        if (stamped?.rows !== 0) await staging().run(STATEMENTS.findRepeats);
+        examined ??= await examine();
+        if (examined.stamped > 0) await staging().run(STATEMENTS.findRepeats);
+      }
+
+      async function storeEvents(): Promise<void> {
+        const scattered = (examined?.months ?? 0) > MONTHS_INDEXED_MAX;
+        const settings = scattered ? { materialize_skip_indexes_on_insert: 0 as const } : {};
+        await staging().run(STATEMENTS.storeEvents, { group: groupId, ...epoch }, settings);
       }
 
       async function isolate(): Promise<void> {
@@ -140,19 +189,22 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
             loaded.changes = await staging().load(STATEMENTS.loadChanges, valuesOf(rows.changes));
             return;
           case 'store deletions':
-            return await staging().run(STATEMENTS.storeDeletions);
+            return await storeDeletions();
           case 'store properties':
-            return await staging().run(STATEMENTS.storeProperties);
+            if (examined?.properties !== 0) await staging().run(STATEMENTS.storeProperties);
+            return;
           case 'store sightings':
-            return await staging().run(STATEMENTS.storeSightings);
+            if (examined?.seen !== 0) await staging().run(STATEMENTS.storeSightings);
+            return;
           case 'store seen in changes':
-            return await staging().run(STATEMENTS.storeSeenInChanges);
+            if (examined?.seen !== 0) await staging().run(STATEMENTS.storeSeenInChanges);
+            return;
           case 'find repeats':
             return await findRepeats();
           case 'store seen in events':
             return await staging().run(STATEMENTS.storeSeenInEvents);
           case 'store events':
-            return await staging().run(STATEMENTS.storeEvents, { group: groupId, ...epoch });
+            return await storeEvents();
           case 'close session':
             return await closeSession();
           case 'commit':
@@ -176,7 +228,8 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
       return {
         async store() {
           for (let step = nextStep(state); step !== 'commit'; step = nextStep(state)) await takeStep(step);
-          return loaded.events + loaded.changes;
+          const { deleted_events = 0, deleted_changes = 0 } = examined ?? {};
+          return { rows: loaded.events + loaded.changes, userDeleted: deleted_events + deleted_changes };
         },
         async abandon() {
           // It expires by itself where it cannot be closed.

@@ -97,7 +97,9 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     async function attempt(): Promise<void> {
       if (owner !== owning) throw new Superseded('the partitions have been assigned anew');
       const startedAt = performance.now();
-      alarm.count(await batch.store(), 0);
+      const { rows, userDeleted } = await batch.store();
+      alarm.count(rows, 0);
+      metrics.rowsDropped.inc({ reason: 'user_deleted' }, userDeleted);
       metrics.stored(messages, (performance.now() - startedAt) / 1_000);
     }
 

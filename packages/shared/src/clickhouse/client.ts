@@ -1,5 +1,6 @@
-import { type ClickHouseClient, ClickHouseLogLevel, type ClickHouseSettings, createClient } from '@clickhouse/client';
+import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
 import type { ClickHouseConfig } from '../config.ts';
+import { pinnedSettings } from './settings.ts';
 
 export type { ClickHouseClient } from '@clickhouse/client';
 
@@ -9,7 +10,6 @@ export interface ClickHouseOptions {
   /** How long a request may take, in milliseconds; ClickHouse is to give up before (`max_execution_time`). */
   readonly requestTimeoutMs: number;
   readonly connectionsMax: number;
-  readonly settings?: ClickHouseSettings;
 }
 
 /** A client of ClickHouse's HTTP interface, bound to the configured database. */
@@ -24,7 +24,7 @@ export function createClickHouse(config: ClickHouseConfig, options: ClickHouseOp
     max_open_connections: options.connectionsMax,
     // The server closes an idle connection after 3 s (keep_alive_timeout in older defaults); leave before it does.
     keep_alive: { enabled: true, idle_socket_ttl: 2_000 },
-    clickhouse_settings: { output_format_json_quote_64bit_integers: 0, ...options.settings },
+    clickhouse_settings: pinnedSettings,
     log: { level: ClickHouseLogLevel.OFF },
   });
 }

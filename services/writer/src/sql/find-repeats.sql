@@ -1,5 +1,6 @@
 -- Events that were stamped on receipt and had been received before: their key differs in the timestamp, so they are
--- recognised by their uuid, within ten minutes. Of several in this batch the earliest is no repeat.
+-- recognised by their uuid, within ten minutes. Of several in this batch the earliest is no repeat. A stored event that
+-- its user's deletion hides is no original: what is sent again after the deletion is new.
 INSERT INTO repeats (workspace_id, timestamp, uuid)
 WITH
   (SELECT min(timestamp) FROM staged_events WHERE stamped) AS first_stamped,
@@ -9,8 +10,10 @@ FROM staged_events AS staged
 INNER JOIN (
   SELECT workspace_id, uuid, timestamp
   FROM events
+  LEFT JOIN deletions USING (workspace_id, user_id)
   WHERE timestamp BETWEEN first_stamped - INTERVAL 10 MINUTE AND last_stamped + INTERVAL 10 MINUTE
     AND (workspace_id, uuid) IN (SELECT workspace_id, uuid FROM staged_events WHERE stamped)
+    AND toUnixTimestamp64Micro(received_at) > deleted_version
   UNION ALL
   SELECT workspace_id, uuid, min(timestamp) AS timestamp
   FROM staged_events

@@ -10,7 +10,8 @@ INSERT INTO events (
   properties, context, traits, received_at
 )
 WITH
-  -- A scalar, so that it is looked up once. The index of so few rows costs more than it saves, unless for few users.
+  -- Not those that were found before: an insert that begins now must know every deletion that may be erased before it
+  -- ends. A scalar, so that it is looked up once.
   (
     SELECT groupArray((workspace_id, user_id, deleted_at))
     FROM (
@@ -21,7 +22,7 @@ WITH
       SETTINGS use_index_for_in_with_subqueries_max_values = 1000
     )
   ) AS found_deletions,
-  deletions AS (
+  current_deletions AS (
     SELECT deletion.1 AS workspace_id, deletion.2 AS user_id, deletion.3 AS deleted_at
     FROM (SELECT arrayJoin(found_deletions) AS deletion)
   )
@@ -38,7 +39,7 @@ WHERE throwIf(
   AND (workspace_id, timestamp, uuid, received_at) NOT IN (
     SELECT workspace_id, timestamp, uuid, received_at
     FROM staged_events
-    INNER JOIN deletions USING (workspace_id, user_id)
+    INNER JOIN current_deletions USING (workspace_id, user_id)
     WHERE received_at <= deleted_at
   )
   AND (workspace_id, timestamp, uuid) NOT IN (
@@ -49,7 +50,7 @@ WHERE throwIf(
       PREWHERE timestamp IN (SELECT timestamp FROM staged_events)
       WHERE (workspace_id, timestamp) IN (SELECT workspace_id, timestamp FROM staged_events)
     ) AS candidates
-    LEFT JOIN deletions USING (workspace_id, user_id)
+    LEFT JOIN current_deletions USING (workspace_id, user_id)
     WHERE received_at > deleted_at
   )
 LIMIT 1 BY workspace_id, timestamp, uuid

@@ -13,6 +13,8 @@ import { createStagedStore, type StagedBatch } from '../staged-store.ts';
 export interface Stored {
   /** How many were loaded. */
   readonly rows: number;
+  /** How many were left out because their user was deleted after their receipt. */
+  readonly userDeleted: number;
   /** The rows that cannot be stored. */
   readonly dead: readonly DeadLetter[];
 }
@@ -70,8 +72,8 @@ export async function createTestStore(url: string): Promise<TestStore> {
       open: (batch, epoch) => store.open(batch, epoch, () => undefined),
       async store(batch, epoch) {
         const dead: DeadLetter[] = [];
-        const rows = await store.open(batch, epoch, (letters) => dead.push(...letters)).store();
-        return { rows, dead };
+        const stored = await store.open(batch, epoch, (letters) => dead.push(...letters)).store();
+        return { ...stored, dead };
       },
     };
   }

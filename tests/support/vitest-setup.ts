@@ -1,7 +1,9 @@
 // A vitest globalSetup: real engines for the whole run. Tests read them with inject('kafkaBrokers') and
-// inject('clickhouseUrl').
+// inject('clickhouseUrl'). The account's profile sets everything that our statements depend on to another value: what
+// they mean must not depend on it. The engines that a test starts itself have the usual profile.
+import { parseTestStackKind, startTestStack } from '@sluice/local-stack/test-stack';
+import { CONTRARY_SETTINGS } from '@sluice/shared/clickhouse/testing/contrary-settings';
 import type { TestProject } from 'vitest/node';
-import { parseTestStackKind, startTestStack } from './test-stack.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -13,10 +15,10 @@ declare module 'vitest' {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  // biome-ignore lint/style/noProcessEnv: vitest calls this as a main program, with nothing passed in
   const { SLUICE_TEST_STACK } = process.env;
   const stack = await startTestStack({
     kind: parseTestStackKind(SLUICE_TEST_STACK),
+    clickhouseProfile: CONTRARY_SETTINGS,
     onProgress: (line) => console.error(line),
   });
   project.provide('kafkaBrokers', stack.kafkaBrokers);

@@ -1,0 +1,147 @@
+import type { ClickHouseSettings } from '@clickhouse/client';
+
+/**
+ * The settings that decide what our statements mean. Every request carries them, so the profile of the account, its
+ * `compatibility` and the defaults of the server's version cannot change what is stored or returned.
+ *
+ * Limits of memory, time, threads and speed are the operator's. query-api replaces some of the limits below by its own.
+ */
+export const PINNED_SETTINGS = {
+  // The language.
+  enable_analyzer: '1',
+  prefer_column_name_to_alias: '0',
+  analyzer_compatibility_join_using_top_level_identifier: '0',
+  single_join_prefer_left_table: '1',
+  enable_scalar_subquery_optimization: '1',
+  enable_named_columns_in_function_tuple: '0',
+  asterisk_include_materialized_columns: '0',
+  asterisk_include_alias_columns: '0',
+  asterisk_include_virtual_columns: '0',
+
+  // Joins and nulls. The deletion of a user who was never deleted is 0, not NULL.
+  join_use_nulls: '0',
+  join_default_strictness: 'ALL',
+  join_algorithm: 'direct,parallel_hash,hash',
+  transform_null_in: '0',
+  group_by_use_nulls: '0',
+  cast_keep_nullable: '0',
+  data_type_default_nullable: '0',
+  aggregate_functions_null_for_empty: '0',
+  insert_null_as_default: '1',
+  empty_result_for_aggregation_by_empty_set: '0',
+  empty_result_for_aggregation_by_constant_keys_on_empty_set: '1',
+
+  // Every row that is there is read, and no other.
+  final: '0',
+  apply_deleted_mask: '1',
+  apply_patch_parts: '1',
+  additional_result_filter: '',
+  additional_table_filters: '{}',
+  limit: '0',
+  offset: '0',
+  use_query_cache: '0',
+  enable_parallel_replicas: '0',
+  select_sequential_consistency: '0',
+  force_primary_key: '0',
+  force_index_by_date: '0',
+  force_optimize_projection: '0',
+
+  // A limit that is exceeded is an error, never a shorter result.
+  distinct_overflow_mode: 'throw',
+  group_by_overflow_mode: 'throw',
+  join_overflow_mode: 'throw',
+  read_overflow_mode: 'throw',
+  read_overflow_mode_leaf: 'throw',
+  result_overflow_mode: 'throw',
+  set_overflow_mode: 'throw',
+  sort_overflow_mode: 'throw',
+  timeout_overflow_mode: 'throw',
+  timeout_overflow_mode_leaf: 'throw',
+
+  // A batch that exceeded a limit of rows would exceed it again, for ever.
+  max_rows_to_read: '0',
+  max_bytes_to_read: '0',
+  max_rows_to_read_leaf: '0',
+  max_bytes_to_read_leaf: '0',
+  max_rows_to_group_by: '0',
+  max_rows_to_sort: '0',
+  max_bytes_to_sort: '0',
+  max_rows_in_set: '0',
+  max_bytes_in_set: '0',
+  max_rows_in_join: '0',
+  max_bytes_in_join: '0',
+  max_rows_in_distinct: '0',
+  max_bytes_in_distinct: '0',
+  max_result_rows: '0',
+  max_result_bytes: '0',
+  max_columns_to_read: '0',
+  max_temporary_columns: '0',
+  max_temporary_non_const_columns: '0',
+  max_partitions_to_read: '-1',
+  min_execution_speed: '0',
+  min_execution_speed_bytes: '0',
+  max_query_size: '262144',
+  max_ast_depth: '1000',
+  max_ast_elements: '50000',
+  max_expanded_ast_elements: '500000',
+  max_parser_depth: '1000',
+  max_parser_backtracks: '1000000',
+  max_subquery_depth: '100',
+  regexp_max_matches_per_row: '1000',
+
+  // An insert stores what it is given, at once.
+  async_insert: '0',
+  insert_deduplicate: '0',
+  deduplicate_insert: 'disable',
+  deduplicate_insert_select: 'disable',
+  insert_deduplication_token: '',
+  insert_quorum: '0',
+  insert_allow_materialized_columns: '0',
+  max_partitions_per_insert_block: '0',
+  enable_full_text_index: '1',
+  fsync_metadata: '1',
+  alter_sync: '2',
+  mutations_sync: '2',
+  enable_lightweight_delete: '1',
+  lightweight_deletes_sync: '2',
+  lightweight_delete_mode: 'alter_update',
+
+  // A row is stored as it came or refused; a field that the staging tables do not have would be lost.
+  input_format_allow_errors_num: '0',
+  input_format_allow_errors_ratio: '0',
+  input_format_skip_unknown_fields: '0',
+  input_format_import_nested_json: '0',
+  input_format_defaults_for_omitted_fields: '1',
+  input_format_null_as_default: '1',
+  input_format_column_name_matching_mode: 'auto',
+  input_format_json_empty_as_default: '0',
+  input_format_json_max_depth: '1000',
+  input_format_json_read_numbers_as_strings: '1',
+  input_format_json_read_objects_as_strings: '1',
+  input_format_json_read_arrays_as_strings: '1',
+  input_format_json_read_bools_as_strings: '1',
+  input_format_json_read_bools_as_numbers: '1',
+  input_format_json_throw_on_bad_escape_sequence: '1',
+  date_time_input_format: 'best_effort',
+
+  // Times, numbers and JSON.
+  session_timezone: 'UTC',
+  date_time_output_format: 'simple',
+  date_time_overflow_behavior: 'ignore',
+  date_time_64_output_format_cut_trailing_zeros_align_to_groups_of_thousands: '0',
+  enable_extended_results_for_datetime_functions: '0',
+  use_variant_as_common_type: '1',
+  decimal_check_overflow: '1',
+  allow_simdjson: '1',
+  output_format_json_quote_64bit_integers: '0',
+  output_format_json_quote_64bit_floats: '0',
+  output_format_json_quote_decimals: '0',
+  output_format_json_quote_denormals: '0',
+  output_format_json_named_tuples_as_objects: '1',
+  output_format_json_array_of_rows: '0',
+  output_format_json_validate_utf8: '0',
+  http_write_exception_in_output_format: '0',
+} as const satisfies Readonly<Record<string, string>>;
+
+/** {@link PINNED_SETTINGS} as the client takes them: its types do not know all of them. */
+export const pinnedSettings = PINNED_SETTINGS as unknown as ClickHouseSettings;

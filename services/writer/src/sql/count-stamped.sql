@@ -1,1 +1,0 @@
-SELECT count() AS rows FROM staged_events WHERE stamped = 1

@@ -1,0 +1,8 @@
+-- Takes the events out of the batch whose user was deleted after their receipt.
+ALTER TABLE staged_events DELETE
+WHERE (workspace_id, user_id, received_at) IN (
+  SELECT workspace_id, user_id, received_at
+  FROM staged_events
+  INNER JOIN deletions USING (workspace_id, user_id)
+  WHERE toUnixTimestamp64Micro(received_at) <= deleted_version
+)

@@ -1,0 +1,5 @@
+DELETE FROM dead_letters
+WHERE (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  AND version <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (workspace_id, user_id))
+  ]

@@ -1,0 +1,7 @@
+-- Of a user who came back after the deletion the row stays.
+DELETE FROM entities
+WHERE kind = 'user'
+  AND (workspace_id, id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  AND version <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), id))
+  ]

@@ -1,0 +1,21 @@
+import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
+
+/**
+ * Runs a statement of a test's own, and gives its result as text.
+ *
+ * @param options.parameters the values of `{name:Type}` in it
+ * @throws an error with what ClickHouse says
+ */
+export async function readClickHouse(
+  url: string,
+  sql: string,
+  options: { readonly database?: string; readonly parameters?: Readonly<Record<string, string>> } = {},
+): Promise<string> {
+  const { database = 'default', parameters = {} } = options;
+  const query = new URLSearchParams({ ...PINNED_SETTINGS, database });
+  for (const [name, value] of Object.entries(parameters)) query.set(`param_${name}`, value);
+  const response = await fetch(`${url}/?${query}`, { method: 'POST', body: sql });
+  const text = await response.text();
+  if (!response.ok) throw new Error(text);
+  return text.trim();
+}
