@@ -15,14 +15,14 @@ export interface Delays {
   /** Delays the next answer of this kind. */
   delayNext(broker: number, kind: AnswerKind, ms: number): void;
   /** What a broker's proxy asks about each answer. */
-  decide(broker: number): (api: number, clientId: string) => KafkaFate;
+  decide(broker: number): (api: number, bytes: number, clientId: string) => KafkaFate;
 }
 
 export function createDelays(): Delays {
   const next = new Map<number, { readonly kind: AnswerKind; readonly ms: number }>();
   return {
     delayNext: (broker, kind, ms) => void next.set(broker, { kind, ms }),
-    decide: (broker) => (api, clientId) => {
+    decide: (broker) => (api, _bytes, clientId) => {
       const found = next.get(broker);
       if (found?.kind.api !== api || found.kind.clientId !== clientId) return 'deliver';
       next.delete(broker);

@@ -24,11 +24,12 @@ export interface KafkaProxy extends AsyncDisposable {
 /**
  * Starts a proxy in front of the broker that listens, or will, on `brokerPort`; it has to be the port that the broker
  * advertises. `decide` is asked about every answer, in the order in which a connection has them, and told the API key
- * of its request and the name of the client. `reaches` is asked about every request: one that does not reach the broker is never answered.
+ * of its request, how many bytes it has, and the name of the client. `reaches` is asked about every request: one that
+ * does not reach the broker is never answered.
  */
 export async function startKafkaProxy(
   brokerPort: number,
-  decide: (api: number, clientId: string) => KafkaFate,
+  decide: (api: number, bytes: number, clientId: string) => KafkaFate,
   reaches: (api: number) => boolean = () => true,
 ): Promise<KafkaProxy> {
   const lost = new Map<number, number>();
@@ -45,7 +46,7 @@ export async function startKafkaProxy(
       const { api, clientId } = asked.get(correlationId) ?? { api: -1, clientId: '' };
       asked.delete(correlationId);
       if (client.destroyed || stalled) return;
-      const fate = decide(api, clientId);
+      const fate = decide(api, frame.length, clientId);
       if (typeof fate === 'object') await delay(fate.delayMs);
       if (fate === 'deliver' || typeof fate === 'object') {
         client.write(frame);
