@@ -2,18 +2,8 @@ import { hash } from 'node:crypto';
 import { erasureActions, statementActions } from './clickhouse.ts';
 import { findFault, findLoss, isFinished } from './faults.ts';
 import { hazardActions, surroundingActions } from './hazards.ts';
-import {
-  type Action,
-  copyOf,
-  createRules,
-  createWorld,
-  keyOf,
-  type Rules,
-  type Scenario,
-  tidy,
-  type Variant,
-  type World,
-} from './world.ts';
+import { createRules, type Rules, type Scenario, type Variant } from './rules.ts';
+import { type Action, copyOf, createWorld, keyOf, tidy, type World } from './world.ts';
 import { writerActions } from './writer.ts';
 
 export interface Exploration {

@@ -1,5 +1,6 @@
 import { identityOf } from './clickhouse.ts';
-import { eventsOf, isHidden, type Rules, type World } from './world.ts';
+import type { Rules } from './rules.ts';
+import { eventsOf, isHidden, type World } from './world.ts';
 
 /** What must never be, not even for a moment. */
 export function findFault(world: World, rules: Rules): string | undefined {

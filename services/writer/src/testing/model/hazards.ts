@@ -1,5 +1,6 @@
 import { killClickHouse } from './clickhouse.ts';
-import { type Action, HAZARDS, type Hazard, newWriter, type Rules, stepOf, type World } from './world.ts';
+import { HAZARDS, type Hazard, type Rules } from './rules.ts';
+import { type Action, newWriter, stepOf, type World } from './world.ts';
 import { commit, hear, rebalance, resume } from './writer.ts';
 
 /** What can go wrong now, as far as the world allows any more of it. */

@@ -3,7 +3,8 @@ import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { stepActions, take } from './explore.ts';
 import { isFinished } from './faults.ts';
 import { hazardActions } from './hazards.ts';
-import { type Action, createRules, createWorld, type Scenario, type Variant } from './world.ts';
+import { createRules, type Scenario, type Variant } from './rules.ts';
+import { type Action, createWorld } from './world.ts';
 import { rebalance } from './writer.ts';
 
 /** How many choices a schedule makes before all is well. */

@@ -1,4 +1,4 @@
-import type { Row, Scenario } from './world.ts';
+import type { Row, Scenario } from './rules.ts';
 
 type EventOptions = Partial<{ at: number; user: string; month: number; stamped: boolean }>;
 
@@ -101,6 +101,8 @@ export const SCENARIOS = {
     fetchSizes: [1, 2],
     hazards: { 'an answer is lost': 1, 'a writer is killed': 1 },
   },
+  // Both writers take over. One that looks up the epoch late and is a member again begins a new incarnation, by which the
+  // other one is fenced; it joins anew, and all of that may happen again.
   severalBrokers: {
     name: 'a partition moves while its fetch is on its way, and another stays',
     writers: 2,
@@ -111,6 +113,7 @@ export const SCENARIOS = {
     ],
     fetchSizes: [1],
     hazards: { 'partitions move': 1 },
+    endless: true,
   },
   cutLog: {
     ...ONE_WRITER,

@@ -7,7 +7,7 @@ import {
   type Step,
   type StoreStep,
 } from '../../protocol.ts';
-import { PROTOCOL, type Variant } from './world.ts';
+import { PROTOCOL, type Variant } from './rules.ts';
 
 /** The protocol with something left out or changed. */
 export function changed(change: Partial<Variant>): Variant {

@@ -7,17 +7,16 @@ import {
   nextStep,
   type Step,
 } from '../../protocol.ts';
+import type { Rules, Variant } from './rules.ts';
 import {
   type Action,
   type Batch,
   type Fetch,
   freshId,
   type RowId,
-  type Rules,
   type Statement,
   type StatementStep,
   stepOf,
-  type Variant,
   type World,
   type Writer,
 } from './world.ts';
