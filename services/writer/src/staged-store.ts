@@ -23,15 +23,16 @@ import { STATEMENTS } from './statements.ts';
 const THROWN_IF = '395';
 
 /**
- * The months that a batch may span and still be stored with its text indexes. Each month is a part of its own, and the
- * indexes are 42 of the 54 files of a part, each synced to the disk. Of a batch of scattered history they are built by
- * the next merge of each part, whose few rows are read whole until then.
+ * A batch for more partitions of the table is stored without its text indexes. Each partition gets a part of its own, and
+ * the indexes are 42 of the 54 files of a part, each synced to the disk. They are built by the next merge of the part,
+ * whose few rows are read whole until then.
  */
-const MONTHS_INDEXED_MAX = 12;
+const PARTITIONS_INDEXED_MAX = 12;
 
 /** What `examine` counts: rows of a kind, and those whose user was deleted after their receipt. */
 interface Examined {
-  readonly months: number;
+  /** Partitions of the table, not of Kafka. */
+  readonly partitions: number;
   readonly stamped: number;
   readonly seen: number;
   readonly properties: number;
@@ -141,7 +142,7 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
       }
 
       async function storeEvents(): Promise<void> {
-        const scattered = (examined?.months ?? 0) > MONTHS_INDEXED_MAX;
+        const scattered = (examined?.partitions ?? 0) > PARTITIONS_INDEXED_MAX;
         const settings = scattered ? { materialize_skip_indexes_on_insert: 0 as const } : {};
         await staging().run(STATEMENTS.storeEvents, { group: groupId, ...epoch }, settings);
       }
@@ -180,11 +181,14 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
           case 'keep dead letters':
             return await keepDeadLetters();
           case 'load events':
+            // Of another session, perhaps, whose tables are gone.
+            examined = undefined;
             await staging().run(STATEMENTS.stageEvents);
             await staging().run(STATEMENTS.stageRepeats);
             loaded.events = await staging().load(STATEMENTS.loadEvents, valuesOf(rows.events));
             return;
           case 'load changes':
+            examined = undefined;
             await staging().run(STATEMENTS.stageChanges);
             loaded.changes = await staging().load(STATEMENTS.loadChanges, valuesOf(rows.changes));
             return;

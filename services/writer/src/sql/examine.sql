@@ -1,8 +1,9 @@
 -- What the batch holds, and how many of its rows belong to a user who was deleted after their receipt.
-SELECT months, stamped, seen, properties, deletions, deleted_events, deleted_changes
+SELECT partitions, stamped, seen, properties, deletions, deleted_events, deleted_changes
 FROM (
   SELECT
-    uniqExact(toYYYYMM(timestamp)) AS months,
+    -- As the table `events` is partitioned.
+    uniqExact(if(toDate(received_at) - toDate(timestamp) > 90, toYear(timestamp), toYYYYMM(timestamp))) AS partitions,
     countIf(stamped = 1) AS stamped,
     countIf(toUnixTimestamp64Micro(received_at) <= deleted_version) AS deleted_events
   FROM staged_events

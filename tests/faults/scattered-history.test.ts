@@ -1,0 +1,75 @@
+import { batchOf, createTestStore, eventRow, type TestStore } from '@sluice/writer/testing/store';
+import { expect, inject, test, vi } from 'vitest';
+import { ownClickHouse } from '../support/engines.ts';
+import { startPipeline } from '../support/pipeline.ts';
+import { until } from '../support/service.ts';
+
+vi.setConfig({ testTimeout: 180_000 });
+
+const MONTHS = 300;
+
+/** One event a month, from 2001 to 2025, at a time that differs with `day`. */
+function timestamps(day: number): number[] {
+  return Array.from({ length: MONTHS }, (_, month) => Date.UTC(2001, month, 1 + (day % 28), 12));
+}
+
+async function count(db: TestStore, query: string): Promise<number> {
+  const [row] = await db.read<{ value: string }>(query);
+  return Number(row?.value);
+}
+
+test('a batch of history that is scattered over 300 months makes few parts, and is stored once', async () => {
+  await using clickhouse = await ownClickHouse();
+  const db = await createTestStore(clickhouse.url);
+  const receivedAt = Date.UTC(2026, 2, 1) * 1_000;
+  const rows = timestamps(0).map((timestamp) => eventRow({ timestamp, received_at: receivedAt }));
+  const syncs = () => count(db, "SELECT sum(value) AS value FROM system.events WHERE event = 'FileSync'");
+  const before = await syncs();
+  await db.store(batchOf(rows));
+  expect((await syncs()) - before).toBeLessThan(600);
+  const partitions = `SELECT uniqExact(partition) AS value FROM system.parts WHERE database = currentDatabase() AND table = 'events' AND active`;
+  expect(await count(db, partitions)).toBeLessThanOrEqual(26);
+  await db.store(batchOf(rows));
+  expect(await count(db, 'SELECT count() AS value FROM events')).toBe(MONTHS);
+  await db.client.command({ query: 'OPTIMIZE TABLE events FINAL' });
+  expect(await count(db, 'SELECT count() AS value FROM events')).toBe(MONTHS);
+  await db.close();
+});
+
+test('a submission of scattered history each second delays the events of others by less than three seconds', async () => {
+  await using running = await startPipeline({
+    kafkaBrokers: inject('kafkaBrokers'),
+    clickhouseUrl: inject('clickhouseUrl'),
+    name: 'scattered',
+  });
+  const other = await running.addKey('other');
+  let over = false;
+  let days = 0;
+  const scattered = (async () => {
+    for (; !over; days += 1) {
+      const events = timestamps(days).map((ms) => ({ event: 'old', timestamp: new Date(ms).toISOString() }));
+      expect((await running.submit({ foreignUserGroupId: 'history', events })).status).toBe(202);
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+    }
+  })();
+  const delaysMs: number[] = [];
+  for (let index = 0; index < 20; index += 1) {
+    const body = { foreignUserGroupId: 'acme', events: [{ event: `new ${index}` }] };
+    expect((await running.submit(body, { key: other })).status).toBe(202);
+    const startedAt = performance.now();
+    await until('the event to be visible', 60_000, async () => {
+      const { body: page } = await running.get<{ results: unknown[] }>(
+        `/events?event=new%20${index}&total=none`,
+        other,
+      );
+      return page.results.length === 1;
+    });
+    delaysMs.push(performance.now() - startedAt);
+  }
+  over = true;
+  await scattered;
+  const [longest = 0] = delaysMs.toSorted((one, two) => two - one);
+  console.log(`others' events beside scattered history: visible after ${longest.toFixed(0)} ms at the latest`);
+  expect(longest).toBeLessThan(3_000);
+  await running.settled(MONTHS * days);
+});
