@@ -30,16 +30,19 @@ export interface StagedBatch {
    *
    * @returns how many rows were loaded
    * @throws {Superseded} when a newer epoch has begun
-   * @throws {TooManyDeadLetters} when far too many rows cannot be stored
    * @throws ClickHouse's errors; then the batch is stored in part, whole or not at all
    */
   store(): Promise<number>;
-  /** Frees what is staged, if that is possible; the batch is not to be stored any more. */
-  abandon(): Promise<void>;
+  /**
+   * Ends whatever of the batch may still run and frees what is staged, so that its rows may be stored in other batches.
+   *
+   * @throws ClickHouse's errors; then something may be running still, and it can be called again
+   */
+  end(): Promise<void>;
 }
 
 export interface StagedStore {
-  /** @param onDeadLetters is told of rows that cannot be stored, once they are kept; what it throws, `store` throws */
+  /** @param onDeadLetters is told of rows that cannot be stored, once they are kept */
   open(batch: RowBatch, epoch: Epoch, onDeadLetters: (letters: readonly DeadLetter[]) => void): StagedBatch;
 }
 
@@ -99,8 +102,6 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
 
       async function isolate(): Promise<void> {
         await closeSession();
-        await staging().run(STATEMENTS.stageEvents);
-        await staging().run(STATEMENTS.stageChanges);
         const isolatedEvents = await isolateBadRows(staging(), rows.events);
         const isolatedChanges = await isolateBadRows(staging(), rows.changes);
         await closeSession();
@@ -178,10 +179,7 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
           for (let step = nextStep(state); step !== 'commit'; step = nextStep(state)) await takeStep(step);
           return loaded.events + loaded.changes;
         },
-        async abandon() {
-          // It expires by itself where it cannot be closed.
-          await closeSession().catch(() => undefined);
-        },
+        end: endOwnStatements,
       };
     },
   };
