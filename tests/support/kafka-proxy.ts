@@ -11,8 +11,8 @@ export const KAFKA_API = {
   syncGroup: 14,
 } as const;
 
-/** What happens to an answer: also `{ delayMs }`, which delivers it that much later. */
-export type KafkaFate = Fate | { readonly delayMs: number };
+/** What happens to an answer: also `{ delayMs }`, which delivers it that much later, and `{ until }`, once that resolves. */
+export type KafkaFate = Fate | { readonly delayMs: number } | { readonly until: Promise<unknown> };
 
 /** A proxy in front of one broker that can lose answers: the broker has done what was asked, the client never hears. */
 export interface KafkaProxy extends AsyncDisposable {
@@ -24,9 +24,12 @@ export interface KafkaProxy extends AsyncDisposable {
 /**
  * Starts a proxy in front of the broker that listens, or will, on `brokerPort`; it has to be the port that the broker
  * advertises. `decide` is asked about every answer, in the order in which a connection has them, and told the API key
- * of its request.
+ * of its request and how many bytes it has.
  */
-export async function startKafkaProxy(brokerPort: number, decide: (api: number) => KafkaFate): Promise<KafkaProxy> {
+export async function startKafkaProxy(
+  brokerPort: number,
+  decide: (api: number, bytes: number) => KafkaFate,
+): Promise<KafkaProxy> {
   const lost = new Map<number, number>();
 
   const proxy = await startTcpProxy({ host: '127.0.0.1', port: brokerPort }, (client, upstream) => {
@@ -41,8 +44,8 @@ export async function startKafkaProxy(brokerPort: number, decide: (api: number) 
       const api = apis.get(correlationId) ?? -1;
       apis.delete(correlationId);
       if (client.destroyed || stalled) return;
-      const fate = decide(api);
-      if (typeof fate === 'object') await delay(fate.delayMs);
+      const fate = decide(api, frame.length);
+      if (typeof fate === 'object') await ('until' in fate ? fate.until : delay(fate.delayMs));
       if (fate === 'deliver' || typeof fate === 'object') {
         client.write(frame);
         return;
