@@ -51,6 +51,14 @@ async function readiness(writer: Service): Promise<string> {
   return response ? `${response.status} ${await response.text()}` : 'no answer';
 }
 
+/** Has everything that is halted read from the oldest message. */
+async function resumeAll({ operate }: Started): Promise<void> {
+  await until('everything to be resumed', 30_000, async () => {
+    await operate('resume', '--all', '--from', 'oldest', '--yes');
+    return !(await operate('status')).output.includes('halted');
+  });
+}
+
 /** Waits until a partition is halted for a reason, and the writer says so in every way and lives. */
 async function expectHalted(writer: Service, partition: string, why: RegExp): Promise<void> {
   await expect.poll(() => readiness(writer), { timeout: 30_000 }).toMatch(new RegExp(`^503 .*${partition} is halted`));
@@ -116,7 +124,7 @@ test('retention passes what a running writer has yet to read: it halts that part
   await deleteRecords('outrun.events', 0);
   writer.thaw();
   await expectHalted(writer, 'outrun.events/0', /messages are gone/);
-  expect((await operate('resume', '--all', '--from', 'oldest', '--yes')).code).toBe(0);
+  await resumeAll({ running, operate });
   await writer.ready();
   await submit(running, 10, 'afterwards');
   await until('what came afterwards', 30_000, async () => {
@@ -139,7 +147,7 @@ test('the topic was made anew: its partitions halt, and an operator has them rea
   await submit(running, 40);
   const writer = startWriter(running);
   await expectHalted(writer, 'anew.events/0', /another one|cut off/);
-  expect((await operate('resume', '--all', '--from', 'oldest', '--yes')).code).toBe(0);
+  await resumeAll({ running, operate });
   await running.settled(60);
   await writer.ready();
 });
@@ -169,7 +177,7 @@ describe('a log whose end was cut off, and that grew again', () => {
       await submit(running, 60);
       const writer = startWriter(running);
       await expectHalted(writer, 'regrown.events/0', /the log is another one/);
-      expect((await operate('resume', '--all', '--from', 'oldest', '--yes')).code).toBe(0);
+      await resumeAll({ running, operate });
       await running.settled(100);
       await writer.ready();
     });
@@ -187,7 +195,7 @@ describe('a log whose end was cut off, and that grew again', () => {
       await submit(running, 60);
       writer.thaw();
       await expectHalted(writer, 'underneath.events/0', /the log is another one|the log was cut off/);
-      expect((await operate('resume', '--all', '--from', 'oldest', '--yes')).code).toBe(0);
+      await resumeAll({ running, operate });
       await running.settled(100);
       await writer.ready();
     });

@@ -56,6 +56,7 @@ export function createPartitionKeeper(options: PartitionKeeperOptions): Partitio
       else if (verdict.kind === 'fault') haltPartition(assignment, consumer, topic, partition, verdict.fault);
       else goOn(assignment, consumer, topic, partition, verdict.place, verdict.committed);
     }
+    await recordHalts().catch(() => undefined);
   }
 
   function goOn(
@@ -102,9 +103,9 @@ export function createPartitionKeeper(options: PartitionKeeperOptions): Partitio
     setHalted(halt);
     unrecorded.set(nameOf(halt), halt);
     logger.error({ topic, partition, reason: fault.reason }, `${fault.detail}; the partition is halted`);
-    recordHalts().catch(() => undefined);
   }
 
+  /** Also called at intervals: where it fails, it is done later. */
   async function recordHalts(): Promise<void> {
     for (const [name, halt] of unrecorded) {
       await halts.record(halt);
