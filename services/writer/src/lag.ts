@@ -68,7 +68,7 @@ export function createLagMetrics(registry: Registry, { kafka, groupId, topics }:
       for (const { partition } of logs) {
         const { low, high } = boundsOf(logs, partition);
         const offset = offsetOf(ofGroup, partition);
-        const next = offset >= low ? offset : low;
+        const next = BigInt(Math.max(Number(offset), Number(low)));
         const behind = next < high ? high - next : 0n;
         const oldest = behind > 0n ? await admin.fetchRecord({ topic, partition, offset: String(next) }) : null;
         const age = oldest ? Math.max(0, Date.now() - Number(oldest.timestamp)) / 1_000 : 0;
