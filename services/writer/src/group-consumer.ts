@@ -6,6 +6,9 @@ import { type Assignment, createAssignment } from './assignment.ts';
 import type { WriterConfig } from './config.ts';
 import type { Watchdog } from './watchdog.ts';
 
+/** How long stopping waits for the batch that is being stored, in milliseconds. */
+const STOP_GRACE_MS = 3_000;
+
 export interface GroupConsumerOptions {
   readonly config: WriterConfig;
   readonly kafka: Kafka;
@@ -94,10 +97,30 @@ export function createGroupConsumer(options: GroupConsumerOptions): GroupConsume
   }
 
   async function eachBatch(payload: EachBatchPayload): Promise<void> {
-    const { batch, heartbeat, resolveOffset, commitOffsetsIfNecessary } = payload;
-    const { topic, partition } = batch;
     const assignment = current;
     if (!assignment || !consumer) return;
+    const { topic, partition } = payload.batch;
+    try {
+      await storeAndCommit(payload, assignment, consumer);
+    } catch (error) {
+      // The group is joined anew already: joining once more would only disturb the others.
+      if (error === assignment.signal.reason && current) return;
+      // Read again, and then committed: nothing else would commit it before the partition has its next message.
+      const first = payload.batch.firstOffset();
+      if (first !== null && assignment === current && assignment.isOpen(topic, partition)) {
+        assignment.open(topic, partition, { nextOffset: BigInt(first), last: undefined });
+        consumer.seek({ topic, partition, offset: first });
+      }
+      throw error;
+    }
+  }
+
+  async function storeAndCommit(
+    { batch, heartbeat, resolveOffset, commitOffsetsIfNecessary }: EachBatchPayload,
+    assignment: Assignment,
+    consumer: Consumer,
+  ): Promise<void> {
+    const { topic, partition } = batch;
     const stored = store(batch, assignment, consumer);
     try {
       await withHeartbeats(stored, heartbeat, heartbeatMs);
@@ -105,8 +128,6 @@ export function createGroupConsumer(options: GroupConsumerOptions): GroupConsume
       if (leadsToRejoin(error) && assignment === current) end('the group does not know this member any more');
       // Nobody may take the rows over while they are being stored.
       await stored.catch(() => undefined);
-      // The group is joined anew already: joining once more would only disturb the others.
-      if (error === assignment.signal.reason && current) return;
       throw error;
     }
     const isStored = await stored;
@@ -138,8 +159,11 @@ export function createGroupConsumer(options: GroupConsumerOptions): GroupConsume
       }
     },
     async stop() {
+      const leaving = consumer?.disconnect();
+      // What is being stored is finished and committed, where that does not take long.
+      await Promise.race([leaving, sleep(STOP_GRACE_MS)]);
       current?.end('the writer is stopping');
-      await consumer?.disconnect();
+      await leaving;
       end('the writer has stopped');
     },
   };

@@ -13,6 +13,7 @@ import { createDeadLetterAlarm } from './dead-letters/dead-letter.ts';
 import { createErasure } from './erasure.ts';
 import { createGroupConsumer } from './group-consumer.ts';
 import { createHalts } from './halts.ts';
+import { isMemberOf } from './membership.ts';
 import type { WriterMetrics } from './metrics.ts';
 import { gone, isSameLog, replaced } from './offset-guard.ts';
 import { createOwnership } from './ownership.ts';
@@ -45,7 +46,12 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   const { kafka, client, erasureClient, logger, metrics, writerId, fail } = deps;
   const groupId = config.KAFKA_GROUP_ID;
   const statementTimeoutMs = config.STATEMENT_TIMEOUT_MS;
-  const ownership = createOwnership({ client, groupId, writerId, isMember });
+  const ownership = createOwnership({
+    client,
+    groupId,
+    writerId,
+    isMember: (memberId) => isMemberOf(kafka, groupId, memberId),
+  });
   const store = createStagedStore({ client, ownership, groupId, statementTimeoutMs });
   const positions = createPositions({ client, ownership, groupId, statementTimeoutMs });
   const halts = createHalts(client, groupId);
@@ -83,11 +89,6 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     if (!success) throw new Error('no ping');
   });
   let starting: Promise<void> | undefined;
-
-  async function isMember(memberId: string): Promise<boolean> {
-    const { groups } = await withAdmin(kafka, (admin) => admin.describeGroups([groupId]));
-    return groups.some(({ members }) => members.some((member) => member.memberId === memberId));
-  }
 
   /** Only what comes next in the log that was stored so far, in the generation that it was fetched in. */
   async function storeBatch(batch: Batch, assignment: Assignment, consumer: Consumer): Promise<boolean> {
