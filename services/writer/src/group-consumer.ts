@@ -4,6 +4,7 @@ import { sleep } from '@sluice/shared/sleep';
 import type { Batch, Consumer, EachBatchPayload, Kafka } from 'kafkajs';
 import { type Assignment, createAssignment } from './assignment.ts';
 import type { WriterConfig } from './config.ts';
+import { Superseded } from './ownership.ts';
 import type { Watchdog } from './watchdog.ts';
 
 /** How long stopping waits for the batch that is being stored, in milliseconds. */
@@ -98,7 +99,8 @@ export function createGroupConsumer(options: GroupConsumerOptions): GroupConsume
 
   async function eachBatch(payload: EachBatchPayload): Promise<void> {
     const assignment = current;
-    if (!assignment || !consumer) return;
+    // So that kafkajs joins the group anew.
+    if (!assignment || !consumer) throw new Superseded('no partitions are assigned');
     const { topic, partition } = payload.batch;
     try {
       await storeAndCommit(payload, assignment, consumer);
