@@ -9,6 +9,7 @@ import { runDeadLettersCommand } from '@sluice/writer/dead-letters/command';
 import { createDeadLetterBox, type DeadLetterBox } from '@sluice/writer/dead-letters/dead-letter-box';
 import type { Kafka } from 'kafkajs';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { readMetric } from '../support/metrics.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import type { EventPage } from '../support/records.ts';
 import { until } from '../support/service.ts';
@@ -65,7 +66,7 @@ test('poison does not hold up what came with it, before it or after it, and is k
   await pipeline.settled(4);
   const { output } = await command('list');
   expect(output).toMatch(/3 dead letters$/);
-  expect(output).toMatch(/poison\.events\/1@\d+:1 .*CANNOT_PARSE_INPUT/);
+  expect(output).toMatch(/poison\.events\/1@\d+:1 .*NOT_AN_OBJECT/);
   expect(output).toMatch(/the format is not 1/);
   const metrics = await (await fetch(`${pipeline.services.writer.url}/metrics`)).text();
   expect(metrics).toMatch(/sluice_writer_dead_letters_total 3/);
@@ -113,9 +114,20 @@ test('once the reason is gone, replaying stores what a letter holds, and doing s
   expect(await total()).toBe(6);
 });
 
-test('when most rows cannot be stored, the writer stops and says so, and nothing is lost', async () => {
-  await produce(Array.from({ length: 500 }, () => 'poison all the way'));
-  expect(await pipeline.services.writer.exited()).toBe(1);
-  expect(pipeline.services.writer.log()).toMatch(/TooManyDeadLetters/);
-  expect(await total()).toBe(6);
+test('when most rows cannot be stored, all are kept, the alarm is loud, and good rows behind them are stored', async () => {
+  const { writer } = pipeline.services;
+  await produce(Array.from({ length: 500 }, (_, index) => `poison all the way ${index}`));
+  for (let index = 0; index < 30; index += 1) {
+    expect((await pipeline.submit({ foreignUserGroupId: 'g', events: [{ event: 'behind' }] })).status).toBe(202);
+  }
+  await pipeline.settled(36);
+  expect((await command('list', '--limit', '1000')).output).toMatch(/503 dead letters$/);
+  expect(writer.log()).toMatch(/rows could not be stored/);
+  expect(await readMetric(writer, 'sluice_writer_dead_letter_alarm')).toBe(1);
+  const ready = await fetch(`${writer.url}/readyz`);
+  expect([ready.status, await ready.text()]).toEqual([
+    503,
+    expect.stringMatching(/50\d of the last \d+ rows could not be stored/),
+  ]);
+  expect((await fetch(`${writer.url}/livez`)).status).toBe(200);
 });

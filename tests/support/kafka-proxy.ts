@@ -11,8 +11,8 @@ export const KAFKA_API = {
   syncGroup: 14,
 } as const;
 
-/** What happens to an answer: also `{ delayMs }`, which delivers it that much later. */
-export type KafkaFate = Fate | { readonly delayMs: number };
+/** What happens to an answer: also `{ delayMs }`, which delivers it that much later, and `{ until }`, once that resolves. */
+export type KafkaFate = Fate | { readonly delayMs: number } | { readonly until: Promise<unknown> };
 
 /** A proxy in front of one broker that can lose answers: the broker has done what was asked, the client never hears. */
 export interface KafkaProxy extends AsyncDisposable {
@@ -47,7 +47,7 @@ export async function startKafkaProxy(
       asked.delete(correlationId);
       if (client.destroyed || stalled) return;
       const fate = decide(api, frame.length, clientId);
-      if (typeof fate === 'object') await delay(fate.delayMs);
+      if (typeof fate === 'object') await ('until' in fate ? fate.until : delay(fate.delayMs));
       if (fate === 'deliver' || typeof fate === 'object') {
         client.write(frame);
         return;

@@ -1,13 +1,16 @@
 import { clickHouseEnv, integer, kafkaEnv, serviceEnv } from '@sluice/shared/config';
 import { z } from 'zod';
 
+/** Which group of writers. */
+export const groupEnv = { KAFKA_GROUP_ID: z.string().min(1).default('sluice-writer') };
+
 /** The environment of the writer; docs/configuration.md explains each variable. */
 export const configSchema = z
   .object({
     ...serviceEnv(4002),
     ...kafkaEnv,
     ...clickHouseEnv,
-    KAFKA_GROUP_ID: z.string().min(1).default('sluice-writer'),
+    ...groupEnv,
     KAFKA_SESSION_TIMEOUT_MS: integer(6_000, 300_000).default(10_000),
     FETCH_WAIT_MS: integer(1, 5_000).default(200),
     FETCH_BYTES_MIN: integer(1).default(1_024 * 1_024),

@@ -1,3 +1,4 @@
+import { sizeOf } from './batch-size.ts';
 import type { SourceMessage } from './row-batch.ts';
 
 /** Messages of one fetch arrive partition by partition; they are waited for this long, in milliseconds. */
@@ -39,7 +40,7 @@ export function createGatherer<Owner>(
 
   return {
     add(messages, owner) {
-      const bytes = messages.reduce((sum, { message }) => sum + (message.value?.length ?? 0), 0);
+      const bytes = messages.reduce((sum, message) => sum + sizeOf(message), 0);
       let batch = queue.at(-1);
       if (!batch || batch.owner !== owner || (batch.bytes > 0 && batch.bytes + bytes > bytesMax)) {
         batch = { owner, messages: [], bytes: 0, stored: Promise.withResolvers() };

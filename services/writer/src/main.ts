@@ -3,11 +3,13 @@ import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfigOrExit } from '@sluice/shared/config';
 import { createHttpServer, listening, refuseOtherMethods } from '@sluice/shared/http/server';
 import { createKafka } from '@sluice/shared/kafka/client';
+import { topicNames } from '@sluice/shared/kafka/topics';
 import { runService } from '@sluice/shared/lifecycle';
 import { createLogger } from '@sluice/shared/log';
 import { Registry } from 'prom-client';
 import { configSchema } from './config.ts';
 import { ERASURE_TIMEOUT_MS } from './erasure.ts';
+import { createLagMetrics } from './lag.ts';
 import { createWriterMetrics } from './metrics.ts';
 import { createWriter } from './writer.ts';
 
@@ -19,8 +21,9 @@ const client = createClickHouse(config, {
   requestTimeoutMs: config.STATEMENT_TIMEOUT_MS + 5_000,
   connectionsMax: 4,
 });
+const kafka = createKafka(config, 'sluice-writer', logger);
 const writer = createWriter(config, {
-  kafka: createKafka(config, 'sluice-writer', logger),
+  kafka,
   client,
   erasureClient: createClickHouse(config, {
     application: 'sluice-writer-erasure',
@@ -32,12 +35,17 @@ const writer = createWriter(config, {
   writerId: randomUUID(),
   fail: (error) => service.fail(error),
 });
+const lag = createLagMetrics(registry, {
+  kafka,
+  groupId: config.KAFKA_GROUP_ID,
+  topics: Object.values(topicNames(config)),
+});
 const app = createHttpServer({ logger, registry, readiness: writer.missing });
 refuseOtherMethods(app, {});
 
 const service = runService({
   logger,
-  parts: [listening(app, config.HOST, config.PORT), writer],
+  parts: [lag, listening(app, config.HOST, config.PORT), writer],
   shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
   exitOnStdinEnd: config.EXIT_ON_STDIN_END,
 });

@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { sizeOf } from './batch-size.ts';
 import type { SourceMessage } from './row-batch.ts';
 
 /** What the writer counts. */
@@ -33,15 +34,20 @@ export function createWriterMetrics(registry: Registry) {
       labelNames: ['reason'],
       registers,
     }),
-    lag: new Gauge({
-      name: 'sluice_writer_lag_messages',
-      help: 'Messages of a partition that are not stored yet, as of the last batch.',
+    deadLetterAlarm: new Gauge({
+      name: 'sluice_writer_dead_letter_alarm',
+      help: '1 while more than 1 % of the rows of the last five minutes (and more than a hundred) could not be stored.',
+      registers,
+    }),
+    halted: new Gauge({
+      name: 'sluice_writer_halted_partitions',
+      help: '1 for each partition of this writer that is halted until an operator resumes it.',
       labelNames: ['topic', 'partition'],
       registers,
     }),
     stored(stored: readonly SourceMessage[], durationSeconds: number) {
       messages.inc(stored.length);
-      bytes.inc(stored.reduce((sum, { message }) => sum + (message.value?.length ?? 0), 0));
+      bytes.inc(stored.reduce((sum, message) => sum + sizeOf(message), 0));
       seconds.observe(durationSeconds);
     },
   };

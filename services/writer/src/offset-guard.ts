@@ -1,9 +1,7 @@
 import type { Admin, PartitionOffset, SeekEntry } from 'kafkajs';
-
-/** Rows that were acknowledged are no longer in Kafka, or never were in this topic: a person has to look. */
-export class OffsetGap extends Error {
-  override readonly name = 'OffsetGap';
-}
+import type { Assignment } from './assignment.ts';
+import { fingerprintOf, nameOf, type Place } from './place.ts';
+import type { Position } from './positions.ts';
 
 /** The offsets that a partition's log holds: from `low`, up to but not including `high`. */
 export interface LogBounds {
@@ -11,76 +9,117 @@ export interface LogBounds {
   readonly high: bigint;
 }
 
+/** What is known of a partition before it is stored from. */
+export interface PartitionState {
+  readonly name: string;
+  readonly bounds: LogBounds;
+  /** What the group has committed; -1 when nothing was. */
+  readonly committed: bigint;
+  /** Up to where ClickHouse says that it is stored. */
+  readonly position: Place | undefined;
+}
+
+/** Why a partition must not be stored from: a person has to look. */
+export interface Fault {
+  readonly reason: 'messages are gone' | 'the log was cut off' | 'the log is another one';
+  readonly detail: string;
+  /** The first and the last offset at fault, where that can be told. */
+  readonly firstOffset: bigint | null;
+  readonly lastOffset: bigint | null;
+}
+
+export type Verdict =
+  | { readonly kind: 'sound'; readonly place: Place; readonly committed: bigint }
+  | { readonly kind: 'fault'; readonly fault: Fault };
+
 /**
- * The offset to go on from: what the group has committed, or the oldest there is when it has committed nothing.
+ * Where a partition goes on: at the lower one of what is committed and what is stored, so that a ClickHouse that was
+ * restored from a backup gets everything since again; at the oldest message when there is neither. What an operator
+ * chose wins over what is committed.
+ */
+export function judgeOffsets({ name, bounds, committed, position }: PartitionState): Verdict {
+  const { low, high } = bounds;
+  const stored = position?.nextOffset;
+  const isChosen = position !== undefined && position.last === undefined;
+  const known = [stored, isChosen ? -1n : committed].filter(
+    (offset) => offset !== undefined && offset >= 0n,
+  ) as bigint[];
+  const [next = low, furthest = next] = known.sort((one, other) => Number(one - other));
+  if (furthest > high) return faulty(cutOff(name, bounds, furthest));
+  // Everything before what is stored may be gone.
+  const needed = stored !== undefined && stored >= low && next < low ? low : next;
+  if (needed < low) return faulty(gone(name, needed, low));
+  const last = needed === stored ? position?.last : undefined;
+  return { kind: 'sound', place: { nextOffset: needed, last }, committed };
+}
+
+/** The log begins behind what is to be stored next. */
+export function gone(name: string, next: bigint, low: bigint): Fault {
+  const detail = `${low - next} messages of ${name} are gone before they were stored: ${next} is next, the log begins at ${low}`;
+  return { reason: 'messages are gone', detail, firstOffset: next, lastOffset: low - 1n };
+}
+
+function cutOff(name: string, { low, high }: LogBounds, next: bigint): Fault {
+  const detail = `the log of ${name} was cut off: it holds the offsets from ${low} up to ${high}, and ${next} is next`;
+  return { reason: 'the log was cut off', detail, firstOffset: high, lastOffset: next - 1n };
+}
+
+/** What stands at the offset of the last stored record is another record. */
+export function replaced(name: string, nextOffset: bigint): Fault {
+  const detail = `the log of ${name} is not the one that was stored: another record stands at offset ${nextOffset - 1n}. It was cut off and has grown again, or the topic was made anew`;
+  return { reason: 'the log is another one', detail, firstOffset: null, lastOffset: nextOffset - 1n };
+}
+
+function faulty(fault: Fault): Verdict {
+  return { kind: 'fault', fault };
+}
+
+/** Whether the record before a place is still the one that was stored. @throws kafkajs's errors */
+export async function isSameLog(admin: Admin, topic: string, partition: number, place: Place): Promise<boolean> {
+  if (!place.last) return true;
+  const record = await admin.fetchRecord({ topic, partition, offset: String(place.nextOffset - 1n) });
+  return record !== null && fingerprintOf(record) === place.last.fingerprint;
+}
+
+/**
+ * Looks at partitions before they are stored from: compares what is committed and stored with what their logs hold.
  *
- * @param committed -1 when nothing was
- * @throws {OffsetGap} when the log does not hold it
+ * @throws kafkajs's errors
  */
-export function resumeOffset(name: string, committed: bigint, { low, high }: LogBounds): bigint {
-  if (committed < 0n) return low;
-  const log = `the log of ${name} holds the offsets from ${low} to ${high}`;
-  if (committed < low) {
-    throw new OffsetGap(
-      `${low - committed} messages are gone before they were stored: ${log}, and ${committed} is next`,
-    );
+export async function inspect(
+  admin: Admin,
+  groupId: string,
+  partitions: Assignment['partitions'],
+  positions: ReadonlyMap<string, Position>,
+): Promise<{ readonly topic: string; readonly partition: number; readonly verdict: Verdict }[]> {
+  const topics = Object.keys(partitions);
+  const committed = await admin.fetchOffsets({ groupId, topics });
+  const found: { topic: string; partition: number; verdict: Verdict }[] = [];
+  for (const topic of topics) {
+    const logs = await admin.fetchTopicOffsets(topic);
+    const ofGroup: readonly PartitionOffset[] = committed.find((group) => group.topic === topic)?.partitions ?? [];
+    for (const partition of partitions[topic] ?? []) {
+      const name = nameOf({ topic, partition });
+      const position = positions.get(name);
+      const bounds = boundsOf(logs, partition);
+      const verdict = judgeOffsets({ name, bounds, committed: offsetOf(ofGroup, partition), position });
+      // Retention may have removed the record itself, once all before the position was stored.
+      const standsInLog = position !== undefined && position.nextOffset > bounds.low;
+      const isSame = verdict.kind === 'fault' || !standsInLog || (await isSameLog(admin, topic, partition, position));
+      found.push({ topic, partition, verdict: isSame ? verdict : faulty(replaced(name, position.nextOffset)) });
+    }
   }
-  if (committed > high) throw new OffsetGap(`the log was cut off: ${log}, and ${committed} is next`);
-  return committed;
+  return found;
 }
 
-export interface OffsetGuard {
-  /**
-   * Looks at the partitions that were assigned.
-   *
-   * @param isCurrent whether they still are; answers that come too late count for nothing
-   * @throws {OffsetGap}
-   * @throws kafkajs's errors; then it can be called again
-   */
-  begin(admin: Admin, assignment: Readonly<Record<string, readonly number[]>>, isCurrent: () => boolean): Promise<void>;
-  /** Takes note of the offsets of a batch. @throws {OffsetGap} when some before it were left out */
-  follow(topic: string, partition: number, first: string, last: string): void;
-}
-
-/**
- * Sees to it that no offset is left out. kafkajs would reset an offset that Kafka no longer has, and is patched not to; here
- * the same is noticed with the figures. The topics are neither compacted nor transactional, so offsets have no gaps.
- */
-export function createOffsetGuard(groupId: string): OffsetGuard {
-  let next = new Map<string, bigint>();
-
-  return {
-    async begin(admin, assignment, isCurrent) {
-      const found = new Map<string, bigint>();
-      const topics = Object.keys(assignment);
-      const committed = await admin.fetchOffsets({ groupId, topics });
-      for (const topic of topics) {
-        const bounds = await admin.fetchTopicOffsets(topic);
-        const ofGroup: readonly PartitionOffset[] = committed.find((group) => group.topic === topic)?.partitions ?? [];
-        for (const partition of assignment[topic] ?? []) {
-          const name = `${topic}/${partition}`;
-          found.set(name, resumeOffset(name, offsetOf(ofGroup, partition), boundsOf(bounds, partition)));
-        }
-      }
-      if (isCurrent()) next = found;
-    },
-    follow(topic, partition, first, last) {
-      const name = `${topic}/${partition}`;
-      const expected = next.get(name);
-      if (expected !== undefined && BigInt(first) > expected) {
-        throw new OffsetGap(`${name} goes on at ${first}, not at ${expected}: the messages between are gone`);
-      }
-      next.set(name, BigInt(last) + 1n);
-    },
-  };
-}
-
-function offsetOf(offsets: readonly PartitionOffset[], partition: number): bigint {
+/** What the group has committed of a partition; -1 when nothing was. */
+export function offsetOf(offsets: readonly PartitionOffset[], partition: number): bigint {
   return BigInt(offsets.find((offset) => offset.partition === partition)?.offset ?? -1);
 }
 
-function boundsOf(offsets: readonly (SeekEntry & { high: string; low: string })[], partition: number): LogBounds {
-  const found = offsets.find((offset) => offset.partition === partition);
-  if (!found) throw new OffsetGap(`Kafka knows nothing of partition ${partition}`);
+/** The bounds of a partition, as `admin.fetchTopicOffsets` tells them. */
+export function boundsOf(logs: readonly (SeekEntry & { high: string; low: string })[], partition: number): LogBounds {
+  const found = logs.find((log) => log.partition === partition);
+  if (!found) throw new Error(`Kafka knows nothing of partition ${partition}`);
   return { low: BigInt(found.low), high: BigInt(found.high) };
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { Superseded } from './ownership.ts';
+import { createOwnership, Superseded } from './ownership.ts';
 import { batchOf, createTestStore, eventRow, type TestStore } from './testing/store.ts';
 
 let db: TestStore;
@@ -25,6 +25,15 @@ test('a writer that wakes up after its partitions went to others stores nothing,
   const sibling = db.writer();
   await sibling.store(batchOf([eventRow()]), await sibling.ownership.begin(4, 'sibling'));
   expect(await count()).toBe(3);
+});
+
+test('a member of an older generation owns only what Kafka still counts it for', async () => {
+  const groupId = 'counted anew';
+  const ownershipOf = (isMember: boolean) =>
+    createOwnership({ client: db.client, groupId, writerId: 'w', isMember: async () => isMember });
+  await ownershipOf(true).begin(7, 'm');
+  await expect(ownershipOf(false).begin(6, 'm')).rejects.toThrow(Superseded);
+  expect(await ownershipOf(true).begin(1, 'm')).toEqual({ incarnation: 2, generation: 1 });
 });
 
 test("an older generation's insert that is under way has ended before the newer one begins", async () => {

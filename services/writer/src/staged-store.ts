@@ -56,16 +56,19 @@ export interface StagedBatch {
    * called again after any failure, and then does first what makes that safe.
    *
    * @throws {Superseded} when a newer epoch has begun
-   * @throws {TooManyDeadLetters} when far too many rows cannot be stored
    * @throws ClickHouse's errors; then the batch is stored in part, whole or not at all
    */
   store(): Promise<StoredRows>;
-  /** Frees what is staged, if that is possible; the batch is not to be stored any more. */
-  abandon(): Promise<void>;
+  /**
+   * Ends whatever of the batch may still run and frees what is staged, so that its rows may be stored in other batches.
+   *
+   * @throws ClickHouse's errors; then something may be running still, and it can be called again
+   */
+  end(): Promise<void>;
 }
 
 export interface StagedStore {
-  /** @param onDeadLetters is told of rows that cannot be stored, once they are kept; what it throws, `store` throws */
+  /** @param onDeadLetters is told of rows that cannot be stored, once they are kept */
   open(batch: RowBatch, epoch: Epoch, onDeadLetters: (letters: readonly DeadLetter[]) => void): StagedBatch;
 }
 
@@ -149,8 +152,6 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
 
       async function isolate(): Promise<void> {
         await closeSession();
-        await staging().run(STATEMENTS.stageEvents);
-        await staging().run(STATEMENTS.stageChanges);
         const isolatedEvents = await isolateBadRows(staging(), rows.events);
         const isolatedChanges = await isolateBadRows(staging(), rows.changes);
         await closeSession();
@@ -235,10 +236,7 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
           const { deleted_events = 0, deleted_changes = 0 } = examined ?? {};
           return { rows: loaded.events + loaded.changes, userDeleted: deleted_events + deleted_changes };
         },
-        async abandon() {
-          // It expires by itself where it cannot be closed.
-          await closeSession().catch(() => undefined);
-        },
+        end: endOwnStatements,
       };
     },
   };

@@ -1,0 +1,194 @@
+import { ArgumentsError, parseArguments } from '@sluice/shared/command-line';
+import { nameOf } from '../place.ts';
+import type { PartitionStatus, Partitions } from './partitions.ts';
+
+export const WRITER_HELP = `Usage: npm run writer -- COMMAND
+
+Which partitions of Kafka are stored. All of it works while writers run; they heed it within two seconds.
+
+  status                        each partition: what Kafka holds, what is stored, what is halted and why
+  halt PARTITION [...]          stops storing partitions, such as sluice.events/3, until they are resumed
+  halt --all                    stops storing all of them
+  resume PARTITION [...] --from WHERE [--yes]
+  resume --all --from WHERE [--yes]
+                                says what is given up, asks, and lets halted partitions go on
+    --from oldest               at the oldest message that Kafka has: each row is stored once, however often it is read
+    --from stored               behind the last stored message
+    --from OFFSET               at this offset, of one partition
+    --yes                       does not ask
+
+Exit codes: 0 done, 1 not done, 2 the arguments are wrong.`;
+
+export interface Terminal {
+  print(line: string): void;
+  /** Asks the person; false where there is none. */
+  confirm(question: string): Promise<boolean>;
+}
+
+/**
+ * Does what the arguments say; gives the exit code.
+ *
+ * @throws {ArgumentsError} before anything is done
+ * @throws kafkajs's and ClickHouse's errors
+ */
+export async function runWriterCommand(
+  args: readonly string[],
+  partitions: Partitions,
+  terminal: Terminal,
+): Promise<number> {
+  const parsed = parse(args);
+  if (parsed.command === 'help') {
+    terminal.print(WRITER_HELP);
+    return 0;
+  }
+  const all = await partitions.list();
+  if (parsed.command === 'status') return printStatus(all, terminal);
+  const chosen = parsed.all ? all : parsed.names.map((name) => named(name, all));
+  if (parsed.command === 'halt') {
+    for (const { topic, partition, halt } of chosen) {
+      if (!halt) await partitions.halt(topic, partition);
+      terminal.print(`${nameOf({ topic, partition })} is halted`);
+    }
+    return 0;
+  }
+  return await resume(chosen, parsed, partitions, terminal);
+}
+
+function printStatus(all: readonly PartitionStatus[], { print }: Terminal): number {
+  const rows = all.map((status) => [
+    nameOf(status),
+    String(status.low),
+    String(status.high),
+    String(status.stored ?? '-'),
+    String(status.committed ?? '-'),
+    String(behind(status)),
+    status.halt ? `halted: ${status.halt.reason}` : 'goes on',
+  ]);
+  const header = ['partition', 'oldest', 'end', 'stored', 'committed', 'behind', 'state'];
+  const widths = header.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)));
+  for (const row of [header, ...rows]) {
+    print(
+      row
+        .map((text, column) => text.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    );
+  }
+  for (const { halt } of all) if (halt) print(`halted since ${halt.haltedAt}: ${halt.detail}`);
+  return 0;
+}
+
+/** How many messages of the log are not stored. */
+function behind({ low, high, stored, committed }: PartitionStatus): bigint {
+  const next = committed ?? stored ?? low;
+  if (next >= high) return 0n;
+  return high - (next < low ? low : next);
+}
+
+async function resume(
+  chosen: readonly PartitionStatus[],
+  { from, yes, all }: Parsed,
+  partitions: Partitions,
+  { print, confirm }: Terminal,
+): Promise<number> {
+  const halted = chosen.filter(({ halt }) => halt);
+  for (const status of chosen) if (!all && !status.halt) print(`${nameOf(status)} is not halted`);
+  if (halted.length === 0) {
+    if (all) print('nothing is halted');
+    return 1;
+  }
+  const plans = halted.map((status) => ({ status, offset: offsetFor(status, from) }));
+  for (const { status, offset } of plans) {
+    const { low, high } = status;
+    if (offset < low || offset > high) {
+      print(`${nameOf(status)} cannot go on at offset ${offset}: its log holds the offsets from ${low} up to ${high}`);
+      return 1;
+    }
+    print(`${nameOf(status)} goes on at offset ${offset}. ${whatIsGivenUp(status, offset)}`);
+  }
+  if (!yes && !(await confirm('Go on? [y/N] '))) {
+    print('nothing was resumed');
+    return 1;
+  }
+  for (const { status, offset } of plans) {
+    const { topic, partition, halt } = status;
+    const staysThere = halt?.reason === 'by hand' && from === 'stored';
+    await partitions.resume(topic, partition, staysThere ? undefined : offset);
+    print(`${nameOf(status)} is resumed`);
+  }
+  return 0;
+}
+
+function offsetFor({ low, stored, committed }: PartitionStatus, from: string): bigint {
+  if (from === 'oldest') return low;
+  return from === 'stored' ? (stored ?? committed ?? low) : BigInt(from);
+}
+
+/** What resuming at an offset costs, in a sentence or two. */
+export function whatIsGivenUp(
+  { topic, partition, low, high, stored, committed, halt }: PartitionStatus,
+  offset: bigint,
+): string {
+  const name = nameOf({ topic, partition });
+  const next = stored ?? committed ?? low;
+  const isAnotherLog = halt?.reason === 'the log was cut off' || halt?.reason === 'the log is another one';
+  const costs: string[] = [];
+  if (next < low) {
+    costs.push(
+      `Offsets ${next} to ${low - 1n} of ${name} were deleted by Kafka before they were stored: ${low - next} messages.`,
+    );
+  }
+  const firstSkipped = isAnotherLog || next < low ? low : next;
+  if (offset > firstSkipped) {
+    const doubt = isAnotherLog ? ', some of which may be new and not stored yet' : '';
+    costs.push(
+      `Offsets ${firstSkipped} to ${offset - 1n} of ${name} are in the log and are left out: ${offset - firstSkipped} messages${doubt}.`,
+    );
+  }
+  if (isAnotherLog) costs.push('What was cut off the log before it was stored is lost already.');
+  if (costs.length > 0) return costs.join(' ');
+  const again = next < high ? next : high;
+  if (offset >= again) return 'Nothing is given up.';
+  return `Nothing is given up: offsets ${offset} to ${again - 1n} are read again, and each row is stored once.`;
+}
+
+function named(name: string, all: readonly PartitionStatus[]): PartitionStatus {
+  const found = all.find((status) => nameOf(status) === name);
+  if (found) return found;
+  throw new ArgumentsError(`There is no partition ${name}; status lists them.`);
+}
+
+interface Parsed {
+  readonly command: 'help' | 'status' | 'halt' | 'resume';
+  readonly names: readonly string[];
+  readonly all: boolean;
+  readonly from: string;
+  readonly yes: boolean;
+}
+
+function parse(args: readonly string[]): Parsed {
+  const { values, positionals } = parseArguments({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      all: { type: 'boolean', default: false },
+      from: { type: 'string', default: '' },
+      yes: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  const { all, from, yes, help } = values;
+  const [command, ...names] = positionals;
+  const parsed = { names, all, from, yes };
+  if (help) return { ...parsed, command: 'help' };
+  const isChosen = names.length > 0 !== all;
+  if (command === 'status' && names.length === 0 && !all && from === '') return { ...parsed, command };
+  if (command === 'halt' && isChosen && from === '') return { ...parsed, command };
+  if (command === 'resume' && isChosen) {
+    if (!/^(oldest|stored|\d{1,18})$/.test(from))
+      throw new ArgumentsError('--from must be oldest, stored or an offset.');
+    if (/^\d/.test(from) && names.length !== 1) throw new ArgumentsError('An offset is of one partition.');
+    return { ...parsed, command };
+  }
+  throw new ArgumentsError('One of status, halt and resume is needed; halt and resume need partitions or --all.');
+}

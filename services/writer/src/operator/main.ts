@@ -1,0 +1,40 @@
+// The partitions of a deployment's writers: run it with the writer's environment. `--help` tells more.
+import { createInterface } from 'node:readline/promises';
+import { createClickHouse } from '@sluice/shared/clickhouse/client';
+import { ArgumentsError, runCommand } from '@sluice/shared/command-line';
+import { clickHouseEnv, kafkaEnv, loadConfigOrExit } from '@sluice/shared/config';
+import { createKafka } from '@sluice/shared/kafka/client';
+import { topicNames } from '@sluice/shared/kafka/topics';
+import { createLogger } from '@sluice/shared/log';
+import { z } from 'zod';
+import { groupEnv } from '../config.ts';
+import { runWriterCommand } from './command.ts';
+import { createPartitions } from './partitions.ts';
+
+const config = loadConfigOrExit(z.object({ ...kafkaEnv, ...clickHouseEnv, ...groupEnv }), process.env);
+const application = 'sluice-writer-command';
+const client = createClickHouse(config, { application, requestTimeoutMs: 60_000, connectionsMax: 2 });
+const kafka = createKafka(config, application, createLogger(application, 'error'));
+const partitions = createPartitions(kafka, client, config.KAFKA_GROUP_ID, Object.values(topicNames(config)));
+
+async function confirm(question: string): Promise<boolean> {
+  if (!process.stdin.isTTY) {
+    console.log('Nobody can be asked here: repeat it with --yes.');
+    return false;
+  }
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  const answer = await terminal.question(question).finally(() => terminal.close());
+  return /^y(es)?$/i.test(answer.trim());
+}
+
+process.exitCode = await runCommand('npm run writer --', async () => {
+  try {
+    return await runWriterCommand(process.argv.slice(2), partitions, { print: console.log, confirm });
+  } catch (error) {
+    if (error instanceof ArgumentsError) throw error;
+    const reason = (error as Error).message || (error as NodeJS.ErrnoException).code;
+    console.error(`Kafka or ClickHouse cannot be reached (${reason}). Is Sluice running at ${config.CLICKHOUSE_URL}?`);
+    return 1;
+  }
+});
+await client.close();

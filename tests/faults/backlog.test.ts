@@ -1,0 +1,113 @@
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { loadConfig } from '@sluice/shared/config';
+import { createKafka } from '@sluice/shared/kafka/client';
+import { createLogger } from '@sluice/shared/log';
+import { messageHeaders } from '@sluice/shared/rows';
+import { configSchema } from '@sluice/writer/config';
+import kafkajs from 'kafkajs';
+import { expect, inject, test, vi } from 'vitest';
+import { ownClickHouse } from '../support/engines.ts';
+import { readMetric } from '../support/metrics.ts';
+import { startPipeline } from '../support/pipeline.ts';
+
+vi.setConfig({ testTimeout: 300_000 });
+
+const kafkaBrokers = inject('kafkaBrokers');
+
+/** Enough for some thousands of rows, not for tens of thousands. */
+const STATEMENT_MEMORY_BYTES = 40 * 1_024 ** 2;
+
+test('the lag is right while ClickHouse is away, in messages and in seconds, and 0 once all is stored', async () => {
+  await using clickhouse = await ownClickHouse();
+  await using running = await startPipeline({ kafkaBrokers, clickhouseUrl: clickhouse.url, name: 'lag' });
+  const { writer } = running.services;
+  const submit = () => running.submit({ foreignUserGroupId: 'g', events: [{ event: 'e' }] });
+  await submit();
+  await running.drained();
+  await clickhouse.kill9();
+  const before = Date.now();
+  for (let count = 0; count < 200; count += 1) expect((await submit()).status).toBe(202);
+  const oldest = async () => {
+    const text = await (await fetch(`${writer.url}/metrics`)).text();
+    return Math.max(
+      ...[...text.matchAll(/^sluice_writer_lag_seconds\{.*\} (\S+)$/gm)].map(([, value]) => Number(value)),
+    );
+  };
+  await delay(2_000);
+  // The last ones may have shared a message.
+  expect(await readMetric(writer, 'sluice_writer_lag_messages', { topic: 'lag.events' })).toBe(200);
+  const age = (Date.now() - before) / 1_000;
+  expect(await oldest()).toBeGreaterThan(1.9);
+  expect(await oldest()).toBeLessThan(age + 1);
+  await clickhouse.restart();
+  await running.drained();
+  await expect.poll(() => readMetric(writer, 'sluice_writer_lag_messages')).toBe(0);
+  expect(await oldest()).toBe(0);
+});
+
+test('a batch that is too large for ClickHouse is cut until it fits: the backlog drains', async () => {
+  // The client takes settings from its address.
+  const clickhouseUrl = `${inject('clickhouseUrl')}/?clickhouse_setting_max_memory_usage=${STATEMENT_MEMORY_BYTES}`;
+  await using running = await startPipeline({ kafkaBrokers, clickhouseUrl, name: 'large' });
+  expect(await running.services.writer.stop()).toBe(0);
+  const properties = { text: 'x'.repeat(200) };
+  for (let sent = 0; sent < 90_000; sent += 1_000) {
+    const events = Array(1_000).fill({ event: 'e', properties });
+    expect((await running.submit({ foreignUserGroupId: 'g', events })).status).toBe(202);
+  }
+  await running.restart('writer');
+  const { writer } = running.services;
+  await running.drained();
+  expect(writer.log()).toMatch(/memory limit exceeded/i);
+  console.log(`${await readMetric(writer, 'sluice_writer_batch_failures_total')} batches failed`);
+  await running.settled(90_000);
+});
+
+test('compressed messages of half a gigabyte do not make the writer take much memory', async () => {
+  await using running = await startPipeline({
+    kafkaBrokers,
+    clickhouseUrl: inject('clickhouseUrl'),
+    name: 'compressed',
+  });
+  const { writer } = running.services;
+  expect(await writer.stop()).toBe(0);
+  const config = loadConfig(configSchema, {
+    KAFKA_BROKERS: kafkaBrokers.join(','),
+    CLICKHOUSE_URL: 'http://127.0.0.1',
+  });
+  const producer = createKafka(config, 'test', createLogger('test', 'silent')).producer({
+    allowAutoTopicCreation: false,
+  });
+  await producer.connect();
+  const properties = { text: 'compressible '.repeat(400) };
+  const [messages, rows] = [570, 170];
+  let bytes = 0;
+  for (let index = 0; index < messages; index += 1) {
+    const now = Date.now();
+    const row = () => ({
+      workspace_id: 'test',
+      timestamp: now,
+      uuid: randomUUID(),
+      event: 'e',
+      properties,
+      received_at: now * 1_000,
+    });
+    const value = `${Array.from({ length: rows }, () => JSON.stringify(row())).join('\n')}\n`;
+    bytes += value.length;
+    const compression = kafkajs.CompressionTypes.ZSTD;
+    const message = { value, headers: messageHeaders('events'), partition: index % 6 };
+    await producer.send({ topic: 'compressed.events', acks: -1, compression, messages: [message] });
+  }
+  await producer.disconnect();
+  expect(bytes).toBeGreaterThan(480 * 1_024 ** 2);
+  await running.restart('writer');
+  const { pid } = running.services.writer;
+  await running.drained();
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  const peak = Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1_024;
+  console.log(`${Math.round(bytes / 1_024 ** 2)} MiB of rows: the writer took ${Math.round(peak)} MiB at most`);
+  expect(peak).toBeLessThan(400);
+  await running.settled(messages * rows);
+});

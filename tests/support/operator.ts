@@ -1,0 +1,42 @@
+import { createClickHouse } from '@sluice/shared/clickhouse/client';
+import { loadConfig } from '@sluice/shared/config';
+import { createKafka } from '@sluice/shared/kafka/client';
+import { topicNames } from '@sluice/shared/kafka/topics';
+import { createLogger } from '@sluice/shared/log';
+import { configSchema } from '@sluice/writer/config';
+import { runWriterCommand } from '@sluice/writer/operator/command';
+import { createPartitions } from '@sluice/writer/operator/partitions';
+
+export interface CommandOutcome {
+  readonly code: number;
+  readonly output: string;
+}
+
+/** Runs `npm run writer -- …` on a pipeline, as an operator who cannot be asked anything. */
+export function operatorOf(options: {
+  readonly kafkaBrokers: readonly string[];
+  readonly clickhouseUrl: string;
+  readonly name: string;
+  readonly database: string;
+}): (...args: string[]) => Promise<CommandOutcome> {
+  const config = loadConfig(configSchema, {
+    KAFKA_BROKERS: options.kafkaBrokers.join(','),
+    KAFKA_TOPIC_PREFIX: `${options.name}.`,
+    CLICKHOUSE_URL: options.clickhouseUrl,
+    CLICKHOUSE_DATABASE: options.database,
+  });
+  const kafka = createKafka(config, 'test', createLogger('test', 'silent'));
+
+  return async (...args) => {
+    const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 10_000, connectionsMax: 2 });
+    const partitions = createPartitions(kafka, client, `${options.name}-writer`, Object.values(topicNames(config)));
+    const lines: string[] = [];
+    const terminal = { print: (line: string) => void lines.push(line), confirm: async () => false };
+    try {
+      const code = await runWriterCommand(args, partitions, terminal);
+      return { code, output: lines.join('\n') };
+    } finally {
+      await client.close();
+    }
+  };
+}
