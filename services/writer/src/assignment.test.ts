@@ -63,3 +63,11 @@ test('a batch of a later leader is told apart, unless nothing was stored before 
   assignment.open('t', 0, { nextOffset: 40n, last: undefined });
   expect(assignment.judge(fetched({}, { leaderEpoch: 4 }))).toEqual({ kind: 'next' });
 });
+
+test('a batch that could not be committed is read again, compared with the same last record', () => {
+  const assignment = assigned();
+  assignment.advance(fetched());
+  assignment.goBack(fetched());
+  expect(assignment.judge(fetched())).toEqual({ kind: 'next' });
+  expect(assignment.judge(fetched({}, { leaderEpoch: 4 }))).toMatchObject({ kind: 'new leader', place: { last } });
+});

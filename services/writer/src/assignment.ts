@@ -32,11 +32,15 @@ export interface Assignment {
   judge(batch: Batch): Delivery;
   /** The batch is on its way into ClickHouse: the next one begins behind it. */
   advance(batch: Batch): void;
+  /** The batch is to be fetched again. */
+  goBack(batch: Batch): void;
 }
 
 export function createAssignment(joined: ConsumerGroupJoinEvent['payload']): Assignment {
   const ending = new AbortController();
   const places = new Map<string, Place>();
+  /** Where the batch that is on its way begins. */
+  const placesBefore = new Map<string, Place>();
   const generation = joined.generationId;
 
   return {
@@ -66,7 +70,14 @@ export function createAssignment(joined: ConsumerGroupJoinEvent['payload']): Ass
     },
     advance(batch) {
       const last = batch.messages.at(-1);
-      if (last) places.set(nameOf(batch), placeAfter(last));
+      const place = places.get(nameOf(batch));
+      if (!last || !place) return;
+      placesBefore.set(nameOf(batch), place);
+      places.set(nameOf(batch), placeAfter(last));
+    },
+    goBack(batch) {
+      const place = placesBefore.get(nameOf(batch));
+      if (place && String(place.nextOffset) === batch.messages[0]?.offset) places.set(nameOf(batch), place);
     },
   };
 }

@@ -110,7 +110,7 @@ export function createGroupConsumer(options: GroupConsumerOptions): GroupConsume
       // Read again, and then committed: nothing else would commit it before the partition has its next message.
       const first = payload.batch.firstOffset();
       if (first !== null && assignment === current && assignment.isOpen(topic, partition)) {
-        assignment.open(topic, partition, { nextOffset: BigInt(first), last: undefined });
+        assignment.goBack(payload.batch);
         consumer.seek({ topic, partition, offset: first });
       }
       throw error;

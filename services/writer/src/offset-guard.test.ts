@@ -1,5 +1,11 @@
-import { describe, expect, test } from 'vitest';
-import { judgeOffsets } from './offset-guard.ts';
+import { randomUUID } from 'node:crypto';
+import { loadConfig } from '@sluice/shared/config';
+import { createKafka } from '@sluice/shared/kafka/client';
+import { withAdmin } from '@sluice/shared/kafka/topics';
+import { createLogger } from '@sluice/shared/log';
+import { describe, expect, inject, test } from 'vitest';
+import { configSchema } from './config.ts';
+import { inspect, isSameLog, judgeOffsets } from './offset-guard.ts';
 import type { Place } from './place.ts';
 
 const last = { fingerprint: 'f', leaderEpoch: 3 };
@@ -48,4 +54,27 @@ test('a fault says which offsets it concerns', () => {
     fault: { firstOffset: 4n, lastOffset: 9n, detail: expect.stringMatching(/^6 messages of t.0 are gone/) },
   });
   expect(judge(25n)).toMatchObject({ fault: { firstOffset: 20n, lastOffset: 24n } });
+});
+
+test('a partition that goes on elsewhere than at its position knows the record before, to notice another log later', async () => {
+  const config = loadConfig(configSchema, {
+    KAFKA_BROKERS: inject('kafkaBrokers').join(','),
+    CLICKHOUSE_URL: 'http://127.0.0.1',
+  });
+  const kafka = createKafka(config, 'test', createLogger('test', 'silent'));
+  const topic = `guard-${randomUUID()}`;
+  const groupId = `group-${topic}`;
+  const producer = kafka.producer();
+  await producer.connect();
+  await withAdmin(kafka, async (admin) => {
+    await admin.createTopics({ topics: [{ topic, numPartitions: 1 }], waitForLeaders: true });
+    await producer.send({ topic, messages: ['a', 'b', 'c'].map((value) => ({ value })) });
+    await admin.setOffsets({ groupId, topic, partitions: [{ partition: 0, offset: '2' }] });
+    const [found] = await inspect(admin, groupId, { [topic]: [0] }, new Map());
+    expect(found?.verdict).toMatchObject({ kind: 'sound', place: { nextOffset: 2n, last: expect.anything() } });
+    if (found?.verdict.kind !== 'sound') return;
+    expect(await isSameLog(admin, topic, 0, found.verdict.place)).toBe(true);
+    expect(await isSameLog(admin, topic, 0, { ...found.verdict.place, nextOffset: 3n })).toBe(false);
+  });
+  await producer.disconnect();
 });

@@ -1,6 +1,6 @@
 import type { Admin, PartitionOffset, SeekEntry } from 'kafkajs';
 import type { Assignment } from './assignment.ts';
-import { fingerprintOf, nameOf, type Place } from './place.ts';
+import { fingerprintOf, nameOf, type Place, placeAfter } from './place.ts';
 import type { Position } from './positions.ts';
 
 /** The offsets that a partition's log holds: from `low`, up to but not including `high`. */
@@ -106,10 +106,31 @@ export async function inspect(
       // Retention may have removed the record itself, once all before the position was stored.
       const standsInLog = position !== undefined && position.nextOffset > bounds.low;
       const isSame = verdict.kind === 'fault' || !standsInLog || (await isSameLog(admin, topic, partition, position));
-      found.push({ topic, partition, verdict: isSame ? verdict : faulty(replaced(name, position.nextOffset)) });
+      if (!isSame) found.push({ topic, partition, verdict: faulty(replaced(name, position.nextOffset)) });
+      else if (verdict.kind === 'fault') found.push({ topic, partition, verdict });
+      else {
+        const place = await withLastRecord(admin, topic, partition, verdict.place, bounds);
+        found.push({ topic, partition, verdict: { ...verdict, place } });
+      }
     }
   }
   return found;
+}
+
+/**
+ * A place other than the recorded position has no fingerprint, as when a writer ended between the two. The record before
+ * it is read then, so that a log which is cut off from now on and grows again is noticed all the same.
+ */
+async function withLastRecord(
+  admin: Admin,
+  topic: string,
+  partition: number,
+  place: Place,
+  { low }: LogBounds,
+): Promise<Place> {
+  if (place.last || place.nextOffset <= low) return place;
+  const record = await admin.fetchRecord({ topic, partition, offset: String(place.nextOffset - 1n) });
+  return record ? placeAfter(record) : place;
 }
 
 /** What the group has committed of a partition; -1 when nothing was. */

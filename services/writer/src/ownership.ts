@@ -28,8 +28,8 @@ export interface OwnershipOptions {
   readonly groupId: string;
   /** Tells this writer from all others, past ones included. */
   readonly writerId: string;
-  /** Whether Kafka has this member in the group now. */
-  readonly isMember: (memberId: string) => Promise<boolean>;
+  /** Whether Kafka has this member in the group now, and it has not joined a later generation. */
+  readonly isMember: (memberId: string, generation: number) => Promise<boolean>;
 }
 
 /** Sees to it that each partition has one owner at a time, as ClickHouse sees it. */
@@ -49,7 +49,7 @@ export function createOwnership({ client, groupId, writerId, isMember }: Ownersh
   async function lookUpEpoch(generation: number, memberId: string): Promise<Epoch> {
     const newest = await readNewest();
     const late = newest !== undefined && generation < newest.generation;
-    const next = nextEpoch(newest, generation, late && (await isMember(memberId)));
+    const next = nextEpoch(newest, generation, late && (await isMember(memberId, generation)));
     if (next.outcome === 'superseded') throw new Superseded(`generation ${generation} is no longer the newest`);
     return next.epoch;
   }

@@ -50,7 +50,9 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     client,
     groupId,
     writerId,
-    isMember: (memberId) => isMemberOf(kafka, groupId, memberId),
+    // A member keeps its name when it joins again.
+    isMember: async (memberId, generation) =>
+      (await isMemberOf(kafka, groupId, memberId)) && group.current()?.generation === generation,
   });
   const store = createStagedStore({ client, ownership, groupId, statementTimeoutMs });
   const positions = createPositions({ client, ownership, groupId, statementTimeoutMs });
