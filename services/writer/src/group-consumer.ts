@@ -10,6 +10,8 @@ import type { Watchdog } from './watchdog.ts';
 /** How long stopping waits for the batch that is being stored, in milliseconds. */
 const STOP_GRACE_MS = 3_000;
 
+const METADATA_AGE_MS_MAX = 10_000;
+
 export interface GroupConsumerOptions {
   readonly config: WriterConfig;
   readonly kafka: Kafka;
@@ -60,6 +62,8 @@ export function createGroupConsumer(options: GroupConsumerOptions): GroupConsume
       // A fetch waits for as many bytes or this long: that is what makes batches.
       minBytes: config.FETCH_BYTES_MIN,
       maxWaitTimeInMs: config.FETCH_WAIT_MS,
+      // So soon a partition that has found a leader is fetched again, and one that was added is given out.
+      metadataMaxAge: METADATA_AGE_MS_MAX,
       // Bounds the answer of each broker, both as it comes and decompressed.
       maxBytes: config.BATCH_BYTES_MAX,
       maxBytesPerPartition: Math.ceil(config.BATCH_BYTES_MAX / 8),

@@ -1,7 +1,7 @@
 import type { Part } from '@sluice/shared/lifecycle';
 import type { Admin, Kafka } from 'kafkajs';
 import { Gauge, type Registry } from 'prom-client';
-import { boundsOf, offsetOf } from './offset-guard.ts';
+import { offsetOf } from './offset-guard.ts';
 
 /** What was measured is used again for this long, in milliseconds. */
 const FRESH_MS = 1_000;
@@ -65,8 +65,8 @@ export function createLagMetrics(registry: Registry, { kafka, groupId, topics }:
     for (const topic of topics) {
       const logs = await admin.fetchTopicOffsets(topic);
       const ofGroup = committed.find((group) => group.topic === topic)?.partitions ?? [];
-      for (const { partition } of logs) {
-        const { low, high } = boundsOf(logs, partition);
+      for (const { partition, ...log } of logs) {
+        const [low, high] = [BigInt(log.low), BigInt(log.high)];
         const offset = offsetOf(ofGroup, partition);
         const next = BigInt(Math.max(Number(offset), Number(low)));
         const behind = next < high ? high - next : 0n;

@@ -83,6 +83,7 @@ export async function isSameLog(admin: Admin, topic: string, partition: number, 
 
 /**
  * Looks at partitions before they are stored from: compares what is committed and stored with what their logs hold.
+ * Those without a leader are left out.
  *
  * @throws kafkajs's errors
  */
@@ -102,6 +103,7 @@ export async function inspect(
       const name = nameOf({ topic, partition });
       const position = positions.get(name);
       const bounds = boundsOf(logs, partition);
+      if (!bounds) continue;
       const verdict = judgeOffsets({ name, bounds, committed: offsetOf(ofGroup, partition), position });
       // Retention may have removed the record itself, once all before the position was stored.
       const standsInLog = position !== undefined && position.nextOffset > bounds.low;
@@ -138,9 +140,11 @@ export function offsetOf(offsets: readonly PartitionOffset[], partition: number)
   return BigInt(offsets.find((offset) => offset.partition === partition)?.offset ?? -1);
 }
 
-/** The bounds of a partition, as `admin.fetchTopicOffsets` tells them. */
-export function boundsOf(logs: readonly (SeekEntry & { high: string; low: string })[], partition: number): LogBounds {
+/** The bounds of a partition, as `admin.fetchTopicOffsets` tells them; `undefined` while it has no leader. */
+export function boundsOf(
+  logs: readonly (SeekEntry & { high: string; low: string })[],
+  partition: number,
+): LogBounds | undefined {
   const found = logs.find((log) => log.partition === partition);
-  if (!found) throw new Error(`Kafka knows nothing of partition ${partition}`);
-  return { low: BigInt(found.low), high: BigInt(found.high) };
+  return found && { low: BigInt(found.low), high: BigInt(found.high) };
 }

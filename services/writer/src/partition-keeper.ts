@@ -130,9 +130,10 @@ export function createPartitionKeeper(options: PartitionKeeperOptions): Partitio
           setHalted(halt);
           logger.warn({ topic, partition, reason: halt.reason }, 'the partition was halted');
         }
-        if (!halt && before.has(name) && before.get(name) === halted.get(name) && !unrecorded.has(name)) {
-          resumed[topic] = [...(resumed[topic] ?? []), partition];
-        }
+        // Those that had no leader when they were looked at are looked at again as well.
+        const isClosed = !assignment.isOpen(topic, partition) && !halted.has(name);
+        const isLifted = before.has(name) && before.get(name) === halted.get(name) && !unrecorded.has(name);
+        if (!halt && (isClosed || isLifted)) resumed[topic] = [...(resumed[topic] ?? []), partition];
       }
     }
     if (Object.keys(resumed).length > 0) await open(assignment, consumer, resumed);

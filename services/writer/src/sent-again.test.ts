@@ -123,3 +123,15 @@ test('what arrives after the deletion of its user leaves no trace of the user', 
   );
   expect(rows).toEqual([[], [], []]);
 });
+
+test('an organization was seen by the events of a deleted user, whichever is stored first', async () => {
+  const deletion = changeRow({ id: 'gone', operation: 'delete', version: NOON * 1_000 + 1, workspace_id: 'seen' });
+  const event = (group_id: string) => eventRow({ workspace_id: 'seen', user_id: 'gone', group_id });
+  await db.store(batchOf([event('before')]));
+  await db.store(batchOf([event('with')], [deletion]));
+  await db.store(batchOf([event('after')]));
+  const ids = await db.read<{ id: string }>(
+    "SELECT DISTINCT id FROM entities WHERE workspace_id = 'seen' AND kind = 'organization' ORDER BY id",
+  );
+  expect(ids.map(({ id }) => id)).toEqual(['after', 'before', 'with']);
+});

@@ -129,7 +129,10 @@ export function createStagedStore({ client, ownership, groupId, statementTimeout
         await staging().run(STATEMENTS.findDeletions);
         const [counts] = await staging().read<Examined>(STATEMENTS.examine);
         if (!counts) throw new Error('ClickHouse has not counted the rows of a batch');
-        if (counts.deleted_events > 0) await staging().run(STATEMENTS.dropDeletedEvents);
+        if (counts.deleted_events > 0) {
+          await staging().run(STATEMENTS.storeSeenInDeletedEvents);
+          await staging().run(STATEMENTS.dropDeletedEvents);
+        }
         if (counts.deleted_changes > 0) await staging().run(STATEMENTS.dropDeletedChanges);
         return counts;
       }

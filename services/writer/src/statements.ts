@@ -50,6 +50,7 @@ export const STATEMENTS = {
   numbered: { events: numberedRows('events'), changes: numberedRows('changes') },
   findDeletions: statement('find-deletions'),
   examine: statement('examine'),
+  storeSeenInDeletedEvents: statement('store-seen-in-deleted-events'),
   dropDeletedEvents: statement('drop-deleted-events'),
   dropDeletedChanges: statement('drop-deleted-changes'),
   findRepeats: statement('find-repeats'),

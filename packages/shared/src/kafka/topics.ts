@@ -49,8 +49,9 @@ async function exists(admin: Admin, topic: string): Promise<boolean> {
     await admin.fetchTopicMetadata({ topics: [topic] });
     return true;
   } catch (error) {
-    if ((error as { type?: unknown }).type !== 'UNKNOWN_TOPIC_OR_PARTITION') throw error;
-    return false;
+    const { type } = error as { type?: unknown };
+    if (type !== 'UNKNOWN_TOPIC_OR_PARTITION' && type !== 'LEADER_NOT_AVAILABLE') throw error;
+    return type === 'LEADER_NOT_AVAILABLE';
   }
 }
 

@@ -2,7 +2,7 @@ import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import type { Kafka } from 'kafkajs';
 import { createHalts, type Halt } from '../halts.ts';
-import { boundsOf, offsetOf } from '../offset-guard.ts';
+import { offsetOf } from '../offset-guard.ts';
 import { nameOf } from '../place.ts';
 import { readPositions } from '../positions.ts';
 
@@ -45,13 +45,15 @@ export function createPartitions(
         for (const topic of topics) {
           const logs = await admin.fetchTopicOffsets(topic);
           const ofGroup = committed.find((group) => group.topic === topic)?.partitions ?? [];
-          for (const { partition } of logs.toSorted((one, other) => one.partition - other.partition)) {
+          // Those without a leader are not among them.
+          for (const { partition, low, high } of logs.toSorted((one, other) => one.partition - other.partition)) {
             const name = nameOf({ topic, partition });
             const offset = offsetOf(ofGroup, partition);
             found.push({
               topic,
               partition,
-              ...boundsOf(logs, partition),
+              low: BigInt(low),
+              high: BigInt(high),
               stored: positions.get(name)?.nextOffset,
               committed: offset < 0n ? undefined : offset,
               halt: active.get(name),

@@ -1,0 +1,8 @@
+-- An organization was seen by an event, also when the event's user was deleted meanwhile: what is known of it must not
+-- depend on which of the two was stored first.
+INSERT INTO entities (workspace_id, kind, id, first_seen_at, last_seen_at, version)
+SELECT workspace_id, 'organization', group_id, min(timestamp), max(timestamp), max(toUnixTimestamp64Micro(received_at))
+FROM staged_events
+INNER JOIN deletions USING (workspace_id, user_id)
+WHERE group_id != '' AND toUnixTimestamp64Micro(received_at) <= deleted_version
+GROUP BY workspace_id, group_id
