@@ -117,7 +117,7 @@ test('what arrives after the deletion of its user leaves no trace of the user', 
   const rows = await Promise.all(
     [
       `SELECT 1 FROM events WHERE user_id = '${user_id}'`,
-      `SELECT 1 FROM entities WHERE id = '${user_id}'`,
+      `SELECT 1 FROM entities WHERE kind = 'user' AND id = '${user_id}'`,
       `SELECT 1 FROM user_sightings WHERE user_id = '${user_id}'`,
     ].map((query) => db.read(query)),
   );
