@@ -1,4 +1,5 @@
 import { expect, inject, test, vi } from 'vitest';
+import { readClickHouse } from '../support/clickhouse.ts';
 import { ownClickHouse } from '../support/engines.ts';
 import { startLoad } from '../support/load.ts';
 import { countAnswers, readMetric } from '../support/metrics.ts';
@@ -9,11 +10,6 @@ import { until } from '../support/service.ts';
 vi.setConfig({ testTimeout: 300_000 });
 
 const kafkaBrokers = inject('kafkaBrokers');
-
-async function run(clickhouseUrl: string, sql: string): Promise<void> {
-  const response = await fetch(clickhouseUrl, { method: 'POST', body: sql });
-  expect(response.status, await response.text()).toBe(200);
-}
 
 /** Under load, ClickHouse begins to refuse what the writer asks, and ceases: everything is stored once. */
 async function whileRefusing(
@@ -47,12 +43,12 @@ test('too many parts: the writer waits until they are merged, and nothing is los
   const table = `${running.database}.events`;
   await whileRefusing(running, clickhouseUrl, /Too many parts/, {
     async begin() {
-      await run(clickhouseUrl, `SYSTEM STOP MERGES ${table}`);
-      await run(clickhouseUrl, `ALTER TABLE ${table} MODIFY SETTING parts_to_throw_insert = 3`);
+      await readClickHouse(clickhouseUrl, `SYSTEM STOP MERGES ${table}`);
+      await readClickHouse(clickhouseUrl, `ALTER TABLE ${table} MODIFY SETTING parts_to_throw_insert = 3`);
     },
     async cease() {
-      await run(clickhouseUrl, `ALTER TABLE ${table} RESET SETTING parts_to_throw_insert`);
-      await run(clickhouseUrl, `SYSTEM START MERGES ${table}`);
+      await readClickHouse(clickhouseUrl, `ALTER TABLE ${table} RESET SETTING parts_to_throw_insert`);
+      await readClickHouse(clickhouseUrl, `SYSTEM START MERGES ${table}`);
     },
   });
 });
@@ -61,7 +57,7 @@ test('no memory left: the writer waits until there is some again, and nothing is
   await using clickhouse = await ownClickHouse({ memoryBytesMax: 1.5 * 1_024 ** 3 });
   const { url } = clickhouse;
   await using running = await startPipeline({ kafkaBrokers, clickhouseUrl: url, name: 'memory' });
-  await run(url, 'CREATE TABLE hog (text String) ENGINE = Memory');
+  await readClickHouse(url, 'CREATE TABLE hog (text String) ENGINE = Memory');
   await whileRefusing(running, url, /memory limit exceeded/i, {
     async begin() {
       for (const mebibytes of [64, 8, 1]) {
@@ -73,6 +69,8 @@ test('no memory left: the writer waits until there is some again, and nothing is
         }
       }
     },
-    cease: () => run(url, 'DROP TABLE hog SYNC'),
+    async cease() {
+      await readClickHouse(url, 'DROP TABLE hog SYNC');
+    },
   });
 });
