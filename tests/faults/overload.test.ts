@@ -73,7 +73,8 @@ test('overload at many times the capacity: 202 or 503, bounded memory, and as fa
   const [{ mostBytes, longestMs }] = await Promise.all([watch(), submitting]);
   expect(await countAnswers(ingest, 503)).toBeGreaterThan(CLIENTS);
   expect(longestMs).toBeLessThan(5_000);
-  expect(mostBytes - before.bytes).toBeLessThan(BUDGET_BYTES + 150 * MEBIBYTE);
+  // The heap itself may grow to 256 MiB; requests take no more than their budget beside it.
+  expect(mostBytes - before.bytes).toBeLessThan(BUDGET_BYTES + 256 * MEBIBYTE);
   expect(await readMetric(ingest, 'sluice_ingest_reserved_bytes')).toBe(0);
   // Asked again and again, as whatever else the machine does is measured too.
   await expect.poll(medianMs, { timeout: 60_000 }).toBeLessThan(3 * before.ms + 20);

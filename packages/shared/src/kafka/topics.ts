@@ -49,7 +49,9 @@ async function exists(admin: Admin, topic: string): Promise<boolean> {
     await admin.fetchTopicMetadata({ topics: [topic] });
     return true;
   } catch (error) {
-    const { type } = error as { type?: unknown };
+    // kafkajs wraps what it has retried in vain.
+    const { cause = error } = error as { cause?: unknown };
+    const { type } = cause as { type?: unknown };
     if (type !== 'UNKNOWN_TOPIC_OR_PARTITION' && type !== 'LEADER_NOT_AVAILABLE') throw error;
     return type === 'LEADER_NOT_AVAILABLE';
   }
