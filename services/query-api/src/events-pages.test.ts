@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { ORDER_FIELDS } from './event-order.ts';
-import { type QueryService, startQuery, type TestEvent } from './testing/query.ts';
+import { anEvent, type QueryService, startQuery, type TestEvent } from './testing/query.ts';
 import { expectedRecord, inOrder } from './testing/reference.ts';
 
 let query: QueryService;
@@ -172,3 +172,18 @@ test('a cursor goes on where it was while events arrive', async () => {
   );
   expect(minutes).toEqual(['06', '05', '04', '03']);
 });
+
+test.each(['ASC', 'DESC'])(
+  'records of one uuid at several times are each on a page, ordered by uuid %s',
+  async (direction) => {
+    await query.clickHouse.command({ query: 'TRUNCATE TABLE events' });
+    const uuid = '00000000-0000-4000-8000-00000000000a';
+    await query.store(
+      'a',
+      [0, 1, 2, 3].map((days) => anEvent({ uuid, timestampMs: startMs + days * 86_400_000 })),
+    );
+    const { records } = await readByCursor(`/events?orderByField=uuid&orderByDirection=${direction}`, [1]);
+    expect(new Set(records.map((record) => (record as { timestamp: string }).timestamp)).size).toBe(4);
+    expect(records).toHaveLength(4);
+  },
+);
