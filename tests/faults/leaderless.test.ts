@@ -1,7 +1,8 @@
-import { expect, test, vi } from 'vitest';
+import { expect, inject, test, vi } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
 import { startIngestAlone } from '../support/ingest-alone.ts';
 import { readMetric } from '../support/metrics.ts';
+import { startPipeline } from '../support/pipeline.ts';
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -38,4 +39,30 @@ test('while two of six partitions have no leader, the submissions of the others 
   await expect
     .poll(async () => await Promise.all(Array.from({ length: 30 }, () => ingest.submit(BODY))), { timeout: 60_000 })
     .toEqual(Array(30).fill(202));
+});
+
+test('while partitions have no leader, a writer that starts stores the others, and those once they have one', async () => {
+  await using kafka = await ownKafka({ brokers: 3 });
+  await using running = await startPipeline({
+    kafkaBrokers: kafka.brokers,
+    clickhouseUrl: inject('clickhouseUrl'),
+    name: 'leaderlesswriter',
+    env: { KAFKA_REPLICATION_FACTOR: '1', PRODUCE_TIMEOUT_MS: '5000' },
+  });
+  const accepted = async (count: number) => {
+    const statuses = await Promise.all(Array.from({ length: count }, async () => (await running.submit(BODY)).status));
+    return statuses.filter((status) => status === 202).length;
+  };
+  const before = await accepted(60);
+  await running.services.writer.kill9();
+  const unstored = await accepted(60);
+  await kafka.kill9(2);
+  const withoutLeader = () => readMetric(running.services['ingest-api'], 'sluice_ingest_partitions_without_leader');
+  await expect.poll(withoutLeader, { timeout: 60_000 }).toBe(4);
+  await running.restart('writer');
+  const total = async () => (await running.get<{ total: number }>('/events?limit=0')).body.total;
+  await expect.poll(total, { timeout: 60_000 }).toBeGreaterThan((before + unstored) / 2);
+  const during = await accepted(60);
+  await kafka.restart(2);
+  await running.settled(before + unstored + during);
 });
