@@ -470,8 +470,8 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   {
     name: 'ingest/order-within-a-partition',
     file: ingest('partition-queue.ts'),
-    search: 'const [rows] = queue;',
-    replacement: 'const rows = [...queue].at(-1);',
+    search: 'const [rows] = first?.[1] ?? [];',
+    replacement: 'const rows = [...(first?.[1] ?? [])].at(-1);',
     breaks: 'Rows of a workspace overtake each other.',
     tests: [ingest('row-packing.test.ts')],
   },

@@ -40,11 +40,6 @@ export function parseExactJson(text: string): unknown {
   return new JsonParser(text, exactNumber).parse();
 }
 
-/** Whether a value of {@link parseExactJson} is a number of either kind. */
-export function isJsonNumber(value: unknown): value is number | RawNumber {
-  return typeof value === 'number' || JSON.isRawJSON(value);
-}
-
 function exactNumber(text: string): number | RawNumber {
   const value = Number(text);
   if (!Number.isFinite(value) || decimalOf(text) === decimalOf(String(value))) return value;

@@ -21,13 +21,11 @@ export interface PartitionQueue {
 export function createPartitionQueue(): PartitionQueue {
   const waiting = new Map<string, Set<QueuedRows>>();
 
-  function takeFrom(workspace: string, queue: Set<QueuedRows>): QueuedRows | undefined {
-    const [rows] = queue;
-    if (rows) queue.delete(rows);
-    // To the end of the line of workspaces.
+  /** Takes the first rows of a workspace, which goes to the end of the line. */
+  function takeFirst(workspace: string, queue: Set<QueuedRows>, rows: QueuedRows): void {
+    queue.delete(rows);
     waiting.delete(workspace);
     if (queue.size > 0) waiting.set(workspace, queue);
-    return rows;
   }
 
   return {
@@ -50,7 +48,7 @@ export function createPartitionQueue(): PartitionQueue {
         const [first] = waiting;
         const [rows] = first?.[1] ?? [];
         if (!first || !rows || (bytes > 0 && bytes + rows.lines.length > bytesMax)) break;
-        takeFrom(...first);
+        takeFirst(...first, rows);
         taken.push(rows);
         bytes += rows.lines.length;
       }

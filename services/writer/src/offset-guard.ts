@@ -141,7 +141,7 @@ export function offsetOf(offsets: readonly PartitionOffset[], partition: number)
 }
 
 /** The bounds of a partition, as `admin.fetchTopicOffsets` tells them; `undefined` while it has no leader. */
-export function boundsOf(
+function boundsOf(
   logs: readonly (SeekEntry & { high: string; low: string })[],
   partition: number,
 ): LogBounds | undefined {
