@@ -580,6 +580,14 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
     tests: [ingest('version-clock.test.ts')],
   },
   {
+    name: 'ingest/events-of-unserved-requests-counted',
+    file: ingest('admission.ts'),
+    search: '      request.counted = Math.max(events, 1);\n',
+    replacement: '',
+    breaks: 'Of a submission that is answered 503 all events but one count against the rate of its key.',
+    tests: [ingest('without-kafka.test.ts')],
+  },
+  {
     name: 'ingest/key-takes-all-memory',
     file: ingest('memory-budget.ts'),
     search: 'const KEY_SHARE = 1;',
@@ -609,7 +617,7 @@ const SHARED_MUTATIONS: readonly Mutation[] = [
   {
     name: 'shared/unserved-requests-counted',
     file: shared('http/rate-limiter.ts'),
-    search: 'key.bucket.giveBack(Math.max(count, 1));',
+    search: 'key.bucket.giveBack(count);',
     replacement: 'void [key, count];',
     breaks: 'What was answered 503 counts against the rate of its key.',
     tests: [ingest('without-kafka.test.ts')],

@@ -1,6 +1,6 @@
 import { authenticate } from '@sluice/shared/http/authentication';
 import { Problem } from '@sluice/shared/http/problem';
-import { createRateLimiter, type RateLimiter } from '@sluice/shared/http/rate-limiter';
+import { createRateLimiter } from '@sluice/shared/http/rate-limiter';
 import type { ApiKey } from '@sluice/shared/keys/key-ring';
 import type { Scope } from '@sluice/shared/keys/keys-file';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -19,6 +19,8 @@ const BECOMES = 2.5;
 declare module 'fastify' {
   interface FastifyRequest {
     apiKey: ApiKey;
+    /** What the request has been counted as against its key's rate; 0 until it is counted. */
+    counted: number;
     /** The memory that the request holds; `undefined` on routes that need no key. */
     reservation: Reservation | undefined;
   }
@@ -27,7 +29,8 @@ declare module 'fastify' {
 export interface Admission {
   /** A hook that lets a request in before its body is read: the key, the clock, the rate, and memory. */
   admit(scope: Scope): (request: FastifyRequest, reply: FastifyReply, done: () => void) => void;
-  readonly limiter: RateLimiter;
+  /** Counts an admitted request as its `events`. @throws {Problem} `rate_limited` */
+  recount(request: FastifyRequest, events: number): void;
 }
 
 /** Decides which requests are taken up, and sees to it that each gives back the memory that it holds. */
@@ -49,16 +52,24 @@ export function createAdmission(app: FastifyInstance, config: IngestConfig, deps
     registers: [registry],
   }).set(config.PENDING_BYTES_MAX);
   app.decorateRequest('apiKey');
+  app.decorateRequest('counted', 0);
   app.decorateRequest('reservation');
   app.addHook('onSend', (request, reply, _payload, done) => {
     request.reservation?.release();
-    // Node passes over the rest of a body that was refused half-way, so that its sender hears of it.
-    if (reply.statusCode === 503) reply.removeHeader('connection');
+    if (reply.statusCode === 503) {
+      // A request that this service could not serve does not count against the key's rate.
+      if (request.counted > 0) limiter.refund(request.apiKey, request.counted);
+      // Node passes over the rest of a body that was refused half-way, so that its sender hears of it.
+      reply.removeHeader('connection');
+    }
     done();
   });
 
   return {
-    limiter,
+    recount(request, events) {
+      limiter.recount(request.apiKey, events);
+      request.counted = Math.max(events, 1);
+    },
     admit: (scope) => (request, reply, done) => {
       const key = authenticate(request, keys, scope);
       request.apiKey = key;
@@ -69,13 +80,11 @@ export function createAdmission(app: FastifyInstance, config: IngestConfig, deps
         });
       }
       limiter.admit(key);
+      request.counted = 1;
       const reservation = memory.open(key);
       const announced = Math.min(Number(request.headers['content-length'] ?? 0), config.BODY_BYTES_MAX);
       // Before the body is sent in vain. It is not reserved: it may never come.
-      if (!reservation.fits(BECOMES * announced) || !reservation.grow(REQUEST_BYTES)) {
-        limiter.refund(key, 1);
-        throw overloaded();
-      }
+      if (!reservation.fits(BECOMES * announced) || !reservation.grow(REQUEST_BYTES)) throw overloaded();
       request.reservation = reservation;
       // A body that is broken off is never answered; one that is complete always is, if only to nobody.
       reply.raw.once('close', () => {

@@ -76,16 +76,13 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
       maxAge: 86_400,
     });
   }
-  const { admit, limiter } = createAdmission(app, config, deps);
+  const { admit, recount } = createAdmission(app, config, deps);
 
-  /** Publishes the rows of a request that has been counted as `count` against its key's rate. */
-  async function publish(rows: readonly PartitionRows[], key: ApiKey, count: number): Promise<void> {
+  async function publish(rows: readonly PartitionRows[], { workspace }: ApiKey): Promise<void> {
     try {
-      await publisher.publish(key.workspace, rows);
+      await publisher.publish(workspace, rows);
     } catch (error) {
-      if (!(error instanceof PublishTimeout)) throw error;
-      limiter.refund(key, count);
-      throw eventLogUnavailable(error);
+      throw error instanceof PublishTimeout ? eventLogUnavailable(error) : error;
     }
   }
 
@@ -100,7 +97,7 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
     const bytesMax = ROWS_PER_BODY_MAX * config.BODY_BYTES_MAX;
     if (bytes > bytesMax) throw rowsTooLarge(bytes, bytesMax);
     if (!reservation?.grow(bytes)) throw overloaded();
-    limiter.recount(request.apiKey, submission.events.length);
+    recount(request, submission.events.length);
     const gatherer = createRowGatherer(partitionCounts);
     const acceptance = { workspace, version: versions(), idempotencyKey: header.data };
     const uuids = await gatherRows(submission, acceptance, gatherer, pause);
@@ -117,7 +114,7 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
       : turns.take(request.apiKey.workspace, (pause) => readRows(request, body, route, pause)));
     // The rows hold all that is needed; a body may be much larger.
     request.body = undefined;
-    if (rows.length > 0) await publish(rows, request.apiKey, uuids.length);
+    if (rows.length > 0) await publish(rows, request.apiKey);
     acceptedEvents.inc(uuids.length);
     reply.code(202);
     return await reply.send({ status: 'accepted', events: uuids.map((uuid) => ({ uuid })) });
@@ -132,7 +129,7 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
     const { foreignId } = query.data;
     const gatherer = createRowGatherer(partitionCounts);
     gatherer.add(deletionRow(foreignId, request.apiKey.workspace, versions()));
-    await publish(gatherer.finish(), request.apiKey, 1);
+    await publish(gatherer.finish(), request.apiKey);
     reply.code(202);
     return await reply.send({ status: 'accepted', foreignId });
   });

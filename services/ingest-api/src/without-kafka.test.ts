@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
+import { gzipSync } from 'node:zlib';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type Ingest, post, startIngest } from './testing/ingest.ts';
@@ -57,14 +58,38 @@ test('memory is bounded: what does not fit is refused with 503, and one key leav
   expect((await post(slow.app, body)).statusCode).toBe(202);
 });
 
-test('what is answered 503 does not count against the rate of its key, however often it is sent', async () => {
-  await away.setKey('limited', { rateLimit: 1 });
-  const events = Array.from({ length: 50 }, () => ({ event: 'e' }));
-  for (let attempt = 0; attempt < 3; attempt += 1) {
-    await expect
-      .poll(async () => (await post(away.app, { foreignUserGroupId: 'a', events }, { key: 'limited' })).json())
-      .toMatchObject({ status: 503, code: 'event_log_unavailable' });
+test('a submission that Kafka does not acknowledge in time does not count against the rate of its key', async () => {
+  const timed = await startIngest(inject('kafkaBrokers'), { PRODUCE_LINGER_MS: '1000', PRODUCE_TIMEOUT_MS: '200' });
+  try {
+    await timed.setKey('limited', { rateLimit: 1 });
+    await expect.poll(async () => (await post(timed.app, '{', { key: 'limited' })).statusCode).toBe(400);
+    const body = { foreignUserGroupId: 'a', events: Array.from({ length: 50 }, () => ({ event: 'e' })) };
+    for (let attempt = 0; attempt < 4; attempt += 1) {
+      const response = await post(timed.app, body, { key: 'limited' });
+      expect(response.json()).toMatchObject({ status: 503, code: 'event_log_unavailable' });
+    }
+  } finally {
+    await timed.stop();
   }
+});
+
+test('a body for which there is no memory does not count against the rate of its key', async () => {
+  for (const key of ['first', 'second']) await slow.setKey(key, { workspace: 'full' });
+  await slow.setKey('limited', { workspace: 'full', rateLimit: 1 });
+  await expect.poll(async () => (await post(slow.app, '{', { key: 'limited' })).statusCode).toBe(400);
+  const body = { foreignUserGroupId: 'a', properties: { pad: 'x'.repeat(60_000) } };
+  const filling = Promise.all(
+    Array.from({ length: 60 }, (_, index) => post(slow.app, body, { key: index % 2 === 0 ? 'first' : 'second' })),
+  );
+  await expect.poll(reservedBytes, { timeout: 5_000, interval: 20 }).toBeGreaterThan(0.6 * BUDGET_BYTES);
+  // Small enough to be let in; what it comes to once decompressed is not.
+  const compressed = gzipSync(JSON.stringify(body));
+  const headers = { 'content-encoding': 'gzip' };
+  for (let attempt = 0; attempt < 4; attempt += 1) {
+    const response = await post(slow.app, compressed, { key: 'limited', headers });
+    expect(response.json()).toMatchObject({ status: 503, code: 'overloaded' });
+  }
+  await filling;
 });
 
 test.each([

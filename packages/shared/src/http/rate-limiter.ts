@@ -45,7 +45,7 @@ export function createRateLimiter({ perSecondDefault, registry }: RateLimiterOpt
       take(key, count, perSecond);
     },
     refund(key, count) {
-      key.bucket.giveBack(Math.max(count, 1));
+      key.bucket.giveBack(count);
     },
   };
 }
