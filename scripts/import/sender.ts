@@ -1,5 +1,5 @@
 import { problemSchema } from '@sluice/shared/http/problem';
-import { backoff, sleep } from '@sluice/shared/sleep';
+import { backoff, sleep } from '@sluice/shared/retry';
 import { Pool } from 'undici';
 import type { SubmissionLine } from './submission-line.ts';
 

@@ -8,7 +8,7 @@ let kill: (() => void) | undefined;
 
 afterEach(() => kill?.());
 
-/** Runs a service of two parts; the second one's stop takes as long as is asked. */
+/** Runs a service of two components; the second one's stop takes as long as is asked. */
 async function run(options: { stopMs?: number; failing?: boolean } = {}) {
   const child = spawn(process.execPath, [FIXTURE, JSON.stringify(options)], { stdio: ['pipe', 'pipe', 'inherit'] });
   kill = () => child.kill('SIGKILL');
@@ -22,7 +22,7 @@ async function run(options: { stopMs?: number; failing?: boolean } = {}) {
 }
 
 describe('a service', () => {
-  test('starts its parts in order and stops them in reverse on SIGTERM', async () => {
+  test('starts its components in order and stops them in reverse on SIGTERM', async () => {
     const { child, exit, steps } = await run();
     child.kill('SIGTERM');
     expect(await exit).toBe(0);
@@ -50,7 +50,7 @@ describe('a service', () => {
     expect(await exit).toBe(1);
   });
 
-  test('stops what it had started when a part fails to start', async () => {
+  test('stops what it had started when a component fails to start', async () => {
     const { exit, steps } = await run({ failing: true });
     expect(await exit).toBe(1);
     expect(steps()).toContain('first stopped');

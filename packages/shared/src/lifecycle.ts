@@ -1,17 +1,17 @@
 import type { Logger } from './log.ts';
 
-/** A part of a service that is started and stopped. `start` and `stop` may be called more than once. */
-export interface Part {
+/** A component of a service that is started and stopped. `start` and `stop` may be called more than once. */
+export interface Component {
   readonly name: string;
   start(): Promise<void>;
-  /** Ends the part's work: drains, flushes, closes. */
+  /** Ends the component's work: drains, flushes, closes. */
   stop(): Promise<void>;
 }
 
 export interface ServiceOptions {
   readonly logger: Logger;
   /** In the order in which they start; they stop in reverse. */
-  readonly parts: readonly Part[];
+  readonly components: readonly Component[];
   /** How long stopping may take before the process exits all the same, in milliseconds. */
   readonly shutdownTimeoutMs: number;
   /** Stop when standard input ends, so that the service never outlives the process that holds its other end. */
@@ -19,13 +19,13 @@ export interface ServiceOptions {
 }
 
 /**
- * Runs a service until it is told to stop: starts its parts in order, then waits for SIGTERM or SIGINT (or the end of
- * standard input), and stops them in reverse order. Exit codes: 0 after a clean stop, 1 when a part failed to start or
+ * Runs a service until it is told to stop: starts its components in order, then waits for SIGTERM or SIGINT (or the end of
+ * standard input), and stops them in reverse order. Exit codes: 0 after a clean stop, 1 when a component failed to start or
  * to stop, or when stopping took too long, 130 when a second signal came.
  *
- * Returns a function with which a part reports a failure that only a restart can mend.
+ * Returns a function with which a component reports a failure that only a restart can mend.
  */
-export function runService({ logger, parts, shutdownTimeoutMs, exitOnStdinEnd }: ServiceOptions): {
+export function runService({ logger, components, shutdownTimeoutMs, exitOnStdinEnd }: ServiceOptions): {
   fail(error: unknown): void;
 } {
   let stopping = false;
@@ -42,11 +42,11 @@ export function runService({ logger, parts, shutdownTimeoutMs, exitOnStdinEnd }:
       process.exit(1);
     }, shutdownTimeoutMs);
     let code = exitCode;
-    for (const part of parts.toReversed()) {
+    for (const component of components.toReversed()) {
       try {
-        await part.stop();
+        await component.stop();
       } catch (error) {
-        logger.error({ err: error, part: part.name }, 'a part did not stop cleanly');
+        logger.error({ err: error, component: component.name }, 'a component did not stop cleanly');
         code = 1;
       }
     }
@@ -56,9 +56,9 @@ export function runService({ logger, parts, shutdownTimeoutMs, exitOnStdinEnd }:
   }
 
   async function startAll(): Promise<void> {
-    for (const part of parts) {
+    for (const component of components) {
       if (stopping) return;
-      await part.start();
+      await component.start();
     }
   }
 

@@ -1,7 +1,7 @@
 import { clockTopicName, ensureTopics } from '@sluice/shared/kafka/topics';
-import type { Part } from '@sluice/shared/lifecycle';
+import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
-import { retry, sleep } from '@sluice/shared/sleep';
+import { retry, sleep } from '@sluice/shared/retry';
 import type { Kafka, RecordMetadata } from 'kafkajs';
 import { Gauge, type Registry } from 'prom-client';
 import type { IngestConfig } from './config.ts';
@@ -13,7 +13,7 @@ const COMPARE_MS = 30_000;
 const JUMP_CHECK_MS = 250;
 
 /** Compares this machine's clock with Kafka's. */
-export interface BrokerClock extends Part {
+export interface BrokerClock extends Component {
   /** Whether the clocks have been compared since the process started; before that nothing can be accepted. */
   readonly isCompared: boolean;
   /** Why the versions that this clock gives would be wrong; `undefined` when they are right. */

@@ -33,7 +33,7 @@ const app = buildApp(config, {
 
 runService({
   logger,
-  parts: [keys, publisher, clock, listening(app, config.HOST, config.PORT)],
+  components: [keys, publisher, clock, listening(app, config.HOST, config.PORT)],
   shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
   exitOnStdinEnd: config.EXIT_ON_STDIN_END,
 });

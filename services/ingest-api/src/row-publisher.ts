@@ -1,7 +1,7 @@
 import { ensureTopics, topicNames, withAdmin } from '@sluice/shared/kafka/topics';
-import type { Part } from '@sluice/shared/lifecycle';
+import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
-import { backoff, retry, sleep } from '@sluice/shared/sleep';
+import { backoff, retry, sleep } from '@sluice/shared/retry';
 import kafkajs, { type Kafka, type Producer, type RecordMetadata } from 'kafkajs';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { IngestConfig } from './config.ts';
@@ -25,7 +25,7 @@ export class PublishTimeout extends Error {
   override readonly name = 'PublishTimeout';
 }
 
-export interface RowPublisher extends Part {
+export interface RowPublisher extends Component {
   /**
    * Resolves once Kafka has acknowledged every row on all in-sync replicas.
    *

@@ -2,13 +2,13 @@ import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfigOrExit } from '@sluice/shared/config';
 import { listening } from '@sluice/shared/http/server';
 import { createKeyRing, type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
-import { type Part, runService } from '@sluice/shared/lifecycle';
+import { type Component, runService } from '@sluice/shared/lifecycle';
 import { createLogger } from '@sluice/shared/log';
 import { Registry } from 'prom-client';
 import { buildApp } from './app.ts';
 import { configSchema } from './config.ts';
 import { createReadiness } from './readiness.ts';
-import { createSchemaPart } from './schema.ts';
+import { createSchemaComponent } from './schema.ts';
 
 /** Reading that is open to all needs no keys; any key that is sent is then wrong. */
 const NO_KEYS: KeyRing = {
@@ -29,7 +29,7 @@ const clickHouse = createClickHouse(config, {
   requestTimeoutMs: config.QUERY_TIMEOUT_MS + 5_000,
   connectionsMax: config.QUERY_CONNECTIONS_MAX + SPARE_CONNECTIONS,
 });
-const connections: Part = {
+const connections: Component = {
   name: 'ClickHouse connections',
   start: async () => undefined,
   stop: () => clickHouse.close(),
@@ -46,7 +46,12 @@ const app = buildApp(config, {
 
 runService({
   logger,
-  parts: [connections, createSchemaPart(clickHouse, config, logger), keys, listening(app, config.HOST, config.PORT)],
+  components: [
+    connections,
+    createSchemaComponent(clickHouse, config, logger),
+    keys,
+    listening(app, config.HOST, config.PORT),
+  ],
   shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
   exitOnStdinEnd: config.EXIT_ON_STDIN_END,
 });

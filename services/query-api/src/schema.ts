@@ -1,15 +1,15 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { isMigrated, migrate } from '@sluice/shared/clickhouse/migrate';
 import type { ClickHouseConfig } from '@sluice/shared/config';
-import type { Part } from '@sluice/shared/lifecycle';
+import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
-import { retry } from '@sluice/shared/sleep';
+import { retry } from '@sluice/shared/retry';
 
 /**
  * Sees to the tables in the background, until they are there: whichever service starts first makes them. A user that may
  * only read is enough where another service has made them.
  */
-export function createSchemaPart(client: ClickHouseClient, config: ClickHouseConfig, logger: Logger): Part {
+export function createSchemaComponent(client: ClickHouseClient, config: ClickHouseConfig, logger: Logger): Component {
   const stopped = new AbortController();
   let working: Promise<void> | undefined;
 

@@ -1,5 +1,5 @@
 import type { Logger } from '@sluice/shared/log';
-import { backoff, retry, sleep } from '@sluice/shared/sleep';
+import { backoff, retry, sleep } from '@sluice/shared/retry';
 import type { Assignment } from './assignment.ts';
 import { createBatchSize } from './batch-size.ts';
 import type { DeadLetter, DeadLetterAlarm } from './dead-letters/dead-letter.ts';

@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Logger } from '@sluice/shared/log';
-import { sleep } from '@sluice/shared/sleep';
+import { sleep } from '@sluice/shared/retry';
 import type { WriterConfig } from './config.ts';
 import { type DueErasure, eraseInHalves, passesOf } from './erasure-passes.ts';
 import { openSession, type Session } from './session.ts';

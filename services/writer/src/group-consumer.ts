@@ -1,6 +1,6 @@
 import { topicNames } from '@sluice/shared/kafka/topics';
 import type { Logger } from '@sluice/shared/log';
-import { sleep } from '@sluice/shared/sleep';
+import { sleep } from '@sluice/shared/retry';
 import type { Batch, Consumer, EachBatchPayload, Kafka } from 'kafkajs';
 import { type Assignment, createAssignment } from './assignment.ts';
 import type { WriterConfig } from './config.ts';

@@ -1,4 +1,4 @@
-import type { Part } from '@sluice/shared/lifecycle';
+import type { Component } from '@sluice/shared/lifecycle';
 import type { Admin, Kafka } from 'kafkajs';
 import { Gauge, type Registry } from 'prom-client';
 import { offsetOf } from './offset-guard.ts';
@@ -27,7 +27,7 @@ interface PartitionLag {
  * scrape, so they are right while ClickHouse is away and while no writer has an assignment; while Kafka cannot be asked
  * they are absent.
  */
-export function createLagMetrics(registry: Registry, { kafka, groupId, topics }: LagOptions): Part {
+export function createLagMetrics(registry: Registry, { kafka, groupId, topics }: LagOptions): Component {
   const common = { labelNames: ['topic', 'partition'], registers: [registry] };
   const messages = new Gauge({
     ...common,

@@ -45,7 +45,7 @@ refuseOtherMethods(app, {});
 
 const service = runService({
   logger,
-  parts: [lag, listening(app, config.HOST, config.PORT), writer],
+  components: [lag, listening(app, config.HOST, config.PORT), writer],
   shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
   exitOnStdinEnd: config.EXIT_ON_STDIN_END,
 });

@@ -1,6 +1,6 @@
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import type { Logger } from '@sluice/shared/log';
-import { retry, sleep } from '@sluice/shared/sleep';
+import { retry, sleep } from '@sluice/shared/retry';
 import type { Consumer, Kafka } from 'kafkajs';
 import type { Assignment } from './assignment.ts';
 import type { Halt, Halts } from './halts.ts';

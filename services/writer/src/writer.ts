@@ -1,10 +1,10 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { MigrationMismatch, migrate } from '@sluice/shared/clickhouse/migrate';
 import { ensureTopics, topicNames, withAdmin } from '@sluice/shared/kafka/topics';
-import type { Part } from '@sluice/shared/lifecycle';
+import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
 import { createProbe } from '@sluice/shared/probe';
-import { retry } from '@sluice/shared/sleep';
+import { retry } from '@sluice/shared/retry';
 import type { Batch, Consumer, Kafka } from 'kafkajs';
 import type { Assignment } from './assignment.ts';
 import { createBatchLoop } from './batch-loop.ts';
@@ -36,7 +36,7 @@ export interface WriterDependencies {
   readonly fail: (error: unknown) => void;
 }
 
-export interface Writer extends Part {
+export interface Writer extends Component {
   /** What keeps the writer from storing, each as a short phrase. */
   missing(): Promise<string[]>;
 }

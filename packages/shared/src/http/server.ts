@@ -10,7 +10,7 @@ import Fastify, {
   LogController,
 } from 'fastify';
 import { collectDefaultMetrics, Histogram, type Registry } from 'prom-client';
-import type { Part } from '../lifecycle.ts';
+import type { Component } from '../lifecycle.ts';
 import type { Logger } from '../log.ts';
 import { Problem, type ProblemCode, problemBody } from './problem.ts';
 import { parseQueryString } from './query-string.ts';
@@ -143,8 +143,8 @@ export function refuseOtherMethods(app: FastifyInstance, paths: Readonly<Record<
   }
 }
 
-/** The part of a service that listens. */
-export function listening(app: FastifyInstance, host: string, port: number): Part {
+/** The component of a service that listens. */
+export function listening(app: FastifyInstance, host: string, port: number): Component {
   return {
     name: 'HTTP server',
     async start() {

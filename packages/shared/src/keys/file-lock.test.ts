@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { sleep } from '../sleep.ts';
+import { sleep } from '../retry.ts';
 import { withFileLock } from './file-lock.ts';
 
 let folder: string;

@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs';
 import { mkdir, open, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { sleep } from '../sleep.ts';
+import { sleep } from '../retry.ts';
 
 /** Work under a lock takes milliseconds; an older lock was left by a process that was killed. */
 const STALE_AFTER_MS = 10_000;

@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { type StatsListener, unwatchFile, watchFile } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import type { Part } from '../lifecycle.ts';
+import type { Component } from '../lifecycle.ts';
 import type { Logger } from '../log.ts';
 import { type KeyEntry, parseKeysFile } from './keys-file.ts';
 import { createTokenBucket, type TokenBucket } from './token-bucket.ts';
@@ -14,7 +14,7 @@ export interface ApiKey extends KeyEntry {
   readonly bucket: TokenBucket;
 }
 
-export interface KeyRing extends Part {
+export interface KeyRing extends Component {
   /** Whether the keys are known: a good file has been read since the start. Until then no key can be judged. */
   readonly loaded: boolean;
   /** The key, or `undefined` when there is none. */

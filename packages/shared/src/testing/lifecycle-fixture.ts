@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Part, runService } from '../lifecycle.ts';
+import { type Component, runService } from '../lifecycle.ts';
 import { createLogger } from '../log.ts';
 
 const options = JSON.parse(process.argv[2] ?? '{}') as { stopMs?: number; failing?: boolean };
 
-function part(name: string, stopMs: number, failing = false): Part {
+function component(name: string, stopMs: number, failing = false): Component {
   return {
     name,
     async start() {
@@ -20,7 +20,7 @@ function part(name: string, stopMs: number, failing = false): Part {
 
 runService({
   logger: createLogger('fixture', 'info'),
-  parts: [part('first', 0), part('second', options.stopMs ?? 0, options.failing)],
+  components: [component('first', 0), component('second', options.stopMs ?? 0, options.failing)],
   shutdownTimeoutMs: 1_000,
   exitOnStdinEnd: true,
 });

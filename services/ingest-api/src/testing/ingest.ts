@@ -8,7 +8,7 @@ import { topicNames } from '@sluice/shared/kafka/topics';
 import { createKeyRing } from '@sluice/shared/keys/key-ring';
 import { hashKey, type KeyEntry, readKeysFile, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { createLogger } from '@sluice/shared/log';
-import { sleep } from '@sluice/shared/sleep';
+import { sleep } from '@sluice/shared/retry';
 import type { FastifyInstance } from 'fastify';
 import type { Consumer } from 'kafkajs';
 import { Registry } from 'prom-client';
