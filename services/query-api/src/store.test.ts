@@ -13,7 +13,7 @@ import { configSchema } from './config.ts';
 import { eventParameters, parseEventsRequest } from './events-parameters.ts';
 import { pageQuery } from './events-query.ts';
 import { createReadiness } from './readiness.ts';
-import { createSchemaPart } from './schema.ts';
+import { createSchemaComponent } from './schema.ts';
 import { storeMany } from './testing/load.ts';
 import { anEvent, type QueryService, startQuery } from './testing/query.ts';
 
@@ -46,7 +46,7 @@ async function service(env: Readonly<Record<string, string>>) {
   const keys = { name: 'none', start: unused, stop: unused, loaded: true, find: () => undefined };
   const readiness = createReadiness(clickHouse);
   const app = buildApp(config, { clickHouse, keys, logger, registry: new Registry(), readiness });
-  const schema = createSchemaPart(clickHouse, config, logger);
+  const schema = createSchemaComponent(clickHouse, config, logger);
   await app.ready();
   return {
     app,
