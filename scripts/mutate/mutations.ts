@@ -142,7 +142,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: 'WHERE received_at <= deleted_at',
     replacement: 'WHERE received_at <= deleted_at AND 0',
     breaks: 'What was accepted before a deletion, and comes after it was erased, shows again.',
-    tests: [STAGED_STORE],
+    tests: [faults('unclear-statements')],
   },
   {
     name: 'sql/repeats-of-seconds',
