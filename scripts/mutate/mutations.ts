@@ -349,7 +349,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
     search: 'return error instanceof ClickHouseError && ROW_FAULTS.has(error.code);',
     replacement: 'return error instanceof ClickHouseError;',
     breaks: 'Rows become dead letters because ClickHouse has no memory for them.',
-    tests: [faults('back-pressure')],
+    tests: [writer('row-isolation.test.ts')],
   },
   {
     name: 'writer/poison-without-alarm',
