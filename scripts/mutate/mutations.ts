@@ -142,7 +142,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: 'WHERE received_at <= deleted_at',
     replacement: 'WHERE received_at <= deleted_at AND 0',
     breaks: 'What was accepted before a deletion, and comes after it was erased, shows again.',
-    tests: [STAGED_STORE],
+    tests: [faults('unclear-statements')],
   },
   {
     name: 'sql/repeats-of-seconds',
@@ -349,7 +349,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
     search: 'return error instanceof ClickHouseError && ROW_FAULTS.has(error.code);',
     replacement: 'return error instanceof ClickHouseError;',
     breaks: 'Rows become dead letters because ClickHouse has no memory for them.',
-    tests: [faults('back-pressure')],
+    tests: [writer('row-isolation.test.ts')],
   },
   {
     name: 'writer/poison-without-alarm',

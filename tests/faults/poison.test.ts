@@ -77,10 +77,11 @@ test('a letter can be shown and replayed; one that fails again is the same lette
   const id = letter?.id ?? '';
   expect((await command('show', id)).output).toMatch(/row {10}"poison"/);
   expect(await command('replay', id)).toEqual({ code: 0, output: `${id} replayed` });
-  await until('it to have failed again', 10_000, async () => {
-    const again = await box.read(id);
-    return again?.letter.replayedAt === null && again.letter.offset !== letter?.offset;
+  const again = await until('it to have failed again', 10_000, async () => {
+    const found = await box.read(id);
+    return found?.letter.replayedAt === null && found.letter.offset !== letter?.offset ? found.letter : undefined;
   });
+  expect([again.topic, again.partition]).toEqual(['poison.events', 1]);
   expect((await command('list')).output).toMatch(/3 dead letters$/);
   expect((await command('show', 'unknown')).code).toBe(1);
 });
