@@ -81,7 +81,7 @@ test('a request without events counts as one, a deletion and a faulty one too; i
     headers: { authorization: 'Bearer limited' },
   });
   expect(deletion.statusCode).toBe(429);
-  expect((await ingest.app.inject('/metrics')).body).toMatch(/^sluice_rate_limited_total 2$/m);
+  expect((await ingest.app.inject('/metrics')).body).toMatch(/^sluice_http_rate_limited_requests_total 2$/m);
 });
 
 test('a limit that changes in the file is in force within a second, and what was used stays used', async () => {

@@ -115,7 +115,7 @@ test('with Kafka the service is ready, and its metrics count', async () => {
   try {
     await expect.poll(async () => (await ingest.app.inject('/readyz')).statusCode, { timeout: 10_000 }).toBe(200);
     await post(ingest.app, { foreignUserGroupId: 'a', events: [{ event: 'e' }] });
-    expect((await ingest.app.inject('/metrics')).body).toMatch(/sluice_ingest_events_accepted_total 1/);
+    expect((await ingest.app.inject('/metrics')).body).toMatch(/sluice_ingest_accepted_events_total 1/);
   } finally {
     await ingest.stop();
   }

@@ -3,8 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createLogger } from '../log.ts';
 import { createApiDocument } from './openapi.ts';
 import { OPERATIONAL_PATHS, OPERATIONAL_TAG } from './operational-paths.ts';
-import { REFERENCE_PATHS, registerReference } from './reference.ts';
-import { createHttpServer, refuseOtherMethods } from './server.ts';
+import { refuseOtherMethods } from './other-methods.ts';
+import { registerReference } from './reference.ts';
+import { createHttpServer } from './server.ts';
 
 const options = { logger: createLogger('test', 'silent'), readiness: () => [] };
 const app = createHttpServer({ ...options, registry: new Registry() });
@@ -13,7 +14,7 @@ let origin: string;
 beforeAll(async () => {
   const description = { title: 'Test', description: 'A test.', tags: [OPERATIONAL_TAG], paths: OPERATIONAL_PATHS };
   registerReference(app, createApiDocument(description));
-  refuseOtherMethods(app, REFERENCE_PATHS);
+  refuseOtherMethods(app);
   origin = await app.listen({ host: '127.0.0.1', port: 0 });
 });
 afterAll(() => app.close());

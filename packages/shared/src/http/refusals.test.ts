@@ -66,11 +66,13 @@ test('after five seconds 503s are logged again, with the number of those that we
 test('every refused request is counted by its code', async () => {
   const { app, registry } = createFailingServer();
   for (const url of ['/busy', '/busy', '/busy', '/away', '/broken', '/nothing', '/livez']) await app.inject(url);
-  const counts = (await registry.metrics()).split('\n').filter((line) => line.startsWith('sluice_requests_refused'));
+  const counts = (await registry.metrics())
+    .split('\n')
+    .filter((line) => line.startsWith('sluice_http_refused_requests'));
   expect(counts.sort()).toEqual([
-    'sluice_requests_refused_total{code="event_log_unavailable"} 1',
-    'sluice_requests_refused_total{code="internal"} 1',
-    'sluice_requests_refused_total{code="not_found"} 1',
-    'sluice_requests_refused_total{code="overloaded"} 3',
+    'sluice_http_refused_requests_total{code="event_log_unavailable"} 1',
+    'sluice_http_refused_requests_total{code="internal"} 1',
+    'sluice_http_refused_requests_total{code="not_found"} 1',
+    'sluice_http_refused_requests_total{code="overloaded"} 3',
   ]);
 });

@@ -6,7 +6,8 @@ import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { createLogger } from '../log.ts';
-import { createHttpServer, refuseOtherMethods } from './server.ts';
+import { refuseOtherMethods } from './other-methods.ts';
+import { createHttpServer } from './server.ts';
 
 function createServer(): FastifyInstance {
   return createHttpServer({ logger: createLogger('test', 'silent'), registry: new Registry(), readiness: () => [] });
@@ -28,7 +29,7 @@ test('a path that is not there is 404 whatever its body, which is not read', asy
 test('every method that a path does not have is 405 with Allow, and 404 where there is no path', async () => {
   const app = createServer();
   app.post('/things', async () => 'done');
-  refuseOtherMethods(app, { '/things': ['POST'] });
+  refuseOtherMethods(app);
   const { hostname, port } = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
   for (const method of METHODS.filter((one) => one !== 'POST' && one !== 'CONNECT')) {
     for (const [path, status, allow] of [
