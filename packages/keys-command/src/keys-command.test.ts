@@ -25,7 +25,7 @@ async function keys(...args: string[]): Promise<readonly string[]> {
   return await runKeysCommand(args, { cwd: folder, defaultFile: file, now: () => new Date('2026-03-01T12:00:00Z') });
 }
 
-test('a key that is made is known to the services, and the file does not hold it', async () => {
+test('services know a new key, and the file does not hold it', async () => {
   const [key = ''] = await keys('create', '--workspace', 'acme', '--scopes', 'query, ingest');
   expect(await readFile(file, 'utf8')).not.toContain(key);
   expect((await stat(file)).mode & 0o777).toBe(0o600);
@@ -38,7 +38,7 @@ test('a key that is made is known to the services, and the file does not hold it
   }
 });
 
-test('list shows what is needed to revoke, and revoke leaves the others alone', async () => {
+test('list shows the ids that revoke needs, and revoke removes one key only', async () => {
   expect(await keys('list')).toEqual([`${file} has no keys.`]);
   await keys('create', '--workspace', 'acme', '--scopes', 'ingest', '--rate-limit', '50');
   await keys('create', '--workspace', 'b', '--scopes', 'ingest,query,delete');
@@ -53,7 +53,7 @@ test('list shows what is needed to revoke, and revoke leaves the others alone', 
   await expect(keys('revoke', String(first?.id))).rejects.toThrow('has no key');
 });
 
-test('of commands at the same time, in processes of their own, none loses what another did', async () => {
+test('commands in several processes at the same time lose no change', async () => {
   const [first] = await keys('create', '--workspace', 'first', '--scopes', 'query').then(() => readKeysFile(file));
   const main = fileURLToPath(new URL('main.ts', import.meta.url));
   const run = (...args: string[]) => execute(process.execPath, [main, ...args, '--file', file]);
@@ -68,7 +68,7 @@ test('of commands at the same time, in processes of their own, none loses what a
   expect(await readdir(dirname(file))).toEqual(['keys.json']);
 });
 
-test('a command waits for another one, and takes over from one that was killed', async () => {
+test('a command waits for another one, but not for one that was killed', async () => {
   await keys('create', '--workspace', 'a', '--scopes', 'query');
   await writeFile(`${file}.lock`, '');
   const waiting = keys('create', '--workspace', 'b', '--scopes', 'query');
@@ -85,24 +85,26 @@ test('a command waits for another one, and takes over from one that was killed',
   expect(await readKeysFile(file)).toHaveLength(3);
 });
 
-test('a file that cannot be written is said to be', async () => {
+test('the error of a file that cannot be written says so', async () => {
   await writeFile(join(folder, 'no-folder'), '');
   const create = keys('create', '--workspace', 'a', '--scopes', 'query', '--file', 'no-folder/keys.json');
   await expect(create).rejects.toThrow(/^cannot be written \(E/);
 });
 
-test('--file names another file, from where the person stands', async () => {
+test('--file is relative to the folder of the user', async () => {
   await keys('create', '--workspace', 'acme', '--scopes', 'query', '--file', 'other.json');
   expect(await readKeysFile(join(folder, 'other.json'))).toHaveLength(1);
   expect(await readKeysFile(file)).toEqual([]);
 });
 
-test('a file that is broken is left as it is', async () => {
+test.each([
+  ['create', ['create', '--workspace', 'a', '--scopes', 'query']],
+  ['list', ['list']],
+  ['revoke', ['revoke', 'x']],
+])('%s leaves a broken file as it is', async (_command, args) => {
   const broken = join(folder, 'broken.json');
   await writeFile(broken, '{"keys": [');
-  for (const command of [['create', '--workspace', 'a', '--scopes', 'query'], ['list'], ['revoke', 'x']]) {
-    await expect(keys(...command, '--file', broken)).rejects.toThrow('is not JSON');
-  }
+  await expect(keys(...args, '--file', broken)).rejects.toThrow('is not JSON');
   expect(await readFile(broken, 'utf8')).toBe('{"keys": [');
 });
 
@@ -129,7 +131,7 @@ test.each([
   expect(await readKeysFile(file)).toEqual([]);
 });
 
-test('--help tells of every command, and changes nothing', async () => {
+test('--help shows the usage, and changes nothing', async () => {
   expect(await keys('create', '--help')).toEqual([KEYS_HELP]);
   expect(await readKeysFile(file)).toEqual([]);
 });

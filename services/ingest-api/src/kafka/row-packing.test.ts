@@ -17,7 +17,7 @@ function queued(rows: PartitionRows, workspace = 'a'): QueuedRows {
   return { ...rows, workspace, expired: false, acknowledged: () => undefined };
 }
 
-test('rows for one partition stay together and in order, and no other row is among them', () => {
+test('rows for one partition stay together and in order, without rows for others', () => {
   const gathered = gather([row('a', 0), row('b', 4), row('c', 3), row('d', 0, 'entities'), row('deletion', 'all')]);
   expect(gathered.map(({ topic, partition, kind, lines }) => [topic, partition, kind, String(lines)])).toEqual([
     ['events', 0, 'events', 'a\nc\n'],
@@ -29,7 +29,7 @@ test('rows for one partition stay together and in order, and no other row is amo
   ]);
 });
 
-test('a submission of any size can be sent: messages and sends are bounded, and nothing is lost or reordered', () => {
+test('a submission of any size can be sent: messages and sends are bounded, and no row is lost or reordered', () => {
   const lines = Array.from({ length: 5_000 }, (_, index) => `${index} ${'€'.repeat(300)}`);
   const queue = createPartitionQueue();
   for (const rows of gather(lines.map((line) => row(line, 1)))) queue.add(queued(rows));
@@ -58,7 +58,7 @@ test('a message holds rows of one kind', () => {
   ]);
 });
 
-test('a workspace does not wait behind the backlog of another, and what is given up leaves the queue', () => {
+test('a workspace does not wait behind the backlog of another, and rows of an expired request leave the queue', () => {
   const queue = createPartitionQueue();
   const rows = (workspace: string, name: string) => {
     const item = queued({ topic: 'events', partition: 0, kind: 'events', lines: Buffer.from(`${name}\n`) }, workspace);

@@ -40,7 +40,7 @@ async function faults(body: unknown, options?: Parameters<typeof post>[2]): Prom
 }
 
 describe('202', () => {
-  test('is answered once Kafka has the rows, with a uuid for each event in order', async () => {
+  test('is the response once Kafka has the rows, with a uuid for each event in order', async () => {
     const [first, second] = await accepted({
       foreignUserGroupId: 'acme',
       foreignUserId: 'ada',
@@ -121,15 +121,15 @@ describe('202', () => {
     const body = { foreignUserGroupId: 'acme', events: [{ event: 'e' }, { event: 'e' }] };
     const uuids = await accepted(body, { headers: { 'idempotency-key': 'order-1' } });
     expect(await accepted(body, { headers: { 'idempotency-key': 'order-1' } })).toEqual(uuids);
-    const spelledOtherwise = ' { "events":[ {"event":"\\u0065"},{"event":"e"}],"foreignUserGroupId":"acme"}';
-    expect(await accepted(spelledOtherwise, { headers: { 'idempotency-key': 'order-1' } })).toEqual(uuids);
+    const sameBodyAsText = ' { "events":[ {"event":"\\u0065"},{"event":"e"}],"foreignUserGroupId":"acme"}';
+    expect(await accepted(sameBodyAsText, { headers: { 'idempotency-key': 'order-1' } })).toEqual(uuids);
     expect(new Set(uuids).size).toBe(2);
     expect(await accepted(body, { headers: { 'idempotency-key': 'order-2' } })).not.toEqual(uuids);
     expect(await accepted(body)).not.toEqual(await accepted(body));
     expect(await rowOf(uuids[0])).toMatchObject({ stamped: 1 });
   });
 
-  test('an Idempotency-Key used again with another body is another request: its events are new', async () => {
+  test('an Idempotency-Key that is used again with another body is another request: its events are new', async () => {
     const headers = { 'idempotency-key': 'order-3' };
     const event = { event: 'e', properties: { amount: 1 } };
     const [first] = await accepted({ foreignUserGroupId: 'acme', events: [event] }, { headers });
@@ -145,7 +145,7 @@ describe('202', () => {
     for (const uuid of uuids) expect(await rowOf(uuid)).toMatchObject({ event: 'e' });
   });
 
-  test('null counts as absent, and compressed bodies are read', async () => {
+  test('null counts as absent, and a body may be compressed', async () => {
     const body = JSON.stringify({
       foreignUserGroupId: 'acme',
       foreignUserId: null,
@@ -158,7 +158,7 @@ describe('202', () => {
     await accepted(zstdCompressSync(body), { headers: { 'content-encoding': 'zstd' } });
   });
 
-  test('names are data: any name passes, and none touches a prototype', async () => {
+  test('names are data: every name is accepted, and none changes a prototype', async () => {
     const properties =
       '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"":0,"a.b":1,"\\u0000":2,"\\"":3}';
     const [uuid] = await accepted(
@@ -181,7 +181,7 @@ describe('202', () => {
     ]);
   });
 
-  test('objects may nest to depth 32, and numbers keep the sign of zero', async () => {
+  test('objects may nest 32 levels deep, and zero keeps its sign', async () => {
     const nested = (levels: number): unknown => (levels === 1 ? {} : { a: nested(levels - 1) });
     await accepted({ foreignUserGroupId: 'acme', events: [{ event: 'e', properties: nested(32) }] });
     expect(await faults({ foreignUserGroupId: 'acme', events: [{ event: 'e', properties: nested(33) }] })).toEqual([
@@ -206,7 +206,7 @@ describe('202', () => {
       .toEqual(['organization seen', 'user seen']);
   });
 
-  test('properties become changes of the organization, of one version; null removes', async () => {
+  test('properties become changes of the organization with one version; null removes a property', async () => {
     await accepted({ foreignUserGroupId: 'props', properties: { plan: 'pro', old: null, deep: { a: null } } });
     await expect
       .poll(async () =>
@@ -225,7 +225,7 @@ describe('202', () => {
 });
 
 describe('400', () => {
-  test('names every fault at once, and nothing of the submission is taken', async () => {
+  test('names every fault at once, and accepts nothing of the submission', async () => {
     expect(
       await faults({
         foreignUserGroupId: '',
@@ -275,7 +275,7 @@ describe('400', () => {
     ).toEqual(['events.0.event', 'foreignUserGroupId', 'properties']);
   });
 
-  test('of thousands of faults a thousand are named', async () => {
+  test('names a thousand of thousands of faults', async () => {
     const body = {
       foreignUserGroupId: 'a',
       ...Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`x${n}`, 1])),
@@ -285,7 +285,7 @@ describe('400', () => {
     expect(problem.errors).toHaveLength(1_000);
   });
 
-  test('a number that no double holds', async () => {
+  test('a number that is too large for a 64-bit float', async () => {
     expect(await faults('{"foreignUserGroupId":"a","properties":{"n":1e999}}')).toEqual(['properties']);
   });
 
@@ -299,46 +299,46 @@ describe('400', () => {
     ).toEqual(['Idempotency-Key', 'colour', 'events.0.event', 'foreignUserGroupId']);
   });
 
-  test.each(['', '{', 'nope', '{"foreignUserGroupId":"a"}x'])('what is not JSON: %j', async (body) => {
+  test.each(['', '{', 'nope', '{"foreignUserGroupId":"a"}x'])('a body that is not JSON: %j', async (body) => {
     const response = await post(ingest.app, body);
     expect(response.statusCode).toBe(400);
     expect(response.json()).toMatchObject({ code: 'malformed_json' });
   });
 
-  test('what is not UTF-8, or not of the encoding it claims', async () => {
-    expect((await post(ingest.app, Buffer.from([0x22, 0xff, 0x22]))).json()).toMatchObject({
-      code: 'malformed_json',
-      status: 400,
-    });
-    expect((await post(ingest.app, 'plain', { headers: { 'content-encoding': 'gzip' } })).json()).toMatchObject({
-      code: 'malformed_json',
-      status: 400,
-    });
+  test.each([
+    ['not UTF-8', Buffer.from([0x22, 0xff, 0x22]), {}],
+    ['not compressed as Content-Encoding says', 'plain', { 'content-encoding': 'gzip' }],
+  ] as const)('a body that is %s', async (_what, body, headers) => {
+    expect((await post(ingest.app, body, { headers })).json()).toMatchObject({ code: 'malformed_json', status: 400 });
   });
 });
 
 describe('other refusals', () => {
-  test('401 without a key or with an unknown one, 403 without the scope', async () => {
-    const bare = await ingest.app.inject({ method: 'POST', url: '/v1/public/userGroups', payload: {} });
-    expect([bare.statusCode, bare.headers['www-authenticate']]).toEqual([401, 'Bearer']);
-    expect((await post(ingest.app, {}, { key: 'unknown' })).statusCode).toBe(401);
-    expect((await post(ingest.app, {}, { headers: { authorization: 'Basic all' } })).statusCode).toBe(401);
-    expect((await post(ingest.app, {}, { key: 'query-only' })).json()).toMatchObject({
-      status: 403,
-      code: 'missing_scope',
-    });
-    expect(
-      (await post(ingest.app, { foreignUserGroupId: 'a' }, { headers: { authorization: 'bEARER all' } })).statusCode,
-    ).toBe(202);
+  test('401 without a key', async () => {
+    const response = await ingest.app.inject({ method: 'POST', url: '/v1/public/userGroups', payload: {} });
+    expect([response.statusCode, response.headers['www-authenticate']]).toEqual([401, 'Bearer']);
   });
 
-  test('404, and 405 with the methods that there are', async () => {
+  test.each([
+    ['an unknown key', 'Bearer unknown', 401, 'unauthorized'],
+    ['another scheme', 'Basic all', 401, 'unauthorized'],
+    ['a key without the scope', 'Bearer query-only', 403, 'missing_scope'],
+  ] as const)('the Authorization header with %s', async (_what, authorization, status, code) => {
+    expect((await post(ingest.app, {}, { headers: { authorization } })).json()).toMatchObject({ status, code });
+  });
+
+  test('none for a key whose scheme is in other letters', async () => {
+    const response = await post(ingest.app, { foreignUserGroupId: 'a' }, { headers: { authorization: 'bEARER all' } });
+    expect(response.statusCode).toBe(202);
+  });
+
+  test('404 for an unknown path, and 405 with the methods of a path', async () => {
     expect((await ingest.app.inject({ url: '/nope' })).json()).toMatchObject({ status: 404, code: 'not_found' });
     const wrong = await ingest.app.inject({ method: 'PUT', url: '/v1/public/userGroups' });
     expect([wrong.statusCode, wrong.headers['allow']]).toEqual([405, 'POST']);
   });
 
-  test('413 for a body that is too large, also once decompressed, and for an event or a property', async () => {
+  test('413 for a body that is too large, also after decompression, and for an event or a property', async () => {
     const large = JSON.stringify({ foreignUserGroupId: 'a', pad: 'x'.repeat(400_000) });
     expect((await post(ingest.app, large)).json()).toMatchObject({ status: 413, code: 'body_too_large' });
     expect((await post(ingest.app, gzipSync(large), { headers: { 'content-encoding': 'gzip' } })).json()).toMatchObject(
@@ -356,18 +356,24 @@ describe('other refusals', () => {
     });
   });
 
-  test('415 for what is not JSON, or an encoding that is not known', async () => {
-    expect(
-      (await post(ingest.app, 'a=1', { headers: { 'content-type': 'application/x-www-form-urlencoded' } })).json(),
-    ).toMatchObject({ status: 415, code: 'unsupported_media_type' });
-    expect((await post(ingest.app, '{}', { headers: { 'content-encoding': 'compress' } })).statusCode).toBe(415);
+  test.each([
+    ['a body that is not JSON', 'a=1', { 'content-type': 'application/x-www-form-urlencoded' }],
+    ['an unknown encoding', '{}', { 'content-encoding': 'compress' }],
+  ] as const)('415 for %s', async (_what, body, headers) => {
+    const response = await post(ingest.app, body, { headers });
+    expect(response.json()).toMatchObject({ status: 415, code: 'unsupported_media_type' });
   });
+});
 
-  test('a sane request id is kept, any other replaced', async () => {
-    const id = async (given: string) =>
-      (await post(ingest.app, {}, { headers: { 'x-request-id': given } })).headers['x-request-id'];
-    expect(await id('abc-123')).toBe('abc-123');
-    expect(await id('a b\u00e9')).toMatch(/^[0-9a-f-]{36}$/);
-    expect(await id('x'.repeat(200))).toMatch(/^[0-9a-f-]{36}$/);
+describe('X-Request-Id', () => {
+  const NEW_ID = /^[0-9a-f-]{36}$/;
+
+  test.each([
+    ['plain', 'abc-123', /^abc-123$/],
+    ['with a space and a letter beyond ASCII', 'a b\u00e9', NEW_ID],
+    ['too long', 'x'.repeat(200), NEW_ID],
+  ])('of a request: an id that is %s', async (_what, given, returned) => {
+    const response = await post(ingest.app, {}, { headers: { 'x-request-id': given } });
+    expect(response.headers['x-request-id']).toMatch(returned);
   });
 });

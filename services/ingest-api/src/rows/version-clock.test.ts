@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createVersionClock } from './version-clock.ts';
 
-test('versions are the time in microseconds, and each is higher than the one before, whatever the clock does', () => {
+test('versions are the time in microseconds, and each is higher than the one before, also when the clock is set back', () => {
   let nowMs = 1_000;
   const versions = createVersionClock(() => nowMs);
   expect(versions()).toBe(1_000_000);

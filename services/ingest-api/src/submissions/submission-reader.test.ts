@@ -1,4 +1,5 @@
 import { invalidRequest, Problem } from '@sluice/shared/http/problem';
+import { EVENT_IDENTIFIERS } from '@sluice/shared/rows';
 import { expect, test } from 'vitest';
 import { encodeJson } from './json-object.ts';
 import { submissionSchemas } from './submission.ts';
@@ -13,7 +14,7 @@ const UUID_V7 = '018f3c5e-7b1a-7cc0-9d5e-0242ac120002';
 const OLD_UUID_V7 = '00000000-0000-7000-8000-000000000000';
 const UNDEFINED = 'undefined';
 
-/** A value for every way in which a field can be right or wrong, as JSON. */
+/** For every way in which a field can be right or wrong, a value as JSON. */
 const TEXTS = [
   '"a"',
   '""',
@@ -53,8 +54,7 @@ const EVENT_FIELDS = {
   type: ['"track"', '"page"', ...OTHERS],
   uuid: [...UUIDS, ...OTHERS],
   timestamp: [...TIMES, ...OTHERS],
-  anonymousId: [...TEXTS, ...OTHERS],
-  instanceId: [...TEXTS, ...OTHERS],
+  ...Object.fromEntries(EVENT_IDENTIFIERS.map(({ field }) => [field, [...TEXTS, ...OTHERS]])),
   properties: [...OBJECTS, ...OTHERS, '"{}"'],
   context: [...OBJECTS, ...OTHERS],
   traits: [...OBJECTS, ...OTHERS],
@@ -93,7 +93,7 @@ function* bodies(idName: string): Generator<string> {
   yield* OTHERS.filter((value) => value !== UNDEFINED);
 }
 
-/** What the schema makes of a body, as the reader gives it. */
+/** What the schema makes of a body, in the form that the reader returns. */
 function expected(route: 'userGroup' | 'user', body: unknown): unknown {
   const result = schemas[route].safeParse(body);
   if (!result.success) return faultsOf(invalidRequest(result.error.issues));
@@ -124,7 +124,7 @@ async function read(route: 'userGroup' | 'user', body: string): Promise<unknown>
 test.each([
   ['userGroup', 'foreignUserGroupId'],
   ['user', 'foreignId'],
-] as const)('of %s it takes, refuses and gives what the schema does', async (route, idName) => {
+] as const)('the reader accepts, refuses and returns for %s what the schema does', async (route, idName) => {
   let valid = 0;
   let count = 0;
   for (const body of bodies(idName)) {
@@ -158,12 +158,12 @@ test.each([
   '{"foreignId":"a","x":}',
   '[1',
   '"a',
-])('what is not JSON is refused: %j', async (body) => {
+])('a body that is not JSON is refused: %j', async (body) => {
   expect(() => JSON.parse(body)).toThrow();
   expect(await read('user', body)).toBe('malformed_json');
 });
 
-test('the last of several fields of one name counts', async () => {
+test('the last of several fields with one name counts', async () => {
   const body =
     '{"foreignId":7,"events":[{}],"properties":{"a":1,"a":2,"\\u0061":3},"events":[{"event":"e"}],"foreignId":"b"}';
   expect(await read('user', body)).toMatchObject({
@@ -174,7 +174,7 @@ test('the last of several fields of one name counts', async () => {
   expect(await read('user', '{"foreignId":"a","events":[{}],"events":null}')).toMatchObject({ events: [] });
 });
 
-test('a part that is too large is named, and its size is that of what is sent without white space', async () => {
+test('a part that is too large is named; white space between tokens does not count', async () => {
   const large = `{"event":"e","properties":{"p":"${'x'.repeat(4_000)}"}}`;
   const body = `{"foreignId":"a","events":[{"event":"e"},${large},{"event" : ${' '.repeat(9_000)} "e"}]}`;
   expect(await read('user', body)).toBe('body_too_large');
