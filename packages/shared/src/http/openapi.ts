@@ -96,7 +96,7 @@ function describeOperation(operation: OperationDescription): ZodOpenApiOperation
   };
 }
 
-const COMMON_DESCRIPTION = `Bodies are JSON in UTF-8. Each path with GET has HEAD, too, and a trailing slash makes no difference.
+const COMMON_DESCRIPTION = `Bodies are JSON in UTF-8. Each path with GET has HEAD, too. A trailing slash is ignored.
 
 ## Keys
 

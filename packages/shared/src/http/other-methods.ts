@@ -5,7 +5,7 @@ import { Problem } from './problem.ts';
 /** Every method that Node reads, except CONNECT, which is for proxies and never becomes a request. */
 const ALL_METHODS = METHODS.filter((method) => method !== 'CONNECT');
 
-/** Fastify copies the properties of a plugin with this symbol to no new context: its routes belong to the app itself. */
+/** Fastify runs a plugin with this symbol in the app itself, rather than in a new context. */
 const SKIP_OVERRIDE = Symbol.for('skip-override');
 
 declare module 'fastify' {

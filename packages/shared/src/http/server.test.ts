@@ -87,9 +87,9 @@ test('a request on an open connection is served while the server stops', async (
   await expect.poll(() => app.server.listening).toBe(false);
   socket.write('GET /livez HTTP/1.1\r\nHost: a\r\nX-Request-Id: late\r\n\r\n');
   released.resolve();
-  const answers = await text(socket);
+  const responses = await text(socket);
   await closed;
-  const [first, second = ''] = answers.split('slowHTTP/1.1 ');
+  const [first, second = ''] = responses.split('slowHTTP/1.1 ');
   expect(first).toContain('HTTP/1.1 200 OK');
   expect(second).toMatch(/^200 OK\r\n/);
   expect(second.toLowerCase()).toContain('connection: close\r\n');

@@ -15,7 +15,7 @@ export interface ApiKey extends KeyEntry {
 }
 
 export interface KeyRing extends Component {
-  /** Whether a valid file has been read since the start. Until then nobody can say whether a key is known. */
+  /** Whether a valid file has been read since the start. Until then no key can be checked. */
   readonly loaded: boolean;
   /** Returns the key, or `undefined` when it is not known. */
   find(key: string): ApiKey | undefined;

@@ -108,7 +108,7 @@ export class Admission {
     const { memory, bodyBytesMax } = this.#options;
     const reservation = memory.open(request.apiKey);
     const announced = Math.min(Number(request.headers['content-length'] ?? 0), bodyBytesMax);
-    // Refuses a body before it is sent in vain. Its memory is not reserved yet: the body may never come.
+    // Refuses a body that does not fit before it is sent. Its memory is not reserved yet: the body may never come.
     if (!reservation.fits(MEMORY_PER_BODY * announced) || !reservation.grow(REQUEST_BYTES)) throw overloaded();
     request.reservation = reservation;
     // A request whose body breaks off gets no response. One whose body is complete always does.

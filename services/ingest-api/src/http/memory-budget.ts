@@ -26,8 +26,11 @@ const KEY_SHARE = 1;
 
 /**
  * A budget that no single key or workspace can use up. The share of each depends on what is free, so a newcomer always
- * finds memory, and none lies idle while others need it (dynamic thresholds: Choudhury and Hahne, IEEE/ACM ToN 6(2),
- * 1998).
+ * finds memory, and none is set aside for keys that send nothing (dynamic thresholds: Choudhury and Hahne, IEEE/ACM ToN
+ * 6(2), 1998).
+ *
+ * For example, of 900 MiB one workspace can hold 600: twice the 300 that stay free. A second workspace can then hold
+ * 200: twice the 100 that stay free.
  */
 export function createMemoryBudget(bytesMax: number): MemoryBudget {
   const held = new Map<string, number>();

@@ -19,7 +19,7 @@ export interface BrokerLanesOptions {
 
 /**
  * One lane for each broker that leads partitions, with one send at a time. While a send is under way the next one is
- * gathered, and a broker that does not answer delays its own partitions only.
+ * gathered, and a broker that does not respond delays only its own partitions.
  *
  *     broker 1   [events 0, events 3] ──send──▶ acknowledged   [events 0] ──send──▶ …
  *     broker 2   [events 1] ──send──────────────────────────────▶ left out: waits again, perhaps for another broker
