@@ -8,7 +8,7 @@ let kill: (() => void) | undefined;
 
 afterEach(() => kill?.());
 
-/** Runs a service of two components; the second one's stop takes as long as is asked. */
+/** Runs a service of two components. The second one takes `stopMs` to stop. */
 async function run(options: { stopMs?: number; failing?: boolean; chatty?: boolean } = {}) {
   const child = spawn(process.execPath, [FIXTURE, JSON.stringify(options)], { stdio: ['pipe', 'pipe', 'inherit'] });
   kill = () => child.kill('SIGKILL');

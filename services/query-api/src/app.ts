@@ -1,14 +1,15 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { createRateLimiter } from '@sluice/shared/http/rate-limiter';
-import { REFERENCE_PATHS, registerReference } from '@sluice/shared/http/reference';
-import { createHttpServer, refuseOtherMethods } from '@sluice/shared/http/server';
+import { registerReference } from '@sluice/shared/http/reference';
+import { createHttpServer } from '@sluice/shared/http/server';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import type { Logger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import type { QueryConfig } from './config.ts';
-import { ENTITY_ROUTES, registerEntities } from './entities-route.ts';
-import { EVENTS, registerEvents } from './events-route.ts';
+import { registerEntities } from './entities-route.ts';
+import { registerEvents } from './events-route.ts';
 import { queryDocument } from './openapi.ts';
 import { createHiddenCondition } from './pending-deletions.ts';
 import { createStore } from './store.ts';
@@ -46,8 +47,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     registerEvents(routes, config, store, createHiddenCondition(store));
     registerEntities(routes, store);
   });
-  const paths = [EVENTS, ...Object.values(ENTITY_ROUTES).flatMap(({ path }) => [path, `${path}/:id`])];
   registerReference(app, queryDocument(config));
-  refuseOtherMethods(app, { ...Object.fromEntries(paths.map((path) => [path, ['GET']])), ...REFERENCE_PATHS });
+  refuseOtherMethods(app);
   return app;
 }

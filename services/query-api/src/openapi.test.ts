@@ -124,7 +124,7 @@ test.each([
 ])('%s answers as documented, without a field that is not', async (operation, url) => {
   const answer = await query.app.inject({ url, headers: { authorization: 'Bearer a' } });
   expect(answer.statusCode).toBe(200);
-  expect(checker.faultsOfAnswer(operation, answer)).toBeUndefined();
+  expect(checker.faultsOfResponse(operation, answer)).toBeUndefined();
   const body = answer.json();
   const fieldsOf = (name: string) => {
     const schemas = document.components?.schemas as Record<string, { properties?: object }> | undefined;
@@ -147,20 +147,20 @@ test.each([
 ])('%s of %s is answered as documented', async (code, operation, url, key) => {
   const answer = await query.app.inject({ url, headers: { authorization: `Bearer ${key}` } });
   expect(answer.json()).toMatchObject({ code });
-  expect(checker.faultsOfAnswer(operation, answer)).toBeUndefined();
+  expect(checker.faultsOfResponse(operation, answer)).toBeUndefined();
 });
 
 test('rate_limited is answered as documented', async () => {
   const get = () => query.app.inject({ url: '/events?limit=0', headers: { authorization: 'Bearer limited' } });
   const answer = (await Promise.all([get(), get(), get(), get()])).at(-1);
   expect(answer?.json()).toMatchObject({ code: 'rate_limited' });
-  expect(answer && checker.faultsOfAnswer('GET /events', answer)).toBeUndefined();
+  expect(answer && checker.faultsOfResponse('GET /events', answer)).toBeUndefined();
 });
 
 test('405 is answered as documented on every path', async () => {
   for (const path of Object.keys(document.paths ?? {})) {
     const answer = await query.app.inject({ method: 'POST', url: path.replaceAll(/\{\w+\}/g, 'x') });
     expect([path, answer.statusCode, answer.headers.allow]).toEqual([path, 405, 'GET, HEAD']);
-    expect(checker.faultsOfAnswer(`GET ${path}`, answer)).toBeUndefined();
+    expect(checker.faultsOfResponse(`GET ${path}`, answer)).toBeUndefined();
   }
 });

@@ -183,7 +183,7 @@ function paths(keyOptional: boolean): PathDescriptions {
           'All parameters are optional, and all filters have to match. `nextCursor` goes on at no greater cost, however deep, and neither skips nor repeats while events arrive.',
         tag: 'events',
         requestParams: { query: queryOf(eventParameters, eventFilters) },
-        answers: {
+        responses: {
           200: {
             description: 'A page of events.',
             content: {
@@ -230,7 +230,7 @@ function entityPaths(
         summary: `All ${tag}, ordered by identifier, a page at a time`,
         tag,
         requestParams: { query: queryOf(entitiesParameters, entityFilters) },
-        answers: {
+        responses: {
           200: {
             description: `A page of ${tag}.`,
             content: {
@@ -253,7 +253,7 @@ function entityPaths(
         requestParams: {
           path: z.object({ [idName]: z.string().meta({ description: 'The identifier, percent-encoded.' }) }),
         },
-        answers: {
+        responses: {
           200: { description: 'As it is now.', content: { 'application/json': { schema: entity, example } } },
         },
       },

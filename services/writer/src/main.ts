@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfigOrExit } from '@sluice/shared/config';
-import { createHttpServer, listening, refuseOtherMethods } from '@sluice/shared/http/server';
+import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
+import { createHttpServer, listening } from '@sluice/shared/http/server';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { runService } from '@sluice/shared/lifecycle';
@@ -41,7 +42,7 @@ const lag = createLagMetrics(registry, {
   topics: Object.values(topicNames(config)),
 });
 const app = createHttpServer({ logger, registry, readiness: writer.missing });
-refuseOtherMethods(app, {});
+refuseOtherMethods(app);
 
 const service = runService({
   logger,
