@@ -64,36 +64,36 @@ describe('the model notices when', () => {
     [
       'older statements are ended before the epoch is recorded',
       handOver,
-      changed({ takeOverSteps: ['end older statements', 'record epoch'] }),
+      changed({ takeOverSteps: ['end-older-statements', 'record-epoch'] }),
       /twice/,
     ],
-    ['older statements are not ended', handOver, changed({ takeOverSteps: ['record epoch'] }), /twice/],
-    ['the epoch is not recorded', handOver, changed({ takeOverSteps: ['end older statements'] }), /twice/],
+    ['older statements are not ended', handOver, changed({ takeOverSteps: ['record-epoch'] }), /twice/],
+    ['the epoch is not recorded', handOver, changed({ takeOverSteps: ['end-older-statements'] }), /twice/],
     ['the insert does not check the epoch', handOver, changed({ fenced: false }), /twice/],
     // An unclear answer.
     ['an unclear statement is not ended', lostAnswer, changed({ endsOwn: false, closesSession: false }), /twice/],
     ['the session stays open after it', lostAnswer, changed({ closesSession: false }), /twice/],
     // The order of a batch's steps.
-    ['deletions are stored before they are loaded', deletedUser, moved('load changes', 'store deletions'), /is lost/],
+    ['deletions are stored before they are loaded', deletedUser, moved('load-changes', 'store-deletions'), /is lost/],
     [
       'repeats are found before deletions are stored',
       stampedEvents,
-      moved('store deletions', 'find repeats'),
+      moved('store-deletions', 'find-repeats'),
       /is lost/,
     ],
-    ['events are stored before deletions', deletedUser, moved('store deletions', 'store events'), /is lost|shows/],
-    ['users are seen in repeats', stampedEvents, moved('find repeats', 'store seen in events'), /no event/],
+    ['events are stored before deletions', deletedUser, moved('store-deletions', 'store-events'), /is lost|shows/],
+    ['users are seen in repeats', stampedEvents, moved('find-repeats', 'store-seen-in-events'), /no event/],
     [
       'events are stored before repeats are found',
       stampedEvents,
-      moved('find repeats', 'store events'),
+      moved('find-repeats', 'store-events'),
       /twice|no event/,
     ],
-    ['events are stored before their users', deletedUser, moved('store seen in events', 'store events'), /is seen/],
-    ['the session is closed before events are stored', handOver, moved('store events', 'close session'), /never ends/],
-    ['the commit comes first', handOver, commitsBefore('load events'), /is lost/],
-    ['the commit comes before the events', handOver, commitsBefore('store events'), /is lost/],
-    ['the commit comes before dead letters are kept', badRow, commitsBefore('keep dead letters'), /is not kept/],
+    ['events are stored before their users', deletedUser, moved('store-seen-in-events', 'store-events'), /is seen/],
+    ['the session is closed before events are stored', handOver, moved('store-events', 'close-session'), /never ends/],
+    ['the commit comes first', handOver, commitsBefore('load-events'), /is lost/],
+    ['the commit comes before the events', handOver, commitsBefore('store-events'), /is lost/],
+    ['the commit comes before dead letters are kept', badRow, commitsBefore('store-dead-letters'), /is not kept/],
     // Stamped events.
     ['a deleted event counts as an original', stampedEvents, changed({ hidesOriginals: false }), /is lost/],
     // Fetches that arrive late.
@@ -116,16 +116,16 @@ describe('for what is stored it does not matter whether', () => {
   const { deletedUser, stampedEvents, lostAnswer } = SCENARIOS;
 
   test.each<[string, Variant, readonly Scenario[]]>([
-    ['events or changes are loaded first', moved('load events', 'load changes'), [deletedUser, stampedEvents]],
+    ['events or changes are loaded first', moved('load-events', 'load-changes'), [deletedUser, stampedEvents]],
     // Readers compare a property with the deletion, and the erasure comes long after both.
     [
       'deletions or properties are stored first',
-      moved('store deletions', 'store properties'),
+      moved('store-deletions', 'store-properties'),
       [deletedUser, stampedEvents],
     ],
     [
       'users are seen in changes before or after repeats are found',
-      moved('store seen in changes', 'find repeats'),
+      moved('store-seen-in-changes', 'find-repeats'),
       [deletedUser, stampedEvents],
     ],
     // A session is closed only when nothing runs in it: without the kill that takes as long as the statement does.

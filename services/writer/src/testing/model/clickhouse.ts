@@ -1,4 +1,4 @@
-import { type Epoch, nextEpoch } from '../../epoch.ts';
+import { type Epoch, nextEpoch } from '../../ownership/epoch.ts';
 import type { EventRow, Rules } from './rules.ts';
 import { type Action, eventsOf, isHidden, isNewer, type RowId, type Statement, type World } from './world.ts';
 import { type Answer, hear, waitingFor } from './writer.ts';
@@ -19,7 +19,7 @@ export function statementActions(world: World, rules: Rules): Action[] {
 
 /** An erasure begins only when every insert that did not see the deletion has ended. */
 export function erasureActions(world: World, rules: Rules): Action[] {
-  const inserting = world.statements.some(({ phase, step }) => phase !== 'sent' && step === 'store events');
+  const inserting = world.statements.some(({ phase, step }) => phase !== 'sent' && step === 'store-events');
   if (!rules.scenario.erases || inserting) return [];
   const due = rules.users.filter((_, user) => (world.deletions[user] ?? -1) > (world.erased[user] ?? -1));
   return due.map((name) => ({
@@ -60,17 +60,17 @@ function kill(world: World, rules: Rules, which: (statement: Statement) => boole
 
 function begin(world: World, rules: Rules, statement: Statement): Answer | undefined {
   const { step, session, epoch } = statement;
-  const isLoad = step === 'load events' || step === 'load changes';
+  const isLoad = step === 'load-events' || step === 'load-changes';
   const usesSession = isLoad || SESSION_STEPS.has(step);
   if (usesSession && (isLocked(world, statement) || !(isLoad || tablesOf(world, session)))) return 'failed';
-  if (step === 'store events' || step === 'record positions') {
-    if (rules.variant.fenced && world.epoch && isNewer(world.epoch, epoch as Epoch)) return 'superseded';
+  if (step === 'store-events' || step === 'store-positions') {
+    if (rules.variant.fenced && world.epoch && isNewer(world.epoch, epoch as Epoch)) return 'fenced';
   }
-  if (step === 'store events') {
+  if (step === 'store-events') {
     statement.phase = 'begun';
     return undefined;
   }
-  if (step === 'end own statements') {
+  if (step === 'end-own-statements') {
     const { batch } = statement;
     if (rules.variant.endsOwn) kill(world, rules, (other) => other.batch === batch && other.id !== statement.id);
     statement.phase = 'begun';
@@ -80,14 +80,14 @@ function begin(world: World, rules: Rules, statement: Statement): Answer | undef
 }
 
 const SESSION_STEPS = new Set<string>([
-  'store deletions',
-  'store properties',
-  'store sightings',
-  'store seen in changes',
-  'find repeats',
-  'store seen in events',
-  'store events',
-  'close session',
+  'store-deletions',
+  'store-properties',
+  'store-sightings',
+  'store-seen-in-changes',
+  'find-repeats',
+  'store-seen-in-events',
+  'store-events',
+  'close-session',
 ]);
 
 function tablesOf(world: World, session: string | null): World['staged'][number] | undefined {
@@ -100,7 +100,7 @@ function isLocked(world: World, { id, session }: Statement): boolean {
 }
 
 function goOn(world: World, rules: Rules, statement: Statement): Answer | undefined {
-  if (statement.step === 'store events') return storeEvents(world, rules, statement);
+  if (statement.step === 'store-events') return storeEvents(world, rules, statement);
   // The end of a writer's own statements: what was running is killed, now the session is closed.
   if (!rules.variant.closesSession || statement.session === null) return 'done';
   if (isLocked(world, statement)) return 'failed';
@@ -117,48 +117,48 @@ function perform(world: World, rules: Rules, statement: Statement): Answer {
     return row?.kind === 'set' || row?.kind === 'deletion' ? [{ ...row, user: rules.users.indexOf(row.user) }] : [];
   });
   switch (step) {
-    case 'look up epoch':
+    case 'newest-epoch':
       return lookUpEpoch(world, statement);
-    case 'record epoch':
+    case 'record-epoch':
       if (!world.epoch || isNewer(epoch as Epoch, world.epoch)) world.epoch = epoch;
       break;
-    case 'end older statements':
+    case 'end-older-statements':
       kill(world, rules, (other) => other.batch !== null && isOther(other.epoch as Epoch, epoch as Epoch));
       break;
-    case 'load events':
-    case 'load changes':
+    case 'load-events':
+    case 'load-changes':
       return load(world, rules, statement);
-    case 'store deletions':
+    case 'store-deletions':
       for (const { kind, user, at } of changes) if (kind === 'deletion') raise(world.deletions, user, at);
       break;
-    case 'store properties':
+    case 'store-properties':
       for (const { kind, user, at } of changes) {
         if (kind === 'set' && at > (world.deletions[user] as number)) raise(world.properties, user, at);
       }
       break;
-    case 'find repeats':
+    case 'find-repeats':
       findRepeats(world, rules, session);
       break;
-    case 'store seen in events':
+    case 'store-seen-in-events':
       for (const { row } of newEvents(world, rules, session))
         raise(world.seen, rules.users.indexOf(row.user), row.time);
       break;
-    case 'close session':
+    case 'close-session':
       world.staged = world.staged.filter((tables) => tables.session !== session);
       break;
-    case 'keep dead letters':
+    case 'store-dead-letters':
       for (const id of statement.rows) if (!world.letters.includes(id)) world.letters.push(id);
       break;
-    case 'record positions':
+    case 'store-positions':
       for (const position of positions) world.positions[position.partition] = position;
       break;
-    case 'isolate bad rows':
-    case 'store sightings':
-    case 'store seen in changes':
+    case 'isolate-bad-rows':
+    case 'store-sightings':
+    case 'store-seen-in-changes':
       // The writer does the first; the others add to tables that nothing here reads.
       break;
     default:
-      step satisfies 'store events' | 'end own statements' | 'commit';
+      step satisfies 'store-events' | 'end-own-statements' | 'commit';
   }
   return 'done';
 }
@@ -170,14 +170,14 @@ function raise(values: number[], index: number, value: number): void {
 function lookUpEpoch(world: World, statement: Statement): Answer {
   const isMember = world.group.members.includes(statement.process);
   const next = nextEpoch(world.epoch ?? undefined, statement.generation, isMember);
-  if (next.outcome === 'superseded') return 'superseded';
+  if (next.outcome === 'fenced') return 'fenced';
   const writer = waitingFor(world, statement);
   if (writer) writer.epoch = next.epoch;
   return 'done';
 }
 
 function load(world: World, rules: Rules, { step, rows, session }: Statement): Answer {
-  const kinds = step === 'load events' ? ['event', 'poison'] : ['set', 'deletion'];
+  const kinds = step === 'load-events' ? ['event', 'poison'] : ['set', 'deletion'];
   const taken = rows.filter((id) => kinds.includes(rules.rows[id]?.kind ?? ''));
   if (taken.some((id) => rules.rows[id]?.kind === 'poison')) return 'refused';
   const tables = tablesOf(world, session);

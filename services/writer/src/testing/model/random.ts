@@ -47,7 +47,7 @@ export function runSchedule(scenario: Scenario, seed: number, variant: Variant, 
   /** Inserts are held up more often than the rest, and for no longer: what they overlap with is what matters. */
   function holdUps(): Action[] {
     const processes = world.writers.map(({ process }) => ({ actor: `writer ${process}`, weight: 1 }));
-    const statements = world.statements.map(({ id, step }) => ({ actor: id, weight: step === 'store events' ? 8 : 1 }));
+    const statements = world.statements.map(({ id, step }) => ({ actor: id, weight: step === 'store-events' ? 8 : 1 }));
     const holds = [...processes, ...statements].flatMap(({ actor, weight }) =>
       Array<Action>(weight).fill({ name: `${actor} is held up`, act: () => held.add(actor) }),
     );

@@ -1,4 +1,4 @@
-import type { Epoch } from '../../epoch.ts';
+import type { Epoch } from '../../ownership/epoch.ts';
 import { type BatchState, nextStep, type Step, type TakeOverStep } from '../../protocol.ts';
 import { type EventRow, HAZARDS, type Rules } from './rules.ts';
 
@@ -47,7 +47,7 @@ export interface Batch {
   recorded: boolean;
 }
 
-export type TakeOver = 'look up epoch' | TakeOverStep;
+export type TakeOver = 'newest-epoch' | TakeOverStep;
 
 export interface Writer {
   readonly process: number;
@@ -62,13 +62,13 @@ export interface Writer {
   last: (RowId | null)[];
   taking: TakeOver | 'open partitions' | 'done';
   epoch: Epoch | null;
-  superseded: boolean;
+  fenced: boolean;
   fetches: Fetch[];
   batch: Batch | null;
   waitsFor: string | null;
 }
 
-export type StatementStep = Step | TakeOver | 'record positions';
+export type StatementStep = Step | TakeOver | 'store-positions';
 
 /** Something that was sent to ClickHouse; whoever sent it may be gone. */
 export interface Statement {
@@ -174,9 +174,9 @@ export function newWriter(process: number, partitions: number): Writer {
     open: [],
     next: Array.from({ length: partitions }, () => 0),
     last: Array.from({ length: partitions }, () => null),
-    taking: 'look up epoch',
+    taking: 'newest-epoch',
     epoch: null,
-    superseded: false,
+    fenced: false,
     fetches: [],
     batch: null,
     waitsFor: null,
@@ -249,11 +249,11 @@ export function freshId(world: World, process: number): string {
 
 /** What only its own batch would notice: when that was given up, it does not matter when such a statement runs. */
 const OF_A_BATCH = new Set<StatementStep>([
-  'load events',
-  'load changes',
-  'find repeats',
-  'close session',
-  'end own statements',
+  'load-events',
+  'load-changes',
+  'find-repeats',
+  'close-session',
+  'end-own-statements',
 ]);
 
 /** Leaves out what nobody can notice any more. */
@@ -263,7 +263,7 @@ export function tidy(world: World): void {
     inUse.add(waitsFor);
     if (batch) inUse.add(batch.id).add(batch.session);
   }
-  const lasting = world.statements.filter(({ step }) => step !== 'look up epoch' && !OF_A_BATCH.has(step));
+  const lasting = world.statements.filter(({ step }) => step !== 'newest-epoch' && !OF_A_BATCH.has(step));
   for (const { batch, session } of lasting) inUse.add(batch).add(session);
   world.statements = world.statements.filter(
     (statement) =>

@@ -26,7 +26,7 @@ import {
  * A writer that hears of one statement sends the next at once: being slow to send is like a statement's slow start.
  */
 
-export type Answer = 'done' | 'refused' | 'failed' | 'superseded';
+export type Answer = 'done' | 'refused' | 'failed' | 'fenced';
 
 /** What the writers can do now. */
 export function writerActions(world: World, rules: Rules): Action[] {
@@ -46,7 +46,7 @@ function actionsOf(world: World, rules: Rules, writer: Writer, index: number): A
       : [{ name: 'asks to be a member', act: (other) => admit(other, index) }];
   }
   if (writer.waitsFor !== null) return [];
-  if (writer.superseded) return [{ name: 'asks to join anew', act: (other) => rebalance(other, group.owners) }];
+  if (writer.fenced) return [{ name: 'asks to join anew', act: (other) => rebalance(other, group.owners) }];
   if (writer.taking === 'open partitions') {
     return [{ name: 'opens its partitions', act: (other) => openAll(other, rules, self(other)) }];
   }
@@ -99,9 +99,9 @@ function join(world: World, rules: Rules, writer: Writer): void {
   writer.generation = generation;
   writer.assigned = owners.flatMap((owner, partition) => (members[owner] === writer.process ? [partition] : []));
   writer.open = [];
-  writer.taking = 'look up epoch';
+  writer.taking = 'newest-epoch';
   writer.epoch = null;
-  writer.superseded = false;
+  writer.fenced = false;
   writer.batch = null;
   writer.waitsFor = null;
   // Answers that are on their way still come, but their rows are left alone: they are forgotten at once here.
@@ -207,15 +207,15 @@ export function commit(world: World, rules: Rules, writer: Writer, heard: boolea
     if (world.alarmed[partition]) world.broken = `partition ${partition} goes on before an operator resumed it`;
   }
   writer.batch = null;
-  if (!heard) writer.superseded = true;
+  if (!heard) writer.fenced = true;
   else if (rules.scenario.cut && !rules.variant.recordsFirst) {
-    send(world, writer, 'record positions', 'record positions', positions);
+    send(world, writer, 'store-positions', 'store-positions', positions);
   }
 }
 
 /** Sends what is next, if that is a statement. */
 export function drive(world: World, rules: Rules, writer: Writer): void {
-  if (writer.waitsFor !== null || writer.superseded || writer.taking === 'open partitions') return;
+  if (writer.waitsFor !== null || writer.fenced || writer.taking === 'open partitions') return;
   if (writer.taking !== 'done') {
     if (writer.assigned.length > 0) send(world, writer, writer.taking, writer.taking);
     return;
@@ -224,10 +224,10 @@ export function drive(world: World, rules: Rules, writer: Writer): void {
   if (!batch?.begun) return;
   const step = stepOf(rules, batch);
   if (step !== 'commit') {
-    if (step === 'load events' || step === 'load changes') batch.session ??= freshId(world, writer.process);
+    if (step === 'load-events' || step === 'load-changes') batch.session ??= freshId(world, writer.process);
     send(world, writer, step, nextStep(batch.state));
   } else if (rules.scenario.cut && rules.variant.recordsFirst && !batch.recorded) {
-    send(world, writer, 'record positions', 'record positions', batch.positions);
+    send(world, writer, 'store-positions', 'store-positions', batch.positions);
   }
 }
 
@@ -249,7 +249,7 @@ function send(
     session: batch?.session ?? null,
     epoch,
     generation: generation as number,
-    rows: (step === 'keep dead letters' ? batch?.letters : batch?.rows) ?? [],
+    rows: (step === 'store-dead-letters' ? batch?.letters : batch?.rows) ?? [],
     positions,
     phase: 'sent',
     pending: [],
@@ -267,25 +267,25 @@ export function hear(world: World, rules: Rules, statement: Statement, answer: A
   const writer = waitingFor(world, statement);
   if (!writer) return;
   writer.waitsFor = null;
-  if (answer === 'superseded') writer.superseded = true;
+  if (answer === 'fenced') writer.fenced = true;
   const { batch } = writer;
   const { step, nominal } = statement;
-  if (step === 'record positions') {
+  if (step === 'store-positions') {
     if (batch) batch.recorded = answer === 'done';
   } else if (!batch) {
-    writer.taking = answer === 'done' ? followingTakeOver(rules, step) : 'look up epoch';
+    writer.taking = answer === 'done' ? followingTakeOver(rules, step) : 'newest-epoch';
   } else if (answer === 'refused') batch.state = afterRefusal(batch.state);
   else if (answer !== 'done') batch.state = afterFailure(batch.state);
   else {
-    if (step === 'close session' || step === 'end own statements') batch.session = null;
-    if (step === 'isolate bad rows') isolate(rules, batch);
+    if (step === 'close-session' || step === 'end-own-statements') batch.session = null;
+    if (step === 'isolate-bad-rows') isolate(rules, batch);
     else batch.state = afterStep(batch.state, nominal as Step);
   }
   drive(world, rules, writer);
 }
 
 function followingTakeOver({ variant }: Rules, step: StatementStep): Writer['taking'] {
-  const steps: readonly StatementStep[] = ['look up epoch', ...variant.takeOverSteps];
+  const steps: readonly StatementStep[] = ['newest-epoch', ...variant.takeOverSteps];
   return (steps[steps.indexOf(step) + 1] as Writer['taking'] | undefined) ?? 'open partitions';
 }
 
