@@ -1,29 +1,31 @@
 import { uniformInt } from 'pure-rand/distribution/uniformInt';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { stepActions, take } from './explore.ts';
-import { isFinished } from './faults.ts';
-import { hazardActions } from './hazards.ts';
-import { createRules, type Scenario, type Variant } from './rules.ts';
+import { faultActions } from './faults.ts';
+import { isFinished } from './invariants.ts';
+import { rebalance } from './kafka-group.ts';
+import { createRules } from './rules.ts';
+import type { Scenario } from './scenario.ts';
+import type { Variant } from './variant.ts';
 import { type Action, createWorld } from './world.ts';
-import { rebalance } from './writer.ts';
 
-/** How many choices a schedule makes before all is well. */
+/** How many actions a schedule takes before faults stop. */
 const CHOICES = 250;
 
-/** What came of a schedule. */
+/** The result of a schedule. */
 export interface Outcome {
-  /** What was found wrong. */
-  readonly fault: string | undefined;
-  /** How many processes were killed or held up, answers lost and partitions moved. */
+  /** What was wrong after an action, if anything. */
+  readonly violation: string | undefined;
+  /** How many faults were injected: processes killed or held up, responses lost, partitions moved. */
   readonly faults: number;
 }
 
 /**
- * Runs the protocol under a schedule that is drawn by chance: one of what could happen next, again and again. After
- * that nothing fails any more, and everything has to be stored in the end.
+ * Runs the protocol under a random schedule: takes one of the possible actions again and again, faults among them. Then
+ * the faults stop, and everything must be stored in the end.
  *
- * @param seed the same seed gives the same schedule
- * @param trace gets a line for each thing that happens
+ * @param seed the same seed produces the same schedule
+ * @param trace gets one line per action
  */
 export function runSchedule(scenario: Scenario, seed: number, variant: Variant, trace?: string[]): Outcome {
   const random = xoroshiro128plus(seed);
@@ -31,7 +33,7 @@ export function runSchedule(scenario: Scenario, seed: number, variant: Variant, 
   const choicesPerFault = 8 << below(4);
   const rules = createRules(scenario, variant);
   const world = createWorld(rules, true);
-  /** Processes and statements that are held up: nothing happens to them for a while. */
+  /** Processes and statements that are held up: they take no actions. */
   const held = new Set<string>();
   let faults = 0;
 
@@ -44,7 +46,7 @@ export function runSchedule(scenario: Scenario, seed: number, variant: Variant, 
 
   const steps = () => stepActions(world, rules).filter(({ actor }) => actor === undefined || !held.has(actor));
 
-  /** Inserts are held up more often than the rest, and for no longer: what they overlap with is what matters. */
+  /** Inserts are held up more often than the rest, because the protocol depends on what they overlap with. */
   function holdUps(): Action[] {
     const processes = world.writers.map(({ process }) => ({ actor: `writer ${process}`, weight: 1 }));
     const statements = world.statements.map(({ id, step }) => ({ actor: id, weight: step === 'store-events' ? 8 : 1 }));
@@ -58,18 +60,18 @@ export function runSchedule(scenario: Scenario, seed: number, variant: Variant, 
   }
 
   for (let choice = 0; choice < CHOICES; choice += 1) {
-    const wrong = below(choicesPerFault) === 0;
-    if (wrong) faults += 1;
-    const fault = takeOne(wrong ? [...hazardActions(world, rules), ...holdUps()] : steps());
-    if (fault) return { fault, faults };
+    const isFault = below(choicesPerFault) === 0;
+    if (isFault) faults += 1;
+    const violation = takeOne(isFault ? [...faultActions(world, rules), ...holdUps()] : steps());
+    if (violation) return { violation, faults };
   }
-  trace?.push('all is well from here on');
+  trace?.push('there are no more faults from here on');
   held.clear();
   rebalance(world, scenario.assignments[0] ?? []);
   for (let turn = 0; !isFinished(world, rules); turn += 1) {
-    if (turn > 5_000) return { fault: 'it never ends', faults };
-    const fault = takeOne(steps());
-    if (fault) return { fault, faults };
+    if (turn > 5_000) return { violation: 'it never ends', faults };
+    const violation = takeOne(steps());
+    if (violation) return { violation, faults };
   }
-  return { fault: undefined, faults };
+  return { violation: undefined, faults };
 }
