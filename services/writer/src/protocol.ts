@@ -25,7 +25,7 @@
  *
  * Example. Writer A owns partition 3 in generation 7 and stores offsets 40 to 49. It sends store-events, and then its
  * machine freezes. Kafka gives the partition to writer B in generation 8. B records epoch 8 and ends A's insert. Two
- * months of the batch were written already, the third was not. Partition 3 is committed up to offset 40, so B reads
+ * months of the batch were written already, the third was not. The committed offset is still 40, so B reads the
  * offsets 40 to 54 as one batch. Its store-events leaves out the stored events of the two months and adds the rest. B
  * stores the position 55 and commits it. Then A wakes up and tries its insert again: epoch 8 is recorded, so the insert
  * fails, and A joins the group anew. Each event is stored once.

@@ -18,7 +18,7 @@ export interface GroupConsumerOptions {
   readonly kafka: Kafka;
   readonly logger: Logger;
   readonly watchdog: Watchdog;
-  /** Called with a new assignment. All its partitions are paused; whoever resumes one seeks to its position first. */
+  /** Called with a new assignment, all of whose partitions are paused. Seek to its position before you resume one. */
   readonly onAssigned: (assignment: Assignment, consumer: Consumer) => void;
   /** Called when the assignment is over. */
   readonly onEnded: () => void;

@@ -4,7 +4,7 @@ import type { WriterConfig } from '../config.ts';
 /** How long kafkajs uses what it knows of leaders and partitions, in milliseconds. */
 const METADATA_AGE_MS_MAX = 10_000;
 
-/** Returns how often the group is told that this member is alive, in milliseconds. */
+/** Returns the interval between two heartbeats, in milliseconds. */
 export function heartbeatIntervalMs({ KAFKA_SESSION_TIMEOUT_MS }: WriterConfig): number {
   return KAFKA_SESSION_TIMEOUT_MS / 4;
 }

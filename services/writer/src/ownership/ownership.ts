@@ -4,7 +4,7 @@ import { STATEMENTS } from '../sql/statements.ts';
 import { type Epoch, nextEpoch } from './epoch.ts';
 import { Fenced } from './fenced.ts';
 
-/** Makes sure that ClickHouse takes inserts from one owner of a partition at a time. */
+/** Makes sure that a partition has one owner at a time, whose inserts ClickHouse accepts. */
 export interface Ownership {
   /**
    * Becomes an owner of the partitions that were assigned in `generation`. It records the epoch, from which moment on no

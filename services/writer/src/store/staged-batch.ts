@@ -81,7 +81,7 @@ export class StagedBatch {
 
   /**
    * Runs one step after the other until every row is stored, or is a dead letter. The call may be repeated after any
-   * failure; then it first does what makes that safe.
+   * failure: it first ends the statements of the failed attempt.
    *
    * @throws {Fenced} when a newer epoch is recorded
    * @throws ClickHouse's errors; then all of the batch, some of it or nothing is stored
