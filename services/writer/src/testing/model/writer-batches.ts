@@ -3,7 +3,7 @@ import type { Rules } from './rules.ts';
 import type { Batch, Fetch, RowId, World, Writer } from './world.ts';
 import { freshId } from './world-key.ts';
 import { halt } from './writer-partitions.ts';
-import { contentsOf, sendNext, send } from './writer-statements.ts';
+import { contentsOf, send, sendNext } from './writer-statements.ts';
 
 /*
  * The way of a batch through a writer: rows are fetched from Kafka and delivered, the batch begins to be stored, and is
