@@ -66,7 +66,7 @@ function printStatus(all: readonly PartitionStatus[], { print }: Terminal): numb
     String(status.stored ?? '-'),
     String(status.committed ?? '-'),
     String(behind(status)),
-    status.halt ? `halted: ${status.halt.reason}` : 'goes on',
+    status.halt ? `halted: ${status.halt.reason}` : 'active',
   ]);
   const header = ['partition', 'oldest', 'end', 'stored', 'committed', 'behind', 'state'];
   const widths = header.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)));
