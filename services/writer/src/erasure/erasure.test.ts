@@ -32,7 +32,7 @@ async function count(query: string): Promise<number> {
   return (await db.read<{ found: number }>(`SELECT count() AS found FROM ${query}`))[0]?.found ?? Number.NaN;
 }
 
-/** Deleted users who are not marked as erased. */
+/** Deleted users who are not marked as erased yet. */
 const NOT_ERASED =
   '(SELECT user_id FROM user_deletions GROUP BY workspace_id, user_id HAVING max(erased_version) < max(version))';
 
@@ -53,8 +53,8 @@ test('deletions of the longest identifiers are erased, any number of them', asyn
   expect(await count('events')).toBe(0);
 });
 
-test('a deletion that cannot be erased keeps no other from being erased', async () => {
-  // ClickHouse refuses this version in a statement of the erasure.
+test('a deletion that cannot be erased does not block the others', async () => {
+  // The erasure's statements cannot take this version.
   await db.client.command({
     query: `INSERT INTO user_deletions (workspace_id, user_id, version, stored_at)
       VALUES ('test', 'poison', 18446744073709551615, '2020-01-01')`,
@@ -70,7 +70,7 @@ test('a deletion that cannot be erased keeps no other from being erased', async 
   await expect.poll(() => db.read(`SELECT user_id FROM ${NOT_ERASED}`)).toEqual([{ user_id: 'poison' }]);
 });
 
-test('of a deleted user nothing is left but the deletion, of one who came back what came after it', async () => {
+test('only the deletion is left of a deleted user, and what came after it of a user who came back', async () => {
   const seen = (id: string, version: number) => changeRow({ id, operation: 'seen', version });
   const set = (id: string, version: number) =>
     changeRow({ id, operation: 'set', property: `at ${version}`, value: '1', version });

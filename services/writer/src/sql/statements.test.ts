@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => db.close());
 
-test('a stamped event is no repeat of one with the same uuid in another workspace', async () => {
+test('a stamped event is no repeat of an event with the same uuid in another workspace', async () => {
   const uuid = randomUUID();
   const stamped = (workspace_id: string, seconds: number) =>
     eventRow({ workspace_id, uuid, timestamp: NOON + seconds * 1_000, stamped: 1 });
@@ -19,7 +19,7 @@ test('a stamped event is no repeat of one with the same uuid in another workspac
   expect(await db.read(sql)).toEqual(['first', 'second', 'third'].map((workspace_id) => ({ workspace_id })));
 });
 
-test('of several changes of a property in one batch the newest wins, in whatever order they come', async () => {
+test('the newest of several changes of a property in one batch wins, in whatever order they come', async () => {
   for (const versions of [
     [1, 2, 3],
     [3, 2, 1],
@@ -35,7 +35,7 @@ test('of several changes of a property in one batch the newest wins, in whatever
   }
 });
 
-test('each time that a user is named without events is kept, and none of an organization', async () => {
+test('every sighting of a user is stored, and none of an organization', async () => {
   const id = randomUUID();
   await db.store(
     batchOf(

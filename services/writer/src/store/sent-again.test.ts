@@ -13,7 +13,7 @@ afterAll(() => db.close());
 const SECOND_US = 1_000_000;
 const WORKSPACE = 'sent again';
 
-/** Which batch the event, the deletion and the event that was sent again are in, in every order but one: see below. */
+/** In which batch the event, the deletion, and the event that was sent again are. */
 const ORDERS = [
   { first: 0, deletion: 0, second: 0 },
   { first: 0, deletion: 0, second: 1 },
@@ -43,7 +43,7 @@ interface Found {
   readonly timestamp: string;
 }
 
-/** The rows of an event that no deletion hides. */
+/** Returns the rows of an event that no deletion hides. */
 async function visible(uuid: string): Promise<Found[]> {
   return await db.read<Found>(`
     SELECT received_at, timestamp FROM events
@@ -73,7 +73,7 @@ describe.each([
 
     await storeInOrder(order, sentAt(0), deletion, sentAt(100));
     expect(await visible(uuid)).toMatchObject(expected);
-    // From now on it is there: neither of them adds anything.
+    // The event is stored now, so neither batch adds anything.
     await db.store(batchOf([sentAt(200), sentAt(0), sentAt(100)]));
     await db.store(batchOf([sentAt(150)]));
     expect(await visible(uuid)).toMatchObject(expected);
@@ -90,7 +90,7 @@ test('two repeats of one batch after the deletion are one event', async () => {
   expect(await visible(uuid)).toMatchObject([{ timestamp: '2026-03-01 12:01:40.000' }]);
 });
 
-test('rows that are left out because of a deletion are counted, and others are not', async () => {
+test('rows that are left out because of a deletion are counted', async () => {
   const user_id = randomUUID();
   const id = user_id;
   const received = (received_at: number) => ({ workspace_id: WORKSPACE, user_id, received_at });
@@ -107,7 +107,7 @@ test('rows that are left out because of a deletion are counted, and others are n
   expect(await db.store(batchOf([], late))).toMatchObject({ rows: 3, userDeleted: 2 });
 });
 
-test('what arrives after the deletion of its user leaves no trace of the user', async () => {
+test('rows that arrive after the deletion of their user leave no trace of the user', async () => {
   const user_id = randomUUID();
   const version = NOON * 1_000;
   const change = (operation: ChangeRow['operation']) =>
@@ -124,7 +124,7 @@ test('what arrives after the deletion of its user leaves no trace of the user', 
   expect(rows).toEqual([[], [], []]);
 });
 
-test('an organization was seen by the events of a deleted user, whichever is stored first', async () => {
+test('the events of a deleted user show that their organization exists, whichever is stored first', async () => {
   const deletion = changeRow({ id: 'gone', operation: 'delete', version: NOON * 1_000 + 1, workspace_id: 'seen' });
   const event = (group_id: string) => eventRow({ workspace_id: 'seen', user_id: 'gone', group_id });
   await db.store(batchOf([event('before')]));

@@ -24,7 +24,7 @@ async function storedEvents(workspace: string): Promise<Stored[]> {
 }
 
 describe('events', () => {
-  test('a batch that is run again, whole or in part, or doubled inside itself, adds nothing', async () => {
+  test('a batch that is stored again, whole or in part, or that holds rows twice, adds nothing', async () => {
     const rows = Array.from({ length: 500 }, (_, index) =>
       eventRow({ workspace_id: 'again', timestamp: NOON + index }),
     );
@@ -51,7 +51,7 @@ describe('events', () => {
     expect(await storedEvents('months')).toHaveLength(300);
   });
 
-  test('JSON is kept as the text that came', async () => {
+  test('JSON objects are stored as the text that came', async () => {
     const properties =
       '{"b":1,"a":{"c":null,"d":{}},"a.c":[],"__proto__":{"x":1},"n":-0,"big":12345678901234567890,"s":"\\ud800\\u0000"}';
     const row = JSON.stringify(eventRow({ workspace_id: 'text' })).replace('}', `,"properties":${properties}}`);
@@ -63,7 +63,7 @@ describe('events', () => {
   });
 });
 
-test('a statement that begins only after its session was closed finds nothing to store', async () => {
+test('a statement that begins after its session was closed fails and stores nothing', async () => {
   const session = openClickHouseSession(db.client, 'test', 5_000);
   await session.run(STATEMENTS['stage-events']);
   await session.run(STATEMENTS['stage-repeats']);
@@ -80,7 +80,7 @@ describe('events stamped on receipt', () => {
   const stamped = (seconds: number) =>
     eventRow({ workspace_id: 'stamped', uuid, timestamp: NOON + seconds * 1_000, stamped: 1, user_id: 'u' });
 
-  test('a repeat within minutes is recognised by its uuid, in one batch and across batches', async () => {
+  test('a repeat within ten minutes is recognised by its uuid, in one batch and across batches', async () => {
     await db.store(batchOf([stamped(5), stamped(0), stamped(90)]));
     await db.store(batchOf([stamped(300), eventRow({ workspace_id: 'stamped', timestamp: NOON - 1 })]));
     await db.store(batchOf([stamped(0), stamped(5)]));
@@ -88,21 +88,21 @@ describe('events stamped on receipt', () => {
     expect(stored.map(({ timestamp }) => timestamp)).toEqual(['2026-03-01 11:59:59.999', '2026-03-01 12:00:00.000']);
   });
 
-  test('a repeat does not move when its user was last seen', async () => {
+  test('a repeat does not change when its user was last seen', async () => {
     const [user] = await db.read(
       "SELECT first_seen_at, last_seen_at FROM entities FINAL WHERE workspace_id = 'stamped' AND kind = 'user'",
     );
     expect(user).toEqual({ first_seen_at: '2026-03-01 12:00:00.000', last_seen_at: '2026-03-01 12:00:00.000' });
   });
 
-  test('an event of a later hour is a new one', async () => {
+  test('an event with the same uuid an hour later is a new one', async () => {
     await db.store(batchOf([stamped(7_200)]));
     expect(await storedEvents('stamped')).toHaveLength(3);
   });
 });
 
 describe('users and organizations', () => {
-  test('are seen from the first to the last timestamp of their events, in whatever order these come', async () => {
+  test('are seen from the first to the last timestamp of their events, in whatever order the events come', async () => {
     const at = (day: number) =>
       eventRow({ workspace_id: 'seen', timestamp: Date.UTC(2026, 0, day), user_id: 'u', group_id: 'g' });
     await db.store(batchOf([at(5)]));
@@ -117,7 +117,7 @@ describe('users and organizations', () => {
     ]);
   });
 
-  test('end the same in every order of six changes, a deletion among them, each of them repeated', async () => {
+  test('have the same result after every order of six changes, with a deletion among them and each repeated', async () => {
     const ids = ['00000000-0000-4000-8000-00000000000a', '00000000-0000-4000-8000-00000000000b'] as const;
     const change = (id: string, version: number, row: Pick<ChangeRow, 'operation'> & Partial<ChangeRow>): ChangeRow =>
       changeRow({ workspace_id: 'orders', id, version, ...row });
@@ -165,7 +165,7 @@ describe('a deleted user', () => {
     eventRow({ workspace_id: 'deleted', user_id: 'u', uuid, received_at: NOON * 1_000 + received });
   const deletion = changeRow({ workspace_id: 'deleted', id: 'u', operation: 'delete', version: NOON * 1_000 + 100 });
 
-  test('what was accepted before the deletion is not stored after it; what was accepted after is', async () => {
+  test('an event that was accepted before the deletion is not stored after it; a later event is', async () => {
     const [early, again] = [event(10), event(20)];
     await db.store(batchOf([again]));
     await db.store(batchOf([early], [deletion]));
@@ -174,7 +174,7 @@ describe('a deleted user', () => {
       '2026-03-01 12:00:00.000020',
       '2026-03-01 12:00:00.000101',
     ]);
-    // The stored one is hidden by the deletion, so sending it again is not a repeat, but sending that again is.
+    // The deletion hides the stored event, so sending it again is no repeat. Sending the new one again is.
     await db.store(batchOf([event(150, again.uuid)]));
     await db.store(batchOf([event(150, again.uuid), event(160, again.uuid)]));
     const visible = (await storedEvents('deleted')).filter((row) => row.received_at > '2026-03-01 12:00:00.000100');
@@ -183,7 +183,7 @@ describe('a deleted user', () => {
     ]);
   });
 
-  test('late properties do not come back', async () => {
+  test('properties from before the deletion are not stored after it', async () => {
     const set = (version: number, property: string) =>
       changeRow({
         workspace_id: 'deleted',
