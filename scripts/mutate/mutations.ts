@@ -11,9 +11,9 @@ const faults = (name: string) => `tests/faults/${name}.test.ts`;
 
 const JOURNEY = 'tests/e2e/journey.test.ts';
 const PROTOCOL = writer('protocol.test.ts');
-const STAGED_STORE = writer('staged-store.test.ts');
-const OWNERSHIP = writer('ownership.test.ts');
-const STATEMENTS = writer('statements.test.ts');
+const STAGED_BATCH = writer('store/staged-batch.test.ts');
+const OWNERSHIP = writer('ownership/ownership.test.ts');
+const STATEMENTS = writer('sql/statements.test.ts');
 const DEAD_LETTERS = writer('dead-letters/dead-letters.test.ts');
 const SUBMISSIONS = ingest('routes/post-user-groups.test.ts');
 const PARTITIONS = faults('partitions');
@@ -23,15 +23,15 @@ const PROTOCOL_MUTATIONS: readonly Mutation[] = [
   {
     name: 'protocol/own-statements-go-on',
     file: writer('protocol.ts'),
-    search: "if (state.unclear) return 'end own statements';",
+    search: "if (state.unclear) return 'end-own-statements';",
     replacement: '',
-    breaks: 'After an unclear answer the batch is stored again while the first attempt may be running still.',
+    breaks: 'After an unclear failure the batch is stored again while the first attempt may still be running.',
     tests: [PROTOCOL],
   },
   {
     name: 'protocol/dead-letters-not-kept',
     file: writer('protocol.ts'),
-    search: "if (state.hasDeadLetters) return 'keep dead letters';",
+    search: "if (state.hasDeadLetters) return 'store-dead-letters';",
     replacement: '',
     breaks: 'The offsets of rows that cannot be stored are committed without the rows being kept.',
     tests: [PROTOCOL, DEAD_LETTERS],
@@ -47,34 +47,34 @@ const PROTOCOL_MUTATIONS: readonly Mutation[] = [
   {
     name: 'protocol/take-over-swapped',
     file: writer('protocol.ts'),
-    search: "['record epoch', 'end older statements']",
-    replacement: "['end older statements', 'record epoch']",
+    search: "['record-epoch', 'end-older-statements']",
+    replacement: "['end-older-statements', 'record-epoch']",
     breaks: 'An older insert that begins between the two steps of a take-over runs beside the new owner.',
     tests: [PROTOCOL],
   },
   {
     name: 'protocol/epoch-not-recorded',
     file: writer('protocol.ts'),
-    search: "['record epoch', 'end older statements']",
-    replacement: "['end older statements']",
+    search: "['record-epoch', 'end-older-statements']",
+    replacement: "['end-older-statements']",
     breaks: 'No insert of an older epoch is ever refused.',
     tests: [PROTOCOL, OWNERSHIP],
   },
   {
     name: 'protocol/users-after-events',
     file: writer('protocol.ts'),
-    search: "  'store seen in events',\n  'store events',\n",
-    replacement: "  'store events',\n  'store seen in events',\n",
+    search: "  'store-seen-in-events',\n  'store-events',\n",
+    replacement: "  'store-events',\n  'store-seen-in-events',\n",
     breaks: 'A crash between the two leaves users and organizations of stored events missing.',
     tests: [PROTOCOL],
   },
   {
     name: 'protocol/repeats-not-looked-for',
     file: writer('protocol.ts'),
-    search: "  'find repeats',\n  'store seen in events',\n",
-    replacement: "  'store seen in events',\n  'find repeats',\n",
+    search: "  'find-repeats',\n  'store-seen-in-events',\n",
+    replacement: "  'store-seen-in-events',\n  'find-repeats',\n",
     breaks: 'A stamped event that is sent again moves when its user was last seen.',
-    tests: [STAGED_STORE],
+    tests: [STAGED_BATCH],
   },
 ];
 
@@ -82,15 +82,15 @@ const PROTOCOL_MUTATIONS: readonly Mutation[] = [
 const STATEMENT_MUTATIONS: readonly Mutation[] = [
   {
     name: 'sql/own-statements-not-killed',
-    file: sql('kill-own'),
+    file: sql('end-own-statements'),
     search: '{prefix:String})',
     replacement: '{prefix:String}) AND 0',
-    breaks: 'After an unclear answer the first insert goes on beside the second.',
+    breaks: 'After an unclear failure the first insert runs at the same time as the second.',
     tests: [faults('unclear-statements')],
   },
   {
     name: 'sql/older-statements-not-killed',
-    file: sql('kill-older'),
+    file: sql('end-older-statements'),
     search: '{groupPrefix:String}) AND',
     replacement: '{groupPrefix:String}) AND 0 AND',
     breaks: 'An insert of the former owner goes on beside the new one.',
@@ -110,7 +110,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: '    WHERE received_at > deleted_at\n',
     replacement: '    WHERE received_at > deleted_at AND 0\n',
     breaks: 'A batch that is run again stores everything twice.',
-    tests: [STAGED_STORE],
+    tests: [STAGED_BATCH],
   },
   {
     name: 'sql/hidden-events-count-as-stored',
@@ -118,7 +118,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: '    WHERE received_at > deleted_at\n',
     replacement: '',
     breaks: 'An event that is sent again after its user was deleted is never stored.',
-    tests: [STAGED_STORE],
+    tests: [STAGED_BATCH],
   },
   {
     name: 'sql/repeats-within-a-batch',
@@ -126,7 +126,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: 'LIMIT 1 BY workspace_id, timestamp, uuid',
     replacement: '',
     breaks: 'An event that a batch holds twice is stored twice.',
-    tests: [STAGED_STORE],
+    tests: [STAGED_BATCH],
   },
   {
     name: 'sql/stamped-repeats-stored',
@@ -134,7 +134,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: 'AND (workspace_id, timestamp, uuid) NOT IN (SELECT workspace_id, timestamp, uuid FROM repeats)',
     replacement: '',
     breaks: 'A stamped event that is sent again is stored twice.',
-    tests: [STAGED_STORE],
+    tests: [STAGED_BATCH],
   },
   {
     name: 'sql/deleted-events-stored',
@@ -152,7 +152,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     replacement:
       '  AND original.timestamp BETWEEN staged.timestamp - INTERVAL 10 SECOND AND staged.timestamp + INTERVAL 10 SECOND',
     breaks: 'A stamped event that is sent again after a minute is stored twice.',
-    tests: [STAGED_STORE],
+    tests: [STAGED_BATCH],
   },
   {
     name: 'sql/repeats-of-other-workspaces',
@@ -168,7 +168,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: '  WHERE (workspace_id, timestamp, uuid) NOT IN (SELECT workspace_id, timestamp, uuid FROM repeats)\n',
     replacement: '',
     breaks: 'A stamped event that is sent again moves when its user was last seen.',
-    tests: [STAGED_STORE],
+    tests: [STAGED_BATCH],
   },
   {
     name: 'sql/late-properties-return',
@@ -176,7 +176,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: 'WHERE version <= deleted_version',
     replacement: 'WHERE version < 0',
     breaks: 'Properties that were set before a deletion, and come after it, are there again.',
-    tests: [STAGED_STORE, writer('sent-again.test.ts')],
+    tests: [STAGED_BATCH, writer('store/sent-again.test.ts')],
   },
   {
     name: 'sql/first-write-wins',
@@ -200,7 +200,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: 'WHERE (workspace_id, user_id) IN',
     replacement: 'WHERE 0 AND (workspace_id, user_id) IN',
     breaks: 'When a deleted user was seen stays on disk for ever.',
-    tests: [writer('erasure.test.ts')],
+    tests: [writer('erasure/erasure.test.ts')],
   },
   {
     name: 'sql/events-not-erased',
@@ -216,7 +216,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: "WHERE kind = 'user'",
     replacement: "WHERE 0 AND kind = 'user'",
     breaks: 'The properties of deleted users stay on disk.',
-    tests: [writer('erasure.test.ts')],
+    tests: [writer('erasure/erasure.test.ts')],
   },
   {
     name: 'sql/newer-properties-erased',
@@ -224,7 +224,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: 'AND register.version <= ',
     replacement: 'AND register.version / 2 <= ',
     breaks: 'What was set after a deletion is erased with what was there before it.',
-    tests: [writer('erasure.test.ts')],
+    tests: [writer('erasure/erasure.test.ts')],
   },
 ];
 
@@ -232,7 +232,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
 const WRITER_MUTATIONS: readonly Mutation[] = [
   {
     name: 'writer/session-not-closed',
-    file: writer('session.ts'),
+    file: writer('store/clickhouse-session.ts'),
     search: 'close_session: 1',
     replacement: 'close_session: 0',
     breaks: 'A statement that begins late finds the tables of its session, and stores what was given up.',
@@ -252,108 +252,109 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
     search: "max_partitions_per_insert_block: '0'",
     replacement: "max_partitions_per_insert_block: '100'",
     breaks: 'A batch for more than a hundred partitions of the table is never stored.',
-    tests: [STAGED_STORE],
+    tests: [STAGED_BATCH],
   },
   {
     name: 'writer/log-not-compared-at-first',
-    file: writer('offset-guard.ts'),
-    search: '(await isSameLog(admin, topic, partition, position));',
-    replacement: 'true;',
+    file: writer('partitions/inspect-partitions.ts'),
+    search: 'isInLog && !(await isSameLog(admin, partition, position))',
+    replacement: 'false',
     breaks: 'A writer that starts does not notice that another log stands where the stored one stood.',
     tests: [faults('offsets')],
   },
   {
     name: 'writer/gaps-not-noticed',
-    file: writer('assignment.ts'),
+    file: writer('consumer/assignment.ts'),
     search:
-      "if (BigInt(first.offset) !== place.nextOffset) return { kind: 'gap', place, first: BigInt(first.offset) };",
+      "if (BigInt(first.offset) !== position.nextOffset) return { kind: 'gap', position, first: BigInt(first.offset) };",
     replacement: '',
     breaks: 'Messages that are left out between two batches are not missed.',
-    tests: [writer('assignment.test.ts')],
+    tests: [writer('consumer/assignment.test.ts')],
   },
   {
     name: 'writer/cut-off-log-not-noticed',
-    file: writer('offset-guard.ts'),
+    file: writer('partitions/inspect-partitions.ts'),
     search: 'if (furthest > high)',
     replacement: 'if (furthest < -1n)',
     breaks: 'A log that was cut off before what is stored is read on as if nothing had happened.',
-    tests: [writer('offset-guard.test.ts')],
+    tests: [writer('partitions/inspect-partitions.test.ts')],
   },
   {
     name: 'writer/late-fetch-stored',
-    file: writer('assignment.ts'),
-    search: 'batch.generationId !== generation || ',
+    file: writer('consumer/assignment.ts'),
+    search: 'batch.generationId !== this.generation || ',
     replacement: '',
     breaks: 'What was fetched in an earlier generation is stored beside the new owner.',
-    tests: [writer('assignment.test.ts'), faults('late-fetch')],
+    tests: [writer('consumer/assignment.test.ts'), faults('late-fetch')],
   },
   {
     name: 'writer/new-leader-not-compared',
-    file: writer('assignment.ts'),
-    search: "if (place.last && leaderEpochOf(first) > place.last.leaderEpoch) return { kind: 'new leader', place };",
+    file: writer('consumer/assignment.ts'),
+    search:
+      "if (position.last && leaderEpochOf(first) > position.last.leaderEpoch) return { kind: 'new leader', position };",
     replacement: '',
     breaks: 'A log that is cut off and grows again while a writer reads it is not noticed.',
-    tests: [writer('assignment.test.ts'), faults('offsets')],
+    tests: [writer('consumer/assignment.test.ts'), faults('offsets')],
   },
   {
     name: 'writer/ended-assignment-stores',
-    file: writer('batch-loop.ts'),
+    file: writer('batches/batch-loop.ts'),
     search: '      signal.throwIfAborted();\n',
     replacement: '',
     breaks: 'A batch of an assignment that is over is stored beside the new owner.',
-    tests: [writer('batch-loop.test.ts')],
+    tests: [writer('batches/batch-loop.test.ts')],
   },
   {
     name: 'writer/failed-batch-stays-large',
-    file: writer('batch-loop.ts'),
+    file: writer('batches/batch-loop.ts'),
     search: 'size.failed(piece);',
     replacement: '',
     breaks: 'A batch that is too large for ClickHouse is tried in the same size for ever.',
-    tests: [writer('batch-loop.test.ts'), faults('backlog')],
+    tests: [writer('batches/batch-loop.test.ts'), faults('backlog')],
   },
   {
     name: 'writer/batch-of-two-owners',
-    file: writer('gatherer.ts'),
+    file: writer('batches/gatherer.ts'),
     search: 'batch.owner !== owner || ',
     replacement: '',
     breaks: 'Messages of an assignment that is over are stored in the name of the next one.',
-    tests: [writer('gatherer.test.ts')],
+    tests: [writer('batches/gatherer.test.ts')],
   },
   {
     name: 'writer/batch-not-bounded',
-    file: writer('gatherer.ts'),
+    file: writer('batches/gatherer.ts'),
     search: 'batch.bytes + bytes > bytesMax',
     replacement: 'batch.bytes + bytes > Infinity',
     breaks: 'A batch grows with what waits, beyond any memory.',
-    tests: [writer('gatherer.test.ts')],
+    tests: [writer('batches/gatherer.test.ts')],
   },
   {
     name: 'writer/late-member-owns',
-    file: writer('epoch.ts'),
-    search: "if (!isMember) return { outcome: 'superseded' };",
+    file: writer('ownership/epoch.ts'),
+    search: "if (!isMember) return { outcome: 'fenced' };",
     replacement: '',
     breaks: 'A writer that wakes up after the group has moved on takes the partitions back.',
-    tests: [writer('epoch.test.ts'), OWNERSHIP],
+    tests: [writer('ownership/epoch.test.ts'), OWNERSHIP],
   },
   {
-    name: 'writer/superseded-not-known',
-    file: writer('staged-store.ts'),
-    search: 'error.code === THROWN_IF',
+    name: 'writer/fenced-not-recognised',
+    file: writer('ownership/fenced.ts'),
+    search: 'error.code === THROW_IF',
     replacement: "error.code === ''",
     breaks: 'A writer that lost its partitions tries to store their batch for ever.',
     tests: [OWNERSHIP],
   },
   {
     name: 'writer/outage-makes-dead-letters',
-    file: writer('row-isolation.ts'),
+    file: writer('dead-letters/isolate-bad-rows.ts'),
     search: 'return error instanceof ClickHouseError && ROW_FAULTS.has(error.code);',
     replacement: 'return error instanceof ClickHouseError;',
     breaks: 'Rows become dead letters because ClickHouse has no memory for them.',
-    tests: [writer('row-isolation.test.ts')],
+    tests: [writer('dead-letters/isolate-bad-rows.test.ts')],
   },
   {
     name: 'writer/poison-without-alarm',
-    file: writer('dead-letters/dead-letter.ts'),
+    file: writer('dead-letters/dead-letter-alarm.ts'),
     search: 'if (dead <= DEAD_LETTERS_MIN',
     replacement: 'if (dead <= Infinity',
     breaks: 'Everything goes to the dead letters, and nobody is told.',
@@ -361,14 +362,14 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/replayed-anywhere',
-    file: writer('dead-letters/dead-letter-box.ts'),
+    file: writer('dead-letters/dead-letters.ts'),
     search: 'const messages = [{ value, headers, partition }];',
     replacement: 'const messages = [{ value, headers, partition: partition === 0 ? 1 : 0 }];',
     breaks: 'A dead letter is replayed to another partition than that of its repeats.',
     tests: [faults('poison')],
   },
   {
-    name: 'writer/letters-shown-raw',
+    name: 'writer/dead-letters-shown-raw',
     file: writer('dead-letters/command.ts'),
     search: 'printLine(printable(line))',
     replacement: 'printLine(line)',
