@@ -6,12 +6,12 @@ import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import type { Logger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
+import { createStore } from './clickhouse/query-runner.ts';
 import type { QueryConfig } from './config.ts';
-import { ENTITY_ROUTES, registerEntities } from './entities-route.ts';
-import { EVENTS, registerEvents } from './events-route.ts';
+import { ENTITY_ROUTES, registerEntities } from './entities/entities-route.ts';
+import { EVENTS, registerEvents } from './events/events-route.ts';
+import { createHiddenCondition } from './events/pending-deletions.ts';
 import { queryDocument } from './openapi.ts';
-import { createHiddenCondition } from './pending-deletions.ts';
-import { createStore } from './store.ts';
 import { workspaceOf } from './workspace.ts';
 
 export interface QueryDependencies {

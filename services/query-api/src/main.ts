@@ -6,9 +6,9 @@ import { type Component, runService } from '@sluice/shared/lifecycle';
 import { createLogger } from '@sluice/shared/log';
 import { Registry } from 'prom-client';
 import { buildApp } from './app.ts';
+import { createReadiness } from './clickhouse/readiness.ts';
+import { createSchemaComponent } from './clickhouse/schema.ts';
 import { configSchema } from './config.ts';
-import { createReadiness } from './readiness.ts';
-import { createSchemaComponent } from './schema.ts';
 
 /** Reading that is open to all needs no keys; any key that is sent is then wrong. */
 const NO_KEYS: KeyRing = {

@@ -8,8 +8,8 @@ import {
   withoutNames,
 } from '@sluice/shared/testing/openapi';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { entitiesParameters } from './entities-parameters.ts';
-import { eventParameters } from './events-parameters.ts';
+import { entitiesParameters } from './entities/entities-parameters.ts';
+import { eventParameters } from './events/events-parameters.ts';
 import { anEvent, aRegister, type QueryService, startQuery } from './testing/query.ts';
 
 let query: QueryService;

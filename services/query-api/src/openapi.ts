@@ -2,12 +2,12 @@ import { createApiDocument, type OpenApiDocument, type PathDescriptions } from '
 import { OPERATIONAL_PATHS, OPERATIONAL_TAG } from '@sluice/shared/http/operational-paths';
 import { z } from 'zod';
 import type { QueryConfig } from './config.ts';
-import { entitiesParameters } from './entities-parameters.ts';
-import { ENTITY_ROUTES } from './entities-route.ts';
-import { eventFilterable, eventParameters } from './events-parameters.ts';
-import { ITEMS_MAX, type OperandKind } from './operators.ts';
-import { LIMIT_MAX, type ParameterShape } from './parameters.ts';
-import { DOCUMENTS, type DocumentName, NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from './property-filter.ts';
+import { entitiesParameters } from './entities/entities-parameters.ts';
+import { ENTITY_ROUTES } from './entities/entities-route.ts';
+import { eventFilterable, eventParameters } from './events/events-parameters.ts';
+import { ITEMS_MAX, type OperandKind } from './filters/operators.ts';
+import { LIMIT_MAX, type ParameterShape } from './filters/parameters.ts';
+import { DOCUMENTS, type DocumentName, NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from './filters/property-filter.ts';
 
 /** What query-api says of itself: its routes, with the limits that are in force. */
 export function queryDocument(config: QueryConfig): OpenApiDocument {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { COMPARISONS, type Comparison, type Condition } from '../operators.ts';
+import { COMPARISONS, type Comparison, type Condition } from '../filters/operators.ts';
 
 const COMPARED = Object.keys(COMPARISONS) as Comparison[];
 

@@ -12,8 +12,8 @@ import { createLogger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { buildApp } from '../app.ts';
+import { createReadiness } from '../clickhouse/readiness.ts';
 import { configSchema } from '../config.ts';
-import { createReadiness } from '../readiness.ts';
 
 /** An event as a test thinks of it; `store` fills in the rest. Times in milliseconds, `receivedAtUs` microseconds. */
 export interface TestEvent {

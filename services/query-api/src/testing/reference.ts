@@ -1,6 +1,6 @@
 import { parseJson } from '@sluice/shared/json';
-import type { EventOrder } from '../event-order.ts';
-import type { Comparison, Condition } from '../operators.ts';
+import type { EventOrder } from '../events/event-order.ts';
+import type { Comparison, Condition } from '../filters/operators.ts';
 import type { TestEvent } from './query.ts';
 
 /** The record that the API is to answer for a stored event. */

@@ -1,11 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
+import type { Sql } from '../clickhouse/sql.ts';
+import { storeMany } from '../testing/load.ts';
+import { anEvent, type QueryService, startQuery } from '../testing/query.ts';
 import { parseEventsRequest } from './events-parameters.ts';
 import { countQuery, pageQuery } from './events-query.ts';
 import { createHiddenCondition } from './pending-deletions.ts';
-import type { Sql } from './sql.ts';
-import { storeMany } from './testing/load.ts';
-import { anEvent, type QueryService, startQuery } from './testing/query.ts';
 
 let query: QueryService;
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { anEvent, type QueryService, startQuery } from './testing/query.ts';
+import { anEvent, type QueryService, startQuery } from '../testing/query.ts';
 
 let query: QueryService;
 

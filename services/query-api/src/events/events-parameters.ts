@@ -2,10 +2,9 @@ import type { Fault } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { endOfDay } from '@sluice/shared/timestamp';
 import { z } from 'zod';
-import { decodeCursor } from './cursor.ts';
-import { type EventOrder, type EventPosition, ORDER_FIELDS, positionSchema } from './event-order.ts';
-import type { FieldFilter } from './field-filter.ts';
-import { OPERATORS, type OperandKind } from './operators.ts';
+import { decodeCursor } from '../cursor.ts';
+import type { FieldFilter } from '../filters/field-filter.ts';
+import { OPERATORS, type OperandKind } from '../filters/operators.ts';
 import {
   canonical,
   cursorText,
@@ -18,8 +17,9 @@ import {
   refuseFaults,
   timestampText,
   uuidText,
-} from './parameters.ts';
-import { DOCUMENTS, type PropertyFilter } from './property-filter.ts';
+} from '../filters/parameters.ts';
+import { DOCUMENTS, type PropertyFilter } from '../filters/property-filter.ts';
+import { type EventOrder, type EventPosition, ORDER_FIELDS, positionSchema } from './event-order.ts';
 
 /** The parameters of `GET /events`, besides those of properties and operators. */
 export const eventParameters = {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Sql } from './sql.ts';
+import type { Sql } from '../clickhouse/sql.ts';
 
 /** The columns of the `events` table that hold texts, by their field of a record. */
 export const TEXT_COLUMNS = {

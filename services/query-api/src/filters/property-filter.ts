@@ -1,6 +1,6 @@
 import { parseJson } from '@sluice/shared/json';
+import type { Sql } from '../clickhouse/sql.ts';
 import { COMPARISONS, type Condition } from './operators.ts';
-import type { Sql } from './sql.ts';
 
 /** The JSON objects of an event that can be asked about. Users and organizations have `properties` alone. */
 export const DOCUMENTS = ['properties', 'context', 'traits'] as const;

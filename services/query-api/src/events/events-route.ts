@@ -1,15 +1,15 @@
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
-import type { QueryConfig } from './config.ts';
-import { encodeCursor } from './cursor.ts';
-import { whileConnected } from './disconnection.ts';
+import type { Query, Row, Store } from '../clickhouse/query-runner.ts';
+import type { QueryConfig } from '../config.ts';
+import { encodeCursor } from '../cursor.ts';
+import { whileConnected } from '../disconnection.ts';
+import { sendJson } from '../json-response.ts';
 import { asEventPageRow, type EventPageRow, eventRecord, positionOf } from './event-record.ts';
 import { type EventsRequest, parseEventsRequest } from './events-parameters.ts';
 import { countQuery, pageQuery } from './events-query.ts';
-import { sendJson } from './json-answer.ts';
 import type { HiddenCondition } from './pending-deletions.ts';
-import type { Query, Row, Store } from './store.ts';
 
 export const EVENTS = '/events';
 

@@ -8,14 +8,14 @@ import { loadConfig } from '@sluice/shared/config';
 import { createLogger } from '@sluice/shared/log';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { buildApp } from './app.ts';
-import { configSchema } from './config.ts';
-import { eventParameters, parseEventsRequest } from './events-parameters.ts';
-import { pageQuery } from './events-query.ts';
+import { buildApp } from '../app.ts';
+import { configSchema } from '../config.ts';
+import { eventParameters, parseEventsRequest } from '../events/events-parameters.ts';
+import { pageQuery } from '../events/events-query.ts';
+import { storeMany } from '../testing/load.ts';
+import { anEvent, type QueryService, startQuery } from '../testing/query.ts';
 import { createReadiness } from './readiness.ts';
 import { createSchemaComponent } from './schema.ts';
-import { storeMany } from './testing/load.ts';
-import { anEvent, type QueryService, startQuery } from './testing/query.ts';
 
 let query: QueryService;
 

@@ -1,5 +1,5 @@
-import { FilterParameters, holdsAt, type PropertyFilter, placesOf, positive } from './property-filter.ts';
-import { type Sql, tables, where } from './sql.ts';
+import { type Sql, tables, where } from '../clickhouse/sql.ts';
+import { FilterParameters, holdsAt, type PropertyFilter, placesOf, positive } from '../filters/property-filter.ts';
 
 export type EntityKind = 'user' | 'organization';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { ask, metric, SLOW_FILTERS, storeMany } from './testing/load.ts';
-import { anEvent, type QueryService, startQuery } from './testing/query.ts';
+import { ask, metric, SLOW_FILTERS, storeMany } from '../testing/load.ts';
+import { anEvent, type QueryService, startQuery } from '../testing/query.ts';
 
 let query: QueryService;
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { anEvent, type QueryService, startQuery, type TestEvent } from '../testing/query.ts';
+import { expectedRecord, inOrder } from '../testing/reference.ts';
 import { ORDER_FIELDS } from './event-order.ts';
-import { anEvent, type QueryService, startQuery, type TestEvent } from './testing/query.ts';
-import { expectedRecord, inOrder } from './testing/reference.ts';
 
 let query: QueryService;
 

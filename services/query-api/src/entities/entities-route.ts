@@ -1,14 +1,14 @@
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
-import { encodeCursor } from './cursor.ts';
-import { whileConnected } from './disconnection.ts';
+import type { Store } from '../clickhouse/query-runner.ts';
+import { encodeCursor } from '../cursor.ts';
+import { whileConnected } from '../disconnection.ts';
+import { sendJson } from '../json-response.ts';
 import { type EntitiesRequest, parseEntitiesRequest, refuseParameters } from './entities-parameters.ts';
 import type { EntityKind } from './entities-query.ts';
 import { readEntities } from './entities-reader.ts';
 import { type Entity, entityRecord } from './entity-record.ts';
-import { sendJson } from './json-answer.ts';
-import type { Store } from './store.ts';
 
 /** Where users and organizations are served, and what their identifiers are called there. */
 export const ENTITY_ROUTES = {

@@ -1,10 +1,17 @@
 import type { Fault } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
-import { decodeCursor } from './cursor.ts';
+import { decodeCursor } from '../cursor.ts';
+import {
+  canonical,
+  cursorText,
+  LIMIT_DEFAULT,
+  limitText,
+  parseParameters,
+  refuseFaults,
+} from '../filters/parameters.ts';
+import type { PropertyFilter } from '../filters/property-filter.ts';
 import type { EntityKind } from './entities-query.ts';
-import { canonical, cursorText, LIMIT_DEFAULT, limitText, parseParameters, refuseFaults } from './parameters.ts';
-import type { PropertyFilter } from './property-filter.ts';
 
 /** The parameters of `GET /users` and `GET /organizations`, besides those of properties. */
 export const entitiesParameters = { limit: limitText, cursor: cursorText('filters') } as const;

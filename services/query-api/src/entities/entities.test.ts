@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { conditionsFor, textOf } from './testing/conditions.ts';
-import { anEvent, aRegister, type QueryService, startQuery } from './testing/query.ts';
-import { meets } from './testing/reference.ts';
+import { conditionsFor, textOf } from '../testing/conditions.ts';
+import { anEvent, aRegister, type QueryService, startQuery } from '../testing/query.ts';
+import { meets } from '../testing/reference.ts';
 
 let query: QueryService;
 

@@ -1,5 +1,5 @@
+import type { Sql, SqlValue } from '../clickhouse/sql.ts';
 import { COMPARISONS, type Condition } from './operators.ts';
-import type { Sql, SqlValue } from './sql.ts';
 
 /** A condition on a field of a record. */
 export interface FieldFilter<Field extends string = string> {

@@ -1,3 +1,4 @@
+import type { Store } from '../clickhouse/query-runner.ts';
 import {
   type EntitiesQuestion,
   type EntityKind,
@@ -6,7 +7,6 @@ import {
   timesSinceDeletionQuery,
 } from './entities-query.ts';
 import type { Entity } from './entity-record.ts';
-import type { Store } from './store.ts';
 
 /** How many bytes of identifiers one query may name: ClickHouse takes 128 KiB of a parameter, where each may become four. */
 const IDENTIFIER_BYTES_MAX = 20 * 1_024;

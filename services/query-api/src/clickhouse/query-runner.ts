@@ -1,10 +1,10 @@
 import { ClickHouseError, type ClickHouseSettings } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { Histogram, type Registry } from 'prom-client';
-import type { QueryConfig } from './config.ts';
+import type { QueryConfig } from '../config.ts';
+import { type Outcome, outcomeOf, storeProblem } from './query-error.ts';
 import { createQuerySlots, type SlotLimits, SlotRefused } from './query-slots.ts';
 import type { Sql } from './sql.ts';
-import { type Outcome, outcomeOf, storeProblem } from './store-problem.ts';
 
 /** What a query is for, as metrics name it. */
 export type QueryKind =

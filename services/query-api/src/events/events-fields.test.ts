@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import type { Condition, OperandKind } from '../filters/operators.ts';
+import { conditionsFor, textOf } from '../testing/conditions.ts';
+import { anEvent, type QueryService, startQuery, type TestEvent } from '../testing/query.ts';
+import { fieldMeets } from '../testing/reference.ts';
 import { type EventField, eventFilterable } from './events-parameters.ts';
-import type { Condition, OperandKind } from './operators.ts';
-import { conditionsFor, textOf } from './testing/conditions.ts';
-import { anEvent, type QueryService, startQuery, type TestEvent } from './testing/query.ts';
-import { fieldMeets } from './testing/reference.ts';
 
 let query: QueryService;
 

@@ -1,5 +1,5 @@
-import { type Sql, tables } from './sql.ts';
-import type { Store } from './store.ts';
+import type { Store } from '../clickhouse/query-runner.ts';
+import { type Sql, tables } from '../clickhouse/sql.ts';
 
 /** How long an answer is used again: a deletion is to be in force within a second. */
 const FRESH_MS = 300;

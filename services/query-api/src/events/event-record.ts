@@ -1,5 +1,5 @@
+import type { Row } from '../clickhouse/query-runner.ts';
 import type { EventPosition, OrderField } from './event-order.ts';
-import type { Row } from './store.ts';
 
 /** A row of a page, as events-query.ts selects it. An identifier that was not given is empty. */
 export type EventPageRow = readonly [

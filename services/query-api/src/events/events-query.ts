@@ -1,8 +1,8 @@
+import { type Sql, tables, where } from '../clickhouse/sql.ts';
+import { type Column, fieldCondition } from '../filters/field-filter.ts';
+import { eventPropertyCondition } from '../filters/property-filter.ts';
 import { after, orderBy, TEXT_COLUMNS } from './event-order.ts';
 import type { EventField, EventsRequest } from './events-parameters.ts';
-import { type Column, fieldCondition } from './field-filter.ts';
-import { eventPropertyCondition } from './property-filter.ts';
-import { type Sql, tables, where } from './sql.ts';
 
 const FIELDS: Readonly<Record<EventField, Column>> = { ...TEXT_COLUMNS, uuid: { sql: 'uuid', type: 'uuid' } };
 

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import type { Condition } from './operators.ts';
-import { DOCUMENTS, type DocumentName, pairsOf } from './property-filter.ts';
-import { asText, conditionsFor, textOf } from './testing/conditions.ts';
-import { anEvent, aRegister, type QueryService, startQuery } from './testing/query.ts';
-import { meets } from './testing/reference.ts';
+import type { Condition } from '../filters/operators.ts';
+import { DOCUMENTS, type DocumentName, pairsOf } from '../filters/property-filter.ts';
+import { asText, conditionsFor, textOf } from '../testing/conditions.ts';
+import { anEvent, aRegister, type QueryService, startQuery } from '../testing/query.ts';
+import { meets } from '../testing/reference.ts';
 
 let query: QueryService;
 

@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { type QueryService, startQuery, type TestEvent } from '../testing/query.ts';
+import { expectedRecord, inOrder } from '../testing/reference.ts';
 import { type EventOrder, ORDER_FIELDS } from './event-order.ts';
-import { type QueryService, startQuery, type TestEvent } from './testing/query.ts';
-import { expectedRecord, inOrder } from './testing/reference.ts';
 
 let query: QueryService;
 
@@ -22,7 +22,7 @@ const WORKSPACES = ['a', 'b'] as const;
 
 const [eraseEvents, markErased] = await Promise.all(
   ['erase-events', 'mark-erased'].map((name) =>
-    readFile(new URL(`../../writer/src/sql/${name}.sql`, import.meta.url), 'utf8'),
+    readFile(new URL(`../../../writer/src/sql/${name}.sql`, import.meta.url), 'utf8'),
   ),
 );
 
