@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
-import { querySettings } from '../services/query-api/src/clickhouse/query-runner.ts';
+import { querySettings } from '../services/query-api/src/clickhouse/query-settings.ts';
 import { configSchema } from '../services/query-api/src/config.ts';
 import { parseEventsRequest } from '../services/query-api/src/events/events-parameters.ts';
 import { pageQuery } from '../services/query-api/src/events/events-query.ts';
@@ -91,7 +91,7 @@ interface Direct {
 /** The very SQL of a page, with the very settings. */
 export async function askDirectly(client: ClickHouseClient, { parameters }: Question): Promise<Direct> {
   const listed = Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, [value]]));
-  const { sql, params } = pageQuery(parseEventsRequest(listed, WORKSPACE), []);
+  const { sql, params } = pageQuery(parseEventsRequest(listed, WORKSPACE), undefined);
   const startedAt = performance.now();
   const result = await client.query({
     query: sql,

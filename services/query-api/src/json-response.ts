@@ -1,31 +1,31 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 
-/** An answer shorter than this is sent as a whole, so that an error while it is read still gets its proper answer. */
+/** A shorter response is sent as a whole, so that an error while it is read still becomes an error response. */
 const WHOLE_CHARACTERS_MAX = 1_024 * 1_024;
 
 /**
- * Sends JSON text that comes in pieces. A long answer is passed on as it comes, and no faster than the client takes it;
- * an error after its first mebibyte can only cut it off.
+ * Sends a response whose JSON comes in chunks. A long one is streamed, no faster than the client reads it; an error after
+ * its first mebibyte can only cut it off.
  *
- * As bytes: a page of 70 KB that is handed to the socket as a string costs Node 3 ms instead of 0.5.
+ * Chunks are sent as bytes, since Node takes several times longer to write a large string to a socket.
  */
 export async function sendJson(
   reply: FastifyReply,
-  pieces: AsyncGenerator<string, void, undefined>,
+  chunks: AsyncGenerator<string, void, undefined>,
 ): Promise<FastifyReply> {
   reply.type('application/json; charset=utf-8');
   let text = '';
   for (;;) {
-    const { done, value } = await pieces.next();
+    const { done, value } = await chunks.next();
     if (done) return await reply.send(Buffer.from(text));
     text += value;
     if (text.length >= WHOLE_CHARACTERS_MAX) break;
   }
-  return await reply.send(Readable.from(following(text, pieces), { objectMode: false }));
+  return await reply.send(Readable.from(asBytes(text, chunks), { objectMode: false }));
 }
 
-async function* following(text: string, pieces: AsyncGenerator<string, void, undefined>): AsyncGenerator<Buffer> {
+async function* asBytes(text: string, chunks: AsyncGenerator<string, void, undefined>): AsyncGenerator<Buffer> {
   yield Buffer.from(text);
-  for await (const piece of pieces) yield Buffer.from(piece);
+  for await (const chunk of chunks) yield Buffer.from(chunk);
 }

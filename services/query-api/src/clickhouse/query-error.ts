@@ -1,32 +1,30 @@
 import { ClickHouseError } from '@clickhouse/client';
 import { Problem } from '@sluice/shared/http/problem';
+import type { QueryOutcome } from '../metrics.ts';
 import { SlotRefused } from './query-slots.ts';
 
-/** Seconds after which a client is asked to try again when ClickHouse does not answer. */
+/** The `Retry-After` of a response while ClickHouse is unavailable or busy. */
 const RETRY_AFTER_SECONDS = 2;
 
 /**
  * Budgets: rows to read (158), time (159, 160), set size (191), memory (241), bytes to read (307), result size (396),
- * and of the query itself (168, 229).
+ * and the length and depth of the query itself (168, 229).
  */
 const TOO_EXPENSIVE = new Set(['158', '159', '160', '168', '191', '229', '241', '307', '396']);
 
-/** Too many queries (202), no thread (439), overload (745): the server has too much to do. */
+/** Too many queries (202), no thread (439), overload (745). */
 const OVERLOADED = new Set(['202', '439', '745']);
 
 /**
- * Unknown table (60) or database (81), login refused (192, 193, 194, 516), gone or starting (198, 209, 210, 236),
- * read-only or not initialised (242, 415), the schema is being changed (47, 16, 10).
+ * Unknown table (60) or database (81), login refused (192, 193, 194, 516), stopping or starting (198, 209, 210, 236),
+ * read-only or not initialised (242, 415).
  */
 const UNAVAILABLE = new Set(['60', '81', '192', '193', '194', '516', '198', '209', '210', '236', '242', '415']);
 
-/** How a query ended. `cancelled`: the client went away. */
-export type Outcome = 'ok' | 'too_expensive' | 'overloaded' | 'unavailable' | 'cancelled' | 'failed';
-
-/** What an error of a query that nobody cancelled means. */
-export function outcomeOf(error: unknown): Exclude<Outcome, 'ok' | 'cancelled'> {
+/** Returns the outcome of a query that failed without being cancelled. */
+export function outcomeOf(error: unknown): Exclude<QueryOutcome, 'ok' | 'cancelled'> {
   if (error instanceof SlotRefused) return 'overloaded';
-  // Whatever is not ClickHouse's own answer came from the way there: refused, reset, timed out.
+  // Any other error came from the connection: refused, reset, timed out.
   if (!(error instanceof ClickHouseError)) return 'unavailable';
   if (isServerOutOfMemory(error)) return 'overloaded';
   if (TOO_EXPENSIVE.has(error.code)) return 'too_expensive';
@@ -34,13 +32,13 @@ export function outcomeOf(error: unknown): Exclude<Outcome, 'ok' | 'cancelled'> 
   return UNAVAILABLE.has(error.code) ? 'unavailable' : 'failed';
 }
 
-/** The answer to a request whose query failed; it never says what was asked of whom. */
-export function storeProblem(outcome: Exclude<Outcome, 'ok'>, cause: unknown): Problem {
+/** Returns the error response to a request whose query failed. It reveals neither the query nor the server. */
+export function queryProblem(outcome: Exclude<QueryOutcome, 'ok'>, cause: unknown): Problem {
   switch (outcome) {
     case 'too_expensive':
       return new Problem(
         'query_too_expensive',
-        'The query takes more time or memory, or reads more, than it may; narrow it down.',
+        'The query needs more time or memory, or reads more, than its budget allows; narrow it down, by dates first.',
         { cause },
       );
     case 'overloaded':
@@ -56,7 +54,7 @@ export function storeProblem(outcome: Exclude<Outcome, 'ok'>, cause: unknown): P
   }
 }
 
-/** The whole server's memory, not this query's budget, was used up. */
+/** Whether the memory of the whole server was used up, rather than the budget of this query. */
 function isServerOutOfMemory({ code, message }: ClickHouseError): boolean {
   return code === '241' && /\(total\)/.test(message);
 }

@@ -2,20 +2,20 @@ import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { isMigrated } from '@sluice/shared/clickhouse/migrate';
 import { createProbe } from '@sluice/shared/probe';
 
-/** How long ClickHouse may take to answer a health check, in milliseconds. */
+/** How long a probe may take, in milliseconds. */
 const PROBE_TIMEOUT_MS = 2_000;
 
-/** What keeps query-api from answering: ClickHouse has to answer, and to have the tables. */
+/** Returns a probe of what query-api needs, as phrases for what is missing: ClickHouse has to respond and have the tables. */
 export function createReadiness(client: ClickHouseClient): () => Promise<string[]> {
-  const reached = createProbe('ClickHouse cannot be reached', PROBE_TIMEOUT_MS, async () => {
+  const probeServer = createProbe('ClickHouse cannot be reached', PROBE_TIMEOUT_MS, async () => {
     const { success } = await client.ping();
-    if (!success) throw new Error('no answer');
+    if (!success) throw new Error('the ping failed');
   });
-  const tables = createProbe('the tables are not there yet', PROBE_TIMEOUT_MS, async () => {
-    if (!(await isMigrated(client))) throw new Error('not migrated');
+  const probeTables = createProbe('the tables do not exist yet', PROBE_TIMEOUT_MS, async () => {
+    if (!(await isMigrated(client))) throw new Error('not all migrations are applied');
   });
   return async () => {
-    const missing = (await reached()) ?? (await tables());
+    const missing = (await probeServer()) ?? (await probeTables());
     return missing === undefined ? [] : [missing];
   };
 }

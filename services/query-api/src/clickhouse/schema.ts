@@ -6,36 +6,36 @@ import type { Logger } from '@sluice/shared/log';
 import { retry } from '@sluice/shared/retry';
 
 /**
- * Sees to the tables in the background, until they are there: whichever service starts first makes them. A user that may
- * only read is enough where another service has made them.
+ * Applies migrations in the background and retries until they succeed: the service that starts first creates the tables.
+ * A ClickHouse user that may only read is enough once another service has created them.
  */
 export function createSchemaComponent(client: ClickHouseClient, config: ClickHouseConfig, logger: Logger): Component {
   const stopped = new AbortController();
-  let working: Promise<void> | undefined;
+  let migrating: Promise<void> | undefined;
 
-  async function untilMigrated(): Promise<void> {
-    let told = '';
-    const make = async () => {
-      // Fails when the database is not there yet.
+  async function migrateUntilDone(): Promise<void> {
+    let logged = '';
+    const createTables = async () => {
+      // isMigrated fails while there is no database.
       if (!(await isMigrated(client).catch(() => false))) await migrate(config, logger);
     };
     const onFailure = (error: unknown) => {
       const { message } = error as Error;
-      if (message !== told) logger.warn({ reason: message }, 'the tables cannot be made yet; trying again');
-      told = message;
+      if (message !== logged) logger.warn({ reason: message }, 'cannot apply the migrations yet; retrying');
+      logged = message;
     };
-    await retry(make, { firstMs: 500, maxMs: 10_000, signal: stopped.signal, onFailure });
+    await retry(createTables, { firstMs: 500, maxMs: 10_000, signal: stopped.signal, onFailure });
   }
 
   return {
     name: 'tables',
     async start() {
-      working ??= untilMigrated();
+      migrating ??= migrateUntilDone();
     },
     async stop() {
       stopped.abort();
-      // It fails by being stopped, and not otherwise.
-      await working?.catch(() => undefined);
+      // Stopping is the only way in which it fails.
+      await migrating?.catch(() => undefined);
     },
   };
 }

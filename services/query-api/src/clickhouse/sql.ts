@@ -1,4 +1,4 @@
-/** A piece of SQL and the values of the parameters in it. Nothing that came from outside is ever part of `sql`. */
+/** A piece of SQL and the values of its parameters. Nothing that came from outside is ever part of `sql`. */
 export interface Sql {
   readonly sql: string;
   readonly params: Readonly<Record<string, SqlValue>>;
@@ -7,9 +7,9 @@ export interface Sql {
 export type SqlValue = string | number | readonly string[];
 
 /**
- * The tables as one workspace sees them. Queries name no table in any other way, so none can leave the workspace's
- * condition out; the store binds the parameter. ClickHouse plans such a sub-select like the bare table: sorting key,
- * indexes and lazy reading stay in use.
+ * The tables, restricted to one workspace. Queries name tables in no other way, so that none can leave out the condition
+ * on the workspace; the query runner binds the parameter. ClickHouse plans such a sub-select like the bare table: it still
+ * uses the sorting key, the indexes and lazy reading.
  */
 export const tables = {
   events: ofWorkspace('events'),
@@ -23,10 +23,40 @@ function ofWorkspace(table: string): string {
   return `(SELECT * FROM ${table} WHERE workspace_id = {workspace:String})`;
 }
 
-/** The conditions joined by AND, with the keyword in front; nothing when there are none. */
+/** Joins conditions by AND, with the keyword WHERE in front. Without conditions the SQL is empty. */
 export function where(conditions: readonly Sql[]): Sql {
   return {
     sql: conditions.length === 0 ? '' : `WHERE ${conditions.map(({ sql }) => `(${sql})`).join('\n  AND ')}`,
     params: Object.assign({}, ...conditions.map(({ params }) => params)),
   };
+}
+
+/** Collects the values that a piece of SQL binds. Equal values share a parameter. */
+export class BoundParameters {
+  readonly params: Record<string, string | readonly string[]> = {};
+  readonly #prefix: string;
+  readonly #names = new Map<string, string>();
+
+  /** @param prefix begins the names of all parameters; short, since a query can have hundreds */
+  constructor(prefix: string) {
+    this.#prefix = prefix;
+  }
+
+  /** Binds a text and returns its placeholder. */
+  text(value: string): string {
+    return `{${this.#bind(value)}:String}`;
+  }
+
+  /** Binds a list of texts and returns its placeholder. */
+  texts(values: readonly string[]): string {
+    return `{${this.#bind(values)}:Array(String)}`;
+  }
+
+  #bind(value: string | readonly string[]): string {
+    const key = JSON.stringify(value);
+    const name = this.#names.get(key) ?? `${this.#prefix}_${this.#names.size}`;
+    this.#names.set(key, name);
+    this.params[name] = value;
+    return name;
+  }
 }

@@ -1,27 +1,29 @@
 import { type Sql, tables, where } from '../clickhouse/sql.ts';
-import { FilterParameters, holdsAt, type PropertyFilter, placesOf, positive } from '../filters/property-filter.ts';
+import { entityPropertyCondition } from '../filters/filter-sql.ts';
+import type { PropertyFilter } from '../filters/property-filter.ts';
+import type { EntityKind } from './entity-kinds.ts';
 
-export type EntityKind = 'user' | 'organization';
-
-export interface EntitiesQuestion {
-  /** The one that is asked for. */
+/** Which users or organizations to read. */
+export interface EntitiesSelection {
+  /** This one alone. */
   readonly id?: string;
-  /** The identifier after which the page begins. */
+  /** Those after this identifier. */
   readonly after?: string | undefined;
   readonly properties: readonly PropertyFilter[];
   readonly rowsMax: number;
 }
 
 /**
- * The users or organizations that exist, by identifier: when each was first and last seen, in milliseconds, and the
- * last time that anything was said about it, in microseconds.
+ * Returns the query for the users or organizations that exist, ordered by identifier: when each was first and last seen, in
+ * milliseconds, and the version of the last change of it, in microseconds.
  */
-export function entitiesQuery(kind: EntityKind, { id, after, properties, rowsMax }: EntitiesQuestion): Sql {
+export function entitiesQuery(kind: EntityKind, { id, after, properties, rowsMax }: EntitiesSelection): Sql {
   const conditions: Sql[] = [{ sql: 'kind = {kind:String}', params: { kind } }];
   if (id !== undefined) conditions.push({ sql: 'id = {id:String}', params: { id } });
   if (after !== undefined) conditions.push({ sql: 'id > {after:String}', params: { after } });
-  if (kind === 'user') conditions.push({ sql: `id NOT IN (${deadUsers(id, after)})`, params: {} });
-  conditions.push(...properties.map((filter, index) => hasProperty(kind, filter, index)));
+  if (kind === 'user') conditions.push({ sql: `id NOT IN (${deletedUsers(id, after)})`, params: {} });
+  const propertiesWith = (condition: string) => currentProperties(kind, condition, '1');
+  conditions.push(...properties.map((filter, index) => entityPropertyCondition(filter, index, propertiesWith)));
   const { sql, params } = where(conditions);
   return {
     sql: `SELECT id, toUnixTimestamp64Milli(min(first_seen_at)), toUnixTimestamp64Milli(max(last_seen_at)), max(version)
@@ -34,7 +36,7 @@ LIMIT {rows_max:UInt64}`,
   };
 }
 
-/** The properties that `ids` have now: identifier, name and JSON text, in the order of the names. */
+/** Returns the query for the current properties of `ids`: identifier, name and JSON, ordered by name. */
 export function propertiesQuery(kind: EntityKind, ids: readonly string[]): Sql {
   return {
     sql: `SELECT id, property, value
@@ -45,8 +47,8 @@ ORDER BY id, property`,
 }
 
 /**
- * Those of `ids` that were deleted at some time, and when they have been seen since: identifier, first and last time in
- * milliseconds, 0 where nothing is stored yet.
+ * Returns the query for those of `ids` that were ever deleted, and when they have been seen since: identifier, first and
+ * last time in milliseconds, 0 where nothing is stored yet.
  */
 export function timesSinceDeletionQuery(ids: readonly string[]): Sql {
   const deletions = deletionsOf('user_id IN {ids:Array(String)}');
@@ -67,22 +69,22 @@ GROUP BY deletions.id`,
   };
 }
 
-/** Deleted users of whom nothing has been heard since: among all, or as far as the question is about them. */
-function deadUsers(id: string | undefined, after: string | undefined): string {
-  const asked = id !== undefined ? 'user_id = {id:String}' : after !== undefined ? 'user_id > {after:String}' : '1';
+/** SQL for deleted users that nothing was accepted about since; restricted to `id`, or to those after `after`. */
+function deletedUsers(id: string | undefined, after: string | undefined): string {
+  const requested = id !== undefined ? 'user_id = {id:String}' : after !== undefined ? 'user_id > {after:String}' : '1';
   return `
   SELECT deletions.id
-  FROM (${deletionsOf(asked)}) AS deletions
+  FROM (${deletionsOf(requested)}) AS deletions
   LEFT JOIN (
     SELECT id, max(version) AS seen_version
     FROM ${tables.entities}
-    WHERE kind = 'user' AND id IN (SELECT user_id FROM ${tables.userDeletions} WHERE ${asked})
+    WHERE kind = 'user' AND id IN (SELECT user_id FROM ${tables.userDeletions} WHERE ${requested})
     GROUP BY id
   ) AS entities ON entities.id = deletions.id
   WHERE seen_version <= deleted_version`;
 }
 
-/** When users were last deleted: the version up to which nothing of them counts any more. */
+/** SQL for the last deletion of each user: nothing of the user up to its version counts. */
 function deletionsOf(condition: string): string {
   return `
   SELECT user_id AS id, toInt64(max(version)) AS deleted_version
@@ -91,7 +93,10 @@ function deletionsOf(condition: string): string {
   GROUP BY user_id`;
 }
 
-/** The registers folded: the last change of a property wins, and counts if it set it, after any deletion. */
+/**
+ * SQL for the properties as they are now: the newest register of a property wins. The property exists if that register set
+ * it, after any deletion of the user.
+ */
 function currentProperties(kind: EntityKind, condition: string, deletionCondition: string): string {
   const registers = `
   SELECT id, property, max(register) AS winner
@@ -100,34 +105,11 @@ function currentProperties(kind: EntityKind, condition: string, deletionConditio
   GROUP BY id, property
   HAVING tupleElement(winner, 'operation') = 'set'`;
   const columns = `id, property, tupleElement(winner, 'value') AS value`;
-  // Organizations are not deleted; one may have the identifier of a user who was.
+  // Organizations are not deleted; one may have the identifier of a deleted user.
   if (kind === 'organization') return `SELECT ${columns} FROM (${registers})`;
   return `
   SELECT ${columns}
   FROM (${registers}) AS registers
   LEFT JOIN (${deletionsOf(deletionCondition)}) AS deletions USING (id)
   WHERE tupleElement(winner, 'version') > deleted_version`;
-}
-
-/** The condition that a user or an organization matches a filter. */
-function hasProperty(kind: EntityKind, asked: PropertyFilter, index: number): Sql {
-  const { filter, negated } = positive(asked);
-  const parameters = new FilterParameters(index);
-  const parts = filter.name.split('.');
-  // The first range of a place names the property; the others reach into its value.
-  const places = Map.groupBy(placesOf(filter.name), ([property]) => property?.to ?? 0);
-  const alternatives = [...places].map(([to, found]) => {
-    const property = parameters.text(parts.slice(0, to).join('.'));
-    const inside = found.map(([, ...rest]) => rest);
-    return { property, sql: `(property = ${property} AND ${holdsAt('value', inside, filter, parameters)})` };
-  });
-  const names = alternatives.map(({ property }) => property).join(', ');
-  return {
-    sql: `id ${negated ? 'NOT IN' : 'IN'} (
-    SELECT id
-    FROM (${currentProperties(kind, `property IN (${names})`, '1')})
-    WHERE ${alternatives.map(({ sql }) => sql).join('\n      OR ')}
-  )`,
-    params: parameters.params,
-  };
 }

@@ -1,80 +1,77 @@
-import type { Store } from '../clickhouse/query-runner.ts';
-import {
-  type EntitiesQuestion,
-  type EntityKind,
-  entitiesQuery,
-  propertiesQuery,
-  timesSinceDeletionQuery,
-} from './entities-query.ts';
+import type { QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
+import { type EntitiesSelection, entitiesQuery, propertiesQuery, timesSinceDeletionQuery } from './entities-query.ts';
+import type { EntityKind } from './entity-kinds.ts';
 import type { Entity } from './entity-record.ts';
 
-/** How many bytes of identifiers one query may name: ClickHouse takes 128 KiB of a parameter, where each may become four. */
+/** How many bytes of identifiers one query may name: ClickHouse takes 128 KiB of a parameter, and escaping may quadruple them. */
 const IDENTIFIER_BYTES_MAX = 20 * 1_024;
 
 interface Identity {
   readonly id: string;
   readonly firstSeenMs: number;
   readonly lastSeenMs: number;
+  /** When the last change was accepted. */
+  readonly changedMs: number;
 }
 
-/** Who asks, and until when. */
-export interface Asker {
-  readonly workspace: string;
-  readonly signal: AbortSignal;
+interface SeenTimes {
+  readonly firstMs: number;
+  readonly lastMs: number;
 }
 
-/** The users or organizations that exist and answer the question, in the order of their identifiers. */
+/** Reads the users or organizations of a selection that exist, in the order of their identifiers. */
 export async function* readEntities(
-  store: Store,
+  queryRunner: QueryRunner,
   kind: EntityKind,
-  question: EntitiesQuestion,
-  asker: Asker,
+  selection: EntitiesSelection,
+  context: QueryContext,
 ): AsyncGenerator<Entity, void, undefined> {
-  const rows = await store.all({ kind: 'entities_page', ...asker, ...entitiesQuery(kind, question) });
-  const identities = (rows as [string, number, number, number][]).map(([id, firstSeenMs, lastSeenMs, version]) => ({
-    ...{ id, firstSeenMs, lastSeenMs },
-    heardMs: Math.floor(version / 1_000),
-  }));
+  const rows = await queryRunner.all({ kind: 'entities_page', ...context, ...entitiesQuery(kind, selection) });
+  const identities = (rows as [string, number, number, number][]).map(
+    ([id, firstSeenMs, lastSeenMs, version]): Identity => ({
+      ...{ id, firstSeenMs, lastSeenMs },
+      changedMs: Math.floor(version / 1_000),
+    }),
+  );
   for (const group of groupsOf(identities)) {
     const ids = group.map(({ id }) => id);
     const [times, properties] = await Promise.all([
-      kind === 'user' ? timesSinceDeletion(store, ids, asker) : new Map<string, Times>(),
-      currentProperties(store, kind, ids, asker),
+      kind === 'user' ? timesSinceDeletion(queryRunner, ids, context) : new Map<string, SeenTimes>(),
+      currentProperties(queryRunner, kind, ids, context),
     ]);
-    for (const { heardMs, ...identity } of group) {
+    for (const { changedMs, ...identity } of group) {
       const since = times.get(identity.id);
-      // What it was seen by is on its way when nothing is stored yet; the time it was accepted is known.
-      const seen = since && { firstSeenMs: since.firstMs || heardMs, lastSeenMs: since.lastMs || heardMs };
+      // Until an event or a sighting since the deletion is stored, the time of the last change stands in for it.
+      const seen = since && { firstSeenMs: since.firstMs || changedMs, lastSeenMs: since.lastMs || changedMs };
       yield { ...identity, ...seen, properties: properties.get(identity.id) ?? [] };
     }
   }
 }
 
-interface Times {
-  readonly firstMs: number;
-  readonly lastMs: number;
-}
-
-/** Of users that were deleted and exist again, when they have been seen since. */
-async function timesSinceDeletion(store: Store, ids: readonly string[], asker: Asker): Promise<Map<string, Times>> {
-  const rows = await store.all({ kind: 'entity_times', ...asker, ...timesSinceDeletionQuery(ids) });
+/** When users that were deleted and exist again have been seen since. */
+async function timesSinceDeletion(
+  queryRunner: QueryRunner,
+  ids: readonly string[],
+  context: QueryContext,
+): Promise<Map<string, SeenTimes>> {
+  const rows = await queryRunner.all({ kind: 'entity_times', ...context, ...timesSinceDeletionQuery(ids) });
   return new Map((rows as [string, number, number][]).map(([id, firstMs, lastMs]) => [id, { firstMs, lastMs }]));
 }
 
 async function currentProperties(
-  store: Store,
+  queryRunner: QueryRunner,
   kind: EntityKind,
   ids: readonly string[],
-  asker: Asker,
+  context: QueryContext,
 ): Promise<Map<string, [string, string][]>> {
-  const rows = await store.all({ kind: 'entity_properties', ...asker, ...propertiesQuery(kind, ids) });
+  const rows = await queryRunner.all({ kind: 'entity_properties', ...context, ...propertiesQuery(kind, ids) });
   const byId = Map.groupBy(rows as [string, string, string][], ([id]) => id);
   return new Map([...byId].map(([id, found]) => [id, found.map(([, name, json]) => [name, json])]));
 }
 
 /** Splits identities into groups whose identifiers fit into one query. */
-function* groupsOf<Item extends Identity>(items: readonly Item[]): Generator<readonly Item[]> {
-  let group: Item[] = [];
+function* groupsOf(items: readonly Identity[]): Generator<readonly Identity[]> {
+  let group: Identity[] = [];
   let bytes = 0;
   for (const item of items) {
     const size = Buffer.byteLength(item.id);

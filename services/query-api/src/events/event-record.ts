@@ -1,59 +1,67 @@
 import type { Row } from '../clickhouse/query-runner.ts';
-import type { EventPosition, OrderField } from './event-order.ts';
+import { EVENT_COLUMNS, EVENT_FIELDS, type EventColumnType, type EventField, type OrderField } from './event-columns.ts';
+import type { EventPosition } from './event-order.ts';
 
-/** A row of a page, as events-query.ts selects it. An identifier that was not given is empty. */
-export type EventPageRow = readonly [
-  uuid: string,
-  type: string,
-  event: string,
-  userId: string,
-  groupId: string,
-  anonymousId: string,
-  instanceId: string,
-  properties: string,
-  context: string,
-  traits: string,
-  timestamp: string,
-  receivedAt: string,
-];
+/** An event as {@link EVENT_SELECT} reads it: the text of each field. */
+export type EventRow = readonly string[];
 
-/** The columns of a row are those that the query selected. */
-export function asEventPageRow(row: Row): EventPageRow {
-  return row as unknown as EventPageRow;
+/** The SELECT list of a page, in the order of the columns. */
+export const EVENT_SELECT = EVENT_FIELDS.map(([, { column, type }]) =>
+  type === 'uuid' || isTime(type) ? `toString(${column})` : column,
+).join(', ');
+
+/** Names the columns of a row that was selected by {@link EVENT_SELECT}. */
+export function asEventRow(row: Row): EventRow {
+  return row as EventRow;
 }
+
+const WRITERS: Readonly<Record<EventColumnType, (text: string) => string>> = {
+  uuid: (text) => `"${text}"`,
+  text: JSON.stringify,
+  identifier: (text) => (text === '' ? 'null' : JSON.stringify(text)),
+  json: (text) => text,
+  milliseconds: (text) => `"${isoTime(text)}"`,
+  microseconds: (text) => `"${isoTime(text)}"`,
+};
+
+const MEMBERS = EVENT_FIELDS.map(([field, { type }], index) => ({
+  start: `${index === 0 ? '{' : ','}${JSON.stringify(field)}:`,
+  write: WRITERS[type],
+}));
 
 /**
- * A record as JSON text. `properties`, `context` and `traits` are the text that was stored, unchanged: parsing them here
- * could only alter them.
+ * Returns an event's record as JSON. `properties`, `context` and `traits` are the text that was stored, since parsing
+ * them could change them.
  */
-export function eventRecord(row: EventPageRow): string {
-  const [uuid, type, event, userId, groupId, anonymousId, instanceId, properties, context, traits] = row;
-  return `{"uuid":"${uuid}","type":${JSON.stringify(type)},"event":${JSON.stringify(event)},"userId":${identifier(userId)},"groupId":${identifier(groupId)},"anonymousId":${identifier(anonymousId)},"instanceId":${identifier(instanceId)},"properties":${properties},"context":${context},"traits":${traits},"timestamp":"${isoText(row[10])}","receivedAt":"${isoText(row[11])}"}`;
+export function eventRecord(row: EventRow): string {
+  let json = '';
+  let index = 0;
+  for (const { start, write } of MEMBERS) {
+    json += start + write(row[index] as string);
+    index += 1;
+  }
+  return `${json}}`;
 }
 
-/** Where a row stands in an order by `field`. */
-export function positionOf(row: EventPageRow, field: OrderField): EventPosition {
-  const [uuid, type, event, userId, groupId, anonymousId, instanceId, , , , timestamp, receivedAt] = row;
-  const timestampMs = Date.parse(isoText(timestamp));
-  const values: Readonly<Record<OrderField, string | number>> = {
-    timestamp: timestampMs,
-    receivedAt: Date.parse(isoText(receivedAt)),
-    event,
-    type,
-    userId,
-    groupId,
-    anonymousId,
-    instanceId,
-    uuid,
+/** Returns where an event stands in an order by `field`. */
+export function positionOf(row: EventRow, field: OrderField): EventPosition {
+  const value = textOf(row, field);
+  return {
+    value: isTime(EVENT_COLUMNS[field].type) ? Date.parse(isoTime(value)) : value,
+    uuid: textOf(row, 'uuid'),
+    timestampMs: Date.parse(isoTime(textOf(row, 'timestamp'))),
   };
-  return { value: values[field], uuid, timestampMs };
 }
 
-/** A time as ClickHouse writes it, with the `T`, the `Z` and three digits of the fraction. */
-function isoText(time: string): string {
-  return `${time.slice(0, 10)}T${time.slice(11, 23)}Z`;
+function textOf(row: EventRow, field: EventField): string {
+  return row[EVENT_FIELDS.findIndex(([name]) => name === field)] as string;
 }
 
-function identifier(value: string): string {
-  return value === '' ? 'null' : JSON.stringify(value);
+function isTime(type: EventColumnType): boolean {
+  return type === 'milliseconds' || type === 'microseconds';
+}
+
+/** Turns a time as ClickHouse writes it into ISO 8601, with three digits of its fraction. */
+function isoTime(text: string): string {
+  return `${text.slice(0, 10)}T${text.slice(11, 23)}Z`;
 }

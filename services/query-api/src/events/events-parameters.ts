@@ -3,43 +3,44 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { endOfDay } from '@sluice/shared/timestamp';
 import { z } from 'zod';
 import { decodeCursor } from '../cursor.ts';
-import type { FieldFilter } from '../filters/field-filter.ts';
-import { OPERATORS, type OperandKind } from '../filters/operators.ts';
+import type { FieldFilter, OperandKind } from '../filters/operators.ts';
 import {
-  canonical,
-  cursorText,
-  type Filterable,
-  filterBy,
+  cursorParameter,
   LIMIT_DEFAULT,
-  limitText,
-  offsetText,
-  parseParameters,
-  refuseFaults,
-  timestampText,
-  uuidText,
-} from '../filters/parameters.ts';
-import { DOCUMENTS, type PropertyFilter } from '../filters/property-filter.ts';
-import { type EventOrder, type EventPosition, ORDER_FIELDS, positionSchema } from './event-order.ts';
+  limitParameter,
+  offsetParameter,
+  textParameter,
+  timestampParameter,
+  uuidParameter,
+} from '../filters/parameter-schemas.ts';
+import { canonicalFilters, type Filterable, parseParameters, refuseFaults } from '../filters/parameters.ts';
+import type { PropertyFilter } from '../filters/property-filter.ts';
+import {
+  DOCUMENT_FIELDS,
+  type DocumentField,
+  EVENT_COLUMNS,
+  FILTER_FIELDS,
+  type FilterField,
+  ORDER_FIELDS,
+} from './event-columns.ts';
+import { type EventOrder, type EventPosition, positionSchema } from './event-order.ts';
 
-/** The parameters of `GET /events`, besides those of properties and operators. */
+/** The parameters of `GET /events`, except those of properties and operators. */
 export const eventParameters = {
-  event: filterBy('Events of this name.'),
-  uuid: uuidText,
-  type: filterBy('Events of this type.'),
-  userId: filterBy('Events of this user.'),
-  groupId: filterBy('Events of this organization.'),
-  anonymousId: filterBy('Events with this anonymous identifier.'),
-  instanceId: filterBy('Events of this installation or device.'),
-  startDate: timestampText(
+  ...byFilterField((field) => {
+    const { type, filter } = EVENT_COLUMNS[field];
+    return type === 'uuid' ? uuidParameter(filter.description) : textParameter(filter.description);
+  }),
+  startDate: timestampParameter(
     (dayMs) => dayMs,
     'Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond.',
   ),
-  endDate: timestampText(
+  endDate: timestampParameter(
     endOfDay,
     'Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond.',
   ),
-  limit: limitText,
-  offset: offsetText,
+  limit: limitParameter,
+  offset: offsetParameter,
   orderByField: z.enum(ORDER_FIELDS, `must be one of ${ORDER_FIELDS.join(', ')}`).meta({
     default: 'timestamp',
     description: 'Text is ordered by its UTF-8 bytes, a missing value is the smallest, `uuid` decides between equals.',
@@ -48,37 +49,31 @@ export const eventParameters = {
     .string()
     .toUpperCase()
     .pipe(z.enum(['ASC', 'DESC'], 'must be ASC or DESC'))
-    .meta({ enum: ['ASC', 'DESC'], default: 'DESC', description: 'In any case of letters.' }),
-  cursor: cursorText('filters and order; not together with `offset`'),
+    .meta({ enum: ['ASC', 'DESC'], default: 'DESC', description: 'In upper or lower case.' }),
+  cursor: cursorParameter('filters and order; not together with `offset`'),
   total: z
     .enum(['exact', 'none'], 'must be exact or none')
     .meta({ default: 'exact', description: '`none` skips the count.' }),
 } as const;
 
-const text = { item: z.string(), typed: false };
-const identifier: OperandKind = { ...text, operators: OPERATORS };
-const alwaysThere: OperandKind = { ...text, operators: OPERATORS.filter((operator) => operator !== 'exists') };
+/** What `GET /events` can filter by. */
+export const eventFilterable: Filterable<FilterField, DocumentField> = {
+  fields: byFilterField((field): OperandKind => {
+    const { type, filter } = EVENT_COLUMNS[field];
+    const item = type === 'uuid' ? uuidParameter(filter.description) : z.string();
+    return { operators: filter.operators, item, typed: false };
+  }),
+  documents: DOCUMENT_FIELDS,
+};
 
-/** What can be filtered by with operators. */
-export const eventFilterable = {
-  fields: {
-    event: alwaysThere,
-    uuid: { operators: ['eq', 'ne', 'in'], item: uuidText, typed: false },
-    type: alwaysThere,
-    userId: identifier,
-    groupId: identifier,
-    anonymousId: identifier,
-    instanceId: identifier,
-  },
-  documents: DOCUMENTS,
-} as const satisfies Filterable<string>;
+function byFilterField<Value>(valueOf: (field: FilterField) => Value): Readonly<Record<FilterField, Value>> {
+  return Object.fromEntries(FILTER_FIELDS.map((field) => [field, valueOf(field)])) as Record<FilterField, Value>;
+}
 
-export type EventField = keyof typeof eventFilterable.fields;
-
-/** A valid question for events. Times in milliseconds, inclusive. */
+/** A valid request for events. Times in milliseconds, inclusive. */
 export interface EventsRequest {
-  readonly fields: readonly FieldFilter<EventField>[];
-  readonly properties: readonly PropertyFilter[];
+  readonly fields: readonly FieldFilter<FilterField>[];
+  readonly properties: readonly PropertyFilter<DocumentField>[];
   readonly startMs: number | undefined;
   readonly endMs: number | undefined;
   readonly order: EventOrder;
@@ -86,12 +81,12 @@ export interface EventsRequest {
   readonly offset: number;
   readonly after: EventPosition | undefined;
   readonly counted: boolean;
-  /** What defines the list that a cursor belongs to. */
+  /** What a cursor belongs to: the workspace, the filters and the order. */
   readonly list: unknown;
 }
 
 /**
- * Reads the query of `GET /events`.
+ * Parses the query of `GET /events`.
  *
  * @throws {Problem} `invalid_request`, naming every fault
  */
@@ -103,19 +98,16 @@ export function parseEventsRequest(query: QueryParameters, workspace: string): E
     found.push({ path: 'startDate', code: 'invalid', message: 'must not be after endDate' });
   }
   if (query['cursor'] && query['offset']) {
-    found.push({ path: 'offset', code: 'invalid', message: 'cannot be combined with cursor' });
+    found.push({ path: 'offset', code: 'invalid', message: 'cannot be combined with cursor; leave one of them out' });
   }
   const order: EventOrder = { field: values.orderByField ?? 'timestamp', direction: values.orderByDirection ?? 'DESC' };
-  const list = ['events', workspace, canonical([...fields, ...properties]), startMs, endMs, order];
-  // With a fault in a filter or the order there is no list that the cursor could be of.
+  const list = ['events', workspace, canonicalFilters([...fields, ...properties]), startMs, endMs, order];
+  // With a fault in a filter or the order there is no list that the cursor could belong to.
   const after =
     cursor !== undefined && found.length === 0 ? decodeCursor(cursor, list, positionSchema(order)) : undefined;
   if (cursor !== undefined && found.length === 0 && after === undefined) {
-    found.push({
-      path: 'cursor',
-      code: 'invalid',
-      message: 'is not a cursor of this list, with these filters and order',
-    });
+    const message = 'this cursor belongs to another query; repeat its filters and order';
+    found.push({ path: 'cursor', code: 'invalid', message });
   }
   refuseFaults(found);
   return {

@@ -1,22 +1,21 @@
 import { type Sql, tables, where } from '../clickhouse/sql.ts';
-import { type Column, fieldCondition } from '../filters/field-filter.ts';
-import { eventPropertyCondition } from '../filters/property-filter.ts';
-import { after, orderBy, TEXT_COLUMNS } from './event-order.ts';
-import type { EventField, EventsRequest } from './events-parameters.ts';
+import { eventPropertyCondition, fieldCondition, timeConditions } from '../filters/filter-sql.ts';
+import { EVENT_COLUMNS } from './event-columns.ts';
+import { afterPosition, orderBy } from './event-order-sql.ts';
+import { EVENT_SELECT } from './event-record.ts';
+import type { EventsRequest } from './events-parameters.ts';
 
-const FIELDS: Readonly<Record<EventField, Column>> = { ...TEXT_COLUMNS, uuid: { sql: 'uuid', type: 'uuid' } };
-
-/** The columns of a page's rows; event-record.ts reads them in this order. */
-const COLUMNS = `toString(uuid), type, event, user_id, group_id, anonymous_id, instance_id, properties, context, traits,
-  toString(timestamp), toString(received_at)`;
-
-/** A page, and one row more where there is a next page. `hidden` is of the events to leave out. */
-export function pageQuery(request: EventsRequest, [hidden]: readonly [Sql?]): Sql {
-  const position = request.after ? [after(request.order, request.after)] : [];
+/**
+ * Returns the query for a page, and one row more if there is a next page.
+ *
+ * @param hidden the condition that the events of pending deletions meet, if there are any
+ */
+export function pageQuery(request: EventsRequest, hidden: Sql | undefined): Sql {
+  const position = request.after ? [afterPosition(request.order, request.after)] : [];
   const shown = hidden ? [{ ...hidden, sql: `NOT (${hidden.sql})` }] : [];
   const { sql, params } = where([...conditionsOf(request), ...position, ...shown]);
   return {
-    sql: `SELECT ${COLUMNS}
+    sql: `SELECT ${EVENT_SELECT}
 FROM ${tables.events}
 ${sql}
 ${orderBy(request.order)}
@@ -26,15 +25,16 @@ LIMIT {rows:UInt64} OFFSET {offset:UInt64}`,
 }
 
 /**
- * How many records all pages of the request hold together. What is hidden is counted by an index and taken off; to leave
- * it out, ClickHouse would read the user of every event. Both counts are of the same state of the table.
+ * Returns the query for the number of records on all pages of the request. It counts hidden events by an index and
+ * subtracts them; to leave them out, ClickHouse would read the user of every event. Both counts see the same state of the
+ * table.
  */
-export function countQuery(request: EventsRequest, [hidden]: readonly [Sql?]): Sql {
+export function countQuery(request: EventsRequest, hidden: Sql | undefined): Sql {
   const conditions = conditionsOf(request);
-  const { sql, params } = count(conditions);
-  if (!hidden) return { sql, params };
-  const without = count([...conditions, hidden]);
-  return { sql: `SELECT (${sql}) - (${without.sql})`, params: without.params };
+  const all = count(conditions);
+  if (!hidden) return all;
+  const alsoHidden = count([...conditions, hidden]);
+  return { sql: `SELECT (${all.sql}) - (${alsoHidden.sql})`, params: alsoHidden.params };
 }
 
 function count(conditions: readonly Sql[]): Sql {
@@ -42,13 +42,10 @@ function count(conditions: readonly Sql[]): Sql {
   return { sql: `SELECT count() FROM ${tables.events}\n${sql}`, params };
 }
 
-function conditionsOf({ fields, properties, startMs, endMs }: EventsRequest): Sql[] {
-  const conditions = fields.map((filter) => fieldCondition(filter, FIELDS[filter.field]));
-  if (startMs !== undefined) {
-    conditions.push({ sql: 'timestamp >= fromUnixTimestamp64Milli({start:Int64})', params: { start: startMs } });
-  }
-  if (endMs !== undefined) {
-    conditions.push({ sql: 'timestamp <= fromUnixTimestamp64Milli({end:Int64})', params: { end: endMs } });
-  }
-  return [...conditions, ...properties.map(eventPropertyCondition)];
+function conditionsOf({ fields, properties, ...range }: EventsRequest): readonly Sql[] {
+  return [
+    ...fields.map((filter) => fieldCondition(filter, EVENT_COLUMNS[filter.field])),
+    ...timeConditions(range),
+    ...properties.map((filter, index) => eventPropertyCondition(filter, EVENT_COLUMNS[filter.document].column, index)),
+  ];
 }

@@ -1,24 +1,24 @@
-import type { Store } from '../clickhouse/query-runner.ts';
+import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import { type Sql, tables } from '../clickhouse/sql.ts';
 
-/** How long an answer is used again: a deletion is to be in force within a second. */
+/** How long a result is reused, in milliseconds: a deletion has to be in force within a second. */
 const FRESH_MS = 300;
 
-/** Deleted users of whom something may still be stored. */
+/** Deleted users whose data may still be stored. */
 const PENDING = `
 SELECT user_id, max(version) AS deleted_version
 FROM ${tables.userDeletions}
 GROUP BY user_id
 HAVING deleted_version > max(erased_version)`;
 
-const ANY_PENDING = `SELECT 1 FROM (${PENDING}) LIMIT 1`;
+const ANY_PENDING: Sql = { sql: `SELECT 1 FROM (${PENDING}) LIMIT 1`, params: {} };
 
-/** The same as two arrays. ClickHouse looks the same scalar up once. */
+/** The same as two arrays. ClickHouse evaluates equal scalars once. */
 const PENDING_ARRAYS = `(SELECT (groupArray(user_id), groupArray(toInt64(deleted_version))) FROM (${PENDING}))`;
 
 /**
- * Holds of what was accepted before its user was deleted. The users come first for the index on user_id; the rest is a
- * look-up for each event, so that a page reads nothing but itself, however many deletions are pending.
+ * Holds for events that were accepted before their user was deleted. The users come first, for the index on user_id; the
+ * rest is a look-up per event, so that a page reads only its own events, however many deletions are pending.
  */
 const HIDDEN: Sql = {
   sql: `user_id IN (SELECT user_id FROM (${PENDING}))
@@ -27,32 +27,37 @@ const HIDDEN: Sql = {
 };
 
 /**
- * Gives the condition that the events of deleted users meet while they are being erased; nothing when no deletion of
- * the workspace is pending, which is the rule.
+ * Returns the condition that the events of deleted users meet until they are erased; `undefined` when no deletion of the
+ * workspace is pending, which is the usual case.
  */
-export type HiddenCondition = (workspace: string) => Promise<readonly [Sql?]>;
+export type HiddenCondition = (workspace: string) => Promise<Sql | undefined>;
 
+interface CachedCondition {
+  readonly queriedAt: number;
+  readonly condition: Promise<Sql | undefined>;
+}
+
+/** Creates a look-up of pending deletions that runs at most one query per workspace in {@link FRESH_MS}. */
 export function createHiddenCondition(
-  store: Pick<Store, 'all'>,
+  queryRunner: Pick<QueryRunner, 'all'>,
   now: () => number = performance.now.bind(performance),
 ): HiddenCondition {
-  const answers = new Map<string, { readonly askedAt: number; readonly condition: Promise<readonly [Sql?]> }>();
+  const cache = new Map<string, CachedCondition>();
 
-  async function ask(workspace: string): Promise<readonly [Sql?]> {
-    const query = { kind: 'pending_deletions', urgent: true, workspace, sql: ANY_PENDING, params: {} } as const;
-    const found = await store.all(query);
-    return found.length > 0 ? [HIDDEN] : [];
+  async function query(workspace: string): Promise<Sql | undefined> {
+    const rows = await queryRunner.all({ kind: 'pending_deletions', urgent: true, workspace, ...ANY_PENDING });
+    return rows.length > 0 ? HIDDEN : undefined;
   }
 
   return async (workspace) => {
-    const known = answers.get(workspace);
-    if (known && now() - known.askedAt < FRESH_MS) return await known.condition;
-    const answer = { askedAt: now(), condition: ask(workspace) };
-    answers.set(workspace, answer);
+    const cached = cache.get(workspace);
+    if (cached && now() - cached.queriedAt < FRESH_MS) return await cached.condition;
+    const entry = { queriedAt: now(), condition: query(workspace) };
+    cache.set(workspace, entry);
     try {
-      return await answer.condition;
+      return await entry.condition;
     } catch (error) {
-      if (answers.get(workspace) === answer) answers.delete(workspace);
+      if (cache.get(workspace) === entry) cache.delete(workspace);
       throw error;
     }
   };
