@@ -10,10 +10,11 @@ import { Registry } from 'prom-client';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { buildApp } from '../app.ts';
 import { configSchema } from '../config.ts';
+import { FILTER_FIELDS } from '../events/event-columns.ts';
 import { eventParameters, parseEventsRequest } from '../events/events-parameters.ts';
 import { pageQuery } from '../events/events-query.ts';
 import { storeMany } from '../testing/load.ts';
-import { anEvent, type QueryService, startQuery } from '../testing/query.ts';
+import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
 import { createReadiness } from './readiness.ts';
 import { createSchemaComponent } from './schema.ts';
 
@@ -28,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => query.stop());
 
-/** A service that reads the same database with other settings, or another place altogether. */
+/** Starts a service that reads the same database with other settings, or another ClickHouse. */
 async function service(env: Readonly<Record<string, string>>) {
   const [{ database } = { database: '' }] = await (
     await query.clickHouse.query({ query: 'SELECT currentDatabase() AS database', format: 'JSONEachRow' })
@@ -63,36 +64,42 @@ function expectNoInternals(body: string): void {
   expect(body).not.toMatch(/clickhouse|select|127\.0\.0\.1|events\b.*where|DB::|code: \d|econn|stack/i);
 }
 
-test('the newest page and the page after a cursor are read in the order of the table, and few rows of it', async () => {
-  const { body } = await query.get('/events?limit=100&total=none');
-  for (const parameters of [{}, { cursor: [String(body.nextCursor)] }, { orderByDirection: ['ASC'] }]) {
-    const { sql, params } = pageQuery(parseEventsRequest(parameters, 'a'), []);
+test.each(['the newest page', 'the oldest page', 'the page after a cursor'] as const)(
+  '%s is read in the order of the table, and few rows of it',
+  async (which) => {
+    const { body } = await query.get('/events?limit=100&total=none');
+    const parameters = {
+      'the newest page': {},
+      'the oldest page': { orderByDirection: ['ASC'] },
+      'the page after a cursor': { cursor: [String(body.nextCursor)] },
+    }[which];
+    const { sql, params } = pageQuery(parseEventsRequest(parameters, 'a'), undefined);
     const query_params = { ...params, workspace: 'a' };
     const plan = await query.clickHouse.query({
       query: `EXPLAIN PIPELINE ${sql}`,
       query_params,
       format: 'TabSeparatedRaw',
     });
-    expect(await plan.text()).toMatch(parameters.orderByDirection ? /InOrder/ : /InReverseOrder/);
+    expect(await plan.text()).toMatch(which === 'the oldest page' ? /InOrder/ : /InReverseOrder/);
     const result = await query.clickHouse.query({ query: sql, query_params, format: 'JSON' });
     const { statistics } = await result.json<unknown>();
     expect(statistics?.rows_read).toBeLessThan(ROWS / 10);
-  }
-});
+  },
+);
 
 test('no parameter of GET /events reaches the text of a query', async () => {
   const hostile = "'; DROP TABLE events; --";
-  const texts = ['event', 'type', 'userId', 'groupId', 'anonymousId', 'instanceId'] as const;
+  const texts = FILTER_FIELDS.filter((field) => field !== 'uuid');
   const given = Object.fromEntries([...texts, `properties.${hostile}`].map((name) => [name, [hostile]]));
-  const { sql } = pageQuery(parseEventsRequest(given, hostile), []);
+  const { sql } = pageQuery(parseEventsRequest(given, hostile), undefined);
   expect(sql).not.toContain('DROP');
   expect(Object.keys(eventParameters)).toEqual(expect.arrayContaining([...texts]));
 });
 
-test('a count that takes longer than it may is null, and the page comes all the same', async () => {
+test('a count that takes longer than it may is null, and the page still comes', async () => {
   const hurried = await service({ COUNT_TIMEOUT_MS: '10' });
   try {
-    // In every row there is something to look at more closely, and in none it is what is asked for.
+    // Every row passes the prefilter, and none the filter.
     const counting = await hurried.app.inject({ url: '/events?limit=0&properties.n.x=1' });
     expect(counting.json()).toMatchObject({ total: null, results: [] });
     const page = await hurried.app.inject({ url: '/events?limit=3&userId=7&properties.n.x=1' });
@@ -105,7 +112,7 @@ test('a count that takes longer than it may is null, and the page comes all the 
   }
 });
 
-test('a query over its time or memory is refused as too expensive, and says nothing more', async () => {
+test('a query over its time or memory is refused as too expensive, and reveals nothing more', async () => {
   const poor = await service({ QUERY_TIMEOUT_MS: '100', QUERY_MEMORY_BYTES_MAX: String(16 * 1_024 * 1_024) });
   try {
     const url = '/events?total=none&orderByField=userId&limit=1000&offset=300000';
@@ -117,7 +124,7 @@ test('a query over its time or memory is refused as too expensive, and says noth
   }
 });
 
-test('a page is over its bytes by what it reads, however many rows its order or an index leaves aside', async () => {
+test('the budget of bytes counts what a page reads, not the rows that its order or an index skips', async () => {
   const poor = await service({ QUERY_BYTES_READ_MAX: String(8 * 1_024 * 1_024), COUNT_TIMEOUT_MS: '60000' });
   try {
     for (const cheap of [
@@ -130,7 +137,7 @@ test('a page is over its bytes by what it reads, however many rows its order or 
       const response = await poor.app.inject({ url: `/events?limit=100&total=none${cheap}` });
       expect(response.statusCode, cheap).toBe(200);
     }
-    // By its index ClickHouse sees the whole table, by its columns more than 8 MiB of it.
+    // This order has no index, so ClickHouse reads more than 8 MiB.
     const sorted = await poor.app.inject({ url: '/events?limit=1&total=none&orderByField=userId' });
     expect([sorted.statusCode, sorted.json().code]).toEqual([400, 'query_too_expensive']);
     expectNoInternals(sorted.body);
@@ -141,7 +148,7 @@ test('a page is over its bytes by what it reads, however many rows its order or 
   }
 });
 
-test('a query is over its rows before it reads any, unless dates or an index leave few', async () => {
+test('the budget of rows refuses a query before it reads any, unless dates or an index leave few', async () => {
   const poor = await service({ QUERY_ROWS_READ_MAX: String(ROWS / 10) });
   try {
     for (const narrow of ['&startDate=2026-03-01T00:00:00Z&endDate=2026-03-01T01:00:00Z', '&userId=nobody']) {
@@ -158,7 +165,7 @@ test('a query is over its rows before it reads any, unless dates or an index lea
   }
 });
 
-test('a page of many mebibytes comes whole', async () => {
+test('a page of many mebibytes is complete', async () => {
   const properties = JSON.stringify({ text: 'ä"\\'.repeat(40_000) });
   const events = Array.from({ length: 40 }, (_, index) =>
     anEvent({ timestampMs: Date.UTC(2026, 0, 1) + index, properties }),
@@ -173,7 +180,7 @@ test('a page of many mebibytes comes whole', async () => {
   expect(rest.body.results.map(({ uuid }) => uuid)).toEqual([events.at(-1)?.uuid]);
 });
 
-test('without ClickHouse the service lives, says what is missing, and works once it is there', async () => {
+test('without ClickHouse the service is alive, says what is missing, and works once ClickHouse is there', async () => {
   const front = createServer();
   const port = await listen(front);
   await close(front);
@@ -218,7 +225,7 @@ async function close(server: Server): Promise<void> {
   await once(server, 'close');
 }
 
-/** Passes a request on to the real ClickHouse. */
+/** Forwards a request to the real ClickHouse. */
 function forward(request: IncomingMessage, response: import('node:http').ServerResponse): void {
   const { method, headers, url } = request;
   fetch(new URL(url ?? '/', inject('clickhouseUrl')), {
@@ -226,12 +233,12 @@ function forward(request: IncomingMessage, response: import('node:http').ServerR
     headers: { authorization: headers.authorization ?? '' },
     ...(method === 'POST' && { body: request as unknown as ReadableStream, duplex: 'half' as const }),
   }).then(
-    async (answer) => {
+    async (forwarded) => {
       response.writeHead(
-        answer.status,
-        Object.fromEntries([...answer.headers].filter(([name]) => name.startsWith('x-'))),
+        forwarded.status,
+        Object.fromEntries([...forwarded.headers].filter(([name]) => name.startsWith('x-'))),
       );
-      response.end(Buffer.from(await answer.arrayBuffer()));
+      response.end(Buffer.from(await forwarded.arrayBuffer()));
     },
     () => response.destroy(),
   );

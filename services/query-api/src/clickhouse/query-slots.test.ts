@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createQuerySlots, type SlotLimits } from './query-slots.ts';
+import { createMetrics } from '../metrics.ts';
+import { QuerySlots, type SlotLimits } from './query-slots.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -12,22 +13,21 @@ afterEach(() => {
 
 const TIMEOUT_MS = 1_000;
 
-/** Slots, and queries that come for them and are named in the order of their admission. */
+/** Creates slots, and records queries by name in the order of their admission. */
 function slotsWith(given: Partial<SlotLimits>) {
   const registry = new Registry();
   const limits = { running: 2, runningOfWorkspace: 2, waiting: 100, waitingOfWorkspace: 100, ...given };
-  const slots = createQuerySlots(limits, registry);
+  const slots = new QuerySlots(limits, createMetrics(registry));
   const admitted: string[] = [];
   const ended = new Map<string, string>();
   const releases = new Map<string, () => void>();
   const controllers = new Map<string, AbortController>();
 
-  /** Its first letter is its workspace. */
-  function come(name: string): void {
+  /** Requests a slot. The first letter of the name is the workspace. */
+  function request(name: string): void {
     const controller = new AbortController();
     controllers.set(name, controller);
-    const request = { workspace: name[0] as string, timeoutMs: TIMEOUT_MS, signal: controller.signal };
-    slots.acquire(request).then(
+    slots.acquire({ workspace: name[0] as string, timeoutMs: TIMEOUT_MS, signal: controller.signal }).then(
       (release) => {
         admitted.push(name);
         releases.set(name, release);
@@ -39,7 +39,7 @@ function slotsWith(given: Partial<SlotLimits>) {
   return {
     admitted,
     ended,
-    come: (...names: string[]) => settled(() => names.forEach(come)),
+    request: (...names: string[]) => settled(() => names.forEach(request)),
     close: () => settled(() => slots.close()),
     end: (name: string) => settled(() => releases.get(name)?.()),
     leave: (name: string) => settled(() => controllers.get(name)?.abort()),
@@ -57,14 +57,14 @@ async function settled(act: () => void): Promise<void> {
 }
 
 test('a query runs at once while slots are free, in all and for its workspace', async () => {
-  const { admitted, come } = slotsWith({ running: 3, runningOfWorkspace: 2 });
-  await come('a1', 'a2', 'a3', 'b1', 'b2');
+  const { admitted, request } = slotsWith({ running: 3, runningOfWorkspace: 2 });
+  await request('a1', 'a2', 'a3', 'b1', 'b2');
   expect(admitted).toEqual(['a1', 'a2', 'b1']);
 });
 
-test('workspaces take turns, whatever the order and the number of their queries; within one it is first come first served', async () => {
-  const { admitted, come, end } = slotsWith({ running: 1 });
-  await come('a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'b2', 'c1');
+test('workspaces take turns, whatever the order and the number of their queries; FIFO within a workspace', async () => {
+  const { admitted, request, end } = slotsWith({ running: 1 });
+  await request('a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'b2', 'c1');
   for (const next of ['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4', 'a5']) {
     expect(admitted.at(-1)).toBe(next);
     await end(next);
@@ -72,26 +72,26 @@ test('workspaces take turns, whatever the order and the number of their queries;
   expect(admitted).toHaveLength(8);
 });
 
-test('a workspace that comes late waits for one turn of the others at most', async () => {
-  const { admitted, come, end } = slotsWith({ running: 2, runningOfWorkspace: 2 });
-  await come(...Array.from({ length: 50 }, (_, index) => `a${index}`), 'b1');
+test('a workspace that comes late waits for at most one turn of the others', async () => {
+  const { admitted, request, end } = slotsWith({ running: 2, runningOfWorkspace: 2 });
+  await request(...Array.from({ length: 50 }, (_, index) => `a${index}`), 'b1');
   await end('a0');
   await end('a1');
   expect(admitted).toEqual(['a0', 'a1', 'a2', 'b1']);
 });
 
 test('a workspace that comes back stands in line behind those that wait', async () => {
-  const { admitted, come, end } = slotsWith({ running: 1 });
-  await come('c1');
+  const { admitted, request, end } = slotsWith({ running: 1 });
+  await request('c1');
   await end('c1');
-  await come('a1', 'b1', 'd1', 'c2');
+  await request('a1', 'b1', 'd1', 'c2');
   for (const name of ['a1', 'b1', 'd1']) await end(name);
   expect(admitted).toEqual(['c1', 'a1', 'b1', 'd1', 'c2']);
 });
 
 test('a workspace at its limit lets others pass, and goes on when one of its own ends', async () => {
-  const { admitted, come, end } = slotsWith({ running: 3, runningOfWorkspace: 1 });
-  await come('a1', 'a2', 'b1', 'b2', 'c1', 'd1');
+  const { admitted, request, end } = slotsWith({ running: 3, runningOfWorkspace: 1 });
+  await request('a1', 'a2', 'b1', 'b2', 'c1', 'd1');
   expect(admitted).toEqual(['a1', 'b1', 'c1']);
   await end('b1');
   expect(admitted.at(-1)).toBe('b2');
@@ -103,85 +103,83 @@ test('a workspace at its limit lets others pass, and goes on when one of its own
   expect(admitted.at(-1)).toBe('a2');
 });
 
-test('giving a slot back twice frees it once', async () => {
-  const { admitted, come, end } = slotsWith({ running: 1 });
-  await come('a1', 'a2', 'a3');
+test('releasing a slot twice frees it once', async () => {
+  const { admitted, request, end } = slotsWith({ running: 1 });
+  await request('a1', 'a2', 'a3');
   await end('a1');
   await end('a1');
   expect(admitted).toEqual(['a1', 'a2']);
 });
 
-test('a query whose client went away leaves the queue at once, and one that was gone already never enters it', async () => {
-  const { admitted, ended, come, leave, end, metric } = slotsWith({ running: 1 });
-  await come('a1', 'a2', 'a3');
+test('a query whose client disconnects leaves the queue at once, and one whose client is already gone never enters it', async () => {
+  const { admitted, ended, request, leave, end, metric } = slotsWith({ running: 1 });
+  await request('a1', 'a2', 'a3');
   await leave('a2');
   expect([...ended]).toEqual([['a2', 'AbortError']]);
   expect(await metric('sluice_queries{state="waiting"}')).toBe(1);
   await end('a1');
   expect(admitted).toEqual(['a1', 'a3']);
-  // Too late: it runs.
+  // It runs already.
   await leave('a3');
   expect(await metric('sluice_queries{state="running"}')).toBe(1);
   expect(await metric('sluice_queries{state="waiting"}')).toBe(0);
 
-  const slots = createQuerySlots(
-    { running: 1, runningOfWorkspace: 1, waiting: 1, waitingOfWorkspace: 1 },
-    new Registry(),
-  );
+  const limits = { running: 1, runningOfWorkspace: 1, waiting: 1, waitingOfWorkspace: 1 };
+  const slots = new QuerySlots(limits, createMetrics(new Registry()));
   const signal = AbortSignal.abort(new Error('gone'));
   await expect(slots.acquire({ workspace: 'a', timeoutMs: 1, signal })).rejects.toThrow('gone');
 });
 
-test('a wait ends with its time, and not a moment before', async () => {
-  const { admitted, ended, come, end, pass } = slotsWith({ running: 1 });
-  await come('a1', 'a2', 'b1');
+test('a wait ends exactly with its time', async () => {
+  const { admitted, ended, request, end, pass } = slotsWith({ running: 1 });
+  await request('a1', 'a2', 'b1');
   await pass(TIMEOUT_MS - 1);
   expect(ended.size).toBe(0);
   await end('a1');
   await pass(1);
   expect([...ended]).toEqual([['b1', 'timed_out']]);
   await pass(10 * TIMEOUT_MS);
-  await come('b2');
+  await request('b2');
   await end('a2');
   expect(admitted).toEqual(['a1', 'a2', 'b2']);
 });
 
-test('the queue is bounded, in all and for a workspace, and a place that was left is free again', async () => {
-  const { admitted, ended, come, leave, end } = slotsWith({ running: 1, waiting: 3, waitingOfWorkspace: 2 });
-  await come('a1', 'a2', 'a3', 'a4', 'b1', 'b2');
+test('the queue is bounded, in all and for a workspace, and a place that is left is free again', async () => {
+  const { admitted, ended, request, leave, end } = slotsWith({ running: 1, waiting: 3, waitingOfWorkspace: 2 });
+  await request('a1', 'a2', 'a3', 'a4', 'b1', 'b2');
   expect([...ended]).toEqual([
     ['a4', 'full'],
     ['b2', 'full'],
   ]);
   await leave('a2');
-  await come('c1');
+  await request('c1');
   for (const name of ['a1', 'a3', 'b1']) await end(name);
   expect(admitted).toEqual(['a1', 'a3', 'b1', 'c1']);
 });
 
-test('a full queue keeps nobody out who has nothing in it', async () => {
-  const { admitted, ended, come, end } = slotsWith({ running: 1, waiting: 2 });
-  await come('a1', 'a2', 'b1', 'c1', 'c2');
+test('a full queue still takes the first query of a workspace', async () => {
+  const { admitted, ended, request, end } = slotsWith({ running: 1, waiting: 2 });
+  await request('a1', 'a2', 'b1', 'c1', 'c2');
   expect([...ended]).toEqual([['c2', 'full']]);
   for (const name of ['a1', 'a2', 'b1']) await end(name);
   expect(admitted).toEqual(['a1', 'a2', 'b1', 'c1']);
 });
 
-test('once closed nobody waits, and what finds a free slot still runs', async () => {
-  const { admitted, ended, come, end, close } = slotsWith({ running: 2 });
-  await come('a1', 'b1', 'a2', 'a3', 'b2');
+test('once closed no query waits, and one that finds a free slot still runs', async () => {
+  const { admitted, ended, request, end, close } = slotsWith({ running: 2 });
+  await request('a1', 'b1', 'a2', 'a3', 'b2');
   await close();
-  await come('c1');
+  await request('c1');
   expect([...ended.keys()].sort()).toEqual(['a2', 'a3', 'b2', 'c1']);
   expect(new Set(ended.values())).toEqual(new Set(['closed']));
   await end('a1');
-  await come('c2', 'c3');
+  await request('c2', 'c3');
   expect([admitted, ended.get('c3')]).toEqual([['a1', 'b1', 'c2'], 'closed']);
 });
 
-test('metrics tell how many run and wait, and how waits end, and name no workspace', async () => {
-  const { come, leave, pass, metric } = slotsWith({ running: 1, waiting: 2 });
-  await come('a1', 'a2', 'b1', 'b2');
+test('metrics count the queries that run and wait, and the outcomes of waits, without naming a workspace', async () => {
+  const { request, leave, pass, metric } = slotsWith({ running: 1, waiting: 2 });
+  await request('a1', 'a2', 'b1', 'b2');
   expect(await metric('sluice_queries{state="running"}')).toBe(1);
   expect(await metric('sluice_queries{state="waiting"}')).toBe(2);
   await leave('a2');
@@ -192,11 +190,11 @@ test('metrics tell how many run and wait, and how waits end, and name no workspa
   expect(await metric('sluice_queries{state="waiting"}')).toBe(0);
 });
 
-type Act = readonly ['come' | 'end' | 'leave', nat: number];
+type Act = readonly ['request' | 'end' | 'leave', nat: number];
 
-test('whatever comes, ends and leaves: no limit is passed, no slot is idle, nobody is overtaken by the same workspace twice', async () => {
+test('for any sequence of requests, ends and aborts: no limit is exceeded, no slot is idle, no workspace overtakes another twice', async () => {
   const acts = fc.array(
-    fc.tuple(fc.constantFrom('come' as const, 'come' as const, 'end' as const, 'leave' as const), fc.nat()),
+    fc.tuple(fc.constantFrom('request' as const, 'request' as const, 'end' as const, 'leave' as const), fc.nat()),
     { maxLength: 60, size: 'max' },
   );
   const limits = fc.record({
@@ -208,7 +206,7 @@ test('whatever comes, ends and leaves: no limit is passed, no slot is idle, nobo
   await fc.assert(fc.asyncProperty(limits, acts, check), { numRuns: 300 });
 
   async function check(given: SlotLimits, acted: readonly Act[]): Promise<void> {
-    const { admitted, ended, come, end, leave } = slotsWith(given);
+    const { admitted, ended, request, end, leave } = slotsWith(given);
     let running: string[] = [];
     let waiting: string[] = [];
     /** Of each workspace, the others that were admitted since its first query could have been. */
@@ -219,14 +217,14 @@ test('whatever comes, ends and leaves: no limit is passed, no slot is idle, nobo
 
     for (const [index, [act, nat]] of acted.entries()) {
       const before = admitted.length;
-      if (act === 'come') {
+      if (act === 'request') {
         const workspace = 'abc'[nat % 3] as string;
         const name = `${workspace}${index}`;
         const own = of(waiting, workspace).length;
         // One of each may always wait.
         const full = own > 0 && (waiting.length >= given.waiting || own >= given.waitingOfWorkspace);
         const runs = mayRun(workspace);
-        await come(name);
+        await request(name);
         expect(ended.get(name)).toBe(!runs && full ? 'full' : undefined);
         if (runs || !full) waiting.push(name);
       } else if (act === 'end' && running.length > 0) {
@@ -241,7 +239,7 @@ test('whatever comes, ends and leaves: no limit is passed, no slot is idle, nobo
       }
       for (const name of admitted.slice(before)) {
         const workspace = name[0] as string;
-        expect(of(waiting, workspace)[0], 'first come, first served').toBe(name);
+        expect(of(waiting, workspace)[0], 'FIFO within a workspace').toBe(name);
         for (const other of 'abc') {
           if (other === workspace || of(waiting, other).length === 0 || !mayRun(other)) continue;
           const passed = [...(overtakers.get(other) ?? []), workspace];

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { conditionsFor, textOf } from '../testing/conditions.ts';
-import { anEvent, aRegister, type QueryService, startQuery } from '../testing/query.ts';
+import { anEvent, aRegister, type QueryService, startQuery } from '../testing/query-service.ts';
 import { meets } from '../testing/reference.ts';
 
 let query: QueryService;
@@ -16,7 +16,7 @@ type Kind = (typeof kinds)[number];
 const paths = { user: '/users', organization: '/organizations' } as const;
 const idNames = { user: 'foreignId', organization: 'foreignUserGroupId' } as const;
 
-/** What was submitted about a user or an organization, or its deletion. */
+/** A submission about a user or an organization, or its deletion. */
 interface Change {
   readonly kind: Kind;
   readonly id: string;
@@ -45,7 +45,7 @@ const change: fc.Arbitrary<Change> = fc.record({
   properties: fc.uniqueArray(fc.tuple(property, value), { maxLength: 3, selector: ([name]) => name }),
 });
 
-/** Versions are given in the order of the changes, a few milliseconds apart. */
+/** The versions of changes: in their order, a few milliseconds apart. */
 function versionUs(index: number): number {
   return (startMs + index * 3) * 1_000 + 7;
 }
@@ -57,7 +57,7 @@ interface Expected {
   readonly lastSeenAt: string;
 }
 
-/** The contract's fold, in the plainest way: what came after the last deletion, in order. */
+/** Entities as the contract defines them, in the plainest way: the changes after the last deletion, in order. */
 function fold(changes: readonly Change[], kind: Kind): Expected[] {
   const byId = Map.groupBy([...changes.entries()], ([, one]) => (one.kind === kind ? one.id : ''));
   byId.delete('');
@@ -92,7 +92,7 @@ interface StoredRow {
   readonly row: Record<string, unknown>;
 }
 
-/** The rows that a change becomes; writing them is the writer's work. */
+/** The rows that the writer stores for a change. */
 function rowsOf(one: Change, index: number): StoredRow[] {
   const version = versionUs(index);
   const entity = { workspace_id: 'a', kind: one.kind, id: one.id };
@@ -120,12 +120,12 @@ async function store(changes: readonly Change[], order: readonly number[]): Prom
   const tables = ['events', 'entities', 'entity_properties', 'user_deletions', 'user_sightings'];
   await Promise.all(tables.map((table) => query.clickHouse.command({ query: `TRUNCATE TABLE ${table}` })));
   const rows = changes.flatMap(rowsOf);
-  // Any order, in two inserts that overlap.
+  // In any order, in two inserts that overlap.
   const shuffled = rows.toSorted(
     (a, b) => (order[rows.indexOf(a) % order.length] ?? 0) - (order[rows.indexOf(b) % order.length] ?? 0),
   );
-  for (const part of [shuffled.slice(0, shuffled.length / 2 + 1), shuffled.slice(shuffled.length / 2)]) {
-    for (const [table, found] of Map.groupBy(part, (stored) => stored.table)) {
+  for (const rows of [shuffled.slice(0, shuffled.length / 2 + 1), shuffled.slice(shuffled.length / 2)]) {
+    for (const [table, found] of Map.groupBy(rows, (stored) => stored.table)) {
       await query.insert(
         table,
         found.map(({ row }) => row),
@@ -146,12 +146,12 @@ async function store(changes: readonly Change[], order: readonly number[]): Prom
   if (events.length > 0) await query.store('a', events);
 }
 
-/** What was said of a user's properties. */
-function said(entityId: string, properties: Change['properties']): Change {
+/** A change that sets properties of a user. */
+function setProperties(entityId: string, properties: Change['properties']): Change {
   return { kind: 'user', id: entityId, deleted: false, events: [], properties };
 }
 
-/** All pages of a list, as the reference writes entities. */
+/** Reads all pages of a list, as entities of the reference. */
 async function readAll(kind: Kind, limit: number, filter = ''): Promise<unknown[]> {
   const found: unknown[] = [];
   let cursor = '';
@@ -165,7 +165,7 @@ async function readAll(kind: Kind, limit: number, filter = ''): Promise<unknown[
   }
 }
 
-test('users and organizations are what was last said about them, in whatever order it arrived', async () => {
+test('users and organizations are what the last changes made them, in whatever order these were stored', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(change, { minLength: 1, maxLength: 25 }),
@@ -205,7 +205,14 @@ test('users and organizations are what was last said about them, in whatever ord
 });
 
 test('a property filter of users reaches into values and matches names with dots', async () => {
-  await store([said('one', [['a.b', 'x']]), said('two', [['a', { b: 'x' }]]), said('three', [['a', { b: 'y' }]])], [0]);
+  await store(
+    [
+      setProperties('one', [['a.b', 'x']]),
+      setProperties('two', [['a', { b: 'x' }]]),
+      setProperties('three', [['a', { b: 'y' }]]),
+    ],
+    [0],
+  );
   expect((await readAll('user', 10, '&properties.a.b=x')).map((entity) => (entity as Expected).id)).toEqual([
     'one',
     'two',
@@ -229,16 +236,16 @@ test.each([
 ])('properties.%s finds the users %s', async (parameters, expected) => {
   await store(
     [
-      said('ada', [
+      setProperties('ada', [
         ['plan', 'pro'],
         ['seats', { used: 3 }],
       ]),
-      said('bob', [
+      setProperties('bob', [
         ['plan', 'free'],
         ['seats.used', 10],
       ]),
-      said('cid', [['plan', 4]]),
-      said('dan', []),
+      setProperties('cid', [['plan', 4]]),
+      setProperties('dan', []),
     ],
     [0],
   );
@@ -255,7 +262,7 @@ test('an organization with the identifier of a deleted user stays', async () => 
   expect((await query.get('/organizations/same')).body).toMatchObject({ properties: { p: 1 } });
 });
 
-test('property values come back as the text that was stored', async () => {
+test('property values are returned as the text that was stored', async () => {
   const text = String.raw`{"n":1e+21,"b":[9007199254740993,-0],"s":"\ud800"}`;
   const entity = { workspace_id: 'd', kind: 'user', id: 'x' };
   await query.insert('entities', [{ ...entity, first_seen_at: startMs, last_seen_at: startMs, version: 5 }]);
@@ -264,23 +271,29 @@ test('property values come back as the text that was stored', async () => {
   expect((await query.get('/users/x', 'd')).text).toContain(`"properties":{"p\\"q":${text}}`);
 });
 
-test.each(['/users', '/organizations'])('%s refuses what it does not know, and clamps its limit', async (path) => {
-  for (const parameters of [
-    'offset=1',
-    'limit=1&limit=2',
-    'limit=x',
-    'userId=1',
-    'cursor=x',
-    'properties.a=',
-    'properties.a[in]=',
-    'properties.a[least]=1',
-    'context.a=1',
-    'userId[eq]=1',
-    'orderByField=id',
-  ]) {
-    const { status, body } = await query.get(`${path}?${parameters}`);
-    expect([status, body.code, body.errors.length], parameters).toEqual([400, 'invalid_request', 1]);
-  }
+const refused = [
+  'offset=1',
+  'limit=1&limit=2',
+  'limit=x',
+  'userId=1',
+  'cursor=x',
+  'properties.a=',
+  'properties.a[in]=',
+  'properties.a[least]=1',
+  'context.a=1',
+  'userId[eq]=1',
+  'orderByField=id',
+];
+
+test.each(['/users', '/organizations'].flatMap((path) => refused.map((parameters) => `${path}?${parameters}`)))(
+  '%s is refused',
+  async (url) => {
+    const { status, body } = await query.get(url);
+    expect([status, body.code, body.errors.length]).toEqual([400, 'invalid_request', 1]);
+  },
+);
+
+test.each(['/users', '/organizations'])('%s clamps its limit, and one of them takes no parameters', async (path) => {
   expect((await query.get(`${path}?limit=2000`)).body.limit).toBe(1_000);
   expect((await query.get(`${path}?limit=0`)).body).toEqual({ limit: 0, results: [], nextCursor: null });
   expect((await query.get(`${path}/x?limit=1`)).status).toBe(400);

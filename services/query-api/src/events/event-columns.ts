@@ -56,7 +56,8 @@ export const EVENT_COLUMNS = {
 
 type EventColumns = typeof EVENT_COLUMNS;
 
-type FieldsLike<Shape> = {
+/** The fields whose column has a shape. */
+export type FieldsLike<Shape> = {
   [Field in keyof EventColumns]: EventColumns[Field] extends Shape ? Field : never;
 }[keyof EventColumns];
 
@@ -87,7 +88,13 @@ function fieldsWith(holds: (column: EventColumn) => boolean): readonly EventFiel
 function text<const Name extends string>(column: Name, filterDescription: string, example: string) {
   // Every event has it, so there is no `exists`.
   const operators = OPERATORS.filter((operator) => operator !== 'exists');
-  return { column, type: 'text', filter: { operators, description: filterDescription }, ordered: true, example } as const;
+  return {
+    column,
+    type: 'text',
+    filter: { operators, description: filterDescription },
+    ordered: true,
+    example,
+  } as const;
 }
 
 function identifier<const Name extends string>(column: Name, filterDescription: string, example: string | null) {

@@ -1,5 +1,11 @@
 import type { Row } from '../clickhouse/query-runner.ts';
-import { EVENT_COLUMNS, EVENT_FIELDS, type EventColumnType, type EventField, type OrderField } from './event-columns.ts';
+import {
+  EVENT_COLUMNS,
+  EVENT_FIELDS,
+  type EventColumnType,
+  type EventField,
+  type OrderField,
+} from './event-columns.ts';
 import type { EventPosition } from './event-order.ts';
 
 /** An event as {@link EVENT_SELECT} reads it: the text of each field. */

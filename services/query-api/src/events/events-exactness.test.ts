@@ -2,19 +2,20 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { type QueryService, startQuery, type TestEvent } from '../testing/query.ts';
+import { eachIdentifier, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
 import { expectedRecord, inOrder } from '../testing/reference.ts';
-import { type EventOrder, ORDER_FIELDS } from './event-order.ts';
+import { FILTER_FIELDS, ORDER_FIELDS } from './event-columns.ts';
+import type { EventOrder } from './event-order.ts';
 
 let query: QueryService;
 
-/** How long an answer about deletions may be used again, and some. */
+/** Longer than the service reuses its look-up of pending deletions. */
 const FORGOTTEN_MS = 350;
 
-/** A counterexample is told as it is: to make it smaller would take minutes of ClickHouse. */
+/** Reports the first counterexample: shrinking it would take minutes. */
 const RUN = { endOnFailure: true };
 
-/** The whole file takes half a minute where nothing else runs. */
+/** The whole file takes half a minute on a machine that does nothing else. */
 const TIMEOUT_MS = 180_000;
 
 const START_MS = Date.UTC(2026, 1, 27);
@@ -27,7 +28,7 @@ const [eraseEvents, markErased] = await Promise.all(
 );
 
 beforeAll(async () => {
-  // Many questions at once are not what is tested here.
+  // The tests send many requests at once; the limits of the queue are tested elsewhere.
   query = await startQuery(inject('clickhouseUrl'), {
     QUERY_TIMEOUT_MS: '60000',
     COUNT_TIMEOUT_MS: '60000',
@@ -36,7 +37,7 @@ beforeAll(async () => {
 });
 afterAll(() => query.stop());
 
-/** All events that were accepted up to then are deleted. */
+/** Deletes all events of a user that were accepted up to a version. */
 interface Deletion {
   readonly workspace: string;
   readonly userId: string;
@@ -45,17 +46,16 @@ interface Deletion {
 
 const USERS = ['ada', 'bob', 'cem'];
 
-/** Few values, so that many events are equal in most of them; over a month's end. */
+/** Few values, so that many events are equal in most of them; over the end of a month. */
 const anyEvent: fc.Arbitrary<TestEvent> = fc.record({
   uuid: fc.uuid(),
   timestampMs: fc.nat(3).map((day) => START_MS + day * 86_400_000),
   receivedAtUs: fc.nat(9).map((step) => (START_MS + 5 * 86_400_000) * 1_000 + step * 500),
   event: fc.constantFrom('opened', 'Closed', 'öffnet'),
   type: fc.constantFrom('track', 'page'),
+  ...eachIdentifier(fc.constantFrom('', 'i', 'j')),
   userId: fc.constantFrom('', ...USERS),
   groupId: fc.constantFrom('', 'acme', 'ada'),
-  anonymousId: fc.constantFrom('', 'x'),
-  instanceId: fc.constantFrom('', 'i', 'j'),
   properties: fc.constantFrom('{}', '{"plan":"pro"}', '{"plan":"free"}'),
   context: fc.constant('{}'),
   traits: fc.constant('{}'),
@@ -72,7 +72,7 @@ async function empty(): Promise<void> {
   await wait(FORGOTTEN_MS);
 }
 
-async function askForDeletion(deletions: readonly Deletion[]): Promise<void> {
+async function insertDeletions(deletions: readonly Deletion[]): Promise<void> {
   await query.insert(
     'user_deletions',
     deletions.map(({ workspace, userId, versionUs }) => ({
@@ -82,8 +82,8 @@ async function askForDeletion(deletions: readonly Deletion[]): Promise<void> {
   );
 }
 
-/** What the writer does about deletions that are due, by its own statement. */
-async function carryOut(statement: string | undefined, deletions: readonly Deletion[]): Promise<void> {
+/** Runs a statement of the writer for deletions that are due. */
+async function runErasure(statement: string | undefined, deletions: readonly Deletion[]): Promise<void> {
   await query.clickHouse.command({
     query: statement as string,
     query_params: {
@@ -95,8 +95,8 @@ async function carryOut(statement: string | undefined, deletions: readonly Delet
   });
 }
 
-/** What of a workspace's events is left by deletions. */
-function left(events: readonly TestEvent[], workspace: string, deletions: readonly Deletion[]): TestEvent[] {
+/** The events of a workspace that deletions leave. */
+function remaining(events: readonly TestEvent[], workspace: string, deletions: readonly Deletion[]): TestEvent[] {
   const ofWorkspace = deletions.filter((deletion) => deletion.workspace === workspace);
   return events.filter(
     (event) => !ofWorkspace.some(({ userId, versionUs }) => userId === event.userId && event.receivedAtUs <= versionUs),
@@ -114,9 +114,9 @@ interface Filter {
   holds(event: TestEvent): boolean;
 }
 
-const FILTERED = ['event', 'uuid', 'type', 'userId', 'groupId', 'anonymousId', 'instanceId', 'properties'] as const;
+const FILTERED = [...FILTER_FIELDS, 'properties'] as const;
 
-/** Every filter that an event passes: by each of its values, and by its time. */
+/** Filters that an event passes: one for each of its values, and for its time. */
 function filtersOf(example: TestEvent): Filter[] {
   const date = new Date(example.timestampMs).toISOString();
   const byValue = FILTERED.flatMap((name): Filter[] => {
@@ -132,7 +132,7 @@ function filtersOf(example: TestEvent): Filter[] {
   ];
 }
 
-/** Each filter alone, and each with each other; the second one is by another event, so that some find nothing. */
+/** Each filter alone, and each with each other. The second one is of another event, so that some find nothing. */
 function* aloneAndInPairs(first: readonly Filter[], second: readonly Filter[]): Generator<readonly Filter[]> {
   yield [];
   for (const filter of first) {
@@ -161,7 +161,7 @@ async function expectExact(
   const url = `${urlOf(order, filters)}&limit=1000`;
   const { status, body } = await query.get(url, workspace);
   const events = expected.filter((event) => filters.every(({ holds }) => holds(event)));
-  // Another event's time may end before this one's begins.
+  // The end may be before the start, since they are of two events.
   if (status === 400) expect([url, events]).toEqual([expect.stringContaining('startDate'), []]);
   else expect({ url, ...body }).toMatchObject({ url, total: events.length, results: recordsOf(events, order) });
 }
@@ -171,7 +171,7 @@ function recordsOf(events: readonly TestEvent[], order: EventOrder): Record<stri
 }
 
 test(
-  'every filter, alone and with every other, finds and counts exactly what is there, before, during and after erasures',
+  'every filter, alone and with every other, finds and counts exactly the events there are, before, during and after erasures',
   async () => {
     const stored = fc.record({ a: someEvents(5, 40), b: someEvents(1, 10) });
     const someDeletions = fc.uniqueArray(
@@ -194,31 +194,31 @@ test(
           const [first, second] = [one, other].map((choice) =>
             filtersOf(events.a[choice % events.a.length] as TestEvent),
           );
-          const questions = [...aloneAndInPairs(first as Filter[], second as Filter[])];
+          const combinations = [...aloneAndInPairs(first as Filter[], second as Filter[])];
           let phase = 0;
-          /** A quarter of the questions at a time, so that in five phases each is asked, and always the one for everything. */
+          /** Sends a quarter of the combinations, so that five phases send each, and the empty one always. */
           const expectExactNow = async (now: readonly Deletion[]) => {
             phase += 1;
-            const asked = questions.filter(({ length }, index) => length === 0 || index % 4 === phase % 4);
+            const sent = combinations.filter(({ length }, index) => length === 0 || index % 4 === phase % 4);
             for (const workspace of WORKSPACES) {
-              const expected = left(events[workspace], workspace, now);
-              // Of the other workspace it is enough that nothing is mixed up.
-              const here = workspace === 'a' ? asked : asked.filter((filters) => filters.length < 2);
+              const expected = remaining(events[workspace], workspace, now);
+              // For the other workspace it is enough that nothing is mixed up.
+              const here = workspace === 'a' ? sent : sent.filter((filters) => filters.length < 2);
               await Promise.all(here.map((filters) => expectExact(workspace, expected, order, filters)));
             }
           };
           await expectExactNow([]);
-          await askForDeletion(deletions);
+          await insertDeletions(deletions);
           await wait(FORGOTTEN_MS);
           await expectExactNow(deletions);
-          // Some are erased and not marked yet, others are still to be erased.
+          // Some are erased and not yet marked, others not yet erased.
           const early = deletions.slice(0, Math.ceil(deletions.length / 2));
-          await carryOut(eraseEvents, early);
+          await runErasure(eraseEvents, early);
           await expectExactNow(deletions);
-          await carryOut(markErased, early);
-          await carryOut(eraseEvents, deletions);
+          await runErasure(markErased, early);
+          await runErasure(eraseEvents, deletions);
           await expectExactNow(deletions);
-          await carryOut(markErased, deletions);
+          await runErasure(markErased, deletions);
           await expectExactNow(deletions);
         },
       ),
@@ -228,7 +228,7 @@ test(
   TIMEOUT_MS,
 );
 
-/** In a few inserts, each of which is a part of its own, or more over a month's end. */
+/** In a few inserts, each of which is a part of its own, or more over the end of a month. */
 async function storeInParts(workspace: string, events: readonly TestEvent[]): Promise<void> {
   const size = Math.ceil(events.length / 3);
   for (let from = 0; from < events.length; from += size) {
@@ -236,7 +236,7 @@ async function storeInParts(workspace: string, events: readonly TestEvent[]): Pr
   }
 }
 
-/** All records of a list, page by page; counted where nobody looks at the pages on the way. */
+/** Reads all records of a list, page by page. Counts them unless `onPage` looks at each page. */
 async function walk(
   order: EventOrder,
   limits: readonly number[],
@@ -262,12 +262,12 @@ const ORDERS = ORDER_FIELDS.flatMap((field) =>
   (['ASC', 'DESC'] as const).map((direction): EventOrder => ({ field, direction })),
 );
 
-/** Of these users everything is deleted that was accepted before, and what came after stays. */
+/** Deleted users: their events up to a version are deleted, later ones stay. */
 const LEAVING = ['gone', 'leaving', 'returned'];
 const DELETED_UP_TO_US = (START_MS + 5 * 86_400_000) * 1_000 + 2_250;
 
 test(
-  'a walk in any order sees all that stays once and nothing twice, while events come and others are erased',
+  'pages by cursor in any order hold every event that stays once, and none twice, while events arrive and others are erased',
   async () => {
     const leavingEvents = someEvents(4, 9).map((events) =>
       events.map((event, index) => ({ ...event, userId: LEAVING[index % LEAVING.length] as string })),
@@ -277,7 +277,7 @@ test(
         someEvents(10, 25),
         leavingEvents,
         someEvents(30, 45),
-        // Few pages of one or two records, which would be hundreds.
+        // Pages of one or two records would be hundreds, so few are so small.
         fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 3, maxLength: 4 }),
         anyOrder,
         async (staying, leaving, coming, limits, order) => {
@@ -291,7 +291,7 @@ test(
           const stored: TestEvent[] = [...atFirst];
           let walking = true;
 
-          /** Two of three come right beside where a walk is, all but equal to the last record of a page; one is of a deleted user. */
+          /** Of each three events two lie right beside a place where a walk is, and one is of a deleted user. */
           async function keepStoring(): Promise<void> {
             for (let from = 0; walking && from < coming.length; from += 3) {
               const place = places.pop();
@@ -308,9 +308,9 @@ test(
 
           async function erase(): Promise<void> {
             for (const deletion of deletions) {
-              await askForDeletion([deletion]);
-              await carryOut(eraseEvents, [deletion]);
-              await carryOut(markErased, [deletion]);
+              await insertDeletions([deletion]);
+              await runErasure(eraseEvents, [deletion]);
+              await runErasure(markErased, [deletion]);
             }
           }
 
@@ -326,17 +326,17 @@ test(
           });
           await changes;
 
-          const stays = left(atFirst, 'a', deletions).map(({ uuid }) => uuid);
+          const stays = remaining(atFirst, 'a', deletions).map(({ uuid }) => uuid);
           for (const { records, ...walked } of walks) {
             const seen = records.map(({ uuid }) => String(uuid));
-            expect(new Set(seen).size, 'nothing is seen twice').toBe(seen.length);
-            expect(new Set(seen).isSupersetOf(new Set(stays)), 'all that stays is seen').toBe(true);
+            expect(new Set(seen).size, 'no event twice').toBe(seen.length);
+            expect(new Set(seen).isSupersetOf(new Set(stays)), 'every event that stays').toBe(true);
             const events = seen.map((uuid) => known.get(uuid) as TestEvent);
             expect(records).toEqual(recordsOf(events, walked.order));
           }
 
           await wait(FORGOTTEN_MS);
-          const still = left(stored, 'a', deletions);
+          const still = remaining(stored, 'a', deletions);
           const records = recordsOf(still, order);
           expect(await walk(order, limits)).toEqual({ records, total: records.length });
         },

@@ -1,10 +1,11 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import type { Condition, OperandKind } from '../filters/operators.ts';
+import type { Condition } from '../filters/operators.ts';
 import { conditionsFor, textOf } from '../testing/conditions.ts';
-import { anEvent, type QueryService, startQuery, type TestEvent } from '../testing/query.ts';
+import { anEvent, eachIdentifier, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
 import { fieldMeets } from '../testing/reference.ts';
-import { type EventField, eventFilterable } from './events-parameters.ts';
+import { FILTER_FIELDS, type FilterField } from './event-columns.ts';
+import { eventFilterable } from './events-parameters.ts';
 
 let query: QueryService;
 
@@ -12,9 +13,6 @@ beforeAll(async () => {
   query = await startQuery(inject('clickhouseUrl'));
 });
 afterAll(() => query.stop());
-
-const FIELDS: Readonly<Record<EventField, OperandKind>> = eventFilterable.fields;
-const fieldNames = Object.keys(FIELDS) as EventField[];
 
 const text = fc.oneof(
   fc.constantFrom('a', 'B', 'ab', 'ä', '\u{1f600}', '\ufffd', '\\N', "'", '\0', '10', '9', '"10"', ',', '\\', '%', '_'),
@@ -26,20 +24,18 @@ const event: fc.Arbitrary<TestEvent> = fc
     uuid: fc.uuid(),
     event: text,
     type: fc.constantFrom('track', 'a', 'ab'),
-    userId: identifier,
-    groupId: identifier,
-    anonymousId: identifier,
-    instanceId: identifier,
+    ...eachIdentifier(identifier),
   })
   .map(anEvent);
 
-interface Question {
-  readonly field: EventField;
+interface Filter {
+  readonly field: FilterField;
   readonly condition: Condition;
 }
 
-function isAskable({ field, condition }: Question): boolean {
-  const { operators } = FIELDS[field];
+/** Whether a request can have the filter: its field has the operator, and its value is not empty. */
+function isValid({ field, condition }: Filter): boolean {
+  const { operators } = eventFilterable.fields[field];
   if (field === 'uuid' && condition.operator === 'in' && condition.value.includes('')) return false;
   return operators.includes(condition.operator) && textOf(condition, false) !== '';
 }
@@ -48,16 +44,16 @@ test('every operator of every field finds what the contract says it should, and 
   await fc.assert(
     fc.asyncProperty(
       fc.uniqueArray(event, { minLength: 1, maxLength: 15, selector: ({ uuid }) => uuid }),
-      fc.infiniteStream(fc.tuple(fc.nat(), fc.nat(), fc.constantFrom(...fieldNames))),
+      fc.infiniteStream(fc.tuple(fc.nat(), fc.nat(), fc.constantFrom(...FILTER_FIELDS))),
       fc.gen(),
       async (events, choices, generate) => {
         await query.clickHouse.command({ query: 'TRUNCATE TABLE events' });
         await query.store('a', events);
-        const questions = [...choices.take(15)].map(([choice, otherChoice, field]): Question => {
+        const filters = [...choices.take(15)].map(([choice, otherChoice, field]): Filter => {
           const [one, other] = [choice, otherChoice].map((index) => events[index % events.length]?.[field] ?? '');
           return { field, condition: generate(() => conditionsFor(one, other)) };
         });
-        for (const { field, condition } of questions.filter(isAskable)) {
+        for (const { field, condition } of filters.filter(isValid)) {
           const parameters = new URLSearchParams({ [`${field}[${condition.operator}]`]: textOf(condition, false) });
           const { status, body } = await query.get(`/events?limit=1000&total=none&${parameters}`);
           expect(status, `${parameters}: ${JSON.stringify(body)}`).toBe(200);

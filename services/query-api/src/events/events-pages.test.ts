@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { anEvent, type QueryService, startQuery, type TestEvent } from '../testing/query.ts';
+import { anEvent, eachIdentifier, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
 import { expectedRecord, inOrder } from '../testing/reference.ts';
-import { ORDER_FIELDS } from './event-order.ts';
+import { ORDER_FIELDS } from './event-columns.ts';
 
 let query: QueryService;
 
@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => query.stop());
 
-/** Texts that sort differently as UTF-16, or that an interface on the way might take for something else. */
+/** Texts that sort differently as UTF-16, or that something between the client and ClickHouse might misread. */
 const text = fc.oneof(
   fc.constantFrom(
     'a',
@@ -44,15 +44,12 @@ const anyEvent: fc.Arbitrary<TestEvent> = fc.record({
     ),
     fc.uuid(),
   ),
-  // Few, so that many are equal; over a month's end.
+  // Few values, so that many are equal; over the end of a month.
   timestampMs: fc.integer({ min: 0, max: 5 }).map((days) => startMs + days * 86_400_000 + (days % 3)),
   receivedAtUs: fc.integer({ min: 0, max: 5_000 }).map((us) => startMs * 1_000 + us),
   event: text,
   type: fc.constantFrom('track', 'a'),
-  userId: identifier,
-  groupId: identifier,
-  anonymousId: identifier,
-  instanceId: identifier,
+  ...eachIdentifier(identifier),
   properties: fc.json(),
   context: fc.constant('{}'),
   traits: fc.constant('{"a":[]}'),
@@ -65,11 +62,8 @@ const events = fc.uniqueArray(
 
 const filters = fc.record(
   {
-    userId: fc.nat(39),
-    groupId: fc.nat(39),
+    ...eachIdentifier(fc.nat(39)),
     event: fc.nat(39),
-    anonymousId: fc.nat(39),
-    instanceId: fc.nat(39),
     uuid: fc.nat(39),
     type: fc.nat(39),
     startDate: fc.nat(39),
@@ -109,7 +103,7 @@ async function readByOffset(url: string, limit: number): Promise<Page> {
   }
 }
 
-test('pages by cursor and by offset hold every record once, in the order that was asked for', async () => {
+test('pages by cursor and by offset hold every record once, in the requested order', async () => {
   await fc.assert(
     fc.asyncProperty(
       events,
@@ -155,7 +149,7 @@ test('pages by cursor and by offset hold every record once, in the order that wa
   );
 });
 
-test('a cursor goes on where it was while events arrive', async () => {
+test('pages by cursor continue where the last one ended while events arrive', async () => {
   await query.clickHouse.command({ query: 'TRUNCATE TABLE events' });
   const at = (minute: number): TestEvent => ({
     ...(fc.sample(anyEvent, 1)[0] as TestEvent),

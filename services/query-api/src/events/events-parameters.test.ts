@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { anEvent, type QueryService, startQuery } from '../testing/query.ts';
+import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
+import { FILTER_FIELDS } from './event-columns.ts';
 
 let query: QueryService;
 
@@ -38,7 +39,7 @@ async function numbers(parameters: string): Promise<string> {
   return body.results.map(({ uuid }) => String(uuid).at(-1)).join('');
 }
 
-test('without parameters the newest hundred come, newest first, with the total', async () => {
+test('without parameters the page holds the newest hundred events, newest first, with the total', async () => {
   const { status, body } = await query.get('/events');
   expect(status).toBe(200);
   expect(Object.keys(body)).toEqual(['limit', 'offset', 'total', 'results', 'nextCursor']);
@@ -46,7 +47,7 @@ test('without parameters the newest hundred come, newest first, with the total',
   expect(await numbers('')).toBe('54321');
 });
 
-test('a record has every field, null for an identifier that was not given, and its JSON as it was stored', async () => {
+test('a record has every field, null for a missing identifier, and its JSON as it was stored', async () => {
   const properties = String.raw`{"n":1e+21,"z":-0,"big":9007199254740993,"a.b":{"a":{"b":null}},"__proto__":{},"s":"\ud800 \u0000 ü","":[]}`;
   const event = anEvent({
     uuid: randomUUID(),
@@ -90,18 +91,19 @@ test.each([
   expect(await numbers(parameters)).toBe(expected);
 });
 
-test('a limit above the greatest is that, and the answer says so', async () => {
-  for (const limit of ['1001', '99999999999999999999999999']) {
+test.each(['1001', '99999999999999999999999999'])(
+  'a limit of %s counts as 1,000, and the page says so',
+  async (limit) => {
     expect((await query.get(`/events?limit=${limit}`)).body.limit).toBe(1_000);
-  }
-});
+  },
+);
 
-test('limit=0 answers the total without records', async () => {
+test('limit=0 returns the total without records', async () => {
   const { body } = await query.get('/events?limit=0&event=e');
   expect(body).toEqual({ limit: 0, offset: 0, total: 4, results: [], nextCursor: null });
 });
 
-test('total=none skips the count, total=exact is the default said aloud', async () => {
+test('total=none skips the count, total=exact is the default', async () => {
   expect((await query.get('/events?total=none')).body.total).toBeNull();
   expect((await query.get('/events?total=exact')).body.total).toBe(5);
   expect((await query.get('/events?limit=1&offset=3&endDate=2026-03-01')).body).toMatchObject({ total: 4, offset: 3 });
@@ -186,27 +188,38 @@ describe('refused with 400', () => {
     ]);
   });
 
-  test('faults of operators are among them, and an unknown operator is answered with those there are', async () => {
+  test('faults of operators are named, too, and an unknown operator with the known ones', async () => {
     const { body } = await query.get(
       '/events?uuid[like]=x&userId[in]=a\\b&properties.a[least]=1&traits.b[exists]=1&context.c[prefix]=',
     );
     expect(body.errors.map(({ path, code, message }) => [path, code, message])).toEqual([
-      ['uuid[like]', 'unknown_operator', 'has no such operator; there are eq, ne, in'],
-      ['userId[in]', 'custom', 'may have a backslash only before a comma or a backslash'],
+      ['uuid[like]', 'unknown_operator', 'unknown operator; use one of eq, ne, in'],
+      ['userId[in]', 'custom', 'has a backslash that escapes nothing; write \\\\ for a backslash and \\, for a comma'],
       [
         'properties.a[least]',
         'unknown_operator',
-        'has no such operator; there are eq, ne, in, exists, lt, lte, gt, gte, prefix, contains',
+        'unknown operator; use one of eq, ne, in, exists, lt, lte, gt, gte, prefix, contains',
       ],
       ['traits.b[exists]', 'invalid_value', 'must be true or false'],
       ['context.c[prefix]', 'too_small', 'must not be empty'],
     ]);
   });
 
-  test('what is not percent-encoded UTF-8', async () => {
-    for (const parameters of ['event=%', 'event=%ff', '%e0%a4%a=1']) {
-      expect((await query.get(`/events?${parameters}`)).status).toBe(400);
-    }
+  test.each([
+    ['properties.a[gt]=1e400', 'is too large for a 64-bit float'],
+    ['properties.a[gt]=-1e400', 'is too large for a 64-bit float'],
+    [
+      'properties.a[gt]=1729384756102938475',
+      'has more digits than a 64-bit float holds; the nearest number is 1729384756102938400',
+    ],
+    ['nope=1', 'unknown parameter; /docs lists those of this path'],
+    ['cursor=x', 'this cursor belongs to another query; repeat its filters and order'],
+  ])('?%s, with the reason', async (parameters, message) => {
+    expect((await query.get(`/events?${parameters}`)).body.errors).toMatchObject([{ message }]);
+  });
+
+  test.each(['event=%', 'event=%ff', '%e0%a4%a=1'])('?%s, which is not percent-encoded UTF-8', async (parameters) => {
+    expect((await query.get(`/events?${parameters}`)).status).toBe(400);
   });
 
   test('more property filters than a query may have', async () => {
@@ -215,28 +228,28 @@ describe('refused with 400', () => {
   });
 });
 
-test('a name with brackets of its own has an operator behind them, unless what they hold is no word', async () => {
-  const stored = [
-    anEvent({ properties: '{"a[gte]":"x"}' }),
-    anEvent({ properties: '{"a[0]":"x"}' }),
-    anEvent({ properties: '{"a[b]":{"c[]":"x"}}' }),
-  ];
-  await query.store('c', stored);
-  for (const [index, parameters] of [
-    'properties.a[gte][eq]=x',
-    'properties.a[0]=x',
-    'properties.a[b].c[]=x',
-  ].entries()) {
+describe('brackets in the name of a property are no operator, unless they are at its end and hold a word', () => {
+  const stored = ['{"a[gte]":"x"}', '{"a[0]":"x"}', '{"a[b]":{"c[]":"x"}}'].map((properties) =>
+    anEvent({ properties }),
+  );
+
+  beforeAll(() => query.store('c', stored));
+
+  test.each([
+    ['properties.a[gte][eq]=x', 0],
+    ['properties.a[0]=x', 1],
+    ['properties.a[b].c[]=x', 2],
+  ])('?%s', async (parameters, index) => {
     const { body } = await query.get(`/events?${parameters}`, 'c');
     expect(body.results.map(({ uuid }) => uuid)).toEqual([stored[index]?.uuid]);
-  }
+  });
 });
 
-test('the greatest query that the limits allow is answered', async () => {
+test('the largest query that the limits allow succeeds', async () => {
   const names = Array.from({ length: 20 }, (_, index) => `properties.a.b.c.d.e.f.,1234567890123456789${index}`);
   const filters = names.map((name) => `${encodeURIComponent(name)}[ne]=${encodeURIComponent('\0')}`).join('&');
   const items = Array.from({ length: 100 }, (_, index) => `12345678901234567890${index}`).join(',');
-  const fields = ['event', 'type', 'userId', 'groupId', 'anonymousId', 'instanceId'];
+  const fields = FILTER_FIELDS.filter((field) => field !== 'uuid');
   const ranges = fields.map((field) => `${field}[lte]=${'z'.repeat(100)}&${field}[ne]=x`).join('&');
   expect((await query.get(`/events?${filters}&${ranges}&cursor=`)).body.errors).toHaveLength(1);
   expect((await query.get(`/events?${filters}&${ranges}`)).status).toBe(200);
@@ -252,7 +265,7 @@ describe('a cursor', () => {
     return String(body.nextCursor);
   }
 
-  test('goes on in its own list, with any limit', async () => {
+  test('continues its own list, with any limit', async () => {
     const next = await cursor();
     expect(await numbers(`${list}&cursor=${next}`)).toBe('3');
     expect(await numbers(`${list.replace('limit=1', 'limit=9')}&cursor=${next}`)).toBe('351');
@@ -290,20 +303,23 @@ describe('a cursor', () => {
     expect((await query.get(`/events?${list}&cursor=${await cursor()}`, 'b')).status).toBe(400);
   });
 
-  test('is refused when it was altered', async () => {
-    const good = JSON.parse(Buffer.from(await cursor(), 'base64url').toString()) as unknown[];
-    const altered = [
-      [good[0]],
-      [good[0], null, good[2], good[3]],
-      [good[0], good[1], 'x', good[3]],
-      [good[0], good[1], good[2], 'now'],
-      [...good, 1],
-      { ...good },
-      'text',
-    ];
-    const cursors = altered.map((content) => Buffer.from(JSON.stringify(content)).toString('base64url'));
-    for (const bad of [...cursors, `${await cursor()}=`, `${await cursor()}%20`, '%00']) {
-      expect((await query.get(`/events?${list}&cursor=${bad}`)).status, bad).toBe(400);
-    }
+  const altered = (alter: (content: unknown[]) => unknown) => (good: string) => {
+    const content = JSON.parse(Buffer.from(good, 'base64url').toString()) as unknown[];
+    return Buffer.from(JSON.stringify(alter(content))).toString('base64url');
+  };
+
+  test.each([
+    { name: 'without a position', alter: altered(([hash]) => [hash]) },
+    { name: 'with another value', alter: altered(([hash, , uuid, time]) => [hash, null, uuid, time]) },
+    { name: 'with another uuid', alter: altered(([hash, value, , time]) => [hash, value, 'x', time]) },
+    { name: 'with another time', alter: altered(([hash, value, uuid]) => [hash, value, uuid, 'now']) },
+    { name: 'with one more element', alter: altered((content) => [...content, 1]) },
+    { name: 'as an object', alter: altered((content) => ({ ...content })) },
+    { name: 'as a text', alter: altered(() => 'text') },
+    { name: 'with padding', alter: (good: string) => `${good}=` },
+    { name: 'with a space', alter: (good: string) => `${good}%20` },
+    { name: 'as a NUL', alter: () => '%00' },
+  ])('is refused when it was altered: $name', async ({ alter }) => {
+    expect((await query.get(`/events?${list}&cursor=${alter(await cursor())}`)).status).toBe(400);
   });
 });

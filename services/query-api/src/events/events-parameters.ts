@@ -66,8 +66,8 @@ export const eventFilterable: Filterable<FilterField, DocumentField> = {
   documents: DOCUMENT_FIELDS,
 };
 
-function byFilterField<Value>(valueOf: (field: FilterField) => Value): Readonly<Record<FilterField, Value>> {
-  return Object.fromEntries(FILTER_FIELDS.map((field) => [field, valueOf(field)])) as Record<FilterField, Value>;
+function byFilterField<Value>(create: (field: FilterField) => Value): Readonly<Record<FilterField, Value>> {
+  return Object.fromEntries(FILTER_FIELDS.map((field) => [field, create(field)])) as Record<FilterField, Value>;
 }
 
 /** A valid request for events. Times in milliseconds, inclusive. */

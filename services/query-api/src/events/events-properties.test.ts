@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Condition } from '../filters/operators.ts';
-import { DOCUMENTS, type DocumentName, pairsOf } from '../filters/property-filter.ts';
+import { pairsOf } from '../filters/property-prefilter.ts';
 import { asText, conditionsFor, textOf } from '../testing/conditions.ts';
-import { anEvent, aRegister, type QueryService, startQuery } from '../testing/query.ts';
+import { anEvent, aRegister, type QueryService, startQuery } from '../testing/query-service.ts';
 import { meets } from '../testing/reference.ts';
+import { DOCUMENT_FIELDS, type DocumentField } from './event-columns.ts';
 
 let query: QueryService;
 
@@ -105,14 +106,14 @@ const document = fc
   .uniqueArray(fc.tuple(key, value), { maxLength: 5, selector: ([name]) => name })
   .map((entries): Record<string, unknown> => Object.fromEntries(entries));
 
-/** Every place in a document, with the text that finds it: names joined by dots. */
+/** Every place in a document, with the name that finds it: keys joined by dots. */
 function* places(node: unknown, path: readonly string[] = []): Generator<{ name: string; value: unknown }> {
   if (path.length > 0) yield { name: path.join('.'), value: node };
   if (typeof node !== 'object' || node === null) return;
   for (const [name, member] of Object.entries(node)) yield* places(member, [...path, name]);
 }
 
-/** JSON as it is written to Kafka: a negative zero keeps its sign. */
+/** JSON as ingest-api writes it: a negative zero keeps its sign. */
 function encode(node: unknown): string {
   if (Object.is(node, -0)) return '-0';
   if (Array.isArray(node)) return `[${node.map(encode).join(',')}]`;
@@ -122,27 +123,27 @@ function encode(node: unknown): string {
     .join(',')}}`;
 }
 
-/** The uuids of what a request finds, sorted. */
+/** The uuids that a request finds, sorted. */
 async function find(parameters: [string, string][]): Promise<unknown[]> {
   const { status, body } = await query.get(`/events?limit=1000&total=none&${new URLSearchParams(parameters)}`);
   expect(status, JSON.stringify(body)).toBe(200);
   return body.results.map(({ uuid }) => uuid).sort();
 }
 
-interface Question {
+interface Filter {
   readonly name: string;
   readonly condition: Condition;
 }
 
-function equals(name: string, value: string): Question {
+function equals(name: string, value: string): Filter {
   return { name, condition: { operator: 'eq', value } };
 }
 
-/** Asks about documents that are stored as one of the objects of events, and compares with the reference. */
+/** Stores documents as one of the objects of events, and compares what filters find with the reference. */
 async function expectSameAsReference(
   documents: readonly unknown[],
-  questions: readonly Question[],
-  column: DocumentName = 'properties',
+  filters: readonly Filter[],
+  column: DocumentField = 'properties',
 ): Promise<void> {
   await query.clickHouse.command({ query: 'TRUNCATE TABLE events' });
   const stored = documents.map((document) => ({ document, json: encode(document), uuid: randomUUID() }));
@@ -150,7 +151,7 @@ async function expectSameAsReference(
     'a',
     stored.map(({ json, uuid }) => anEvent({ uuid, [column]: json })),
   );
-  for (const { name, condition } of questions) {
+  for (const { name, condition } of filters) {
     const expected = stored.filter(({ document }) => meets(document, name, condition));
     const parameter = [`${column}.${name}[${condition.operator}]`, textOf(condition, true)] satisfies [string, string];
     expect(await find([parameter]), parameter.join('=')).toEqual(expected.map(({ uuid }) => uuid).sort());
@@ -160,8 +161,8 @@ async function expectSameAsReference(
   }
 }
 
-/** What a URL can ask for: Unicode text, no empty value, few dots. */
-function isAskable({ name, condition }: Question): boolean {
+/** Whether a request can have the filter: Unicode text, no empty value, few dots. */
+function isValid({ name, condition }: Filter): boolean {
   const text = textOf(condition, true);
   return name.isWellFormed() && text.isWellFormed() && text !== '' && name.split('.').length <= 7;
 }
@@ -187,8 +188,8 @@ test('a property filter finds what JSON.stringify says it should, and nothing el
           const place = found[choice % found.length] as { name: string; value: unknown };
           return equals(place.name, asText(place.value));
         });
-        const asked = others.map(([name, text]) => equals(name, text));
-        await expectSameAsReference(documents, [...known, ...asked].filter(isAskable));
+        const further = others.map(([name, text]) => equals(name, text));
+        await expectSameAsReference(documents, [...known, ...further].filter(isValid));
       },
     ),
     { numRuns: 25 },
@@ -199,26 +200,26 @@ test('every operator finds what the contract says it should, and nothing else, i
   await fc.assert(
     fc.asyncProperty(
       fc.array(document, { minLength: 1, maxLength: 12 }),
-      fc.constantFrom(...DOCUMENTS),
+      fc.constantFrom(...DOCUMENT_FIELDS),
       fc.infiniteStream(fc.tuple(fc.nat(), fc.nat(), fc.oneof(key, fc.constant(undefined)))),
       fc.gen(),
       async (documents, column, choices, generate) => {
         const found = documents.flatMap((one) => [...places(one)]);
         fc.pre(found.length > 0);
-        const questions = [...choices.take(12)].map(([choice, otherChoice, otherName]): Question => {
+        const filters = [...choices.take(12)].map(([choice, otherChoice, otherName]): Filter => {
           const place = found[choice % found.length] as { name: string; value: unknown };
           const other = found[otherChoice % found.length] as { name: string; value: unknown };
           const condition = generate(() => conditionsFor(place.value, other.value));
           return { name: choice % 5 === 0 && otherName !== undefined ? otherName : place.name, condition };
         });
-        await expectSameAsReference(documents, questions.filter(isAskable), column);
+        await expectSameAsReference(documents, filters.filter(isValid), column);
       },
     ),
     { numRuns: 30 },
   );
 });
 
-test('numbers at the edges of IEEE 754 are found by their JSON, in any depth', async () => {
+test('numbers at the edges of IEEE 754 are found by their JSON, at any depth', async () => {
   const numbers = [
     -0,
     0,
@@ -240,10 +241,10 @@ test('numbers at the edges of IEEE 754 are found by their JSON, in any depth', a
     { n: { m: one } },
     { n: String(one) },
   ]);
-  const questions = documents.map(({ n }) => equals('n', asText(n)));
+  const whole = documents.map(({ n }) => equals('n', asText(n)));
   const nested = numbers.map((one) => equals('n.m', JSON.stringify(one)));
   await expectSameAsReference(documents, [
-    ...questions,
+    ...whole,
     ...nested,
     ...['-0', '1e21', '1.0', '00'].map((text) => equals('n', text)),
   ]);
@@ -269,14 +270,14 @@ test('numbers and texts at the edges are compared with their own kind, and searc
     '"10"',
   ];
   const documents = [...values, ...texts, null, true, [1], { m: 1 }].flatMap((n) => [{ n }, { '\ud800': n, n }]);
-  const asked = texts.filter((text) => text.isWellFormed());
-  const compared = [...values, ...asked].flatMap((value) =>
+  const wellFormed = texts.filter((text) => text.isWellFormed());
+  const compared = [...values, ...wellFormed].flatMap((value) =>
     (['lt', 'lte', 'gt', 'gte'] as const).map((operator) => ({ name: 'n', condition: { operator, value } })),
   );
-  const searched = [...asked, '"', '\\', '\u0001', ',123', '.0', '0000', 'd800'].flatMap((value) =>
+  const searched = [...wellFormed, '"', '\\', '\u0001', ',123', '.0', '0000', 'd800'].flatMap((value) =>
     (['prefix', 'contains'] as const).map((operator) => ({ name: 'n', condition: { operator, value } })),
   );
-  await expectSameAsReference(documents, [...compared, ...searched].filter(isAskable));
+  await expectSameAsReference(documents, [...compared, ...searched].filter(isValid));
 });
 
 test('an object at the greatest depth is found, and reached into', async () => {
@@ -287,9 +288,9 @@ test('an object at the greatest depth is found, and reached into', async () => {
   );
 });
 
-test('the three documents of an event are asked about apart', async () => {
+test('a filter looks into one of the three documents of an event', async () => {
   await query.clickHouse.command({ query: 'TRUNCATE TABLE events' });
-  const stored = DOCUMENTS.map((column) => ({ column, event: anEvent({ [column]: '{"a":1}' }) }));
+  const stored = DOCUMENT_FIELDS.map((column) => ({ column, event: anEvent({ [column]: '{"a":1}' }) }));
   await query.store(
     'a',
     stored.map(({ event }) => event),
@@ -318,7 +319,7 @@ test('several property filters must all hold', async () => {
   ).toEqual([both.uuid]);
 });
 
-test('a name with more than six dots is refused, saying so', async () => {
+test('a name with more than six dots is refused with that reason', async () => {
   const { status, body } = await query.get('/events?properties.a.b.c.d.e.f.g.h=1');
   expect(status).toBe(400);
   expect(body.errors).toMatchObject([
@@ -326,7 +327,7 @@ test('a name with more than six dots is refused, saying so', async () => {
   ]);
 });
 
-test('integers that no double holds come back digit by digit, and equal only themselves', async () => {
+test('integers that no double holds are returned digit by digit, and equal only themselves', async () => {
   const ids = ['1729384756102938475', '1729384756102938476', '9007199254740993', '-9007199254740993'];
   const long = ['0.12345678901234567890', '123456789012345678901234567890', '-9999999999999999999'];
   const document = (id: string) => `{"id":${id},"of":{"id":1729384756102938475}}`;

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import type { Sql } from '../clickhouse/sql.ts';
 import { storeMany } from '../testing/load.ts';
-import { anEvent, type QueryService, startQuery } from '../testing/query.ts';
+import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
 import { parseEventsRequest } from './events-parameters.ts';
 import { countQuery, pageQuery } from './events-query.ts';
 import { createHiddenCondition } from './pending-deletions.ts';
@@ -16,7 +16,7 @@ const future = anEvent({ userId: 'ada', receivedAtUs: deletedAtUs - 2, timestamp
 const after = anEvent({ userId: 'ada', receivedAtUs: deletedAtUs + 1, timestampMs: Date.UTC(2020, 0, 1) });
 const others = [anEvent({ userId: 'bob' }), anEvent({ groupId: 'ada' }), anEvent({ anonymousId: 'ada' })];
 
-/** How long an answer about deletions may be used again, and some. */
+/** Longer than the service reuses its look-up of pending deletions. */
 const FORGOTTEN_MS = 350;
 
 beforeAll(async () => {
@@ -49,7 +49,7 @@ async function deleteAda(versionUs = deletedAtUs, erasedUs = 0): Promise<void> {
   ]);
 }
 
-test('a deletion hides within a second what was accepted before it, whatever its timestamp', async () => {
+test('a deletion hides within a second every event that was accepted before it, whatever its timestamp', async () => {
   expect(await uuids('')).toHaveLength(7);
   await deleteAda();
   await wait(FORGOTTEN_MS);
@@ -60,7 +60,7 @@ test('a deletion hides within a second what was accepted before it, whatever its
   expect(await uuids('orderByField=userId&orderByDirection=ASC&limit=1000')).toEqual(idsOf([after, ...others]));
 });
 
-test('several deletions of several users each hide what is their own', async () => {
+test('several deletions of several users each hide the events of their user', async () => {
   const bob = others[0]?.receivedAtUs ?? 0;
   await deleteAda(deletedAtUs - 1);
   await deleteAda(deletedAtUs);
@@ -86,7 +86,7 @@ test('pages by cursor leave no gap where events are hidden', async () => {
   expect(found.sort()).toEqual(idsOf([after, ...others]));
 });
 
-/** How many rows ClickHouse reads, of all tables. */
+/** How many rows of all tables ClickHouse reads. */
 async function rowsRead({ sql, params }: Sql): Promise<number | undefined> {
   const query_params = { ...params, workspace: 'a' };
   const result = await query.clickHouse.query({ query: sql, query_params, format: 'JSON' });
@@ -101,7 +101,7 @@ test('while deletions are pending, a page and a total read few rows', async () =
   const newest = parseEventsRequest({}, 'a');
   expect(await rowsRead(countQuery(newest, hidden))).toBeLessThan(rows / 10);
   expect(await rowsRead(pageQuery(newest, hidden))).toBeLessThan(rows / 10);
-  // Of every user there is something, and nothing of it is hidden.
+  // Every user has events, and none of these is hidden.
   const users = Array.from({ length: 1_000 }, (_, user) => ({ user_id: String(user), version: deletedAtUs }));
   await query.insert(
     'user_deletions',
@@ -116,6 +116,6 @@ test('while deletions are pending, a page and a total read few rows', async () =
 test('an erased deletion adds nothing to a query', async () => {
   await deleteAda(deletedAtUs, deletedAtUs);
   await wait(FORGOTTEN_MS);
-  // What is erased is no longer stored; here it still is, which shows that nobody looks for it.
+  // An erased event is no longer stored. Here it is, which shows that no query looks for it.
   expect(await uuids('')).toHaveLength(7);
 });

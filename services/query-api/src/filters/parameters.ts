@@ -147,9 +147,7 @@ export function canonicalFilters(filters: readonly (FieldFilter | PropertyFilter
  * @throws {Problem} `invalid_request`
  */
 export function refuseParameters(query: QueryParameters): void {
-  refuseFaults(
-    Object.keys(query).map((name) => ({ path: name.slice(0, PATH_CHARACTERS_MAX), ...UNKNOWN_PARAMETER })),
-  );
+  refuseFaults(Object.keys(query).map((name) => ({ path: name.slice(0, PATH_CHARACTERS_MAX), ...UNKNOWN_PARAMETER })));
 }
 
 /** @throws {Problem} `invalid_request` with the faults of a request's parameters, if there are any */

@@ -14,36 +14,41 @@ import { Registry } from 'prom-client';
 import { buildApp } from '../app.ts';
 import { createReadiness } from '../clickhouse/readiness.ts';
 import { configSchema } from '../config.ts';
+import { EVENT_COLUMNS, EVENT_FIELDS, type FieldsLike } from '../events/event-columns.ts';
 
-/** An event as a test thinks of it; `store` fills in the rest. Times in milliseconds, `receivedAtUs` microseconds. */
-export interface TestEvent {
+type Identifier = FieldsLike<{ readonly type: 'identifier' }>;
+
+/** The identifiers of an event. Tests take them from the table of columns, so that they cover a new one. */
+export const IDENTIFIERS = EVENT_FIELDS.filter(([, { type }]) => type === 'identifier').map(
+  ([field]) => field,
+) as readonly Identifier[];
+
+/** Returns an object with a value for each identifier. */
+export function eachIdentifier<Value>(value: Value): Readonly<Record<Identifier, Value>> {
+  return Object.fromEntries(IDENTIFIERS.map((field) => [field, value])) as Record<Identifier, Value>;
+}
+
+/** An event as tests write it. A missing identifier is the empty string; `properties`, `context` and `traits` are JSON. */
+export interface TestEvent extends Readonly<Record<Identifier, string>> {
   readonly uuid: string;
   readonly timestampMs: number;
   readonly receivedAtUs: number;
   readonly event: string;
   readonly type: string;
-  readonly userId: string;
-  readonly groupId: string;
-  readonly anonymousId: string;
-  readonly instanceId: string;
-  /** JSON texts. */
   readonly properties: string;
   readonly context: string;
   readonly traits: string;
 }
 
-/** Any event, with what matters to a test put in. */
+/** Returns an event with the given fields, and defaults for the others. */
 export function anEvent(given: Partial<TestEvent> = {}): TestEvent {
   return {
+    ...eachIdentifier(''),
     uuid: randomUUID(),
     timestampMs: Date.UTC(2026, 2, 1),
     receivedAtUs: Date.UTC(2026, 2, 1) * 1_000,
     event: 'e',
     type: 'track',
-    userId: '',
-    groupId: '',
-    anonymousId: '',
-    instanceId: '',
     properties: '{}',
     context: '{}',
     traits: '{}',
@@ -51,25 +56,31 @@ export function anEvent(given: Partial<TestEvent> = {}): TestEvent {
   };
 }
 
-/** The value of a register of `entity_properties`. */
+/** Returns the value of a register of `entity_properties`. */
 export function aRegister(version: number, operation: 'set' | 'remove', value: string): Record<string, unknown> {
   return { version, change_id: '0190a0a0-0000-7000-8000-000000000001', operation, value };
 }
 
-/** The very server of the service over a real ClickHouse, with an empty database of its own. */
+/** The app that the service runs, over a real ClickHouse with an empty database of its own. */
 export interface QueryService {
   readonly app: FastifyInstance;
   readonly clickHouse: ClickHouseClient;
-  /** Stores events, all of one call in one insert. */
+  /** Inserts the events of one call at once. */
   store(workspace: string, events: readonly TestEvent[]): Promise<void>;
   insert(table: string, rows: readonly Record<string, unknown>[]): Promise<void>;
-  /** `GET` with the key of a workspace, as its status and its parsed body. */
-  get(url: string, workspace?: string): Promise<{ status: number; body: Answer; text: string }>;
+  /** Sends GET with the key of a workspace; the default is `a`. */
+  get(url: string, workspace?: string): Promise<TestResponse>;
   stop(): Promise<void>;
 }
 
-/** What tests look at in an answer. */
-export interface Answer {
+export interface TestResponse {
+  readonly status: number;
+  readonly text: string;
+  readonly body: ResponseBody;
+}
+
+/** The members of a page or of a problem that tests look at. */
+export interface ResponseBody {
   readonly limit: number;
   readonly offset: number;
   readonly total: number | null;
@@ -79,7 +90,10 @@ export interface Answer {
   readonly errors: readonly { readonly path: string; readonly code: string; readonly message: string }[];
 }
 
-/** Starts the service with the keys `a`, `b`, … of workspaces of the same names, and of workspace `a` `ingest-only` and `limited`. */
+/**
+ * Starts the service. Each of the workspaces `a` to `h` has a key of its name; workspace `a` also has the key `ingest-only`,
+ * which may not query, and `limited`, with a rate limit of one request a second.
+ */
 export async function startQuery(url: string, env: Readonly<Record<string, string>> = {}): Promise<QueryService> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-query-'));
   const keysFile = join(folder, 'keys.json');
@@ -102,7 +116,7 @@ export async function startQuery(url: string, env: Readonly<Record<string, strin
   });
   const logger = createLogger('query-api', 'silent');
   await migrate(config, logger);
-  // Tests look at ClickHouse through the same connections.
+  // Tests query ClickHouse through the same connections.
   const connectionsMax = config.QUERY_CONNECTIONS_MAX + 2;
   const clickHouse = createClickHouse(config, {
     application: 'query-api-test',
@@ -141,7 +155,7 @@ export async function startQuery(url: string, env: Readonly<Record<string, strin
     },
     async get(path, workspace = 'a') {
       const response = await app.inject({ url: path, headers: { authorization: `Bearer ${workspace}` } });
-      return { status: response.statusCode, body: parseJson(response.body) as Answer, text: response.body };
+      return { status: response.statusCode, body: parseJson(response.body) as ResponseBody, text: response.body };
     },
     async stop() {
       await app.close();
@@ -160,10 +174,7 @@ function eventRow(workspace: string, event: TestEvent): Record<string, unknown> 
     uuid: event.uuid,
     type: event.type,
     event: event.event,
-    user_id: event.userId,
-    group_id: event.groupId,
-    anonymous_id: event.anonymousId,
-    instance_id: event.instanceId,
+    ...Object.fromEntries(IDENTIFIERS.map((field) => [EVENT_COLUMNS[field].column, event[field]])),
     properties: event.properties,
     context: event.context,
     traits: event.traits,
