@@ -1,6 +1,6 @@
 import type { OperationDescription } from '@sluice/shared/http/openapi';
 import { z } from 'zod';
-import { LIMIT_MAX } from './filters/parameter-schemas.ts';
+import { LIMIT_MAX } from './limits.ts';
 
 /** What all operations of query-api have in common. */
 export type CommonDescription = Pick<Required<OperationDescription>, 'scope' | 'keyOptional' | 'codes'>;

@@ -4,8 +4,7 @@ import type { QueryConfig } from './config.ts';
 import { entityPaths } from './entities/entities-openapi.ts';
 import { ENTITY_KINDS, ENTITY_ROUTES } from './entities/entity-kinds.ts';
 import { eventPaths } from './events/events-openapi.ts';
-import { LIMIT_MAX } from './filters/parameter-schemas.ts';
-import { NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from './filters/property-filter.ts';
+import { LIMIT_MAX, NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from './limits.ts';
 
 /** Returns the OpenAPI document of query-api: its routes, with the limits that are in force. */
 export function queryDocument(config: QueryConfig): OpenApiDocument {

@@ -94,7 +94,7 @@ test('one workspace fills its share of the queue, and the others still have thei
 
 test.each([
   {
-    name: 'a page that waits as long as it may run is answered with 503',
+    name: 'a page that waits as long as it may run gets 503',
     times: { QUERY_TIMEOUT_MS: '2000', COUNT_TIMEOUT_MS: '600000' },
     // A slow count may run on while the page gives up.
     slow: `/events?limit=0&${SLOW_FILTERS}`,

@@ -36,9 +36,9 @@ export type RowBatches = AsyncGenerator<readonly Row[], void, undefined>;
 /** Runs queries, each of one workspace and within its budget. */
 export interface QueryRunner {
   /**
-   * Returns the rows in batches, as they arrive. The first batch comes when ClickHouse has begun its response; nothing is
-   * sent before it is asked for. The query holds its slot until its last row is taken or its time is up: a slower reader
-   * is cut off.
+   * Returns the rows in batches, as they arrive. The query is sent when the first batch is requested, which comes once
+   * ClickHouse has begun its response. The query holds its slot until its last row is taken or its time is up: a slower
+   * reader is cut off.
    *
    * @throws {Problem} `query_too_expensive`, `store_unavailable`, `overloaded`, `internal`
    */
@@ -65,7 +65,7 @@ export function createQueryRunner(client: ClickHouseClient, config: QueryConfig,
   async function* rows(query: Query): RowBatches {
     const settle = startTimer(metrics, query.kind);
     const cancel = () => settle('cancelled');
-    // The reader may never ask for another batch once its client is gone.
+    // The reader may never request another batch once its client is gone.
     query.signal?.addEventListener('abort', cancel);
     // Holds also when the reader stops before the end.
     let outcome: QueryOutcome = 'cancelled';

@@ -2,9 +2,10 @@ import type { Fault } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import { decodeCursor } from '../cursor.ts';
-import { cursorParameter, LIMIT_DEFAULT, limitParameter } from '../filters/parameter-schemas.ts';
+import { cursorParameter, limitParameter } from '../filters/parameter-schemas.ts';
 import { canonicalFilters, parseParameters, refuseFaults } from '../filters/parameters.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
+import { LIMIT_DEFAULT } from '../limits.ts';
 import type { EntityKind } from './entity-kinds.ts';
 
 /** The parameters of `GET /users` and `GET /organizations`, except those of properties. */

@@ -6,7 +6,6 @@ import { decodeCursor } from '../cursor.ts';
 import type { FieldFilter, OperandKind } from '../filters/operators.ts';
 import {
   cursorParameter,
-  LIMIT_DEFAULT,
   limitParameter,
   offsetParameter,
   textParameter,
@@ -15,6 +14,7 @@ import {
 } from '../filters/parameter-schemas.ts';
 import { canonicalFilters, type Filterable, parseParameters, refuseFaults } from '../filters/parameters.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
+import { LIMIT_DEFAULT } from '../limits.ts';
 import {
   DOCUMENT_FIELDS,
   type DocumentField,

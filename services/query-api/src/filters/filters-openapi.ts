@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { ITEMS_MAX, type OperandKind } from './operators.ts';
+import { ITEMS_MAX, PROPERTY_FILTERS_MAX } from '../limits.ts';
+import type { OperandKind } from './operators.ts';
 import type { ParameterShape } from './parameter-schemas.ts';
-import { PROPERTY_FILTERS_MAX } from './property-filter.ts';
 
 /** Returns the schema of a query: parameters with fixed names, and filters whose names are open. */
 export function querySchema(shape: ParameterShape, filters: z.ZodRawShape) {

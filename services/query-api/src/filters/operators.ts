@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ITEMS_MAX } from '../limits.ts';
 
 /** The operators of a filter, written in brackets behind its name: `amount[gte]`. Without brackets it is `eq`. */
 export const OPERATORS = ['eq', 'ne', 'in', 'exists', 'lt', 'lte', 'gt', 'gte', 'prefix', 'contains'] as const;
@@ -22,9 +23,6 @@ export interface FieldFilter<Field extends string = string> {
   readonly field: Field;
   readonly condition: Condition;
 }
-
-/** How many items a list behind `[in]` may have. */
-export const ITEMS_MAX = 100;
 
 /** The values that a filter compares with. */
 export interface OperandKind {

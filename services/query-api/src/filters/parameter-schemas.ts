@@ -1,11 +1,9 @@
 import { parseTimestamp } from '@sluice/shared/timestamp';
 import { z } from 'zod';
+import { LIMIT_DEFAULT, LIMIT_MAX } from '../limits.ts';
 import { notEmpty } from './operators.ts';
 
 // The schemas of single parameters. Each reads one text; its metadata is what OpenAPI shows.
-
-export const LIMIT_DEFAULT = 100;
-export const LIMIT_MAX = 1_000;
 
 /** The range of the column `timestamp`; nothing outside it is ever stored. */
 const TIME_MS_MIN = Date.UTC(1900, 0, 1);

@@ -1,6 +1,7 @@
 import { type Fault, Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
+import { NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from '../limits.ts';
 import {
   type Condition,
   conditionSchema,
@@ -11,7 +12,7 @@ import {
   splitOperator,
 } from './operators.ts';
 import type { ParameterShape } from './parameter-schemas.ts';
-import { NAME_DOTS_MAX, PROPERTY_FILTERS_MAX, type PropertyFilter } from './property-filter.ts';
+import type { PropertyFilter } from './property-filter.ts';
 
 /** How much of a parameter's name a fault repeats. */
 const PATH_CHARACTERS_MAX = 200;

@@ -9,12 +9,6 @@ export interface PropertyFilter<Document extends string = string> {
   readonly condition: Condition;
 }
 
-/** How many dots a name may have. Each dot doubles the number of places where the property can be. */
-export const NAME_DOTS_MAX = 6;
-
-/** How many property filters one request may have. */
-export const PROPERTY_FILTERS_MAX = 20;
-
 /** Documents are at most this deep; ClickHouse's parser refuses a value that is much deeper. */
 const DEPTH_MAX = 32;
 
