@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 
 /**
- * Returns a cursor: the position in one list after which the next page begins. It is base64url of JSON with a hash of what
- * defines the list (workspace, filters, order) and the key of the last record of the page. It is no secret and grants no
- * access.
+ * Returns a cursor: the position in one list after which the next page begins. It is base64url of JSON with a hash of
+ * what defines the list (workspace, filters, order) and the key of the last record of the page. It is no secret and
+ * grants no access.
  */
 export function encodeCursor(list: unknown, position: readonly (string | number)[]): string {
   return Buffer.from(JSON.stringify([hashOf(list), ...position])).toString('base64url');

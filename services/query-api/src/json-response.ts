@@ -5,8 +5,8 @@ import type { FastifyReply } from 'fastify';
 const WHOLE_CHARACTERS_MAX = 1_024 * 1_024;
 
 /**
- * Sends a response whose JSON comes in chunks. A long one is streamed, no faster than the client reads it; an error after
- * its first mebibyte can only cut it off.
+ * Sends a response whose JSON comes in chunks. A long one is streamed, no faster than the client reads it; an error
+ * after its first mebibyte can only cut it off.
  *
  * Chunks are sent as bytes, since Node takes several times longer to write a large string to a socket.
  */

@@ -21,8 +21,8 @@ export interface QueryCounts {
 }
 
 /**
- * The metrics of query-api, besides those that every service has. No label names a workspace: there may be any number of
- * them.
+ * The metrics of query-api, besides those that every service has. No label names a workspace: there may be any number
+ * of them.
  */
 export interface QueryMetrics {
   readonly queryDurationSeconds: Histogram<'kind' | 'outcome'>;

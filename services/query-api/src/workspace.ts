@@ -6,8 +6,8 @@ import type { FastifyRequest } from 'fastify';
 /**
  * Returns the one workspace that a request may read: that of its key, or the anonymous workspace if it has no key.
  *
- * @throws {Problem} `unauthorized`, `missing_scope`, `rate_limited` or `keys_unavailable`. A wrong key is refused even where
- * no key is needed
+ * @throws {Problem} `unauthorized`, `missing_scope`, `rate_limited` or `keys_unavailable`. A wrong key is refused even
+ * where no key is needed
  */
 export function workspaceOf(
   request: FastifyRequest,

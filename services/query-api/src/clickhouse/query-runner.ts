@@ -21,8 +21,8 @@ export interface Query extends Sql, QueryContext {
   /** How long the query may run, and how long it may wait before, in milliseconds. Default: QUERY_TIMEOUT_MS. */
   readonly timeoutMs?: number;
   /**
-   * How much longer to wait for the result, in milliseconds; after that ClickHouse counts as unavailable. Default: 2,000.
-   * With 0, a query that takes or waits too long counts as too expensive.
+   * How much longer to wait for the result, in milliseconds; after that ClickHouse counts as unavailable. Default:
+   * 2,000. With 0, a query that takes or waits too long counts as too expensive.
    */
   readonly graceMs?: number;
 }
@@ -56,8 +56,8 @@ const GRACE_MS = 2_000;
 const WAITING_SHARE = 1 / 4;
 
 /**
- * Creates the query runner. Queries cannot write: each is sent as `readonly`. QUERY_CONNECTIONS_MAX of them run at once,
- * besides urgent ones; the client needs a connection for each, and some to spare.
+ * Creates the query runner. Queries cannot write: each is sent as `readonly`. QUERY_CONNECTIONS_MAX of them run at
+ * once, besides urgent ones; the client needs a connection for each, and some to spare.
  */
 export function createQueryRunner(client: ClickHouseClient, config: QueryConfig, metrics: QueryMetrics): QueryRunner {
   const slots = new QuerySlots(slotLimits(config), metrics);

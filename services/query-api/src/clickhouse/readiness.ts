@@ -5,7 +5,10 @@ import { createProbe } from '@sluice/shared/probe';
 /** How long a probe may take, in milliseconds. */
 const PROBE_TIMEOUT_MS = 2_000;
 
-/** Returns a probe of what query-api needs, as phrases for what is missing: ClickHouse has to respond and have the tables. */
+/**
+ * Returns a probe of what query-api needs, as phrases for what is missing: ClickHouse has to respond and have the
+ * tables.
+ */
 export function createReadiness(client: ClickHouseClient): () => Promise<string[]> {
   const probeServer = createProbe('ClickHouse cannot be reached', PROBE_TIMEOUT_MS, async () => {
     const { success } = await client.ping();

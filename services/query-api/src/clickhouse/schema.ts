@@ -6,8 +6,8 @@ import type { Logger } from '@sluice/shared/log';
 import { retry } from '@sluice/shared/retry';
 
 /**
- * Applies migrations in the background and retries until they succeed: the service that starts first creates the tables.
- * A ClickHouse user that may only read is enough once another service has created them.
+ * Applies migrations in the background and retries until they succeed: the service that starts first creates the
+ * tables. A ClickHouse user that may only read is enough once another service has created them.
  */
 export function createSchemaComponent(client: ClickHouseClient, config: ClickHouseConfig, logger: Logger): Component {
   const stopped = new AbortController();

@@ -7,9 +7,9 @@ export interface Sql {
 export type SqlValue = string | number | readonly string[];
 
 /**
- * The tables, restricted to one workspace. Queries name tables in no other way, so that none can leave out the condition
- * on the workspace; the query runner binds the parameter. ClickHouse plans such a sub-select like the bare table: it still
- * uses the sorting key, the indexes and lazy reading.
+ * The tables, restricted to one workspace. Queries name tables in no other way, so that none can leave out the
+ * condition on the workspace; the query runner binds the parameter. ClickHouse plans such a sub-select like the bare
+ * table: it still uses the sorting key, the indexes and lazy reading.
  */
 export const tables = {
   events: ofWorkspace('events'),

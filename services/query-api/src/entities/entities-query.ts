@@ -14,8 +14,8 @@ export interface EntitiesSelection {
 }
 
 /**
- * Returns the query for the users or organizations that exist, ordered by identifier: when each was first and last seen, in
- * milliseconds, and the version of the last change of it, in microseconds.
+ * Returns the query for the users or organizations that exist, ordered by identifier: when each was first and last
+ * seen, in milliseconds, and the version of the last change of it, in microseconds.
  */
 export function entitiesQuery(kind: EntityKind, { id, after, properties, rowsMax }: EntitiesSelection): Sql {
   const conditions: Sql[] = [{ sql: 'kind = {kind:String}', params: { kind } }];
@@ -47,8 +47,8 @@ ORDER BY id, property`,
 }
 
 /**
- * Returns the query for those of `ids` that were ever deleted, and when they have been seen since: identifier, first and
- * last time in milliseconds, 0 where nothing is stored yet.
+ * Returns the query for those of `ids` that were ever deleted, and when they have been seen since: identifier, first
+ * and last time in milliseconds, 0 where nothing is stored yet.
  */
 export function timesSinceDeletionQuery(ids: readonly string[]): Sql {
   const deletions = deletionsOf('user_id IN {ids:Array(String)}');
@@ -94,8 +94,8 @@ function deletionsOf(condition: string): string {
 }
 
 /**
- * SQL for the properties as they are now: the newest register of a property wins. The property exists if that register set
- * it, after any deletion of the user.
+ * SQL for the properties as they are now: the newest register of a property wins. The property exists if that register
+ * set it, after any deletion of the user.
  */
 function currentProperties(kind: EntityKind, condition: string, deletionCondition: string): string {
   const registers = `

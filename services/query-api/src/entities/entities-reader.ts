@@ -3,7 +3,10 @@ import { type EntitiesSelection, entitiesQuery, propertiesQuery, timesSinceDelet
 import type { EntityKind } from './entity-kinds.ts';
 import type { Entity } from './entity-record.ts';
 
-/** How many bytes of identifiers one query may name: ClickHouse takes 128 KiB of a parameter, and escaping may quadruple them. */
+/**
+ * How many bytes of identifiers one query may name: ClickHouse takes 128 KiB of a parameter, and escaping may quadruple
+ * them.
+ */
 const IDENTIFIER_BYTES_MAX = 20 * 1_024;
 
 interface Identity {

@@ -14,7 +14,9 @@ export interface EventColumn {
   /** The name of the column in the table `events`. */
   readonly column: string;
   readonly type: EventColumnType;
-  /** The parameter that filters by the field, and its operators. A `json` field has one parameter per property instead. */
+  /**
+   * The parameter that filters by the field, and its operators. A `json` field has one parameter per property instead.
+   */
   readonly filter?: { readonly operators: readonly Operator[]; readonly description: string };
   /** Whether `orderByField` may name the field. */
   readonly ordered: boolean;
@@ -24,8 +26,8 @@ export interface EventColumn {
 }
 
 /**
- * The fields of an event, in the order of a record. Parameters, filters, order, the SELECT list, records and OpenAPI are
- * derived from this table: a new identifier is one entry here.
+ * The fields of an event, in the order of a record. Parameters, filters, order, the SELECT list, records and OpenAPI
+ * are derived from this table: a new identifier is one entry here.
  */
 export const EVENT_COLUMNS = {
   uuid: {

@@ -7,8 +7,9 @@ const AFTER_UUID = 'toUInt128({after_uuid:UUID})';
 const AFTER_TIME = 'fromUnixTimestamp64Milli({after_timestamp:Int64})';
 
 /**
- * Returns the ORDER BY of a page: the field, then the uuid by its text, then the timestamp, since both together identify an
- * event. The columns of the order by `timestamp` are the sorting key of the table, so that it is read in order.
+ * Returns the ORDER BY of a page: the field, then the uuid by its text, then the timestamp, since both together
+ * identify an event. The columns of the order by `timestamp` are the sorting key of the table, so that it is read in
+ * order.
  */
 export function orderBy({ field, direction }: EventOrder): string {
   return `ORDER BY ${sortingKey(field)

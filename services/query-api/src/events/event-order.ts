@@ -7,8 +7,8 @@ export interface EventOrder {
 }
 
 /**
- * Where a record stands in an order: the value of the order's field, then what decides between equal values. Times are in
- * milliseconds.
+ * Where a record stands in an order: the value of the order's field, then what decides between equal values. Times are
+ * in milliseconds.
  */
 export interface EventPosition {
   readonly value: string | number;

@@ -26,8 +26,8 @@ LIMIT {rows:UInt64} OFFSET {offset:UInt64}`,
 
 /**
  * Returns the query for the number of records on all pages of the request. It counts hidden events by an index and
- * subtracts them; to leave them out, ClickHouse would read the user of every event. Both counts see the same state of the
- * table.
+ * subtracts them; to leave them out, ClickHouse would read the user of every event. Both counts see the same state of
+ * the table.
  */
 export function countQuery(request: EventsRequest, hidden: Sql | undefined): Sql {
   const conditions = conditionsOf(request);

@@ -17,8 +17,8 @@ const ANY_PENDING: Sql = { sql: `SELECT 1 FROM (${PENDING}) LIMIT 1`, params: {}
 const PENDING_ARRAYS = `(SELECT (groupArray(user_id), groupArray(toInt64(deleted_version))) FROM (${PENDING}))`;
 
 /**
- * Holds for events that were accepted before their user was deleted. The users come first, for the index on user_id; the
- * rest is a look-up per event, so that a page reads only its own events, however many deletions are pending.
+ * Holds for events that were accepted before their user was deleted. The users come first, for the index on user_id;
+ * the rest is a look-up per event, so that a page reads only its own events, however many deletions are pending.
  */
 const HIDDEN: Sql = {
   sql: `user_id IN (SELECT user_id FROM (${PENDING}))
@@ -27,8 +27,8 @@ const HIDDEN: Sql = {
 };
 
 /**
- * Returns the condition that the events of deleted users meet until they are erased; `undefined` when no deletion of the
- * workspace is pending, which is the usual case.
+ * Returns the condition that the events of deleted users meet until they are erased; `undefined` when no deletion of
+ * the workspace is pending, which is the usual case.
  */
 export type HiddenCondition = (workspace: string) => Promise<Sql | undefined>;
 

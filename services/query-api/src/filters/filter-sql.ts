@@ -74,8 +74,8 @@ export function timeConditions({ startMs, endMs }: TimeRange): readonly Sql[] {
 }
 
 /**
- * Returns the condition that an event matches a property filter. `column` holds the filter's document; `index` tells the
- * filters of one query apart.
+ * Returns the condition that an event matches a property filter. `column` holds the filter's document; `index` tells
+ * the filters of one query apart.
  */
 export function eventPropertyCondition(requested: PropertyFilter, column: string, index: number): Sql {
   const { filter, negated } = toPositive(requested);

@@ -43,8 +43,8 @@ export interface OperatorName {
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 /**
- * Splits the operator off a parameter's name. Only letters in brackets at the very end are an operator: `a[0]` is a name,
- * and `a[lt][eq]` is the operator `eq` on the name `a[lt]`.
+ * Splits the operator off a parameter's name. Only letters in brackets at the very end are an operator: `a[0]` is a
+ * name, and `a[lt][eq]` is the operator `eq` on the name `a[lt]`.
  */
 export function splitOperator(name: string): OperatorName {
   const match = /^(.*)\[([A-Za-z]+)\]$/s.exec(name);
@@ -114,7 +114,9 @@ function listOf(item: z.ZodType<string, string>): z.ZodType<readonly string[], s
   return list.pipe(z.array(item).max(ITEMS_MAX, `must have at most ${ITEMS_MAX} items`));
 }
 
-/** The items between the commas. `\,` is a comma inside an item, `\\` a backslash; `undefined` with another backslash. */
+/**
+ * The items between the commas. `\,` is a comma inside an item, `\\` a backslash; `undefined` with another backslash.
+ */
 function splitItems(text: string): string[] | undefined {
   const items = [''];
   for (const [token] of text.matchAll(/\\?./gsu)) {

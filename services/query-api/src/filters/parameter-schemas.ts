@@ -60,7 +60,10 @@ export const offsetParameter = z
     description: 'How many records to skip; none unless given. A cursor costs less.',
   });
 
-/** A timestamp, in milliseconds since 1970. `dateMs` returns the millisecond that a date alone means, from its first one. */
+/**
+ * A timestamp, in milliseconds since 1970. `dateMs` returns the millisecond that a date alone means, from its first
+ * one.
+ */
 export function timestampParameter(dateMs: (dayMs: number) => number, description: string) {
   return z
     .string()

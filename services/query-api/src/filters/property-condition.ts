@@ -5,14 +5,16 @@ import { acceptedJson, type Place, type PropertyFilter, type SegmentRange } from
 /** The comparing operators as SQL writes them. */
 export const COMPARISON_SQL: Readonly<Record<Comparison, string>> = { lt: '<', lte: '<=', gt: '>', gte: '>=' };
 
-/** Integers of at least this size are compared as doubles alone: the long ones that are stored digit by digit are less. */
+/**
+ * Integers of at least this size are compared as doubles alone: the long ones that are stored digit by digit are less.
+ */
 const INTEGER_MAX = 1e20;
 
 /**
  * Returns the SQL condition that a positive filter holds at one of `places` inside the JSON text in `column`.
  *
- * It compares a value as ClickHouse writes it out again (JSONExtractRaw), which is the same for equal values: `1e+21` and
- * `-0` become `1e21` and `0`. A text that ClickHouse's parser refuses is {@link repaired} first.
+ * It compares a value as ClickHouse writes it out again (JSONExtractRaw), which is the same for equal values: `1e+21`
+ * and `-0` become `1e21` and `0`. A text that ClickHouse's parser refuses is {@link repaired} first.
  */
 export function propertyCondition(
   column: string,
@@ -73,12 +75,12 @@ function repairedKey(key: string): string {
 }
 
 /**
- * SQL that rewrites JSON which ClickHouse's parser refuses: it knows neither lone surrogates nor integers beyond 64 bits.
- * Different texts stay different:
+ * SQL that rewrites JSON which ClickHouse's parser refuses: it knows neither lone surrogates nor integers beyond 64
+ * bits. Different texts stay different:
  * - an escaped backslash is written `\u005c`, so that every backslash left begins an escape;
  * - a lone surrogate `\ud800` becomes the character NUL and its four digits, and NUL itself becomes NUL and `0000`;
- * - an integer of 20 digits or more, or a negative one of 19, gets `.0`, which makes it a double. So do such digits after
- *   a comma, colon or bracket inside a string; they get it in every text, so it does no harm.
+ * - an integer of 20 digits or more, or a negative one of 19, gets `.0`, which makes it a double. So do such digits
+ *   after a comma, colon or bracket inside a string; they get it in every text, so it does no harm.
  */
 function repaired(json: string): string {
   const plainBackslashes = String.raw`replaceAll(${json}, '\\\\', '\\u005c')`;

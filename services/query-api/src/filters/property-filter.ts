@@ -25,8 +25,8 @@ export interface SegmentRange {
 }
 
 /**
- * Returns every place that a name can mean, since a dot either reaches into an object or is part of a key. `a.b` means the
- * key `a.b`, or the key `b` of the object `a`.
+ * Returns every place that a name can mean, since a dot either reaches into an object or is part of a key. `a.b` means
+ * the key `a.b`, or the key `b` of the object `a`.
  */
 export function placesOf(name: string): readonly Place[] {
   return placesFrom(0, name.split('.').length);
@@ -67,7 +67,8 @@ export function acceptedJson({ operator, value }: Condition): readonly string[] 
 
 /**
  * The JSON of the values that equal a parameter's text: always the string, and also the number, boolean, null, array or
- * object if the text is written as JSON.stringify writes it. So `12` equals `"12"` and `12`, and `1.0` equals `"1.0"` only.
+ * object if the text is written as JSON.stringify writes it. So `12` equals `"12"` and `12`, and `1.0` equals `"1.0"`
+ * only.
  */
 function jsonOf(text: string): readonly string[] {
   const asString = JSON.stringify(text);

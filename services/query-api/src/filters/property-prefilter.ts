@@ -3,15 +3,16 @@ import type { Condition } from './operators.ts';
 import { acceptedJson, type Place, type PropertyFilter } from './property-filter.ts';
 
 // Prefilters: every matching document contains one of some texts. Searching for text is many times cheaper than parsing
-// JSON, and a text index can do it. False positives are fine, since the exact condition follows; false negatives are not.
+// JSON, and a text index can do it. False positives are fine, since the exact condition follows; false negatives are
+// not.
 
 /** How many texts ClickHouse can search for at once, and how long they may be together: a parameter has 128 KiB. */
 const TEXTS_MAX = 255;
 const TEXT_CHARACTERS_MAX = 32 * 1_024;
 
 /**
- * Returns SQL that holds for every text in `column` in which the filter holds at one of `places`; `undefined` when there
- * is nothing to search for.
+ * Returns SQL that holds for every text in `column` in which the filter holds at one of `places`; `undefined` when
+ * there is nothing to search for.
  */
 export function substringPrefilter(
   column: string,
@@ -35,8 +36,8 @@ export function substringPrefilter(
 const TOKENS = `splitByChar(',', translate(properties, '{}[]', ',,,,'))`;
 
 /**
- * Returns SQL that the text index of `events` can answer, and that holds for every event that matches an `eq` or an `in`
- * on `properties`; `undefined` where the index is of no use.
+ * Returns SQL that the text index of `events` can answer, and that holds for every event that matches an `eq` or an
+ * `in` on `properties`; `undefined` where the index is of no use.
  */
 export function indexPrefilter(filter: PropertyFilter, parameters: BoundParameters): string | undefined {
   if (filter.document !== 'properties') return undefined;

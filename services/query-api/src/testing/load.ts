@@ -5,7 +5,10 @@ import type { QueryService } from './query-service.ts';
 /** Properties of every event of {@link storeMany}. Each name can mean 64 places. */
 const DOTTED = ['k', 'l', 'm'].map((first) => `${first}.b.c.d.e.f.g`);
 
-/** Filters that every event of {@link storeMany} passes after ClickHouse has looked at all of those places: some 30 µs each. */
+/**
+ * Filters that every event of {@link storeMany} passes after ClickHouse has looked at all of those places: some 30 µs
+ * each.
+ */
 export const SLOW_FILTERS = DOTTED.map((name) => `properties.${name}=1`).join('&');
 
 /** Inserts events at once, one a second from 2026-03-01 on, of a thousand users. `properties.n` numbers them. */

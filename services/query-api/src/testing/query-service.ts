@@ -28,7 +28,9 @@ export function eachIdentifier<Value>(value: Value): Readonly<Record<Identifier,
   return Object.fromEntries(IDENTIFIERS.map((field) => [field, value])) as Record<Identifier, Value>;
 }
 
-/** An event as tests write it. A missing identifier is the empty string; `properties`, `context` and `traits` are JSON. */
+/**
+ * An event as tests write it. A missing identifier is the empty string; `properties`, `context` and `traits` are JSON.
+ */
 export interface TestEvent extends Readonly<Record<Identifier, string>> {
   readonly uuid: string;
   readonly timestampMs: number;
@@ -91,8 +93,8 @@ export interface ResponseBody {
 }
 
 /**
- * Starts the service. Each of the workspaces `a` to `h` has a key of its name; workspace `a` also has the key `ingest-only`,
- * which may not query, and `limited`, with a rate limit of one request a second.
+ * Starts the service. Each of the workspaces `a` to `h` has a key of its name; workspace `a` also has the key
+ * `ingest-only`, which may not query, and `limited`, with a rate limit of one request a second.
  */
 export async function startQuery(url: string, env: Readonly<Record<string, string>> = {}): Promise<QueryService> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-query-'));
