@@ -30,8 +30,7 @@ afterEach(async () => {
 });
 
 async function startListening(env: Readonly<Record<string, string>>): Promise<QueryService> {
-  const times = { QUERY_TIMEOUT_MS: '60000', COUNT_TIMEOUT_MS: '60000' };
-  const service = await startQuery(inject('clickhouseUrl'), { ...times, ...env });
+  const service = await startQuery(inject('clickhouseUrl'), env);
   await service.app.listen({ host: '127.0.0.1', port: 0 });
   return service;
 }

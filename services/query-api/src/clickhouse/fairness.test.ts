@@ -44,8 +44,6 @@ test('with one query slot, pages still come with their counts, and lists of user
   const narrow = await startQuery(inject('clickhouseUrl'), {
     QUERY_CONNECTIONS_MAX: '1',
     QUERY_CONCURRENCY_PER_WORKSPACE: '1',
-    QUERY_TIMEOUT_MS: '60000',
-    COUNT_TIMEOUT_MS: '60000',
   });
   try {
     await narrow.store(

@@ -30,8 +30,6 @@ const [eraseEvents, markErased] = await Promise.all(
 beforeAll(async () => {
   // The tests send many requests at once; the limits of the queue are tested elsewhere.
   query = await startQuery(inject('clickhouseUrl'), {
-    QUERY_TIMEOUT_MS: '60000',
-    COUNT_TIMEOUT_MS: '60000',
     QUERY_PENDING_MAX: '10000',
   });
 });

@@ -1,11 +1,14 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import type { Condition } from '../filters/operators.ts';
 import { conditionsFor, textOf } from '../testing/conditions.ts';
 import { anEvent, eachIdentifier, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
 import { fieldMeets } from '../testing/reference.ts';
 import { FILTER_FIELDS, type FilterField } from './event-columns.ts';
 import { eventFilterable } from './events-parameters.ts';
+
+// A busy machine takes several times longer than an idle one.
+vi.setConfig({ testTimeout: 240_000 });
 
 let query: QueryService;
 

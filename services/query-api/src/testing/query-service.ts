@@ -92,6 +92,9 @@ export interface ResponseBody {
   readonly errors: readonly { readonly path: string; readonly code: string; readonly message: string }[];
 }
 
+/** Budgets that no query of a test exceeds, however busy the machine is. Tests of budgets set smaller ones. */
+export const AMPLE_BUDGETS = { QUERY_TIMEOUT_MS: '60000', COUNT_TIMEOUT_MS: '60000' } as const;
+
 /**
  * Starts the service. Each of the workspaces `a` to `h` has a key of its name; workspace `a` also has the key
  * `ingest-only`, which may not query, and `limited`, with a rate limit of one request a second.
@@ -114,6 +117,7 @@ export async function startQuery(url: string, env: Readonly<Record<string, strin
     CLICKHOUSE_URL: url,
     CLICKHOUSE_DATABASE: `query_${randomUUID().replaceAll('-', '')}`,
     API_KEYS_FILE: keysFile,
+    ...AMPLE_BUDGETS,
     ...env,
   });
   const logger = createLogger('query-api', 'silent');
@@ -122,7 +126,7 @@ export async function startQuery(url: string, env: Readonly<Record<string, strin
   const connectionsMax = config.QUERY_CONNECTIONS_MAX + 2;
   const clickHouse = createClickHouse(config, {
     application: 'query-api-test',
-    requestTimeoutMs: 60_000,
+    requestTimeoutMs: 90_000,
     connectionsMax,
   });
   const keys = createKeyRing(keysFile, logger);
