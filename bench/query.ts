@@ -1,7 +1,7 @@
 import { findFreePorts } from '@sluice/local-stack/ports';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { Agent, request } from 'undici';
-import { ORDER_FIELDS } from '../services/query-api/src/event-order.ts';
+import { ORDER_FIELDS } from '../services/query-api/src/events/event-columns.ts';
 import { startService } from '../tests/support/service.ts';
 import { median } from './figures.ts';
 import { askDirectly, NEWEST, type Question, questionsOf, TIMEOUT_MS, WORKSPACE } from './questions.ts';

@@ -1,9 +1,9 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
+import { querySettings } from '../services/query-api/src/clickhouse/query-settings.ts';
 import { configSchema } from '../services/query-api/src/config.ts';
-import { parseEventsRequest } from '../services/query-api/src/events-parameters.ts';
-import { pageQuery } from '../services/query-api/src/events-query.ts';
-import { querySettings } from '../services/query-api/src/store.ts';
+import { parseEventsRequest } from '../services/query-api/src/events/events-parameters.ts';
+import { pageQuery } from '../services/query-api/src/events/events-query.ts';
 import { WORKSPACES } from './traffic.ts';
 
 /** More than any query may take, so that slow ones show their time, in milliseconds. */
@@ -91,7 +91,7 @@ interface Direct {
 /** The very SQL of a page, with the very settings. */
 export async function askDirectly(client: ClickHouseClient, { parameters }: Question): Promise<Direct> {
   const listed = Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, [value]]));
-  const { sql, params } = pageQuery(parseEventsRequest(listed, WORKSPACE), []);
+  const { sql, params } = pageQuery(parseEventsRequest(listed, WORKSPACE), undefined);
   const startedAt = performance.now();
   const result = await client.query({
     query: sql,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { anEvent, aRegister, type QueryService, startQuery } from './testing/query.ts';
+import { anEvent, aRegister, type QueryService, startQuery } from './testing/query-service.ts';
 
 let query: QueryService;
 
@@ -41,7 +41,7 @@ const urls = [
   '/organizations/of-a',
 ];
 
-test.each(urls)('%s answers from the workspace of the key alone', async (url) => {
+test.each(urls)('%s reads the workspace of the key alone', async (url) => {
   const [a, b] = [await query.get(url, 'a'), await query.get(url, 'b')];
   expect(a.text).not.toMatch(/of-b|"of":"b"/);
   expect(b.text).not.toMatch(/of-a|"of":"a"/);
@@ -57,13 +57,11 @@ test('the deletion of a user in one workspace hides nothing in another', async (
   expect((await query.get('/events?userId=shared', 'a')).body.total).toBe(1);
 });
 
-test('cursors of lists are refused in another workspace', async () => {
-  for (const path of ['/events', '/users', '/organizations']) {
-    const { body } = await query.get(`${path}?limit=1`, 'a');
-    expect(body.nextCursor, path).not.toBeNull();
-    expect((await query.get(`${path}?limit=1&cursor=${body.nextCursor}`, 'a')).status).toBe(200);
-    expect((await query.get(`${path}?limit=1&cursor=${body.nextCursor}`, 'b')).status).toBe(400);
-  }
+test.each(['/events', '/users', '/organizations'])('a cursor of %s is refused in another workspace', async (path) => {
+  const { body } = await query.get(`${path}?limit=1`, 'a');
+  expect(body.nextCursor).not.toBeNull();
+  expect((await query.get(`${path}?limit=1&cursor=${body.nextCursor}`, 'a')).status).toBe(200);
+  expect((await query.get(`${path}?limit=1&cursor=${body.nextCursor}`, 'b')).status).toBe(400);
 });
 
 test.each(urls)('%s without a key reads the anonymous workspace', async (url) => {
@@ -73,7 +71,7 @@ test.each(urls)('%s without a key reads the anonymous workspace', async (url) =>
   );
 });
 
-test.each(urls)('%s refuses a wrong key, also where none is needed', async (url) => {
+test.each(urls)('%s refuses a wrong key, even where none is needed', async (url) => {
   for (const authorization of ['Bearer nope', 'nope', 'Basic YTpi', 'Bearer ']) {
     const response = await query.app.inject({ url, headers: { authorization } });
     expect([response.statusCode, response.json().code]).toEqual([401, 'unauthorized']);
@@ -83,14 +81,14 @@ test.each(urls)('%s refuses a wrong key, also where none is needed', async (url)
   expect([response.statusCode, response.json().code]).toEqual([403, 'missing_scope']);
 });
 
-test('a key over its rate is answered 429 with Retry-After; another key, and reading without one, are not', async () => {
+test('a key over its rate gets 429 with Retry-After; another key, and a request without one, do not', async () => {
   const urls = ['/events?limit=0', '/users', '/organizations/shared'] as const;
   const get = (index: number) =>
     query.app.inject({ url: urls[index % 3] ?? '', headers: { authorization: 'Bearer limited' } });
-  const answers = await Promise.all(Array.from({ length: 9 }, (_, index) => get(index)));
-  const statuses = answers.map(({ statusCode }) => statusCode).sort();
+  const responses = await Promise.all(Array.from({ length: 9 }, (_, index) => get(index)));
+  const statuses = responses.map(({ statusCode }) => statusCode).sort();
   expect(statuses).toEqual([200, 200, ...Array(7).fill(429)]);
-  for (const { headers } of answers.filter(({ statusCode }) => statusCode === 429)) {
+  for (const { headers } of responses.filter(({ statusCode }) => statusCode === 429)) {
     expect(headers['retry-after']).toBe('1');
   }
   expect((await query.get('/users', 'a')).status).toBe(200);
@@ -109,7 +107,7 @@ test('without an anonymous workspace a key is needed', async () => {
 });
 
 test.each(['/events', '/users', '/users/x', '/organizations', '/organizations/x'])(
-  '%s takes GET and HEAD, and says so to others',
+  '%s takes GET and HEAD, and names them in the response to other methods',
   async (url) => {
     const response = await query.app.inject({ method: 'POST', url });
     expect([response.statusCode, response.headers.allow]).toEqual([405, 'GET, HEAD']);

@@ -7,12 +7,13 @@ import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import type { Logger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
+import { createQueryRunner } from './clickhouse/query-runner.ts';
 import type { QueryConfig } from './config.ts';
-import { registerEntities } from './entities-route.ts';
-import { registerEvents } from './events-route.ts';
+import { registerEntities } from './entities/entities-route.ts';
+import { registerEvents } from './events/events-route.ts';
+import { createHiddenCondition } from './events/pending-deletions.ts';
+import { createMetrics } from './metrics.ts';
 import { queryDocument } from './openapi.ts';
-import { createHiddenCondition } from './pending-deletions.ts';
-import { createStore } from './store.ts';
 import { workspaceOf } from './workspace.ts';
 
 export interface QueryDependencies {
@@ -30,22 +31,22 @@ declare module 'fastify' {
   }
 }
 
-/** Builds query-api's HTTP server: events, users and organizations of the workspace that a request may read. */
+/** Builds query-api's HTTP server. Each request reads the events, users and organizations of one workspace. */
 export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyInstance {
   const { clickHouse, keys, logger, registry, readiness } = deps;
   const app = createHttpServer({ logger, registry, readiness });
   const limiter = createRateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
-  const store = createStore(clickHouse, config, registry);
-  // Stopping waits for the requests under way.
-  app.addHook('preClose', async () => store.close());
+  const queryRunner = createQueryRunner(clickHouse, config, createMetrics(registry));
+  // Before the server waits for its requests to end.
+  app.addHook('preClose', async () => queryRunner.close());
 
   app.register(async (routes) => {
     routes.decorateRequest('workspace', '');
     routes.addHook('onRequest', async (request) => {
       request.workspace = workspaceOf(request, keys, limiter, config.QUERY_ANONYMOUS_WORKSPACE);
     });
-    registerEvents(routes, config, store, createHiddenCondition(store));
-    registerEntities(routes, store);
+    registerEvents(routes, config, queryRunner, createHiddenCondition(queryRunner));
+    registerEntities(routes, queryRunner);
   });
   registerReference(app, queryDocument(config));
   refuseOtherMethods(app);

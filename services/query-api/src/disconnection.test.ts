@@ -1,23 +1,23 @@
 import { once } from 'node:events';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
-import { ask, metric, queriesRunning, SLOW_FILTERS, storeMany } from './testing/load.ts';
-import { anEvent, type QueryService, startQuery } from './testing/query.ts';
+import { metric, openRequest, queriesRunning, SLOW_FILTERS, storeMany } from './testing/load.ts';
+import { anEvent, type QueryService, startQuery } from './testing/query-service.ts';
 
 let query: QueryService;
 const requests: ClientRequest[] = [];
 
-/** Slow queries take a quarter of a minute, or more. */
+/** So many that slow queries take at least a quarter of a minute. */
 const ROWS = 1_000_000;
 const SLOW_BOTH = `/events?orderByField=event&${SLOW_FILTERS}`;
 const SLOW_PAGE = `${SLOW_BOTH}&total=none`;
 const SLOW_COUNT = `/events?limit=0&${SLOW_FILTERS}`;
 
-/** Records of 40 MB: more than what lies between ClickHouse and a client that does not read. */
+/** Records of 40 MB, more than the buffers between ClickHouse and a client that does not read. */
 const LONG_PAGE = '/events?total=none&limit=1000';
 
 beforeAll(async () => {
-  // Room for the page and the count of one request of a workspace, and for no other.
+  // Slots for the page and the count of one request.
   query = await startListening({ QUERY_CONCURRENCY_PER_WORKSPACE: '2' });
   await storeMany(query, 'a', ROWS);
   await storeLong(query);
@@ -30,8 +30,7 @@ afterEach(async () => {
 });
 
 async function startListening(env: Readonly<Record<string, string>>): Promise<QueryService> {
-  const times = { QUERY_TIMEOUT_MS: '60000', COUNT_TIMEOUT_MS: '60000' };
-  const service = await startQuery(inject('clickhouseUrl'), { ...times, ...env });
+  const service = await startQuery(inject('clickhouseUrl'), env);
   await service.app.listen({ host: '127.0.0.1', port: 0 });
   return service;
 }
@@ -44,29 +43,29 @@ async function storeLong(service: QueryService): Promise<void> {
   );
 }
 
-/** {@link ask}, for the length of a test. */
+/** Sends a request that ends with its test. */
 function start(service: QueryService, path: string, workspace?: string): ClientRequest {
-  const request = ask(service, path, workspace);
+  const request = openRequest(service, path, workspace);
   requests.push(request);
   return request;
 }
 
-async function answerTo(request: ClientRequest): Promise<IncomingMessage> {
+async function responseTo(request: ClientRequest): Promise<IncomingMessage> {
   const [response] = await once(request, 'response');
   response.on('error', () => undefined);
   return response;
 }
 
-/** An answer of which the client has read the beginning, and then no further. */
-async function beginOf(request: ClientRequest): Promise<IncomingMessage> {
-  const response = await answerTo(request);
+/** Reads the beginning of a response, and no more of it. */
+async function readBeginning(request: ClientRequest): Promise<IncomingMessage> {
+  const response = await responseTo(request);
   await once(response, 'readable');
   expect(response.read(1_024)).toHaveLength(1_024);
   return response;
 }
 
 async function expectRunning(service: QueryService, count: number): Promise<void> {
-  // The request's question about deletions, which needs no slot, has been answered by then.
+  // The look-up of pending deletions, which needs no slot, has ended by then.
   await expect.poll(() => metric(service, 'sluice_queries{state="running"}'), { interval: 5 }).toBe(count);
   await expect.poll(() => queriesRunning(service), { interval: 5 }).toBe(count);
 }
@@ -90,7 +89,7 @@ test.each([
   ['page', SLOW_PAGE, ['events_page']],
   ['count', SLOW_COUNT, ['events_count']],
   ['page and count', SLOW_BOTH, ['events_page', 'events_count']],
-])('a client that goes away before any byte of the answer takes its %s along', async (_, path, kinds) => {
+])('a client that disconnects before the first byte of the response ends its %s', async (_, path, kinds) => {
   const before = await Promise.all(kinds.map(cancelled));
   const request = start(query, path);
   await expectRunning(query, kinds.length);
@@ -99,7 +98,7 @@ test.each([
   expect(await Promise.all(kinds.map(cancelled))).toEqual(before.map((known) => known + 1));
 });
 
-test('a client that goes away leaves the queue, and what it waited for never runs', async () => {
+test('a client that disconnects leaves the queue, and its queries never run', async () => {
   start(query, SLOW_BOTH);
   await expectRunning(query, 2);
   const left = () => metric(query, 'sluice_query_wait_seconds_count{outcome="cancelled"}');
@@ -112,23 +111,23 @@ test('a client that goes away leaves the queue, and what it waited for never run
   expect(await left()).toBe(before + 2);
 });
 
-test('a client that goes away in the middle of a long answer takes its page along', async () => {
+test('a client that disconnects in the middle of a long response ends its page', async () => {
   const before = await cancelled('events_page');
   const request = start(query, LONG_PAGE, 'b');
-  await beginOf(request);
+  await readBeginning(request);
   await expectRunning(query, 1);
   request.destroy();
   await expectIdle(query);
   await expect.poll(() => cancelled('events_page')).toBe(before + 1);
 });
 
-test('a client that stops reading holds its slot until its time is up, and is cut off then', async () => {
+test('a client that stops reading holds its slot until its time is up, and is then cut off', async () => {
   const hurried = await startListening({ QUERY_TIMEOUT_MS: '1000', QUERY_CONCURRENCY_PER_WORKSPACE: '1' });
   try {
     await storeLong(hurried);
-    const response = await beginOf(start(hurried, LONG_PAGE, 'b'));
+    const response = await readBeginning(start(hurried, LONG_PAGE, 'b'));
     expect(await metric(hurried, 'sluice_queries{state="running"}')).toBe(1);
-    // Nothing has been read since.
+    // The client has read nothing since.
     await expectIdle(hurried);
     expect((await hurried.get('/events?limit=1&total=none', 'b')).status).toBe(200);
     response.resume();
@@ -139,13 +138,13 @@ test('a client that stops reading holds its slot until its time is up, and is cu
   }
 });
 
-test('a service that stops answers what runs, refuses what waits, and leaves nothing running', async () => {
+test('a service that stops finishes queries that run, refuses those that wait, and leaves none running', async () => {
   const stopping = await startListening({ QUERY_CONCURRENCY_PER_WORKSPACE: '1' });
   try {
     await storeMany(stopping, 'a', ROWS / 100);
-    const running = answerTo(start(stopping, SLOW_PAGE));
+    const running = responseTo(start(stopping, SLOW_PAGE));
     await expectRunning(stopping, 1);
-    const waiting = answerTo(start(stopping, SLOW_PAGE));
+    const waiting = responseTo(start(stopping, SLOW_PAGE));
     await expectWaiting(stopping, 1);
     const closed = stopping.app.close();
     const refused = (await waiting).resume();

@@ -6,11 +6,11 @@ import { type Component, runService } from '@sluice/shared/lifecycle';
 import { createLogger } from '@sluice/shared/log';
 import { Registry } from 'prom-client';
 import { buildApp } from './app.ts';
+import { createReadiness } from './clickhouse/readiness.ts';
+import { createSchemaComponent } from './clickhouse/schema.ts';
 import { configSchema } from './config.ts';
-import { createReadiness } from './readiness.ts';
-import { createSchemaComponent } from './schema.ts';
 
-/** Reading that is open to all needs no keys; any key that is sent is then wrong. */
+/** Without a keys file a request needs no key, and any key that it sends is wrong. */
 const NO_KEYS: KeyRing = {
   name: 'API keys',
   start: async () => undefined,
@@ -19,7 +19,7 @@ const NO_KEYS: KeyRing = {
   find: () => undefined,
 };
 
-/** Connections for what needs no slot: health checks and urgent queries. */
+/** Connections for health checks and urgent queries, which need no query slot. */
 const SPARE_CONNECTIONS = 4;
 
 const config = loadConfigOrExit(configSchema, process.env);

@@ -8,9 +8,9 @@ import {
   withoutNames,
 } from '@sluice/shared/testing/openapi';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { entitiesParameters } from './entities-parameters.ts';
-import { eventParameters } from './events-parameters.ts';
-import { anEvent, aRegister, type QueryService, startQuery } from './testing/query.ts';
+import { entitiesParameters } from './entities/entities-parameters.ts';
+import { eventParameters } from './events/events-parameters.ts';
+import { anEvent, aRegister, eachIdentifier, type QueryService, startQuery } from './testing/query-service.ts';
 
 let query: QueryService;
 let document: OpenApiDocument;
@@ -26,11 +26,9 @@ beforeAll(async () => {
   checker = createDocumentChecker(document);
   await query.store('a', [
     anEvent({
+      ...eachIdentifier('i'),
       event: 'e',
       userId: 'u',
-      groupId: 'g',
-      anonymousId: 'an',
-      instanceId: 'in',
       properties: '{"plan":"pro"}',
     }),
     anEvent({ event: 'e', properties: '{"plan":"pro"}' }),
@@ -54,13 +52,13 @@ test('the document is OpenAPI 3.1, and its examples fit its schemas', async () =
   expect(count).toBeGreaterThan(30);
 });
 
-test('it tells of every route, and of no other', () => {
+test('it describes every route, and no other', () => {
   const documented = [...checker.operations.keys()].map(withoutNames);
   const head = documented.map((route) => route.replace('GET', 'HEAD'));
   expect([...routes].sort()).toEqual([...documented, ...head].sort());
 });
 
-test('it tells of every parameter, and of no other', () => {
+test('it describes every parameter, and no other', () => {
   const named = (operation: string) => {
     const parameters = checker.operations.get(operation)?.value['parameters'];
     return (parameters as { in?: string; name?: string }[]).filter((one) => one.in === 'query').map(({ name }) => name);
@@ -92,7 +90,7 @@ test.each([
   expect(checker.faults(schema, { [bad]: 'x' })).toBeDefined();
 });
 
-test('it tells of every code but those of bodies and the event log', () => {
+test('it describes every code except those of bodies and the event log', () => {
   const ofBodies = ['malformed_json', 'body_too_slow', 'body_too_large', 'unsupported_media_type'];
   const others = [...ofBodies, 'event_log_unavailable', 'clock_skewed'];
   const codes = Object.keys(PROBLEMS).filter((code) => !others.includes(code));
@@ -100,7 +98,7 @@ test('it tells of every code but those of bodies and the event log', () => {
   for (const code of codes) expect(document.info.description).toContain(`\`${code}\``);
 });
 
-test('it tells the limits that are in force, and whether a key is needed', async () => {
+test('it names the limits that are in force, and whether a key is needed', async () => {
   expect(document.info.description).toContain('12,345 ms');
   expect(checker.operations.get('GET /events')?.value['security']).toEqual([{ apiKey: ['query'] }]);
   const open = await startQuery(inject('clickhouseUrl'), { QUERY_ANONYMOUS_WORKSPACE: 'secret-name' });
@@ -121,11 +119,11 @@ test.each([
   ['GET /users/{foreignId}', '/users/jane'],
   ['GET /organizations', '/organizations?limit=1'],
   ['GET /organizations/{foreignUserGroupId}', '/organizations/jane'],
-])('%s answers as documented, without a field that is not', async (operation, url) => {
-  const answer = await query.app.inject({ url, headers: { authorization: 'Bearer a' } });
-  expect(answer.statusCode).toBe(200);
-  expect(checker.faultsOfResponse(operation, answer)).toBeUndefined();
-  const body = answer.json();
+])('the response of %s is as documented, without a field that is not', async (operation, url) => {
+  const response = await query.app.inject({ url, headers: { authorization: 'Bearer a' } });
+  expect(response.statusCode).toBe(200);
+  expect(checker.faultsOfResponse(operation, response)).toBeUndefined();
+  const body = response.json();
   const fieldsOf = (name: string) => {
     const schemas = document.components?.schemas as Record<string, { properties?: object }> | undefined;
     return Object.keys(schemas?.[name]?.properties ?? {});
@@ -144,23 +142,23 @@ test.each([
   ['missing_scope', 'GET /organizations', '/organizations', 'ingest-only'],
   ['not_found', 'GET /users/{foreignId}', '/users/nobody', 'a'],
   ['not_found', 'GET /docs/{file}', '/docs/nothing', 'a'],
-])('%s of %s is answered as documented', async (code, operation, url, key) => {
-  const answer = await query.app.inject({ url, headers: { authorization: `Bearer ${key}` } });
-  expect(answer.json()).toMatchObject({ code });
-  expect(checker.faultsOfResponse(operation, answer)).toBeUndefined();
+])('the response with %s of %s is as documented', async (code, operation, url, key) => {
+  const response = await query.app.inject({ url, headers: { authorization: `Bearer ${key}` } });
+  expect(response.json()).toMatchObject({ code });
+  expect(checker.faultsOfResponse(operation, response)).toBeUndefined();
 });
 
-test('rate_limited is answered as documented', async () => {
+test('the response with rate_limited is as documented', async () => {
   const get = () => query.app.inject({ url: '/events?limit=0', headers: { authorization: 'Bearer limited' } });
-  const answer = (await Promise.all([get(), get(), get(), get()])).at(-1);
-  expect(answer?.json()).toMatchObject({ code: 'rate_limited' });
-  expect(answer && checker.faultsOfResponse('GET /events', answer)).toBeUndefined();
+  const response = (await Promise.all([get(), get(), get(), get()])).at(-1);
+  expect(response?.json()).toMatchObject({ code: 'rate_limited' });
+  expect(response && checker.faultsOfResponse('GET /events', response)).toBeUndefined();
 });
 
-test('405 is answered as documented on every path', async () => {
+test('the response with 405 is as documented on every path', async () => {
   for (const path of Object.keys(document.paths ?? {})) {
-    const answer = await query.app.inject({ method: 'POST', url: path.replaceAll(/\{\w+\}/g, 'x') });
-    expect([path, answer.statusCode, answer.headers.allow]).toEqual([path, 405, 'GET, HEAD']);
-    expect(checker.faultsOfResponse(`GET ${path}`, answer)).toBeUndefined();
+    const response = await query.app.inject({ method: 'POST', url: path.replaceAll(/\{\w+\}/g, 'x') });
+    expect([path, response.statusCode, response.headers.allow]).toEqual([path, 405, 'GET, HEAD']);
+    expect(checker.faultsOfResponse(`GET ${path}`, response)).toBeUndefined();
   }
 });

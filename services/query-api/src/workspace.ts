@@ -4,10 +4,10 @@ import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import type { FastifyRequest } from 'fastify';
 
 /**
- * The one workspace that a request may read: its key's, or without any credential the one that is open to all.
+ * Returns the one workspace that a request may read: that of its key, or the anonymous workspace if it has no key.
  *
- * @throws {Problem} `unauthorized`, `missing_scope` or `rate_limited`; a wrong key is refused also where reading needs
- * none
+ * @throws {Problem} `unauthorized`, `missing_scope`, `rate_limited` or `keys_unavailable`. A wrong key is refused even
+ * where no key is needed
  */
 export function workspaceOf(
   request: FastifyRequest,

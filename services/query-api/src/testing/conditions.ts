@@ -1,21 +1,19 @@
 import fc from 'fast-check';
-import { COMPARISONS, type Comparison, type Condition } from '../operators.ts';
+import { COMPARISONS, type Comparison, type Condition } from '../filters/operators.ts';
 
-const COMPARED = Object.keys(COMPARISONS) as Comparison[];
-
-/** A condition as a request writes it, with the value that stands behind the operator. */
+/** Returns the value of a condition as a request writes it. */
 export function textOf({ operator, value }: Condition, typed: boolean): string {
   if (operator === 'in') return value.map((item) => item.replaceAll(/[\\,]/g, '\\$&')).join(',');
-  if (!(operator in COMPARISONS) || !typed || typeof value === 'boolean') return String(value);
+  if (!COMPARISONS.includes(operator as Comparison) || !typed || typeof value === 'boolean') return String(value);
   return typeof value === 'number' || value.startsWith('"') || value === '' || !Number.isNaN(Number(value))
     ? JSON.stringify(value)
     : value;
 }
 
-/** Conditions that are about the very value, or one beside it. */
+/** Returns conditions on the value itself, on parts of it, and on another one. */
 export function conditionsFor(value: unknown, other: unknown): fc.Arbitrary<Condition> {
   const text = asText(value);
-  const part = fc.tuple(fc.nat(8), fc.integer({ min: 1, max: 4 })).map(([from, length]) => {
+  const substring = fc.tuple(fc.nat(8), fc.integer({ min: 1, max: 4 })).map(([from, length]) => {
     const points = [...asText(value).toWellFormed()];
     const start = points.length === 0 ? 0 : from % points.length;
     return points.slice(start, start + length).join('') || 'x';
@@ -29,18 +27,18 @@ export function conditionsFor(value: unknown, other: unknown): fc.Arbitrary<Cond
       { operator: 'exists', value: true },
       { operator: 'exists', value: false },
     ),
-    part.map((value): Condition => ({ operator: 'contains', value })),
+    substring.map((value): Condition => ({ operator: 'contains', value })),
     fc.nat(4).map((length): Condition => {
       const prefix = [...text.toWellFormed()].slice(0, length + 1).join('');
       return { operator: 'prefix', value: prefix || 'x' };
     }),
     fc
-      .tuple(fc.constantFrom(...COMPARED), fc.constantFrom(value, other))
+      .tuple(fc.constantFrom(...COMPARISONS), fc.constantFrom(value, other))
       .map(([operator, one]): Condition => ({ operator, value: typeof one === 'number' ? one : wellFormedText(one) })),
   );
 }
 
-/** A property as text: a string as it is, anything else as its JSON. */
+/** Returns a property as text: a string as it is, anything else as JSON. */
 export function asText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }

@@ -1,14 +1,17 @@
 import { type ClientRequest, get } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { QueryService } from './query.ts';
+import type { QueryService } from './query-service.ts';
 
-/** Properties of every event of {@link storeMany}, each with a name that 64 places can be meant by. */
+/** Properties of every event of {@link storeMany}. Each name can mean 64 places. */
 const DOTTED = ['k', 'l', 'm'].map((first) => `${first}.b.c.d.e.f.g`);
 
-/** Filters that every event of {@link storeMany} passes, once all of those places have been looked at: 30 µs an event. */
+/**
+ * Filters that every event of {@link storeMany} passes after ClickHouse has looked at all of those places: some 30 µs
+ * each.
+ */
 export const SLOW_FILTERS = DOTTED.map((name) => `properties.${name}=1`).join('&');
 
-/** Stores events in one insert, from 2026-03-01 on, one a second, of a thousand users. `properties.n` counts them. */
+/** Inserts events at once, one a second from 2026-03-01 on, of a thousand users. `properties.n` numbers them. */
 export async function storeMany({ clickHouse }: QueryService, workspace: string, rows: number): Promise<void> {
   await clickHouse.command({
     query: `INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, properties, received_at)
@@ -19,7 +22,7 @@ export async function storeMany({ clickHouse }: QueryService, workspace: string,
   });
 }
 
-/** How many queries of the service run in ClickHouse. */
+/** Returns how many queries of the service run in ClickHouse. */
 export async function queriesRunning({ clickHouse }: QueryService): Promise<number> {
   const result = await clickHouse.query({
     query: 'SELECT count() FROM system.processes WHERE current_database = currentDatabase() AND query_id != queryID()',
@@ -28,15 +31,15 @@ export async function queriesRunning({ clickHouse }: QueryService): Promise<numb
   return (await result.json<[number]>())[0]?.[0] ?? Number.NaN;
 }
 
-/** What a metric of the service stands at; 0 when it has not been counted yet. */
+/** Returns the value of a metric of the service, with its labels; 0 when it has none yet. */
 export async function metric({ app }: QueryService, name: string): Promise<number> {
   const { body } = await app.inject({ url: '/metrics' });
   const line = body.split('\n').find((candidate) => candidate.startsWith(`${name} `));
   return Number(line?.split(' ').at(-1) ?? 0);
 }
 
-/** Asks a service that listens, as a client of its own, on a socket of its own. Errors of the socket are ignored. */
-export function ask({ app }: QueryService, path: string, workspace = 'a'): ClientRequest {
+/** Sends a request to a service that listens, on a connection of its own. Errors of the connection are ignored. */
+export function openRequest({ app }: QueryService, path: string, workspace = 'a'): ClientRequest {
   const { port } = app.server.address() as AddressInfo;
   const headers = { authorization: `Bearer ${workspace}` };
   const request = get(`http://127.0.0.1:${port}${path}`, { agent: false, headers });

@@ -1,18 +1,15 @@
 import { parseJson } from '@sluice/shared/json';
-import type { EventOrder } from '../event-order.ts';
-import type { Comparison, Condition } from '../operators.ts';
-import type { TestEvent } from './query.ts';
+import type { EventOrder } from '../events/event-order.ts';
+import type { Comparison, Condition } from '../filters/operators.ts';
+import { IDENTIFIERS, type TestEvent } from './query-service.ts';
 
-/** The record that the API is to answer for a stored event. */
+/** Returns the record that the API has to return for a stored event. */
 export function expectedRecord(event: TestEvent): Record<string, unknown> {
   return {
     uuid: event.uuid,
     type: event.type,
     event: event.event,
-    userId: event.userId || null,
-    groupId: event.groupId || null,
-    anonymousId: event.anonymousId || null,
-    instanceId: event.instanceId || null,
+    ...Object.fromEntries(IDENTIFIERS.map((field) => [field, event[field] || null])),
     properties: parseJson(event.properties),
     context: parseJson(event.context),
     traits: parseJson(event.traits),
@@ -21,7 +18,7 @@ export function expectedRecord(event: TestEvent): Record<string, unknown> {
   };
 }
 
-/** Events in the order that the contract promises: the field, then the uuid as text, then the timestamp. */
+/** Returns events in the order that the contract promises: the field, then the uuid as text, then the timestamp. */
 export function inOrder(events: readonly TestEvent[], { field, direction }: EventOrder): TestEvent[] {
   const sign = direction === 'ASC' ? 1 : -1;
   return events.toSorted(
@@ -33,22 +30,22 @@ export function inOrder(events: readonly TestEvent[], { field, direction }: Even
   );
 }
 
-/** Whether a property of `document` that `name` can mean meets a condition, by the contract's words. */
+/** Whether a property of `document` that `name` can mean meets a condition, as the contract says it. */
 export function meets(document: unknown, name: string, condition: Condition): boolean {
   if (condition.operator === 'ne') return !meets(document, name, { ...condition, operator: 'eq' });
   const values = valuesAt(document, name);
   if (condition.operator === 'exists') return condition.value === values.length > 0;
-  return values.some((value) => isAsAsked(value, condition));
+  return values.some((value) => holds(value, condition));
 }
 
-/** Whether a field that was not given when it is empty meets a condition, by the contract's words. */
+/** Whether a field meets a condition, as the contract says it. A missing field is empty. */
 export function fieldMeets(field: string, condition: Condition): boolean {
   if (condition.operator === 'exists') return condition.value === (field !== '');
   const canBeMissing = ['eq', 'ne', 'in'].includes(condition.operator);
-  return (canBeMissing || field !== '') && isAsAsked(field, condition);
+  return (canBeMissing || field !== '') && holds(field, condition);
 }
 
-/** What is at the places that `name` can mean. */
+/** The values at the places that `name` can mean. */
 function valuesAt(document: unknown, name: string): unknown[] {
   if (typeof document !== 'object' || document === null || Array.isArray(document)) return [];
   const properties = document as Readonly<Record<string, unknown>>;
@@ -60,16 +57,16 @@ function valuesAt(document: unknown, name: string): unknown[] {
   return found;
 }
 
-function isAsAsked(property: unknown, { operator, value }: Condition): boolean {
+function holds(property: unknown, { operator, value }: Condition): boolean {
   switch (operator) {
     case 'eq':
-      return isWrittenAs(property, value);
+      return equals(property, value);
     case 'ne':
-      return !isWrittenAs(property, value);
+      return !equals(property, value);
     case 'exists':
       return value;
     case 'in':
-      return value.some((item) => isWrittenAs(property, item));
+      return value.some((item) => equals(property, item));
     case 'prefix':
       return typeof property === 'string' && property.toWellFormed().startsWith(value);
     case 'contains':
@@ -89,7 +86,7 @@ const COMPARE: Readonly<Record<Comparison, (order: number) => boolean>> = {
   gte: (order) => order >= 0,
 };
 
-function isWrittenAs(property: unknown, value: string): boolean {
+function equals(property: unknown, value: string): boolean {
   return typeof property === 'string' ? property === value : JSON.stringify(property) === value;
 }
 

@@ -1,0 +1,128 @@
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { metric, openRequest, SLOW_FILTERS, storeMany } from '../testing/load.ts';
+import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
+
+let query: QueryService;
+
+const HEAVY_REQUESTS = 50;
+const HEAVY = `/events?total=none&orderByField=event&${SLOW_FILTERS}`;
+const WAITING = 'sluice_queries{state="waiting"}';
+const RUNNING = 'sluice_queries{state="running"}';
+
+beforeAll(async () => {
+  query = await startQuery(inject('clickhouseUrl'), { QUERY_TIMEOUT_MS: '600000', COUNT_TIMEOUT_MS: '600000' });
+  await query.app.listen({ host: '127.0.0.1', port: 0 });
+  await storeMany(query, 'a', 400_000);
+  await storeMany(query, 'b', 10_000);
+});
+afterAll(() => query.stop());
+
+/** How many queries of a kind have ended with a result. */
+function succeeded(service: QueryService, kind: string): Promise<number> {
+  return metric(service, `sluice_query_duration_seconds_count{kind="${kind}",outcome="ok"}`);
+}
+
+test('the newest pages of one workspace do not wait for fifty heavy queries of another', async () => {
+  const heavy = Array.from({ length: HEAVY_REQUESTS }, () => openRequest(query, HEAVY, 'a'));
+  try {
+    await expect.poll(() => metric(query, WAITING)).toBe(HEAVY_REQUESTS - 8);
+    expect(await metric(query, RUNNING)).toBe(8);
+    const before = await succeeded(query, 'events_page');
+    for (let page = 0; page < 5; page += 1) {
+      const { status, body } = await query.get('/events?limit=100', 'b');
+      expect([status, body.results.length, body.total]).toEqual([200, 100, 10_000]);
+    }
+    // Every page of b came before a page of a: heavy queries ran and waited all the while, and none has ended.
+    expect(await succeeded(query, 'events_page')).toBe(before + 5);
+    expect([await metric(query, RUNNING), await metric(query, WAITING)]).toEqual([8, HEAVY_REQUESTS - 8]);
+  } finally {
+    for (const request of heavy) request.destroy();
+  }
+});
+
+test('with one query slot, pages still come with their counts, and lists of users with their properties', async () => {
+  const narrow = await startQuery(inject('clickhouseUrl'), {
+    QUERY_CONNECTIONS_MAX: '1',
+    QUERY_CONCURRENCY_PER_WORKSPACE: '1',
+  });
+  try {
+    await narrow.store(
+      'a',
+      Array.from({ length: 30 }, () => anEvent()),
+    );
+    // More identifiers than one query for their properties may name.
+    const ids = Array.from({ length: 200 }, (_, index) => `${index}`.padEnd(512, 'x'));
+    await narrow.insert(
+      'entities',
+      ids.map((id) => ({ workspace_id: 'a', kind: 'user', id, first_seen_at: 1e12, last_seen_at: 1e12, version: 5 })),
+    );
+    // Two requests that wait for each other's slots would end with their time, as 503 and as a total of null.
+    const responses = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => narrow.get(index % 2 ? '/users?limit=150' : '/events?limit=10')),
+    );
+    const found = responses.map(({ status, body }) => [status, body.results?.length, body.total]);
+    expect(found).toEqual(found.map((_, index) => (index % 2 ? [200, 150, undefined] : [200, 10, 30])));
+  } finally {
+    await narrow.stop();
+  }
+});
+
+test('one workspace fills its share of the queue, and the others still have theirs', async () => {
+  const narrow = await startQuery(inject('clickhouseUrl'), {
+    QUERY_CONNECTIONS_MAX: '1',
+    QUERY_PENDING_MAX: '8',
+    QUERY_TIMEOUT_MS: '600000',
+  });
+  await narrow.app.listen({ host: '127.0.0.1', port: 0 });
+  await storeMany(narrow, 'a', 400_000);
+  const heavy = Array.from({ length: 3 }, () => openRequest(narrow, HEAVY, 'a'));
+  try {
+    await expect.poll(() => metric(narrow, WAITING)).toBe(2);
+    const refused = await narrow.app.inject({ url: '/events', headers: { authorization: 'Bearer a' } });
+    expect([refused.statusCode, refused.json().code, refused.headers['retry-after']]).toEqual([503, 'overloaded', '2']);
+    const other = narrow.get('/events?total=none', 'b');
+    await expect.poll(() => metric(narrow, WAITING)).toBe(3);
+    for (const request of heavy) request.destroy();
+    expect((await other).status).toBe(200);
+  } finally {
+    for (const request of heavy) request.destroy();
+    await narrow.stop();
+  }
+});
+
+test.each([
+  {
+    name: 'a page that waits as long as it may run gets 503',
+    times: { QUERY_TIMEOUT_MS: '2000', COUNT_TIMEOUT_MS: '600000' },
+    // A slow count may run on while the page gives up.
+    slow: `/events?limit=0&${SLOW_FILTERS}`,
+    url: '/events?total=none',
+    expected: { status: 503, body: { code: 'overloaded' }, retryAfter: '2' },
+  },
+  {
+    name: 'a count that waits as long as it may run is null',
+    times: { QUERY_TIMEOUT_MS: '600000', COUNT_TIMEOUT_MS: '100' },
+    slow: HEAVY,
+    url: '/events?limit=0',
+    expected: { status: 200, body: { total: null }, retryAfter: undefined },
+  },
+])('$name', async ({ times, slow, url, expected }) => {
+  const narrow = await startQuery(inject('clickhouseUrl'), {
+    ...times,
+    QUERY_CONNECTIONS_MAX: '1',
+    QUERY_THREADS_MAX: '1',
+  });
+  await narrow.app.listen({ host: '127.0.0.1', port: 0 });
+  await storeMany(narrow, 'a', 400_000);
+  const holder = openRequest(narrow, slow, 'a');
+  try {
+    await expect.poll(() => metric(narrow, RUNNING), { interval: 5 }).toBe(1);
+    const { statusCode, headers, body } = await narrow.app.inject({ url, headers: { authorization: 'Bearer b' } });
+    expect([statusCode, JSON.parse(body)]).toEqual([expected.status, expect.objectContaining(expected.body)]);
+    expect(headers['retry-after']).toBe(expected.retryAfter);
+    expect(await metric(narrow, 'sluice_query_wait_seconds_count{outcome="timed_out"}')).toBe(1);
+  } finally {
+    holder.destroy();
+    await narrow.stop();
+  }
+});

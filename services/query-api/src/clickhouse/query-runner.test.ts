@@ -1,0 +1,249 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import { createClickHouse } from '@sluice/shared/clickhouse/client';
+import { loadConfig } from '@sluice/shared/config';
+import { createLogger } from '@sluice/shared/log';
+import { Registry } from 'prom-client';
+import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { buildApp } from '../app.ts';
+import { configSchema } from '../config.ts';
+import { FILTER_FIELDS } from '../events/event-columns.ts';
+import { eventParameters, parseEventsRequest } from '../events/events-parameters.ts';
+import { pageQuery } from '../events/events-query.ts';
+import { storeMany } from '../testing/load.ts';
+import { AMPLE_BUDGETS, anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
+import { createReadiness } from './readiness.ts';
+import { createSchemaComponent } from './schema.ts';
+
+// A busy machine takes several times longer than an idle one.
+vi.setConfig({ testTimeout: 240_000 });
+
+let query: QueryService;
+
+const ROWS = 400_000;
+
+beforeAll(async () => {
+  query = await startQuery(inject('clickhouseUrl'));
+  await storeMany(query, 'a', ROWS);
+  await query.clickHouse.command({ query: 'OPTIMIZE TABLE events FINAL' });
+});
+afterAll(() => query.stop());
+
+/** Starts a service that reads the same database with other settings, or another ClickHouse. */
+async function service(env: Readonly<Record<string, string>>) {
+  const [{ database } = { database: '' }] = await (
+    await query.clickHouse.query({ query: 'SELECT currentDatabase() AS database', format: 'JSONEachRow' })
+  ).json<{ database: string }>();
+  const config = loadConfig(configSchema, {
+    CLICKHOUSE_URL: inject('clickhouseUrl'),
+    CLICKHOUSE_DATABASE: database,
+    QUERY_ANONYMOUS_WORKSPACE: 'a',
+    ...AMPLE_BUDGETS,
+    ...env,
+  });
+  const logger = createLogger('query-api', 'silent');
+  const options = { application: 'query-api-test', requestTimeoutMs: 90_000, connectionsMax: 8 };
+  const clickHouse = createClickHouse(config, options);
+  const unused = async () => undefined;
+  const keys = { name: 'none', start: unused, stop: unused, loaded: true, find: () => undefined };
+  const readiness = createReadiness(clickHouse);
+  const app = buildApp(config, { clickHouse, keys, logger, registry: new Registry(), readiness });
+  const schema = createSchemaComponent(clickHouse, config, logger);
+  await app.ready();
+  return {
+    app,
+    schema,
+    async stop() {
+      await app.close();
+      await schema.stop();
+      await clickHouse.close();
+    },
+  };
+}
+
+function expectNoInternals(body: string): void {
+  expect(body).not.toMatch(/clickhouse|select|127\.0\.0\.1|events\b.*where|DB::|code: \d|econn|stack/i);
+}
+
+test.each(['the newest page', 'the oldest page', 'the page after a cursor'] as const)(
+  '%s is read in the order of the table, and few rows of it',
+  async (which) => {
+    const { body } = await query.get('/events?limit=100&total=none');
+    const parameters = {
+      'the newest page': {},
+      'the oldest page': { orderByDirection: ['ASC'] },
+      'the page after a cursor': { cursor: [String(body.nextCursor)] },
+    }[which];
+    const { sql, params } = pageQuery(parseEventsRequest(parameters, 'a'), undefined);
+    const query_params = { ...params, workspace: 'a' };
+    const plan = await query.clickHouse.query({
+      query: `EXPLAIN PIPELINE ${sql}`,
+      query_params,
+      format: 'TabSeparatedRaw',
+    });
+    expect(await plan.text()).toMatch(which === 'the oldest page' ? /InOrder/ : /InReverseOrder/);
+    const result = await query.clickHouse.query({ query: sql, query_params, format: 'JSON' });
+    const { statistics } = await result.json<unknown>();
+    expect(statistics?.rows_read).toBeLessThan(ROWS / 10);
+  },
+);
+
+test('no parameter of GET /events reaches the text of a query', async () => {
+  const hostile = "'; DROP TABLE events; --";
+  const texts = FILTER_FIELDS.filter((field) => field !== 'uuid');
+  const given = Object.fromEntries([...texts, `properties.${hostile}`].map((name) => [name, [hostile]]));
+  const { sql } = pageQuery(parseEventsRequest(given, hostile), undefined);
+  expect(sql).not.toContain('DROP');
+  expect(Object.keys(eventParameters)).toEqual(expect.arrayContaining([...texts]));
+});
+
+test('a count that takes longer than it may is null, and the page still comes', async () => {
+  const hurried = await service({ COUNT_TIMEOUT_MS: '10' });
+  try {
+    // Every row passes the prefilter, and none the filter.
+    const counting = await hurried.app.inject({ url: '/events?limit=0&properties.n.x=1' });
+    expect(counting.json()).toMatchObject({ total: null, results: [] });
+    const page = await hurried.app.inject({ url: '/events?limit=3&userId=7&properties.n.x=1' });
+    expect(page.json()).toMatchObject({ total: expect.toBeOneOf([null, 0]), results: [], nextCursor: null });
+    expect((await hurried.app.inject({ url: '/metrics' })).body).toMatch(
+      /sluice_query_duration_seconds_count\{kind="events_count",outcome="too_expensive"\} [1-9]/,
+    );
+  } finally {
+    await hurried.stop();
+  }
+});
+
+test('a query over its time or memory is refused as too expensive, and reveals nothing more', async () => {
+  const poor = await service({ QUERY_TIMEOUT_MS: '100', QUERY_MEMORY_BYTES_MAX: String(16 * 1_024 * 1_024) });
+  try {
+    const url = '/events?total=none&orderByField=userId&limit=1000&offset=300000';
+    const response = await poor.app.inject({ url });
+    expect([response.statusCode, response.json().code]).toEqual([400, 'query_too_expensive']);
+    expectNoInternals(response.body);
+  } finally {
+    await poor.stop();
+  }
+});
+
+test('the budget of bytes counts what a page reads, not the rows that its order or an index skips', async () => {
+  const poor = await service({ QUERY_BYTES_READ_MAX: String(8 * 1_024 * 1_024) });
+  try {
+    for (const cheap of [
+      '',
+      '&orderByDirection=ASC',
+      '&userId=nobody',
+      `&uuid=${randomUUID()}`,
+      '&properties.n=none',
+    ]) {
+      const response = await poor.app.inject({ url: `/events?limit=100&total=none${cheap}` });
+      expect(response.statusCode, cheap).toBe(200);
+    }
+    // This order has no index, so ClickHouse reads more than 8 MiB.
+    const sorted = await poor.app.inject({ url: '/events?limit=1&total=none&orderByField=userId' });
+    expect([sorted.statusCode, sorted.json().code]).toEqual([400, 'query_too_expensive']);
+    expectNoInternals(sorted.body);
+    const counted = await poor.app.inject({ url: '/events?limit=1&properties.k.b.c.d.e.f.g=1' });
+    expect(counted.json()).toMatchObject({ total: null, results: [{ properties: { n: ROWS - 1 } }] });
+  } finally {
+    await poor.stop();
+  }
+});
+
+test('the budget of rows refuses a query before it reads any, unless dates or an index leave few', async () => {
+  const poor = await service({ QUERY_ROWS_READ_MAX: String(ROWS / 10) });
+  try {
+    for (const narrow of ['&startDate=2026-03-01T00:00:00Z&endDate=2026-03-01T01:00:00Z', '&userId=nobody']) {
+      expect((await poor.app.inject({ url: `/events?limit=1${narrow}` })).json().total, narrow).toEqual(
+        expect.any(Number),
+      );
+    }
+    const wide = await poor.app.inject({ url: '/events?limit=1&total=none' });
+    expect([wide.statusCode, wide.json().code]).toEqual([400, 'query_too_expensive']);
+    expectNoInternals(wide.body);
+    expect((await poor.app.inject({ url: '/events?limit=0&type=track' })).json().total).toBeNull();
+  } finally {
+    await poor.stop();
+  }
+});
+
+test('a page of many mebibytes is complete', async () => {
+  const properties = JSON.stringify({ text: 'ä"\\'.repeat(40_000) });
+  const events = Array.from({ length: 40 }, (_, index) =>
+    anEvent({ timestampMs: Date.UTC(2026, 0, 1) + index, properties }),
+  );
+  await query.store('f', events);
+  const { status, body } = await query.get('/events?orderByDirection=ASC&limit=39', 'f');
+  expect(status).toBe(200);
+  expect(body.total).toBe(40);
+  expect(body.results.map(({ uuid }) => uuid)).toEqual(events.slice(0, 39).map(({ uuid }) => uuid));
+  expect(body.results.at(-1)?.['properties']).toEqual(JSON.parse(properties));
+  const rest = await query.get(`/events?orderByDirection=ASC&cursor=${body.nextCursor}`, 'f');
+  expect(rest.body.results.map(({ uuid }) => uuid)).toEqual([events.at(-1)?.uuid]);
+});
+
+test('without ClickHouse the service is alive, says what is missing, and works once ClickHouse is there', async () => {
+  const front = createServer();
+  const port = await listen(front);
+  await close(front);
+  const waiting = await service({ CLICKHOUSE_URL: `http://127.0.0.1:${port}`, CLICKHOUSE_DATABASE: `later_${port}` });
+  try {
+    await waiting.schema.start();
+    expect((await waiting.app.inject({ url: '/livez' })).statusCode).toBe(200);
+    const ready = await waiting.app.inject({ url: '/readyz' });
+    expect([ready.statusCode, ready.json().missing]).toEqual([503, ['ClickHouse cannot be reached']]);
+    for (const url of ['/events', '/events?limit=0', '/users', '/users/x', '/organizations/x']) {
+      const response = await waiting.app.inject({ url });
+      expect([response.statusCode, response.json().code], url).toEqual([503, 'store_unavailable']);
+      expect(response.headers['retry-after']).toMatch(/^\d+$/);
+      expectNoInternals(response.body);
+    }
+    const proxy = createServer((request, response) => forward(request, response));
+    await listen(proxy, port);
+    await expect
+      .poll(async () => (await waiting.app.inject({ url: '/readyz' })).statusCode, { timeout: 20_000 })
+      .toBe(200);
+    expect((await waiting.app.inject({ url: '/events' })).json()).toMatchObject({ total: 0, results: [] });
+    await query.clickHouse.command({ query: `DROP DATABASE later_${port}` });
+    expect((await waiting.app.inject({ url: '/events' })).statusCode).toBe(503);
+    await wait(1_100);
+    const again = await waiting.app.inject({ url: '/readyz' });
+    expect([again.statusCode, again.json().missing]).toEqual([503, ['the tables do not exist yet']]);
+    await close(proxy);
+  } finally {
+    await waiting.stop();
+  }
+});
+
+async function listen(server: Server, port = 0): Promise<number> {
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+async function close(server: Server): Promise<void> {
+  server.closeAllConnections();
+  server.close();
+  await once(server, 'close');
+}
+
+/** Forwards a request to the real ClickHouse. */
+function forward(request: IncomingMessage, response: import('node:http').ServerResponse): void {
+  const { method, headers, url } = request;
+  fetch(new URL(url ?? '/', inject('clickhouseUrl')), {
+    method: method ?? 'GET',
+    headers: { authorization: headers.authorization ?? '' },
+    ...(method === 'POST' && { body: request as unknown as ReadableStream, duplex: 'half' as const }),
+  }).then(
+    async (forwarded) => {
+      response.writeHead(
+        forwarded.status,
+        Object.fromEntries([...forwarded.headers].filter(([name]) => name.startsWith('x-'))),
+      );
+      response.end(Buffer.from(await forwarded.arrayBuffer()));
+    },
+    () => response.destroy(),
+  );
+}

@@ -1,0 +1,178 @@
+import { ClickHouseError } from '@clickhouse/client';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import type { QueryConfig } from '../config.ts';
+import type { QueryKind, QueryMetrics, QueryOutcome } from '../metrics.ts';
+import { outcomeOf, queryProblem } from './query-error.ts';
+import { querySettings } from './query-settings.ts';
+import { QuerySlots, type SlotLimits, SlotRefused } from './query-slots.ts';
+import type { Sql } from './sql.ts';
+
+/** The request that a query belongs to. */
+export interface QueryContext {
+  readonly workspace: string;
+  /** Ends the query, in ClickHouse too. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Query extends Sql, QueryContext {
+  readonly kind: QueryKind;
+  /** Runs at once, without a slot: for a small query that others wait for, whose number is bounded. Default: false. */
+  readonly urgent?: boolean;
+  /** How long the query may run, and how long it may wait before, in milliseconds. Default: QUERY_TIMEOUT_MS. */
+  readonly timeoutMs?: number;
+  /**
+   * How much longer to wait for the result, in milliseconds; after that ClickHouse counts as unavailable. Default:
+   * 2,000. With 0, a query that takes or waits too long counts as too expensive.
+   */
+  readonly graceMs?: number;
+}
+
+/** One row: its columns in the order of the SELECT. */
+export type Row = readonly unknown[];
+
+/** Rows in batches, as they arrive. */
+export type RowBatches = AsyncGenerator<readonly Row[], void, undefined>;
+
+/** Runs queries, each of one workspace and within its budget. */
+export interface QueryRunner {
+  /**
+   * Returns the rows in batches, as they arrive. The query is sent when the first batch is requested, which comes once
+   * ClickHouse has begun its response. The query holds its slot until its last row is taken or its time is up: a slower
+   * reader is cut off.
+   *
+   * @throws {Problem} `query_too_expensive`, `store_unavailable`, `overloaded`, `internal`
+   */
+  rows(query: Query): RowBatches;
+  /** Returns all rows of a query whose result is known to be small; throws as `rows` does. */
+  all(query: Query): Promise<readonly Row[]>;
+  /** Before the service stops: queries that wait are refused as `overloaded`, running ones go on. */
+  close(): void;
+}
+
+/** How long after its time budget a query that has not ended is given up, in milliseconds. */
+const GRACE_MS = 2_000;
+
+/** One workspace may fill this share of the queue. */
+const WAITING_SHARE = 1 / 4;
+
+/**
+ * Creates the query runner. Queries cannot write: each is sent as `readonly`. QUERY_CONNECTIONS_MAX of them run at
+ * once, besides urgent ones; the client needs a connection for each, and some to spare.
+ */
+export function createQueryRunner(client: ClickHouseClient, config: QueryConfig, metrics: QueryMetrics): QueryRunner {
+  const slots = new QuerySlots(slotLimits(config), metrics);
+
+  async function* rows(query: Query): RowBatches {
+    const settle = startTimer(metrics, query.kind);
+    const cancel = () => settle('cancelled');
+    // The reader may never request another batch once its client is gone.
+    query.signal?.addEventListener('abort', cancel);
+    // Holds also when the reader stops before the end.
+    let outcome: QueryOutcome = 'cancelled';
+    try {
+      yield* readInSlot(query, query.timeoutMs ?? config.QUERY_TIMEOUT_MS);
+      outcome = 'ok';
+    } catch (error) {
+      if (query.signal?.aborted) outcome = 'cancelled';
+      else outcome = query.graceMs === 0 && isTimeout(error) ? 'too_expensive' : outcomeOf(error);
+      throw queryProblem(outcome, error);
+    } finally {
+      query.signal?.removeEventListener('abort', cancel);
+      settle(outcome);
+    }
+  }
+
+  async function* readInSlot(query: Query, timeoutMs: number): RowBatches {
+    const { workspace, signal } = query;
+    const release = query.urgent ? () => undefined : await slots.acquire({ workspace, signal, timeoutMs });
+    const deadline = AbortSignal.timeout(timeoutMs + (query.graceMs ?? GRACE_MS));
+    const end = signal ? AbortSignal.any([signal, deadline]) : deadline;
+    // A reader that has stopped reading does not come back to release the slot.
+    end.addEventListener('abort', release);
+    try {
+      yield* read(client, query, querySettings(config, timeoutMs), end);
+    } catch (error) {
+      throw deadline.aborted && !(error instanceof ClickHouseError) ? deadline.reason : error;
+    } finally {
+      end.removeEventListener('abort', release);
+      release();
+    }
+  }
+
+  return {
+    rows,
+    async all(query) {
+      const found: Row[] = [];
+      for await (const batch of rows(query)) found.push(...batch);
+      return found;
+    },
+    close: () => slots.close(),
+  };
+}
+
+type QuerySettings = ReturnType<typeof querySettings>;
+
+/** Sends a query and reads its result until the end or the signal. */
+async function* read(client: ClickHouseClient, query: Query, settings: QuerySettings, signal: AbortSignal): RowBatches {
+  const result = await send(client, query, settings, signal);
+  const close = () => result.close();
+  signal.addEventListener('abort', close);
+  try {
+    for await (const batch of result.stream()) yield batch.map((row) => row.json<Row>());
+    // Closing the stream looks like its end.
+    signal.throwIfAborted();
+  } finally {
+    signal.removeEventListener('abort', close);
+    result.close();
+  }
+}
+
+/** Sends a query, twice if the server had just closed the idle connection that it was sent on. */
+async function send(client: ClickHouseClient, query: Query, settings: QuerySettings, signal: AbortSignal) {
+  try {
+    return await sendOnce(client, query, settings, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET' || signal.aborted) throw error;
+    return await sendOnce(client, query, settings, signal);
+  }
+}
+
+async function sendOnce(
+  client: ClickHouseClient,
+  { sql, params, workspace }: Query,
+  settings: QuerySettings,
+  signal: AbortSignal,
+) {
+  return await client.query({
+    query: sql,
+    query_params: { ...params, workspace },
+    format: 'JSONCompactEachRow',
+    abort_signal: signal,
+    clickhouse_settings: settings,
+  });
+}
+
+/** Starts the clock of a query. The first call of the returned function stops it. */
+function startTimer({ queryDurationSeconds }: QueryMetrics, kind: QueryKind): (outcome: QueryOutcome) => void {
+  const startedAt = performance.now();
+  let settled = false;
+  return (outcome) => {
+    if (!settled) queryDurationSeconds.observe({ kind, outcome }, (performance.now() - startedAt) / 1_000);
+    settled = true;
+  };
+}
+
+/** Whether the time of a query was up, while it waited or while it ran. */
+function isTimeout(error: unknown): boolean {
+  if (error instanceof SlotRefused) return error.reason === 'timed_out';
+  return error instanceof DOMException && error.name === 'TimeoutError';
+}
+
+function slotLimits(config: QueryConfig): SlotLimits {
+  return {
+    running: config.QUERY_CONNECTIONS_MAX,
+    runningOfWorkspace: config.QUERY_CONCURRENCY_PER_WORKSPACE,
+    waiting: config.QUERY_PENDING_MAX,
+    waitingOfWorkspace: Math.ceil(config.QUERY_PENDING_MAX * WAITING_SHARE),
+  };
+}

@@ -1,0 +1,31 @@
+import type { ClickHouseSettings } from '@clickhouse/client';
+import type { QueryConfig } from '../config.ts';
+
+/** Returns the settings of every query: it cannot write, and it stays within its budget. */
+export function querySettings(config: QueryConfig, timeoutMs: number): ClickHouseSettings {
+  return {
+    readonly: '1',
+    max_execution_time: timeoutMs / 1_000,
+    timeout_before_checking_execution_speed: 0,
+    max_memory_usage: String(config.QUERY_MEMORY_BYTES_MAX),
+    max_result_bytes: String(config.QUERY_RESULT_BYTES_MAX),
+    // Counts what a query reads, not what it might read: a page of the table's order ends long before the table does.
+    max_bytes_to_read: String(config.QUERY_BYTES_READ_MAX),
+    // Counts what a query might read, before it starts. 0 is no limit.
+    max_rows_to_read: String(config.QUERY_ROWS_READ_MAX ?? 0),
+    read_overflow_mode: 'throw',
+    // 0 is one thread per processor.
+    max_threads: config.QUERY_THREADS_MAX ?? 0,
+    // Groups follow the sorting keys, so that a page of groups reads no more than its rows.
+    optimize_aggregation_in_order: 1,
+    // Sub-selects of one query see the same rows, as a total needs.
+    enable_shared_storage_snapshot_in_query: 1,
+    cancel_http_readonly_queries_on_client_close: 1,
+    // Reading ahead in every part is slower where the rows of a page lie far apart.
+    read_in_order_use_buffering: 0,
+    // Text indexes say which granules to read; the rows themselves decide. With use_top_k_dynamic_filtering,
+    // ClickHouse 26.7 loses rows of a page if it answers from such an index alone.
+    query_plan_direct_read_from_text_index: 0,
+    query_plan_text_index_add_hint: 0,
+  };
+}

@@ -1,0 +1,24 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { isMigrated } from '@sluice/shared/clickhouse/migrate';
+import { createProbe } from '@sluice/shared/probe';
+
+/** How long a probe may take, in milliseconds. */
+const PROBE_TIMEOUT_MS = 2_000;
+
+/**
+ * Returns a probe of what query-api needs, as phrases for what is missing: ClickHouse has to respond and have the
+ * tables.
+ */
+export function createReadiness(client: ClickHouseClient): () => Promise<string[]> {
+  const probeServer = createProbe('ClickHouse cannot be reached', PROBE_TIMEOUT_MS, async () => {
+    const { success } = await client.ping();
+    if (!success) throw new Error('the ping failed');
+  });
+  const probeTables = createProbe('the tables do not exist yet', PROBE_TIMEOUT_MS, async () => {
+    if (!(await isMigrated(client))) throw new Error('not all migrations are applied');
+  });
+  return async () => {
+    const missing = (await probeServer()) ?? (await probeTables());
+    return missing === undefined ? [] : [missing];
+  };
+}

@@ -1,0 +1,19 @@
+/** The kinds of entities: where each is served, and what it is called there and in OpenAPI. */
+export const ENTITY_ROUTES = {
+  user: { path: '/users', idName: 'foreignId', schema: 'User', tag: 'users', noun: 'a user', exampleId: 'jane' },
+  organization: {
+    path: '/organizations',
+    idName: 'foreignUserGroupId',
+    schema: 'Organization',
+    tag: 'organizations',
+    noun: 'an organization',
+    exampleId: 'acme',
+  },
+} as const;
+
+/** As the column `kind` holds it. */
+export type EntityKind = keyof typeof ENTITY_ROUTES;
+
+export type EntityRoute = (typeof ENTITY_ROUTES)[EntityKind];
+
+export const ENTITY_KINDS = Object.keys(ENTITY_ROUTES) as readonly EntityKind[];

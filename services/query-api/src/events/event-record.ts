@@ -1,0 +1,73 @@
+import type { Row } from '../clickhouse/query-runner.ts';
+import {
+  EVENT_COLUMNS,
+  EVENT_FIELDS,
+  type EventColumnType,
+  type EventField,
+  type OrderField,
+} from './event-columns.ts';
+import type { EventPosition } from './event-order.ts';
+
+/** An event as {@link EVENT_SELECT} reads it: the text of each field. */
+export type EventRow = readonly string[];
+
+/** The SELECT list of a page, in the order of the columns. */
+export const EVENT_SELECT = EVENT_FIELDS.map(([, { column, type }]) =>
+  type === 'uuid' || isTime(type) ? `toString(${column})` : column,
+).join(', ');
+
+/** Names the columns of a row that was selected by {@link EVENT_SELECT}. */
+export function asEventRow(row: Row): EventRow {
+  return row as EventRow;
+}
+
+const WRITERS: Readonly<Record<EventColumnType, (text: string) => string>> = {
+  uuid: (text) => `"${text}"`,
+  text: JSON.stringify,
+  identifier: (text) => (text === '' ? 'null' : JSON.stringify(text)),
+  json: (text) => text,
+  milliseconds: (text) => `"${isoTime(text)}"`,
+  microseconds: (text) => `"${isoTime(text)}"`,
+};
+
+const MEMBERS = EVENT_FIELDS.map(([field, { type }], index) => ({
+  start: `${index === 0 ? '{' : ','}${JSON.stringify(field)}:`,
+  write: WRITERS[type],
+}));
+
+/**
+ * Returns an event's record as JSON. `properties`, `context` and `traits` are the text that was stored, since parsing
+ * them could change them.
+ */
+export function eventRecord(row: EventRow): string {
+  let json = '';
+  let index = 0;
+  for (const { start, write } of MEMBERS) {
+    json += start + write(row[index] as string);
+    index += 1;
+  }
+  return `${json}}`;
+}
+
+/** Returns where an event stands in an order by `field`. */
+export function positionOf(row: EventRow, field: OrderField): EventPosition {
+  const value = textOf(row, field);
+  return {
+    value: isTime(EVENT_COLUMNS[field].type) ? Date.parse(isoTime(value)) : value,
+    uuid: textOf(row, 'uuid'),
+    timestampMs: Date.parse(isoTime(textOf(row, 'timestamp'))),
+  };
+}
+
+function textOf(row: EventRow, field: EventField): string {
+  return row[EVENT_FIELDS.findIndex(([name]) => name === field)] as string;
+}
+
+function isTime(type: EventColumnType): boolean {
+  return type === 'milliseconds' || type === 'microseconds';
+}
+
+/** Turns a time as ClickHouse writes it into ISO 8601, with three digits of its fraction. */
+function isoTime(text: string): string {
+  return `${text.slice(0, 10)}T${text.slice(11, 23)}Z`;
+}

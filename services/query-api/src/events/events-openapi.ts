@@ -1,0 +1,81 @@
+import type { PathDescriptions } from '@sluice/shared/http/openapi';
+import { z } from 'zod';
+import { documentFilters, fieldFilters, querySchema } from '../filters/filters-openapi.ts';
+import {
+  type CommonDescription,
+  jsonObjectSchema,
+  limitSchema,
+  nextCursorSchema,
+  timeSchema,
+} from '../openapi-schemas.ts';
+import { DOCUMENT_FIELDS, EVENT_FIELDS, type EventColumnType } from './event-columns.ts';
+import { eventFilterable, eventParameters } from './events-parameters.ts';
+
+const SCHEMAS: Readonly<Record<EventColumnType, z.ZodType>> = {
+  uuid: z.guid(),
+  text: z.string(),
+  identifier: z.string().nullable(),
+  json: jsonObjectSchema,
+  milliseconds: timeSchema,
+  microseconds: timeSchema,
+};
+
+const event = z
+  .object(
+    Object.fromEntries(
+      EVENT_FIELDS.map(([field, { type, description }]) => {
+        const schema = SCHEMAS[type];
+        return [field, description === undefined ? schema : schema.meta({ description })];
+      }),
+    ),
+  )
+  .meta({ id: 'Event' });
+
+const eventExample = Object.fromEntries(EVENT_FIELDS.map(([field, { example }]) => [field, example]));
+
+const eventPage = z
+  .object({
+    limit: limitSchema,
+    offset: z.int().min(0),
+    total: z
+      .int()
+      .min(0)
+      .nullable()
+      .meta({ description: 'Exact; `null` when it was not requested, or counting would go over its budget.' }),
+    results: z.array(event),
+    nextCursor: nextCursorSchema,
+  })
+  .meta({ id: 'EventPage' });
+
+const filters = {
+  ...Object.fromEntries(DOCUMENT_FIELDS.map((document) => [document, documentFilters(document)])),
+  operators: fieldFilters(eventFilterable.fields, { 'userId[in]': 'jane,joe', 'event[prefix]': 'invoice_' }),
+};
+
+/** Describes `GET /events`. */
+export function eventPaths(common: CommonDescription): PathDescriptions {
+  return {
+    '/events': {
+      get: {
+        ...common,
+        operationId: 'listEvents',
+        summary: 'Events, a page at a time',
+        description:
+          'All parameters are optional, and all filters have to match. Pages by `nextCursor` cost the same however deep they are, and neither skip nor repeat an event while others arrive.',
+        tag: 'events',
+        requestParams: { query: querySchema(eventParameters, filters) },
+        responses: {
+          200: {
+            description: 'A page of events.',
+            content: {
+              'application/json': {
+                schema: eventPage,
+                example: { limit: 100, offset: 0, total: 1, results: [eventExample], nextCursor: null },
+              },
+            },
+          },
+        },
+      },
+    },
+  };
+}

@@ -1,0 +1,125 @@
+import type { Fault } from '@sluice/shared/http/problem';
+import type { QueryParameters } from '@sluice/shared/http/query-string';
+import { endOfDay } from '@sluice/shared/timestamp';
+import { z } from 'zod';
+import { decodeCursor } from '../cursor.ts';
+import type { FieldFilter, OperandKind } from '../filters/operators.ts';
+import {
+  cursorParameter,
+  limitParameter,
+  offsetParameter,
+  textParameter,
+  timestampParameter,
+  uuidParameter,
+} from '../filters/parameter-schemas.ts';
+import { canonicalFilters, type Filterable, parseParameters, refuseFaults } from '../filters/parameters.ts';
+import type { PropertyFilter } from '../filters/property-filter.ts';
+import { LIMIT_DEFAULT } from '../limits.ts';
+import {
+  DOCUMENT_FIELDS,
+  type DocumentField,
+  EVENT_COLUMNS,
+  FILTER_FIELDS,
+  type FilterField,
+  ORDER_FIELDS,
+} from './event-columns.ts';
+import { type EventOrder, type EventPosition, positionSchema } from './event-order.ts';
+
+/** The parameters of `GET /events`, except those of properties and operators. */
+export const eventParameters = {
+  ...byFilterField((field) => {
+    const { type, filter } = EVENT_COLUMNS[field];
+    return type === 'uuid' ? uuidParameter(filter.description) : textParameter(filter.description);
+  }),
+  startDate: timestampParameter(
+    (dayMs) => dayMs,
+    'Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond.',
+  ),
+  endDate: timestampParameter(
+    endOfDay,
+    'Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond.',
+  ),
+  limit: limitParameter,
+  offset: offsetParameter,
+  orderByField: z.enum(ORDER_FIELDS, `must be one of ${ORDER_FIELDS.join(', ')}`).meta({
+    default: 'timestamp',
+    description: 'Text is ordered by its UTF-8 bytes, a missing value is the smallest, `uuid` decides between equals.',
+  }),
+  orderByDirection: z
+    .string()
+    .toUpperCase()
+    .pipe(z.enum(['ASC', 'DESC'], 'must be ASC or DESC'))
+    .meta({ enum: ['ASC', 'DESC'], default: 'DESC', description: 'In upper or lower case.' }),
+  cursor: cursorParameter('filters and order; not together with `offset`'),
+  total: z
+    .enum(['exact', 'none'], 'must be exact or none')
+    .meta({ default: 'exact', description: '`none` skips the count.' }),
+} as const;
+
+/** What `GET /events` can filter by. */
+export const eventFilterable: Filterable<FilterField, DocumentField> = {
+  fields: byFilterField((field): OperandKind => {
+    const { type, filter } = EVENT_COLUMNS[field];
+    const item = type === 'uuid' ? uuidParameter(filter.description) : z.string();
+    return { operators: filter.operators, item, typed: false };
+  }),
+  documents: DOCUMENT_FIELDS,
+};
+
+function byFilterField<Value>(create: (field: FilterField) => Value): Readonly<Record<FilterField, Value>> {
+  return Object.fromEntries(FILTER_FIELDS.map((field) => [field, create(field)])) as Record<FilterField, Value>;
+}
+
+/** A valid request for events. Times in milliseconds, inclusive. */
+export interface EventsRequest {
+  readonly fields: readonly FieldFilter<FilterField>[];
+  readonly properties: readonly PropertyFilter<DocumentField>[];
+  readonly startMs: number | undefined;
+  readonly endMs: number | undefined;
+  readonly order: EventOrder;
+  readonly limit: number;
+  readonly offset: number;
+  readonly after: EventPosition | undefined;
+  readonly counted: boolean;
+  /** What a cursor belongs to: the workspace, the filters and the order. */
+  readonly list: unknown;
+}
+
+/**
+ * Parses the query of `GET /events`.
+ *
+ * @throws {Problem} `invalid_request`, naming every fault
+ */
+export function parseEventsRequest(query: QueryParameters, workspace: string): EventsRequest {
+  const { values, fields, properties, faults } = parseParameters(eventParameters, eventFilterable, query);
+  const found: Fault[] = [...faults];
+  const { startDate: startMs, endDate: endMs, cursor } = values;
+  if (startMs !== undefined && endMs !== undefined && startMs > endMs) {
+    found.push({ path: 'startDate', code: 'invalid', message: 'must not be after endDate' });
+  }
+  if (query['cursor'] && query['offset']) {
+    found.push({ path: 'offset', code: 'invalid', message: 'cannot be combined with cursor; leave one of them out' });
+  }
+  const order: EventOrder = { field: values.orderByField ?? 'timestamp', direction: values.orderByDirection ?? 'DESC' };
+  const list = ['events', workspace, canonicalFilters([...fields, ...properties]), startMs, endMs, order];
+  // With a fault in a filter or the order there is no list that the cursor could belong to.
+  const after =
+    cursor !== undefined && found.length === 0 ? decodeCursor(cursor, list, positionSchema(order)) : undefined;
+  if (cursor !== undefined && found.length === 0 && after === undefined) {
+    const message = 'this cursor belongs to another query; repeat its filters and order';
+    found.push({ path: 'cursor', code: 'invalid', message });
+  }
+  refuseFaults(found);
+  return {
+    fields,
+    properties,
+    startMs,
+    endMs,
+    order,
+    limit: values.limit ?? LIMIT_DEFAULT,
+    offset: values.offset ?? 0,
+    after,
+    counted: values.total !== 'none',
+    list,
+  };
+}

@@ -1,0 +1,132 @@
+import { BoundParameters, type Sql, type SqlValue } from '../clickhouse/sql.ts';
+import type { FieldFilter } from './operators.ts';
+import { COMPARISON_SQL, propertyCondition } from './property-condition.ts';
+import { type Place, type PropertyFilter, placesOf, toPositive } from './property-filter.ts';
+import { indexPrefilter, substringPrefilter } from './property-prefilter.ts';
+
+// Every filter of a request becomes a condition in SQL here.
+
+/** A column of plain values. A missing value is the empty string. */
+export interface FilterColumn {
+  readonly column: string;
+  readonly type: 'text' | 'identifier' | 'uuid';
+}
+
+/** Times in milliseconds, inclusive; `undefined` is unbounded. */
+export interface TimeRange {
+  readonly startMs: number | undefined;
+  readonly endMs: number | undefined;
+}
+
+/**
+ * Returns the condition of a filter on a column. `eq` and `in` are written so that ClickHouse can use its indexes. A
+ * missing value equals the empty string; comparisons and `prefix` never match it.
+ */
+export function fieldCondition({ field, condition }: FieldFilter, { column, type }: FilterColumn): Sql {
+  const sqlType = type === 'uuid' ? 'UUID' : 'String';
+  const name = `${field}_${condition.operator}`;
+  const bound = (sql: string, value: SqlValue): Sql => ({ sql, params: { [name]: value } });
+  const indexed = (values: readonly string[], equal: Sql): Sql =>
+    type === 'uuid' ? both(uuidTailIn(column, name, values), equal) : equal;
+  switch (condition.operator) {
+    case 'eq':
+      return indexed([condition.value], bound(`${column} = {${name}:${sqlType}}`, condition.value));
+    case 'ne':
+      return bound(`${column} != {${name}:${sqlType}}`, condition.value);
+    case 'in':
+      return indexed(condition.value, bound(`${column} IN {${name}:Array(${sqlType})}`, condition.value));
+    case 'exists':
+      return { sql: `${column} ${condition.value ? '!=' : '='} ''`, params: {} };
+    case 'prefix':
+      return bound(`startsWith(${column}, {${name}:String})`, condition.value);
+    case 'contains':
+      return bound(`position(${column}, {${name}:String}) > 0`, condition.value);
+    default: {
+      const compared = `${column} ${COMPARISON_SQL[condition.operator]} {${name}:String}`;
+      return bound(`${column} != '' AND ${compared}`, condition.value);
+    }
+  }
+}
+
+/** What the text index on uuids responses: it is on this very expression, the last five digits. */
+function uuidTailIn(column: string, name: string, uuids: readonly string[]): Sql {
+  const tails = `${name}_tails`;
+  return {
+    sql: `substring(toString(${column}), 32) IN {${tails}:Array(String)}`,
+    params: { [tails]: uuids.map((uuid) => uuid.slice(31)) },
+  };
+}
+
+function both(one: Sql, other: Sql): Sql {
+  return { sql: `${one.sql} AND ${other.sql}`, params: { ...one.params, ...other.params } };
+}
+
+/** Returns the conditions that an event's timestamp lies in a range. */
+export function timeConditions({ startMs, endMs }: TimeRange): readonly Sql[] {
+  const conditions: Sql[] = [];
+  if (startMs !== undefined) {
+    conditions.push({ sql: 'timestamp >= fromUnixTimestamp64Milli({start:Int64})', params: { start: startMs } });
+  }
+  if (endMs !== undefined) {
+    conditions.push({ sql: 'timestamp <= fromUnixTimestamp64Milli({end:Int64})', params: { end: endMs } });
+  }
+  return conditions;
+}
+
+/**
+ * Returns the condition that an event matches a property filter. `column` holds the filter's document; `index` tells
+ * the filters of one query apart.
+ */
+export function eventPropertyCondition(requested: PropertyFilter, column: string, index: number): Sql {
+  const { filter, negated } = toPositive(requested);
+  const parameters = new BoundParameters(`p${index}`);
+  const sql = prefiltered(column, placesOf(filter.name), filter, parameters);
+  if (negated) return { sql: `NOT (${sql})`, params: parameters.params };
+  const indexed = indexPrefilter(filter, parameters);
+  // The prefilter of the index comes last: it is for the index alone, and few rows reach it.
+  return { sql: indexed === undefined ? sql : `${sql} AND ${indexed}`, params: parameters.params };
+}
+
+/**
+ * Returns the condition that a user or an organization matches a property filter. Each of their properties is a row.
+ *
+ * @param index tells the filters of one query apart
+ * @param currentProperties returns a SELECT of `id`, `property` and `value` of the properties that meet a condition
+ */
+export function entityPropertyCondition(
+  requested: PropertyFilter,
+  index: number,
+  currentProperties: (condition: string) => string,
+): Sql {
+  const { filter, negated } = toPositive(requested);
+  const parameters = new BoundParameters(`p${index}`);
+  const segments = filter.name.split('.');
+  // The first range of a place names the property; the others reach into its value.
+  const places = Map.groupBy(placesOf(filter.name), ([property]) => property?.to ?? 0);
+  const alternatives = [...places].map(([to, found]) => {
+    const property = parameters.text(segments.slice(0, to).join('.'));
+    const inside = found.map(([, ...rest]) => rest);
+    return { property, sql: `(property = ${property} AND ${prefiltered('value', inside, filter, parameters)})` };
+  });
+  const names = alternatives.map(({ property }) => property).join(', ');
+  return {
+    sql: `id ${negated ? 'NOT IN' : 'IN'} (
+    SELECT id
+    FROM (${currentProperties(`property IN (${names})`)})
+    WHERE ${alternatives.map(({ sql }) => sql).join('\n      OR ')}
+  )`,
+    params: parameters.params,
+  };
+}
+
+/** The condition of a property, behind a cheaper one that leaves few documents to be parsed. */
+function prefiltered(
+  column: string,
+  places: readonly Place[],
+  filter: PropertyFilter,
+  parameters: BoundParameters,
+): string {
+  const exact = propertyCondition(column, places, filter, parameters);
+  const prefilter = substringPrefilter(column, filter, places, parameters);
+  return prefilter === undefined ? exact : `${prefilter} AND ${exact}`;
+}

@@ -1,0 +1,63 @@
+import { Gauge, Histogram, type Registry } from 'prom-client';
+
+/** What a query is for. */
+export type QueryKind =
+  | 'events_page'
+  | 'events_count'
+  | 'pending_deletions'
+  | 'entities_page'
+  | 'entity_properties'
+  | 'entity_times';
+
+/** How a query ended. `cancelled`: the client went away. */
+export type QueryOutcome = 'ok' | 'too_expensive' | 'overloaded' | 'unavailable' | 'cancelled' | 'failed';
+
+/** How a wait for a query slot ended. */
+export type WaitOutcome = 'admitted' | 'cancelled' | 'full' | 'timed_out' | 'closed';
+
+export interface QueryCounts {
+  readonly running: number;
+  readonly waiting: number;
+}
+
+/**
+ * The metrics of query-api, besides those that every service has. No label names a workspace: there may be any number
+ * of them.
+ */
+export interface QueryMetrics {
+  readonly queryDurationSeconds: Histogram<'kind' | 'outcome'>;
+  readonly queryWaitSeconds: Histogram<'outcome'>;
+  /** From now on the gauge of queries reads its values here. */
+  countQueries(read: () => QueryCounts): void;
+}
+
+/** Declares the metrics in a registry. */
+export function createMetrics(registry: Registry): QueryMetrics {
+  return {
+    queryDurationSeconds: new Histogram({
+      name: 'sluice_query_duration_seconds',
+      help: 'Time from a query to the end of its result, with its wait for a slot, by kind and outcome.',
+      labelNames: ['kind', 'outcome'],
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+      registers: [registry],
+    }),
+    queryWaitSeconds: new Histogram({
+      name: 'sluice_query_wait_seconds',
+      help: 'Time that queries waited for a slot, by outcome of the wait.',
+      labelNames: ['outcome'],
+      buckets: [0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10],
+      registers: [registry],
+    }),
+    countQueries(read) {
+      new Gauge({
+        name: 'sluice_queries',
+        help: 'Queries that run and that wait for a slot.',
+        labelNames: ['state'],
+        registers: [registry],
+        collect() {
+          for (const [state, count] of Object.entries(read())) this.set({ state }, count);
+        },
+      });
+    },
+  };
+}

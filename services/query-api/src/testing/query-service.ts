@@ -1,0 +1,189 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
+import { migrate } from '@sluice/shared/clickhouse/migrate';
+import { loadConfig } from '@sluice/shared/config';
+import { parseJson } from '@sluice/shared/json';
+import { createKeyRing } from '@sluice/shared/keys/key-ring';
+import { hashKey, type KeyEntry, writeKeysFile } from '@sluice/shared/keys/keys-file';
+import { createLogger } from '@sluice/shared/log';
+import type { FastifyInstance } from 'fastify';
+import { Registry } from 'prom-client';
+import { buildApp } from '../app.ts';
+import { createReadiness } from '../clickhouse/readiness.ts';
+import { configSchema } from '../config.ts';
+import { EVENT_COLUMNS, EVENT_FIELDS, type FieldsLike } from '../events/event-columns.ts';
+
+type Identifier = FieldsLike<{ readonly type: 'identifier' }>;
+
+/** The identifiers of an event. Tests take them from the table of columns, so that they cover a new one. */
+export const IDENTIFIERS = EVENT_FIELDS.filter(([, { type }]) => type === 'identifier').map(
+  ([field]) => field,
+) as readonly Identifier[];
+
+/** Returns an object with a value for each identifier. */
+export function eachIdentifier<Value>(value: Value): Readonly<Record<Identifier, Value>> {
+  return Object.fromEntries(IDENTIFIERS.map((field) => [field, value])) as Record<Identifier, Value>;
+}
+
+/**
+ * An event as tests write it. A missing identifier is the empty string; `properties`, `context` and `traits` are JSON.
+ */
+export interface TestEvent extends Readonly<Record<Identifier, string>> {
+  readonly uuid: string;
+  readonly timestampMs: number;
+  readonly receivedAtUs: number;
+  readonly event: string;
+  readonly type: string;
+  readonly properties: string;
+  readonly context: string;
+  readonly traits: string;
+}
+
+/** Returns an event with the given fields, and defaults for the others. */
+export function anEvent(given: Partial<TestEvent> = {}): TestEvent {
+  return {
+    ...eachIdentifier(''),
+    uuid: randomUUID(),
+    timestampMs: Date.UTC(2026, 2, 1),
+    receivedAtUs: Date.UTC(2026, 2, 1) * 1_000,
+    event: 'e',
+    type: 'track',
+    properties: '{}',
+    context: '{}',
+    traits: '{}',
+    ...given,
+  };
+}
+
+/** Returns the value of a register of `entity_properties`. */
+export function aRegister(version: number, operation: 'set' | 'remove', value: string): Record<string, unknown> {
+  return { version, change_id: '0190a0a0-0000-7000-8000-000000000001', operation, value };
+}
+
+/** The app that the service runs, over a real ClickHouse with an empty database of its own. */
+export interface QueryService {
+  readonly app: FastifyInstance;
+  readonly clickHouse: ClickHouseClient;
+  /** Inserts the events of one call at once. */
+  store(workspace: string, events: readonly TestEvent[]): Promise<void>;
+  insert(table: string, rows: readonly Record<string, unknown>[]): Promise<void>;
+  /** Sends GET with the key of a workspace; the default is `a`. */
+  get(url: string, workspace?: string): Promise<TestResponse>;
+  stop(): Promise<void>;
+}
+
+export interface TestResponse {
+  readonly status: number;
+  readonly text: string;
+  readonly body: ResponseBody;
+}
+
+/** The members of a page or of a problem that tests look at. */
+export interface ResponseBody {
+  readonly limit: number;
+  readonly offset: number;
+  readonly total: number | null;
+  readonly results: readonly Record<string, unknown>[];
+  readonly nextCursor: string | null;
+  readonly code: string;
+  readonly errors: readonly { readonly path: string; readonly code: string; readonly message: string }[];
+}
+
+/** Budgets that no query of a test exceeds, however busy the machine is. Tests of budgets set smaller ones. */
+export const AMPLE_BUDGETS = { QUERY_TIMEOUT_MS: '60000', COUNT_TIMEOUT_MS: '60000' } as const;
+
+/**
+ * Starts the service. Each of the workspaces `a` to `h` has a key of its name; workspace `a` also has the key
+ * `ingest-only`, which may not query, and `limited`, with a rate limit of one request a second.
+ */
+export async function startQuery(url: string, env: Readonly<Record<string, string>> = {}): Promise<QueryService> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-query-'));
+  const keysFile = join(folder, 'keys.json');
+  const key = (id: string, workspace: string, scopes: KeyEntry['scopes']) => ({
+    id,
+    hash: hashKey(id),
+    workspace,
+    scopes,
+  });
+  await writeKeysFile(keysFile, [
+    ...[...'abcdefgh'].map((id) => key(id, id, ['query'])),
+    key('ingest-only', 'a', ['ingest', 'delete']),
+    { ...key('limited', 'a', ['query']), rateLimit: 1 },
+  ]);
+  const config = loadConfig(configSchema, {
+    CLICKHOUSE_URL: url,
+    CLICKHOUSE_DATABASE: `query_${randomUUID().replaceAll('-', '')}`,
+    API_KEYS_FILE: keysFile,
+    ...AMPLE_BUDGETS,
+    ...env,
+  });
+  const logger = createLogger('query-api', 'silent');
+  await migrate(config, logger);
+  // Tests query ClickHouse through the same connections.
+  const connectionsMax = config.QUERY_CONNECTIONS_MAX + 2;
+  const clickHouse = createClickHouse(config, {
+    application: 'query-api-test',
+    requestTimeoutMs: 90_000,
+    connectionsMax,
+  });
+  const keys = createKeyRing(keysFile, logger);
+  const app = buildApp(config, {
+    clickHouse,
+    keys,
+    logger,
+    registry: new Registry(),
+    readiness: createReadiness(clickHouse),
+  });
+  await keys.start();
+  await app.ready();
+
+  async function insert(table: string, values: readonly Record<string, unknown>[]): Promise<void> {
+    await clickHouse.insert({
+      table,
+      values: [...values],
+      format: 'JSONEachRow',
+      clickhouse_settings: { async_insert: 0 },
+    });
+  }
+
+  return {
+    app,
+    clickHouse,
+    insert,
+    async store(workspace, events) {
+      await insert(
+        'events',
+        events.map((event) => eventRow(workspace, event)),
+      );
+    },
+    async get(path, workspace = 'a') {
+      const response = await app.inject({ url: path, headers: { authorization: `Bearer ${workspace}` } });
+      return { status: response.statusCode, body: parseJson(response.body) as ResponseBody, text: response.body };
+    },
+    async stop() {
+      await app.close();
+      await keys.stop();
+      await clickHouse.command({ query: `DROP DATABASE ${config.CLICKHOUSE_DATABASE}` });
+      await clickHouse.close();
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+function eventRow(workspace: string, event: TestEvent): Record<string, unknown> {
+  return {
+    workspace_id: workspace,
+    timestamp: event.timestampMs,
+    uuid: event.uuid,
+    type: event.type,
+    event: event.event,
+    ...Object.fromEntries(IDENTIFIERS.map((field) => [EVENT_COLUMNS[field].column, event[field]])),
+    properties: event.properties,
+    context: event.context,
+    traits: event.traits,
+    received_at: event.receivedAtUs,
+  };
+}
