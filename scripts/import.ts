@@ -101,6 +101,6 @@ try {
 } catch (error) {
   const { code, message } = error as NodeJS.ErrnoException;
   if (!(error instanceof ArgumentsError) && code === undefined) throw error;
-  console.error(`${message}\nnpm run import -- --help tells how it is used.`);
+  console.error(`${message}\nnpm run import -- --help shows how to use it.`);
   process.exit(2);
 }

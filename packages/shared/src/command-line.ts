@@ -1,6 +1,7 @@
+import { basename, relative } from 'node:path';
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 
-/** Arguments that cannot be followed; the message is for the person who gave them. */
+/** The arguments are wrong; the message is for the person who typed them. */
 export class ArgumentsError extends Error {
   override readonly name = 'ArgumentsError';
 }
@@ -8,7 +9,7 @@ export class ArgumentsError extends Error {
 /**
  * node:util's parseArgs, strict.
  *
- * @throws {ArgumentsError} what it finds at fault
+ * @throws {ArgumentsError} with its message
  */
 export function parseArguments<Config extends ParseArgsConfig>(config: Config): ReturnType<typeof parseArgs<Config>> {
   try {
@@ -18,13 +19,24 @@ export function parseArguments<Config extends ParseArgsConfig>(config: Config): 
   }
 }
 
-/** Runs a command and gives its exit code: 2 for arguments that cannot be followed, which are told on standard error. */
+/**
+ * What a person types to run this command, for help texts: `npm run <script> --` in a checkout, and
+ * `node <path of main.ts>` in a container, which has no npm.
+ *
+ * @param script the name in package.json.
+ * @param program the file that runs; default this process's.
+ */
+export function calledAs(script: string, program: string = process.argv[1] ?? ''): string {
+  return basename(program) === 'main.ts' ? `node ${relative(process.cwd(), program)}` : `npm run ${script} --`;
+}
+
+/** Runs a command and returns its exit code: 2, with a message on standard error, when its arguments are wrong. */
 export async function runCommand(name: string, command: () => Promise<number>): Promise<number> {
   try {
     return await command();
   } catch (error) {
     if (!(error instanceof ArgumentsError)) throw error;
-    console.error(`${error.message}\n${name} --help tells how it is used.`);
+    console.error(`${error.message}\n${name} --help shows how to use it.`);
     return 2;
   }
 }

@@ -1,11 +1,17 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { FastifyInstance } from 'fastify';
+import { registerEntryPoint } from './entry-point.ts';
 import type { OpenApiDocument } from './openapi.ts';
 import { Problem } from './problem.ts';
 
 /** The paths of {@link registerReference} with their methods, for `refuseOtherMethods`. */
-export const REFERENCE_PATHS = { '/openapi.json': ['GET'], '/docs': ['GET'], '/docs/:file': ['GET'] } as const;
+export const REFERENCE_PATHS = {
+  '/': ['GET'],
+  '/openapi.json': ['GET'],
+  '/docs': ['GET'],
+  '/docs/:file': ['GET'],
+} as const;
 
 /** The page loads from here alone, so it works without any other network. */
 const CONTENT_SECURITY_POLICY =
@@ -34,11 +40,12 @@ export const REFERENCE_FILES: Readonly<
 };
 
 /**
- * Serves a service's description of itself, without a key: the document at `/openapi.json`, and a page to browse it at
- * `/docs`. None of it is in the way of other requests.
+ * Serves a service's description of itself, without a key: where to go at `/`, the document at `/openapi.json`, and a
+ * page to browse it at `/docs`.
  */
 export function registerReference(app: FastifyInstance, document: OpenApiDocument): void {
   const text = JSON.stringify(document);
+  registerEntryPoint(app, document.info.title);
   app.get('/openapi.json', async (_request, reply) => {
     reply.type('application/json; charset=utf-8');
     return await reply.send(text);

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
-import { ArgumentsError, parseArguments, runCommand } from '../command-line.ts';
+import { ArgumentsError, calledAs, parseArguments, runCommand } from '../command-line.ts';
 import {
   changeKeysFile,
   generateKey,
@@ -14,7 +14,7 @@ import {
   workspaceName,
 } from './keys-file.ts';
 
-export const KEYS_HELP = `Usage: npm run keys -- COMMAND [options]
+export const KEYS_HELP = `Usage: ${calledAs('keys')} COMMAND [options]
 
   create --workspace NAME --scopes LIST [--rate-limit N]
                makes a key and prints it, once; the file keeps only its hash
@@ -44,7 +44,7 @@ export interface KeysContext {
 
 /** The whole command: prints what is to be told and gives the exit code. */
 export async function keysMain(args: readonly string[], context: KeysContext): Promise<number> {
-  return await runCommand('npm run keys --', async () => {
+  return await runCommand(calledAs('keys'), async () => {
     try {
       for (const line of await runKeysCommand(args, context)) console.log(line);
       return 0;

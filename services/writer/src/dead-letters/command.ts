@@ -1,8 +1,8 @@
-import { ArgumentsError, parseArguments } from '@sluice/shared/command-line';
+import { ArgumentsError, calledAs, parseArguments } from '@sluice/shared/command-line';
 import { printable } from '@sluice/shared/printable';
 import type { DeadLetterBox, KeptLetter } from './dead-letter-box.ts';
 
-export const DEAD_LETTERS_HELP = `Usage: npm run dead-letters -- COMMAND
+export const DEAD_LETTERS_HELP = `Usage: ${calledAs('dead-letters')} COMMAND
 
 Rows that could not be stored are kept, byte for byte, with the reason. Once the reason is gone, they can be replayed.
 

@@ -1,6 +1,6 @@
 // The dead letters of a deployment: run it with the writer's environment. `--help` tells more.
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
-import { ArgumentsError, runCommand } from '@sluice/shared/command-line';
+import { ArgumentsError, calledAs, runCommand } from '@sluice/shared/command-line';
 import { clickHouseEnv, kafkaEnv, loadConfigOrExit } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
@@ -14,7 +14,7 @@ const application = 'sluice-dead-letters';
 const client = createClickHouse(config, { application, requestTimeoutMs: 60_000, connectionsMax: 1 });
 const box = createDeadLetterBox(client, createKafka(config, application, createLogger(application, 'warn')));
 
-process.exitCode = await runCommand('npm run dead-letters --', async () => {
+process.exitCode = await runCommand(calledAs('dead-letters'), async () => {
   try {
     return await runDeadLettersCommand(process.argv.slice(2), box, console.log);
   } catch (error) {

@@ -1,8 +1,8 @@
-import { ArgumentsError, parseArguments } from '@sluice/shared/command-line';
+import { ArgumentsError, calledAs, parseArguments } from '@sluice/shared/command-line';
 import { nameOf } from '../place.ts';
 import type { PartitionStatus, Partitions } from './partitions.ts';
 
-export const WRITER_HELP = `Usage: npm run writer -- COMMAND
+export const WRITER_HELP = `Usage: ${calledAs('writer')} COMMAND
 
 Which partitions of Kafka are stored. All of it works while writers run; they heed it within two seconds.
 
