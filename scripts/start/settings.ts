@@ -26,9 +26,27 @@ const PORTS = {
   clickhouse: ['CLICKHOUSE_PORT', 4123],
 } as const;
 
-type PortName = keyof typeof PORTS;
+export type PortName = keyof typeof PORTS;
 
-/** The variable that chooses a port, for messages. */
+export const PORT_NAMES = Object.keys(PORTS) as readonly PortName[];
+
+export const START_HELP = `Usage: npm start
+
+Starts Kafka, ClickHouse and the three services on 127.0.0.1, in the foreground. Ctrl-C stops them; the data stays.
+
+Environment variables:
+  INGEST_PORT, QUERY_PORT, WRITER_PORT, KAFKA_PORT, CLICKHOUSE_PORT
+                    the ports (default ${Object.values(PORTS)
+                      .map(([, port]) => port)
+                      .join(', ')})
+  SLUICE_DATA_DIR   the folder for data, logs and keys (default .sluice in the checkout)
+  SLUICE_DEV_KEY    the development key (default: created at the first start)
+  KAFKA_BROKERS     host:port of a Kafka to use instead of a local one; several are separated by commas
+  CLICKHOUSE_URL    the address of a ClickHouse to use instead of a local one
+  LOG_LEVEL         of the services (default info)
+All other variables of docs/configuration.md are passed on to the services.`;
+
+/** The variable that sets a port, for messages. */
 export function portVariable(name: PortName): string {
   return PORTS[name][0];
 }

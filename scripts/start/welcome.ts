@@ -1,6 +1,6 @@
 import type { Settings } from './settings.ts';
 
-/** The block that is printed when everything is ready: addresses, the key, and commands that work when pasted. */
+/** The block that `npm start` prints when everything is ready: addresses, the key, the docs, two commands to paste. */
 export function welcome({ ports, dataDir, externalKafka, externalClickHouse }: Settings, key: string): string {
   const ingest = `http://127.0.0.1:${ports.ingest}`;
   const query = `http://127.0.0.1:${ports.query}`;
@@ -15,18 +15,20 @@ export function welcome({ ports, dataDir, externalKafka, externalClickHouse }: S
   return `
 Sluice is ready.
 
-  submit      ${ingest}  (reference: ${ingest}/docs)
-  query       ${query}  (reference: ${query}/docs)
+  ingest-api  ${ingest}
+  query-api   ${query}
   writer      http://127.0.0.1:${ports.writer}/readyz
   Kafka       ${externalKafka ? 'the one of KAFKA_BROKERS' : `127.0.0.1:${ports.kafka}`}
   ClickHouse  ${clickhouse}
   key         ${key}
+  docs        ${ingest}/docs (submitting events)
+              ${query}/docs (querying them)
 
 Submit an event:
 
   curl -X POST ${ingest}/v1/public/userGroups -H ${quote(`Authorization: Bearer ${key}`)} -H 'Content-Type: application/json' -d ${quote(JSON.stringify(submission))}
 
-See it:
+Query it:
 
   curl '${query}/events?userId=jane&limit=5'
 
