@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 
-/** What `npm start` was asked to do. */
+/** The settings of `npm start`. */
 export interface Settings {
   readonly dataDir: string;
-  /** From `SLUICE_DEV_KEY`; undefined: the one of the data folder, made at the first start. */
+  /** From `SLUICE_DEV_KEY`; `undefined`: the one of the data folder, created at the first start. */
   readonly devKey: string | undefined;
   readonly ports: {
     readonly ingest: number;
@@ -12,9 +12,9 @@ export interface Settings {
     readonly kafka: number;
     readonly clickhouse: number;
   };
-  /** From `KAFKA_BROKERS`: this Kafka is used, and no local one is started. */
+  /** From `KAFKA_BROKERS`: the Kafka to use instead of a local one. */
   readonly externalKafka: string | undefined;
-  /** From `CLICKHOUSE_URL`: this ClickHouse is used, and no local one is started. */
+  /** From `CLICKHOUSE_URL`: the ClickHouse to use instead of a local one. */
   readonly externalClickHouse: string | undefined;
 }
 
@@ -52,10 +52,10 @@ export function portVariable(name: PortName): string {
 }
 
 /**
- * Reads the variables of `npm start`; one that is empty counts as unset.
+ * Reads the variables of `npm start`. An empty variable counts as unset.
  *
- * @param root relative paths are taken from here.
- * @returns the settings, and one sentence for each variable at fault; the settings are good only without faults.
+ * @param root the folder from which relative paths start
+ * @returns the settings, and one sentence for each wrong variable; use the settings only if there are none
  */
 export function readSettings(env: NodeJS.ProcessEnv, root: string): { settings: Settings; faults: string[] } {
   const faults: string[] = [];

@@ -5,7 +5,7 @@ export function welcome({ ports, dataDir, externalKafka, externalClickHouse }: S
   const ingest = `http://127.0.0.1:${ports.ingest}`;
   const query = `http://127.0.0.1:${ports.query}`;
   const clickhouse = externalClickHouse
-    ? 'the one of CLICKHOUSE_URL'
+    ? 'from CLICKHOUSE_URL'
     : `http://127.0.0.1:${ports.clickhouse} (user sluice, password in ${dataDir}/clickhouse-password)`;
   const submission = {
     foreignUserGroupId: 'acme',
@@ -18,7 +18,7 @@ Sluice is ready.
   ingest-api  ${ingest}
   query-api   ${query}
   writer      http://127.0.0.1:${ports.writer}/readyz
-  Kafka       ${externalKafka ? 'the one of KAFKA_BROKERS' : `127.0.0.1:${ports.kafka}`}
+  Kafka       ${externalKafka ? 'from KAFKA_BROKERS' : `127.0.0.1:${ports.kafka}`}
   ClickHouse  ${clickhouse}
   key         ${key}
   docs        ${ingest}/docs (submitting events)
@@ -36,7 +36,7 @@ Ctrl-C stops everything; the data stays in ${dataDir}.
 `;
 }
 
-/** One word for a shell, whatever is in it. */
+/** Quotes a text for a POSIX shell. */
 function quote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -18,19 +18,19 @@ export interface TestStackOptions {
   readonly onProgress?: (line: string) => void;
 }
 
-/** Real engines with empty data, on ports of their own. */
+/** Real engines without data, on free ports. */
 export interface TestStack {
   readonly kind: TestStackKind;
   /** `host:port` of every broker. */
   readonly kafkaBrokers: string[];
   /** User `default`, without a password. */
   readonly clickhouseUrl: string;
-  /** Ends the engines at once and removes their data. */
+  /** Kills the engines and removes their data. */
   stop(): Promise<void>;
 }
 
 /**
- * Reads the value of `SLUICE_TEST_STACK`; undefined when unset or empty.
+ * Reads the value of `SLUICE_TEST_STACK`; `undefined` when it is unset or empty.
  *
  * @throws Error on any other value than `containers` or `local`.
  */
