@@ -100,19 +100,20 @@ async function copyDependencies(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const args = ['-B', 'dependency:copy-dependencies', '-DoutputDirectory=libs', '-DincludeScope=runtime'];
-  const maven = spawn('mvn', args, { cwd: workDir, stdio: ['ignore', 'pipe', 'inherit'] });
+  const maven = spawn('mvn', args, { cwd: workDir, stdio: ['ignore', 'pipe', 'pipe'] });
   const closed = once(maven, 'close');
   const giveUp = () => maven.kill();
   signal?.addEventListener('abort', giveUp);
   const tail: string[] = [];
   let fetched = 0;
-  for await (const line of createInterface({ input: maven.stdout })) {
+  const onLine = (line: string) => {
     tail.push(line);
     if (tail.length > OUTPUT_TAIL_LINES) tail.shift();
-    if (!line.includes('Downloaded from')) continue;
+    if (!line.includes('Downloaded from')) return;
     fetched += 1;
     if (fetched % PROGRESS_EVERY_FILES === 0) onProgress(`Downloading Kafka ${KAFKA_VERSION}: ${fetched} files so far`);
-  }
+  };
+  for (const output of [maven.stdout, maven.stderr]) createInterface({ input: output }).on('line', onLine);
   const [code] = await closed;
   signal?.removeEventListener('abort', giveUp);
   signal?.throwIfAborted();
