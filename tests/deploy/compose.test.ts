@@ -129,6 +129,10 @@ test('keys has the image of ingest-api, so that up --build rebuilds it, and runs
   expect(program).toBe('node');
   const { stdout } = await promisify(execFile)(process.execPath, [file, '--help'], { cwd: ROOT });
   expect(stdout).toContain(`Usage: node ${file}`);
+  const dockerfile = await readFile(new URL('Dockerfile', ROOT), 'utf8');
+  const [, final = ''] = dockerfile.split(/^FROM .*(?<!AS dependencies)$/m);
+  const folders = [...final.matchAll(/^COPY (?!--)(\S+) /gm)].map(([, folder]) => `${folder}/`);
+  expect(folders.some((folder) => file.startsWith(folder))).toBe(true);
 });
 
 test('services that check keys read the file that the keys command writes', () => {
