@@ -1,4 +1,4 @@
-// npm run import: sends a file of submissions to Sluice. `npm run import -- --help` tells more.
+// npm run import: sends a file of submissions to Sluice. `npm run import -- --help` shows its usage.
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { ArgumentsError } from '@sluice/shared/command-line';
@@ -101,6 +101,6 @@ try {
 } catch (error) {
   const { code, message } = error as NodeJS.ErrnoException;
   if (!(error instanceof ArgumentsError) && code === undefined) throw error;
-  console.error(`${message}\nnpm run import -- --help shows how to use it.`);
+  console.error(`${message}\nnpm run import -- --help shows its usage.`);
   process.exit(2);
 }

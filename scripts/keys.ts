@@ -1,12 +1,12 @@
-// npm run keys: creates, lists and revokes API keys. `npm run keys -- --help` tells more.
+// npm run keys: creates, lists and revokes API keys. `npm run keys -- --help` shows its usage.
 import { join, resolve } from 'node:path';
 import { keysMain } from '@sluice/shared/keys/keys-command';
 
 const root = join(import.meta.dirname, '..');
 
-// npm runs scripts in the folder of the project; relative paths are meant from where the person called it.
-const callersFolder = process.env['npm_lifecycle_event'] === 'keys' ? process.env['INIT_CWD'] : undefined;
-const cwd = callersFolder ?? process.cwd();
+/** The folder from which the command was called: npm itself changes to the folder of the project. */
+const byNpm = process.env['npm_lifecycle_event'] === 'keys' ? process.env['INIT_CWD'] : undefined;
+const cwd = byNpm ?? process.cwd();
 const keysFile = process.env['API_KEYS_FILE'] || undefined;
 const dataDir = resolve(root, process.env['SLUICE_DATA_DIR'] || '.sluice');
 const defaultFile = keysFile === undefined ? join(dataDir, 'keys.json') : resolve(cwd, keysFile);

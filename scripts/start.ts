@@ -1,4 +1,4 @@
-// npm start: runs the whole system on this machine, in the foreground. `npm start -- --help` tells more.
+// npm start: runs the whole system on this machine, in the foreground. `npm start -- --help` shows its usage.
 import { join } from 'node:path';
 import { ArgumentsError, parseArguments } from '@sluice/shared/command-line';
 import { lockDataFolder, unlockDataFolder } from './start/data-folder.ts';
@@ -78,7 +78,7 @@ function readArguments(): void {
     if (!values.help) return;
   } catch (error) {
     if (!(error instanceof ArgumentsError)) throw error;
-    refuse([error.message, 'npm start -- --help shows how to use it.'], EXIT_CODE_ARGUMENTS);
+    refuse([error.message, 'npm start -- --help shows its usage.'], EXIT_CODE_ARGUMENTS);
   }
   console.log(START_HELP);
   process.exit(0);

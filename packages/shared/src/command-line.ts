@@ -1,21 +1,32 @@
 import { basename, relative } from 'node:path';
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 
-/** The arguments are wrong; the message is for the person who typed them. */
+/** The arguments of a command are wrong. The message is for the user. */
 export class ArgumentsError extends Error {
   override readonly name = 'ArgumentsError';
 }
 
 /**
- * node:util's parseArgs, strict.
+ * Parses arguments with node:util's parseArgs.
  *
- * @throws {ArgumentsError} with its message
+ * @throws {ArgumentsError} instead of its TypeError
  */
 export function parseArguments<Config extends ParseArgsConfig>(config: Config): ReturnType<typeof parseArgs<Config>> {
   try {
     return parseArgs(config);
   } catch (error) {
     throw new ArgumentsError((error as Error).message, { cause: error });
+  }
+}
+
+/** Runs a command and returns its exit code: 2 when its arguments are wrong, after it has said so on standard error. */
+export async function runCommand(name: string, command: () => Promise<number>): Promise<number> {
+  try {
+    return await command();
+  } catch (error) {
+    if (!(error instanceof ArgumentsError)) throw error;
+    console.error(`${error.message}\n${name} --help shows its usage.`);
+    return 2;
   }
 }
 
@@ -28,15 +39,4 @@ export function parseArguments<Config extends ParseArgsConfig>(config: Config): 
  */
 export function calledAs(script: string, program: string = process.argv[1] ?? ''): string {
   return basename(program) === 'main.ts' ? `node ${relative(process.cwd(), program)}` : `npm run ${script} --`;
-}
-
-/** Runs a command and returns its exit code: 2, with a message on standard error, when its arguments are wrong. */
-export async function runCommand(name: string, command: () => Promise<number>): Promise<number> {
-  try {
-    return await command();
-  } catch (error) {
-    if (!(error instanceof ArgumentsError)) throw error;
-    console.error(`${error.message}\n${name} --help shows how to use it.`);
-    return 2;
-  }
 }

@@ -13,7 +13,7 @@ export const REFERENCE_PATHS = {
   '/docs/:file': ['GET'],
 } as const;
 
-/** The page loads from here alone, so it works without any other network. */
+/** The page loads everything from its own service, so it works without any other network. */
 const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -39,10 +39,7 @@ export const REFERENCE_FILES: Readonly<
   },
 };
 
-/**
- * Serves a service's description of itself, without a key: where to go at `/`, the document at `/openapi.json`, and a
- * page to browse it at `/docs`.
- */
+/** Serves a service's OpenAPI document at `/openapi.json`, and a page to browse it at `/docs`; both need no key. */
 export function registerReference(app: FastifyInstance, document: OpenApiDocument): void {
   const text = JSON.stringify(document);
   registerEntryPoint(app, document.info.title);
