@@ -127,8 +127,12 @@ test('keys has the image of ingest-api, so that up --build rebuilds it, and runs
   expect(service('keys').pull_policy).toBe('never');
   const [program, file = ''] = service('keys').entrypoint ?? [];
   expect(program).toBe('node');
-  const { stdout } = await promisify(execFile)(process.execPath, [file, '--help'], { cwd: ROOT });
-  expect(stdout).toContain(`Usage: node ${file}`);
+  const run = (argument: string) => promisify(execFile)(process.execPath, [file, argument], { cwd: ROOT });
+  expect((await run('--help')).stdout).toContain(`Usage: node ${file} COMMAND`);
+  await expect(run('nonsense')).rejects.toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(`node ${file} --help`),
+  });
   const dockerfile = await readFile(new URL('Dockerfile', ROOT), 'utf8');
   const [, final = ''] = dockerfile.split(/^FROM .*(?<!AS dependencies)$/m);
   const folders = [...final.matchAll(/^COPY (?!--)(\S+) /gm)].map(([, folder]) => `${folder}/`);
