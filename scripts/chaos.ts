@@ -1,5 +1,5 @@
-// npm run chaos: runs the whole system under load, kills, stops and freezes its processes at random, and counts what
-// became of every event. `npm run chaos -- --help` shows its usage.
+// npm run chaos: the whole system under load while its processes are killed, stopped and frozen at random, and a tally
+// of what became of every event. `npm run chaos -- --help` tells more.
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
