@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { findPortHolder } from '@sluice/local-stack/port-holder';
 import { findFreePorts, isPortFree } from '@sluice/local-stack/ports';
 import { PORT_NAMES, type PortName, portVariable, type Settings } from './settings.ts';
@@ -6,6 +7,7 @@ import { PORT_NAMES, type PortName, portVariable, type Settings } from './settin
 const STEP = 1_000;
 const PORT_MAX = 65_535;
 const COMMAND_LENGTH_MAX = 100;
+const COMMAND_START_LENGTH = 30;
 
 /**
  * Names the ports of `npm start` that are taken, each with the process that holds it where that can be known. The last
@@ -35,9 +37,16 @@ function neededPorts({ externalKafka, externalClickHouse }: Settings): PortName[
 async function describeTaken(port: number): Promise<string> {
   const holder = await findPortHolder(port);
   if (!holder) return `Port ${port} is taken by a process that this user cannot see.`;
-  const { pid, command } = holder;
-  const shown = command.length > COMMAND_LENGTH_MAX ? `${command.slice(0, COMMAND_LENGTH_MAX)}…` : command;
-  return `Port ${port} is taken by process ${pid} (${shown}).`;
+  return `Port ${port} is taken by process ${holder.pid} (${shorten(holder.command)}).`;
+}
+
+/** A command line without the folder of its program, and without its middle if it is long: the script comes last. */
+function shorten(commandLine: string): string {
+  const [program = '', ...args] = commandLine.split(' ');
+  const text = [basename(program), ...args].join(' ');
+  if (text.length <= COMMAND_LENGTH_MAX) return text;
+  const endLength = COMMAND_LENGTH_MAX - COMMAND_START_LENGTH;
+  return `${text.slice(0, COMMAND_START_LENGTH)}…${text.slice(-endLength)}`;
 }
 
 /** A free port for each name, none of them used by the other settings. */
