@@ -22,14 +22,6 @@ function address(path: string): URL {
   return new URL(path, origin);
 }
 
-interface EntryPoint {
-  readonly name: string;
-  readonly docs: string;
-  readonly openapi: string;
-  readonly health: { readonly live: string; readonly ready: string };
-  readonly metrics: string;
-}
-
 test.each(['/docs', '/docs/'])('%s is a page whose every part comes from this service', async (path) => {
   const response = await fetch(address(path));
   const html = await response.text();
@@ -48,17 +40,6 @@ test.each(['/docs', '/docs/'])('%s is a page whose every part comes from this se
   }
 });
 
-test('GET / says what the service is, and every path that it names is there', async () => {
-  const response = await fetch(address('/'));
-  expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
-  const { name, docs, openapi, health, metrics } = (await response.json()) as EntryPoint;
-  expect(name).toBe('Test');
-  for (const path of [docs, openapi, health.live, health.ready, metrics]) {
-    const { status } = await fetch(address(path));
-    expect([path, status]).toEqual([path, 200]);
-  }
-});
-
 test('the document is served to anybody', async () => {
   const response = await fetch(address('/openapi.json'));
   expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
@@ -74,7 +55,7 @@ test('there is nothing else beside the page', async () => {
 });
 
 test('other methods are refused', async () => {
-  for (const path of ['/', '/openapi.json', '/docs', '/docs/swagger-ui.css']) {
+  for (const path of ['/openapi.json', '/docs', '/docs/swagger-ui.css']) {
     const response = await fetch(address(path), { method: 'POST' });
     expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
   }
