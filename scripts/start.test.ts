@@ -62,7 +62,13 @@ test('npm start brings up a system that works as its welcome says, keeps its dat
   expect(warningsIn(first.output())).toEqual([]);
   const docs = first.output().match(/http:\/\/\S+\/docs/g) ?? [];
   expect(docs).toHaveLength(2);
-  for (const address of docs) expect((await fetch(address)).status).toBe(200);
+  for (const address of docs) {
+    expect((await fetch(address)).status).toBe(200);
+    expect(await (await fetch(new URL('/', address))).json()).toMatchObject({
+      docs: '/docs',
+      openapi: '/openapi.json',
+    });
+  }
   const [submit, see] = first.output().match(/^ {2}curl .*$/gm) ?? [];
   expect(await paste(submit)).toMatchObject({ status: 'accepted' });
   await expect.poll(() => paste(see), { timeout: 20_000 }).toMatchObject({ total: 1, results: [{ userId: 'jane' }] });

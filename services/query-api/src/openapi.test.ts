@@ -150,12 +150,6 @@ test.each([
   expect(checker.faultsOfAnswer(operation, answer)).toBeUndefined();
 });
 
-test('GET / needs no key, and is answered as documented', async () => {
-  const answer = await query.app.inject({ url: '/' });
-  expect(answer.json()).toMatchObject({ name: 'Sluice query API', docs: '/docs', openapi: '/openapi.json' });
-  expect(checker.faultsOfAnswer('GET /', answer)).toBeUndefined();
-});
-
 test('rate_limited is answered as documented', async () => {
   const get = () => query.app.inject({ url: '/events?limit=0', headers: { authorization: 'Bearer limited' } });
   const answer = (await Promise.all([get(), get(), get(), get()])).at(-1);
