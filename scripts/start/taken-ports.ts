@@ -36,7 +36,7 @@ function neededPorts({ externalKafka, externalClickHouse }: Settings): PortName[
 
 async function describeTaken(port: number): Promise<string> {
   const holder = await findPortHolder(port);
-  if (!holder) return `Port ${port} is taken by a process that this user cannot see.`;
+  if (!holder) return `Port ${port} is taken by an unknown process (perhaps of another user).`;
   return `Port ${port} is taken by process ${holder.pid} (${shorten(holder.command)}).`;
 }
 
