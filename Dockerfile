@@ -1,8 +1,10 @@
-# One image a service: docker build --build-arg SERVICE=writer .
-# The TypeScript sources run as they are; there is no build step.
-FROM node:26-slim AS dependencies
+# One image per service: docker build --build-arg SERVICE=writer .
+# The TypeScript sources run as they are; there is no build step. The build needs BuildKit (or podman).
+#
+# Behind a registry or a proxy of your own, pass its configuration as secrets; they leave no trace in the image:
+#   docker build --build-arg SERVICE=writer --secret id=npmrc,src=$HOME/.npmrc --secret id=ca,src=ca.pem .
+FROM node:26.10.0-trixie-slim@sha256:ec7758ee051e457b468b32bde57b0879010b325bb9862718e9615225ce4aaae1 AS dependencies
 WORKDIR /sluice
-RUN npm install --global pnpm@12.21.0
 COPY package.json pnpm-workspace.yaml pnpm-lock.yaml ./
 COPY patches patches
 COPY packages/shared/package.json packages/shared/
@@ -11,10 +13,19 @@ COPY services/ingest-api/package.json services/ingest-api/
 COPY services/writer/package.json services/writer/
 COPY services/query-api/package.json services/query-api/
 ARG SERVICE
-RUN test -n "$SERVICE" || { echo "SERVICE must be ingest-api, writer or query-api" >&2; exit 1; }; \
+RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
+    --mount=type=secret,id=ca,target=/run/secrets/ca.pem \
+    test -n "$SERVICE" || { echo "SERVICE must be ingest-api, writer or query-api" >&2; exit 1; }; \
+    if [ -s /run/secrets/ca.pem ]; then export NODE_EXTRA_CA_CERTS=/run/secrets/ca.pem; fi; \
+    npm install --global pnpm@12.21.0 && \
     pnpm install --frozen-lockfile --prod --no-optional --filter "@sluice/$SERVICE..." --filter @sluice/keys-command
+# What only the installation needs, and what only debuggers read.
+RUN rm -rf pnpm-lock.yaml pnpm-workspace.yaml patches node_modules/.pnpm/lock.yaml && \
+    find node_modules -name '*.map' -type f -delete
 
-FROM node:26-slim
+FROM node:26.10.0-trixie-slim@sha256:ec7758ee051e457b468b32bde57b0879010b325bb9862718e9615225ce4aaae1
+# Nothing is installed in a running container.
+RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/yarn* /opt/yarn*
 WORKDIR /sluice
 ARG SERVICE
 ENV NODE_ENV=production SERVICE=$SERVICE HOST=0.0.0.0 PORT=8080

@@ -1,4 +1,4 @@
-// What ingest-api is compared with: Fastify as it comes, which parses the same JSON and answers 202.
+// The server that ingest-api is compared with: plain Fastify, which parses the same JSON and responds 202.
 import Fastify from 'fastify';
 
 const app = Fastify({ bodyLimit: 4 * 1_024 * 1_024 });

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 
-/** The kernel counts CPU time in /proc in hundredths of a second, on every architecture that Node.js runs on. */
+/** The unit of CPU time in /proc: a hundredth of a second on every architecture of Node.js. */
 const TICK_US = 10_000;
 
 interface ProcessStat {
@@ -10,8 +10,8 @@ interface ProcessStat {
 }
 
 /**
- * CPU time in microseconds, user and system, that a process and all its descendants have used so far, threads and ended
- * children included; accurate to a hundredth of a second (proc_pid_stat(5)).
+ * The CPU time, user and system, that a process and all its descendants have used so far, with their threads and ended
+ * children: in microseconds, to a hundredth of a second (proc_pid_stat(5)).
  */
 export async function cpuTimeUs(pid: number): Promise<number> {
   const stats = await readStats();
@@ -33,7 +33,7 @@ async function readStats(): Promise<ProcessStat[]> {
   return texts.filter((text) => text !== '').map(parseStat);
 }
 
-/** The command stands in parentheses and may hold anything, so fields are counted from the last one. */
+/** The command is in parentheses and may contain anything, so fields are counted from the last parenthesis. */
 function parseStat(text: string): ProcessStat {
   const [, parentPid, ...rest] = text.slice(text.lastIndexOf(')') + 2).split(' ');
   // utime, stime, cutime and cstime are fields 14 to 17; `rest` begins with field 5.

@@ -20,7 +20,7 @@ const CONTEXT = JSON.stringify({
   page: { url: 'https://app.example/settings/team', title: 'Team members' },
 });
 
-/** An event of 600 bytes as JSON. Its uuid ends in its number, so that numbers prove which events were stored. */
+/** An event of 600 bytes as JSON. Its UUID ends in its number, so that the sum of numbers shows which were stored. */
 export function eventJson(number: number): string {
   const uuid = `00000000-0000-4000-8000-${number.toString(16).padStart(12, '0')}`;
   return `{"event":"member_invited","uuid":"${uuid}","timestamp":"${TIMESTAMP}","anonymousId":"anon-7f3a","properties":${PROPERTIES},"context":${CONTEXT}}`;

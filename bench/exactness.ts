@@ -1,7 +1,7 @@
 import type { RowBatch } from '../services/writer/src/batches/row-batch.ts';
+import { type Cost, startBenchEngine } from './engine.ts';
 import { median, spread } from './figures.ts';
 import { randomBatch } from './rows.ts';
-import { type Cost, startBenchEngine } from './store.ts';
 
 const STORED_ROWS = 3_000_000;
 const STORED_DAYS = 60;
@@ -10,10 +10,10 @@ const BATCHES_PER_ROUND = 3;
 const ROUND_ROWS = BATCHES_PER_ROUND * BATCH_ROWS;
 
 /**
- * What it costs to store each event once: batches through the writer's own code, against the same number of bytes
- * inserted into the same kind of table, in turn in one run.
+ * Measures the cost of storing each event once: batches through the writer's own code, compared with plain inserts of
+ * the same bytes into the same kind of table, one after the other.
  *
- * @returns whether the figures hold
+ * @returns whether all events are stored once
  */
 export async function benchExactness(rounds: number): Promise<boolean> {
   await using engine = await startBenchEngine();
@@ -28,7 +28,7 @@ export async function benchExactness(rounds: number): Promise<boolean> {
     'plain insert, parsed by one thread': (batch) => plain.insert(batch, { input_format_parallel_parsing: 0 }),
   };
   const costs: Record<string, Cost[]> = Object.fromEntries(Object.keys(ways).map((name) => [name, []]));
-  // The first round warms up.
+  // Round -1 warms up.
   for (let round = -1; round < rounds; round += 1) {
     if (round === 0) staged.forgetStatements();
     const totals: Record<string, Cost> = {};

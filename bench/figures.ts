@@ -1,7 +1,7 @@
 import type { LoadResult } from './load.ts';
 import type { StoredEvents } from './system.ts';
 
-/** How the services are loaded: connections are many enough that latency does not bound what goes through. */
+/** The loads on the services. There are so many connections that latency does not limit throughput. */
 export const LOADS = [
   { eventsPerRequest: 1, connections: 256 },
   { eventsPerRequest: 20, connections: 64 },
@@ -22,7 +22,7 @@ export function spread(values: readonly number[], digits = 0): string {
   return `${number(median(values))} (${number(Math.min(...values))} to ${number(Math.max(...values))})`;
 }
 
-/** Counts what was accepted over many rounds, and compares it with what was stored. */
+/** Counts the accepted events of all rounds, and compares them with the stored ones. */
 export function createTally() {
   let events = 0;
   let numbersSum = 0n;
@@ -36,7 +36,7 @@ export function createTally() {
       numbersSum += BigInt(result.numbersSum);
       if (result.fault !== undefined) faults.push(result.fault);
     },
-    /** Prints whether every accepted event is stored exactly once; without that the figures are void. */
+    /** Prints and returns whether every accepted event is stored once. If not, the figures are void. */
     verdict(stored: StoredEvents): boolean {
       const exact = stored.rows === events && stored.distinct === events && stored.numbersSum === String(numbersSum);
       const sound = exact && faults.length === 0;

@@ -1,19 +1,19 @@
+import { type Cost, startBenchEngine } from './engine.ts';
 import { spread } from './figures.ts';
 import { ROWS_PER_MESSAGE, randomBatch } from './rows.ts';
-import { type Cost, startBenchEngine } from './store.ts';
 
 const STORED_ROWS = 10_000_000;
 const DAYS = 182;
 const BATCH_ROWS = 50_000;
-/** Two of a hundred rows were sent in the batch before. */
+/** Two of a hundred rows are repeats from the batch before. */
 const REPEATED_MESSAGES = (0.02 * BATCH_ROWS) / ROWS_PER_MESSAGE;
 const NEW_ROWS = BATCH_ROWS - REPEATED_MESSAGES * ROWS_PER_MESSAGE;
 
 /**
- * Importing history in no order at all: each batch holds events of any time in half a year, and so many are stored that
- * all their keys have to be looked up among those of the whole table.
+ * Measures the import of history in random order: each batch holds events of half a year, so that their keys are looked
+ * up in the whole table.
  *
- * @returns whether the figures hold
+ * @returns whether all events are stored once
  */
 export async function benchHistory(rounds: number): Promise<boolean> {
   await using engine = await startBenchEngine();
@@ -24,7 +24,7 @@ export async function benchHistory(rounds: number): Promise<boolean> {
   const scatteredBatch = (rows: number) =>
     randomBatch(rows, () => until - Math.floor(Math.random() * DAYS * 24 * 3_600_000));
   const costs: Cost[] = [];
-  // The first one warms up.
+  // The first batch warms up.
   let last = scatteredBatch(NEW_ROWS);
   await database.store(last);
   database.forgetStatements();

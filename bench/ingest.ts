@@ -6,15 +6,15 @@ import { difference, startSystem } from './system.ts';
 interface Round {
   readonly requestsPerSecond: number;
   readonly latencyMs: { readonly median: number; readonly p99: number };
-  /** CPU time of each process in microseconds an event. */
+  /** CPU time of each process, in microseconds per event. */
   readonly cpuUs: Readonly<Record<string, number>>;
 }
 
 /**
- * ingest-api acknowledged by a real Kafka, against a bare Fastify that parses the same JSON and answers 202, in turn.
- * The writer is away while the rounds run and stores everything at the end, when it is counted.
+ * Compares ingest-api on a real Kafka with a bare Fastify that parses the same JSON and responds 202, in alternating
+ * rounds. The writer is down during the rounds. At the end it stores everything, and the events are counted.
  *
- * @returns whether the figures hold
+ * @returns whether all accepted events are stored once
  */
 export async function benchIngest(rounds: number): Promise<boolean> {
   await using system = await startSystem();
@@ -85,11 +85,11 @@ function print(
     'bare Fastify, requests/s': spread(rates(bare)),
     'ingest-api ÷ bare Fastify': spread(ratios(ingest, bare), 2),
     'bare Fastify ÷ itself': spread(ratios(again, bare), 2),
-    'answer, ms': spread(
+    'response, ms': spread(
       ingest.map(({ latencyMs }) => latencyMs.median),
       1,
     ),
-    'answer, ms, p99': spread(
+    'response, ms, p99': spread(
       ingest.map(({ latencyMs }) => latencyMs.p99),
       1,
     ),

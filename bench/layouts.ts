@@ -1,12 +1,12 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { type BenchDatabase, startBenchEngine } from './engine.ts';
 import { median, spread } from './figures.ts';
-import { askDirectly, NEWEST, type Question, questionsOf } from './questions.ts';
-import { type BenchDatabase, startBenchEngine } from './store.ts';
+import { type FilterQuery, filterQueries, NEWEST, queryDirectly } from './filter-queries.ts';
 import { createTraffic } from './traffic.ts';
 
 const BATCH_ROWS = 50_000;
 
-/** Layouts of `events` that were thought of, by the name of their database. The first is what others are measured by. */
+/** Layouts of `events` by the name of their database. The others are compared with the first. */
 const LAYOUTS: Readonly<Record<string, (chosen: Layout) => Layout>> = {
   bare: (chosen) => ({ ...spacious(chosen), indexes: [] }),
   bloom_filters: (chosen) => ({
@@ -36,7 +36,7 @@ interface Layout {
   readonly settings: string;
 }
 
-/** Granules and blocks as they are where rows are read by the thousand. */
+/** Granules and blocks for queries that read thousands of rows. */
 function spacious(chosen: Layout): Layout {
   return { ...chosen, columns: chosen.columns.map(withZstd), settings: 'index_granularity = 1024' };
 }
@@ -47,10 +47,10 @@ function withZstd(column: string): string {
 }
 
 /**
- * What layouts of `events` cost at insert, with all merges, and on disk, and how long their pages take, with the SQL of
- * query-api; the same events go into all of them, batch by batch in turn.
+ * Compares layouts of `events`: the cost of inserts and merges, the size on disk, and the time of pages with the SQL of
+ * query-api. Each batch of events goes into all of them, one after the other.
  *
- * @returns whether the figures hold
+ * @returns whether all events are stored once
  */
 export async function benchLayouts(rounds: number, events: number): Promise<boolean> {
   await using engine = await startBenchEngine(12 * 1_024 ** 3);
@@ -78,8 +78,8 @@ export async function benchLayouts(rounds: number, events: number): Promise<bool
   }
 
   const bare = databases.get('bare') as BenchDatabase;
-  const questions = [NEWEST, ...(await questionsOf(bare.client))];
-  const pages = await measurePages(databases, questions, rounds);
+  const queries = [NEWEST, ...(await filterQueries(bare.client))];
+  const pages = await measurePages(databases, queries, rounds);
   const table: Record<string, Record<string, string>> = {};
   const perEvent = (sums: Map<string, number>, name: string) => (sums.get(name) ?? Number.NaN) / events;
   for (const [name, { client }] of databases) {
@@ -101,24 +101,24 @@ export async function benchLayouts(rounds: number, events: number): Promise<bool
 
 async function measurePages(
   databases: ReadonlyMap<string, BenchDatabase>,
-  questions: readonly Question[],
+  queries: readonly FilterQuery[],
   rounds: number,
 ): Promise<Record<string, Record<string, string>>> {
   const table: Record<string, Record<string, string>> = {};
   const newest = new Map<string, number>();
-  for (const question of questions) {
+  for (const query of queries) {
     const line: Record<string, string> = {};
     for (const [name, { client }] of databases) {
       const times: number[] = [];
       for (let round = -1; round < rounds; round += 1) {
-        const { ms } = await askDirectly(client, question);
-        // The first round warms up.
+        const { ms } = await queryDirectly(client, query);
+        // Round -1 warms up.
         if (round >= 0) times.push(ms);
       }
-      if (question === NEWEST) newest.set(name, median(times));
+      if (query === NEWEST) newest.set(name, median(times));
       line[name] = `${spread(times)} × ${(median(times) / (newest.get(name) ?? Number.NaN)).toFixed(1)}`;
     }
-    table[question.name] = line;
+    table[query.name] = line;
   }
   return table;
 }

@@ -1,4 +1,4 @@
-// Sends submissions as fast as they are answered; load.ts starts it and says what to send.
+// Sends submissions as fast as the server responds. load.ts starts this process and tells it what to send.
 import { Pool } from 'undici';
 import { eventJson } from './event.ts';
 import type { LoadResult, LoadSpec } from './load.ts';
@@ -7,7 +7,7 @@ process.on('disconnect', () => process.exit());
 process.on('message', (spec: LoadSpec) => void run(spec).then((result) => process.send?.(result)));
 process.send?.('ready');
 
-/** Every connection sends one request after the other until the time is up; then the last answers are awaited. */
+/** Each connection sends one request after the other until the time is over, and waits for the last response. */
 async function run({ url, key, eventsPerRequest, connections, durationMs, firstEvent }: LoadSpec): Promise<LoadResult> {
   const pool = new Pool(url, { connections, pipelining: 1 });
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
@@ -28,9 +28,9 @@ async function run({ url, key, eventsPerRequest, connections, durationMs, firstE
 
   async function send(body: string, first: number, last: number): Promise<void> {
     const sentAt = performance.now();
-    const answer = await pool.request({ method: 'POST', path: '/v1/public/userGroups', headers, body });
-    if (answer.statusCode !== 202) faults.push(`${answer.statusCode} ${await answer.body.text()}`);
-    else await answer.body.dump();
+    const response = await pool.request({ method: 'POST', path: '/v1/public/userGroups', headers, body });
+    if (response.statusCode !== 202) faults.push(`${response.statusCode} ${await response.body.text()}`);
+    else await response.body.dump();
     latenciesMs.push(performance.now() - sentAt);
     numbersSum += (BigInt(first + last) * BigInt(last - first + 1)) / 2n;
   }
@@ -41,7 +41,7 @@ async function run({ url, key, eventsPerRequest, connections, durationMs, firstE
 
   await Promise.all(
     Array.from({ length: connections }, () =>
-      connection().catch((error: Error) => void faults.push(`no answer: ${error.message}`)),
+      connection().catch((error: Error) => void faults.push(`no response: ${error.message}`)),
     ),
   );
   const seconds = (performance.now() - start) / 1_000;

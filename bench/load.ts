@@ -8,20 +8,20 @@ export interface LoadSpec {
   readonly eventsPerRequest: number;
   readonly connections: number;
   readonly durationMs: number;
-  /** The number of the first event; the others count on from it. */
+  /** The number of the first event; the others follow it. */
   readonly firstEvent: number;
 }
 
 export interface LoadResult {
-  /** Answered with 202. */
+  /** How many had the response 202. */
   readonly requests: number;
   readonly events: number;
-  /** From the first request to the last answer. */
+  /** From the first request to the last response. */
   readonly seconds: number;
   readonly latencyMs: { readonly median: number; readonly p99: number };
   /** The sum of the numbers of the events, in decimal. */
   readonly numbersSum: string;
-  /** The first answer that was not 202; the figure is then void. */
+  /** The first response that was not 202. With one, the figures are void. */
   readonly fault: string | undefined;
 }
 
@@ -45,7 +45,7 @@ export async function startLoader(): Promise<Loader> {
   };
 }
 
-/** Starts a module of this folder as a process and waits for its first message. It has to end when its channel closes. */
+/** Starts a module of this folder as a process and waits for its first message. The module ends when its channel closes. */
 export async function forkReady(module: string): Promise<{ process: ChildProcess; message: unknown }> {
   const child = fork(fileURLToPath(new URL(module, import.meta.url)), {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],

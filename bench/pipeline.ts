@@ -3,9 +3,9 @@ import { startLoader } from './load.ts';
 import { difference, startSystem } from './system.ts';
 
 /**
- * The whole pipeline: from the first request of a round until all its events are stored and visible.
+ * Measures the whole pipeline, from the first request of a round until all its events are stored and visible.
  *
- * @returns whether the figures hold
+ * @returns whether all accepted events are stored once
  */
 export async function benchPipeline(rounds: number): Promise<boolean> {
   await using system = await startSystem();
@@ -27,7 +27,7 @@ export async function benchPipeline(rounds: number): Promise<boolean> {
         await system.storedAtLeast(tally.events);
         const seconds = (performance.now() - start) / 1_000;
         const used = difference(before, await system.cpuTimes());
-        // The first one warms up.
+        // Round -1 warms up.
         if (round < 0) continue;
         rates.push(result.events / seconds);
         const perEvent = Object.entries(used).map(([name, us]) => [name, us / result.events] as const);

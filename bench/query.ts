@@ -3,14 +3,14 @@ import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { Agent, request } from 'undici';
 import { ORDER_FIELDS } from '../services/query-api/src/events/event-columns.ts';
 import { startService } from '../tests/support/service.ts';
+import { type BenchDatabase, type BenchEngine, startBenchEngine } from './engine.ts';
 import { median } from './figures.ts';
-import { askDirectly, NEWEST, type Question, questionsOf, TIMEOUT_MS, WORKSPACE } from './questions.ts';
-import { type BenchDatabase, type BenchEngine, startBenchEngine } from './store.ts';
+import { type FilterQuery, filterQueries, NEWEST, queryDirectly, TIMEOUT_MS, WORKSPACE } from './filter-queries.ts';
 import { createTraffic, type Traffic } from './traffic.ts';
 
 const BATCH_ROWS = 50_000;
 
-/** While events stream in: so many each second, stored as the writer does. */
+/** Events a second that are stored with the writer's code during some measurements. */
 const STREAMED_ROWS = 5_000;
 
 const DEPTH = 1_000_000;
@@ -18,7 +18,7 @@ const DEPTH = 1_000_000;
 const DASHBOARDS = 16;
 const DASHBOARDS_MS = 15_000;
 
-interface Answer {
+interface PageResponse {
   readonly status: number;
   readonly ms: number;
   readonly body: { readonly total: number | null; readonly nextCursor: string | null; readonly results: unknown[] };
@@ -26,15 +26,15 @@ interface Answer {
 
 /** query-api as a process, over the database of the benchmark. */
 interface QueryApi extends AsyncDisposable {
-  get(parameters: Readonly<Record<string, string>>): Promise<Answer>;
+  get(parameters: Readonly<Record<string, string>>): Promise<PageResponse>;
 }
 
 /**
- * Pages and totals of every filter among millions of events, beside the newest page and beside the same SQL sent to
- * ClickHouse directly; idle, while events stream in, and cold.
+ * Measures pages and totals of every filter among millions of events, compared with the newest page and with the same
+ * SQL sent to ClickHouse directly: idle, while events are stored, and with cold caches.
  *
- * @param events how many are stored, through the writer's own statements
- * @returns whether the figures hold
+ * @param events how many are stored, with the writer's own statements
+ * @returns whether all events are stored once
  */
 export async function benchQuery(rounds: number, events: number): Promise<boolean> {
   await using engine = await startBenchEngine(12 * 1_024 ** 3);
@@ -46,20 +46,20 @@ export async function benchQuery(rounds: number, events: number): Promise<boolea
   await printDisk(database.client, events);
 
   await using api = await startQueryApi(engine.url);
-  const questions = await questionsOf(database.client);
+  const queries = await filterQueries(database.client);
   console.log(`\nIdle, ${rounds} rounds`);
-  console.table(await measure(api, database.client, questions, rounds));
+  console.table(await measure(api, database.client, queries, rounds));
   await printDepth(api, rounds);
   await printOrders(api);
-  await printDashboards(api, questions);
+  await printDashboards(api, queries);
 
   const streaming = startStreaming(database, traffic);
   console.log(`\nWhile ${STREAMED_ROWS} events a second are stored, ${rounds} rounds`);
-  console.table(await measure(api, database.client, questions, rounds));
+  console.table(await measure(api, database.client, queries, rounds));
   const streamed = await streaming.stop();
 
-  console.log('\nCold, the first answer of each');
-  console.table(await measureCold(api, engine, database.client, questions));
+  console.log('\nCold, the first response of each');
+  console.table(await measureCold(api, engine, database.client, queries));
   return await database.verdict(events + streamed);
 }
 
@@ -68,7 +68,7 @@ async function load(database: BenchDatabase, traffic: Traffic, events: number): 
   let batch = traffic.next(BATCH_ROWS);
   for (let stored = 0; stored < events; stored += BATCH_ROWS) {
     const storing = database.store(batch);
-    // The next one is made meanwhile.
+    // Meanwhile, the next batch is created.
     if (stored + BATCH_ROWS < events) batch = traffic.next(Math.min(BATCH_ROWS, events - stored - BATCH_ROWS));
     await storing;
     if (stored % 1_000_000 === 0 && stored > 0) console.error(`${stored.toLocaleString('en')} events are stored`);
@@ -103,15 +103,15 @@ async function startQueryApi(clickHouseUrl: string): Promise<QueryApi> {
   };
 }
 
-/** Each question in turn, round by round, the newest page before each. */
+/** Measures each query in rounds, and the newest page before each. */
 async function measure(
   api: QueryApi,
   client: ClickHouseClient,
-  questions: readonly Question[],
+  queries: readonly FilterQuery[],
   rounds: number,
 ): Promise<Record<string, Record<string, string>>> {
   const table: Record<string, Record<string, string>> = {};
-  for (const question of [NEWEST, ...questions]) {
+  for (const query of [NEWEST, ...queries]) {
     const newest: number[] = [];
     const pages: number[] = [];
     const direct: number[] = [];
@@ -120,10 +120,10 @@ async function measure(
     let total: number | null = null;
     for (let round = -1; round < rounds; round += 1) {
       const first = await api.get({ total: 'none' });
-      const page = await api.get({ ...question.parameters, total: 'none' });
-      const same = await askDirectly(client, question);
-      const counted = await api.get({ ...question.parameters, limit: '0' });
-      // The first round warms up.
+      const page = await api.get({ ...query.parameters, total: 'none' });
+      const same = await queryDirectly(client, query);
+      const counted = await api.get({ ...query.parameters, limit: '0' });
+      // Round -1 warms up.
       if (round < 0) continue;
       newest.push(first.ms);
       pages.push(page.ms);
@@ -132,7 +132,7 @@ async function measure(
       ({ bytes } = same);
       ({ total } = counted.body);
     }
-    table[question.name] = {
+    table[query.name] = {
       'page ms': `${ms(median(pages))} (${ms(p99(pages))})`,
       '× newest': (median(pages) / median(newest)).toFixed(2),
       'direct ms': `${ms(median(direct))} (${ms(p99(direct))})`,
@@ -146,15 +146,15 @@ async function measure(
   return table;
 }
 
-/** After ClickHouse's caches were emptied, and the system's where this process may. */
+/** Measures each query after emptying ClickHouse's caches, and the page cache if this process may. */
 async function measureCold(
   api: QueryApi,
   engine: BenchEngine,
   client: ClickHouseClient,
-  questions: readonly Question[],
+  queries: readonly FilterQuery[],
 ): Promise<Record<string, Record<string, string>>> {
   const table: Record<string, Record<string, string>> = {};
-  for (const question of [NEWEST, ...questions]) {
+  for (const query of [NEWEST, ...queries]) {
     const pages: number[] = [];
     for (let round = 0; round < 3; round += 1) {
       for (const cache of ['MARK', 'UNCOMPRESSED', 'INDEX MARK', 'INDEX UNCOMPRESSED', 'TEXT INDEX']) {
@@ -162,14 +162,14 @@ async function measureCold(
         await client.command({ query: `SYSTEM DROP ${name}` });
       }
       await engine.dropPageCache();
-      pages.push((await api.get({ ...question.parameters, total: 'none' })).ms);
+      pages.push((await api.get({ ...query.parameters, total: 'none' })).ms);
     }
-    table[question.name] = { 'page ms': `${ms(median(pages))} (${ms(Math.max(...pages))})` };
+    table[query.name] = { 'page ms': `${ms(median(pages))} (${ms(Math.max(...pages))})` };
   }
   return table;
 }
 
-/** Stores events as they would come, one batch a second. */
+/** Stores a batch of events each second. */
 function startStreaming(database: BenchDatabase, traffic: Traffic): { stop(): Promise<number> } {
   let stopped = false;
   let stored = 0;
@@ -212,34 +212,34 @@ async function printDepth(api: QueryApi, rounds: number): Promise<void> {
 async function printOrders(api: QueryApi): Promise<void> {
   const table: Record<string, Record<string, string | number>> = {};
   for (const orderByField of ORDER_FIELDS) {
-    const answers: Answer[] = [];
-    for (let round = 0; round < 3; round += 1) answers.push(await api.get({ total: 'none', orderByField }));
+    const responses: PageResponse[] = [];
+    for (let round = 0; round < 3; round += 1) responses.push(await api.get({ total: 'none', orderByField }));
     table[orderByField] = {
-      'page ms': ms(median(answers.map((answer) => answer.ms))),
-      status: answers[0]?.status ?? 0,
+      'page ms': ms(median(responses.map((response) => response.ms))),
+      status: responses[0]?.status ?? 0,
     };
   }
   console.log('\nThe first page of every order');
   console.table(table);
 }
 
-/** Many at once, each asking one question after the other. */
-async function printDashboards(api: QueryApi, questions: readonly Question[]): Promise<void> {
+/** Runs many dashboards at once, each with one query after the other. */
+async function printDashboards(api: QueryApi, queries: readonly FilterQuery[]): Promise<void> {
   const times: number[] = [];
   const statuses = new Map<number, number>();
   const until = performance.now() + DASHBOARDS_MS;
   const dashboards = Array.from({ length: DASHBOARDS }, async (_, index) => {
     for (let turn = index; performance.now() < until; turn += 1) {
-      const { parameters } = questions[turn % questions.length] ?? NEWEST;
-      const answer = await api.get({ ...parameters, total: 'none' });
-      times.push(answer.ms);
-      statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
+      const { parameters } = queries[turn % queries.length] ?? NEWEST;
+      const response = await api.get({ ...parameters, total: 'none' });
+      times.push(response.ms);
+      statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
     }
   });
   await Promise.all(dashboards);
   console.log(`\n${DASHBOARDS} dashboards at once, pages of all these filters: ${times.length} pages,`);
   console.log(
-    `median ${ms(median(times))} ms, p99 ${ms(p99(times))} ms, ${(p99(times) / median(times)).toFixed(1)} times it; answers:`,
+    `median ${ms(median(times))} ms, p99 ${ms(p99(times))} ms, ${(p99(times) / median(times)).toFixed(1)} times the median; responses:`,
     Object.fromEntries(statuses),
   );
 }
@@ -270,7 +270,7 @@ function ms(value: number): string {
   return value.toFixed(1);
 }
 
-/** With fewer than a hundred values it is the greatest. */
+/** The 99th percentile; with fewer than a hundred values it is the greatest. */
 function p99(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.ceil(values.length * 0.99) - 1] ?? Number.NaN;
 }

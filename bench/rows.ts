@@ -1,26 +1,26 @@
 import { randomUUIDv7 } from 'node:crypto';
 import type { RowBatch, RowMessage } from '../services/writer/src/batches/row-batch.ts';
 
-/** About as many as ingest-api packs into a message of 256 KiB. */
+/** About as many as ingest-api puts into a message of 256 KiB. */
 export const ROWS_PER_MESSAGE = 500;
 
 const WORKSPACES = ['acme', 'globex', 'initech'] as const;
 const EVENTS = ['page_viewed', 'member_invited', 'report_opened', 'file_uploaded', 'search', 'signed_in'] as const;
 
-/** Most events are of few users and organizations. */
+/** A few users and organizations have most of the events. */
 const USERS = 200_000;
 const ORGANIZATIONS = 5_000;
 
 /**
- * Events as the writer gets them from Kafka, some 400 bytes each, none of them sent before.
+ * New events as the writer reads them from Kafka, some 400 bytes each.
  *
- * @param timestamp gives when the next event happened, in milliseconds
+ * @param timestamp returns the time of the next event, in milliseconds since 1970
  */
 export function randomBatch(rows: number, timestamp: () => number): RowBatch {
   return batchOf(rows, () => randomRow(timestamp()));
 }
 
-/** So many rows as the writer gets them from Kafka. */
+/** A batch of rows as the writer reads them from Kafka. */
 export function batchOf(rows: number, nextRow: () => string): RowBatch {
   const events: RowMessage[] = [];
   for (let first = 0; first < rows; first += ROWS_PER_MESSAGE) {
@@ -50,7 +50,7 @@ function skewed(count: number): number {
   return Math.floor(count * Math.random() ** 3);
 }
 
-/** Stores events like those of `randomBatch`, at any time of the days before. */
+/** Stores events like those of `randomBatch`, at random times of the last days. */
 export const FILL_EVENTS = `
 INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, group_id, properties, context, received_at)
 WITH

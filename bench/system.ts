@@ -7,14 +7,14 @@ import { type Pipeline, startPipeline } from '../tests/support/pipeline.ts';
 import { until } from '../tests/support/service.ts';
 import { cpuTimeUs } from './cpu-time.ts';
 
-/** How long the rest of what was accepted may take to be stored, in milliseconds. */
+/** The longest time until all accepted events are stored, in milliseconds. */
 const STORED_TIMEOUT_MS = 120_000;
 
 export const PROCESS_NAMES = ['ingest-api', 'Kafka', 'writer', 'ClickHouse'] as const;
 
 export type ProcessName = (typeof PROCESS_NAMES)[number];
 
-/** What stored events come to. */
+/** Counts of the stored events. */
 export interface StoredEvents {
   readonly rows: number;
   readonly distinct: number;
@@ -22,13 +22,13 @@ export interface StoredEvents {
   readonly numbersSum: string;
 }
 
-/** The services over engines of their own, each a process. */
+/** The services and engines of one benchmark, each a process. */
 export interface System extends AsyncDisposable {
   readonly pipeline: Pipeline;
   /** CPU time that each process has used so far, in microseconds. */
   cpuTimes(names?: readonly ProcessName[]): Promise<Record<string, number>>;
   stored(): Promise<StoredEvents>;
-  /** Waits until as many rows are stored. */
+  /** Waits until this many rows are stored. */
   storedAtLeast(rows: number): Promise<void>;
 }
 
@@ -87,7 +87,7 @@ export async function startSystem(env: Readonly<Record<string, string>> = {}): P
   };
 }
 
-/** What each process has used from one reading to the next. */
+/** What each process has used between two readings. */
 export function difference(
   before: Readonly<Record<string, number>>,
   after: Readonly<Record<string, number>>,

@@ -4,10 +4,10 @@ import { batchOf } from './rows.ts';
 
 const DAY_MS = 86_400_000;
 
-/** The days over which the events are spread. */
+/** The events are spread over this many days. */
 export const TRAFFIC_DAYS = 90;
 
-/** One workspace has most of the events, as one customer of a service has. */
+/** The first workspace has most of the events, like the largest customer of a service. */
 export const WORKSPACES = ['acme', 'globex', 'initech', 'umbrella', 'hooli'] as const;
 const WORKSPACE_SHARES = [0.7, 0.15, 0.1, 0.04, 0.01];
 
@@ -35,26 +35,26 @@ const SOURCES = ['menu', 'shortcut', 'invitation by a colleague', 'newsletter', 
 const SYSTEMS = ['Windows', 'macOS', 'iOS', 'Android', 'Linux'];
 const LOCALES = ['en-GB', 'en-US', 'de-DE', 'fr-FR', 'pt-BR', 'ja-JP', 'es-ES', 'nl-NL', 'sv-SE', 'pl-PL'];
 
-/** Events a second between which and the next a burst comes, and how many it holds. */
+/** The share of events that come in bursts, and the size and length of a burst. */
 const BURST_SHARE = 0.05;
 const BURST_EVENTS = 5_000;
 const BURST_MS = 2_000;
 
 const LATE_SHARE = 0.01;
 
-/** Events as producers send them, in the order of their arrival, the same ones for the same seed. */
+/** Events in the order of their arrival, always the same for the same seed. */
 export interface Traffic {
-  /** The next events, as the writer gets them from Kafka. */
+  /** The next events, as the writer reads them from Kafka. */
   next(rows: number): RowBatch;
 }
 
 /**
- * Product traffic of skew as it is found: few users and organizations have most of the events (Zipf's law), some events
- * come in bursts, and one in a hundred is late by up to 30 days. An event has some 600 bytes, about ten properties of
- * few and of many values, nested ones among them.
+ * Creates traffic as skewed as a product's: a few users and organizations have most of the events (Zipf's law), some
+ * events come in bursts, and one in a hundred is up to 30 days late. An event has some 600 bytes and about ten
+ * properties with few or many values, some of them nested.
  *
- * @param events over how many the days are spread
- * @param endMs when the last one happens, in milliseconds since 1970
+ * @param events how many there are in all
+ * @param endMs the time of the last one, in milliseconds since 1970
  */
 export function createTraffic(events: number, endMs: number, seed = 1): Traffic {
   const random = seededRandom(seed);
@@ -77,7 +77,7 @@ export function createTraffic(events: number, endMs: number, seed = 1): Traffic 
   let nowMs = endMs - TRAFFIC_DAYS * DAY_MS;
   let burstLeft = 0;
 
-  /** Time goes on as fast as it must to end in time; bursts stand almost still, and what they saved passes before. */
+  /** The time of the next event. It advances evenly, but jumps before a burst and hardly moves during it. */
   function tick(): number {
     if (burstLeft === 0 && random() < BURST_SHARE / BURST_EVENTS) {
       burstLeft = BURST_EVENTS;
@@ -93,7 +93,6 @@ export function createTraffic(events: number, endMs: number, seed = 1): Traffic 
     const atMs = random() < LATE_SHARE ? receivedMs - below(30 * DAY_MS) : receivedMs - below(2_000);
     const userRank = user();
     const known = random() < 0.9;
-    // Its low digits tell the user apart from others in the same organization.
     const identifiers =
       (known ? `"user_id":"user-${userRank}",` : '') +
       (random() < 0.95 ? `"group_id":"org-${organization()}",` : '') +
@@ -121,12 +120,12 @@ function uuidTime(ms: number): string {
   return `${digits.slice(0, 8)}-${digits.slice(8)}`;
 }
 
-/** Zipf's law: how often each of `count` things is met, the most frequent first. */
+/** Zipf's law: the weights of `count` things, the most frequent first. */
 function zipf(count: number, exponent: number): number[] {
   return Array.from({ length: count }, (_, rank) => (rank + 1) ** -exponent);
 }
 
-/** Draws indexes as often as their weights say. */
+/** Returns a function that draws an index with the probability of its weight. */
 function weighted(weights: readonly number[], random: () => number): () => number {
   const sums = new Float64Array(weights.length);
   let sum = 0;

@@ -1,6 +1,5 @@
-// npm run bench -- exactness|history|ingest|pipeline [rounds], npm run bench -- layouts|query [rounds] [events]: loads
-// the real services, or the writer's own code, over real local engines and prints what they managed and what it cost;
-// docs/performance.md explains the figures.
+// npm run bench: loads the real services, or the writer's own code, on real local engines, and prints throughput, latency
+// and CPU time. docs/performance.md explains the figures.
 import { benchExactness } from '../bench/exactness.ts';
 import { benchHistory } from '../bench/history.ts';
 import { benchIngest } from '../bench/ingest.ts';
@@ -21,12 +20,12 @@ const EVENTS_DEFAULT = 10_000_000;
 const [name = '', roundsText = '7', eventsText = String(EVENTS_DEFAULT)] = process.argv.slice(2);
 const [rounds, events] = [Number(roundsText), Number(eventsText)];
 if (!Object.hasOwn(BENCHMARKS, name) || ![rounds, events].every((number) => Number.isInteger(number) && number > 0)) {
-  console.error('npm run bench -- exactness|history|ingest|pipeline [rounds]');
-  console.error('npm run bench -- layouts|query [rounds] [events]');
+  console.error('Usage: npm run bench -- exactness|history|ingest|pipeline [rounds]');
+  console.error('       npm run bench -- layouts|query [rounds] [events]');
   process.exit(2);
 }
 if (process.platform !== 'linux') {
-  console.error('The benchmarks read CPU time from /proc, so they need Linux.');
+  console.error('The benchmarks need Linux: they read CPU time from /proc.');
   process.exit(2);
 }
 process.exitCode = (await BENCHMARKS[name as keyof typeof BENCHMARKS](rounds, events)) ? 0 : 1;

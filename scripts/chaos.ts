@@ -1,5 +1,5 @@
-// npm run chaos: the whole system under load while its parts are killed, stopped and frozen at random, and a tally of
-// what became of every event. `npm run chaos -- --help` tells more.
+// npm run chaos: the whole system under load while its processes are killed, stopped and frozen at random, and a tally
+// of what became of every event. `npm run chaos -- --help` tells more.
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
@@ -9,19 +9,19 @@ import { isFlawless, type Verdict } from '../tests/support/judge.ts';
 
 const HELP = `Usage: npm run chaos -- [--seed N] [--minutes M] [--without KINDS]
 
-Starts three Kafka brokers, ClickHouse, two ingest-apis, three writers and two query-apis of its own, submits events,
-properties and deletions, and meanwhile kills, stops and freezes them, loses and delays answers, changes the profile of
-ClickHouse's account, and cuts off Kafka's logs at random. When all faults are over it compares what clients were told
-with what is stored and served. Events that Kafka lost with a log before they were stored may be missing, no others.
+Starts three Kafka brokers, ClickHouse, two ingest-apis, three writers and two query-apis, and submits events,
+properties and deletions. Meanwhile it kills, stops and freezes processes, loses and delays responses, changes the
+profile of ClickHouse's account, and cuts off Kafka's logs, at random. At the end it compares the responses with what is
+stored and served. Only events that Kafka lost with a log before they were stored may be missing.
 
-  --seed N      a whole number: the same one gives the same faults at the same times (default: drawn, and printed)
-  --minutes M   how long things go wrong, 0.2 to 600 (default 5)
-  --without KINDS  leaves out faults of these kinds, separated by commas; the others stay as they are:
-                ${FAULT_KINDS.join(', ')}
-  --help        this text
+  --seed N         a whole number; the same seed gives the same faults at the same times (default: random, and printed)
+  --minutes M      how long faults happen, 0.2 to 600 (default 5)
+  --without KINDS  no faults of these kinds, separated by commas; all others happen as they would with them:
+                   ${FAULT_KINDS.join(', ')}
+  --help           this text
 
-Exit codes: 0 all is well, 1 something was lost, doubled, invented, wrong, refused or became a dead letter (then the
-logs are kept, and their folder is printed), 2 the arguments are wrong.`;
+Exit codes: 0 all is well; 1 something was lost, doubled, invented, wrong, refused or became a dead letter (the folder
+with the logs is printed); 2 the arguments are wrong.`;
 
 const NAMED_MAX = 20;
 const EXIT_CODE_INTERRUPTED = 130;
@@ -70,7 +70,7 @@ function parseKinds(text: string | undefined): readonly FaultKind[] {
   const names = text === undefined ? [] : text.split(',').map((name) => name.trim());
   const unknown = names.filter((name) => !FAULT_KINDS.some((kind) => kind === name));
   if (unknown.length === 0) return FAULT_KINDS.filter((kind) => names.includes(kind));
-  throw new ArgumentsError(`--without can be ${FAULT_KINDS.join(', ')}; not "${unknown.join('", "')}".`);
+  throw new ArgumentsError(`--without does not know "${unknown.join('", "')}"; use some of ${FAULT_KINDS.join(', ')}.`);
 }
 
 function printTally(
@@ -83,9 +83,9 @@ function printTally(
 faults                 ${faults}
 accepted               ${accepted} events
 of unknown outcome     ${unknown} events
-that have to be there  ${required} events
+must be visible        ${required} events
 visible                ${visible} events
-pages read meanwhile   ${pages}
+pages read             ${pages}
 lost by Kafka itself   ${cutOff} events
 compared               ${entities} users and organizations
 lost                   ${lost.length}
@@ -99,7 +99,7 @@ dead letters           ${deadLetters}`);
   }
 }
 
-/** What an interrupted run has left behind is removed by the next one. */
+/** Removes the data of runs that were interrupted. */
 async function removeStaleData(): Promise<void> {
   for (const name of await readdir(folder).catch(() => [])) {
     const pid = Number(/^data-(\d+)$/.exec(name)?.[1]);

@@ -1,5 +1,5 @@
-// npm run dead-letters: what the writer could not store, of the system that npm start runs or of the one that
-// KAFKA_BROKERS and CLICKHOUSE_URL name. `npm run dead-letters -- --help` tells more.
+// npm run dead-letters: lists, shows and replays dead letters, of the system of npm start or of the one that KAFKA_BROKERS
+// and CLICKHOUSE_URL name. `npm run dead-letters -- --help` shows its usage.
 import { useLocalSystem } from './local-system.ts';
 
 await useLocalSystem();

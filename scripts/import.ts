@@ -1,4 +1,4 @@
-// npm run import: sends a file of submissions to Sluice. `npm run import -- --help` tells more.
+// npm run import: sends a file of submissions to Sluice. `npm run import -- --help` shows its usage.
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { ArgumentsError } from '@sluice/shared/command-line';
@@ -11,14 +11,14 @@ import { openSource } from './import/source.ts';
 
 const root = join(import.meta.dirname, '..');
 
-/** The key from the arguments or the environment, else the one that npm start made. */
+/** The key from the arguments or the environment, else the development key of npm start. */
 async function findKey(given: string | undefined): Promise<string> {
   const key = given ?? (process.env['SLUICE_API_KEY'] || process.env['SLUICE_DEV_KEY']);
   if (key) return key;
   const dataDir = resolve(root, process.env['SLUICE_DATA_DIR'] || '.sluice');
   const kept = await readFile(join(dataDir, 'dev-key'), 'utf8').catch(() => '');
   if (kept.trim() !== '') return kept.trim();
-  throw new ArgumentsError('A key is needed: give --key, set SLUICE_API_KEY, or run npm start once.');
+  throw new ArgumentsError('A key is needed: pass --key, set SLUICE_API_KEY, or run npm start once.');
 }
 
 function summarise(job: Import, end: ImportEnd, seconds: number, refusedFile: string): string[] {
@@ -27,13 +27,13 @@ function summarise(job: Import, end: ImportEnd, seconds: number, refusedFile: st
     `${count(submissions)} submissions with ${count(events)} events were accepted in ${seconds.toFixed(1)} s ` +
       `(${count(rate(events, seconds))} events/s); ${count(refused)} submissions were refused.`,
   ];
-  if (refused > 0) lines.push(`The numbers of the refused lines, and the reasons, stand in ${refusedFile}.`);
+  if (refused > 0) lines.push(`${refusedFile} lists the refused lines with the reasons.`);
   if (end.kind === 'interrupted') lines.push(`Interrupted after line ${count(job.lineNumber)}.`);
   if (end.kind === 'stopped') lines.push(`Stopped at line ${count(end.line)}: ${end.reason}.`);
   if (end.kind !== 'complete') {
     lines.push(
       'Run it again to send the rest. Events with a timestamp or a UUIDv7 are never stored twice; ' +
-        'others are recognised for at least five minutes.',
+        'others are recognised as repeats for at least five minutes.',
     );
   }
   return lines;
@@ -45,7 +45,7 @@ function interruption(): AbortSignal {
   let at = 0;
   for (const name of ['SIGINT', 'SIGTERM'] as const) {
     process.on(name, () => {
-      // npm and the terminal both pass a signal on, so that one key press arrives twice.
+      // One Ctrl-C arrives twice: from the terminal and from npm.
       if (controller.signal.aborted && performance.now() - at > 500) process.exit(130);
       at ||= performance.now();
       controller.abort();
@@ -57,7 +57,7 @@ function interruption(): AbortSignal {
 async function importFile(options: ImportArguments): Promise<number> {
   const { url, concurrency, giveUpAfterMs, refusedFile } = options;
   const key = await findKey(options.key);
-  // No header can carry another one, so every try would fail alike.
+  // No header can carry any other key, so every request would fail.
   if (!/^[\x21-\x7e]+$/.test(key)) {
     throw new ArgumentsError('The key must be visible ASCII characters, without spaces and line feeds.');
   }
@@ -88,10 +88,10 @@ async function importFile(options: ImportArguments): Promise<number> {
   return end.kind === 'complete' && job.counts.refused === 0 ? 0 : 1;
 }
 
-/** Where the person stands: npm itself goes to the folder of the project. */
+/** The folder from which the person called npm, which itself runs in the folder of the project. */
 function currentFolder(): string {
-  const byNpm = process.env['npm_lifecycle_event'] === 'import' ? process.env['INIT_CWD'] : undefined;
-  return byNpm ?? process.cwd();
+  const callersFolder = process.env['npm_lifecycle_event'] === 'import' ? process.env['INIT_CWD'] : undefined;
+  return callersFolder ?? process.cwd();
 }
 
 try {
@@ -101,6 +101,6 @@ try {
 } catch (error) {
   const { code, message } = error as NodeJS.ErrnoException;
   if (!(error instanceof ArgumentsError) && code === undefined) throw error;
-  console.error(`${message}\nnpm run import -- --help tells how it is used.`);
+  console.error(`${message}\nnpm run import -- --help shows its usage.`);
   process.exit(2);
 }

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 
-/** Completes the environment with the addresses of the system that npm start runs, where it names no other. */
+/** Sets the addresses of the system that npm start runs in the environment, unless it names others. */
 export async function useLocalSystem(): Promise<void> {
   const dataDir = resolve(import.meta.dirname, '..', process.env['SLUICE_DATA_DIR'] || '.sluice');
   process.env['KAFKA_BROKERS'] ||= `127.0.0.1:${process.env['KAFKA_PORT'] || 4092}`;

@@ -36,6 +36,10 @@ async function startReady(env: NodeJS.ProcessEnv): Promise<Run> {
   return run;
 }
 
+function warningsIn(output: string): string[] {
+  return output.split('\n').filter((line) => /"level":[456]0/.test(line));
+}
+
 async function paste(command: string | undefined): Promise<unknown> {
   const { stdout } = await promisify(execFile)('sh', ['-c', `${command} --silent`]);
   return JSON.parse(stdout);
@@ -55,6 +59,16 @@ test('npm start brings up a system that works as its welcome says, keeps its dat
   const usedPorts = async () => (await Promise.all(ports.map((port) => isPortFree(port)))).filter((free) => !free);
 
   const first = await startReady(env);
+  expect(warningsIn(first.output())).toEqual([]);
+  const docs = first.output().match(/http:\/\/\S+\/docs/g) ?? [];
+  expect(docs).toHaveLength(2);
+  for (const address of docs) {
+    expect((await fetch(address)).status).toBe(200);
+    expect(await (await fetch(new URL('/', address))).json()).toMatchObject({
+      docs: '/docs',
+      openapi: '/openapi.json',
+    });
+  }
   const [submit, see] = first.output().match(/^ {2}curl .*$/gm) ?? [];
   expect(await paste(submit)).toMatchObject({ status: 'accepted' });
   await expect.poll(() => paste(see), { timeout: 20_000 }).toMatchObject({ total: 1, results: [{ userId: 'jane' }] });

@@ -1,16 +1,18 @@
-// npm start: the whole system on this machine, supervised, in the foreground.
+// npm start: runs the whole system on this machine, in the foreground. `npm start -- --help` shows its usage.
 import { join } from 'node:path';
+import { ArgumentsError, parseArguments } from '@sluice/shared/command-line';
 import { lockDataFolder, unlockDataFolder } from './start/data-folder.ts';
 import { createOutput } from './start/output.ts';
 import { findObstacles } from './start/preflight.ts';
-import { readSettings } from './start/settings.ts';
+import { readSettings, START_HELP } from './start/settings.ts';
 import { createSupervisor } from './start/supervisor.ts';
 import { describeSystem } from './start/system.ts';
 import { welcome } from './start/welcome.ts';
 
-// One Ctrl-C arrives up to three times: from the terminal, from npm and from run.mjs, which both pass it on.
+// One Ctrl-C arrives up to three times: from the terminal, and from npm and run.mjs, which pass it on.
 const SAME_SIGNAL_MS = 1000;
 const EXIT_CODE_KILLED = 130;
+const EXIT_CODE_ARGUMENTS = 2;
 
 const root = join(import.meta.dirname, '..');
 const output = createOutput(process.stdout, process.stdout.isTTY === true, {
@@ -19,13 +21,14 @@ const output = createOutput(process.stdout, process.stdout.isTTY === true, {
   'query-api': 'magenta',
 });
 
+readArguments();
 const env = process.env;
 const { settings, faults } = readSettings(env, root);
 if (faults.length > 0) refuse(faults);
 const heldBy = await lockDataFolder(settings.dataDir, 'scripts/start.ts');
 if (heldBy !== undefined) {
   refuse([
-    `Another run (pid ${heldBy}) uses the data folder ${settings.dataDir}: stop it, or set SLUICE_DATA_DIR to another folder.`,
+    `Another run (pid ${heldBy}) uses the data folder ${settings.dataDir}. Stop it, or set SLUICE_DATA_DIR to another folder.`,
   ]);
 }
 const obstacles = await findObstacles(settings);
@@ -48,7 +51,7 @@ async function stop(reason: string): Promise<void> {
     process.exit(EXIT_CODE_KILLED);
   }
   if (now > firstSignalAt) return;
-  output.say(`${reason}: stopping the services, then the engines`);
+  output.say(`${reason}; stopping the services, then the engines`);
   await supervisor.stop();
   await unlockDataFolder(settings.dataDir);
   output.say('Stopped');
@@ -56,9 +59,9 @@ async function stop(reason: string): Promise<void> {
 }
 
 process.on('SIGINT', () => stop('Interrupted'));
-process.on('SIGTERM', () => stop('Told to stop'));
-process.on('SIGHUP', () => stop('The terminal is gone'));
-process.once('disconnect', () => stop('The command that started this run is gone'));
+process.on('SIGTERM', () => stop('SIGTERM received'));
+process.on('SIGHUP', () => stop('The terminal was closed'));
+process.once('disconnect', () => stop('The command that started this run has ended'));
 
 output.say(`Starting Sluice; its data and the engines' logs are in ${settings.dataDir}`);
 try {
@@ -69,7 +72,19 @@ try {
   refuse([`Sluice could not be started. ${(error as Error).message}`]);
 }
 
-function refuse(sentences: readonly string[]): never {
+function readArguments(): void {
+  try {
+    const { values } = parseArguments({ options: { help: { type: 'boolean', short: 'h' } } });
+    if (!values.help) return;
+  } catch (error) {
+    if (!(error instanceof ArgumentsError)) throw error;
+    refuse([error.message, 'npm start -- --help shows its usage.'], EXIT_CODE_ARGUMENTS);
+  }
+  console.log(START_HELP);
+  process.exit(0);
+}
+
+function refuse(sentences: readonly string[], exitCode = 1): never {
   for (const sentence of sentences) console.error(sentence);
-  process.exit(1);
+  process.exit(exitCode);
 }

@@ -1,5 +1,5 @@
-// npm run writer: which partitions the writers store, of the system that npm start runs or of the one that KAFKA_BROKERS
-// and CLICKHOUSE_URL name. `npm run writer -- --help` tells more.
+// npm run writer: shows, halts and resumes the partitions that the writers store, in the system of npm start or in the
+// one that KAFKA_BROKERS and CLICKHOUSE_URL name. `npm run writer -- --help` shows its usage.
 import { useLocalSystem } from './local-system.ts';
 
 await useLocalSystem();

@@ -3,27 +3,27 @@ import { ArgumentsError, parseArguments } from '@sluice/shared/command-line';
 
 export const IMPORT_HELP = `Usage: npm run import -- [options] FILE
 
-Sends submissions to Sluice: every line of FILE is the JSON body of POST /v1/public/userGroups, or of
-POST /v1/public/users where it has a "foreignId". FILE may be compressed with gzip; - is standard input.
-Importing a file again adds no event that has a "timestamp" or a UUIDv7; other events are recognised for at least five
-minutes, and are new after that.
+Sends submissions to Sluice. Each line of FILE is the JSON body of POST /v1/public/userGroups, or, if it has a
+"foreignId", of POST /v1/public/users. FILE may be compressed with gzip; - is standard input.
+Importing a file again adds no event that has a "timestamp" or a UUIDv7. Other events are recognised as repeats for at
+least five minutes; after that they are stored again.
 
-  --url URL             where the ingest API is (default http://127.0.0.1:4000)
-  --key KEY             an API key with the scope "ingest" (default: SLUICE_API_KEY, else the development key that
-                        npm start keeps in the data folder)
-  --concurrency N       submissions that are sent at the same time, 1 to 1000 (default 32)
-  --refused FILE        where the numbers of refused lines are listed with the reasons (default: NAME.refused.txt here)
-  --give-up-after S     seconds to keep trying while nothing is accepted or refused (default 60); what the rate limit
-                        of the key makes it wait does not count
+  --url URL             the address of ingest-api (default http://127.0.0.1:4000)
+  --key KEY             an API key with the scope "ingest" (default: SLUICE_API_KEY, else the development key of
+                        npm start)
+  --concurrency N       how many submissions are sent at the same time, 1 to 1000 (default 32)
+  --refused FILE        the file that lists refused lines with the reasons (default: NAME.refused.txt in this folder)
+  --give-up-after S     seconds without any accepted or refused submission after which the import stops (default 60);
+                        waiting for the rate limit of the key does not count
   --help                this text
 
 Exit codes: 0 everything was accepted, 1 something was not, 2 the arguments are wrong, 130 interrupted.`;
 
-/** What `npm run import` was asked to do. */
+/** The arguments of `npm run import`, checked. */
 export interface ImportArguments {
   readonly file: string;
   readonly url: URL;
-  /** `undefined`: from the environment, or the data folder. */
+  /** `undefined`: the key comes from the environment or the data folder. */
   readonly key: string | undefined;
   readonly concurrency: number;
   readonly refusedFile: string;
@@ -31,8 +31,9 @@ export interface ImportArguments {
 }
 
 /**
- * Reads the arguments; `undefined` when help was asked for.
+ * Reads the arguments.
  *
+ * @returns `undefined` for `--help`.
  * @throws {ArgumentsError}
  */
 export function parseImportArguments(args: readonly string[], cwd: string): ImportArguments | undefined {
@@ -43,7 +44,7 @@ export function parseImportArguments(args: readonly string[], cwd: string): Impo
   const name = file === '-' ? 'stdin' : basename(file);
   const refusedFile = resolve(cwd, values.refused ?? join(cwd, `${name}.refused.txt`));
   if (file !== '-' && refusedFile === resolve(cwd, file))
-    throw new ArgumentsError('--refused names the file to import.');
+    throw new ArgumentsError('--refused and FILE must be different files.');
   return {
     file: file === '-' ? file : resolve(cwd, file),
     url: parseUrl(values.url),

@@ -2,14 +2,14 @@ const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 
-/** A line of a file, without its end; `undefined` in place of one that is longer than may be held in memory. */
 export interface Line {
   /** Counted from 1. */
   readonly number: number;
+  /** Without the line end; `undefined` for a line that is too long to be held in memory. */
   readonly bytes: Buffer | undefined;
 }
 
-/** The lines of a stream, each as soon as it is complete. Memory is bounded: by the longest line, and one chunk. */
+/** Yields each line of a stream as soon as it is complete. It holds at most `lineBytesMax` and one chunk in memory. */
 export async function* readLines(
   chunks: AsyncIterable<Buffer>,
   lineBytesMax: number,
@@ -35,7 +35,7 @@ export async function* readLines(
     }
     const rest = chunk.subarray(start);
     heldBytes += rest.length;
-    // Of a line that is too long only its length matters.
+    // Only the length of a line that is too long matters.
     if (heldBytes > lineBytesMax) held = [];
     else if (rest.length > 0) held.push(rest);
   }

@@ -1,38 +1,38 @@
-/** How much may be held at once: being worked on, or waiting for its turn. */
+/** How many tasks, and how many bytes of them, the pool holds at most. */
 export interface PoolLimits {
   /** Tasks that run at the same time. */
   readonly concurrency: number;
-  /** Tasks that wait for another of their key. */
+  /** Tasks that wait for another task with their key. */
   readonly waitingMax: number;
-  /** Of all these tasks together. */
+  /** Of all tasks together, running and waiting. */
   readonly bytesMax: number;
 }
 
 export interface PoolTask {
-  /** Tasks of one key run one after the other, in the order in which they were added. */
+  /** Tasks with the same key run one after the other, in the order in which they were added. */
   readonly key: string | undefined;
   readonly bytes: number;
   run(): Promise<void>;
 }
 
-/** Runs tasks side by side, as many as the limits allow, and those of one key in order. */
+/** Runs as many tasks at the same time as the limits allow, and tasks with the same key in order. */
 export interface OrderedPool {
-  /** Takes a task as soon as there is room for one more. Rejects with what a task was rejected with. */
+  /** Resolves when there was room for the task. Rejects with the error of a task that failed. */
   add(task: PoolTask): Promise<void>;
-  /** Resolves when nothing is left to run. Rejects with what a task was rejected with. */
+  /** Resolves when no task is left. Rejects with the error of a task that failed. */
   drained(): Promise<void>;
-  /** Resolves when nothing runs any more, also after a failure, when what waits is not begun. */
+  /** Resolves when no task is running. After a failure, waiting tasks do not start. */
   settled(): Promise<void>;
 }
 
-/** Creates a pool with one producer: `add` is called again only after it has resolved. */
+/** Creates a pool for one producer, which calls `add` again only after it has resolved. */
 export function createOrderedPool({ concurrency, waitingMax, bytesMax }: PoolLimits): OrderedPool {
   let running = 0;
   let waiting = 0;
   let bytes = 0;
   let failure: { readonly reason: unknown } | undefined;
   let changed = Promise.withResolvers<void>();
-  /** The tasks that wait for the one of their key that runs. */
+  /** By key, the tasks that wait for the running one. */
   const queues = new Map<string, PoolTask[]>();
 
   async function until(condition: () => boolean): Promise<void> {

@@ -1,7 +1,7 @@
 import type { WriteStream } from 'node:tty';
 import { Presets, SingleBar } from 'cli-progress';
 
-/** How far an import is. */
+/** The counts of an import so far. */
 export interface ImportCounts {
   /** Submissions that were accepted. */
   readonly submissions: number;
@@ -13,11 +13,11 @@ export interface ProgressState extends ImportCounts {
   readonly bytesRead: number;
   readonly bytesTotal: number | undefined;
   readonly seconds: number;
-  /** Why it is waiting, if it is. */
+  /** Why the import is waiting, if it is. */
   readonly trouble: string | undefined;
 }
 
-/** Shows how far an import is, until it is stopped. */
+/** Shows the progress of an import until it is stopped. */
 export interface Progress {
   stop(): void;
 }
@@ -30,7 +30,7 @@ export function showProgress(output: NodeJS.WriteStream & Partial<WriteStream>, 
   return output.isTTY ? showBar(output, state) : showLines(output, state);
 }
 
-/** One line that says how far an import is. */
+/** The progress as one line of text. */
 export function progressLine(state: ProgressState): string {
   const { submissions, events, refused, seconds, trouble } = state;
   const parts = [
@@ -45,12 +45,12 @@ export function progressLine(state: ProgressState): string {
   return parts.join(', ');
 }
 
-/** A number with its thousands apart. */
+/** A number with separators between thousands. */
 export function count(value: number): string {
   return value.toLocaleString('en');
 }
 
-/** How many a second, as a whole number. */
+/** Events per second, as a whole number. */
 export function rate(events: number, seconds: number): number {
   return Math.round(events / Math.max(seconds, 0.001));
 }

@@ -3,13 +3,13 @@ import { rm } from 'node:fs/promises';
 import { finished } from 'node:stream/promises';
 import { printable } from '@sluice/shared/printable';
 
-/** The list of lines that were refused, as a file that exists only when there are any. */
+/** A file that lists the refused lines. It exists only if there are any. */
 export interface RefusedLines {
   add(lineNumber: number, reason: string): void;
   close(): Promise<void>;
 }
 
-/** Begins a new list; one that an earlier import left is removed. */
+/** Starts a new list and removes the one of an earlier import. */
 export async function createRefusedLines(path: string): Promise<RefusedLines> {
   await rm(path, { force: true });
   let file: WriteStream | undefined;
@@ -22,7 +22,7 @@ export async function createRefusedLines(path: string): Promise<RefusedLines> {
           failure = error;
         });
       }
-      // A reason is one line of plain text, whatever the service said.
+      // The service's text may hold line ends and control characters.
       file.write(`line ${lineNumber}: ${printable(reason.replaceAll(/\s+/g, ' '))}\n`);
     },
     async close() {

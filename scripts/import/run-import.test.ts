@@ -19,8 +19,8 @@ interface Received {
   readonly idempotencyKey: string;
 }
 
-/** What the service answers to the n-th request, counted from 1. */
-type Answer = (request: Received, response: ServerResponse, number: number) => void | Promise<void>;
+/** Responds to the n-th request, counted from 1. */
+type Respond = (request: Received, response: ServerResponse, number: number) => void | Promise<void>;
 
 let server: Server;
 let url: URL;
@@ -28,9 +28,9 @@ let folder: string;
 let received: Received[];
 let open: number;
 let openMax: number;
-let answer: Answer;
+let respond: Respond;
 
-const accept: Answer = (_request, response) => {
+const accept: Respond = (_request, response) => {
   response.writeHead(202, { 'content-type': 'application/json' }).end('{"status":"accepted","events":[]}');
 };
 
@@ -54,7 +54,7 @@ beforeEach(async () => {
   received = [];
   open = 0;
   openMax = 0;
-  answer = accept;
+  respond = accept;
   server = createServer(async (request, response) => {
     open += 1;
     openMax = Math.max(open, openMax);
@@ -71,7 +71,7 @@ beforeEach(async () => {
       idempotencyKey: String(headers['idempotency-key']),
     };
     received.push(one);
-    await answer(one, response, received.length);
+    await respond(one, response, received.length);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -134,7 +134,7 @@ test('a compressed file is unpacked, whatever its name, and one that is cut off 
 });
 
 test('no more submissions are under way than may be', async () => {
-  answer = async (request, response, number) => {
+  respond = async (request, response, number) => {
     await wait(number % 7);
     await accept(request, response, number);
   };
@@ -143,7 +143,7 @@ test('no more submissions are under way than may be', async () => {
 });
 
 test('properties of one organization or user arrive in the order of the file; the rest does not wait for them', async () => {
-  answer = async (request, response, number) => {
+  respond = async (request, response, number) => {
     if (request.body['properties'] && number % 3 === 0)
       return refuse(response, 503, 'overloaded', { 'retry-after': '0' });
     await wait(request.body['properties'] ? 5 : 0);
@@ -169,7 +169,7 @@ test('properties of one organization or user arrive in the order of the file; th
 });
 
 test('what the service refuses, and what is no JSON, is listed with its line number and the reason', async () => {
-  answer = (request, response, number) => {
+  respond = (request, response, number) => {
     if (request.body['foreignUserGroupId'] === 'bad') return refuse(response, 400, 'invalid_request');
     return accept(request, response, number);
   };
@@ -195,8 +195,8 @@ test('an import after one with refusals leaves no list of refused lines', async 
   expect((await runImport('{"foreignUserGroupId":"good"}')).refused).toBeUndefined();
 });
 
-test('a service that is away, busy or cut off is tried again until it answers, with the same Idempotency-Key', async () => {
-  answer = (request, response, number) => {
+test('a submission is retried while the service is down, busy or cut off, with the same Idempotency-Key', async () => {
+  respond = (request, response, number) => {
     if (number === 1) return void response.destroy();
     if (number === 2) return refuse(response, 503, 'event_log_unavailable', { 'retry-after': '1' });
     if (number === 3) return refuse(response, 500, 'internal');
@@ -217,7 +217,7 @@ test('over the rate of the key it waits as it is told, longer than it would for 
   let freeAt = 0;
   const notBefore = new Map<string, number>();
   let tooSoon = 0;
-  answer = (request, response, number) => {
+  respond = (request, response, number) => {
     const now = performance.now();
     // A timer may be a millisecond early.
     if (now + 5 < (notBefore.get(request.idempotencyKey) ?? 0)) tooSoon += 1;
@@ -249,7 +249,7 @@ test('equal lines are submissions of their own, and a file that is imported agai
 });
 
 test('without any progress it gives up after the time that was set, and says where', async () => {
-  answer = (request, response, number) => {
+  respond = (request, response, number) => {
     if (number > 2) return refuse(response, 503, 'overloaded', { 'retry-after': '600' });
     return accept(request, response, number);
   };
@@ -263,10 +263,10 @@ test('without any progress it gives up after the time that was set, and says whe
 test.each([
   [401, /refuses the key/],
   [403, /refuses the key/],
-  [404, /no Sluice answers/],
-  [302, /no Sluice answers/],
+  [404, /is not Sluice/],
+  [302, /is not Sluice/],
 ])('status %s ends the import at once', async (status, reason) => {
-  answer = (_request, response) => void response.writeHead(status).end();
+  respond = (_request, response) => void response.writeHead(status).end();
   const { end } = await runImport(lines(50, organization), { concurrency: 2 });
   expect(end).toEqual({ kind: 'stopped', line: 1, reason: expect.stringMatching(reason) });
   expect(received.length).toBeLessThanOrEqual(4);
@@ -274,7 +274,7 @@ test.each([
 
 test('an interruption finishes what is under way and begins nothing more', async () => {
   const controller = new AbortController();
-  answer = async (request, response, number) => {
+  respond = async (request, response, number) => {
     if (number === 3) controller.abort();
     await wait(20);
     await accept(request, response, number);

@@ -2,10 +2,10 @@ import { type Line, readLines } from './lines.ts';
 import { createOrderedPool } from './ordered-pool.ts';
 import type { ImportCounts } from './progress.ts';
 import type { RefusedLines } from './refused-lines.ts';
-import { FatalAnswer, GivenUp, type Sender } from './sender.ts';
+import { FatalResponse, GivenUp, type Sender } from './sender.ts';
 import { readSubmission, type SubmissionLine } from './submission-line.ts';
 
-/** A longer line is refused here: no service takes a larger body. */
+/** Longer lines are refused without sending them: no service accepts a body of this size. */
 const LINE_BYTES_MAX = 64 * 1_024 * 1_024;
 
 export interface ImportOptions {
@@ -13,16 +13,16 @@ export interface ImportOptions {
   readonly sender: Sender;
   readonly refusedLines: RefusedLines;
   readonly concurrency: number;
-  /** Ends the import: what is under way is finished, nothing more is begun. */
+  /** Ends the import: requests under way are finished, no more are sent. */
   readonly signal: AbortSignal;
 }
 
-/** An import that may be under way; `counts` changes as it goes on. */
+/** `counts` changes while the import runs. */
 export interface Import {
   readonly counts: ImportCounts;
   /** The last line that was read. */
   readonly lineNumber: number;
-  /** Resolves when every line was accepted or refused, or to why it ended before. */
+  /** Sends everything; resolves to how the import ended. */
   run(): Promise<ImportEnd>;
 }
 
@@ -30,13 +30,13 @@ export interface Import {
 export type ImportEnd =
   | { readonly kind: 'complete' }
   | { readonly kind: 'interrupted' }
-  /** `reason` is a phrase for people; `line` the first line that was neither accepted nor refused. */
+  /** `reason` is a phrase for people, `line` the first line that was neither accepted nor refused. */
   | { readonly kind: 'stopped'; readonly reason: string; readonly line: number };
 
-/** Prepares to send every line of `chunks`; those that set properties of one user or organization in their order. */
+/** Creates an import of every line of `chunks`. It sends lines that set properties of the same entity in their order. */
 export function createImport({ chunks, sender, refusedLines, concurrency, signal }: ImportOptions): Import {
   const counts = { submissions: 0, events: 0, refused: 0 };
-  /** Lines that are being sent, in the order in which they were read. */
+  /** The numbers of lines that are being sent, in the order in which they were read. */
   const open = new Set<number>();
   const stop = new AbortController();
   const ended = AbortSignal.any([signal, stop.signal]);
@@ -85,7 +85,7 @@ export function createImport({ chunks, sender, refusedLines, concurrency, signal
         stop.abort();
         await pool.settled();
         if (signal.aborted) return { kind: 'interrupted' };
-        // Of what was read, what is still open or was not even begun; of what was not read, all.
+        // All lines are done up to the first that is still open, or to the last that was read.
         const [line = lineNumber + 1] = open;
         return { kind: 'stopped', reason: reasonOf(error), line };
       }
@@ -93,9 +93,9 @@ export function createImport({ chunks, sender, refusedLines, concurrency, signal
   };
 }
 
-/** Expected ends are told in a phrase; anything else is a fault of this program. */
+/** A phrase for an expected failure; an error that is none is a fault of this program, and is thrown. */
 function reasonOf(error: unknown): string {
-  if (error instanceof FatalAnswer || error instanceof GivenUp) return error.message;
+  if (error instanceof FatalResponse || error instanceof GivenUp) return error.message;
   const { code, message } = error as NodeJS.ErrnoException;
   if (code !== undefined) return `the file cannot be read: ${message}`;
   throw error;

@@ -3,15 +3,15 @@ import { backoff, sleep } from '@sluice/shared/retry';
 import { Pool } from 'undici';
 import type { SubmissionLine } from './submission-line.ts';
 
-/** What became of a submission. */
+/** The outcome of a submission. */
 export type SendOutcome = { readonly kind: 'accepted' } | { readonly kind: 'refused'; readonly reason: string };
 
-/** Going on makes no sense: the key is refused, or the address is no Sluice. */
-export class FatalAnswer extends Error {
-  override readonly name = 'FatalAnswer';
+/** A response after which every other submission would fail too: the key is refused, or the address is not Sluice. */
+export class FatalResponse extends Error {
+  override readonly name = 'FatalResponse';
 }
 
-/** Nothing was accepted or refused for too long. */
+/** No submission was accepted or refused for too long. */
 export class GivenUp extends Error {
   override readonly name = 'GivenUp';
 }
@@ -20,17 +20,17 @@ export interface SenderOptions {
   readonly url: URL;
   readonly key: string;
   readonly connectionsMax: number;
-  /** How long to go on without any submission accepted or refused, in milliseconds, besides what a rate limit asks for. */
+  /** The longest time without any accepted or refused submission, in milliseconds, not counting waits for a rate limit. */
   readonly giveUpAfterMs: number;
-  /** Told of every try that is going to be repeated. */
+  /** Called before each retry. */
   readonly onRetry?: (reason: string) => void;
 }
 
 export interface Sender {
   /**
-   * Sends until the service has accepted or refused the submission. The signal ends the repeating.
+   * Sends and retries until the service accepts or refuses the submission. The signal ends the retries.
    *
-   * @throws {FatalAnswer | GivenUp}
+   * @throws {FatalResponse | GivenUp}
    */
   send(line: SubmissionLine, signal: AbortSignal): Promise<SendOutcome>;
   close(): Promise<void>;
@@ -42,16 +42,16 @@ const RETRY_MS_MAX = 5_000;
 /** The longest Retry-After that is followed. */
 const RETRY_AFTER_MS_MAX = 3_600_000;
 
-/** How long one try may take, in milliseconds; the service answers within its own time limit before. */
-const ANSWER_TIMEOUT_MS = 30_000;
+/** The longest time for one response, in milliseconds; longer than the service's own time limit. */
+const RESPONSE_TIMEOUT_MS = 30_000;
 
-/** Sends submissions over connections that stay open. undici, because it costs a fifth of what fetch does. */
+/** Sends submissions over connections that stay open. It uses undici, which needs a fifth of fetch's CPU time. */
 export function createSender({ url, key, connectionsMax, giveUpAfterMs, onRetry }: SenderOptions): Sender {
   const base = url.pathname.replace(/\/$/, '');
   const pool = new Pool(url.origin, {
     connections: connectionsMax,
-    headersTimeout: ANSWER_TIMEOUT_MS,
-    bodyTimeout: ANSWER_TIMEOUT_MS,
+    headersTimeout: RESPONSE_TIMEOUT_MS,
+    bodyTimeout: RESPONSE_TIMEOUT_MS,
   });
   let progressAt = performance.now();
 
@@ -61,15 +61,15 @@ export function createSender({ url, key, connectionsMax, giveUpAfterMs, onRetry 
       'content-type': 'application/json',
       'idempotency-key': idempotencyKey,
     };
-    let answer: Awaited<ReturnType<typeof pool.request>>;
+    let response: Awaited<ReturnType<typeof pool.request>>;
     let text: string;
     try {
-      answer = await pool.request({ method: 'POST', path: base + path, headers, body });
-      text = await answer.body.text();
+      response = await pool.request({ method: 'POST', path: base + path, headers, body });
+      text = await response.body.text();
     } catch (error) {
       return { kind: 'retry', reason: reasonOf(error), afterMs: 0, limited: false };
     }
-    return judge(answer.statusCode, text, answer.headers['retry-after']);
+    return outcomeOf(response.statusCode, text, response.headers['retry-after']);
   }
 
   return {
@@ -97,16 +97,21 @@ interface Retry {
   readonly kind: 'retry';
   readonly reason: string;
   readonly afterMs: number;
-  /** Whether the key is over its rate, so that waiting is no trouble and says nothing about the service. */
+  /** Whether the key is over its rate limit. Such a wait does not count towards giving up. */
   readonly limited: boolean;
 }
 
-/** What an answer means for the submission, and for all others. */
-function judge(status: number, text: string, retryAfter: string | string[] | undefined): SendOutcome | Retry {
+/**
+ * What a response means for the submission.
+ *
+ * @throws {FatalResponse}
+ */
+function outcomeOf(status: number, text: string, retryAfter: string | string[] | undefined): SendOutcome | Retry {
   if (status >= 200 && status < 300) return { kind: 'accepted' };
   const reason = describe(status, text);
-  if (status === 401 || status === 403) throw new FatalAnswer(`the service refuses the key (${reason})`);
-  if (status === 404 || status === 405 || status < 400) throw new FatalAnswer(`no Sluice answers there (${reason})`);
+  if (status === 401 || status === 403) throw new FatalResponse(`the service refuses the key (${reason})`);
+  if (status === 404 || status === 405 || status < 400)
+    throw new FatalResponse(`the address is not Sluice (${reason})`);
   if (status < 500 && status !== 408 && status !== 429) return { kind: 'refused', reason };
   const seconds = Number(retryAfter ?? 0);
   const afterMs = seconds > 0 ? Math.min(seconds * 1_000, RETRY_AFTER_MS_MAX) : 0;
@@ -130,5 +135,5 @@ function jsonOf(text: string): unknown {
 
 function reasonOf(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
-  return code === 'ECONNREFUSED' ? 'nothing answers there' : `the connection failed (${code ?? message})`;
+  return code === 'ECONNREFUSED' ? 'the connection was refused' : `the connection failed (${code ?? message})`;
 }

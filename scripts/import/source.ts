@@ -6,19 +6,19 @@ import { ArgumentsError } from '@sluice/shared/command-line';
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
 
-/** Where submissions come from: a file or standard input, plain or compressed with gzip. */
+/** The input of an import: a file or standard input, plain or compressed with gzip. */
 export interface Source {
   readonly chunks: AsyncIterable<Buffer>;
-  /** Bytes read so far, as they are stored. */
+  /** Bytes read so far, before decompression. */
   bytesRead(): number;
-  /** Bytes in all; `undefined` for standard input. */
+  /** The size of the file; `undefined` for standard input. */
   readonly bytesTotal: number | undefined;
 }
 
 /**
- * Opens a file, or standard input for `-`, until the signal aborts. gzip is recognised by its first bytes, whatever the name.
+ * Opens a file, or standard input for `-`, until the signal aborts. It recognises gzip by the first bytes.
  *
- * @throws the system's error when there is no such file
+ * @throws the system's error when the file does not exist
  * @throws {ArgumentsError} when it is a folder
  */
 export async function openSource(path: string, signal: AbortSignal): Promise<Source> {
@@ -48,7 +48,7 @@ async function* unpacked(chunks: AsyncGenerator<Buffer, void, undefined>): Async
     return;
   }
   const unzipped = new PassThrough();
-  // An error of the file or of its contents ends the iteration with it.
+  // An error of the file or of its contents is thrown by the iteration.
   pipeline(whole, createGunzip(), unzipped, () => undefined);
   yield* unzipped;
 }

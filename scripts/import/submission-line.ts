@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto';
 import { parseJson } from '@sluice/shared/json';
 
-/** A line as it is to be sent. */
+/** A line to send. */
 export interface SubmissionLine {
   readonly kind: 'submission';
   readonly path: '/v1/public/userGroups' | '/v1/public/users';
   readonly body: Buffer;
   readonly events: number;
-  /** Submissions with the same key set properties of the same user or organization: they must not overtake another. */
+  /** Submissions with the same key set properties of the same entity, so they are sent in order. */
   readonly orderKey: string | undefined;
-  /** The same whenever the same line of the same file is sent, so that its events can be recognised. */
+  /** Always the same for the same line of the same file, so that repeated events are recognised. */
   readonly idempotencyKey: string;
 }
 
-/** What a line of the file turned out to be. */
+/** The content of a line. */
 export type LineContent =
   | SubmissionLine
   | { readonly kind: 'blank' }
@@ -21,7 +21,7 @@ export type LineContent =
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Reads one line: the body of a submission for a user when it has a `foreignId`, else for an organization. */
+/** Parses a line: a submission for a user if it has a `foreignId`, else for an organization. */
 export function readSubmission(bytes: Buffer, number: number): LineContent {
   let text: string;
   try {

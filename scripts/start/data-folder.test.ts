@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { generateKey, hashKey, parseKeysFile, readKeysFile, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { expect, test } from 'vitest';
-import { keepClickHousePassword, keepDevKey, lockDataFolder, unlockDataFolder } from './data-folder.ts';
+import { ensureClickHousePassword, ensureDevKey, lockDataFolder, unlockDataFolder } from './data-folder.ts';
 
 const OWN_MARK = process.execPath;
 
-test('a data folder is given to one run at a time', async () => {
+test('one run at a time holds the lock of a data folder', async () => {
   await using dir = await makeTempDir();
   expect(await lockDataFolder(dir.path, OWN_MARK)).toBeUndefined();
   expect(await lockDataFolder(dir.path, OWN_MARK)).toBe(process.pid);
@@ -28,10 +28,10 @@ test('a lock whose process id belongs to another program now is taken over', asy
   expect(await lockDataFolder(dir.path, 'scripts/start.ts')).toBeUndefined();
 });
 
-test('the development key is made once, and kept where only its owner can read it', async () => {
+test('the development key is created once, in a file that only its owner can read', async () => {
   await using dir = await makeTempDir();
-  const first = await keepDevKey(dir.path, undefined);
-  const second = await keepDevKey(dir.path, undefined);
+  const first = await ensureDevKey(dir.path, undefined);
+  const second = await ensureDevKey(dir.path, undefined);
   expect(second).toEqual(first);
   const [entry, ...others] = parseKeysFile(await readFile(first.keysFile, 'utf8'));
   expect(others).toEqual([]);
@@ -40,21 +40,21 @@ test('the development key is made once, and kept where only its owner can read i
   for (const file of ['dev-key', 'keys.json']) expect((await stat(join(dir.path, file))).mode & 0o777).toBe(0o600);
 });
 
-test('a chosen development key replaces the last one and leaves the other entries alone', async () => {
+test('a chosen development key replaces the last one, and other entries stay', async () => {
   await using dir = await makeTempDir();
-  const { keysFile } = await keepDevKey(dir.path, undefined);
+  const { keysFile } = await ensureDevKey(dir.path, undefined);
   const other = { id: 'acme', hash: hashKey(generateKey()), workspace: 'acme', scopes: ['ingest' as const] };
   await writeKeysFile(keysFile, [...(await readKeysFile(keysFile)), other]);
-  await keepDevKey(dir.path, 'a key of my own choice'.replaceAll(' ', '-'));
+  await ensureDevKey(dir.path, 'a key of my own choice'.replaceAll(' ', '-'));
   const entries = await readKeysFile(keysFile);
   expect(entries).toHaveLength(2);
   expect(entries).toContainEqual(other);
   expect(entries.find(({ id }) => id === 'dev')?.hash).toBe(hashKey('a-key-of-my-own-choice'));
 });
 
-test('the password of the local ClickHouse is kept', async () => {
+test('the password of the local ClickHouse is created once', async () => {
   await using dir = await makeTempDir();
-  const password = await keepClickHousePassword(dir.path);
+  const password = await ensureClickHousePassword(dir.path);
   expect(password).toHaveLength(32);
-  expect(await keepClickHousePassword(dir.path)).toBe(password);
+  expect(await ensureClickHousePassword(dir.path)).toBe(password);
 });

@@ -6,11 +6,11 @@ import { systemErrorCode } from '@sluice/local-stack/errors';
 import { changeKeysFile, generateKey, hashKey, SCOPES } from '@sluice/shared/keys/keys-file';
 
 /**
- * Takes the data folder, which is made when missing, for this process.
+ * Locks the data folder for this process, and creates it if it is missing. A lock that a killed process left is taken
+ * over, also when another program has its process id now.
  *
- * @param mark what the command line of every run holds: a lock left by a killed process is taken over, also when its
- * process id belongs to another program now.
- * @returns undefined, or the id of the process that has the folder.
+ * @param mark a text that the command line of every run contains
+ * @returns `undefined`, or the id of the process that holds the lock
  */
 export async function lockDataFolder(dataDir: string, mark: string): Promise<number | undefined> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
@@ -28,7 +28,7 @@ export async function lockDataFolder(dataDir: string, mark: string): Promise<num
   }
 }
 
-/** Gives the folder back. */
+/** Removes the lock. */
 export async function unlockDataFolder(dataDir: string): Promise<void> {
   await rm(lockFile(dataDir), { force: true });
 }
@@ -37,32 +37,32 @@ function lockFile(dataDir: string): string {
   return join(dataDir, 'lock');
 }
 
-/** A secret kept in the data folder, readable by its owner only; made when missing. */
-async function keepSecret(file: string, make: () => string): Promise<string> {
+/** Reads a secret that only the owner of the file may read, and creates it if it is missing. */
+async function ensureSecret(file: string, create: () => string): Promise<string> {
   const kept = await readFile(file, 'utf8').catch(() => '');
   if (kept.trim()) return kept.trim();
-  const secret = make();
+  const secret = create();
   await writeFile(file, `${secret}\n`, { mode: 0o600 });
   return secret;
 }
 
-/** The local ClickHouse's password, made at the first start: without one, any web page could send it statements. */
-export async function keepClickHousePassword(dataDir: string): Promise<string> {
-  return keepSecret(join(dataDir, 'clickhouse-password'), () => randomBytes(24).toString('base64url'));
+/** The password of the local ClickHouse, created at the first start. Without one, any web page could send it statements. */
+export async function ensureClickHousePassword(dataDir: string): Promise<string> {
+  return ensureSecret(join(dataDir, 'clickhouse-password'), () => randomBytes(24).toString('base64url'));
 }
 
 /**
- * Makes sure that the keys file has the development key as its entry `dev` (workspace `local`, every scope), and
- * leaves all other entries alone.
+ * Makes sure that the keys file has the development key as its entry `dev` (workspace `local`, every scope). Other
+ * entries stay as they are.
  *
- * @param chosen the key to use; undefined: the kept one, made at the first start.
- * @throws KeysFileError when the file cannot be understood.
+ * @param chosen the key to use; default: the one of the data folder, created at the first start
+ * @throws KeysFileError when the file is malformed
  */
-export async function keepDevKey(
+export async function ensureDevKey(
   dataDir: string,
   chosen: string | undefined,
 ): Promise<{ readonly key: string; readonly keysFile: string }> {
-  const key = chosen ?? (await keepSecret(join(dataDir, 'dev-key'), generateKey));
+  const key = chosen ?? (await ensureSecret(join(dataDir, 'dev-key'), generateKey));
   const keysFile = join(dataDir, 'keys.json');
   const hash = hashKey(key);
   await changeKeysFile(keysFile, (entries) => {

@@ -4,15 +4,15 @@ import pretty from 'pino-pretty';
 type Colour = 'cyan' | 'magenta' | 'yellow' | 'green';
 
 export interface Output {
-  /** A line of `npm start` itself. */
+  /** Prints a line of `npm start` itself. */
   say(line: string): void;
-  /** A line that one of the services wrote. */
+  /** Prints a line that a service wrote. */
   serviceLine(service: string, line: string): void;
 }
 
 /**
- * What `npm start` prints. On a terminal the services' JSON logs become readable lines behind a coloured prefix;
- * elsewhere they are passed on as they are.
+ * The output of `npm start`. On a terminal, the JSON logs of the services become readable lines with a coloured prefix;
+ * elsewhere they are printed as they are.
  */
 export function createOutput(
   stream: NodeJS.WritableStream,

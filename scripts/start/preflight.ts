@@ -1,12 +1,12 @@
 import { mkdir, statfs } from 'node:fs/promises';
 import { LocalStackError } from '@sluice/local-stack/errors';
 import { checkJava, checkMaven, hasKafkaLibs } from '@sluice/local-stack/kafka-libs';
-import { isPortFree } from '@sluice/local-stack/ports';
-import { portVariable, type Settings } from './settings.ts';
+import type { Settings } from './settings.ts';
+import { checkPorts } from './taken-ports.ts';
 
 const FREE_BYTES_MIN = 1024 ** 3;
 
-/** Everything that would keep this run from working, one sentence each, found without starting anything. */
+/** Everything that would make this start fail, one sentence each, found before anything is started. */
 export async function findObstacles(settings: Settings): Promise<string[]> {
   const found = await Promise.all([checkDisk(settings.dataDir), checkPorts(settings), checkKafkaTools(settings)]);
   return found.flat();
@@ -18,18 +18,7 @@ async function checkDisk(dataDir: string): Promise<string[]> {
   const freeBytes = bavail * bsize;
   if (freeBytes >= FREE_BYTES_MIN) return [];
   const free = Math.floor(freeBytes / 1024 ** 2);
-  return [`The disk of ${dataDir} has only ${free} MiB free, and 1 GiB is needed: free some, or set SLUICE_DATA_DIR.`];
-}
-
-async function checkPorts({ ports, externalKafka, externalClickHouse }: Settings): Promise<string[]> {
-  const used = (['ingest', 'query', 'writer', 'kafka', 'clickhouse'] as const).filter(
-    (name) => !(name === 'kafka' && externalKafka) && !(name === 'clickhouse' && externalClickHouse),
-  );
-  const checks = used.map(async (name) => {
-    if (await isPortFree(ports[name])) return [];
-    return [`Port ${ports[name]} is taken: stop what listens there, or set ${portVariable(name)} to another port.`];
-  });
-  return (await Promise.all(checks)).flat();
+  return [`The disk of ${dataDir} has ${free} MiB free; 1 GiB is needed. Free some, or set SLUICE_DATA_DIR.`];
 }
 
 async function checkKafkaTools({ externalKafka }: Settings): Promise<string[]> {
@@ -39,6 +28,6 @@ async function checkKafkaTools({ externalKafka }: Settings): Promise<string[]> {
   return checks.flatMap((check) => {
     if (check.status === 'fulfilled') return [];
     if (!(check.reason instanceof LocalStackError)) throw check.reason;
-    return [`${check.reason.message} Install it, or set KAFKA_BROKERS to a Kafka that runs already.`];
+    return [`${check.reason.message} Install it, or set KAFKA_BROKERS to a Kafka that is running.`];
   });
 }

@@ -6,8 +6,8 @@ import { type EngineProcess, superviseChild } from '@sluice/local-stack/engine-p
 import type { ProcessSpec } from './supervisor.ts';
 
 const POLL_INTERVAL_MS = 100;
-const PATIENCE_MS = 10_000;
-/** More than a service allows itself. */
+const REPORT_INTERVAL_MS = 10_000;
+/** Longer than the service's own SHUTDOWN_TIMEOUT_MS. */
 const STOP_TIMEOUT_MS = 25_000;
 
 export interface ServiceSpec {
@@ -26,7 +26,7 @@ export interface ServiceContext {
   readonly report: (line: string) => void;
 }
 
-/** A service as something to supervise: ready when its `/readyz` answers 200. */
+/** A service for the supervisor. It is ready when its `/readyz` answers 200. */
 export function serviceProcess(spec: ServiceSpec, context: ServiceContext): ProcessSpec {
   return {
     name: spec.name,
@@ -47,7 +47,7 @@ async function spawnService(spec: ServiceSpec, { baseEnv, onLine }: ServiceConte
   const own = { HOST: '127.0.0.1', PORT: String(spec.port), EXIT_ON_STDIN_END: 'true' };
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', spec.mainFile], {
     env: { LOG_LEVEL: 'info', ...baseEnv, ...spec.env, ...own },
-    // Its end tells the service that this process is gone.
+    // The end of its standard input tells the service that this process has ended.
     stdio: ['pipe', 'pipe', 'pipe'],
     // In a process group of its own, so that Ctrl-C does not stop it out of order.
     detached: true,
@@ -70,24 +70,24 @@ async function waitUntilReady(
     gone.abort();
     return status;
   });
-  const giveUp = AbortSignal.any([signal, gone.signal]);
-  let patienceEndsAt = performance.now() + PATIENCE_MS;
-  while (!giveUp.aborted) {
-    const missing = await askReadiness(port, giveUp);
-    if (missing === undefined && !giveUp.aborted) return;
-    if (performance.now() > patienceEndsAt) {
+  const ended = AbortSignal.any([signal, gone.signal]);
+  let reportAt = performance.now() + REPORT_INTERVAL_MS;
+  while (!ended.aborted) {
+    const missing = await readMissing(port, ended);
+    if (missing === undefined && !ended.aborted) return;
+    if (performance.now() > reportAt) {
       report(`still waiting for ${name}: ${missing}`);
-      patienceEndsAt = performance.now() + PATIENCE_MS;
+      reportAt = performance.now() + REPORT_INTERVAL_MS;
     }
-    await sleep(POLL_INTERVAL_MS, undefined, { signal: giveUp }).catch(() => {});
+    await sleep(POLL_INTERVAL_MS, undefined, { signal: ended }).catch(() => {});
   }
   signal.throwIfAborted();
   const { code, signal: killer } = await exited;
   throw new Error(killer ? `it was ended by ${killer}` : `it ended with exit code ${code}`);
 }
 
-/** What keeps the service from being ready, or undefined when it is. */
-async function askReadiness(port: number, signal: AbortSignal): Promise<string | undefined> {
+/** Why the service is not ready; `undefined` when it is. */
+async function readMissing(port: number, signal: AbortSignal): Promise<string | undefined> {
   try {
     const response = await fetch(`http://127.0.0.1:${port}/readyz`, { signal });
     const body = await response.text();

@@ -13,7 +13,7 @@ test('an empty environment gives the documented defaults', () => {
   });
 });
 
-test('every variable at fault is named at once', () => {
+test('every wrong variable is named at once', () => {
   const env = {
     INGEST_PORT: 'http',
     QUERY_PORT: '70000',

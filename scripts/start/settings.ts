@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 
-/** What `npm start` was asked to do. */
+/** The settings of `npm start`. */
 export interface Settings {
   readonly dataDir: string;
-  /** From `SLUICE_DEV_KEY`; undefined: the one of the data folder, made at the first start. */
+  /** From `SLUICE_DEV_KEY`; `undefined`: the one of the data folder, created at the first start. */
   readonly devKey: string | undefined;
   readonly ports: {
     readonly ingest: number;
@@ -12,9 +12,9 @@ export interface Settings {
     readonly kafka: number;
     readonly clickhouse: number;
   };
-  /** From `KAFKA_BROKERS`: this Kafka is used, and no local one is started. */
+  /** From `KAFKA_BROKERS`: the Kafka to use instead of a local one. */
   readonly externalKafka: string | undefined;
-  /** From `CLICKHOUSE_URL`: this ClickHouse is used, and no local one is started. */
+  /** From `CLICKHOUSE_URL`: the ClickHouse to use instead of a local one. */
   readonly externalClickHouse: string | undefined;
 }
 
@@ -26,18 +26,36 @@ const PORTS = {
   clickhouse: ['CLICKHOUSE_PORT', 4123],
 } as const;
 
-type PortName = keyof typeof PORTS;
+export type PortName = keyof typeof PORTS;
 
-/** The variable that chooses a port, for messages. */
+export const PORT_NAMES = Object.keys(PORTS) as readonly PortName[];
+
+export const START_HELP = `Usage: npm start
+
+Starts Kafka, ClickHouse and the three services on 127.0.0.1, in the foreground. Ctrl-C stops them; the data stays.
+
+Environment variables:
+  INGEST_PORT, QUERY_PORT, WRITER_PORT, KAFKA_PORT, CLICKHOUSE_PORT
+                    the ports (default ${Object.values(PORTS)
+                      .map(([, port]) => port)
+                      .join(', ')})
+  SLUICE_DATA_DIR   the folder for data, logs and keys (default .sluice in the checkout)
+  SLUICE_DEV_KEY    the development key (default: created at the first start)
+  KAFKA_BROKERS     host:port of a Kafka to use instead of a local one; several are separated by commas
+  CLICKHOUSE_URL    the address of a ClickHouse to use instead of a local one
+  LOG_LEVEL         of the services (default info)
+All other variables of docs/configuration.md are passed on to the services.`;
+
+/** The variable that sets a port, for messages. */
 export function portVariable(name: PortName): string {
   return PORTS[name][0];
 }
 
 /**
- * Reads the variables of `npm start`; one that is empty counts as unset.
+ * Reads the variables of `npm start`. An empty variable counts as unset.
  *
- * @param root relative paths are taken from here.
- * @returns the settings, and one sentence for each variable at fault; the settings are good only without faults.
+ * @param root the folder from which relative paths start
+ * @returns the settings, and one sentence for each wrong variable; use the settings only if there are none
  */
 export function readSettings(env: NodeJS.ProcessEnv, root: string): { settings: Settings; faults: string[] } {
   const faults: string[] = [];

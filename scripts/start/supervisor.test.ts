@@ -58,7 +58,7 @@ test('stages start in order, when the one before is ready, and stop in reverse',
   ]);
 });
 
-test('a process that dies is started again, a line says so, and the others stay', async () => {
+test('a process that ends is started again, a line says so, and the others keep running', async () => {
   const { supervisor, events, pids } = await watch([['one', 'other']]);
   await supervisor.start();
   process.kill(pids.get('one')?.[0] ?? 0, 'SIGKILL');

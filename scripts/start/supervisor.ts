@@ -1,45 +1,45 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EngineProcess } from '@sluice/local-stack/engine-process';
 
-/** Something that runs as a process of its own and is started again when it dies. */
+/** A process to supervise. */
 export interface ProcessSpec {
   readonly name: string;
-  /** Resolves when it is ready. Must end what it has started when it rejects, also because `signal` is aborted. */
+  /** Resolves when the process is ready. Before it rejects, also when `signal` aborts, it ends what it has started. */
   start(signal: AbortSignal): Promise<EngineProcess>;
 }
 
 export interface SupervisorOptions {
-  /** Started one stage after the other, stopped in reverse; the processes of a stage at the same time. */
+  /** Stages start one after the other and stop in reverse; the processes of a stage start and stop together. */
   readonly stages: readonly (readonly ProcessSpec[])[];
-  /** Gets a line whenever a person may wonder what happens. */
+  /** Called with a line for the person who watches. */
   readonly report: (line: string) => void;
-  /** The delay before the first restart, doubled each time. Default 500. */
+  /** The delay before the first restart; it doubles with each one. Default 500. */
   readonly restartDelayMsMin?: number;
   /** Default 30,000. */
   readonly restartDelayMsMax?: number;
-  /** After this long alive the delay starts again at its minimum. Default 60,000. */
+  /** When a process has run this long, its delay is the minimum again. Default 60,000. */
   readonly stableAfterMs?: number;
-  /** How often each may fail to start before `start` gives up. Default 3. */
+  /** How often a process may fail to start before `start` gives up. Default 3. */
   readonly firstStartAttemptsMax?: number;
 }
 
 export interface Supervisor {
-  /** Resolves when every process was ready once. Rejects, with all stopped again, when one cannot be started. */
+  /** Resolves when every process was ready once. When one cannot start, it stops all and rejects. */
   start(): Promise<void>;
   /** Stops everything in reverse order, also while starting. */
   stop(): Promise<void>;
-  /** SIGKILL to everything, without waiting. */
+  /** Sends SIGKILL to all, without waiting. */
   killNow(): void;
 }
 
 interface Supervised {
   readonly ready: Promise<void>;
-  /** Ends the process and the watching over it. */
+  /** Stops the process and its supervision. */
   stop(): Promise<void>;
   killNow(): void;
 }
 
-/** Starts processes in order and keeps them running: one that dies is started again and takes no other along. */
+/** Starts processes in order, and restarts each one that ends. The others keep running. */
 export function createSupervisor(options: SupervisorOptions): Supervisor {
   const started: Supervised[][] = [];
   let stopped: Promise<void> | undefined;
@@ -82,8 +82,8 @@ function supervise(spec: ProcessSpec, options: SupervisorOptions): Supervised {
   let wasReady = false;
   let delayMs = restartDelayMsMin;
 
-  /** One life of the process; gives what to tell about its end. */
-  async function live(): Promise<string> {
+  /** Runs the process once, and returns how it ended. */
+  async function run(): Promise<string> {
     const startedAt = performance.now();
     current = await spec.start(stopping.signal);
     if (wasReady) report(`${spec.name} is ready again`);
@@ -99,7 +99,7 @@ function supervise(spec: ProcessSpec, options: SupervisorOptions): Supervised {
     for (let failures = 0; !stopping.signal.aborted; ) {
       let end: string;
       try {
-        end = await live();
+        end = await run();
       } catch (error) {
         if (stopping.signal.aborted) return;
         failures += 1;

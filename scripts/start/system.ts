@@ -1,15 +1,15 @@
 import { join } from 'node:path';
 import { startClickHouse } from '@sluice/local-stack/clickhouse';
 import { startKafka } from '@sluice/local-stack/kafka';
-import { keepClickHousePassword, keepDevKey } from './data-folder.ts';
+import { ensureClickHousePassword, ensureDevKey } from './data-folder.ts';
 import { type ServiceContext, type ServiceSpec, serviceProcess } from './service-process.ts';
 import type { Settings } from './settings.ts';
 import type { ProcessSpec } from './supervisor.ts';
 
-/** An engine with much data may take minutes after a kill, and must not be stopped on its way. */
+/** After a kill, an engine with much data may take minutes to start. */
 const ENGINE_READY_TIMEOUT_MS = 600_000;
 
-/** Everything that `npm start` runs, in stages, and the development key. */
+/** The processes of `npm start` in stages, and the development key. */
 export interface LocalSystem {
   readonly stages: readonly (readonly ProcessSpec[])[];
   readonly devKey: string;
@@ -18,8 +18,8 @@ export interface LocalSystem {
 /** @param root the repository's folder. */
 export async function describeSystem(settings: Settings, root: string, context: ServiceContext): Promise<LocalSystem> {
   const { dataDir, devKey } = settings;
-  const { key, keysFile } = await keepDevKey(dataDir, devKey);
-  const password = await keepClickHousePassword(dataDir);
+  const { key, keysFile } = await ensureDevKey(dataDir, devKey);
+  const password = await ensureClickHousePassword(dataDir);
   const engines: ProcessSpec[] = [];
   if (!settings.externalKafka) engines.push(localKafka(settings, context.report));
   if (!settings.externalClickHouse) engines.push(localClickHouse(settings, password));

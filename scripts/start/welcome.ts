@@ -1,11 +1,11 @@
 import type { Settings } from './settings.ts';
 
-/** The block that is printed when everything is ready: addresses, the key, and commands that work when pasted. */
+/** The block that `npm start` prints when everything is ready: addresses, the key, the docs, two commands to paste. */
 export function welcome({ ports, dataDir, externalKafka, externalClickHouse }: Settings, key: string): string {
   const ingest = `http://127.0.0.1:${ports.ingest}`;
   const query = `http://127.0.0.1:${ports.query}`;
   const clickhouse = externalClickHouse
-    ? 'the one of CLICKHOUSE_URL'
+    ? 'from CLICKHOUSE_URL'
     : `http://127.0.0.1:${ports.clickhouse} (user sluice, password in ${dataDir}/clickhouse-password)`;
   const submission = {
     foreignUserGroupId: 'acme',
@@ -15,18 +15,20 @@ export function welcome({ ports, dataDir, externalKafka, externalClickHouse }: S
   return `
 Sluice is ready.
 
-  submit      ${ingest}  (reference: ${ingest}/docs)
-  query       ${query}  (reference: ${query}/docs)
+  ingest-api  ${ingest}
+  query-api   ${query}
   writer      http://127.0.0.1:${ports.writer}/readyz
-  Kafka       ${externalKafka ? 'the one of KAFKA_BROKERS' : `127.0.0.1:${ports.kafka}`}
+  Kafka       ${externalKafka ? 'from KAFKA_BROKERS' : `127.0.0.1:${ports.kafka}`}
   ClickHouse  ${clickhouse}
   key         ${key}
+  docs        ${ingest}/docs (submitting events)
+              ${query}/docs (querying them)
 
 Submit an event:
 
   curl -X POST ${ingest}/v1/public/userGroups -H ${quote(`Authorization: Bearer ${key}`)} -H 'Content-Type: application/json' -d ${quote(JSON.stringify(submission))}
 
-See it:
+Query it:
 
   curl '${query}/events?userId=jane&limit=5'
 
@@ -34,7 +36,7 @@ Ctrl-C stops everything; the data stays in ${dataDir}.
 `;
 }
 
-/** One word for a shell, whatever is in it. */
+/** Quotes a text for a POSIX shell. */
 function quote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
-import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
+import { ArgumentsError, calledAs, parseArguments, runCommand } from '@sluice/shared/command-line';
 import {
   changeKeysFile,
   generateKey,
@@ -14,7 +14,7 @@ import {
   workspaceName,
 } from '@sluice/shared/keys/keys-file';
 
-export const KEYS_HELP = `Usage: npm run keys -- COMMAND [options]
+export const KEYS_HELP = `Usage: ${calledAs('keys')} COMMAND [options]
 
   create --workspace NAME --scopes LIST [--rate-limit N]
                creates a key and prints it, once; the file keeps only its hash
@@ -44,7 +44,7 @@ export interface KeysContext {
 
 /** Runs the command, prints its output and returns the exit code. */
 export async function keysMain(args: readonly string[], context: KeysContext): Promise<number> {
-  return await runCommand('npm run keys --', async () => {
+  return await runCommand(calledAs('keys'), async () => {
     try {
       for (const line of await runKeysCommand(args, context)) console.log(line);
       return 0;

@@ -39,15 +39,15 @@ function replicaXml({ tcpPort, user, password }: ClickHouseShardAddress): string
 export interface ClickHouseAccount {
   readonly user: string;
   readonly password: string;
-  /** The settings of its profile. */
+  /** The settings of the account's profile. */
   readonly profile: Readonly<Record<string, string>>;
 }
 
 /**
  * The server's users.xml.
  *
- * `clickhouse local` itself always logs in as `default` without a password, from 127.0.0.1. So with a password the
- * user gets another name, and `default` is closed to everyone else by allowing it one session, the server's own.
+ * `clickhouse local` itself always logs in as `default` without a password, from 127.0.0.1. With a password, therefore,
+ * the account has another name, and `default` may have only one session, the server's own, so that nobody else gets in.
  */
 export function usersXml({ user, password, profile }: ClickHouseAccount): string {
   const networks = element('networks', value('ip', '127.0.0.1'));

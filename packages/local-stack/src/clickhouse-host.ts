@@ -1,6 +1,7 @@
-// A ClickHouse server as a process: `clickhouse local` out of the chDB library, with its real HTTP and TCP interfaces.
+// A ClickHouse server as a process: `clickhouse local` of the chDB library, with its real HTTP and TCP interfaces.
 // Usage: node clickhouse-host.ts <run folder> <data folder>; the run folder holds config.xml, users.xml and start.sql
-// and is removed once the server listens. Ends on SIGTERM and when standard input ends, so it never outlives its parent.
+// and is removed once the server listens. The process ends on SIGTERM and when standard input ends, that is with its
+// parent.
 import { execFileSync } from 'node:child_process';
 import { constants } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
@@ -13,7 +14,7 @@ const STOP_TIMEOUT_MS = 10_000;
 const [runDir, dataDir] = process.argv.slice(2);
 if (!runDir || !dataDir) throw new Error('usage: clickhouse-host.ts <run folder> <data folder>');
 
-// The server runs start.sql, then reads this pipe for more until its writing end closes: that is how it is kept and ended.
+// The server runs start.sql and then reads statements from this pipe: it runs as long as the pipe is open.
 const holdPipe = join(runDir, 'hold.fifo');
 execFileSync('mkfifo', ['-m', '600', holdPipe]);
 
@@ -23,7 +24,7 @@ const worker = new Worker(new URL('./clickhouse-worker.ts', import.meta.url), {
     ...['--config-file', join(runDir, 'config.xml')],
     ...['--path', dataDir],
     ...['--listen_host', '127.0.0.1'],
-    // The level in the configuration file is not heeded.
+    // `clickhouse local` ignores the level in the configuration file.
     ...['--log-level', 'information'],
     ...['--queries-file', join(runDir, 'start.sql'), holdPipe],
   ],
@@ -43,9 +44,9 @@ let stopping = false;
 async function stop(): Promise<void> {
   if (stopping) return;
   stopping = true;
-  // The worker is inside the library until the server has ended, so this thread keeps the deadline.
+  // The worker is inside the library until the server ends, so this thread watches the deadline.
   setTimeout(() => {
-    console.error(`the server has not ended ${STOP_TIMEOUT_MS} ms after it was told to`);
+    console.error(`the server did not stop in ${STOP_TIMEOUT_MS} ms`);
     exitNow(1);
   }, STOP_TIMEOUT_MS);
   await pipe?.close();
@@ -55,7 +56,7 @@ process.on('SIGTERM', stop);
 process.on('SIGINT', stop);
 process.stdin.on('end', stop).resume();
 
-// Opens as soon as the server does, that is after start.sql.
+// Resolves when the server opens the other end, that is after start.sql.
 pipe = await open(holdPipe, constants.O_WRONLY);
 await rm(runDir, { recursive: true, force: true });
 if (stopping) await pipe.close();

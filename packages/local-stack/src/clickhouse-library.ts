@@ -2,13 +2,13 @@ import { dlopen, getRawPointer, toString as readCString } from 'node:ffi';
 import { libchdbPath } from 'chdb/libchdb';
 
 export interface HostOutcome {
-  /** What the server said when it refused to start or broke off. */
+  /** The server's message when it did not start, or ended by itself. */
   readonly error?: string;
 }
 
 /**
- * Runs `clickhouse local` with these arguments (the first is the program's name) and returns when it has ended. Blocks
- * its thread. Once in a process.
+ * Runs `clickhouse local` with these arguments (the first is the program's name) and returns when it has ended. It
+ * blocks the thread, and works once in a process.
  */
 export function runClickHouseLocal(args: readonly string[]): HostOutcome {
   const { functions: chdb } = dlopen(libchdbPath(), {
@@ -26,8 +26,8 @@ export function runClickHouseLocal(args: readonly string[]): HostOutcome {
 }
 
 /**
- * Ends the process at once, by the C library's `_exit`. `process.exit` would run the library's destructors, which
- * crash, and would wait for the thread that is inside the library.
+ * Ends the process at once with the C library's `_exit`. `process.exit` would wait for the thread inside the library, and
+ * would run the library's destructors, which crash.
  */
 export function exitNow(code: number): void {
   const { functions: libc } = dlopen(null, { _exit: { return: 'void', arguments: ['i32'] } });

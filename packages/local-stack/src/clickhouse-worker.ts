@@ -1,4 +1,4 @@
-// The thread that is inside the library for as long as the server runs.
+// The thread that stays inside the library while the server runs.
 import { parentPort, workerData } from 'node:worker_threads';
 import { runClickHouseLocal } from './clickhouse-library.ts';
 

@@ -70,19 +70,19 @@ test('an orderly stop ends the process with exit code 0', async () => {
   expect(await exited).toEqual({ code: 0, signal: null });
 });
 
-test('with a password nobody gets in without it', async () => {
+test('with a password, nobody logs in without it', async () => {
   await using dir = await makeTempDir();
   const password = `it's <"&> long`;
   const server = await startClickHouse({ dataDir: dir.path, password });
   expect(await run(server, 'SELECT currentUser() AS user')).toEqual([{ user: 'sluice' }]);
   await expect(run({ ...server, password: 'wrong' }, 'SELECT 1')).rejects.toMatchObject({ code: '516' });
   await expect(run({ ...server, password: '' }, 'SELECT 1')).rejects.toMatchObject({ code: '516' });
-  // The engine's own user is there, but the engine itself occupies its only session.
+  // The user of the engine itself exists, but the engine has its only session.
   await expect(run({ ...server, user: 'default', password: '' }, 'SELECT 1')).rejects.toMatchObject({ code: '700' });
   await server.kill9();
 });
 
-test('a port that is taken is named', async () => {
+test('the error about a taken port names the port', async () => {
   await withServer(async ({ httpPort }) => {
     await using dir = await makeTempDir();
     const message = expect.stringContaining(String(httpPort));
@@ -99,7 +99,7 @@ test('a server ends when its parent is killed', async () => {
   expect(await isGoneWithin(pid, 12_000)).toBe(true);
 });
 
-test('two servers are the shards of a Distributed table, with a password between them', async () => {
+test('two servers are the shards of a Distributed table, and log in to each other with the password', async () => {
   await using dir = await makeTempDir();
   const { cluster, shards } = await startClickHouseShards({ dataDir: dir.path, password: 'a secret of theirs' });
   const [first, second] = shards;
@@ -118,7 +118,7 @@ test('two servers are the shards of a Distributed table, with a password between
   await Promise.all(shards.map((shard) => shard.kill9()));
 });
 
-test('what the writer builds on is there: temporary tables of a session, deletes, an end to running queries', async () => {
+test('the engine has what the writer needs: temporary tables of a session, deletes, KILL QUERY', async () => {
   await withServer(async (server) => {
     await run(server, 'CREATE TEMPORARY TABLE staging (n UInt64) ENGINE = Memory', 'writer');
     await run(server, 'INSERT INTO staging SELECT number FROM numbers(10)', 'writer');

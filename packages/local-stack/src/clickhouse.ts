@@ -9,23 +9,23 @@ import { LocalStackError } from './errors.ts';
 import { findFreePorts, requireFreePort } from './ports.ts';
 
 export interface LocalClickHouseOptions {
-  /** Kept between runs; made when missing. */
+  /** Created if it is missing; it stays when the server stops. */
   readonly dataDir: string;
-  /** Default: a free one. */
+  /** Default: a free port. */
   readonly httpPort?: number;
-  /** The native protocol. Default: a free one. */
+  /** For the native protocol. Default: a free port. */
   readonly tcpPort?: number;
-  /** When given, the only user is `sluice`, with this password; else `default`, without one. */
+  /** With a password, the only user is `sluice`; without, it is `default`. */
   readonly password?: string;
   /** Settings of the account's profile. Default none. */
   readonly profile?: Readonly<Record<string, string>>;
-  /** What the server may use at most. Default 4 GiB. */
+  /** The memory that the server may use. Default 4 GiB. */
   readonly memoryBytesMax?: number;
   /** Clusters that this server knows, for `Distributed` tables. Default none. */
   readonly remoteServers?: RemoteServers;
   /**
-   * A command that the server's is appended to, and that becomes it, as `nsenter` does. It may hide the data folder from
-   * this process, but not the folder of the logs.
+   * A command that runs the server's, such as `nsenter`, and is replaced by it. It may hide the data folder from this
+   * process, but not the folder of the logs.
    */
   readonly wrap?: readonly string[];
   /** Where `<name>.log` and `<name>.out.log` go. Default: the data folder. */
@@ -34,7 +34,7 @@ export interface LocalClickHouseOptions {
   readonly name?: string;
   /** Default 60,000. */
   readonly readyTimeoutMs?: number;
-  /** Gives up starting. */
+  /** Cancels the start. */
   readonly signal?: AbortSignal;
 }
 
@@ -44,17 +44,17 @@ export interface LocalClickHouse {
   readonly httpPort: number;
   readonly tcpPort: number;
   readonly user: string;
-  /** Empty when there is none. */
+  /** Empty when the server has none. */
   readonly password: string;
   /** undefined while the server is down. */
   readonly pid: number | undefined;
-  /** Resolves when the present process ends; at once when it is down. */
+  /** Resolves when the process ends; at once while the server is down. */
   exited(): Promise<ExitStatus>;
-  /** SIGTERM; takes up to 5 s while clients keep connections open. The data stays. */
+  /** SIGTERM. It takes up to 5 s while clients keep connections open. The data stays. */
   stop(): Promise<void>;
   /** SIGKILL. */
   kill9(): Promise<void>;
-  /** Starts it again on the same ports and data, and waits until it answers. */
+  /** Starts the server again with the same ports and data, and waits until it answers. */
   restart(): Promise<void>;
 }
 
@@ -63,10 +63,10 @@ const GIBIBYTE = 1024 ** 3;
 const STOP_TIMEOUT_MS = 12_000;
 
 /**
- * Starts a ClickHouse server on 127.0.0.1: the engine of the chDB package, in a process of its own. Resolves when it
- * answers queries. It ends with this process, also when that is killed. Times are in UTC.
+ * Starts a ClickHouse server on 127.0.0.1: the engine of the chDB package in a process of its own, in the time zone UTC.
+ * Resolves when it answers queries. It ends with this process, also when this is killed.
  *
- * @throws LocalStackError DATA_FOLDER_IN_USE, PORT_TAKEN, or that the server does not come up.
+ * @throws LocalStackError DATA_FOLDER_IN_USE, PORT_TAKEN, ENGINE_EXITED or ENGINE_NOT_READY
  */
 export async function startClickHouse(options: LocalClickHouseOptions): Promise<LocalClickHouse> {
   const [freeHttpPort = 0, freeTcpPort = 0] = await findFreePorts(2);
@@ -101,14 +101,14 @@ export async function startClickHouse(options: LocalClickHouseOptions): Promise<
 }
 
 export interface LocalClickHouseShards {
-  /** The name to use in `Distributed(<cluster>, …)`, known to every server. */
+  /** The name for `Distributed(<cluster>, …)`; every server knows it. */
   readonly cluster: string;
   readonly shards: readonly LocalClickHouse[];
   stop(): Promise<void>;
 }
 
 export interface LocalClickHouseShardsOptions {
-  /** One folder a shard is made in it. */
+  /** Each shard has a folder in it. */
   readonly dataDir: string;
   /** Default 2. */
   readonly shards?: number;
@@ -119,7 +119,7 @@ export interface LocalClickHouseShardsOptions {
   readonly memoryBytesMax?: number;
 }
 
-/** Starts several servers that know each other as the shards, of one replica each, of one cluster. */
+/** Starts several servers as the shards of one cluster, each with one replica. */
 export async function startClickHouseShards(options: LocalClickHouseShardsOptions): Promise<LocalClickHouseShards> {
   const { shards: count = 2, cluster = 'sluice', password = '', memoryBytesMax = 2 * GIBIBYTE } = options;
   const user = password === '' ? 'default' : 'sluice';
@@ -191,7 +191,7 @@ async function startServer(server: Server): Promise<EngineProcess> {
   }
 }
 
-/** Not by fetch, whose kept-alive connection would hold the server up for 5 s when it stops. */
+/** It does not use fetch, whose open connection would delay the stop of the server by 5 s. */
 async function probe({ url, user, password }: Server, signal: AbortSignal): Promise<void> {
   const headers = { 'X-ClickHouse-User': user, 'X-ClickHouse-Key': password };
   const request = get(`${url}/?query=SELECT+1`, { headers, signal, agent: false });
@@ -206,11 +206,11 @@ async function explain(log: string, dataDir: string): Promise<LocalStackError | 
   const holder = /PID: (\d+)/.exec(status)?.[1] ?? 'unknown';
   return new LocalStackError(
     'DATA_FOLDER_IN_USE',
-    `ClickHouse cannot start: another process (pid ${holder}) uses the data folder ${dataDir}. Stop it, or choose another folder.`,
+    `ClickHouse cannot start: another process (pid ${holder}) uses the data folder ${dataDir}. Stop it, or use another folder.`,
   );
 }
 
-/** A server that was killed while starting leaves its run folder behind. */
+/** Removes the run folders of servers that were killed while starting. */
 async function removeStaleRunDirs(prefix: string, currentRunDir: string): Promise<void> {
   const folder = dirname(prefix);
   const found = (await readdir(folder)).map((name) => join(folder, name));

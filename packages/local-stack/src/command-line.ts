@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
 /**
- * The command line of a process, its arguments separated by spaces; undefined when there is no such process. What is
- * beyond ASCII may come out changed.
+ * The command line of a process, its arguments separated by spaces; `undefined` when there is no such process.
+ * Characters beyond ASCII may be changed.
  */
 export async function commandLineOf(pid: number): Promise<string | undefined> {
   if (process.platform === 'linux') {

@@ -1,11 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { GenericContainer, getContainerRuntimeClient, Network, type StartedTestContainer, Wait } from 'testcontainers';
+import {
+  GenericContainer,
+  getContainerRuntimeClient,
+  Network,
+  type StartedNetwork,
+  type StartedTestContainer,
+  Wait,
+} from 'testcontainers';
 import { profileXml } from './clickhouse-config.ts';
 import { probeKafka } from './kafka-probe.ts';
 import { findFreePorts } from './ports.ts';
 
-const KAFKA_IMAGE = 'apache/kafka:4.3.0';
-const CLICKHOUSE_IMAGE = 'clickhouse/clickhouse-server:26.7';
+/** The images of docker-compose.yml, pinned by version and digest. */
+export const KAFKA_IMAGE = 'apache/kafka:4.3.0@sha256:0be4c9eb3565733612d2836d65636fd611a219ebcf5b4162e5ac259ea0ecb907';
+export const CLICKHOUSE_IMAGE =
+  'clickhouse/clickhouse-server:26.7.3.19@sha256:f90a77560f72b10802106ee49e9870e41668cbc496e280c3911f6e3b216657f3';
+
 const KAFKA_READY_TIMEOUT_MS = 60_000;
 
 /** Engines from the official images. */
@@ -17,7 +27,7 @@ export interface ContainerStack {
   stop(): Promise<void>;
 }
 
-/** Whether a container runtime answers. */
+/** Whether a container runtime answers. It may still have no images, and no way to pull them. */
 export async function hasContainerRuntime(): Promise<boolean> {
   return getContainerRuntimeClient().then(
     () => true,
@@ -25,29 +35,72 @@ export async function hasContainerRuntime(): Promise<boolean> {
   );
 }
 
-/** Starts one or three Kafka brokers and a ClickHouse as containers; the data goes with them. */
+/**
+ * Starts one or three Kafka brokers and a ClickHouse as containers. Their data is removed with them.
+ *
+ * @throws what the runtime says when an image or a container is not to be had. Nothing is left running then.
+ */
 export async function startContainers(
   brokers: 1 | 3,
   clickhouseProfile: Readonly<Record<string, string>>,
 ): Promise<ContainerStack> {
+  const host = await runtimeHost();
   await using started = new AsyncDisposableStack();
   const network = started.use(await new Network().start());
   const ports = await findFreePorts(brokers);
-  const kafkas = ports.map((port, index) => startBroker(network.getName(), index + 1, brokers, port));
-  const [clickhouse, ...others] = await Promise.all([startClickHouseContainer(clickhouseProfile), ...kafkas]);
-  for (const container of [clickhouse, ...others]) started.use(container);
-  const kafkaBrokers = ports.map((port) => `127.0.0.1:${port}`);
-  for (const broker of kafkaBrokers) await waitForBroker(broker, brokers);
+  const addresses = ports.map((port) => `${host}:${port}`);
+  const clickhouse = startClickHouse(clickhouseProfile, started);
+  const kafkas = addresses.map((address, index) => startBroker(address, index + 1, brokers, network, started));
+  // Not Promise.all: a container that is still starting when another has failed could not be removed.
+  const outcomes = await Promise.allSettled([clickhouse, ...kafkas]);
+  for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+  await Promise.all(addresses.map((address) => waitForBroker(address, brokers)));
+  const clickhousePort = (await clickhouse).getMappedPort(8123);
   const running = started.move();
   return {
-    kafkaBrokers,
-    clickhouseUrl: `http://${clickhouse.getHost()}:${clickhouse.getMappedPort(8123)}`,
+    kafkaBrokers: addresses,
+    clickhouseUrl: `http://${host}:${clickhousePort}`,
     stop: () => running.disposeAsync(),
   };
 }
 
-function startClickHouseContainer(profile: Readonly<Record<string, string>>): Promise<StartedTestContainer> {
-  return new GenericContainer(CLICKHOUSE_IMAGE)
+/** Where the runtime publishes ports: the host of `DOCKER_HOST`, or this machine. */
+async function runtimeHost(): Promise<string> {
+  const { host } = (await getContainerRuntimeClient()).info.containerRuntime;
+  // Not "localhost", which may be ::1 for some clients and 127.0.0.1 for others.
+  return host === 'localhost' ? '127.0.0.1' : host;
+}
+
+/** A container that `cleanup` removes from the moment it is created, whether it starts or not. */
+class EngineContainer extends GenericContainer {
+  readonly #cleanup: AsyncDisposableStack;
+
+  constructor(image: string, cleanup: AsyncDisposableStack) {
+    super(image);
+    this.#cleanup = cleanup;
+  }
+
+  protected override async containerCreated(id: string): Promise<void> {
+    this.#cleanup.defer(() => removeContainer(id));
+  }
+}
+
+async function removeContainer(id: string): Promise<void> {
+  const runtime = await getContainerRuntimeClient();
+  try {
+    await runtime.container.getById(id).remove({ force: true, v: true });
+  } catch (error) {
+    // testcontainers itself removes a container that does not become ready.
+    const { statusCode } = error as { readonly statusCode?: number };
+    if (statusCode !== 404) throw error;
+  }
+}
+
+function startClickHouse(
+  profile: Readonly<Record<string, string>>,
+  cleanup: AsyncDisposableStack,
+): Promise<StartedTestContainer> {
+  return new EngineContainer(CLICKHOUSE_IMAGE, cleanup)
     .withEnvironment({ CLICKHOUSE_SKIP_USER_SETUP: '1', TZ: 'UTC' })
     .withCopyContentToContainer([
       { content: profileXml(profile), target: '/etc/clickhouse-server/users.d/account.xml' },
@@ -57,27 +110,28 @@ function startClickHouseContainer(profile: Readonly<Record<string, string>>): Pr
     .start();
 }
 
-/** The port on the host is fixed beforehand, because the broker has to advertise it. */
+/** @param address `host:port` that clients are told. The port is chosen before the start, because of that. */
 function startBroker(
-  networkName: string,
+  address: string,
   nodeId: number,
   brokers: number,
-  port: number,
+  network: StartedNetwork,
+  cleanup: AsyncDisposableStack,
 ): Promise<StartedTestContainer> {
   const nodes = Array.from({ length: brokers }, (_, index) => `${index + 1}@kafka-${index + 1}:9093`);
   const replicas = String(brokers);
   const inSyncMin = brokers === 3 ? '2' : '1';
-  return new GenericContainer(KAFKA_IMAGE)
-    .withNetworkMode(networkName)
+  return new EngineContainer(KAFKA_IMAGE, cleanup)
+    .withNetworkMode(network.getName())
     .withNetworkAliases(`kafka-${nodeId}`)
-    .withExposedPorts({ container: 9092, host: port })
+    .withExposedPorts({ container: 9092, host: Number(address.split(':').at(-1)) })
     .withEnvironment({
       CLUSTER_ID: '4L6g3nShT-eMCtK--X86sw',
       KAFKA_NODE_ID: String(nodeId),
       KAFKA_PROCESS_ROLES: 'broker,controller',
       KAFKA_CONTROLLER_QUORUM_VOTERS: nodes.join(','),
       KAFKA_LISTENERS: 'CLIENT://:9092,INTERNAL://:19092,CONTROLLER://:9093',
-      KAFKA_ADVERTISED_LISTENERS: `CLIENT://127.0.0.1:${port},INTERNAL://kafka-${nodeId}:19092`,
+      KAFKA_ADVERTISED_LISTENERS: `CLIENT://${address},INTERNAL://kafka-${nodeId}:19092`,
       KAFKA_LISTENER_SECURITY_PROTOCOL_MAP: 'CLIENT:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT',
       KAFKA_INTER_BROKER_LISTENER_NAME: 'INTERNAL',
       KAFKA_CONTROLLER_LISTENER_NAMES: 'CONTROLLER',
@@ -94,13 +148,15 @@ function startBroker(
     .start();
 }
 
-async function waitForBroker(broker: string, clusterSize: number): Promise<void> {
+async function waitForBroker(address: string, clusterSize: number): Promise<void> {
   const deadline = AbortSignal.timeout(KAFKA_READY_TIMEOUT_MS);
   for (;;) {
     try {
-      return await probeKafka(broker, clusterSize);
+      return await probeKafka(address, clusterSize);
     } catch (error) {
-      if (deadline.aborted) throw new Error(`Kafka at ${broker} was not ready in time`, { cause: error });
+      if (deadline.aborted) {
+        throw new Error(`Kafka at ${address} was not ready after ${KAFKA_READY_TIMEOUT_MS} ms`, { cause: error });
+      }
       await sleep(100);
     }
   }

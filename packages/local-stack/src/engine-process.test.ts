@@ -24,7 +24,7 @@ test('a guarded process ends when its parent is killed', async () => {
   expect(await isGoneWithin(pid, 5000)).toBe(true);
 });
 
-test('a process that does not heed SIGTERM is killed after the stop timeout', async () => {
+test('a process that ignores SIGTERM is killed after the stop timeout', async () => {
   await using dir = await makeTempDir();
   const spec = specFor('trap "" TERM; echo deaf; while :; do sleep 1; done', dir.path);
   const probe = async () => expect(await readFile(spec.logFile, 'utf8')).toContain('deaf');
@@ -53,7 +53,7 @@ test('a process that ends while starting is reported with its exit code and the 
   });
 });
 
-test('a process that is never ready is ended, and the last failure of its probe is told', async () => {
+test('a process that is never ready is killed, and the error has the last failure of its probe', async () => {
   await using dir = await makeTempDir();
   const probe = async () => Promise.reject(new Error('nothing listens'));
   const start = startEngineProcess({ ...specFor('echo $$; exec sleep 600', dir.path), probe, readyTimeoutMs: 300 });

@@ -22,16 +22,16 @@ export interface EngineProcessSpec {
   readonly command: string;
   readonly args: readonly string[];
   readonly cwd: string;
-  /** Standard output and error are appended here; moved to `<file>.1` at start when over 16 MiB. */
+  /** Standard output and error are appended to it. At the start, a file over 16 MiB is renamed to `<file>.1`. */
   readonly logFile: string;
-  /** Gets the process id before the first probe. */
+  /** Called with the process id before the first probe. */
   readonly onSpawn?: (pid: number) => Promise<void>;
-  /** Resolves when the engine answers; a rejection is tried again until the deadline. */
+  /** Resolves when the engine answers; it is retried until the deadline. */
   readonly probe: (signal: AbortSignal) => Promise<void>;
-  /** What this start's part of the log says about an engine that ended while starting, where it is known. */
+  /** Finds a better error in the log of this start when the engine ended while starting. */
   readonly explain?: (log: string) => Promise<LocalStackError | undefined>;
   readonly readyTimeoutMs: number;
-  /** Gives up waiting: the engine is stopped and the signal's reason thrown. */
+  /** Cancels the start: the engine is stopped, and the signal's reason is thrown. */
   readonly signal?: AbortSignal | undefined;
   /** From SIGTERM to SIGKILL. */
   readonly stopTimeoutMs: number;
@@ -50,10 +50,10 @@ export interface EngineProcess {
 /**
  * Starts an engine as a process of its own and waits until its probe succeeds.
  *
- * The process leads its own process group, so that Ctrl-C reaches only the parent, and gets a pipe as standard input
- * whose end tells it that the parent is gone.
+ * The process has a process group of its own, so that Ctrl-C reaches only the parent. Its standard input is a pipe; when
+ * it ends, the parent has ended.
  *
- * @throws LocalStackError ENGINE_EXITED, ENGINE_NOT_READY (both with the log's tail) or what `explain` gives.
+ * @throws LocalStackError ENGINE_EXITED or ENGINE_NOT_READY with the end of the log, or what `explain` returns
  */
 export async function startEngineProcess(spec: EngineProcessSpec): Promise<EngineProcess> {
   const log = openLog(spec.logFile);
@@ -94,7 +94,7 @@ async function spawnWithLog(spec: EngineProcessSpec, log: number): Promise<Child
 export function superviseChild(child: ChildProcess, stopTimeoutMs: number): EngineProcess {
   const { pid, stdin } = child;
   if (pid === undefined || !stdin) throw new Error('the engine has no process id or no standard input');
-  // The engine may be gone already when its pipe is released.
+  // The engine may have ended before the line is written.
   stdin.on('error', () => {});
   const exited = new Promise<ExitStatus>((resolve) => {
     child.once('exit', (code, signal) => {
@@ -128,7 +128,7 @@ async function waitUntilReady(spec: EngineProcessSpec, engine: EngineProcess, lo
   while (!signal.aborted) {
     try {
       await spec.probe(signal);
-      // A probe may have been answered by another server on the same port while ours was failing to start.
+      // While this engine fails to start, another server on the same port may have answered the probe.
       if (!gone.signal.aborted) return;
     } catch (error) {
       lastError = error;

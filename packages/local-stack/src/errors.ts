@@ -9,7 +9,7 @@ export type LocalStackErrorCode =
   | 'ENGINE_NOT_READY'
   | 'ENGINE_UNAVAILABLE';
 
-/** What keeps a local engine from running: one sentence with what to do, and a `code` to branch on. */
+/** Why a local engine cannot run, in one sentence that says what to do, with a `code` to branch on. */
 export class LocalStackError extends Error {
   readonly code: LocalStackErrorCode;
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { checkJava, checkMaven, ensureKafkaLibs, hasKafkaLibs } from './kafka-libs.ts';
 import { makeTempDir } from './testing/temp-dir.ts';
 
-test('a Java that is not there is named', async () => {
+test('a missing Java is an error that says so', async () => {
   await expect(checkJava('no-such-java')).rejects.toMatchObject({ code: 'JAVA_MISSING' });
 });
 
@@ -22,11 +22,11 @@ test('the Java of this machine is new enough', async () => {
   expect(await checkJava()).toBeGreaterThanOrEqual(17);
 });
 
-test('a Maven that is not there is named', async () => {
+test('a missing Maven is an error that says so', async () => {
   await expect(checkMaven('no-such-mvn')).rejects.toMatchObject({ code: 'MAVEN_MISSING' });
 });
 
-test('the jars of the broker and of its log are there after they were ensured', async () => {
+test('the jars of the broker and of its log binding are installed', async () => {
   const names = await readdir(await ensureKafkaLibs());
   expect(names).toEqual(
     expect.arrayContaining(['kafka_2.13-4.3.0.jar', expect.stringMatching(/^slf4j-simple-.*jar$/)]),

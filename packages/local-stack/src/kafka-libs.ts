@@ -16,10 +16,10 @@ const cacheDir = join(packageDir, '..', '..', '.cache');
 const pomFile = join(packageDir, 'kafka', 'pom.xml');
 const installedDir = join(cacheDir, `kafka-${KAFKA_VERSION}`);
 
-/** Where the jars are once `ensureKafkaLibs` has run: `.cache/kafka-<version>/libs` at the repository's root. */
+/** The folder of the jars after `ensureKafkaLibs`: `.cache/kafka-<version>/libs` in the repository. */
 export const kafkaLibsDir: string = join(installedDir, 'libs');
 
-/** Whether the jars of the committed pom.xml are there. */
+/** Whether the jars of the present pom.xml are installed. */
 export async function hasKafkaLibs(): Promise<boolean> {
   const [wanted, installed] = await Promise.all([
     readFile(pomFile, 'utf8'),
@@ -46,11 +46,14 @@ export async function checkJava(java = 'java'): Promise<number> {
   // 'openjdk version "17.0.15"', and '"1.8.0_402"' before Java 9.
   const major = Number(/version "(?:1\.)?(\d+)/.exec(output)?.[1]);
   if (Number.isNaN(major) || major >= JAVA_MAJOR_MIN) return major;
-  throw new LocalStackError('JAVA_TOO_OLD', `Kafka needs Java ${JAVA_MAJOR_MIN} or newer; the PATH has ${major}.`);
+  throw new LocalStackError(
+    'JAVA_TOO_OLD',
+    `Kafka needs Java ${JAVA_MAJOR_MIN} or newer; the one on the PATH is ${major}.`,
+  );
 }
 
 /**
- * The Maven on the PATH works; needed only while `hasKafkaLibs` says no.
+ * Checks that Maven works. It is needed only while `hasKafkaLibs` returns false.
  *
  * @throws LocalStackError MAVEN_MISSING
  */
@@ -59,15 +62,15 @@ export async function checkMaven(mvn = 'mvn'): Promise<void> {
     await promisify(execFile)(mvn, ['-v']);
   } catch (error) {
     const reason = systemErrorCode(error) === 'ENOENT' ? 'there is no mvn on the PATH' : 'mvn -v fails';
-    throw new LocalStackError('MAVEN_MISSING', `Fetching Kafka needs Maven, and ${reason}.`, { cause: error });
+    throw new LocalStackError('MAVEN_MISSING', `Downloading Kafka needs Maven, and ${reason}.`, { cause: error });
   }
 }
 
 /**
- * Makes sure that Kafka's jars are in `kafkaLibsDir`, and gives that folder. The first time Maven fetches them (44 MB);
- * the folder appears at once and complete, however many processes do this at the same time.
+ * Makes sure that Kafka's jars are in `kafkaLibsDir`, and returns that folder. The first time, Maven downloads them
+ * (44 MB). Several processes may do this at the same time: the folder appears at once, with all jars.
  *
- * @param onProgress gets a line now and then, without a line end.
+ * @param onProgress called with lines about the download
  * @throws LocalStackError MAVEN_MISSING or MAVEN_FAILED
  */
 export async function ensureKafkaLibs(
@@ -76,7 +79,7 @@ export async function ensureKafkaLibs(
 ): Promise<string> {
   if (await hasKafkaLibs()) return kafkaLibsDir;
   await checkMaven();
-  onProgress(`Fetching Kafka ${KAFKA_VERSION} with Maven (44 MB, once)`);
+  onProgress(`Downloading Kafka ${KAFKA_VERSION} with Maven (44 MB, once)`);
   await mkdir(cacheDir, { recursive: true });
   const workDir = await mkdtemp(join(cacheDir, 'kafka-fetch-'));
   try {
@@ -87,7 +90,7 @@ export async function ensureKafkaLibs(
   } finally {
     await rm(workDir, { recursive: true, force: true });
   }
-  onProgress(`Kafka ${KAFKA_VERSION} is here`);
+  onProgress(`Kafka ${KAFKA_VERSION} is installed`);
   return kafkaLibsDir;
 }
 
@@ -97,26 +100,27 @@ async function copyDependencies(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const args = ['-B', 'dependency:copy-dependencies', '-DoutputDirectory=libs', '-DincludeScope=runtime'];
-  const maven = spawn('mvn', args, { cwd: workDir, stdio: ['ignore', 'pipe', 'inherit'] });
+  const maven = spawn('mvn', args, { cwd: workDir, stdio: ['ignore', 'pipe', 'pipe'] });
   const closed = once(maven, 'close');
   const giveUp = () => maven.kill();
   signal?.addEventListener('abort', giveUp);
   const tail: string[] = [];
   let fetched = 0;
-  for await (const line of createInterface({ input: maven.stdout })) {
+  const onLine = (line: string) => {
     tail.push(line);
     if (tail.length > OUTPUT_TAIL_LINES) tail.shift();
-    if (!line.includes('Downloaded from')) continue;
+    if (!line.includes('Downloaded from')) return;
     fetched += 1;
-    if (fetched % PROGRESS_EVERY_FILES === 0) onProgress(`Fetching Kafka ${KAFKA_VERSION}: ${fetched} files so far`);
-  }
+    if (fetched % PROGRESS_EVERY_FILES === 0) onProgress(`Downloading Kafka ${KAFKA_VERSION}: ${fetched} files so far`);
+  };
+  for (const output of [maven.stdout, maven.stderr]) createInterface({ input: output }).on('line', onLine);
   const [code] = await closed;
   signal?.removeEventListener('abort', giveUp);
   signal?.throwIfAborted();
   if (code === 0) return;
   throw new LocalStackError(
     'MAVEN_FAILED',
-    `Maven could not fetch Kafka's jars; check the network, and the mirrors and proxies of ~/.m2/settings.xml. It said:\n${tail.join('\n')}`,
+    `Maven could not download Kafka's jars. Check the network, and the mirrors and proxies in ~/.m2/settings.xml. The end of its output:\n${tail.join('\n')}`,
   );
 }
 
@@ -126,7 +130,7 @@ async function install(workDir: string): Promise<void> {
   try {
     await rename(workDir, installedDir);
   } catch (error) {
-    // Another process was faster; what it installed is the same.
+    // Another process has installed the same jars meanwhile.
     if (!(await hasKafkaLibs())) throw error;
   }
 }

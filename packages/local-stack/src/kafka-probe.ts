@@ -1,10 +1,10 @@
 import kafkajs from 'kafkajs';
 
 /**
- * Resolves when the broker at `address` (`host:port`) answers an admin request and knows `clusterSize` brokers;
- * one attempt, at most about 3 s.
+ * Resolves when the broker at `address` (`host:port`) answers an admin request and knows `clusterSize` brokers. It tries
+ * once, for about 3 s at most.
  *
- * @throws whatever kafkajs throws, or that brokers are missing.
+ * @throws kafkajs's errors, or that brokers are missing
  */
 export async function probeKafka(address: string, clusterSize: number): Promise<void> {
   const client = new kafkajs.Kafka({

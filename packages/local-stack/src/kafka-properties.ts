@@ -12,8 +12,8 @@ export type BrokerSettings = Readonly<Record<string, string | number | boolean>>
 const HOST = '127.0.0.1';
 
 /**
- * The server.properties of one broker of a cluster on this machine, each node both broker and KRaft controller;
- * `settings` come last and win.
+ * The server.properties of one broker of a cluster on this machine. Each node is broker and KRaft controller. `settings`
+ * override the others.
  */
 export function brokerProperties(
   self: BrokerAddress,
@@ -50,15 +50,15 @@ export function brokerProperties(
     'log.cleaner.dedupe.buffer.size': 8 * 1024 * 1024,
     'group.initial.rebalance.delay.ms': 0,
     'group.min.session.timeout.ms': 1000,
-    // A killed broker may register again only when its last session is over: the default is 9 s. Alone, a broker that
-    // is too busy for its heartbeat loses nothing by a short one; of three, it would lose its partitions.
+    // A killed broker can register again only when its last session has ended: after 9 s by default. A single broker
+    // loses nothing by a short session when it is too busy for its heartbeat; one of three would lose its partitions.
     'broker.heartbeat.interval.ms': 500,
     'broker.session.timeout.ms': cluster.length === 1 ? 1500 : 4000,
     ...settings,
   });
 }
 
-/** Java's properties format: backslashes doubled, everything beyond ASCII written as \uXXXX. */
+/** Java's properties format: backslashes are doubled, characters beyond ASCII written as \uXXXX. */
 function formatProperties(values: BrokerSettings): string {
   const lines = Object.entries(values).map(([name, value]) => `${name}=${escapeValue(String(value))}`);
   return `${lines.join('\n')}\n`;

@@ -62,7 +62,7 @@ test('a broker keeps its messages through a kill, a restart and a new start', as
   expect(await readFile(join(dataDir, 'broker-1.log'), 'utf8')).toContain(' INFO ');
 });
 
-test('three brokers go on acknowledging on all in-sync replicas when one of them is killed', async () => {
+test('three brokers acknowledge on all in-sync replicas while one of them is down', async () => {
   await using dir = await makeTempDir();
   const kafka = await startKafka({ dataDir: dir.path, brokers: 3 });
   await createTopic(kafka, 'replicated');

@@ -14,15 +14,15 @@ import { findFreePorts, requireFreePort } from './ports.ts';
 import { guardCommand } from './process-guard.ts';
 
 export interface LocalKafkaOptions {
-  /** Kept between runs; made when missing. A cluster's size is fixed at its first start. */
+  /** Created if it is missing; it stays when Kafka stops. The first start fixes the size of the cluster. */
   readonly dataDir: string;
   /** Default 1. */
   readonly brokers?: 1 | 3;
-  /** One client port a broker. Default: free ones. */
+  /** One port for clients per broker. Default: free ports. */
   readonly ports?: readonly number[];
-  /** One port a broker that clients are sent to, for a proxy on it that passes on to `ports`. Default: `ports`. */
+  /** The ports that brokers tell clients, for proxies that forward to `ports`. Default: `ports`. */
   readonly advertisedPorts?: readonly number[];
-  /** Added to the server.properties of every broker, or in the place of what they say otherwise. */
+  /** Added to the server.properties of every broker; they override the defaults. */
   readonly settings?: BrokerSettings;
   /** Where `broker-<n>.log` files go. Default: the data folder. */
   readonly logDir?: string;
@@ -30,7 +30,7 @@ export interface LocalKafkaOptions {
   readonly heapMebibytesMax?: number;
   /** For each broker. Default 60,000. */
   readonly readyTimeoutMs?: number;
-  /** Gives up starting. */
+  /** Cancels the start. */
   readonly signal?: AbortSignal;
   readonly onProgress?: (line: string) => void;
 }
@@ -41,13 +41,13 @@ export interface LocalKafka {
   readonly brokers: readonly string[];
   /** Process ids; undefined for a broker that is down. */
   readonly pids: readonly (number | undefined)[];
-  /** Resolves when the broker's present process ends; at once when it is down. */
+  /** Resolves when the broker's process ends; at once while the broker is down. */
   exited(broker?: number): Promise<ExitStatus>;
   /** SIGTERM to one broker. */
   stopBroker(broker?: number): Promise<void>;
   /** SIGKILL to one broker. */
   kill9(broker?: number): Promise<void>;
-  /** Starts a broker that is down, on the same port and data, and waits until it answers. */
+  /** Starts a broker that is down with the same port and data, and waits until it answers. */
   restart(broker?: number): Promise<void>;
   /** SIGTERM to all. The data stays. */
   stop(): Promise<void>;
@@ -62,11 +62,11 @@ interface Broker {
 const STOP_TIMEOUT_MS = 15_000;
 
 /**
- * Starts Apache Kafka on 127.0.0.1 from its own jars: KRaft, every node broker and controller, replicated to all when
- * there are three. Resolves when every broker answers and knows all the others. The brokers end with this process,
- * also when it is killed.
+ * Starts Apache Kafka on 127.0.0.1 from its own jars, in KRaft mode: each node is broker and controller, and three
+ * brokers replicate to all. Resolves when every broker answers and knows the others. The brokers end with this process,
+ * also when this is killed.
  *
- * @throws LocalStackError when Java, Maven or the data folder stand in the way, or a broker does not come up.
+ * @throws LocalStackError MAVEN_MISSING, MAVEN_FAILED, DATA_FOLDER_IN_USE, PORT_TAKEN, ENGINE_EXITED or ENGINE_NOT_READY
  */
 export async function startKafka(options: LocalKafkaOptions): Promise<LocalKafka> {
   const libs = await ensureKafkaLibs(options.onProgress, options.signal);
@@ -74,7 +74,7 @@ export async function startKafka(options: LocalKafkaOptions): Promise<LocalKafka
   await mkdir(dataDir, { recursive: true });
   const brokers = await layOutBrokers(options, dataDir);
   const cluster = brokers.map(({ address }) => address);
-  const clusterId = await readOrMakeClusterId(dataDir);
+  const clusterId = await readOrCreateClusterId(dataDir);
   const start = (broker: Broker) => startBroker(broker, cluster, { ...options, libs, clusterId, dataDir });
 
   const at = (index: number): Broker => {
@@ -132,8 +132,8 @@ async function layOutBrokers(options: LocalKafkaOptions, dataDir: string): Promi
   }));
 }
 
-/** The cluster's id, 22 characters of base64url; Kafka's tools take a leading dash for an option. */
-async function readOrMakeClusterId(dataDir: string): Promise<string> {
+/** The cluster's id: 22 characters of base64url, the first not a dash, which Kafka's tools would take for an option. */
+async function readOrCreateClusterId(dataDir: string): Promise<string> {
   const file = join(dataDir, 'cluster-id');
   const known = await readFile(file, 'utf8').catch(() => '');
   if (known) return known.trim();
@@ -188,25 +188,25 @@ async function startBroker(broker: Broker, cluster: readonly BrokerAddress[], co
   });
 }
 
-/** Makes a broker's command line recognisable, in ASCII as ps needs it. */
+/** An argument by which a broker's command line is recognised, in ASCII as ps needs it. */
 function dirMark(dir: string): string {
   return `-Dsluice.dir=${encodeURIComponent(dir)}`;
 }
 
 /**
- * Kafka's own lock comes too late: a second process has opened the metadata log by then, and the first cannot stop in
- * an orderly way any more.
+ * Kafka's own lock is too late: by then a second process has opened the metadata log, and the first can no longer stop
+ * in an orderly way.
  */
 async function requireUnusedDir(dir: string, pidFile: string, name: string): Promise<void> {
   const pid = Number(await readFile(pidFile, 'utf8').catch(() => ''));
   if (pid === 0 || !(await commandLineOf(pid))?.includes(dirMark(dir))) return;
   throw new LocalStackError(
     'DATA_FOLDER_IN_USE',
-    `${name} cannot start: another process (pid ${pid}) uses the data folder ${dir}. Stop it, or choose another folder.`,
+    `${name} cannot start: another process (pid ${pid}) uses the data folder ${dir}. Stop it, or use another folder.`,
   );
 }
 
-/** Formats beside the final place and renames, so that a log folder that exists is a formatted one. */
+/** Formats a temporary folder and renames it, so that a log folder that exists is a formatted one. */
 async function formatLogDir(
   { address, dir }: Broker,
   cluster: readonly BrokerAddress[],

@@ -3,12 +3,16 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { LocalStackError, systemErrorCode } from './errors.ts';
 
-// Below every system's ephemeral range: an outgoing connection can never sit on a port while its server is restarting.
+// Below every system's ephemeral range, so that no outgoing connection takes a port while its server restarts.
 const PORT_MIN = 15_000;
 const PORT_MAX = 31_999;
 const ATTEMPTS_MAX = 200;
 
-/** Whether a server can listen on `port` at `host` now. Throws on anything but "taken" or "not allowed". */
+/**
+ * Whether a server can listen on `port` of `host` now.
+ *
+ * @throws any error but "taken" and "not allowed"
+ */
 export async function isPortFree(port: number, host = '127.0.0.1'): Promise<boolean> {
   const server = createServer();
   try {
@@ -36,8 +40,8 @@ export async function findFreePorts(count: number): Promise<number[]> {
 }
 
 /**
- * Makes sure that `port` of 127.0.0.1 is free before an engine is started on it. An engine that finds it taken says so
- * too late: the server that has it may answer in its place.
+ * Makes sure that `port` of 127.0.0.1 is free before an engine starts on it. Otherwise the server that holds the port
+ * could answer the probe of the engine.
  *
  * @throws LocalStackError PORT_TAKEN
  */

@@ -1,5 +1,5 @@
-// The shell becomes the command, so that its process id is the command's own. A background copy of the shell waits on
-// the pipe from the parent: a line means that the command has ended, an end without one that the parent is gone.
+// The shell replaces itself with the command, so that the command has its process id. A background copy of the shell
+// reads the pipe from the parent: a line means that the command has ended, the end of the pipe that the parent has ended.
 const GUARD = `
 exec 3<&0
 (
@@ -12,13 +12,13 @@ exec 3<&0
 exec "$@" </dev/null 3<&-
 `;
 
-/** The line that tells a guard that its command has ended, so that it leaves without a signal. */
+/** The line that tells a guard that its command has ended, so that it sends no signal. */
 export const GUARD_RELEASE = 'ended\n';
 
 /**
- * A command that cannot outlive its parent, for programs that do not notice when their standard input ends (Java).
- * Spawn what is returned with a piped stdin: once that pipe ends, also because the parent was killed with SIGKILL, the
- * command gets SIGTERM, and SIGKILL ten seconds later. The spawned process id is the command's own.
+ * Wraps a command so that it ends with its parent, for programs that ignore the end of their standard input (Java).
+ * Spawn the result with a pipe as standard input. When that pipe ends, also because the parent was killed, the command
+ * gets SIGTERM, and SIGKILL ten seconds later. The id of the spawned process is the command's.
  */
 export function guardCommand(command: string, args: readonly string[]): { command: string; args: string[] } {
   return { command: 'sh', args: ['-c', GUARD, 'sh', command, ...args] };

@@ -11,44 +11,59 @@ export type TestStackKind = 'containers' | 'local';
 export interface TestStackOptions {
   /** Default 1. */
   readonly kafkaBrokers?: 1 | 3;
-  /** Default: containers where a runtime answers, else local. */
+  /** Default: containers where a runtime answers and can start them, else local. */
   readonly kind?: TestStackKind | undefined;
   /** Settings of ClickHouse's account. Default none. */
   readonly clickhouseProfile?: Readonly<Record<string, string>>;
   readonly onProgress?: (line: string) => void;
 }
 
-/** Real engines with empty data, on ports of their own. */
+/** Real engines without data, on free ports. */
 export interface TestStack {
   readonly kind: TestStackKind;
   /** `host:port` of every broker. */
   readonly kafkaBrokers: string[];
   /** User `default`, without a password. */
   readonly clickhouseUrl: string;
-  /** Ends the engines at once and removes their data. */
+  /** Kills the engines and removes their data. */
   stop(): Promise<void>;
 }
 
 /**
- * Reads the value of `SLUICE_TEST_STACK`; undefined when unset or empty.
+ * Reads the value of `SLUICE_TEST_STACK`; `undefined` when it is unset or empty.
  *
  * @throws Error on any other value than `containers` or `local`.
  */
 export function parseTestStackKind(value: string | undefined): TestStackKind | undefined {
   if (value === undefined || value === '') return undefined;
   if (value === 'containers' || value === 'local') return value;
-  throw new Error(`SLUICE_TEST_STACK is "${value}"; it can be "containers" or "local"`);
+  throw new Error(`SLUICE_TEST_STACK is "${value}"; use "containers" or "local"`);
 }
 
-/** Starts Kafka and ClickHouse for tests and waits until both answer. */
+/**
+ * Starts Kafka and ClickHouse for tests and waits until both answer. Without a `kind`, engines that do not start as
+ * containers are started on this machine.
+ */
 export async function startTestStack(options: TestStackOptions = {}): Promise<TestStack> {
-  const { kafkaBrokers = 1, clickhouseProfile = {} } = options;
-  const kind = options.kind ?? ((await hasContainerRuntime()) ? 'containers' : 'local');
-  if (kind === 'containers') {
-    const containers = await startContainers(kafkaBrokers, clickhouseProfile);
-    return { ...containers, kind, kafkaBrokers: [...containers.kafkaBrokers] };
+  const { kind, onProgress = () => {}, kafkaBrokers = 1, clickhouseProfile = {} } = options;
+  if (kind === 'containers' || (kind === undefined && (await hasContainerRuntime()))) {
+    try {
+      const containers = await startContainers(kafkaBrokers, clickhouseProfile);
+      return { ...containers, kind: 'containers', kafkaBrokers: [...containers.kafkaBrokers] };
+    } catch (error) {
+      const reason = (error as Error).message.trim();
+      if (kind === 'containers') {
+        throw new Error(
+          `SLUICE_TEST_STACK is "containers", and the containers do not start: ${reason}. Set it to "local", or unset it, to use the engines of this package.`,
+          { cause: error },
+        );
+      }
+      onProgress(
+        `A container runtime answers, but the containers do not start (${reason}). Using local engines; SLUICE_TEST_STACK=local skips this attempt.`,
+      );
+    }
   }
-  return startLocalStack(kafkaBrokers, clickhouseProfile, options.onProgress ?? (() => {}));
+  return startLocalStack(kafkaBrokers, clickhouseProfile, onProgress);
 }
 
 async function startLocalStack(
@@ -59,7 +74,7 @@ async function startLocalStack(
   await using started = new AsyncDisposableStack();
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-stack-'));
   started.defer(() => rm(dataDir, { recursive: true, force: true }));
-  // The data is removed anyway, so nothing is gained by an orderly stop.
+  // The data is removed anyway, so the engines are killed.
   const kafka = startKafka({ dataDir: join(dataDir, 'kafka'), brokers, onProgress }).then((running) => {
     started.defer(async () => {
       await Promise.all(running.pids.map((_, index) => running.kill9(index)));

@@ -1,4 +1,4 @@
-// A service for the supervisor's tests: /readyz answers 200 at the second request; told what to do by its environment.
+// A service for the supervisor's tests. /readyz answers 200 from the second request on; the environment changes that.
 import { createServer } from 'node:http';
 
 const { FAIL, NEVER_READY, PORT, EXIT_ON_STDIN_END } = process.env;

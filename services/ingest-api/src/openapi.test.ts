@@ -93,6 +93,7 @@ test.each([
   ['unauthorized', 'POST /v1/public/userGroups', { headers: { authorization: 'Bearer nope' } }],
   ['missing_scope', 'POST /v1/public/userGroups', { headers: { authorization: 'Bearer query-only' } }],
   ['missing_scope', 'DELETE /v1/users', { headers: { authorization: 'Bearer ingest-only' } }],
+  ['200', 'GET /', {}],
   ['200', 'GET /livez', {}],
   ['200', 'GET /metrics', {}],
   ['200', 'GET /openapi.json', {}],

@@ -7,7 +7,7 @@ import { systemErrorCode } from '../errors.ts';
 const PARENT = new URL('./parent.ts', import.meta.url).pathname;
 const POLL_INTERVAL_MS = 20;
 
-/** Starts something in a parent process, kills that with SIGKILL, and gives the process ids it has left behind. */
+/** Starts processes from a parent process, kills the parent with SIGKILL, and returns the ids of the processes. */
 export async function orphan(what: 'sleep' | 'kafka' | 'clickhouse', dataDir: string): Promise<number[]> {
   const parent = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', PARENT, what, dataDir], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -19,7 +19,7 @@ export async function orphan(what: 'sleep' | 'kafka' | 'clickhouse', dataDir: st
   return JSON.parse(line);
 }
 
-/** Whether the process is gone before the deadline. */
+/** Whether the process ends within the time. */
 export async function isGoneWithin(pid: number, timeoutMs: number): Promise<boolean> {
   const deadline = Date.now() + timeoutMs;
   while (isAlive(pid)) {

@@ -1,4 +1,4 @@
-// A process to be killed: starts what its first argument names, prints the process ids as JSON and waits.
+// The parent process of orphan.ts: starts what its first argument names, prints the process ids as JSON and waits.
 import { join } from 'node:path';
 import { startClickHouse } from '../clickhouse.ts';
 import { startEngineProcess } from '../engine-process.ts';

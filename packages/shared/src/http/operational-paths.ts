@@ -1,9 +1,11 @@
 import { z } from 'zod';
+import { ENTRY_POINT_PATH } from './entry-point.ts';
 import type { PathDescriptions } from './openapi.ts';
 import { REFERENCE_FILES } from './reference.ts';
 
 /** The operations that every service has, for its OpenAPI document. */
 export const OPERATIONAL_PATHS: PathDescriptions = {
+  ...ENTRY_POINT_PATH,
   '/livez': {
     get: {
       operationId: 'checkLiveness',

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { FastifyInstance } from 'fastify';
+import { registerEntryPoint } from './entry-point.ts';
 import type { OpenApiDocument } from './openapi.ts';
 import { Problem } from './problem.ts';
 
@@ -33,6 +34,7 @@ export const REFERENCE_FILES: Readonly<
 /** Serves a service's OpenAPI document at `/openapi.json`, and a page to browse it at `/docs`; both need no key. */
 export function registerReference(app: FastifyInstance, document: OpenApiDocument): void {
   const text = JSON.stringify(document);
+  registerEntryPoint(app, document.info.title);
   app.get('/openapi.json', async (_request, reply) => {
     reply.type('application/json; charset=utf-8');
     return await reply.send(text);

@@ -37,10 +37,39 @@ function saslOptions(config: KafkaConfig): SASLOptions {
   } as SASLOptions;
 }
 
+/**
+ * Errors in responses that a healthy system sees, by the request: a topic or a coordinator that is being created, a
+ * leader that has just moved, a topic that another service created first. kafkajs sends the request again, or, when it
+ * gives up, rejects the call, and the service reports that.
+ */
+const EXPECTED_ERRORS: Readonly<Record<string, readonly string[]>> = {
+  Metadata: [
+    'This server does not host this topic-partition',
+    'There is no leader for this topic-partition as we are in the middle of a leadership election',
+  ],
+  CreateTopics: ['Topic creation errors'],
+  GroupCoordinator: ['The group coordinator is not available'],
+  ListOffsets: ['This server is not the leader for that topic-partition'],
+  Fetch: ['This server is not the leader for that topic-partition'],
+  Produce: ['This server is not the leader for that topic-partition'],
+};
+
+/** kafkajs warns once of a partitioner that version 2 replaced; Sluice chooses the partition of every record itself. */
+const PARTITIONER_NOTICE = 'KafkaJS v2.0.0 switched default partitioner';
+
+function isExpected(message: string, error: unknown): boolean {
+  if (message.startsWith(PARTITIONER_NOTICE)) return true;
+  const [, failedSend] = /^Failed to send messages: (.*)/.exec(message) ?? [];
+  if (failedSend !== undefined) return EXPECTED_ERRORS['Produce']?.includes(failedSend) ?? false;
+  const [, request = ''] = /^Response (\w+)\(/.exec(message) ?? [];
+  return EXPECTED_ERRORS[request]?.some((expected) => expected === error) ?? false;
+}
+
 function pinoLogCreator(logger: Logger): logCreator {
   return () =>
     ({ level, log: { message, timestamp: _timestamp, logger: _logger, ...fields } }) => {
-      if (level <= kafkajs.logLevel.WARN) logger.warn(fields, message);
+      const isWarning = level <= kafkajs.logLevel.WARN && !isExpected(message, fields['error']);
+      if (isWarning) logger.warn(fields, message);
       else logger.debug(fields, message);
     };
 }

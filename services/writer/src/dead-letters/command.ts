@@ -1,9 +1,9 @@
-import { ArgumentsError } from '@sluice/shared/command-line';
+import { ArgumentsError, calledAs } from '@sluice/shared/command-line';
 import { printable } from '@sluice/shared/printable';
 import { parseCommand } from '../operator/parse-command.ts';
 import type { DeadLetters, StoredDeadLetter } from './dead-letters.ts';
 
-export const DEAD_LETTERS_HELP = `Usage: npm run dead-letters -- COMMAND
+export const DEAD_LETTERS_HELP = `Usage: ${calledAs('dead-letters')} COMMAND
 
 Dead letters are rows that ClickHouse could not store. They are kept byte for byte, with the reason. Replay them once the
 reason is gone.

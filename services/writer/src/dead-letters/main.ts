@@ -1,6 +1,6 @@
 // npm run dead-letters: lists, shows and replays dead letters, with the environment of a writer.
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
-import { ArgumentsError, runCommand } from '@sluice/shared/command-line';
+import { ArgumentsError, calledAs, runCommand } from '@sluice/shared/command-line';
 import { clickHouseEnv, kafkaEnv, loadConfigOrExit } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
@@ -14,7 +14,7 @@ const application = 'sluice-dead-letters';
 const client = createClickHouse(config, { application, requestTimeoutMs: 60_000, connectionsMax: 1 });
 const deadLetters = createDeadLetters(client, createKafka(config, application, createLogger(application, 'warn')));
 
-process.exitCode = await runCommand('npm run dead-letters --', async () => {
+process.exitCode = await runCommand(calledAs('dead-letters'), async () => {
   try {
     return await runDeadLettersCommand(process.argv.slice(2), deadLetters, console.log);
   } catch (error) {

@@ -1,9 +1,9 @@
-import { ArgumentsError } from '@sluice/shared/command-line';
+import { ArgumentsError, calledAs } from '@sluice/shared/command-line';
 import { nameOf } from '../partitions/position.ts';
 import { parseCommand } from './parse-command.ts';
 import type { PartitionStatus, Partitions } from './partitions.ts';
 
-export const WRITER_HELP = `Usage: npm run writer -- COMMAND
+export const WRITER_HELP = `Usage: ${calledAs('writer')} COMMAND
 
 Shows, halts and resumes the Kafka partitions that the writers store. Running writers follow within two seconds.
 

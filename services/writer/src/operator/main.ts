@@ -1,7 +1,7 @@
 // npm run writer: shows, halts and resumes the partitions of the writers, with the environment of a writer.
 import { createInterface } from 'node:readline/promises';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
-import { ArgumentsError, runCommand } from '@sluice/shared/command-line';
+import { ArgumentsError, calledAs, runCommand } from '@sluice/shared/command-line';
 import { clickHouseEnv, kafkaEnv, loadConfigOrExit } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
@@ -27,7 +27,7 @@ async function confirm(prompt: string): Promise<boolean> {
   return /^y(es)?$/i.test(reply.trim());
 }
 
-process.exitCode = await runCommand('npm run writer --', async () => {
+process.exitCode = await runCommand(calledAs('writer'), async () => {
   try {
     return await runWriterCommand(process.argv.slice(2), partitions, { print: console.log, confirm });
   } catch (error) {

@@ -6,33 +6,33 @@ import { parseEventsRequest } from '../services/query-api/src/events/events-para
 import { pageQuery } from '../services/query-api/src/events/events-query.ts';
 import { WORKSPACES } from './traffic.ts';
 
-/** More than any query may take, so that slow ones show their time, in milliseconds. */
+/** Longer than any query takes, so that slow queries show their time, in milliseconds. */
 export const TIMEOUT_MS = 120_000;
 
-/** Budgets as they are by default. */
+/** The default budgets. */
 const CONFIG = loadConfig(configSchema, {
   CLICKHOUSE_URL: 'http://localhost',
   QUERY_ANONYMOUS_WORKSPACE: WORKSPACES[0],
 });
 
-/** The workspace that the questions are about: the one with most of the events. */
+/** The workspace of the queries: the one with most of the events. */
 export const WORKSPACE = WORKSPACES[0];
 
-/** A filter of `GET /events`, and how it is called in the table of figures. */
-export interface Question {
+/** A filter of `GET /events`, and its name in the table of figures. */
+export interface FilterQuery {
   readonly name: string;
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-export const NEWEST: Question = { name: 'newest page', parameters: {} };
+export const NEWEST: FilterQuery = { name: 'newest page', parameters: {} };
 
-/** Each filter alone, with values that many, few and no events have. The values are looked up among what is stored. */
-export async function questionsOf(client: ClickHouseClient): Promise<readonly Question[]> {
+/** One query for each filter, with values of many, few and no events. The values are looked up in the stored events. */
+export async function filterQueries(client: ClickHouseClient): Promise<readonly FilterQuery[]> {
   const user = (events: number) => identifierWith(client, 'user_id', events);
   const organization = (events: number) => identifierWith(client, 'group_id', events);
   const anonymous = await identifierWith(client, 'anonymous_id', 100);
   const instance = await identifierWith(client, 'instance_id', 100);
-  // Somewhere in the middle, by any order that has nothing to do with time.
+  // An event in the middle of the table: this order has nothing to do with time.
   const [some] = await read<{ uuid: string; requestId: string }>(
     client,
     `SELECT toString(uuid) AS uuid, JSONExtractString(properties, 'requestId') AS requestId
@@ -63,7 +63,7 @@ export async function questionsOf(client: ClickHouseClient): Promise<readonly Qu
   ];
 }
 
-/** An identifier that has about as many events. */
+/** An identifier with about this many events. */
 async function identifierWith(client: ClickHouseClient, column: string, events: number): Promise<string> {
   const [found] = await read<{ id: string }>(
     client,
@@ -88,8 +88,8 @@ interface Direct {
   readonly bytes: number;
 }
 
-/** The very SQL of a page, with the very settings. */
-export async function askDirectly(client: ClickHouseClient, { parameters }: Question): Promise<Direct> {
+/** Sends the SQL of a page to ClickHouse, with the settings of query-api. */
+export async function queryDirectly(client: ClickHouseClient, { parameters }: FilterQuery): Promise<Direct> {
   const listed = Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, [value]]));
   const { sql, params } = pageQuery(parseEventsRequest(listed, WORKSPACE), undefined);
   const startedAt = performance.now();

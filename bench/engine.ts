@@ -17,26 +17,26 @@ import { FILL_EVENTS } from './rows.ts';
 const TIMEOUT_MS = 600_000;
 const EPOCH = { incarnation: 1, generation: 1 };
 
-/** An answer means that the rows are there. */
+/** ClickHouse responds when the rows are stored. */
 const PLAIN_SETTINGS = { async_insert: 0, wait_end_of_query: 1 } as const;
 
-/** What something took. */
+/** The cost of an operation. */
 export interface Cost {
   readonly ms: number;
   /** CPU time of the engine, in microseconds. */
   readonly cpuUs: number;
 }
 
-/** A ClickHouse of the benchmark's own. */
+/** A ClickHouse for one benchmark. */
 export interface BenchEngine extends AsyncDisposable {
   readonly url: string;
   database(name: string): Promise<BenchDatabase>;
   measure(work: () => Promise<void>): Promise<Cost>;
-  /** Holds merges off while something is measured; they would be charged to whatever happens to run. */
+  /** Stops merges, whose CPU time would otherwise be added to what is measured. */
   stopMerges(): Promise<void>;
-  /** Lets them catch up. */
+  /** Starts merges again, and waits until they are done. */
   resumeMerges(): Promise<void>;
-  /** Makes the system forget what it holds of files, where this process may; gives whether it did. */
+  /** Drops the page cache of the system; returns whether this process may do that. */
   dropPageCache(): Promise<boolean>;
 }
 
@@ -46,12 +46,12 @@ export interface BenchDatabase {
   fill(rows: number, days: number): Promise<void>;
   /** Stores a batch as the writer does. */
   store(batch: RowBatch): Promise<void>;
-  /** Sends the same bytes to the table itself. */
+  /** Inserts the same bytes into the table directly. */
   insert(batch: RowBatch, settings?: Readonly<Record<string, number>>): Promise<void>;
   /** Prints how long each statement of the writer took. */
   printStatements(batches: number): void;
   forgetStatements(): void;
-  /** Prints whether as many events are stored, each once; without that the figures are void. */
+  /** Prints and returns whether this many events are stored, each once. If not, the figures are void. */
   verdict(events: number): Promise<boolean>;
 }
 
@@ -162,7 +162,7 @@ async function readCount(client: ClickHouseClient, table: string): Promise<numbe
   return (await result.json<{ count: number }>())[0]?.count ?? 0;
 }
 
-/** The same client, which adds up how long each kind of statement takes; clickhouse-session.ts puts its name into the query id. */
+/** The same client, which also sums the time of each statement by its name, the last but one part of the query id. */
 function timeStatements(client: ClickHouseClient, statementMs: Map<string, number>): ClickHouseClient {
   return new Proxy(client, {
     get(target, property) {
@@ -170,10 +170,10 @@ function timeStatements(client: ClickHouseClient, statementMs: Map<string, numbe
       if (typeof member !== 'function') return member;
       return async (params: { readonly query_id?: string }) => {
         const startedAt = performance.now();
-        const answer = await member.call(target, params);
+        const response = await member.call(target, params);
         const name = params.query_id?.split('/').at(-2) ?? 'close-session';
         statementMs.set(name, (statementMs.get(name) ?? 0) + performance.now() - startedAt);
-        return answer;
+        return response;
       };
     },
   });

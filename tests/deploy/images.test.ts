@@ -1,0 +1,128 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { CLICKHOUSE_IMAGE, KAFKA_IMAGE } from '@sluice/local-stack/containers';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+
+const ROOT = new URL('../../', import.meta.url);
+const SERVICES = ['ingest-api', 'writer', 'query-api'];
+const PINNED = /^[a-z/-]+:\d+\.\d+\.\d+(?:\.\d+)?(?:-trixie-slim)?@sha256:[0-9a-f]{64}$/;
+
+interface Manifest {
+  readonly engines: { readonly pnpm: string };
+  readonly optionalDependencies: Readonly<Record<string, string>>;
+}
+
+let dockerfile: string;
+let manifest: Manifest;
+
+async function read(name: string): Promise<string> {
+  return await readFile(new URL(name, ROOT), 'utf8');
+}
+
+beforeAll(async () => {
+  dockerfile = await read('Dockerfile');
+  manifest = JSON.parse(await read('package.json'));
+});
+
+describe('base images and engines', () => {
+  test('every image of the Dockerfile is pinned by version and digest, and has the Node.js of the lockfile', () => {
+    const images = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, image]) => image ?? '');
+    expect(new Set(images).size).toBe(1);
+    expect(images[0]).toMatch(PINNED);
+    for (const version of Object.values(manifest.optionalDependencies)) expect(images[0]).toContain(`node:${version}-`);
+  });
+
+  test('the images of the tests are those of docker-compose.yml, pinned by version and digest', async () => {
+    const { services } = parse(await read('docker-compose.yml'), { merge: true });
+    expect([services.kafka.image, services.clickhouse.image]).toEqual([KAFKA_IMAGE, CLICKHOUSE_IMAGE]);
+    for (const image of [KAFKA_IMAGE, CLICKHOUSE_IMAGE]) expect(image).toMatch(PINNED);
+  });
+
+  test('they have the versions of the local engines', async () => {
+    const pom = await read('packages/local-stack/kafka/pom.xml');
+    expect(pom).toContain(`<version>${/:([\d.]+)@/.exec(KAFKA_IMAGE)?.[1]}</version>`);
+    const [, engine] = /'@chdb\/lib-linux-x64-gnu@(\d+\.\d+\.\d+)/.exec(await read('pnpm-lock.yaml')) ?? [];
+    expect(CLICKHOUSE_IMAGE).toContain(`clickhouse-server:${engine}.`);
+  });
+
+  test('the Dockerfile and package.json name the same pnpm', () => {
+    expect(dockerfile).toContain(`pnpm@${manifest.engines.pnpm} `);
+  });
+});
+
+describe('the image', () => {
+  test('runs as an ordinary user and has a health check', () => {
+    expect(dockerfile).toMatch(/^USER node$/m);
+    expect(dockerfile).toMatch(/^HEALTHCHECK /m);
+  });
+
+  test('holds no source maps, lockfile, patches or npm', () => {
+    const [, dependencies = '', final = ''] = dockerfile.split(/^FROM /m);
+    expect(dependencies).toMatch(
+      /^RUN rm -rf pnpm-lock\.yaml pnpm-workspace\.yaml patches node_modules\/\.pnpm\/lock\.yaml/m,
+    );
+    expect(dependencies).toMatch(/find node_modules -name '\*\.map' -type f -delete/);
+    expect(final).toMatch(
+      /^RUN rm -rf \/usr\/local\/lib\/node_modules \/usr\/local\/bin\/npm \/usr\/local\/bin\/npx /m,
+    );
+  });
+
+  test('is installed with the registry and the certificates of the build, which no layer holds', async () => {
+    const mounts = [...dockerfile.matchAll(/--mount=type=secret,id=(\w+),target=(\S+)/g)].map(([, id]) => id);
+    expect(mounts).toEqual(['npmrc', 'ca']);
+    const { services, secrets } = parse(await read('docker-compose.registry.yml'));
+    expect(Object.keys(secrets)).toEqual(mounts);
+    expect(services).toEqual(Object.fromEntries(SERVICES.map((name) => [name, { build: { secrets: mounts } }])));
+  });
+});
+
+describe('.dockerignore', () => {
+  /** Docker's patterns: `*` is anything in one folder, also a dot; a leading `**` any number of folders. */
+  function toRegExp(pattern: string): RegExp {
+    const escaped = pattern.replaceAll(/[.+]/g, '\\$&').replaceAll(/(?<!\*)\*(?!\*)/g, '[^/]*');
+    return new RegExp(`^${escaped.replace('**/', '(?:.*/)?')}$`);
+  }
+
+  /** The repository's files below a folder, without what git ignores. */
+  async function filesIn(folder: string): Promise<string[]> {
+    const entries = await readdir(new URL(folder, ROOT), { withFileTypes: true });
+    const kept = entries.filter(({ name }) => !['.git', '.cache', '.sluice', 'node_modules'].includes(name));
+    const paths = kept.map((entry) =>
+      entry.isDirectory() ? filesIn(`${folder}${entry.name}/`) : [`${folder}${entry.name}`],
+    );
+    return (await Promise.all(paths)).flat();
+  }
+
+  /** The last pattern that matches a path, or a folder that it is in, decides. */
+  function isIgnored(path: string, patterns: readonly string[]): boolean {
+    const parts = path.split('/');
+    const prefixes = parts.map((_part, index) => parts.slice(0, index + 1).join('/'));
+    const matching = patterns.filter((pattern) =>
+      prefixes.some((prefix) => toRegExp(pattern.replace(/^!/, '')).test(prefix)),
+    );
+    return matching.at(-1)?.startsWith('!') === false;
+  }
+
+  test('lets in what the Dockerfile copies, and nothing else of the repository', async () => {
+    const patterns = (await read('.dockerignore')).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    const files = await filesIn('');
+    const copied = [...dockerfile.matchAll(/^COPY (?!--)(.+) \S+$/gm)]
+      .flatMap(([, sources = '']) => sources.split(' '))
+      .flatMap((source) =>
+        source.includes('$') ? SERVICES.map((name) => source.replace('$SERVICE', name)) : [source],
+      );
+    const isCopied = (file: string) => copied.some((source) => file === source || file.startsWith(`${source}/`));
+    const isForTests = (file: string) => file.endsWith('.test.ts') || file.includes('/testing/');
+    const expected = files.filter((file) => isCopied(file) && !isForTests(file));
+    expect(files.filter((file) => !isIgnored(file, patterns))).toEqual(expected);
+    expect(copied.filter((source) => !files.some((file) => file.startsWith(source)))).toEqual([]);
+    const others = ['.env', '.sluice/dev-key', '.git/config', 'node_modules/x', 'services/writer/node_modules/x'];
+    expect(others.filter((path) => !isIgnored(path, patterns))).toEqual([]);
+  });
+
+  test('the Dockerfile copies the manifest of every package that an image installs', async () => {
+    for (const name of [...SERVICES.map((service) => `services/${service}`), 'packages/shared']) {
+      expect(dockerfile).toContain(`COPY ${name}/package.json ${name}/`);
+    }
+  });
+});
