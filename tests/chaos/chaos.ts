@@ -5,7 +5,6 @@ import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { ownClickHouse, ownKafka } from '../support/engines.ts';
 import { freeze } from '../support/freeze.ts';
-import { judge, type Verdict } from '../support/judge.ts';
 import { startKafkaProxy } from '../support/kafka-proxy.ts';
 import { startLoad } from '../support/load.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
@@ -14,6 +13,7 @@ import { seededRandom } from '../support/random.ts';
 import type { EventPage } from '../support/records.ts';
 import { type Service, type ServiceName, until } from '../support/service.ts';
 import type { Fate } from '../support/tcp-proxy.ts';
+import { type Delivery, verifyDelivery } from '../support/verify-delivery.ts';
 import { createDelays, type Delays, INGEST_SEND, WRITERS_FETCH } from './delays.ts';
 import { createLogCutter, type LogCutter } from './log-cutter.ts';
 import { describeFault, type FaultKind, groupOf, type PlannedFault, planFaults, type Target } from './schedule.ts';
@@ -29,7 +29,7 @@ export interface ChaosOptions {
 }
 
 export interface ChaosOutcome {
-  readonly verdict: Verdict;
+  readonly delivery: Delivery;
   readonly faults: number;
   /** How many pages were read meanwhile. */
   readonly pages: number;
@@ -157,9 +157,9 @@ export async function runChaos({ seed, minutes, without = [], onProgress }: Chao
   }
   const tally = await load.stop();
   const { pages, doubled } = await reading.stop();
-  const verdict = await judge(pipeline, clickhouse.url, tally, logCutter.cutOff);
+  const delivery = await verifyDelivery(pipeline, clickhouse.url, tally, logCutter.cutOff);
   return {
-    verdict: { ...verdict, doubled: [...verdict.doubled, ...doubled] },
+    delivery: { ...delivery, doubled: [...delivery.doubled, ...doubled] },
     faults: plan.length,
     pages,
     cutOff: [...tally.accepted.keys()].filter((key) => logCutter.cutOff.has(key)).length,

@@ -3,9 +3,9 @@ import { readClickHouse } from '../support/clickhouse.ts';
 import { ownClickHouse } from '../support/engines.ts';
 import { startLoad } from '../support/load.ts';
 import { countAnswers, readMetric } from '../support/metrics.ts';
-import { expectExactlyOnce } from '../support/oracle.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/service.ts';
+import { expectExactlyOnce } from '../support/verify-delivery.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
 

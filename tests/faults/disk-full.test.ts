@@ -4,10 +4,10 @@ import { expect, inject, test, vi } from 'vitest';
 import { ownClickHouse, ownKafka } from '../support/engines.ts';
 import { startLoad } from '../support/load.ts';
 import { countAnswers, readMetric } from '../support/metrics.ts';
-import { expectExactlyOnce } from '../support/oracle.ts';
 import { startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/service.ts';
 import { mountSmallDisk } from '../support/small-disk.ts';
+import { expectExactlyOnce } from '../support/verify-delivery.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
 

@@ -5,10 +5,10 @@ import { ownKafka } from '../support/engines.ts';
 import { KAFKA_API, type KafkaFate, type KafkaProxy, startKafkaProxy } from '../support/kafka-proxy.ts';
 import { startLoad } from '../support/load.ts';
 import { countAnswers } from '../support/metrics.ts';
-import { expectExactlyOnce } from '../support/oracle.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { seededRandom } from '../support/random.ts';
 import { until } from '../support/service.ts';
+import { expectExactlyOnce } from '../support/verify-delivery.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
 

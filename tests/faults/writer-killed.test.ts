@@ -1,10 +1,10 @@
 import { afterEach, expect, inject, test, vi } from 'vitest';
 import { readClickHouse } from '../support/clickhouse.ts';
 import { startLoad } from '../support/load.ts';
-import { expectExactlyOnce } from '../support/oracle.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/service.ts';
 import { type Moment, type StatementProxy, startStatementProxy } from '../support/statement-proxy.ts';
+import { expectExactlyOnce } from '../support/verify-delivery.ts';
 
 vi.setConfig({ testTimeout: 180_000 });
 
