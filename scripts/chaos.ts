@@ -11,7 +11,7 @@ import { type Delivery, faultsOf, NO_FAULTS } from '../tests/support/verify-deli
 const HELP = `Usage: npm run chaos -- [--seed N] [--minutes M] [--without KINDS]
 
 Starts three Kafka brokers, ClickHouse, two ingest-apis, three writers and two query-apis of its own, submits events,
-properties and deletions, and meanwhile kills, stops and freezes them, loses and delays answers, changes the profile of
+properties and deletions, and meanwhile kills, stops and freezes them, loses and delays responses, changes the profile of
 ClickHouse's account, and cuts off Kafka's logs at random. When all faults are over it compares what clients were told
 with what is stored and served. Events that Kafka lost with a log before they were stored may be missing, no others.
 

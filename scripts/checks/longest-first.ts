@@ -4,7 +4,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 export const SLOWEST_FILES: readonly string[] = [
   'tests/faults/three-brokers.test.ts',
   'tests/faults/outage.test.ts',
-  'tests/faults/kafka-answers.test.ts',
+  'tests/faults/kafka-responses.test.ts',
   'tests/faults/chaos.test.ts',
   'tests/e2e/commits.test.ts',
   'tests/faults/rebalances.test.ts',

@@ -10,13 +10,13 @@ vi.setConfig({ testTimeout: 300_000 });
 const kafkaBrokers = inject('kafkaBrokers');
 const clickhouseUrl = inject('clickhouseUrl');
 
-test('ingest-api is killed when its answer begins to come, again and again: clients retry, all is stored once', async () => {
+test('ingest-api is killed when its response begins, again and again: clients retry, everything is stored once', async () => {
   await using running = await startPipeline({ kafkaBrokers, clickhouseUrl, name: 'answering' });
-  let [answers, kills] = [0, 0];
+  let [responses, kills] = [0, 0];
   let restarted: Promise<void> | undefined;
   await using proxy = await startProxy(running.services['ingest-api'].url, () => {
-    answers += 1;
-    if (restarted || answers % 20 !== 0 || kills === 4) return 'deliver';
+    responses += 1;
+    if (restarted || responses % 20 !== 0 || kills === 4) return 'deliver';
     kills += 1;
     restarted = running.services['ingest-api']
       .kill9()
@@ -48,7 +48,7 @@ test('ingest-api is killed when its answer begins to come, again and again: clie
   await expectStoredOnce(running, clickhouseUrl, clients * submissions * 2);
 });
 
-test('a client that sends everything five times, to two ingest-apis: it is stored once', async () => {
+test('a client sends everything five times, to two ingest-apis: it is stored once', async () => {
   await using running = await startPipeline({ kafkaBrokers, clickhouseUrl, name: 'fivefold' });
   const another = await running.startAnother('ingest-api');
   const urls = [running.services['ingest-api'].url, another.url];
@@ -75,14 +75,14 @@ test('a client that sends everything five times, to two ingest-apis: it is store
   for (const [variant, { event, headers }] of Object.entries(variants)) {
     for (const [manner, sendFiveTimes] of Object.entries(manners)) {
       const id = `${variant}, ${manner}`;
-      // The second changes what the first has said of the organization, and of the user.
+      // The second changes properties that the first has set.
       for (const properties of [{ plan: 'trial', seats: 1 }, { plan: 'paid' }]) {
         const events = Array.from({ length: 3 }, () => ({ event: 'e', ...event() }));
         const group = { foreignUserGroupId: id, foreignUserId: id, events, properties };
         const user = { foreignId: id, events: [{ event: 'e', ...event() }], properties };
         for (const [path, body] of Object.entries({ '/v1/public/userGroups': group, '/v1/public/users': user })) {
-          const given = headers?.();
-          const accepted = await sendFiveTimes((repeat) => send(repeat, body, path, given));
+          const sameHeaders = headers?.();
+          const accepted = await sendFiveTimes((repeat) => send(repeat, body, path, sameHeaders));
           for (const { uuids } of accepted) expect(uuids).toEqual(accepted[0]?.uuids);
           total += body.events.length;
         }

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest
 import { ownKafka } from '../support/engines.ts';
 import { startIngestAlone } from '../support/ingest-alone.ts';
 import { startLoad } from '../support/load.ts';
-import { countAnswers, readMetric } from '../support/metrics.ts';
+import { countResponses, readMetric } from '../support/metrics.ts';
 import { startPipeline } from '../support/pipeline.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
 
@@ -70,7 +70,7 @@ test('the only broker is killed and started again, twice, under load: requests w
   }
   await expectExactlyOnce(running, clickhouseUrl, await load.stop());
   expect(ingest.log()).toMatch(/sending to Kafka failed/);
-  expect(await countAnswers(ingest, 503)).toBe(0);
+  expect(await countResponses(ingest, 503)).toBe(0);
 });
 
 test('while Kafka is away, memory does not grow with the requests that were given up', async () => {

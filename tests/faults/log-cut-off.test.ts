@@ -45,7 +45,13 @@ test('a log that was cut off and grew again while the writer was away: it halts,
 });
 
 test('a log that was cut off and grew again while the writer was frozen: it halts, and once resumed, everything that was accepted is there', async () => {
-  await using pipeline = await startOperated({ kafkaBrokers: kafka.brokers, clickhouseUrl, name: 'underneath' });
+  await using pipeline = await startOperated({
+    kafkaBrokers: kafka.brokers,
+    clickhouseUrl,
+    name: 'underneath',
+    // A writer that was frozen for two sessions ends itself when it goes on.
+    env: { KAFKA_SESSION_TIMEOUT_MS: '60000' },
+  });
   const { running } = pipeline;
   const { writer } = running.services;
   await submitEach(running, 40);

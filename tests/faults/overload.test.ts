@@ -2,7 +2,7 @@ import { randomUUIDv7 } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, inject, test, vi } from 'vitest';
 import { expectStoredOnce, submitUntilAccepted } from '../support/clients.ts';
-import { countAnswers, readMetric } from '../support/metrics.ts';
+import { countResponses, readMetric } from '../support/metrics.ts';
 import { startPipeline } from '../support/pipeline.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
@@ -68,7 +68,7 @@ test('overload at many times the capacity: 202 or 503, bounded memory, and as fa
     over = true;
   });
   const [{ mostBytes, longestMs }] = await Promise.all([watch(), submitting]);
-  expect(await countAnswers(ingest, 503)).toBeGreaterThan(CLIENTS);
+  expect(await countResponses(ingest, 503)).toBeGreaterThan(CLIENTS);
   // A process that is blocked by the submissions of all clients would not respond until they are done.
   expect(longestMs).toBeLessThan(15_000);
   // The heap itself may grow to 256 MiB; requests take no more than their budget beside it.

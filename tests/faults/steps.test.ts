@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 300_000 });
 
 const DAY_MS = 86_400_000;
 
-/** Rows of every kind over three months: each has a part of its own, which is renamed into place by itself. */
+/** Rows of every kind over three months. Each month is a part of its own, which ClickHouse renames into place. */
 function rowsOf(workspace: string, count: number) {
   const common = { workspace_id: workspace, user_id: 'u', group_id: 'g' };
   return {
@@ -31,7 +31,7 @@ function rowsOf(workspace: string, count: number) {
   };
 }
 
-/** The same rows in other batches than before: two, which overlap. */
+/** The same rows in two batches that overlap. */
 function inOtherBatches({ events, changes }: ReturnType<typeof rowsOf>): RowBatch[] {
   const middle = Math.floor(events.length / 2);
   return [batchOf(events.slice(0, middle + 5), changes), batchOf(events.slice(middle), changes)];
@@ -68,7 +68,7 @@ async function expectAllStored(db: TestStore, workspace: string, count: number):
   expect(await of('user_sightings', 'user_id')).toEqual([{ user_id: 'u' }]);
 }
 
-test('the writer is cut off at each step, for good, and another stores the same rows in other batches', async () => {
+test('the writer is cut off at each step, and another one stores the same rows in other batches', async () => {
   const url = inject('clickhouseUrl');
   const db = await createTestStore(url);
   const names = new Set<string>();
@@ -112,7 +112,7 @@ test('the writer is cut off at each step, for good, and another stores the same 
 
 const RENAMES = ['rename', 'renameat', 'renameat2'];
 
-/** Where ClickHouse is killed: at which of the calls that a statement makes, and how many months are there then. */
+/** Where ClickHouse is killed: in which system call of which statement, and how many months are stored by then. */
 const CALLS: readonly (readonly [statement: string, calls: readonly string[], nth: number, months: number])[] = [
   ['store-deletions', RENAMES, 1, 0],
   ['store-properties', RENAMES, 1, 0],
@@ -124,7 +124,7 @@ const CALLS: readonly (readonly [statement: string, calls: readonly string[], nt
   ['store-events', RENAMES, 3, 2],
 ];
 
-test('ClickHouse is killed at each step of an insert, the second month of it included', async () => {
+test('ClickHouse is killed at each step of an insert, also between two of its months', async () => {
   await using clickhouse = await ownClickHouse();
   let trap: Promise<AsyncDisposable> | undefined;
   let place: (typeof CALLS)[number] | undefined;
@@ -164,7 +164,7 @@ test('an insert that is still running after the timeout is ended before the batc
   let thaw: (() => void) | undefined;
   const happened: string[] = [];
   async function freezeOnceItRuns(): Promise<void> {
-    await until('the insert to run', 10_000, async () => {
+    await until('the insert to run', 60_000, async () => {
       const query = "SELECT count() AS running FROM system.processes WHERE query_id LIKE '%/store-events/%'";
       return (await db.read<{ running: number }>(query))[0]?.running;
     });

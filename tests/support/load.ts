@@ -12,8 +12,9 @@ export interface LoadOptions {
   /** The same seed submits the same things. Default 1. */
   readonly seed?: number;
   /**
-   * How long a client waits between two requests at most, in milliseconds. Default 100: without pauses, a load would
-   * take all processors and show no more.
+   * How long a client waits between two requests at most, in milliseconds. Default 200: without pauses, a load would
+   * take all processors and show no more. A client waits at least as long as its last request took, up to a second, so
+   * that a busy machine gets a smaller load.
    */
   readonly pauseMs?: number;
 }
@@ -94,6 +95,8 @@ const PATIENCE_MS = 15_000;
  */
 const STAMPED_AGAIN_MS = 180_000;
 
+const PAUSE_MS_MAX = 1_000;
+
 const USERS_PER_CLIENT = 6;
 const DAY_MS = 86_400_000;
 
@@ -104,7 +107,7 @@ let loads = 0;
  * organizations, deletions. Some events have a timestamp of their own, others are stamped on receipt, with a uuid or with
  * an `Idempotency-Key`. Each request is repeated until it is accepted or its attempts are used up.
  */
-export function startLoad({ pipeline, urls, concurrency, seed = 1, pauseMs = 100 }: LoadOptions): Load {
+export function startLoad({ pipeline, urls, concurrency, seed = 1, pauseMs = 200 }: LoadOptions): Load {
   loads += 1;
   const name = `load-${process.pid}-${loads}`;
   const operations: Operation[] = [];
@@ -161,12 +164,14 @@ export function startLoad({ pipeline, urls, concurrency, seed = 1, pauseMs = 100
   async function runClient(index: number): Promise<void> {
     const random = seededRandom(seed * 1_000 + index);
     const draw = createDraw(`${name}-${index}`, random);
+    let tookMs = 0;
     while (running) {
-      await delay(random() * pauseMs);
+      await delay(Math.max(random() * pauseMs, Math.min(tookMs, PAUSE_MS_MAX)));
       const operation: Operation = { action: draw(), at: Date.now(), outcome: 'under way', endedAt: 0, clear: false };
       operations.push(operation);
       await carryOut(operation);
       operation.endedAt = Date.now();
+      tookMs = operation.endedAt - operation.at;
     }
   }
 
