@@ -22,7 +22,7 @@ async function eventually<Body>(
   status: number,
   accept: (body: Body) => boolean = () => true,
 ): Promise<Body> {
-  return await until(`${path} to return ${status}`, 60_000, async () => {
+  return await until(`${path} to return ${status}`, 120_000, async () => {
     const response = await pipeline.get<Body>(path);
     return response.status === status && accept(response.body) ? response.body : undefined;
   });
@@ -273,7 +273,7 @@ describe('a request for one workspace never sees the data of another', () => {
 
     // A deletion there leaves the user here.
     await pipeline.deleteUser('shared', other);
-    await until('the deletion there', 60_000, async () => (await pipeline.get('/users/shared', other)).status === 404);
+    await until('the deletion there', 120_000, async () => (await pipeline.get('/users/shared', other)).status === 404);
     expect((await pipeline.get('/users/shared')).status).toBe(200);
     expect((await pipeline.get<EventPage>('/events?event=secret')).body.total).toBe(1);
   });

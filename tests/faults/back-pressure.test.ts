@@ -22,7 +22,7 @@ async function whileRefusing(
   await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 4 });
   await expect.poll(load.acceptedSoFar).toBeGreaterThan(300);
   await refuse.begin();
-  await until('batches that are refused', 60_000, async () => {
+  await until('batches that are refused', 120_000, async () => {
     return (await readMetric(writer, 'sluice_writer_batch_failures_total')) >= 3;
   });
   expect(writer.log()).toMatch(reason);

@@ -37,7 +37,7 @@ test('the lag is right while ClickHouse is away, in messages and in seconds, and
       ...[...text.matchAll(/^sluice_writer_lag_seconds\{.*\} (\S+)$/gm)].map(([, value]) => Number(value)),
     );
   };
-  const lag = await until('the oldest message to be two seconds old', 60_000, async () => {
+  const lag = await until('the oldest message to be two seconds old', 120_000, async () => {
     const seconds = await oldest();
     return seconds > 2 ? seconds : undefined;
   });

@@ -30,7 +30,7 @@ test('the disk of Kafka is full: 503, and once the broker runs again everything 
   const refused = await running.submit({ foreignUserGroupId: 'g', events: [{ event: 'while full' }] });
   expect(refused.status).toBe(503);
   expect(refused.headers.get('retry-after')).toMatch(/^\d+$/);
-  await until('503 for the load', 60_000, async () => (await countResponses(ingest, 503)) > 8);
+  await until('503 for the load', 120_000, async () => (await countResponses(ingest, 503)) > 8);
 
   await disk.free();
   await kafka.restart();
@@ -53,7 +53,7 @@ test('the disk of ClickHouse is full: the writer waits, and stores everything on
   // No insert starts when less than 64 MiB are left. Those that run have space: the local engine, unlike the server,
   // does not notice a write that fails.
   await disk.fill(40 * 1_024 * 1_024);
-  await until('batches that cannot be stored', 60_000, async () => {
+  await until('batches that cannot be stored', 120_000, async () => {
     return (await readMetric(writer, 'sluice_writer_batch_failures_total')) >= 3;
   });
   const before = load.acceptedSoFar();

@@ -81,7 +81,7 @@ test('acknowledgements that are lost while many submissions are under way: each 
     const response = await running.submit({ foreignUserGroupId: 'g', events: [{ event: 'unacknowledged' }] });
     expect(response.status).toBe(503);
     expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
-    await until('503 for the load', 60_000, async () => (await countResponses(ingest, 503)) > 10);
+    await until('503 for the load', 120_000, async () => (await countResponses(ingest, 503)) > 10);
   });
 });
 

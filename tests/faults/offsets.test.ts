@@ -79,7 +79,7 @@ test('retention deletes what a running writer has yet to read: it halts that par
   await resumeAll(pipeline);
   await writer.ready();
   await submitEach(running, 10, 'afterwards');
-  await until('what came afterwards', 60_000, async () => {
+  await until('what came afterwards', 120_000, async () => {
     const { body } = await running.get<{ total: number }>('/events?limit=0&event=afterwards');
     return body.total === 10;
   });

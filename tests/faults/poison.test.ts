@@ -77,7 +77,7 @@ test('a dead letter can be shown and replayed; one that fails again is the same 
   const id = deadLetter?.id ?? '';
   expect((await command('show', id)).output).toMatch(/row {10}"poison"/);
   expect(await command('replay', id)).toEqual({ code: 0, output: `${id} replayed` });
-  await until('it to have failed again', 60_000, async () => {
+  await until('it to have failed again', 120_000, async () => {
     const again = await box.read(id);
     return again?.letter.replayedAt === null && again.letter.offset !== deadLetter?.offset;
   });

@@ -64,7 +64,7 @@ test('a submission of scattered history each second delays the events of others 
     const body = { foreignUserGroupId: 'acme', events: [{ event }] };
     expect((await running.submit(body, { key: other })).status).toBe(202);
     const startedAt = performance.now();
-    await until('the event to be visible', 60_000, async () => {
+    await until('the event to be visible', 120_000, async () => {
       const path = `/events?event=${encodeURIComponent(event)}&total=none`;
       const { body: page } = await running.get<{ results: unknown[] }>(path, other);
       return page.results.length === 1;

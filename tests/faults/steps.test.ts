@@ -1,7 +1,8 @@
+import type { LocalClickHouse } from '@sluice/local-stack/clickhouse';
 import type { Epoch } from '@sluice/writer/epoch';
 import type { RowBatch } from '@sluice/writer/row-batch';
 import { batchOf, changeRow, createTestStore, eventRow, NOON, type TestStore } from '@sluice/writer/testing/store';
-import { expect, inject, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { ownClickHouse } from '../support/engines.ts';
 import { freeze } from '../support/freeze.ts';
 import { until } from '../support/service.ts';
@@ -124,69 +125,86 @@ const CALLS: readonly (readonly [statement: string, calls: readonly string[], nt
   ['store-events', RENAMES, 3, 2],
 ];
 
-test('ClickHouse is killed at each step of an insert, also between two of its months', async () => {
-  await using clickhouse = await ownClickHouse();
-  let trap: Promise<AsyncDisposable> | undefined;
-  let place: (typeof CALLS)[number] | undefined;
-  await using proxy = await startStatementProxy(clickhouse.url, async (name, moment) => {
-    if (place && name === place[0] && moment === 'before') {
-      trap = killAtCall(clickhouse.pid as number, place[1], place[2]);
-      place = undefined;
-      await trap;
-    }
-    return 'go on';
-  });
-  const db = await createTestStore(clickhouse.url);
-  const writer = db.writer({ url: proxy.url });
-  const epoch = await writer.ownership.begin(1, 'member');
-  for (const call of CALLS) {
-    const [statement, calls, nth, months] = call;
-    const workspace = `${statement} ${calls[0]} ${nth}`;
-    const rows = rowsOf(workspace, 60);
-    const batch = writer.open(batchOf(rows.events, rows.changes), epoch);
-    place = call;
-    await expect(batch.store(), workspace).rejects.toThrow();
-    await (await trap)?.[Symbol.asyncDispose]();
-    expect(await clickhouse.exited()).toMatchObject({ signal: 'SIGKILL' });
-    await clickhouse.restart();
-    expect((await countsOf(db, workspace)).months, workspace).toBe(months);
-    await until('the batch to be stored', 30_000, () => batch.store().catch(() => 0));
-    await expectAllStored(db, workspace, 60);
-  }
-  await db.close();
-});
+describe('with a ClickHouse that may be killed', () => {
+  const started = new AsyncDisposableStack();
+  let clickhouse: LocalClickHouse;
+  let db: TestStore;
+  let onStatement: (name: string, moment: Moment) => Promise<void> = async () => undefined;
+  let proxyUrl: string;
+  let generation = 0;
 
-test('an insert that is still running after the timeout is ended before the batch is stored again', async () => {
-  await using clickhouse = await ownClickHouse();
-  const db = await createTestStore(clickhouse.url);
-  const pid = clickhouse.pid as number;
-  let frozen = false;
-  let thaw: (() => void) | undefined;
-  const happened: string[] = [];
-  async function freezeOnceItRuns(): Promise<void> {
-    await until('the insert to run', 60_000, async () => {
-      const query = "SELECT count() AS running FROM system.processes WHERE query_id LIKE '%/store-events/%'";
-      return (await db.read<{ running: number }>(query))[0]?.running;
+  beforeAll(async () => {
+    clickhouse = started.use(await ownClickHouse());
+    const proxy = await startStatementProxy(clickhouse.url, async (name, moment) => {
+      await onStatement(name, moment);
+      return 'go on';
     });
-    thaw = freeze(pid);
+    proxyUrl = started.use(proxy).url;
+    db = await createTestStore(clickhouse.url);
+    started.defer(() => db.close());
+  });
+  afterEach(async () => {
+    onStatement = async () => undefined;
+    // A test that fails may leave it down.
+    if (clickhouse.pid === undefined) await clickhouse.restart();
+  });
+  afterAll(() => started.disposeAsync());
+
+  /** Opens a batch as a new owner of the partitions. */
+  async function open(rows: ReturnType<typeof rowsOf>, options: { readonly requestTimeoutMs?: number } = {}) {
+    generation += 1;
+    const writer = db.writer({ url: proxyUrl, ...options });
+    return writer.open(batchOf(rows.events, rows.changes), await writer.ownership.begin(generation, 'member'));
   }
 
-  await using proxy = await startStatementProxy(clickhouse.url, async (name, moment) => {
-    if (name === 'store-events' && moment === 'after') happened.push('an insert has ended');
-    if (name === 'store-events' && moment === 'before' && !frozen) {
-      frozen = true;
-      void freezeOnceItRuns();
+  test.each(CALLS)(
+    'killed in %s, in the system call %j number %i, when %i months are stored: the batch is stored once',
+    async (statement, calls, nth, months) => {
+      const workspace = `${statement} ${calls[0]} ${nth}`;
+      const batch = await open(rowsOf(workspace, 60));
+      let trap: Promise<AsyncDisposable> | undefined;
+      onStatement = async (name, moment) => {
+        if (trap || name !== statement || moment !== 'before') return;
+        trap = killAtCall(clickhouse.pid as number, calls, nth);
+        await trap;
+      };
+      await expect(batch.store()).rejects.toThrow();
+      await (await trap)?.[Symbol.asyncDispose]();
+      expect(await clickhouse.exited()).toMatchObject({ signal: 'SIGKILL' });
+      await clickhouse.restart();
+      expect((await countsOf(db, workspace)).months).toBe(months);
+      await until('the batch to be stored', 120_000, () => batch.store().catch(() => 0));
+      await expectAllStored(db, workspace, 60);
+    },
+  );
+
+  test('an insert that is still running after the timeout is ended before the batch is stored again', async () => {
+    let thaw: (() => void) | undefined;
+    const happened: string[] = [];
+    async function freezeOnceItRuns(): Promise<void> {
+      const pid = clickhouse.pid as number;
+      await until('the insert to run', 120_000, async () => {
+        const query = "SELECT count() AS running FROM system.processes WHERE query_id LIKE '%/store-events/%'";
+        return (await db.read<{ running: number }>(query))[0]?.running;
+      });
+      thaw = freeze(pid);
     }
-    return 'go on';
+
+    let begun = false;
+    onStatement = async (name, moment) => {
+      if (name !== 'store-events') return;
+      if (moment === 'after') happened.push('an insert has ended');
+      else if (!begun) {
+        begun = true;
+        void freezeOnceItRuns();
+      }
+    };
+    const batch = await open(rowsOf('timeout', 40_000), { requestTimeoutMs: 2_500 });
+    await expect(batch.store()).rejects.toThrow(/[Tt]imeout/);
+    happened.push('the writer has given up');
+    thaw?.();
+    await until('the batch to be stored', 120_000, () => batch.store().catch(() => 0));
+    await expectAllStored(db, 'timeout', 40_000);
+    expect(happened).toEqual(['the writer has given up', 'an insert has ended', 'an insert has ended']);
   });
-  const rows = rowsOf('timeout', 40_000);
-  const writer = db.writer({ url: proxy.url, requestTimeoutMs: 2_500 });
-  const batch = writer.open(batchOf(rows.events, rows.changes), await writer.ownership.begin(1, 'member'));
-  await expect(batch.store()).rejects.toThrow(/[Tt]imeout/);
-  happened.push('the writer has given up');
-  thaw?.();
-  await until('the batch to be stored', 60_000, () => batch.store().catch(() => 0));
-  await expectAllStored(db, 'timeout', 40_000);
-  expect(happened).toEqual(['the writer has given up', 'an insert has ended', 'an insert has ended']);
-  await db.close();
 });

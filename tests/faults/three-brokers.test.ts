@@ -111,7 +111,7 @@ describe('a send that kafkajs splits between brokers', () => {
   async function reassign(topic: string, replicasOf: ReadonlyMap<number, number[]>): Promise<void> {
     const partitionAssignment = [...replicasOf].map(([partition, replicas]) => ({ partition, replicas }));
     await withAdminOf(0, (admin) => admin.alterPartitionReassignments({ topics: [{ topic, partitionAssignment }] }));
-    await until('the replicas to be in sync', 60_000, async () => {
+    await until('the replicas to be in sync', 120_000, async () => {
       const partitions = await partitionsOf(topic);
       return [...replicasOf].every(([partition, replicas]) => {
         const found = partitions.find(({ partitionId }) => partitionId === partition);
@@ -148,7 +148,7 @@ describe('a send that kafkajs splits between brokers', () => {
       return false;
     };
     const submitted = submit();
-    await until('a request that does not get to the broker', 30_000, async () => swallowed > 0);
+    await until('a request that does not get to the broker', 120_000, async () => swallowed > 0);
     // The broker leaves: its partitions move, then its connections end. kafkajs sends again, but not to brokers that
     // have responded, though they lead now.
     await kafka.stopBroker(UNREACHED);
@@ -169,7 +169,7 @@ describe('a send that kafkajs splits between brokers', () => {
     expect((await submit()).status).toBe(202);
     expect(new Set(await leadersOf('noleader.events')).size, 'brokers that lead partitions').toBe(3);
     await kafka.kill9(1);
-    await until('partitions without a leader', 60_000, async () => {
+    await until('partitions without a leader', 120_000, async () => {
       const leaders = await leadersOf('noleader.events');
       return leaders.length === 0 || leaders.includes(-1);
     });
@@ -177,7 +177,7 @@ describe('a send that kafkajs splits between brokers', () => {
     expect(refused.status).toBe(503);
     expect(refused.headers.get('retry-after')).toMatch(/^\d+$/);
     await kafka.restart(1);
-    await until('a submission to be accepted', 60_000, async () => (await submit()).status === 202);
+    await until('a submission to be accepted', 120_000, async () => (await submit()).status === 202);
   });
 });
 
@@ -317,7 +317,7 @@ test('a response of one broker that comes after another has made the writer join
   await held.promise;
   const ofSlow = (await partitionsByLeader(topic)).get(slowNode) ?? [];
   expect(ofSlow.length).toBeGreaterThan(1);
-  await until('all others to be stored', 60_000, async () => {
+  await until('all others to be stored', 120_000, async () => {
     const ends = await admin.fetchTopicOffsets(topic);
     const [found] = await admin.fetchOffsets({ groupId, topics: [topic] });
     const committed = new Map(found?.partitions.map(({ partition, offset }) => [partition, offset]));
@@ -325,7 +325,7 @@ test('a response of one broker that comes after another has made the writer join
   });
 
   const other = running.startAnother('writer');
-  await until('the other writer to join', 60_000, async () => {
+  await until('the other writer to join', 120_000, async () => {
     const { groups } = await admin.describeGroups([groupId]);
     return groups[0]?.state === 'PreparingRebalance';
   });
@@ -335,8 +335,8 @@ test('a response of one broker that comes after another has made the writer join
   await admin.alterPartitionReassignments({
     topics: [{ topic: 'late.entities', partitionAssignment: [{ partition: moved, replicas: [target] }] }],
   });
-  await until('the writer to join again', 60_000, async () => joins() >= 2);
-  await until('an insert of the other writer', 60_000, async () => waiting > 0);
+  await until('the writer to join again', 120_000, async () => joins() >= 2);
+  await until('an insert of the other writer', 120_000, async () => waiting > 0);
   release.resolve();
   // A second insert comes at once, or never.
   setTimeout(bothWait.resolve, 5_000);

@@ -31,7 +31,7 @@ test('an insert that still runs when the writer gives it up is ended, and stores
   const batch = writer.open(batchOf(rowsOf(100)), await writer.ownership.begin(1, 'member'));
   await expect(batch.store()).rejects.toThrow(/[Tt]imeout/);
   await db.client.command({ query: 'ALTER TABLE events DROP CONSTRAINT slow' });
-  await until('the batch to be stored', 60_000, () => batch.store().catch(() => undefined));
+  await until('the batch to be stored', 120_000, () => batch.store().catch(() => undefined));
   expect(storedBefore).toEqual([0, 0]);
   expect(await countsOf(db)).toEqual({ rows: 100, unique: 100 });
   await db.close();
@@ -52,8 +52,8 @@ test('an insert that reaches ClickHouse only when its batch is being stored agai
   const writer = db.writer({ url: proxy.url });
   const batch = writer.open(batchOf(rowsOf(40_000)), await writer.ownership.begin(1, 'member'));
   await expect(batch.store()).rejects.toThrow();
-  await until('the batch to be stored', 60_000, () => batch.store().catch(() => undefined));
-  await until('every insert to have ended', 30_000, async () => {
+  await until('the batch to be stored', 120_000, () => batch.store().catch(() => undefined));
+  await until('every insert to have ended', 120_000, async () => {
     const query = "SELECT 1 FROM system.processes WHERE query_id LIKE '%/store-events/%'";
     return (await db.read(query)).length === 0;
   });

@@ -35,7 +35,7 @@ async function start(name: string): Promise<Pipeline> {
 
 async function killWriterAt(name: string, moment: Moment): Promise<void> {
   target = { name, moment };
-  await until(`the writer to be killed ${moment} ${name}`, 60_000, async () => target === undefined);
+  await until(`the writer to be killed ${moment} ${name}`, 120_000, async () => target === undefined);
 }
 
 test('the writer is killed around its insert: the next one stores its batch once', async () => {
@@ -58,7 +58,7 @@ test('the writer is killed while it erases deleted users: the next one completes
   for (const user of ['a', 'b']) expect((await running.deleteUser(user)).status).toBe(202);
   await killWriterAt('erase-events', 'after');
   await killWriterAt('erase-properties', 'before');
-  await until('all of it to be erased', 60_000, async () => {
+  await until('all of it to be erased', 120_000, async () => {
     const counts = await rowsOfUsers(running.database);
     return counts === 'stays\t20\t1';
   });

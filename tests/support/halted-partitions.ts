@@ -26,7 +26,7 @@ export async function startOperated(options: {
 export async function submitEach(running: Pipeline, count: number, event = 'e'): Promise<void> {
   for (let index = 0; index < count; index += 1) {
     const body = { foreignUserGroupId: 'g', events: [{ event }] };
-    await until('a 202', 60_000, async () => (await running.submit(body)).status === 202);
+    await until('a 202', 120_000, async () => (await running.submit(body)).status === 202);
   }
 }
 
@@ -43,7 +43,7 @@ async function readiness(writer: Service): Promise<string> {
 
 /** Resumes all halted partitions from their oldest message. */
 export async function resumeAll({ operate }: OperatedPipeline): Promise<void> {
-  await until('everything to be resumed', 60_000, async () => {
+  await until('everything to be resumed', 120_000, async () => {
     await operate('resume', '--all', '--from', 'oldest', '--yes');
     return !(await operate('status')).output.includes('halted');
   });

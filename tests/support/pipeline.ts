@@ -106,7 +106,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     environment: env,
     async addKey(workspace, scopes = SCOPES) {
       const added = await createKey(workspace, scopes);
-      await until('the key to be in force', 60_000, async () => {
+      await until('the key to be in force', 120_000, async () => {
         const ingest = await request(`${services['ingest-api'].url}/v1/users`, { method: 'DELETE' }, added);
         return ingest.status !== 401 && (await get('/events?limit=0&total=none', added)).status !== 401;
       });
