@@ -39,6 +39,8 @@ async function runVitest(): Promise<TestCounts> {
     const passOn = (signal: NodeJS.Signals) => child.kill(signal);
     process.on('SIGINT', passOn).on('SIGTERM', passOn).on('SIGHUP', passOn);
     process.once('disconnect', () => child.kill());
+    // The checks may fail to start.
+    process.once('exit', () => child.kill());
     const [code, signal]: (number | string | null)[] = await once(child, 'close');
     const report = await readFile(reportFile, 'utf8').catch(() => undefined);
     return countTests(report, typeof code === 'number' ? code : signal ? 128 : 1);

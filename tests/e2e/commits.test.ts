@@ -1,41 +1,19 @@
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { gunzipSync } from 'node:zlib';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { readClickHouse } from '../support/clickhouse.ts';
+import { COMMITS, type ExpectedCommits, readExpectedCommits, writeCommitsOf } from '../support/commits.ts';
 import { runImporter } from '../support/importer.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import type { EntityRecord, EventPage } from '../support/records.ts';
 
-const EXAMPLES = new URL('../../examples/', import.meta.url);
-const COMMITS = fileURLToPath(new URL('commits.ndjson.gz', EXAMPLES));
-
-/** The organizations whose history is imported again: a third of the events. */
-const REPEATED: readonly unknown[] = ['graphile/crystal', 'umami-software/umami', 'fastify/fastify', 'tulios/kafkajs'];
-
-interface Submission {
-  readonly foreignUserGroupId?: string;
-}
-
-interface Expected {
-  readonly events: number;
-  readonly submissions: number;
-  readonly users: number;
-  readonly organizations: Readonly<Record<string, Record<string, unknown>>>;
-  readonly eventNames: Readonly<Record<string, number>>;
-  readonly perOrg: Readonly<Record<string, number>>;
-  readonly first: string;
-  readonly last: string;
-  readonly topUsers: Readonly<Record<string, number>>;
-}
+/** The organizations whose commits are imported again: a third of the events. */
+const REPEATED = ['graphile/crystal', 'umami-software/umami', 'fastify/fastify', 'tulios/kafkajs'];
 
 let pipeline: Pipeline;
-let expected: Expected;
+let expected: ExpectedCommits;
 
 beforeAll(async () => {
-  expected = JSON.parse(await readFile(new URL('commits.expected.json', EXAMPLES), 'utf8')) as Expected;
+  expected = await readExpectedCommits();
   pipeline = await startPipeline({
     kafkaBrokers: inject('kafkaBrokers'),
     clickhouseUrl: inject('clickhouseUrl'),
@@ -143,14 +121,8 @@ describe('after importing the history of 17 repositories', () => {
 describe('after importing a third of it again', () => {
   beforeAll(async () => {
     await using folder = await makeTempDir();
-    const file = join(folder.path, 'again.ndjson');
-    const lines = gunzipSync(await readFile(COMMITS))
-      .toString()
-      .trimEnd()
-      .split('\n');
-    const again = lines.filter((line) => REPEATED.includes((JSON.parse(line) as Submission).foreignUserGroupId));
-    await writeFile(file, `${again.join('\n')}\n`);
-    expect(await importFile(file)).toContain(again.length.toLocaleString('en'));
+    const { file, submissions } = await writeCommitsOf(REPEATED, folder.path);
+    expect(await importFile(file)).toContain(submissions.toLocaleString('en'));
   });
   checkAll();
 
