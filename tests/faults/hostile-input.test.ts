@@ -11,7 +11,7 @@ vi.setConfig({ testTimeout: 180_000 });
 
 const MEBIBYTE = 1_024 * 1_024;
 /** Every kind of body has been tried several times by then. */
-const RESPONSES = 400;
+const RESPONSES = 200;
 
 const ORDINARY = '{"foreignUserGroupId":"a","events":[{"event":"e"}]}';
 
@@ -43,6 +43,15 @@ async function expectBoundedMemory(): Promise<void> {
 /** How long the event loop was blocked at most since the last call, in milliseconds. */
 async function longestBlockMs(): Promise<number> {
   return (await readMetric(ingest.service, 'nodejs_eventloop_lag_max_seconds')) * 1_000;
+}
+
+/** How many times its CPU time a computation takes now, because other processes use the processors too; 1 at least. */
+function slowdown(): number {
+  const wallMs = 50;
+  const [cpu, startedAt] = [process.cpuUsage(), performance.now()];
+  while (performance.now() - startedAt < wallMs);
+  const { user, system } = process.cpuUsage(cpu);
+  return Math.max(1, (1_000 * wallMs) / (user + system));
 }
 
 /** The durations of so many ordinary submissions of another workspace, one after the other, in milliseconds. */
@@ -88,7 +97,7 @@ describe('with a heap of 256 MiB and default settings', () => {
       for (let attempt = 0; attempt < 10 && Math.min(...blocksMs) >= 100; attempt += 1) {
         await longestBlockMs();
         expect(await ingest.submit(body, headers && { headers })).toBe(status);
-        blocksMs.push(await longestBlockMs());
+        blocksMs.push((await longestBlockMs()) / slowdown());
       }
       expect(Math.min(...blocksMs)).toBeLessThan(100);
       await expectBoundedMemory();

@@ -15,9 +15,8 @@ export async function startOperated(options: {
   readonly kafkaBrokers: readonly string[];
   readonly clickhouseUrl: string;
   readonly name: string;
-  readonly env?: Readonly<Record<string, string>>;
 }): Promise<OperatedPipeline> {
-  const running = await startPipeline({ ...options, env: { KAFKA_PARTITIONS: '2', ...options.env } });
+  const running = await startPipeline({ ...options, env: { KAFKA_PARTITIONS: '2' } });
   const operate = operatorOf({ ...options, database: running.database });
   return { running, operate, [Symbol.asyncDispose]: running.stop };
 }
