@@ -20,7 +20,7 @@ const ORGANIZATIONS = [
 ];
 
 /** Events per second that the key may send, so that the import goes on while processes are killed, on any machine. */
-const RATE = 1_200;
+const RATE = 1_000;
 
 /** Kills a service, and starts it again as a supervisor would. */
 async function killService(pipeline: Pipeline, name: keyof Pipeline['services']): Promise<void> {
