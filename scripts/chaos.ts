@@ -2,10 +2,11 @@
 // of what became of every event. `npm run chaos -- --help` tells more.
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
 import { type ChaosOutcome, runChaos } from '../tests/chaos/chaos.ts';
 import { FAULT_KINDS, type FaultKind } from '../tests/chaos/schedule.ts';
-import { isFlawless, type Verdict } from '../tests/support/judge.ts';
+import { type Delivery, faultsOf, NO_FAULTS } from '../tests/support/verify-delivery.ts';
 
 const HELP = `Usage: npm run chaos -- [--seed N] [--minutes M] [--without KINDS]
 
@@ -58,10 +59,10 @@ async function main(): Promise<number> {
   await mkdir(process.env['TMPDIR'], { recursive: true });
   console.log(`Chaos with --seed ${seed} --minutes ${minutes}`);
   const onProgress = (line: string) => console.log(line);
-  const { verdict, faults, pages, cutOff, logs } = await runChaos({ seed, minutes, without, onProgress });
-  printTally(verdict, { faults, pages, cutOff });
+  const { delivery, faults, pages, cutOff, logs } = await runChaos({ seed, minutes, without, onProgress });
+  printTally(delivery, { faults, pages, cutOff });
   await rm(process.env['TMPDIR'], { recursive: true, force: true });
-  if (isFlawless(verdict)) return 0;
+  if (isDeepStrictEqual(faultsOf(delivery), NO_FAULTS)) return 0;
   console.log(`Logs are in ${await keepLogs(seed, logs)}`);
   return 1;
 }
@@ -74,11 +75,11 @@ function parseKinds(text: string | undefined): readonly FaultKind[] {
 }
 
 function printTally(
-  verdict: Verdict,
+  delivery: Delivery,
   { faults, pages, cutOff }: Pick<ChaosOutcome, 'faults' | 'pages' | 'cutOff'>,
 ): void {
   const { accepted, unknown, required, visible, entities, lost, doubled, invented, wrong, deadLetters, refused } =
-    verdict;
+    delivery;
   console.log(`
 faults                 ${faults}
 accepted               ${accepted} events

@@ -1,4 +1,4 @@
-// npm test: the checks and every test; its last line is "N passed, N failed". Arguments go to vitest
+// npm test: the checks beside every test; its last line is "N passed, N failed". Arguments go to vitest
 // (npm test -- services/writer -t "a name") and leave the checks out.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,8 +11,10 @@ import { countTests, type TestCounts } from './checks/test-report.ts';
 const root = join(import.meta.dirname, '..');
 const vitestArgs = process.argv.slice(2);
 
-const checks = vitestArgs.length > 0 ? { passed: 0, failed: 0 } : await runChecks(root);
-const tests = await runVitest();
+const [checks, tests] = await Promise.all([
+  vitestArgs.length > 0 ? { passed: 0, failed: 0 } : runChecks(root),
+  runVitest(),
+]);
 for (const fault of tests.faults) console.log(fault);
 const passed = checks.passed + tests.passed;
 const failed = checks.failed + tests.failed + tests.faults.length;
@@ -24,17 +26,21 @@ async function runVitest(): Promise<TestCounts> {
   const tempDir = await mkdtemp(join(tmpdir(), 'sluice-tests-'));
   const reportFile = join(tempDir, 'report.json');
   try {
-    const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`];
+    const slowestFiles = join(import.meta.dirname, 'checks', 'slowest-files.ts');
+    const reporters = ['default', 'json', slowestFiles].map((reporter) => `--reporter=${reporter}`);
     const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
-    const node = ['--disable-warning=ExperimentalWarning', vitest, 'run', ...reporters, ...vitestArgs];
+    const options = [...reporters, `--outputFile.json=${reportFile}`, ...vitestArgs];
+    const node = ['--disable-warning=ExperimentalWarning', vitest, 'run', ...options];
     const child = spawn(process.execPath, node, {
       cwd: root,
-      env: { ...process.env, TMPDIR: tempDir },
+      env: { ...process.env, TMPDIR: tempDir, NODE_COMPILE_CACHE: join(tempDir, 'compile-cache') },
       stdio: ['ignore', 'inherit', 'inherit'],
     });
     const passOn = (signal: NodeJS.Signals) => child.kill(signal);
     process.on('SIGINT', passOn).on('SIGTERM', passOn).on('SIGHUP', passOn);
     process.once('disconnect', () => child.kill());
+    // The checks may fail to start.
+    process.once('exit', () => child.kill());
     const [code, signal]: (number | string | null)[] = await once(child, 'close');
     const report = await readFile(reportFile, 'utf8').catch(() => undefined);
     return countTests(report, typeof code === 'number' ? code : signal ? 128 : 1);

@@ -260,7 +260,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
     search: 'isInLog && !(await isSameLog(admin, partition, position))',
     replacement: 'false',
     breaks: 'A writer that starts does not notice that another log stands where the stored one stood.',
-    tests: [faults('offsets')],
+    tests: [faults('offsets'), faults('log-cut-off')],
   },
   {
     name: 'writer/gaps-not-noticed',
@@ -285,7 +285,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
     search: 'batch.generationId !== this.generation || ',
     replacement: '',
     breaks: 'What was fetched in an earlier generation is stored beside the new owner.',
-    tests: [writer('consumer/assignment.test.ts'), faults('late-fetch')],
+    tests: [writer('consumer/assignment.test.ts'), faults('three-brokers')],
   },
   {
     name: 'writer/new-leader-not-compared',
@@ -294,7 +294,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
       "if (position.last && leaderEpochOf(first) > position.last.leaderEpoch) return { kind: 'new leader', position };",
     replacement: '',
     breaks: 'A log that is cut off and grows again while a writer reads it is not noticed.',
-    tests: [writer('consumer/assignment.test.ts'), faults('offsets')],
+    tests: [writer('consumer/assignment.test.ts'), faults('log-cut-off')],
   },
   {
     name: 'writer/ended-assignment-stores',
@@ -409,7 +409,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
     search: 'return !metadata;',
     replacement: 'return false;',
     breaks: 'A request is answered 202 though kafkajs has left some of its partitions out of the send.',
-    tests: [faults('left-out')],
+    tests: [faults('three-brokers')],
   },
   {
     name: 'ingest/lane-of-a-leader-that-moved',
@@ -417,7 +417,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
     search: 'this.#lanes.delete(leader);',
     replacement: 'this.#lanes.delete(target.leader);',
     breaks: 'After a leader has moved nothing is sent to the broker any more, and the process cannot stop.',
-    tests: [faults('left-out')],
+    tests: [faults('three-brokers')],
   },
   {
     name: 'ingest/failed-sends-acknowledged',
@@ -426,7 +426,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
     replacement:
       "'sending to Kafka failed; sending again');\n      for (const { items } of bundles) for (const item of items) item.acknowledged();\n      return [];",
     breaks: 'A request is answered 202 though Kafka did not answer.',
-    tests: [faults('left-out')],
+    tests: [faults('three-brokers')],
   },
   {
     name: 'ingest/answered-before-all-rows',
@@ -434,7 +434,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
     search: 'if (remaining > 0) return;',
     replacement: '',
     breaks: 'A request is answered 202 once the first of its partitions has acknowledged.',
-    tests: [faults('left-out')],
+    tests: [faults('three-brokers')],
   },
   {
     name: 'ingest/deletion-in-one-partition',
@@ -562,7 +562,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
     search: '        this.#queueOf(item).remove(item);\n',
     replacement: '',
     breaks: 'While Kafka is away, memory grows with the requests that were given up.',
-    tests: [faults('kafka-lost')],
+    tests: [faults('kafka-away')],
   },
   {
     name: 'ingest/leaderless-partition-blocks-all',
@@ -570,7 +570,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
     search: 'target.leader === leader && target.isWaiting',
     replacement: 'target.isWaiting',
     breaks: 'A partition without a leader holds up all others.',
-    tests: [faults('leaderless')],
+    tests: [faults('three-brokers')],
   },
   {
     name: 'ingest/versions-repeat',

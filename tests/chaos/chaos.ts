@@ -5,7 +5,6 @@ import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { ownClickHouse, ownKafka } from '../support/engines.ts';
 import { freeze } from '../support/freeze.ts';
-import { judge, type Verdict } from '../support/judge.ts';
 import { startKafkaProxy } from '../support/kafka-proxy.ts';
 import { startLoad } from '../support/load.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
@@ -14,28 +13,29 @@ import { seededRandom } from '../support/random.ts';
 import type { EventPage } from '../support/records.ts';
 import { type Service, type ServiceName, until } from '../support/service.ts';
 import type { Fate } from '../support/tcp-proxy.ts';
+import { type Delivery, verifyDelivery } from '../support/verify-delivery.ts';
 import { createDelays, type Delays, INGEST_SEND, WRITERS_FETCH } from './delays.ts';
 import { createLogCutter, type LogCutter } from './log-cutter.ts';
 import { describeFault, type FaultKind, groupOf, type PlannedFault, planFaults, type Target } from './schedule.ts';
 
 export interface ChaosOptions {
-  /** Decides what goes wrong, when, and what is submitted. */
+  /** The same seed makes the same faults and the same load. */
   readonly seed: number;
-  /** How long things go wrong. */
+  /** How long faults happen. */
   readonly minutes: number;
-  /** Kinds of faults that are left out; those that are left happen when they would have happened anyway. */
+  /** Kinds of faults that are left out. The others keep their times. */
   readonly without?: readonly FaultKind[];
   readonly onProgress: (line: string) => void;
 }
 
 export interface ChaosOutcome {
-  readonly verdict: Verdict;
+  readonly delivery: Delivery;
   readonly faults: number;
   /** How many pages were read meanwhile. */
   readonly pages: number;
   /** How many acknowledged events were cut off Kafka's logs before they were stored. */
   readonly cutOff: number;
-  /** What each service has logged, by its name. */
+  /** The log of each service, by its name. */
   readonly logs: ReadonlyMap<string, string>;
 }
 
@@ -44,7 +44,7 @@ const NAME = 'chaos';
 
 const BROKERS = 3;
 
-/** Settings of ClickHouse that change what statements mean which do not say it themselves. */
+/** Settings of ClickHouse that change the meaning of statements that do not set them. */
 const OTHER_PROFILE = {
   join_use_nulls: '1',
   transform_null_in: '1',
@@ -62,13 +62,13 @@ const CLIENTS = 6;
 const PAUSE_MS = 60;
 
 /** How long each service may take to be ready when all faults are over, in milliseconds. */
-const RECOVERY_MS = 60_000;
+const RECOVERY_MS = 120_000;
 
 /** How many services run besides the first of each. */
 const MORE: readonly ServiceName[] = ['ingest-api', 'writer', 'writer', 'query-api'];
 
-/** Of the answers of ClickHouse that are disturbed, one in so many does not come through. */
-const ANSWERS_PER_LOSS = 15;
+/** While responses of ClickHouse are disturbed, one in so many is lost. */
+const RESPONSES_PER_LOSS = 15;
 
 /** A place for a service, where one is started again whenever it ends, as a supervisor does. */
 interface Slot {
@@ -80,8 +80,8 @@ interface Slot {
 }
 
 /**
- * Runs the whole system under load while processes are killed, stopped and frozen and answers get lost, as planned by
- * the seed; then lets everything recover, and compares what clients were told with what is stored and served.
+ * Runs the whole system under load while processes are killed, stopped and frozen and responses get lost, as the seed
+ * plans it. Then lets everything recover, and compares what clients were told with what is stored and served.
  */
 export async function runChaos({ seed, minutes, without = [], onProgress }: ChaosOptions): Promise<ChaosOutcome> {
   const plan = planFaults(seed, minutes).filter(({ kind }) => !without.includes(kind));
@@ -102,7 +102,7 @@ export async function runChaos({ seed, minutes, without = [], onProgress }: Chao
   const proxy = cleanup.use(
     await startProxy(
       clickhouse.url,
-      () => (fateRandom() * ANSWERS_PER_LOSS < 1 ? fate : 'deliver'),
+      () => (fateRandom() * RESPONSES_PER_LOSS < 1 ? fate : 'deliver'),
       () => profile,
     ),
   );
@@ -157,9 +157,9 @@ export async function runChaos({ seed, minutes, without = [], onProgress }: Chao
   }
   const tally = await load.stop();
   const { pages, doubled } = await reading.stop();
-  const verdict = await judge(pipeline, clickhouse.url, tally, logCutter.cutOff);
+  const delivery = await verifyDelivery(pipeline, clickhouse.url, tally, logCutter.cutOff);
   return {
-    verdict: { ...verdict, doubled: [...verdict.doubled, ...doubled] },
+    delivery: { ...delivery, doubled: [...delivery.doubled, ...doubled] },
     faults: plan.length,
     pages,
     cutOff: [...tally.accepted.keys()].filter((key) => logCutter.cutOff.has(key)).length,
@@ -206,11 +206,11 @@ interface Breakable {
   readonly logCutter: LogCutter;
   readonly setFate: (fate: Fate) => void;
   readonly setProfile: (settings: Readonly<Record<string, string>>) => void;
-  /** Nothing is broken, or started again, any more. */
+  /** Aborted when no fault may happen any more, and nothing is to be started again. */
   readonly signal: AbortSignal;
 }
 
-/** Gives what makes a fault happen, and resolves when it is over. */
+/** Returns a function that makes a fault happen, and resolves when it is over. */
 function createBreaker(breakable: Breakable): (fault: PlannedFault) => Promise<void> {
   const { slots, kafka, clickhouse, delays, logCutter, setFate, setProfile, signal } = breakable;
   const last = (ms: number) => delay(ms, undefined, { signal });
@@ -252,7 +252,7 @@ function createBreaker(breakable: Breakable): (fault: PlannedFault) => Promise<v
       await last(lastsMs);
       return setProfile({});
     }
-    setFate(kind === 'cut answers' ? 'cut' : 'stall');
+    setFate(kind === 'cut responses' ? 'cut' : 'stall');
     await last(lastsMs);
     setFate('deliver');
   }

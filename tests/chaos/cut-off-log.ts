@@ -89,7 +89,7 @@ export function keysNotStored({ batches }: CutOff, storedUpTo: bigint): string[]
     .map(([, key = '']) => key);
 }
 
-/** Has the writers go on with the partitions that they have halted, as an operator does; gives what was said. */
+/** Resumes the partitions that the writers have halted, as an operator does. Returns the output of the command. */
 export async function resumeHalted(env: Readonly<Record<string, string>>): Promise<string> {
   const main = fileURLToPath(new URL('../../services/writer/src/operator/main.ts', import.meta.url));
   const child = spawn(process.execPath, [main, 'resume', '--all', '--from', 'oldest', '--yes'], {

@@ -1,25 +1,25 @@
 import { KAFKA_API, type KafkaFate } from '../support/kafka-proxy.ts';
 
-/** Answers to one kind of request of one kind of client. */
-export interface AnswerKind {
+/** Responses to one kind of request of one kind of client. */
+export interface ResponseKind {
   readonly api: number;
   readonly clientId: string;
 }
 
-/** What the brokers send to each other passes the proxies as well, and is not meant. */
-export const WRITERS_FETCH: AnswerKind = { api: KAFKA_API.fetch, clientId: 'sluice-writer' };
-export const INGEST_SEND: AnswerKind = { api: KAFKA_API.produce, clientId: 'sluice-ingest-api' };
+/** The brokers' requests to each other pass the proxies too, and have other client names. */
+export const WRITERS_FETCH: ResponseKind = { api: KAFKA_API.fetch, clientId: 'sluice-writer' };
+export const INGEST_SEND: ResponseKind = { api: KAFKA_API.produce, clientId: 'sluice-ingest-api' };
 
-/** Delays single answers of brokers. */
+/** Delays single responses of brokers. */
 export interface Delays {
-  /** Delays the next answer of this kind. */
-  delayNext(broker: number, kind: AnswerKind, ms: number): void;
-  /** What a broker's proxy asks about each answer. */
+  /** Delays the next response of this kind. */
+  delayNext(broker: number, kind: ResponseKind, ms: number): void;
+  /** Returns the `decide` of a broker's proxy. */
   decide(broker: number): (api: number, bytes: number, clientId: string) => KafkaFate;
 }
 
 export function createDelays(): Delays {
-  const next = new Map<number, { readonly kind: AnswerKind; readonly ms: number }>();
+  const next = new Map<number, { readonly kind: ResponseKind; readonly ms: number }>();
   return {
     delayNext: (broker, kind, ms) => void next.set(broker, { kind, ms }),
     decide: (broker) => (api, _bytes, clientId) => {

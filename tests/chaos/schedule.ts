@@ -25,15 +25,15 @@ export type FaultKind =
   | 'stop'
   /** SIGSTOP, and SIGCONT after a while. */
   | 'freeze'
-  /** Answers of ClickHouse are cut off now and then for a while. */
-  | 'cut answers'
-  /** Answers of ClickHouse do not come now and then for a while, and the connection stays open. */
-  | 'stall answers'
+  /** Some responses of ClickHouse are cut off for a while. */
+  | 'cut responses'
+  /** Some responses of ClickHouse do not come for a while, and the connection stays open. */
+  | 'stall responses'
   /** ClickHouse's account has another profile for a while. */
   | 'change profile'
-  /** One answer of a broker to a fetch of a writer comes later by so much. */
+  /** One response of a broker to a fetch of a writer is delayed. */
   | 'delay fetch'
-  /** One answer of a broker to a send of an ingest-api comes later by so much. */
+  /** One response of a broker to a send of an ingest-api is delayed. */
   | 'delay produce'
   /** All brokers are killed, a partition of the events loses its newest messages, and after a while it is resumed. */
   | 'cut off';
@@ -42,15 +42,14 @@ export const FAULT_KINDS: readonly FaultKind[] = [
   'kill',
   'stop',
   'freeze',
-  'cut answers',
-  'stall answers',
+  'cut responses',
+  'stall responses',
   'change profile',
   'delay fetch',
   'delay produce',
   'cut off',
 ];
 
-/** Something that goes wrong. */
 export interface PlannedFault {
   readonly kind: FaultKind;
   readonly target: Target;
@@ -68,8 +67,8 @@ const LASTS_MS_MAX: Record<FaultKind, number> = {
   kill: 5_000,
   stop: 3_000,
   freeze: 15_000,
-  'cut answers': 8_000,
-  'stall answers': 8_000,
+  'cut responses': 8_000,
+  'stall responses': 8_000,
   'change profile': 10_000,
   'delay fetch': 4_000,
   'delay produce': 4_000,
@@ -77,7 +76,7 @@ const LASTS_MS_MAX: Record<FaultKind, number> = {
 };
 
 /**
- * Plans what goes wrong, and when; the same seed gives the same plan, and a longer one begins with the shorter. Faults
+ * Plans the faults and their times. The same seed makes the same plan, and a longer plan begins with a shorter one. Faults
  * of different targets overlap; of the three brokers one is disturbed at a time.
  */
 export function planFaults(seed: number, minutes: number): PlannedFault[] {
@@ -105,7 +104,7 @@ export function groupOf(target: Target): string {
 }
 
 function kindsFor(target: Target): readonly FaultKind[] {
-  if (target === 'clickhouse') return ['kill', 'freeze', 'cut answers', 'stall answers', 'change profile'];
+  if (target === 'clickhouse') return ['kill', 'freeze', 'cut responses', 'stall responses', 'change profile'];
   if (target === 'kafka logs') return ['cut off'];
   return target.startsWith('kafka') ? ['kill', 'freeze', 'delay fetch', 'delay produce'] : ['kill', 'stop', 'freeze'];
 }

@@ -6,10 +6,10 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 
-/** A command that docs/queries.md shows, and the answer that it says comes. */
+/** A command of docs/queries.md, and the response that the document shows. */
 interface Example {
   readonly command: string;
-  readonly answer: string;
+  readonly response: string;
 }
 
 const INGEST = 'http://localhost:4000';
@@ -17,10 +17,10 @@ const QUERY = 'http://localhost:4001';
 
 const text = await readFile(new URL('../../docs/queries.md', import.meta.url), 'utf8');
 const examples = [...text.matchAll(/^```sh\n(.*?)\n```\n\n```json\n(.*?)\n```$/gms)].map(
-  ([, command = '', answer = '']): Example => ({ command, answer }),
+  ([, command = '', response = '']): Example => ({ command, response }),
 );
 const submissions = examples.filter(({ command }) => command.includes(INGEST));
-const questions = examples.filter(({ command }) => command.includes(QUERY));
+const queries = examples.filter(({ command }) => command.includes(QUERY));
 
 let pipeline: Pipeline;
 let folder: string;
@@ -38,8 +38,8 @@ beforeAll(async () => {
   await mkdir(join(folder, '.sluice'));
   await writeFile(join(folder, '.sluice', 'dev-key'), key);
   let stored = 0;
-  for (const { command, answer } of submissions) {
-    const expected = JSON.parse(answer) as { events: unknown[] };
+  for (const { command, response } of submissions) {
+    const expected = JSON.parse(response) as { events: unknown[] };
     expect(await run(command)).toEqual(expected);
     stored += expected.events.length;
   }
@@ -59,19 +59,19 @@ async function run(command: string): Promise<unknown> {
   return JSON.parse(stdout);
 }
 
-/** An answer with the times of receipt, which are other ones on every run, replaced by a word. */
-function withoutReceipt(answer: unknown): unknown {
-  return JSON.parse(JSON.stringify(answer), (name, value: unknown) =>
+/** A response without its times of receipt, which differ in every run. */
+function withoutReceipt(response: unknown): unknown {
+  return JSON.parse(JSON.stringify(response), (name, value: unknown) =>
     name === 'receivedAt' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(String(value)) ? 'a time' : value,
   );
 }
 
-test('every example of docs/queries.md is a command with its answer', () => {
+test('every example of docs/queries.md is a command with its response', () => {
   expect(examples).toHaveLength(text.split('```sh\n').length - 1);
-  expect([...submissions, ...questions]).toHaveLength(examples.length);
+  expect([...submissions, ...queries]).toHaveLength(examples.length);
   expect(submissions.length).toBeGreaterThan(0);
 });
 
-test.each(questions)('$command', async ({ command, answer }) => {
-  expect(withoutReceipt(await run(command))).toEqual(withoutReceipt(JSON.parse(answer)));
+test.each(queries)('$command', async ({ command, response }) => {
+  expect(withoutReceipt(await run(command))).toEqual(withoutReceipt(JSON.parse(response)));
 });

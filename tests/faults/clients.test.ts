@@ -1,7 +1,7 @@
 import { randomUUID, randomUUIDv7 } from 'node:crypto';
-import { expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { type Accepted, expectStoredOnce, submitUntilAccepted } from '../support/clients.ts';
-import { startPipeline } from '../support/pipeline.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { startProxy } from '../support/proxy.ts';
 import type { EntityRecord } from '../support/records.ts';
 
@@ -10,13 +10,13 @@ vi.setConfig({ testTimeout: 300_000 });
 const kafkaBrokers = inject('kafkaBrokers');
 const clickhouseUrl = inject('clickhouseUrl');
 
-test('ingest-api is killed when its answer begins to come, again and again: clients retry, all is stored once', async () => {
+test('ingest-api is killed when its response begins, again and again: clients retry, everything is stored once', async () => {
   await using running = await startPipeline({ kafkaBrokers, clickhouseUrl, name: 'answering' });
-  let [answers, kills] = [0, 0];
+  let [responses, kills] = [0, 0];
   let restarted: Promise<void> | undefined;
   await using proxy = await startProxy(running.services['ingest-api'].url, () => {
-    answers += 1;
-    if (restarted || answers % 20 !== 0 || kills === 4) return 'deliver';
+    responses += 1;
+    if (restarted || responses % 20 !== 0 || kills === 4) return 'deliver';
     kills += 1;
     restarted = running.services['ingest-api']
       .kill9()
@@ -48,57 +48,68 @@ test('ingest-api is killed when its answer begins to come, again and again: clie
   await expectStoredOnce(running, clickhouseUrl, clients * submissions * 2);
 });
 
-test('a client that sends everything five times, to two ingest-apis: it is stored once', async () => {
-  await using running = await startPipeline({ kafkaBrokers, clickhouseUrl, name: 'fivefold' });
-  const another = await running.startAnother('ingest-api');
-  const urls = [running.services['ingest-api'].url, another.url];
+describe('a client that sends everything five times, to two ingest-apis', () => {
+  type Send = (repeat: number) => Promise<Accepted>;
+  type Manner = (send: Send) => Promise<readonly Accepted[]>;
+  const concurrently: Manner = async (send) => await Promise.all([0, 1, 2, 3, 4].map(send));
+  const oneByOne: Manner = async (send) => {
+    const accepted: Accepted[] = [];
+    for (let repeat = 0; repeat < 5; repeat += 1) accepted.push(await send(repeat));
+    return accepted;
+  };
+  interface Variant {
+    readonly event: () => object;
+    readonly headers?: () => Record<string, string>;
+  }
   const timestamp = new Date(Date.now() - 86_400_000).toISOString();
+  const timed: Variant = { event: () => ({ uuid: randomUUID(), timestamp }) };
+  const uuidV7: Variant = { event: () => ({ uuid: randomUUIDv7() }) };
+  const uuidV4: Variant = { event: () => ({ uuid: randomUUID() }) };
+  const idempotencyKey: Variant = { event: () => ({}), headers: () => ({ 'idempotency-key': randomUUID() }) };
 
-  const send = (repeat: number, body: object, path: string, headers = {}) =>
-    submitUntilAccepted(body, { url: urls[repeat % 2] ?? '', key: running.key, path, headers });
-  type Sending = (repeat: number) => Promise<Accepted>;
-  const manners = {
-    concurrently: async (sending: Sending) => await Promise.all([0, 1, 2, 3, 4].map(sending)),
-    'one after the other': async (sending: Sending) => {
-      const accepted: Accepted[] = [];
-      for (let repeat = 0; repeat < 5; repeat += 1) accepted.push(await sending(repeat));
-      return accepted;
-    },
-  };
-  const variants: Record<string, { event: () => object; headers?: () => Record<string, string> }> = {
-    'uuids and timestamps': { event: () => ({ uuid: randomUUID(), timestamp }) },
-    'uuids of version 7': { event: () => ({ uuid: randomUUIDv7() }) },
-    'uuids of version 4': { event: () => ({ uuid: randomUUID() }) },
-    'an Idempotency-Key': { event: () => ({}), headers: () => ({ 'idempotency-key': randomUUID() }) },
-  };
+  let running: Pipeline;
+  let urls: string[];
   let total = 0;
-  for (const [variant, { event, headers }] of Object.entries(variants)) {
-    for (const [manner, sendFiveTimes] of Object.entries(manners)) {
-      const id = `${variant}, ${manner}`;
-      // The second changes what the first has said of the organization, and of the user.
-      for (const properties of [{ plan: 'trial', seats: 1 }, { plan: 'paid' }]) {
-        const events = Array.from({ length: 3 }, () => ({ event: 'e', ...event() }));
-        const group = { foreignUserGroupId: id, foreignUserId: id, events, properties };
-        const user = { foreignId: id, events: [{ event: 'e', ...event() }], properties };
-        for (const [path, body] of Object.entries({ '/v1/public/userGroups': group, '/v1/public/users': user })) {
-          const given = headers?.();
-          const accepted = await sendFiveTimes((repeat) => send(repeat, body, path, given));
-          for (const { uuids } of accepted) expect(uuids).toEqual(accepted[0]?.uuids);
-          total += body.events.length;
-        }
+  beforeAll(async () => {
+    running = await startPipeline({ kafkaBrokers, clickhouseUrl, name: 'fivefold' });
+    const another = await running.startAnother('ingest-api');
+    urls = [running.services['ingest-api'].url, another.url];
+  });
+  afterAll(() => running?.stop());
+
+  test.each([
+    ['timestamps and UUIDs', timed, 'concurrently', concurrently],
+    ['timestamps and UUIDs', timed, 'one after the other', oneByOne],
+    ['UUIDs of version 7', uuidV7, 'concurrently', concurrently],
+    ['UUIDs of version 7', uuidV7, 'one after the other', oneByOne],
+    ['UUIDs of version 4', uuidV4, 'concurrently', concurrently],
+    ['UUIDs of version 4', uuidV4, 'one after the other', oneByOne],
+    ['an Idempotency-Key', idempotencyKey, 'concurrently', concurrently],
+    ['an Idempotency-Key', idempotencyKey, 'one after the other', oneByOne],
+  ] as const)('events with %s, %s: each is stored once, and the last properties win', async (...row) => {
+    const [name, { event, headers }, mannerName, sendFiveTimes] = row as readonly [string, Variant, string, Manner];
+    const id = `${name}, ${mannerName}`;
+    // The second changes properties that the first has set.
+    for (const properties of [{ plan: 'trial', seats: 1 }, { plan: 'paid' }]) {
+      const events = Array.from({ length: 3 }, () => ({ event: 'e', ...event() }));
+      const group = { foreignUserGroupId: id, foreignUserId: id, events, properties };
+      const user = { foreignId: id, events: [{ event: 'e', ...event() }], properties };
+      for (const [path, body] of Object.entries({ '/v1/public/userGroups': group, '/v1/public/users': user })) {
+        const sameHeaders = headers?.() ?? {};
+        const accepted = await sendFiveTimes((repeat) =>
+          submitUntilAccepted(body, { url: urls[repeat % 2] ?? '', key: running.key, path, headers: sameHeaders }),
+        );
+        for (const { uuids } of accepted) expect(uuids).toEqual(accepted[0]?.uuids);
+        total += body.events.length;
       }
     }
-  }
-  await expectStoredOnce(running, clickhouseUrl, total);
-  for (const variant of Object.keys(variants)) {
-    for (const manner of Object.keys(manners)) {
-      for (const kind of ['organizations', 'users']) {
-        const { body } = await running.get<EntityRecord>(`/${kind}/${encodeURIComponent(`${variant}, ${manner}`)}`);
-        expect(body.properties).toEqual({ plan: 'paid', seats: 1 });
-        if (variant === 'uuids and timestamps') {
-          expect([body.firstSeenAt, body.lastSeenAt].map(Date.parse)).toEqual(Array(2).fill(Date.parse(timestamp)));
-        }
+    await expectStoredOnce(running, clickhouseUrl, total);
+    for (const kind of ['organizations', 'users']) {
+      const { body } = await running.get<EntityRecord>(`/${kind}/${encodeURIComponent(id)}`);
+      expect(body.properties).toEqual({ plan: 'paid', seats: 1 });
+      if (event === timed.event) {
+        expect([body.firstSeenAt, body.lastSeenAt].map(Date.parse)).toEqual(Array(2).fill(Date.parse(timestamp)));
       }
     }
-  }
+  });
 });

@@ -37,7 +37,7 @@ test.each([
   expect(await readiness(url)).toMatchObject({ status: 200 });
 });
 
-test('a clock that is set while the process runs is noticed at once', async () => {
+test('a clock that is set while the process runs is noticed before the clocks are compared again', async () => {
   const kafkaBrokers = inject('kafkaBrokers');
   await using ingest = await startIngestAlone({ kafkaBrokers, name: 'clockset', env: withClock(0) });
   expect(await ingest.submit(BODY)).toBe(202);
@@ -52,6 +52,7 @@ test('a clock that is set while the process runs is noticed at once', async () =
   await skewed.service.ready();
   expect(await skewed.submit(BODY)).toBe(202);
   process.kill(skewed.service.pid, 'SIGUSR2');
-  await expect.poll(() => skewed.submit(BODY), { timeout: 1_000 }).toBe(503);
+  // The clocks are compared every 30 s: the jump itself is noticed.
+  await expect.poll(() => skewed.submit(BODY), { timeout: 15_000 }).toBe(503);
   await expect.poll(() => readiness(skewed.service.url)).toMatchObject({ status: 503 });
 });

@@ -9,10 +9,17 @@ vi.setConfig({ testTimeout: 300_000 });
 
 const IDLE_MS = 20_000;
 
+/**
+ * A request on a connection that was closed unnoticed waits for a timeout: 5 s of an acknowledgement, 30 s of a query.
+ * What takes less did not wait, also on a busy machine. In milliseconds.
+ */
+const SUBMITTED_MS_MAX = 4_500;
+const VISIBLE_MS_MAX = 25_000;
+
 /** Pino's level of a warning. */
 const WARN = 40;
 
-test('after idling past every keep-alive time-out, at next to no cost, the first submission is as good as any', async () => {
+test('after idling past every keep-alive timeout, at next to no cost, the first submission waits for none', async () => {
   // Ten minutes by default.
   await using kafka = await ownKafka({ settings: { 'connections.max.idle.ms': 4_000 } });
   const env = { ERASURE_INTERVAL_MS: '10000' };
@@ -24,7 +31,7 @@ test('after idling past every keep-alive time-out, at next to no cost, the first
 
   const services = Object.entries(running.services);
   const cpuSeconds = () => Promise.all(services.map(([, service]) => readMetric(service, 'process_cpu_seconds_total')));
-  /** Whole ones; the last may still be on its way. */
+  /** The complete lines. */
   const linesOf = (service: Service) => service.log().split('\n').slice(0, -1);
   const logged = services.map(([, service]) => linesOf(service).length);
   const before = await cpuSeconds();
@@ -39,7 +46,7 @@ test('after idling past every keep-alive time-out, at next to no cost, the first
 
   const startedAt = performance.now();
   expect((await running.submit(submission)).status).toBe(202);
-  expect(performance.now() - startedAt).toBeLessThan(1_000);
+  expect(performance.now() - startedAt).toBeLessThan(SUBMITTED_MS_MAX);
   await running.settled(2);
-  expect(performance.now() - startedAt).toBeLessThan(10_000);
+  expect(performance.now() - startedAt).toBeLessThan(VISIBLE_MS_MAX);
 });

@@ -8,13 +8,13 @@ import { type ServiceName, startService } from '../support/service.ts';
 
 const key = { id: 'k', hash: hashKey('known'), workspace: 'test', scopes: ['ingest' as const, 'query' as const] };
 
-/** Requests to each service that a known key is allowed, with the status of their success. */
+/** A request to each service that a known key may send, and the status of its success. */
 const REQUESTS = {
   'ingest-api': { path: '/v1/public/users', body: '{"foreignId":"jane"}', status: 202 },
   'query-api': { path: '/events', body: undefined, status: 200 },
 } as const;
 
-/** A service whose keys file is `keysFile`, which may not be there. */
+/** Starts a service with this keys file, which may be missing. */
 async function start(name: keyof typeof REQUESTS, keysFile: string, env: Readonly<Record<string, string>> = {}) {
   const [port = 0] = await findFreePorts(1);
   const service = startService(name as ServiceName, port, {
@@ -29,12 +29,12 @@ async function start(name: keyof typeof REQUESTS, keysFile: string, env: Readonl
   const { path, body } = REQUESTS[name];
   return {
     service,
-    /** What `/readyz` names as missing; nothing when it answers 200. */
+    /** What `/readyz` names as missing: nothing when it is ready; undefined while the service does not listen. */
     async missing(): Promise<readonly string[] | undefined> {
       const response = await fetch(`${service.url}/readyz`).catch(() => undefined);
       if (!response) return undefined;
-      const answer = (await response.json()) as { missing?: string[] };
-      return answer.missing ?? [];
+      const { missing = [] } = (await response.json()) as { missing?: string[] };
+      return missing;
     },
     async request(bearer?: string): Promise<{ status: number; code: string; retryAfter: string | null }> {
       const response = await fetch(`${service.url}${path}`, {
@@ -74,7 +74,7 @@ test.each([
     expect((await request('known')).status).toBe(401);
 
     await writeKeysFile(keysFile, [key]);
-    await expect.poll(async () => (await request('known')).status, { timeout: 5_000 }).toBe(REQUESTS[name].status);
+    await expect.poll(async () => (await request('known')).status).toBe(REQUESTS[name].status);
     for (const breakFile of [() => writeFile(keysFile, 'no json'), () => rm(keysFile)]) {
       const faults = () => service.log().split('the last good keys stay').length;
       const before = faults();

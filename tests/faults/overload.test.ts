@@ -2,7 +2,7 @@ import { randomUUIDv7 } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, inject, test, vi } from 'vitest';
 import { expectStoredOnce, submitUntilAccepted } from '../support/clients.ts';
-import { countAnswers, readMetric } from '../support/metrics.ts';
+import { countResponses, readMetric } from '../support/metrics.ts';
 import { startPipeline } from '../support/pipeline.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
@@ -10,10 +10,10 @@ vi.setConfig({ testTimeout: 300_000 });
 const MEBIBYTE = 1_024 * 1_024;
 const BUDGET_BYTES = 24 * MEBIBYTE;
 
-/** Of 64 times 16 KiB, and a bit more. */
+/** Events of 16 KiB each, so a little more than a mebibyte. */
 const SUBMISSION_EVENTS = 64;
 const SUBMISSION_BYTES = MEBIBYTE;
-/** Together they want many times as much as there is. */
+/** Each submits once; together they need many times the budget. */
 const CLIENTS = (4 * BUDGET_BYTES) / SUBMISSION_BYTES;
 
 test('overload at many times the capacity: 202 or 503, bounded memory, and as fast as before when it is over', async () => {
@@ -21,7 +21,7 @@ test('overload at many times the capacity: 202 or 503, bounded memory, and as fa
   const env = {
     PENDING_BYTES_MAX: String(BUDGET_BYTES),
     BODY_BYTES_MAX: String(1.5 * MEBIBYTE),
-    // As in a container: with gigabytes to fill, Node collects garbage late.
+    // As in a container: with gigabytes to fill, Node.js collects garbage late.
     NODE_OPTIONS: '--max-old-space-size=256',
   };
   await using running = await startPipeline({
@@ -63,20 +63,18 @@ test('overload at many times the capacity: 202 or 503, bounded memory, and as fa
     return { mostBytes, longestMs };
   };
   const text = 'x'.repeat(SUBMISSION_BYTES / SUBMISSION_EVENTS);
-  const submitTwice = async () => {
-    await submit(SUBMISSION_EVENTS, text);
-    await submit(SUBMISSION_EVENTS, text);
-  };
-  const submitting = Promise.all(Array.from({ length: CLIENTS }, submitTwice)).finally(() => {
+  const submitLarge = () => submit(SUBMISSION_EVENTS, text);
+  const submitting = Promise.all(Array.from({ length: CLIENTS }, submitLarge)).finally(() => {
     over = true;
   });
   const [{ mostBytes, longestMs }] = await Promise.all([watch(), submitting]);
-  expect(await countAnswers(ingest, 503)).toBeGreaterThan(CLIENTS);
-  expect(longestMs).toBeLessThan(5_000);
+  expect(await countResponses(ingest, 503)).toBeGreaterThan(CLIENTS);
+  // A process that is blocked by the submissions of all clients would not respond until they are done.
+  expect(longestMs).toBeLessThan(15_000);
   // The heap itself may grow to 256 MiB; requests take no more than their budget beside it.
   expect(mostBytes - before.bytes).toBeLessThan(BUDGET_BYTES + 256 * MEBIBYTE);
   expect(await readMetric(ingest, 'sluice_ingest_reserved_bytes')).toBe(0);
-  // Asked again and again, as whatever else the machine does is measured too.
-  await expect.poll(medianMs, { timeout: 60_000 }).toBeLessThan(3 * before.ms + 20);
+  // Measured until it is so: the machine may be busy with something else.
+  await expect.poll(medianMs).toBeLessThan(3 * before.ms + 20);
   await expectStoredOnce(running, clickhouseUrl, total);
 });

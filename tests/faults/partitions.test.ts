@@ -5,12 +5,12 @@ import { submitUntilAccepted } from '../support/clients.ts';
 import { readRows } from '../support/kafka-rows.ts';
 import { startPipeline } from '../support/pipeline.ts';
 
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 /** Events of each kind of uuid, and as many whose uuids come from an Idempotency-Key. */
 const EVENTS = 60;
 
-test('an event that is sent again lies in the same partition, from every ingest-api, however its uuid is written', async () => {
+test('a repeat of an event gets into the same partition, from every ingest-api, however its UUID is written', async () => {
   const kafkaBrokers = inject('kafkaBrokers');
   await using running = await startPipeline({
     kafkaBrokers,

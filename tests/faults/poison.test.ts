@@ -36,7 +36,7 @@ afterAll(async () => {
   await pipeline?.stop();
 });
 
-/** Puts lines into Kafka as they are, as no ingest-api would. */
+/** Sends lines to Kafka as they are, which ingest-api would not. */
 async function produce(lines: readonly string[], headers = messageHeaders('events'), partition = 1): Promise<void> {
   const producer = kafka.producer({ allowAutoTopicCreation: false });
   await producer.connect();
@@ -72,14 +72,14 @@ test('poison does not hold up what came with it, before it or after it, and is k
   expect(metrics).toMatch(/sluice_writer_dead_letters_total 3/);
 });
 
-test('a letter can be shown and replayed; one that fails again is the same letter again', async () => {
-  const [letter] = (await deadLetters.list({ limit: 10, replayed: false })).filter(({ line }) => line === 1);
-  const id = letter?.id ?? '';
+test('a dead letter can be shown and replayed; one that fails again is the same dead letter', async () => {
+  const [deadLetter] = (await deadLetters.list({ limit: 10, replayed: false })).filter(({ line }) => line === 1);
+  const id = deadLetter?.id ?? '';
   expect((await command('show', id)).output).toMatch(/row {10}"poison"/);
   expect(await command('replay', id)).toEqual({ code: 0, output: `${id} replayed` });
-  const again = await until('it to have failed again', 10_000, async () => {
+  const again = await until('it to have failed again', 120_000, async () => {
     const found = await deadLetters.read(id);
-    return found?.deadLetter.replayedAt === null && found.deadLetter.offset !== letter?.offset
+    return found?.deadLetter.replayedAt === null && found.deadLetter.offset !== deadLetter?.offset
       ? found.deadLetter
       : undefined;
   });
@@ -88,9 +88,9 @@ test('a letter can be shown and replayed; one that fails again is the same lette
   expect((await command('show', 'unknown')).code).toBe(1);
 });
 
-test('once the reason is gone, replaying stores what a letter holds, and doing so twice changes nothing', async () => {
+test('once the reason is gone, a replay stores the row of a dead letter, and a second replay changes nothing', async () => {
   const mended = row('mended');
-  const letter = {
+  const deadLetter = {
     id: 'mended',
     kind: 'events',
     format: '1',
@@ -101,7 +101,7 @@ test('once the reason is gone, replaying stores what a letter holds, and doing s
     reason: 'gone',
     row: mended,
   };
-  await client.insert({ table: 'dead_letters', values: [letter], format: 'JSONEachRow' });
+  await client.insert({ table: 'dead_letters', values: [deadLetter], format: 'JSONEachRow' });
   expect((await command('replay', 'mended')).code).toBe(0);
   await pipeline.settled(5);
   expect((await command('list')).output).not.toContain('mended');
@@ -110,14 +110,14 @@ test('once the reason is gone, replaying stores what a letter holds, and doing s
   await pipeline.submit({ foreignUserGroupId: 'g', events: [{ event: 'last' }] });
   await until(
     'the last event',
-    10_000,
+    60_000,
     async () => (await pipeline.get<EventPage>('/events?event=last')).body.total === 1,
   );
   await new Promise((resolve) => setTimeout(resolve, 500));
   expect(await total()).toBe(6);
 });
 
-test('when most rows cannot be stored, all are kept, the alarm is loud, and good rows behind them are stored', async () => {
+test('when most rows cannot be stored, all are kept, the alarm is on, and good rows behind them are stored', async () => {
   const { writer } = pipeline.services;
   await produce(Array.from({ length: 500 }, (_, index) => `poison all the way ${index}`));
   for (let index = 0; index < 30; index += 1) {

@@ -1,7 +1,8 @@
+import type { LocalClickHouse } from '@sluice/local-stack/clickhouse';
 import type { RowBatch } from '@sluice/writer/batches/row-batch';
 import type { Epoch } from '@sluice/writer/ownership/epoch';
 import { batchOf, changeRow, createTestStore, eventRow, NOON, type TestStore } from '@sluice/writer/testing/store';
-import { expect, inject, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { ownClickHouse } from '../support/engines.ts';
 import { freeze } from '../support/freeze.ts';
 import { until } from '../support/service.ts';
@@ -12,7 +13,7 @@ vi.setConfig({ testTimeout: 300_000 });
 
 const DAY_MS = 86_400_000;
 
-/** Rows of every kind over three months: each has a part of its own, which is renamed into place by itself. */
+/** Rows of every kind over three months. Each month is a part of its own, which ClickHouse renames into place. */
 function rowsOf(workspace: string, count: number) {
   const common = { workspace_id: workspace, user_id: 'u', group_id: 'g' };
   return {
@@ -31,7 +32,7 @@ function rowsOf(workspace: string, count: number) {
   };
 }
 
-/** The same rows in other batches than before: two, which overlap. */
+/** The same rows in two batches that overlap. */
 function inOtherBatches({ events, changes }: ReturnType<typeof rowsOf>): RowBatch[] {
   const middle = Math.floor(events.length / 2);
   return [batchOf(events.slice(0, middle + 5), changes), batchOf(events.slice(middle), changes)];
@@ -68,7 +69,7 @@ async function expectAllStored(db: TestStore, workspace: string, count: number):
   expect(await of('user_sightings', 'user_id')).toEqual([{ user_id: 'u' }]);
 }
 
-test('the writer is cut off at each step, for good, and another stores the same rows in other batches', async () => {
+test('the writer is cut off at each step, and another one stores the same rows in other batches', async () => {
   const url = inject('clickhouseUrl');
   const db = await createTestStore(url);
   const names = new Set<string>();
@@ -112,7 +113,7 @@ test('the writer is cut off at each step, for good, and another stores the same 
 
 const RENAMES = ['rename', 'renameat', 'renameat2'];
 
-/** Where ClickHouse is killed: at which of the calls that a statement makes, and how many months are there then. */
+/** Where ClickHouse is killed: in which system call of which statement, and how many months are stored by then. */
 const CALLS: readonly (readonly [statement: string, calls: readonly string[], nth: number, months: number])[] = [
   ['store-deletions', RENAMES, 1, 0],
   ['store-properties', RENAMES, 1, 0],
@@ -124,69 +125,86 @@ const CALLS: readonly (readonly [statement: string, calls: readonly string[], nt
   ['store-events', RENAMES, 3, 2],
 ];
 
-test('ClickHouse is killed at each step of an insert, the second month of it included', async () => {
-  await using clickhouse = await ownClickHouse();
-  let trap: Promise<AsyncDisposable> | undefined;
-  let place: (typeof CALLS)[number] | undefined;
-  await using proxy = await startStatementProxy(clickhouse.url, async (name, moment) => {
-    if (place && name === place[0] && moment === 'before') {
-      trap = killAtCall(clickhouse.pid as number, place[1], place[2]);
-      place = undefined;
-      await trap;
-    }
-    return 'go on';
-  });
-  const db = await createTestStore(clickhouse.url);
-  const writer = db.writer({ url: proxy.url });
-  const epoch = await writer.ownership.begin(1, 'member');
-  for (const call of CALLS) {
-    const [statement, calls, nth, months] = call;
-    const workspace = `${statement} ${calls[0]} ${nth}`;
-    const rows = rowsOf(workspace, 60);
-    const batch = writer.open(batchOf(rows.events, rows.changes), epoch);
-    place = call;
-    await expect(batch.store(), workspace).rejects.toThrow();
-    await (await trap)?.[Symbol.asyncDispose]();
-    expect(await clickhouse.exited()).toMatchObject({ signal: 'SIGKILL' });
-    await clickhouse.restart();
-    expect((await countsOf(db, workspace)).months, workspace).toBe(months);
-    await until('the batch to be stored', 30_000, () => batch.store().catch(() => 0));
-    await expectAllStored(db, workspace, 60);
-  }
-  await db.close();
-});
+describe('with a ClickHouse that may be killed', () => {
+  const started = new AsyncDisposableStack();
+  let clickhouse: LocalClickHouse;
+  let db: TestStore;
+  let onStatement: (name: string, moment: Moment) => Promise<void> = async () => undefined;
+  let proxyUrl: string;
+  let generation = 0;
 
-test('an insert that is still running after the timeout is ended before the batch is stored again', async () => {
-  await using clickhouse = await ownClickHouse();
-  const db = await createTestStore(clickhouse.url);
-  const pid = clickhouse.pid as number;
-  let frozen = false;
-  let thaw: (() => void) | undefined;
-  const happened: string[] = [];
-  async function freezeOnceItRuns(): Promise<void> {
-    await until('the insert to run', 10_000, async () => {
-      const query = "SELECT count() AS running FROM system.processes WHERE query_id LIKE '%/store-events/%'";
-      return (await db.read<{ running: number }>(query))[0]?.running;
+  beforeAll(async () => {
+    clickhouse = started.use(await ownClickHouse());
+    const proxy = await startStatementProxy(clickhouse.url, async (name, moment) => {
+      await onStatement(name, moment);
+      return 'go on';
     });
-    thaw = freeze(pid);
+    proxyUrl = started.use(proxy).url;
+    db = await createTestStore(clickhouse.url);
+    started.defer(() => db.close());
+  });
+  afterEach(async () => {
+    onStatement = async () => undefined;
+    // A test that fails may leave it down.
+    if (clickhouse.pid === undefined) await clickhouse.restart();
+  });
+  afterAll(() => started.disposeAsync());
+
+  /** Opens a batch as a new owner of the partitions. */
+  async function open(rows: ReturnType<typeof rowsOf>, options: { readonly requestTimeoutMs?: number } = {}) {
+    generation += 1;
+    const writer = db.writer({ url: proxyUrl, ...options });
+    return writer.open(batchOf(rows.events, rows.changes), await writer.ownership.begin(generation, 'member'));
   }
 
-  await using proxy = await startStatementProxy(clickhouse.url, async (name, moment) => {
-    if (name === 'store-events' && moment === 'after') happened.push('an insert has ended');
-    if (name === 'store-events' && moment === 'before' && !frozen) {
-      frozen = true;
-      void freezeOnceItRuns();
+  test.each(CALLS)(
+    'killed in %s, in the system call %j number %i, when %i months are stored: the batch is stored once',
+    async (statement, calls, nth, months) => {
+      const workspace = `${statement} ${calls[0]} ${nth}`;
+      const batch = await open(rowsOf(workspace, 60));
+      let trap: Promise<AsyncDisposable> | undefined;
+      onStatement = async (name, moment) => {
+        if (trap || name !== statement || moment !== 'before') return;
+        trap = killAtCall(clickhouse.pid as number, calls, nth);
+        await trap;
+      };
+      await expect(batch.store()).rejects.toThrow();
+      await (await trap)?.[Symbol.asyncDispose]();
+      expect(await clickhouse.exited()).toMatchObject({ signal: 'SIGKILL' });
+      await clickhouse.restart();
+      expect((await countsOf(db, workspace)).months).toBe(months);
+      await until('the batch to be stored', 120_000, () => batch.store().catch(() => 0));
+      await expectAllStored(db, workspace, 60);
+    },
+  );
+
+  test('an insert that is still running after the timeout is ended before the batch is stored again', async () => {
+    let thaw: (() => void) | undefined;
+    const happened: string[] = [];
+    async function freezeOnceItRuns(): Promise<void> {
+      const pid = clickhouse.pid as number;
+      await until('the insert to run', 120_000, async () => {
+        const query = "SELECT count() AS running FROM system.processes WHERE query_id LIKE '%/store-events/%'";
+        return (await db.read<{ running: number }>(query))[0]?.running;
+      });
+      thaw = freeze(pid);
     }
-    return 'go on';
+
+    let begun = false;
+    onStatement = async (name, moment) => {
+      if (name !== 'store-events') return;
+      if (moment === 'after') happened.push('an insert has ended');
+      else if (!begun) {
+        begun = true;
+        void freezeOnceItRuns();
+      }
+    };
+    const batch = await open(rowsOf('timeout', 40_000), { requestTimeoutMs: 2_500 });
+    await expect(batch.store()).rejects.toThrow(/[Tt]imeout/);
+    happened.push('the writer has given up');
+    thaw?.();
+    await until('the batch to be stored', 120_000, () => batch.store().catch(() => 0));
+    await expectAllStored(db, 'timeout', 40_000);
+    expect(happened).toEqual(['the writer has given up', 'an insert has ended', 'an insert has ended']);
   });
-  const rows = rowsOf('timeout', 40_000);
-  const writer = db.writer({ url: proxy.url, requestTimeoutMs: 2_500 });
-  const batch = writer.open(batchOf(rows.events, rows.changes), await writer.ownership.begin(1, 'member'));
-  await expect(batch.store()).rejects.toThrow(/[Tt]imeout/);
-  happened.push('the writer has given up');
-  thaw?.();
-  await until('the batch to be stored', 60_000, () => batch.store().catch(() => 0));
-  await expectAllStored(db, 'timeout', 40_000);
-  expect(happened).toEqual(['the writer has given up', 'an insert has ended', 'an insert has ended']);
-  await db.close();
 });

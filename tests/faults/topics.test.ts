@@ -11,7 +11,7 @@ import { startIngestAlone } from '../support/ingest-alone.ts';
 import { type KafkaProxy, startKafkaProxy } from '../support/kafka-proxy.ts';
 import { startPipeline } from '../support/pipeline.ts';
 
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, ResourcePatternTypes } = kafkajs;
 
@@ -74,11 +74,11 @@ async function partitionCounts({ kafka, config }: ReturnType<typeof clientFor>):
   return Object.fromEntries(metadata.topics.map(({ name, partitions }) => [name.split('.').at(-1), partitions.length]));
 }
 
-test('missing topics are created, with the time of the brokers; what exists stays as it is', async () => {
-  const made = clientFor('made', 3);
-  const { kafka, config } = made;
+test('missing topics are created, and their records get the time of the brokers; existing topics stay as they are', async () => {
+  const client = clientFor('created', 3);
+  const { kafka, config } = client;
   await ensureTopics(kafka, config);
-  expect(await partitionCounts(made)).toEqual({ events: 3, entities: 3 });
+  expect(await partitionCounts(client)).toEqual({ events: 3, entities: 3 });
   const topics = [...Object.values(topicNames(config)), clockTopicName(config)];
   const described = await withAdmin(kafka, (admin) =>
     admin.describeConfigs({
@@ -90,12 +90,12 @@ test('missing topics are created, with the time of the brokers; what exists stay
     const found = configEntries.find(({ configName }) => configName === 'message.timestamp.type');
     expect(found?.configValue).toBe('LogAppendTime');
   }
-  const other = clientFor('made', 5);
+  const other = clientFor('created', 5);
   await ensureTopics(other.kafka, other.config);
   expect(await partitionCounts(other)).toEqual({ events: 3, entities: 3 });
 });
 
-test('services that begin at the same time make the topics together', async () => {
+test('services that start at the same time create the topics together', async () => {
   const clients = Array.from({ length: 5 }, () => clientFor('together', 2));
   await Promise.all(clients.map(({ kafka, config }) => ensureTopics(kafka, config)));
   for (const client of clients) expect(await partitionCounts(client)).toEqual({ events: 2, entities: 2 });

@@ -1,10 +1,10 @@
 import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
 
 /**
- * Runs a statement of a test's own, and gives its result as text.
+ * Runs a statement, and returns its result as text.
  *
  * @param options.parameters the values of `{name:Type}` in it
- * @throws an error with what ClickHouse says
+ * @throws {Error} with ClickHouse's message
  */
 export async function readClickHouse(
   url: string,

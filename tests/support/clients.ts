@@ -13,20 +13,20 @@ export interface SubmitOptions {
 }
 
 export interface Accepted {
-  /** Of the events, as the answer has them. */
+  /** Of the events, in their order in the response. */
   readonly uuids: readonly string[];
   /** How often it was sent. */
   readonly attempts: number;
 }
 
-/** How long {@link submitUntilAccepted} goes on, in milliseconds. */
-const PATIENCE_MS = 60_000;
+/** How long {@link submitUntilAccepted} retries, in milliseconds. */
+const PATIENCE_MS = 120_000;
 
 /**
- * Sends a submission again and again until it is accepted, as a patient client does: after a 503, and when the
- * connection is refused or cut.
+ * Sends a submission until it is accepted, as a client should: again after a 503, and after a connection that was refused
+ * or cut.
  *
- * @throws when it is refused, or a 503 does not say in whole seconds when to try again
+ * @throws {Error} when it gets another status, or a 503 without a whole number of seconds in `Retry-After`
  */
 export async function submitUntilAccepted(body: unknown, options: SubmitOptions): Promise<Accepted> {
   const { url, key, path = '/v1/public/userGroups', headers } = options;
@@ -46,12 +46,12 @@ export async function submitUntilAccepted(body: unknown, options: SubmitOptions)
       expect(response.status, text).toBe(503);
       expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
     }
-    expect(Date.now(), 'no answer but 503 for a minute').toBeLessThan(deadline);
+    expect(Date.now(), 'nothing but 503 for two minutes').toBeLessThan(deadline);
     await delay(50 + 150 * Math.random());
   }
 }
 
-/** Waits until as many events are visible, and checks that the table has a row for each and no other. */
+/** Waits until `total` events are visible, and checks that the table has one row for each and no other. */
 export async function expectStoredOnce(pipeline: Pipeline, clickhouseUrl: string, total: number): Promise<void> {
   await pipeline.settled(total);
   await pipeline.drained();

@@ -6,9 +6,9 @@ import { configSchema } from '@sluice/writer/config';
 import { until } from './service.ts';
 
 /** How long {@link waitUntilCommitted} waits, in milliseconds. */
-const PATIENCE_MS = 120_000;
+const TIMEOUT_MS = 240_000;
 
-/** Waits until the writers of a pipeline have committed the end of every partition: nothing is on its way any more. */
+/** Waits until the writers of a pipeline have committed the end of every partition, so that everything is stored. */
 export async function waitUntilCommitted(kafkaBrokers: readonly string[], pipelineName: string): Promise<void> {
   const config = loadConfig(configSchema, {
     KAFKA_BROKERS: kafkaBrokers.join(','),
@@ -30,6 +30,6 @@ export async function waitUntilCommitted(kafkaBrokers: readonly string[], pipeli
           .map(({ partition }) => `${topic}/${partition}`),
       );
     };
-    await until('every offset to be committed', PATIENCE_MS, async () => (await behind()).length === 0);
+    await until('every offset to be committed', TIMEOUT_MS, async () => (await behind()).length === 0);
   });
 }

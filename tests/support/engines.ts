@@ -3,8 +3,8 @@ import { type LocalKafka, type LocalKafkaOptions, startKafka } from '@sluice/loc
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 
 /**
- * A Kafka of a test's own, which it may do anything to. Its data is in a folder that `await using` removes, unless
- * another is given.
+ * Starts a Kafka that one test file has for itself and may kill. `await using` ends it, and removes its data unless
+ * `dataDir` is given.
  */
 export async function ownKafka(options: Partial<LocalKafkaOptions> = {}): Promise<LocalKafka & AsyncDisposable> {
   return await own(
@@ -15,7 +15,7 @@ export async function ownKafka(options: Partial<LocalKafkaOptions> = {}): Promis
   );
 }
 
-/** A ClickHouse of a test's own, as {@link ownKafka}. */
+/** Starts a ClickHouse that one test file has for itself, as {@link ownKafka}. */
 export async function ownClickHouse(
   options: Partial<LocalClickHouseOptions> = {},
 ): Promise<LocalClickHouse & AsyncDisposable> {

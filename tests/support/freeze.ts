@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 
-/** Sends SIGCONT once its standard input ends, also because whoever holds the other end was killed. */
+/** Sends SIGCONT when its standard input ends, also because the process at the other end was killed. */
 const GUARD = 'read -r line; kill -CONT "$0"';
 
 /**
- * Stops a process with SIGSTOP and gives what lets it go on. It goes on as well when this process ends, however that
- * happens: frozen, it would not notice.
+ * Sends SIGSTOP to a process. The returned function sends SIGCONT, and so does the end of this process, however it comes:
+ * a frozen process would not notice it.
  */
 export function freeze(pid: number): () => void {
   // In a session of its own, so that Ctrl-C does not end it.

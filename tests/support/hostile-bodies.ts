@@ -1,15 +1,15 @@
 import { gzipSync } from 'node:zlib';
 
-/** A body that is allowed by every limit, or refused by one, and expensive by construction. */
+/** A body that is as expensive as possible, and accepted or refused by a limit. */
 export interface HostileBody {
   readonly name: string;
   readonly body: Buffer;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The status that it is answered with when memory is not short. */
+  /** The status of the response when there is enough memory. */
   readonly status: 202 | 400 | 413;
 }
 
-/** What ingest-api takes by default, in bytes. */
+/** ingest-api's default limits, in bytes. */
 const BODY_BYTES_MAX = 4 * 1_024 * 1_024;
 const EVENT_BYTES_MAX = 256 * 1_024;
 

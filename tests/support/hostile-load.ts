@@ -1,4 +1,5 @@
-// A worker thread that submits one hostile body after the other, as the workspace `hostile`, until it is told to stop.
+// A worker thread that submits one hostile body after the other, as the workspace `hostile`, until it is terminated. It
+// replies to each message with the number of responses so far, by their status.
 import { setTimeout as delay } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { hostileBodies } from './hostile-bodies.ts';
@@ -12,10 +13,7 @@ const { url, connections } = workerData as HostileLoad;
 const bodies = hostileBodies();
 const statuses = new Map<number, number>();
 let next = 0;
-let stopping = false;
-parentPort?.once('message', () => {
-  stopping = true;
-});
+parentPort?.on('message', () => parentPort?.postMessage(statuses));
 
 async function submit(): Promise<number> {
   const { body, headers } = bodies[next++ % bodies.length] ?? {};
@@ -30,7 +28,7 @@ async function submit(): Promise<number> {
 
 await Promise.all(
   Array.from({ length: connections }, async () => {
-    while (!stopping) {
+    for (;;) {
       // 0 when the connection was cut.
       const status = await submit().catch(() => 0);
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
@@ -38,4 +36,3 @@ await Promise.all(
     }
   }),
 );
-parentPort?.postMessage(statuses);

@@ -6,10 +6,11 @@ const IMPORTER = fileURLToPath(new URL('../../scripts/import.ts', import.meta.ur
 
 export interface ImportRun {
   readonly code: number | null;
+  /** What it printed to both streams. */
   readonly output: string;
 }
 
-/** Runs the importer as `npm run import` does, with these arguments, and gives what it printed. */
+/** Runs the importer with these arguments, as `npm run import` does. */
 export async function runImporter(args: readonly string[], key: string): Promise<ImportRun> {
   const child = spawn(process.execPath, [IMPORTER, ...args], {
     env: { PATH: process.env['PATH'] ?? '', SLUICE_API_KEY: key },

@@ -5,12 +5,12 @@ import { findFreePorts } from '@sluice/local-stack/ports';
 import { hashKey, SCOPES, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { type Service, startService } from './service.ts';
 
-/** ingest-api by itself, a process over a real Kafka. Each key is known by the name of its workspace. */
+/** A process of ingest-api on a real Kafka, without the other services. The key of each workspace is its name. */
 export interface IngestAlone extends AsyncDisposable {
   readonly service: Service;
-  /** The status of the response; the connection may be cut, then it throws. */
+  /** Resolves with the status of the response; rejects when the connection is cut. */
   submit(body: Buffer | string, options?: SubmitOptions): Promise<number>;
-  /** Resident memory now, and the most there ever was, in bytes. */
+  /** Resident memory now, and its peak, in bytes. */
   memory(): Promise<{ readonly now: number; readonly peak: number }>;
 }
 
@@ -22,7 +22,7 @@ export interface SubmitOptions {
 
 export interface IngestAloneOptions {
   readonly kafkaBrokers: readonly string[];
-  /** Tells the topics from those of others on the same Kafka. */
+  /** Prefix of the topics, which no other test on the same Kafka may use. */
   readonly name: string;
   readonly workspaces?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;

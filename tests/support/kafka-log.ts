@@ -6,7 +6,7 @@ const BATCH_HEADER_BYTES = 12;
 
 /**
  * Cuts the newest record batches off a partition's log, as a disk that lost its last writes does. The broker must be
- * down; when it starts it takes the log as it finds it. Gives how many batches are left.
+ * down; when it starts it takes the log as it is. Returns the number of batches that are left.
  */
 export async function cutOffLog(kafkaDir: string, partition: string, batches: number): Promise<number> {
   const folder = join(kafkaDir, 'broker-1', 'log', partition);

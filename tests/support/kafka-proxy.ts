@@ -11,21 +11,23 @@ export const KAFKA_API = {
   syncGroup: 14,
 } as const;
 
-/** What happens to an answer: also `{ delayMs }`, which delivers it that much later, and `{ until }`, once that resolves. */
+/** What happens to a response. `{ delayMs }` delivers it that much later, `{ until }` when the promise resolves. */
 export type KafkaFate = Fate | { readonly delayMs: number } | { readonly until: Promise<unknown> };
 
-/** A proxy in front of one broker that can lose answers: the broker has done what was asked, the client never hears. */
+/** A proxy in front of one broker that can lose responses: the broker has done its work, and the client does not know. */
 export interface KafkaProxy extends AsyncDisposable {
   readonly port: number;
-  /** How many answers to requests with this API key did not come through. */
+  /** How many responses to requests with this API key were lost. */
   lost(api: number): number;
 }
 
 /**
- * Starts a proxy in front of the broker that listens, or will, on `brokerPort`; it has to be the port that the broker
- * advertises. `decide` is asked about every answer, in the order in which a connection has them, and told the API key
- * of its request, how many bytes it has, and the name of the client. `reaches` is asked about every request: one that
- * does not reach the broker is never answered.
+ * Starts a proxy in front of the broker that listens, or will listen, on `brokerPort`. The broker has to advertise the
+ * proxy's port.
+ *
+ * @param decide called for each response, in the order of its connection, with the API key of the request, the size of
+ *   the response in bytes, and the client's name
+ * @param reaches called for each request; false drops it, so that it gets no response
  */
 export async function startKafkaProxy(
   brokerPort: number,
@@ -35,16 +37,16 @@ export async function startKafkaProxy(
   const lost = new Map<number, number>();
 
   const proxy = await startTcpProxy({ host: '127.0.0.1', port: brokerPort }, (client, upstream) => {
-    const asked = new Map<number, { api: number; clientId: string }>();
+    const pending = new Map<number, { api: number; clientId: string }>();
     const requests = frameReader();
-    const answers = frameReader();
+    const responses = frameReader();
     let stalled = false;
     let delivery = Promise.resolve();
 
     async function deliver(frame: Buffer): Promise<void> {
       const correlationId = frame.readInt32BE(4);
-      const { api, clientId } = asked.get(correlationId) ?? { api: -1, clientId: '' };
-      asked.delete(correlationId);
+      const { api, clientId } = pending.get(correlationId) ?? { api: -1, clientId: '' };
+      pending.delete(correlationId);
       if (client.destroyed || stalled) return;
       const fate = decide(api, frame.length, clientId);
       if (typeof fate === 'object') await ('until' in fate ? fate.until : delay(fate.delayMs));
@@ -61,12 +63,12 @@ export async function startKafkaProxy(
       // Length, API key and version, correlation id, client id.
       for (const frame of requests(chunk)) {
         const api = frame.readInt16BE(4);
-        asked.set(frame.readInt32BE(8), { api, clientId: clientIdOf(frame) });
+        pending.set(frame.readInt32BE(8), { api, clientId: clientIdOf(frame) });
         if (reaches(api)) upstream.write(frame);
       }
     });
     upstream.on('data', (chunk: Buffer) => {
-      for (const frame of answers(chunk)) delivery = delivery.then(() => deliver(frame));
+      for (const frame of responses(chunk)) delivery = delivery.then(() => deliver(frame));
     });
   });
   return {
@@ -76,7 +78,7 @@ export async function startKafkaProxy(
   };
 }
 
-/** Cuts what comes on a connection into whole frames: a length of four bytes, and as many bytes as it says. */
+/** Splits a stream of bytes into frames: a length in four bytes, and as many bytes. */
 function frameReader(): (chunk: Buffer) => Buffer[] {
   let rest: Buffer = Buffer.alloc(0);
   return (chunk) => {

@@ -2,28 +2,28 @@ import { randomUUID } from 'node:crypto';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 
-/** A row as it lies in Kafka. */
+/** A row of a message in Kafka. */
 export interface KafkaRow {
   readonly partition: number;
   readonly row: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Reads the rows of a topic from its beginning, until `enough` says so or `patienceMs` are over; gives those that were
- * found.
+ * Reads the rows of a topic from its beginning, until `enough` returns true or `timeoutMs` have passed. Returns the rows
+ * that it has read in both cases.
  */
 export async function readRows(
   brokers: readonly string[],
   topic: string,
   enough: (rows: readonly KafkaRow[]) => boolean,
-  patienceMs = 20_000,
+  timeoutMs = 60_000,
 ): Promise<readonly KafkaRow[]> {
   const config = { KAFKA_BROKERS: [...brokers], KAFKA_TOPIC_PREFIX: '', KAFKA_PARTITIONS: 1, KAFKA_SSL: false };
   const kafka = createKafka(config, 'test-reader', createLogger('test', 'silent'));
   const consumer = kafka.consumer({ groupId: `reader-${randomUUID()}`, maxWaitTimeInMs: 100 });
   const rows: KafkaRow[] = [];
   const done = Promise.withResolvers<void>();
-  const timer = setTimeout(done.resolve, patienceMs);
+  const timer = setTimeout(done.resolve, timeoutMs);
   try {
     await consumer.connect();
     await consumer.subscribe({ topics: [topic], fromBeginning: true });

@@ -9,9 +9,13 @@ export interface LoadOptions {
   readonly urls: () => readonly string[];
   /** How many clients submit at once. */
   readonly concurrency: number;
-  /** Decides what is submitted. Default 1. */
+  /** The same seed submits the same things. Default 1. */
   readonly seed?: number;
-  /** How long a client waits between two requests at most, in milliseconds. Default 0. */
+  /**
+   * How long a client waits between two requests at most, in milliseconds. Default 200: without pauses, a load would
+   * take all processors and show no more. A client waits at least as long as its last request took, up to a second, so
+   * that a busy machine gets a smaller load.
+   */
   readonly pauseMs?: number;
 }
 
@@ -24,7 +28,7 @@ export interface SentEvent {
   readonly timestamp?: number;
 }
 
-/** What a client wanted, in words of the reference that the stored state is compared with. */
+/** What a client asked for. What is stored is compared with these. */
 export type Action =
   | {
       readonly kind: 'events';
@@ -45,17 +49,17 @@ export type Action =
     }
   | { readonly kind: 'delete'; readonly user: string };
 
-/** An action and what became of it. Each user and organization belongs to one client, which waits for every answer. */
+/** An action and its outcome. Each user and organization belongs to one client, which waits for every response. */
 export interface Operation {
   readonly action: Action;
   /** When it was begun, in milliseconds since 1970. */
   readonly at: number;
   outcome: 'under way' | 'accepted' | 'unknown';
-  /** When its last attempt was answered or given up. */
+  /** When its last attempt got a response or was given up. */
   endedAt: number;
   /**
-   * Accepted at the first attempt. Otherwise an attempt whose answer never came may take effect at any later time, and
-   * once more than one did.
+   * Accepted at the first attempt. Otherwise an attempt without a response may take effect at any later time, and more
+   * than one may take effect.
    */
   clear: boolean;
 }
@@ -68,7 +72,7 @@ export interface Tally {
   readonly operations: readonly Operation[];
   /** The uuids that events were given in a 202, by the events' keys. */
   readonly accepted: ReadonlyMap<string, string>;
-  /** Answers that a client may not repeat, which there must be none of. */
+  /** Responses that do not allow a retry. There must be none. */
   readonly refused: readonly string[];
 }
 
@@ -79,17 +83,19 @@ export interface Load extends AsyncDisposable {
   stop(): Promise<Tally>;
 }
 
-/** A request that was not answered with 202 is sent again this often, as a client would. */
+/** How often a client sends a request until it gets a 202. */
 const ATTEMPTS = 5;
 
-/** A client gives an answer up after this long, in milliseconds. */
+/** How long a client waits for a response, in milliseconds. */
 const PATIENCE_MS = 15_000;
 
 /**
- * An event that is stamped is known again for five minutes: it is not sent again later than this after the first time,
+ * A repeat of a stamped event is recognised for five minutes. So a client sends it again within this time of the first,
  * in milliseconds, which leaves time for all attempts.
  */
 const STAMPED_AGAIN_MS = 180_000;
+
+const PAUSE_MS_MAX = 1_000;
 
 const USERS_PER_CLIENT = 6;
 const DAY_MS = 86_400_000;
@@ -101,7 +107,7 @@ let loads = 0;
  * organizations, deletions. Some events have a timestamp of their own, others are stamped on receipt, with a uuid or with
  * an `Idempotency-Key`. Each request is repeated until it is accepted or its attempts are used up.
  */
-export function startLoad({ pipeline, urls, concurrency, seed = 1, pauseMs = 0 }: LoadOptions): Load {
+export function startLoad({ pipeline, urls, concurrency, seed = 1, pauseMs = 200 }: LoadOptions): Load {
   loads += 1;
   const name = `load-${process.pid}-${loads}`;
   const operations: Operation[] = [];
@@ -110,7 +116,7 @@ export function startLoad({ pipeline, urls, concurrency, seed = 1, pauseMs = 0 }
   let running = true;
   let turn = 0;
 
-  /** Gives the text of a 202, and nothing when the request may be sent again. */
+  /** Returns the text of a 202, and undefined when the request may be sent again. */
   async function attempt({ path, body, headers }: LoadRequest): Promise<string | undefined> {
     const targets = urls();
     turn += 1;
@@ -130,7 +136,7 @@ export function startLoad({ pipeline, urls, concurrency, seed = 1, pauseMs = 0 }
       const retryable = response.status === 503 && /^\d+$/.test(response.headers.get('retry-after') ?? '');
       if (!retryable) refused.push(`${response.status} ${text}`);
     } catch {
-      // A cut connection or no answer: whether the rows were kept is not known.
+      // A cut connection or no response: whether the rows were kept is not known.
     }
     return undefined;
   }
@@ -138,11 +144,11 @@ export function startLoad({ pipeline, urls, concurrency, seed = 1, pauseMs = 0 }
   async function carryOut(operation: Operation): Promise<void> {
     const request = requestOf(operation.action);
     for (let attempts = 0; attempts < ATTEMPTS; attempts += 1) {
-      const answer = await attempt(request);
-      if (answer !== undefined) {
+      const response = await attempt(request);
+      if (response !== undefined) {
         operation.outcome = 'accepted';
         operation.clear = attempts === 0;
-        if (operation.action.kind === 'events') keepUuids(operation.action.events, answer);
+        if (operation.action.kind === 'events') keepUuids(operation.action.events, response);
         return;
       }
       await delay(200);
@@ -150,20 +156,22 @@ export function startLoad({ pipeline, urls, concurrency, seed = 1, pauseMs = 0 }
     operation.outcome = 'unknown';
   }
 
-  function keepUuids(events: readonly SentEvent[], answer: string): void {
-    const given = (JSON.parse(answer) as { events: { uuid: string }[] }).events;
+  function keepUuids(events: readonly SentEvent[], response: string): void {
+    const given = (JSON.parse(response) as { events: { uuid: string }[] }).events;
     for (const [index, { key }] of events.entries()) accepted.set(key, given[index]?.uuid ?? '');
   }
 
   async function runClient(index: number): Promise<void> {
     const random = seededRandom(seed * 1_000 + index);
     const draw = createDraw(`${name}-${index}`, random);
+    let tookMs = 0;
     while (running) {
-      if (pauseMs > 0) await delay(random() * pauseMs);
+      await delay(Math.max(random() * pauseMs, Math.min(tookMs, PAUSE_MS_MAX)));
       const operation: Operation = { action: draw(), at: Date.now(), outcome: 'under way', endedAt: 0, clear: false };
       operations.push(operation);
       await carryOut(operation);
       operation.endedAt = Date.now();
+      tookMs = operation.endedAt - operation.at;
     }
   }
 

@@ -1,6 +1,6 @@
 import type { Service } from './service.ts';
 
-/** The sum of a metric of a service over all of its labels that have these values; 0 when there is none. */
+/** Sums a metric of a service over all of its series that have these label values; 0 when there is none. */
 export async function readMetric(
   service: Pick<Service, 'url'>,
   name: string,
@@ -16,7 +16,7 @@ export async function readMetric(
   return sum;
 }
 
-/** How many submissions an ingest-api has answered with this status. */
-export async function countAnswers(ingest: Pick<Service, 'url'>, status: number): Promise<number> {
+/** The number of submissions to which an ingest-api responded with this status. */
+export async function countResponses(ingest: Pick<Service, 'url'>, status: number): Promise<number> {
   return await readMetric(ingest, 'http_request_duration_seconds_count', { method: 'POST', status: String(status) });
 }

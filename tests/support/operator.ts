@@ -12,7 +12,7 @@ export interface CommandOutcome {
   readonly output: string;
 }
 
-/** Runs `npm run writer -- …` on a pipeline, as an operator who cannot be asked anything. */
+/** Returns a function that runs `npm run writer -- …` on a pipeline, and declines every confirmation. */
 export function operatorOf(options: {
   readonly kafkaBrokers: readonly string[];
   readonly clickhouseUrl: string;

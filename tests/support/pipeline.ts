@@ -11,46 +11,46 @@ import { type Service, type ServiceName, startService, until } from './service.t
 export interface PipelineOptions {
   readonly kafkaBrokers: readonly string[];
   readonly clickhouseUrl: string;
-  /** Tells this pipeline's topics and database from those of others on the same engines: letters and digits. */
+  /** Names the topics and the database, so that no two pipelines on the same engines share them: letters and digits. */
   readonly name: string;
   /** Added to every service's environment. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
-export interface Answer<Body> {
+export interface ServiceResponse<Body> {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Body;
 }
 
-/** The three services over real engines, each a process, with a key of all scopes for the workspace `test`. */
+/** The three services on real engines, each a process, with a key of all scopes for the workspace `test`. */
 export interface Pipeline extends AsyncDisposable {
   readonly services: Record<ServiceName, Service>;
   readonly key: string;
   readonly database: string;
   readonly keysFile: string;
-  /** What its services are started with, but for the address of each. */
+  /** The environment of its services, without their addresses. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Makes another key; it is in force when this resolves. */
+  /** Creates another key, and waits until it is in force. */
   addKey(workspace: string, scopes?: readonly Scope[]): Promise<string>;
-  /** Starts a service again, on its old address, and waits until it is ready. */
+  /** Starts a service that has ended again, on the same address, and waits until it is ready. */
   restart(name: ServiceName): Promise<void>;
-  /** From now on starts a service again whenever it ends, as a supervisor does. */
+  /** Starts a service again whenever it ends, as a supervisor does. */
   supervise(name: ServiceName): void;
-  /** Starts one more of a service, with its own address. */
+  /** Starts another process of a service, on another address. */
   startAnother(name: ServiceName): Promise<Service>;
-  /** Starts one more of a service that has ended, on the same address. */
+  /** Starts a process in the place of one that has ended, on the same address. */
   replace(ended: Service): Promise<Service>;
   submit<Body = { events: { uuid: string }[] }>(
     body: unknown,
     init?: RequestInit & { path?: string; key?: string },
-  ): Promise<Answer<Body>>;
+  ): Promise<ServiceResponse<Body>>;
   /** GET from query-api. */
-  get<Body>(path: string, key?: string): Promise<Answer<Body>>;
-  deleteUser(foreignId: string, key?: string): Promise<Answer<unknown>>;
-  /** Waits until the writers have stored and committed all that is in Kafka. */
+  get<Body>(path: string, key?: string): Promise<ServiceResponse<Body>>;
+  deleteUser(foreignId: string, key?: string): Promise<ServiceResponse<unknown>>;
+  /** Waits until the writers have stored and committed everything that is in Kafka. */
   drained(): Promise<void>;
-  /** Waits until as many events are visible in the workspace of the key, and no more. */
+  /** Waits until `total` events are visible in the workspace of the key; throws if there are more. */
   settled(total: number, key?: string): Promise<void>;
   stop(): Promise<void>;
 }
@@ -71,7 +71,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
   const extra: Service[] = [];
   let stopped = false;
 
-  async function makeKey(workspace: string, scopes: readonly Scope[]): Promise<string> {
+  async function createKey(workspace: string, scopes: readonly Scope[]): Promise<string> {
     const key = generateKey();
     entries.push({ id: `k${entries.length}`, hash: hashKey(key), workspace, scopes: [...scopes] });
     await writeKeysFile(keysFile, entries);
@@ -79,7 +79,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
   }
 
   const start = (name: ServiceName, port = addresses[name]) => startService(name, port, env);
-  const key = await makeKey('test', SCOPES);
+  const key = await createKey('test', SCOPES);
   const services = { writer: start('writer'), 'ingest-api': start('ingest-api'), 'query-api': start('query-api') };
 
   async function startExtra(begin: () => Service): Promise<Service> {
@@ -89,7 +89,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     return service;
   }
 
-  async function request<Body>(url: string, init: RequestInit, withKey: string): Promise<Answer<Body>> {
+  async function request<Body>(url: string, init: RequestInit, withKey: string): Promise<ServiceResponse<Body>> {
     const headers = new Headers(init.headers);
     if (withKey !== '') headers.set('authorization', `Bearer ${withKey}`);
     const response = await fetch(url, { ...init, headers });
@@ -105,8 +105,8 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     keysFile,
     environment: env,
     async addKey(workspace, scopes = SCOPES) {
-      const added = await makeKey(workspace, scopes);
-      await until('the key to be in force', 5_000, async () => {
+      const added = await createKey(workspace, scopes);
+      await until('the key to be in force', 120_000, async () => {
         const ingest = await request(`${services['ingest-api'].url}/v1/users`, { method: 'DELETE' }, added);
         return ingest.status !== 401 && (await get('/events?limit=0&total=none', added)).status !== 401;
       });
@@ -149,7 +149,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     drained: () => waitUntilCommitted(options.kafkaBrokers, options.name),
     async settled(total, withKey = key) {
       let seen: number | null = null;
-      await until(`${total} events to be visible`, 60_000, async () => {
+      await until(`${total} events to be visible`, 120_000, async () => {
         const { body } = await get<{ total: number | null }>('/events?limit=0', withKey);
         seen = body.total;
         return seen !== null && seen >= total;

@@ -1,36 +1,39 @@
 import { type Fate, startTcpProxy } from './tcp-proxy.ts';
 
-/** A proxy that can lose answers: what was asked has been done, but the asker does not hear of it. */
-export interface AnswerProxy extends AsyncDisposable {
+/** A proxy that can lose responses: the server has done its work, and the client does not know. */
+export interface ResponseProxy extends AsyncDisposable {
   readonly url: string;
   readonly lost: number;
   stop(): Promise<void>;
 }
 
 /**
- * Starts a proxy in front of an HTTP server. `decide` is asked when an answer begins to come: `cut` closes the
- * connection instead, `stall` leaves it open without another byte. `settings` gives what is added to the parameters of
- * each request that does not have it: for ClickHouse that is the same as an account whose profile says so.
+ * Starts a proxy in front of an HTTP server.
+ *
+ * @param decide called when a response begins: `cut` closes the connection instead, `stall` leaves it open without
+ *   another byte
+ * @param settings returns parameters that are added to each request that does not have them; for ClickHouse that is the
+ *   same as a profile of the account with these settings
  */
 export async function startProxy(
   targetUrl: string,
   decide: () => Fate,
   settings: () => Readonly<Record<string, string>> = () => ({}),
-): Promise<AnswerProxy> {
+): Promise<ResponseProxy> {
   const target = new URL(targetUrl);
   let lost = 0;
 
   const proxy = await startTcpProxy({ host: target.hostname, port: Number(target.port) }, (client, upstream) => {
-    let asked = false;
+    let pending = false;
     let stalled = false;
     client.on('data', (chunk: Buffer) => {
-      asked = true;
+      pending = true;
       upstream.write(withSettings(chunk, settings()));
     });
     upstream.on('data', (chunk: Buffer) => {
       if (stalled) return;
-      const fate = asked ? decide() : 'deliver';
-      asked = false;
+      const fate = pending ? decide() : 'deliver';
+      pending = false;
       if (fate === 'deliver') {
         client.write(chunk);
         return;
@@ -50,7 +53,7 @@ export async function startProxy(
   };
 }
 
-/** The beginning of a request, with more parameters; anything else as it is. */
+/** Adds parameters to the first line of a request. Returns any other chunk as it is. */
 function withSettings(chunk: Buffer, settings: Readonly<Record<string, string>>): Buffer {
   const names = Object.keys(settings);
   if (names.length === 0) return chunk;

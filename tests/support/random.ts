@@ -1,7 +1,7 @@
 import { uniformFloat64 } from 'pure-rand/distribution/uniformFloat64';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 
-/** Numbers from 0 up to but not including 1; the same seed, an integer, gives the same ones. */
+/** Returns a generator of numbers in [0, 1). The same integer seed produces the same numbers. */
 export function seededRandom(seed: number): () => number {
   const generator = xoroshiro128plus(seed);
   return () => uniformFloat64(generator);

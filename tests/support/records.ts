@@ -14,7 +14,7 @@ export interface EventRecord {
   readonly receivedAt: string;
 }
 
-/** The answer of GET /events. */
+/** The response of GET /events. */
 export interface EventPage {
   readonly limit: number;
   readonly offset: number;
@@ -23,7 +23,7 @@ export interface EventPage {
   readonly nextCursor: string | null;
 }
 
-/** The answer of GET /users/{id} and GET /organizations/{id}. */
+/** The response of GET /users/{id} and GET /organizations/{id}. */
 export interface EntityRecord {
   readonly foreignId?: string;
   readonly foreignUserGroupId?: string;

@@ -4,15 +4,15 @@ import { mkdir, open, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemErrorCode } from '@sluice/local-stack/errors';
 
-/** A file system of a few megabytes that only the processes in its mount namespace see; it ends with this process. */
+/** A file system of a few megabytes in a mount namespace of its own. It ends when this process ends. */
 export interface SmallDisk extends AsyncDisposable {
   /** A path to its root from outside. */
   readonly path: string;
-  /** A command that the one appended to it runs under, where the disk is mounted. */
+  /** A command prefix that runs a command where the disk is mounted. */
   readonly enter: readonly string[];
-  /** Takes what is left of it, but for as many bytes. */
+  /** Fills it up to `leave` bytes. Default 0. */
   fill(leave?: number): Promise<void>;
-  /** Gives back what {@link SmallDisk.fill} has taken. */
+  /** Frees what {@link SmallDisk.fill} has taken. */
   free(): Promise<void>;
 }
 
@@ -24,7 +24,7 @@ const MISSING =
 
 const PAGE = Buffer.alloc(4_096);
 
-/** Mounts a disk in memory on a folder, which is made, in a mount namespace of its own. */
+/** Creates a folder, and mounts a disk in memory on it, in a mount namespace of its own. */
 export async function mountSmallDisk(mountPoint: string, megabytes: number): Promise<SmallDisk> {
   await mkdir(mountPoint, { recursive: true });
   const script = 'mount -t tmpfs -o "size=$1m" tmpfs "$0" && echo mounted && exec cat';
@@ -58,15 +58,15 @@ export async function mountSmallDisk(mountPoint: string, megabytes: number): Pro
 }
 
 async function mounted(holder: ChildProcess, ended: Promise<unknown>): Promise<void> {
-  let said = '';
+  let output = '';
   holder.stderr?.on('data', (text) => {
-    said += text;
+    output += text;
   });
   const outcome = await Promise.race([
     once(holder.stdout as NodeJS.ReadableStream, 'data').then(() => 'mounted'),
     ended.catch((error: Error) => {
-      said += error.message;
+      output += error.message;
     }),
   ]);
-  if (outcome !== 'mounted') throw new Error(`${MISSING}\n${said}`);
+  if (outcome !== 'mounted') throw new Error(`${MISSING}\n${output}`);
 }

@@ -38,7 +38,7 @@ test('a statement is looked at before it is passed on, and when its answer comes
 });
 
 test.each<Moment>(['before', 'after'])(
-  'an error of whoever looks %s cuts the connection, and comes out in the end',
+  'an error in onStatement %s ClickHouse responds cuts the connection, and the disposal throws it',
   async (when) => {
     const proxy = await startStatementProxy(url, async (_name, moment) => {
       if (moment === when) throw new Error('unexpected statement');

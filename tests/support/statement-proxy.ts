@@ -4,12 +4,12 @@ import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 
-/** When a statement of the writer is looked at: before ClickHouse gets it, or when its answer begins to come. */
+/** When `onStatement` is called: before ClickHouse gets the statement, or when its response begins. */
 export type Moment = 'before' | 'after';
 
 /**
- * What becomes of a statement or its answer. `lose` cuts the connection. With `late` the connection is cut as well, but
- * the statement gets to ClickHouse, once that promise resolves.
+ * What happens to a statement or its response. `lose` cuts the connection. `late` cuts it too, but ClickHouse gets the
+ * statement when the promise resolves.
  */
 export type StatementFate = 'go on' | 'lose' | { readonly late: Promise<unknown> };
 
@@ -19,8 +19,8 @@ export interface StatementProxy extends AsyncDisposable {
 }
 
 /**
- * Starts a proxy in front of ClickHouse. `onStatement` is called at both moments of every statement that has a name,
- * which then meets the fate that it resolves to. An error cuts the connection, and is thrown when the proxy is disposed of.
+ * Starts a proxy in front of ClickHouse. `onStatement` is called at both moments of each statement that has a name, and
+ * resolves to its fate. If it throws, the connection is cut, and the disposal of the proxy throws the error.
  */
 export async function startStatementProxy(
   clickhouseUrl: string,
@@ -42,7 +42,7 @@ export async function startStatementProxy(
     return false;
   }
 
-  /** Resolves when the statement has come, which is before it is sent on. */
+  /** Resolves when the statement has arrived, before it is sent on. */
   async function deliverLate(incoming: IncomingMessage, moment: Promise<unknown>): Promise<void> {
     const { url = '/', method, headers } = incoming;
     const body = await buffer(incoming);
@@ -59,7 +59,7 @@ export async function startStatementProxy(
     const { method, headers } = incoming;
     const upstream = request(new URL(incoming.url ?? '/', clickhouseUrl), { method, headers, agent });
     upstream.on('error', () => incoming.socket.destroy());
-    // Destroys the request to ClickHouse when the client goes away before it has sent everything.
+    // Destroys the request to ClickHouse when the client disconnects before it has sent everything.
     pipeline(incoming, upstream, () => undefined);
     upstream.on('response', async (response) => {
       if (!(await passes(incoming, 'after'))) return;

@@ -12,21 +12,19 @@ const run = promisify(execFile);
 const CACHE = join(import.meta.dirname, '../../.cache/strace');
 
 /**
- * Finds strace: on the PATH, else Debian's package, unpacked beside the project without being installed.
+ * Finds strace on the PATH, or else unpacks Debian's package into `.cache` without installing it.
  *
- * @throws when there is none, saying how to get it
+ * @throws {Error} when there is none, with how to get it
  */
 export async function findStrace(): Promise<string> {
-  if (await answers('strace')) return 'strace';
+  if (await runs('strace')) return 'strace';
   const unpacked = join(CACHE, 'usr/bin/strace');
   if (!existsSync(unpacked)) await unpackDebianPackage().catch(() => undefined);
-  if (await answers(unpacked)) return unpacked;
-  throw new Error(
-    'This test kills ClickHouse in the midst of a system call, with strace: install it (apt install strace)',
-  );
+  if (await runs(unpacked)) return unpacked;
+  throw new Error('This test needs strace to kill ClickHouse in a system call: install it (apt install strace)');
 }
 
-async function answers(strace: string): Promise<boolean> {
+async function runs(strace: string): Promise<boolean> {
   return await run(strace, ['-V']).then(
     () => true,
     () => false,
@@ -70,7 +68,7 @@ export async function killAtCall(pid: number, calls: readonly string[], nth: num
   };
 }
 
-/** strace says so when it has attached to all threads, or why it cannot. */
+/** Waits until strace reports that it has attached to all threads. */
 async function attached(child: ChildProcess): Promise<void> {
   const lines: string[] = [];
   for await (const line of createInterface({ input: child.stderr as NodeJS.ReadableStream })) {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** What happens to an answer on its way back. */
+/** What happens to a response. */
 export type Fate = 'deliver' | 'cut' | 'stall';
 
 export interface TcpProxy extends AsyncDisposable {
@@ -10,8 +10,8 @@ export interface TcpProxy extends AsyncDisposable {
 }
 
 /**
- * Listens on a free port of 127.0.0.1 and connects each client to the target; `relay` passes on what comes on either
- * side. When one side ends, so does the other.
+ * Listens on a free port of 127.0.0.1 and connects each client to the target. `relay` passes data on in both directions.
+ * When one side ends, so does the other.
  */
 export async function startTcpProxy(
   target: { readonly host: string; readonly port: number },

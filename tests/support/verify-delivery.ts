@@ -1,11 +1,12 @@
+import { deepStrictEqual } from 'node:assert/strict';
 import { readClickHouse } from './clickhouse.ts';
-import { ofEntities, timestampsOf, wrongEntities } from './judge-entities.ts';
 import type { Tally } from './load.ts';
 import type { Pipeline } from './pipeline.ts';
 import type { EventPage } from './records.ts';
+import { ofEntities, timestampsOf, wrongEntities } from './verify-entities.ts';
 
-/** What a load's clients were told, compared with what is stored and served. Each list is empty when all is well. */
-export interface Verdict {
+/** What the clients of a load were told, compared with what is stored and served. A list is empty when all is well. */
+export interface Delivery {
   /** Events that were acknowledged. */
   readonly accepted: number;
   /** Events whose acknowledgement never came: they may be stored, but need not. */
@@ -25,7 +26,7 @@ export interface Verdict {
   /** Events that differ from what was sent, users and organizations that differ from a fold of their operations. */
   readonly wrong: readonly string[];
   readonly deadLetters: number;
-  /** Answers other than success and those that ask to try again. */
+  /** Responses other than 202 and those that allow a retry. */
   readonly refused: readonly string[];
 }
 
@@ -45,16 +46,16 @@ interface StoredEvent {
 }
 
 /**
- * Compares a load that has ended with what is stored, once everything has settled.
+ * Compares a load that has ended with what is stored and served, once the writers have committed everything.
  *
  * @param cutOff the keys of events that Kafka has lost before they were stored: they may be missing
  */
-export async function judge(
+export async function verifyDelivery(
   pipeline: Pick<Pipeline, 'database' | 'get' | 'drained'>,
   clickhouseUrl: string,
   tally: Tally,
   cutOff: ReadonlySet<string> = new Set(),
-): Promise<Verdict> {
+): Promise<Delivery> {
   const { database } = pipeline;
   const expected = expectedEvents(tally, cutOff);
   await pipeline.drained();
@@ -85,9 +86,28 @@ export async function judge(
   };
 }
 
-/** Whether nothing was lost, doubled, invented or refused, and every user and organization is as it should be. */
-export function isFlawless({ lost, doubled, invented, wrong, deadLetters, refused }: Verdict): boolean {
-  return [lost, doubled, invented, wrong, refused].every((faults) => faults.length === 0) && deadLetters === 0;
+/** What is wrong with a delivery. */
+export function faultsOf({ lost, doubled, invented, wrong, deadLetters, refused }: Delivery) {
+  return { lost, doubled, invented, wrong, deadLetters, refused };
+}
+
+/** {@link faultsOf} a delivery in which nothing was lost, doubled, invented or refused, and every entity is right. */
+export const NO_FAULTS = { lost: [], doubled: [], invented: [], wrong: [], deadLetters: 0, refused: [] };
+
+/**
+ * Checks that every accepted event is stored once and no other is, and that users and organizations are as they should
+ * be.
+ *
+ * @throws {AssertionError} with what is wrong
+ */
+export async function expectExactlyOnce(
+  pipeline: Pick<Pipeline, 'database' | 'get' | 'drained'>,
+  clickhouseUrl: string,
+  tally: Tally,
+): Promise<void> {
+  const delivery = await verifyDelivery(pipeline, clickhouseUrl, tally);
+  deepStrictEqual(faultsOf(delivery), NO_FAULTS);
+  if (delivery.required === 0) throw new Error('no accepted event of the load has to be stored');
 }
 
 interface ExpectedEvent {

@@ -4,11 +4,11 @@ import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
 import { KAFKA_API, type KafkaFate, type KafkaProxy, startKafkaProxy } from '../support/kafka-proxy.ts';
 import { startLoad } from '../support/load.ts';
-import { countAnswers } from '../support/metrics.ts';
-import { expectExactlyOnce } from '../support/oracle.ts';
+import { countResponses } from '../support/metrics.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { seededRandom } from '../support/random.ts';
 import { until } from '../support/service.ts';
+import { expectExactlyOnce } from '../support/verify-delivery.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
 
@@ -31,13 +31,13 @@ afterAll(async () => {
 
 const brokers = () => [`127.0.0.1:${proxy.port}`];
 
-/** Cuts every `every`th answer to the requests of one kind. */
+/** Cuts every `every`th response to requests of one kind. */
 function cutEvery(every: number, wanted: number): (api: number) => KafkaFate {
-  let answers = 0;
-  return (api) => (api === wanted && ++answers % every === 0 ? 'cut' : 'deliver');
+  let responses = 0;
+  return (api) => (api === wanted && ++responses % every === 0 ? 'cut' : 'deliver');
 }
 
-/** Runs a pipeline under load until `enough`, while answers meet their fates; then everything is there once. */
+/** Runs a pipeline under load until `enough` resolves, while responses get lost. Then everything is stored once. */
 async function underFate(
   name: string,
   fate: (api: number) => KafkaFate,
@@ -60,14 +60,14 @@ async function underFate(
   }
 }
 
-/** Waits until as many more answers to requests of these kinds are lost. */
+/** Waits until `count` more responses to requests of these kinds are lost. */
 async function lose(count: number, ...apis: readonly number[]): Promise<void> {
   const lost = () => apis.reduce((sum, api) => sum + proxy.lost(api), 0);
   const before = lost();
-  await until(`${count} lost answers`, 120_000, async () => lost() >= before + count);
+  await until(`${count} lost responses`, 120_000, async () => lost() >= before + count);
 }
 
-test('a commit whose answer is lost: nothing is lost or doubled', async () => {
+test('a commit whose response is lost: nothing is lost or doubled', async () => {
   await underFate('lostcommits', cutEvery(5, KAFKA_API.offsetCommit), 8, () => lose(5, KAFKA_API.offsetCommit));
 });
 
@@ -75,27 +75,27 @@ test('acknowledgements that are lost while many submissions are under way: each 
   await underFate('acknowledgements', cutEvery(7, KAFKA_API.produce), 32, async (running) => {
     const ingest = running.services['ingest-api'];
     await lose(10, KAFKA_API.produce);
-    expect(await countAnswers(ingest, 503), 'a lost answer now and then is ridden out').toBe(0);
-    // Now all of them are, for longer than a request waits: the rows are in Kafka, but nobody knows.
+    expect(await countResponses(ingest, 503), 'requests wait when a response is lost now and then').toBe(0);
+    // Now all are lost, for longer than a request waits: the rows are in Kafka, and ingest-api does not know.
     decide = cutEvery(1, KAFKA_API.produce);
-    const answer = await running.submit({ foreignUserGroupId: 'g', events: [{ event: 'unheard' }] });
-    expect(answer.status).toBe(503);
-    expect(answer.headers.get('retry-after')).toMatch(/^\d+$/);
-    await until('503 for the load', 10_000, async () => (await countAnswers(ingest, 503)) > 10);
+    const response = await running.submit({ foreignUserGroupId: 'g', events: [{ event: 'unacknowledged' }] });
+    expect(response.status).toBe(503);
+    expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
+    await until('503 for the load', 120_000, async () => (await countResponses(ingest, 503)) > 10);
   });
 });
 
-test('an assignment whose answer is lost when another writer leaves: nothing is lost or doubled', async () => {
+test('an assignment whose response is lost when another writer leaves: nothing is lost or doubled', async () => {
   const { syncGroup } = KAFKA_API;
   await underFate('assignments', deliver, 8, async (running) => {
     const leaving = await running.startAnother('writer');
-    let answers = 0;
-    decide = (api) => (api === syncGroup && ++answers === 1 ? 'cut' : 'deliver');
+    let responses = 0;
+    decide = (api) => (api === syncGroup && ++responses === 1 ? 'cut' : 'deliver');
     await Promise.all([lose(1, syncGroup), leaving.stop()]);
   });
 });
 
-test('answers to fetches, heartbeats and joins that are lost or late, at random: nothing is lost or doubled', async () => {
+test('responses to fetches, heartbeats and joins that are lost or late, at random: nothing is lost or doubled', async () => {
   const { fetch, heartbeat, joinGroup } = KAFKA_API;
   const random = seededRandom(20_260);
   const chances = new Map<number, number>([

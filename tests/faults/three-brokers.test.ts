@@ -1,0 +1,346 @@
+// The faults that need a cluster. All tests use the same three brokers, with a proxy in front of each, and leave them
+// running.
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { LocalKafka } from '@sluice/local-stack/kafka';
+import { findFreePorts } from '@sluice/local-stack/ports';
+import { createKafka } from '@sluice/shared/kafka/client';
+import { withAdmin } from '@sluice/shared/kafka/topics';
+import { createLogger } from '@sluice/shared/log';
+import type { Admin, PartitionMetadata } from 'kafkajs';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { ownKafka } from '../support/engines.ts';
+import { startIngestAlone } from '../support/ingest-alone.ts';
+import { KAFKA_API, type KafkaFate, startKafkaProxy } from '../support/kafka-proxy.ts';
+import { type KafkaRow, readRows } from '../support/kafka-rows.ts';
+import { startLoad } from '../support/load.ts';
+import { readMetric } from '../support/metrics.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { type Service, until } from '../support/service.ts';
+import { startStatementProxy } from '../support/statement-proxy.ts';
+import { expectExactlyOnce } from '../support/verify-delivery.ts';
+
+vi.setConfig({ testTimeout: 300_000 });
+
+const BROKERS = [0, 1, 2] as const;
+const BODY = '{"foreignUserGroupId":"a","events":[{"event":"e"}]}';
+
+const clickhouseUrl = inject('clickhouseUrl');
+const started = new AsyncDisposableStack();
+let kafka: LocalKafka;
+
+/** What the proxies do with a response of a broker, and whether a request gets to it. Brokers count from 0. */
+type Decide = (broker: number, api: number, bytes: number, clientId: string) => KafkaFate;
+const deliverAll: Decide = () => 'deliver';
+const reachAll = (_broker: number, _api: number): boolean => true;
+let decide = deliverAll;
+let reaches = reachAll;
+
+beforeAll(async () => {
+  const ports = await findFreePorts(BROKERS.length);
+  const advertisedPorts: number[] = [];
+  for (const [broker, port] of ports.entries()) {
+    const proxy = await startKafkaProxy(
+      port,
+      (api, bytes, clientId) => decide(broker, api, bytes, clientId),
+      (api) => reaches(broker, api),
+    );
+    started.use(proxy);
+    advertisedPorts.push(proxy.port);
+  }
+  kafka = started.use(await ownKafka({ brokers: 3, ports, advertisedPorts }));
+});
+afterEach(async () => {
+  decide = deliverAll;
+  reaches = reachAll;
+  // A test that fails may leave a broker down.
+  for (const broker of BROKERS) if (kafka.pids[broker] === undefined) await kafka.restart(broker);
+});
+afterAll(() => started.disposeAsync());
+
+/** A pipeline whose topics have as many replicas. */
+async function start(name: string, replicas: number, env: Readonly<Record<string, string>> = {}): Promise<Pipeline> {
+  return await startPipeline({
+    kafkaBrokers: kafka.brokers,
+    clickhouseUrl,
+    name,
+    env: { KAFKA_REPLICATION_FACTOR: String(replicas), ...env },
+  });
+}
+
+/** Runs `use` with an admin client that starts from one broker. */
+async function withAdminOf<Result>(broker: number, use: (admin: Admin) => Promise<Result>): Promise<Result> {
+  const config = {
+    KAFKA_BROKERS: [kafka.brokers[broker] ?? ''],
+    KAFKA_TOPIC_PREFIX: '',
+    KAFKA_PARTITIONS: 1,
+    KAFKA_SSL: false,
+  };
+  return await withAdmin(createKafka(config, 'test', createLogger('test', 'silent')), use);
+}
+
+async function partitionsOf(topic: string, broker = 0): Promise<readonly PartitionMetadata[]> {
+  // kafkajs may return nothing for a topic while one of its partitions has no leader.
+  const found = await withAdminOf(broker, (admin) => admin.fetchTopicMetadata({ topics: [topic] })).catch(
+    () => undefined,
+  );
+  return found?.topics[0]?.partitions ?? [];
+}
+
+/** The node id of the leader of each partition, -1 where there is none. */
+async function leadersOf(topic: string): Promise<number[]> {
+  return (await partitionsOf(topic)).map(({ leader }) => leader);
+}
+
+function withoutLeader(ingest: Service): Promise<number> {
+  return readMetric(ingest, 'sluice_ingest_leaderless_partitions');
+}
+
+describe('a send that kafkajs splits between brokers', () => {
+  const EVENTS = 300;
+  const env = { KAFKA_PARTITIONS: '24' };
+  /** The broker that requests do not get to. */
+  const UNREACHED = 1;
+
+  function eventsOf(count: number): { event: string; uuid: string; timestamp: string }[] {
+    const timestamp = new Date().toISOString();
+    return Array.from({ length: count }, () => ({ event: 'e', uuid: randomUUID(), timestamp }));
+  }
+
+  /** Moves partitions to other replicas, and waits until all of these are in sync. */
+  async function reassign(topic: string, replicasOf: ReadonlyMap<number, number[]>): Promise<void> {
+    const partitionAssignment = [...replicasOf].map(([partition, replicas]) => ({ partition, replicas }));
+    await withAdminOf(0, (admin) => admin.alterPartitionReassignments({ topics: [{ topic, partitionAssignment }] }));
+    await until('the replicas to be in sync', 120_000, async () => {
+      const partitions = await partitionsOf(topic);
+      return [...replicasOf].every(([partition, replicas]) => {
+        const found = partitions.find(({ partitionId }) => partitionId === partition);
+        return String(found?.replicas) === String(replicas) && found?.isr.length === replicas.length;
+      });
+    });
+  }
+
+  test('partitions that kafkajs leaves out of a send, because their leader moved, are sent before the 202', async () => {
+    await using running = await start('leftout', 3, { ...env, PRODUCE_TIMEOUT_MS: '60000' });
+    const sent: string[] = [];
+    async function submit(): Promise<void> {
+      const events = eventsOf(EVENTS);
+      expect((await running.submit({ foreignUserGroupId: 'g', events })).status).toBe(202);
+      sent.push(...events.map(({ uuid }) => uuid));
+    }
+
+    await submit();
+    const leaders = await leadersOf('leftout.events');
+    expect(new Set(leaders).size, 'brokers that lead partitions').toBe(3);
+    // The partitions of the third broker move to the two others, so ingest-api now sends to two brokers. If the broker
+    // that requests do not get to leaves, the first one leads its partitions.
+    const moved = leaders.flatMap((leader, partition) => (leader === 3 ? [partition] : []));
+    const towards = (first: number[], second: number[]) =>
+      new Map(moved.map((partition, index) => [partition, index % 2 === 0 ? first : second]));
+    await reassign('leftout.events', towards([2, 1], [1, 2]));
+    await submit();
+    await reassign('leftout.events', towards([2, 1, 3], [1, 2, 3]));
+    // One of the two brokers does not get its part of the next send, and the other responds.
+    let swallowed = 0;
+    reaches = (broker, api) => {
+      if (broker !== UNREACHED || api !== KAFKA_API.produce) return true;
+      swallowed += 1;
+      return false;
+    };
+    const submitted = submit();
+    await until('a request that does not get to the broker', 120_000, async () => swallowed > 0);
+    // The broker leaves: its partitions move, then its connections end. kafkajs sends again, but not to brokers that
+    // have responded, though they lead now.
+    await kafka.stopBroker(UNREACHED);
+    reaches = reachAll;
+    await submitted;
+    const missingIn = (rows: readonly KafkaRow[]) =>
+      new Set(sent).difference(new Set(rows.map(({ row }) => String(row['uuid']))));
+    const brokers = kafka.brokers.filter((_, broker) => broker !== UNREACHED);
+    const rows = await readRows(brokers, 'leftout.events', (found) => missingIn(found).size === 0);
+    expect([...missingIn(rows)], 'acknowledged, and not in Kafka').toEqual([]);
+    expect(await running.services['ingest-api'].stop(), 'its exit code').toBe(0);
+    await kafka.restart(UNREACHED);
+  });
+
+  test('a submission is not answered 202 while one of its partitions has no leader', async () => {
+    await using running = await start('noleader', 1, { ...env, PRODUCE_TIMEOUT_MS: '6000' });
+    const submit = () => running.submit({ foreignUserGroupId: 'g', events: eventsOf(EVENTS) });
+    expect((await submit()).status).toBe(202);
+    expect(new Set(await leadersOf('noleader.events')).size, 'brokers that lead partitions').toBe(3);
+    await kafka.kill9(1);
+    await until('partitions without a leader', 120_000, async () => {
+      const leaders = await leadersOf('noleader.events');
+      return leaders.length === 0 || leaders.includes(-1);
+    });
+    const refused = await submit();
+    expect(refused.status).toBe(503);
+    expect(refused.headers.get('retry-after')).toMatch(/^\d+$/);
+    await kafka.restart(1);
+    await until('a submission to be accepted', 120_000, async () => (await submit()).status === 202);
+  });
+});
+
+test('while two of six partitions have no leader, the submissions of the others are accepted, and do not wait', async () => {
+  await using ingest = await startIngestAlone({
+    kafkaBrokers: kafka.brokers,
+    name: 'leaderless',
+    env: { KAFKA_REPLICATION_FACTOR: '1', PRODUCE_TIMEOUT_MS: '5000' },
+  });
+  expect(await ingest.submit(BODY)).toBe(202);
+  await kafka.kill9(2);
+  for (const phase of ['the broker has just died', 'the partitions have no leader']) {
+    const durationsMs = new Map<number, number[]>([
+      [202, []],
+      [503, []],
+    ]);
+    await Promise.all(
+      Array.from({ length: 120 }, async () => {
+        const startedAt = performance.now();
+        const status = await ingest.submit(BODY);
+        durationsMs.get(status)?.push(performance.now() - startedAt);
+      }),
+    );
+    const [accepted = [], refused = []] = [...durationsMs.values()].map((found) => found.toSorted((a, b) => a - b));
+    expect(accepted.length + refused.length, phase).toBe(120);
+    expect(accepted.length, phase).toBeGreaterThan(55);
+    // Those that wait for the partitions without a leader are refused after PRODUCE_TIMEOUT_MS; the others are done by
+    // then.
+    expect(accepted[Math.floor(accepted.length / 2)], phase).toBeLessThan(refused[0] ?? 0);
+    await expect.poll(() => withoutLeader(ingest.service)).toBe(4);
+  }
+  const response = await fetch(`${ingest.service.url}/readyz`);
+  expect([response.status, await response.text()]).toMatchObject([200, expect.anything()]);
+  await kafka.restart(2);
+  await expect
+    .poll(async () => await Promise.all(Array.from({ length: 30 }, () => ingest.submit(BODY))))
+    .toEqual(Array(30).fill(202));
+});
+
+test('while partitions have no leader, a writer that starts stores the others, and those once they have one', async () => {
+  await using running = await start('leaderlesswriter', 1, { PRODUCE_TIMEOUT_MS: '5000' });
+  const accepted = async (count: number) => {
+    const statuses = await Promise.all(Array.from({ length: count }, async () => (await running.submit(BODY)).status));
+    return statuses.filter((status) => status === 202).length;
+  };
+  const before = await accepted(60);
+  await running.services.writer.kill9();
+  const unstored = await accepted(60);
+  await kafka.kill9(2);
+  await expect.poll(() => withoutLeader(running.services['ingest-api'])).toBe(4);
+  await running.restart('writer');
+  const total = async () => (await running.get<{ total: number }>('/events?limit=0')).body.total;
+  await expect.poll(total).toBeGreaterThan((before + unstored) / 2);
+  const during = await accepted(60);
+  await kafka.restart(2);
+  await running.settled(before + unstored + during);
+});
+
+test('with every row on at least two brokers, the loss of any one of them loses and doubles nothing, and ingest goes on', async () => {
+  await using running = await start('brokers', 3);
+  await using load = startLoad({ pipeline: running, urls: () => [running.services['ingest-api'].url], concurrency: 8 });
+  for (const broker of BROKERS) {
+    await delay(1_000);
+    await kafka.kill9(broker);
+    const before = load.acceptedSoFar();
+    await expect.poll(load.acceptedSoFar).toBeGreaterThan(before + 200);
+    await kafka.restart(broker);
+  }
+  await expectExactlyOnce(running, clickhouseUrl, await load.stop());
+});
+
+test('a response of one broker that comes after another has made the writer join again is not stored: its partitions have another owner', async () => {
+  const [topic, EVENTS] = ['late.events', 10_000];
+  const groupId = 'late-writer';
+  await using cleanup = new AsyncDisposableStack();
+
+  // Inserts of events wait for one another, so that they run side by side wherever they may.
+  let barrier = false;
+  let waiting = 0;
+  const bothWait = Promise.withResolvers<void>();
+  const clickhouse = await startStatementProxy(clickhouseUrl, async (name, moment) => {
+    if (!barrier || name !== 'store-events' || moment !== 'before') return 'go on';
+    waiting += 1;
+    if (waiting >= 2) bothWait.resolve();
+    await bothWait.promise;
+    return 'go on';
+  });
+  cleanup.use(clickhouse);
+  const running = cleanup.use(
+    await startPipeline({
+      kafkaBrokers: kafka.brokers,
+      clickhouseUrl: clickhouse.url,
+      name: 'late',
+      // No heartbeat tells the writer of the other one: a leader that has moved does.
+      env: {
+        KAFKA_SESSION_TIMEOUT_MS: '120000',
+        KAFKA_REPLICATION_FACTOR: '1',
+        STATEMENT_TIMEOUT_MS: '20000',
+        ERASURE_DELAY_MS: '20001',
+      },
+    }),
+  );
+  const admin = createKafka(
+    { KAFKA_BROKERS: [...kafka.brokers], KAFKA_TOPIC_PREFIX: '', KAFKA_PARTITIONS: 1, KAFKA_SSL: false },
+    'test',
+    createLogger('test', 'silent'),
+  ).admin();
+  await admin.connect();
+  cleanup.defer(() => admin.disconnect());
+
+  /** The partitions of a topic by the node id of their leaders. */
+  async function partitionsByLeader(name: string): Promise<Map<number, number[]>> {
+    const grouped = Map.groupBy(await partitionsOf(name), ({ leader }) => leader);
+    return new Map([...grouped].map(([leader, found]) => [leader, found.map(({ partitionId }) => partitionId)]));
+  }
+
+  const { writer } = running.services;
+  const joins = () => writer.log().split('"joined the consumer group"').length - 1;
+  writer.freeze();
+  for (let sent = 0; sent < EVENTS; sent += 500) {
+    const body = { foreignUserGroupId: 'g', events: Array(500).fill({ event: 'e' }) };
+    expect((await running.submit(body)).status).toBe(202);
+  }
+  const [slowNode = 0, quickNode = 0] = (await partitionsByLeader(topic)).keys();
+  const held = Promise.withResolvers<void>();
+  const release = Promise.withResolvers<void>();
+  // The next large response of the slow broker to a fetch is held.
+  decide = (broker, api, bytes, clientId) => {
+    if (api !== KAFKA_API.fetch || broker + 1 !== slowNode || bytes < 100_000 || clientId !== 'sluice-writer') {
+      return 'deliver';
+    }
+    decide = deliverAll;
+    held.resolve();
+    return { until: release.promise };
+  };
+  writer.thaw();
+  await held.promise;
+  const ofSlow = (await partitionsByLeader(topic)).get(slowNode) ?? [];
+  expect(ofSlow.length).toBeGreaterThan(1);
+  await until('all others to be stored', 120_000, async () => {
+    const ends = await admin.fetchTopicOffsets(topic);
+    const [found] = await admin.fetchOffsets({ groupId, topics: [topic] });
+    const committed = new Map(found?.partitions.map(({ partition, offset }) => [partition, offset]));
+    return ends.every(({ partition, high }) => ofSlow.includes(partition) || committed.get(partition) === high);
+  });
+
+  const other = running.startAnother('writer');
+  await until('the other writer to join', 120_000, async () => {
+    const { groups } = await admin.describeGroups([groupId]);
+    return groups[0]?.state === 'PreparingRebalance';
+  });
+  barrier = true;
+  const [moved = 0] = (await partitionsByLeader('late.entities')).get(quickNode) ?? [];
+  const target = [1, 2, 3].find((node) => node !== slowNode && node !== quickNode) ?? 0;
+  await admin.alterPartitionReassignments({
+    topics: [{ topic: 'late.entities', partitionAssignment: [{ partition: moved, replicas: [target] }] }],
+  });
+  await until('the writer to join again', 120_000, async () => joins() >= 2);
+  await until('an insert of the other writer', 120_000, async () => waiting > 0);
+  release.resolve();
+  // A second insert comes at once, or never.
+  setTimeout(bothWait.resolve, 5_000);
+  await other;
+  await running.drained();
+  await running.settled(EVENTS);
+});
