@@ -1,4 +1,4 @@
-import type { RowBatch } from '../services/writer/src/row-batch.ts';
+import type { RowBatch } from '../services/writer/src/batches/row-batch.ts';
 import { median, spread } from './figures.ts';
 import { randomBatch } from './rows.ts';
 import { type Cost, startBenchEngine } from './store.ts';

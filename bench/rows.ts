@@ -1,5 +1,5 @@
 import { randomUUIDv7 } from 'node:crypto';
-import type { RowBatch, RowMessage } from '../services/writer/src/row-batch.ts';
+import type { RowBatch, RowMessage } from '../services/writer/src/batches/row-batch.ts';
 
 /** About as many as ingest-api packs into a message of 256 KiB. */
 export const ROWS_PER_MESSAGE = 500;

@@ -7,9 +7,9 @@ import { startClickHouse } from '@sluice/local-stack/clickhouse';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { createLogger } from '@sluice/shared/log';
-import { createOwnership } from '../services/writer/src/ownership.ts';
-import type { RowBatch } from '../services/writer/src/row-batch.ts';
-import { createStagedStore } from '../services/writer/src/staged-store.ts';
+import type { RowBatch } from '../services/writer/src/batches/row-batch.ts';
+import { createOwnership } from '../services/writer/src/ownership/ownership.ts';
+import { createStagedStore } from '../services/writer/src/store/staged-store.ts';
 import { until } from '../tests/support/service.ts';
 import { cpuTimeUs } from './cpu-time.ts';
 import { FILL_EVENTS } from './rows.ts';
@@ -162,7 +162,7 @@ async function readCount(client: ClickHouseClient, table: string): Promise<numbe
   return (await result.json<{ count: number }>())[0]?.count ?? 0;
 }
 
-/** The same client, which adds up how long each kind of statement takes; session.ts puts its name into the query id. */
+/** The same client, which adds up how long each kind of statement takes; clickhouse-session.ts puts its name into the query id. */
 function timeStatements(client: ClickHouseClient, statementMs: Map<string, number>): ClickHouseClient {
   return new Proxy(client, {
     get(target, property) {

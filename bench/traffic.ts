@@ -1,4 +1,4 @@
-import type { RowBatch } from '../services/writer/src/row-batch.ts';
+import type { RowBatch } from '../services/writer/src/batches/row-batch.ts';
 import { seededRandom } from '../tests/support/random.ts';
 import { batchOf } from './rows.ts';
 

@@ -1,10 +1,10 @@
-// npm run keys: makes, lists and revokes API keys. `npm run keys -- --help` tells more.
+// npm run keys: creates, lists and revokes API keys. `npm run keys -- --help` shows its usage.
 import { join, resolve } from 'node:path';
-import { keysMain } from '@sluice/shared/keys/keys-command';
+import { keysMain } from '@sluice/keys-command/keys-command';
 
 const root = join(import.meta.dirname, '..');
 
-/** Where the person stands: npm itself goes to the folder of the project. */
+/** The folder from which the command was called: npm itself changes to the folder of the project. */
 const byNpm = process.env['npm_lifecycle_event'] === 'keys' ? process.env['INIT_CWD'] : undefined;
 const cwd = byNpm ?? process.cwd();
 const keysFile = process.env['API_KEYS_FILE'] || undefined;

@@ -24,7 +24,7 @@ test('an import over the rate of its key takes its time, and everything arrives 
     expect(performance.now() - startedAt).toBeGreaterThan(2_500);
     const rows = (await ingest.read('events', 240)).flatMap((message) => message.rows);
     expect([rows.length, new Set(rows.map(({ event }) => event)).size]).toEqual([240, 240]);
-    expect((await ingest.app.inject('/metrics')).body).toMatch(/^sluice_rate_limited_total [1-9]/m);
+    expect((await ingest.app.inject('/metrics')).body).toMatch(/^sluice_http_rate_limited_requests_total [1-9]/m);
   } finally {
     await ingest.stop();
   }

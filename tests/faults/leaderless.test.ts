@@ -30,7 +30,7 @@ test('while two of six partitions have no leader, the submissions of the others 
     expect(new Set(statuses), phase).toEqual(new Set([202, 503]));
     expect(accepted.length, phase).toBeGreaterThan(55);
     expect(accepted.toSorted((a, b) => a - b)[Math.floor(accepted.length / 2)], phase).toBeLessThan(2_000);
-    const withoutLeader = () => readMetric(ingest.service, 'sluice_ingest_partitions_without_leader');
+    const withoutLeader = () => readMetric(ingest.service, 'sluice_ingest_leaderless_partitions');
     await expect.poll(withoutLeader, { timeout: 60_000 }).toBe(4);
   }
   const response = await fetch(`${ingest.service.url}/readyz`);
@@ -57,7 +57,7 @@ test('while partitions have no leader, a writer that starts stores the others, a
   await running.services.writer.kill9();
   const unstored = await accepted(60);
   await kafka.kill9(2);
-  const withoutLeader = () => readMetric(running.services['ingest-api'], 'sluice_ingest_partitions_without_leader');
+  const withoutLeader = () => readMetric(running.services['ingest-api'], 'sluice_ingest_leaderless_partitions');
   await expect.poll(withoutLeader, { timeout: 60_000 }).toBe(4);
   await running.restart('writer');
   const total = async () => (await running.get<{ total: number }>('/events?limit=0')).body.total;

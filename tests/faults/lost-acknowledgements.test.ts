@@ -17,7 +17,7 @@ test('ingest-api notices that Kafka has lost what it had acknowledged, counts it
     name: 'cut',
     env: { KAFKA_PARTITIONS: '1' },
   });
-  const lost = () => readMetric(ingest.service, 'sluice_ingest_acknowledged_messages_lost_total');
+  const lost = () => readMetric(ingest.service, 'sluice_ingest_lost_messages_total');
   for (let count = 0; count < 20; count += 1) expect(await ingest.submit(BODY)).toBe(202);
   await kafka.kill9();
   await kafka.restart();

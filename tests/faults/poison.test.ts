@@ -6,7 +6,7 @@ import { createLogger } from '@sluice/shared/log';
 import { messageHeaders } from '@sluice/shared/rows';
 import { configSchema } from '@sluice/writer/config';
 import { runDeadLettersCommand } from '@sluice/writer/dead-letters/command';
-import { createDeadLetterBox, type DeadLetterBox } from '@sluice/writer/dead-letters/dead-letter-box';
+import { createDeadLetters, type DeadLetters } from '@sluice/writer/dead-letters/dead-letters';
 import type { Kafka } from 'kafkajs';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { readMetric } from '../support/metrics.ts';
@@ -16,7 +16,7 @@ import { until } from '../support/service.ts';
 
 let pipeline: Pipeline;
 let kafka: Kafka;
-let box: DeadLetterBox;
+let deadLetters: DeadLetters;
 let client: ReturnType<typeof createClickHouse>;
 
 beforeAll(async () => {
@@ -29,7 +29,7 @@ beforeAll(async () => {
   });
   kafka = createKafka(config, 'test', createLogger('test', 'silent'));
   client = createClickHouse(config, { application: 'test', requestTimeoutMs: 10_000, connectionsMax: 1 });
-  box = createDeadLetterBox(client, kafka);
+  deadLetters = createDeadLetters(client, kafka);
 });
 afterAll(async () => {
   await client?.close();
@@ -52,7 +52,7 @@ function row(event: string): string {
 
 async function command(...args: string[]): Promise<{ code: number; output: string }> {
   const lines: string[] = [];
-  const code = await runDeadLettersCommand(args, box, (line) => lines.push(line));
+  const code = await runDeadLettersCommand(args, deadLetters, (line) => lines.push(line));
   return { code, output: lines.join('\n') };
 }
 
@@ -73,14 +73,17 @@ test('poison does not hold up what came with it, before it or after it, and is k
 });
 
 test('a letter can be shown and replayed; one that fails again is the same letter again', async () => {
-  const [letter] = (await box.list({ limit: 10, replayed: false })).filter(({ line }) => line === 1);
+  const [letter] = (await deadLetters.list({ limit: 10, replayed: false })).filter(({ line }) => line === 1);
   const id = letter?.id ?? '';
   expect((await command('show', id)).output).toMatch(/row {10}"poison"/);
   expect(await command('replay', id)).toEqual({ code: 0, output: `${id} replayed` });
-  await until('it to have failed again', 10_000, async () => {
-    const again = await box.read(id);
-    return again?.letter.replayedAt === null && again.letter.offset !== letter?.offset;
+  const again = await until('it to have failed again', 10_000, async () => {
+    const found = await deadLetters.read(id);
+    return found?.deadLetter.replayedAt === null && found.deadLetter.offset !== letter?.offset
+      ? found.deadLetter
+      : undefined;
   });
+  expect([again.topic, again.partition]).toEqual(['poison.events', 1]);
   expect((await command('list')).output).toMatch(/3 dead letters$/);
   expect((await command('show', 'unknown')).code).toBe(1);
 });

@@ -1,5 +1,5 @@
-import type { Epoch } from '@sluice/writer/epoch';
-import type { RowBatch } from '@sluice/writer/row-batch';
+import type { RowBatch } from '@sluice/writer/batches/row-batch';
+import type { Epoch } from '@sluice/writer/ownership/epoch';
 import { batchOf, changeRow, createTestStore, eventRow, NOON, type TestStore } from '@sluice/writer/testing/store';
 import { expect, inject, test, vi } from 'vitest';
 import { ownClickHouse } from '../support/engines.ts';

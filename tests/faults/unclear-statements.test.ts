@@ -1,4 +1,4 @@
-import { batchOf, createTestStore, eventRow, NOON, type TestStore } from '@sluice/writer/testing/store';
+import { batchOf, changeRow, createTestStore, eventRow, NOON, type TestStore } from '@sluice/writer/testing/store';
 import { expect, inject, test, vi } from 'vitest';
 import { ownClickHouse } from '../support/engines.ts';
 import { until } from '../support/service.ts';
@@ -59,5 +59,24 @@ test('an insert that reaches ClickHouse only when its batch is being stored agai
   });
   expect(inserts).toBe(2);
   expect(await countsOf(db)).toEqual({ rows: 40_000, unique: 40_000 });
+  await db.close();
+});
+
+test('an event whose user is deleted while its batch is being stored is left out by the insert itself', async () => {
+  const clickhouseUrl = inject('clickhouseUrl');
+  const db = await createTestStore(clickhouseUrl);
+  const epoch = { incarnation: 1, generation: 1 };
+  const received = (microseconds: number) => NOON * 1_000 + microseconds;
+  const deletion = changeRow({ id: 'jane', operation: 'delete', version: received(10) });
+  // The deletion could be erased before the insert ends, which would then bring the event back.
+  await using proxy = await startStatementProxy(clickhouseUrl, async (name, moment) => {
+    if (name === 'store-events' && moment === 'before') await db.store(batchOf([], [deletion]));
+    return 'go on';
+  });
+  const events = [5, 15].map((microseconds) => eventRow({ user_id: 'jane', received_at: received(microseconds) }));
+  await db.writer({ url: proxy.url }).store(batchOf(events), epoch);
+  expect(await db.read('SELECT toUnixTimestamp64Micro(received_at) % 100 AS received FROM events')).toEqual([
+    { received: 15 },
+  ]);
   await db.close();
 });

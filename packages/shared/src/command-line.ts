@@ -1,14 +1,14 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 
-/** Arguments that cannot be followed; the message is for the person who gave them. */
+/** The arguments of a command are wrong. The message is for the user. */
 export class ArgumentsError extends Error {
   override readonly name = 'ArgumentsError';
 }
 
 /**
- * node:util's parseArgs, strict.
+ * Parses arguments with node:util's parseArgs.
  *
- * @throws {ArgumentsError} what it finds at fault
+ * @throws {ArgumentsError} instead of its TypeError
  */
 export function parseArguments<Config extends ParseArgsConfig>(config: Config): ReturnType<typeof parseArgs<Config>> {
   try {
@@ -18,13 +18,13 @@ export function parseArguments<Config extends ParseArgsConfig>(config: Config): 
   }
 }
 
-/** Runs a command and gives its exit code: 2 for arguments that cannot be followed, which are told on standard error. */
+/** Runs a command and returns its exit code: 2 when its arguments are wrong, after it has said so on standard error. */
 export async function runCommand(name: string, command: () => Promise<number>): Promise<number> {
   try {
     return await command();
   } catch (error) {
     if (!(error instanceof ArgumentsError)) throw error;
-    console.error(`${error.message}\n${name} --help tells how it is used.`);
+    console.error(`${error.message}\n${name} --help shows its usage.`);
     return 2;
   }
 }

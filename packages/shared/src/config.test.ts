@@ -14,7 +14,7 @@ test('defaults are filled in, and an empty variable counts as unset', () => {
   expect(config).toMatchObject({ PORT: 4000, KAFKA_BROKERS: ['a:1', 'b:2'], SIZE_MAX: 7, EXIT_ON_STDIN_END: false });
 });
 
-test('every variable at fault is named, and no value is shown', () => {
+test('every variable that is wrong is named, and no value is shown', () => {
   const env = { PORT: 'secret-a', SIZE_MAX: '11', CLICKHOUSE_DATABASE: 'drop table', CLICKHOUSE_URL: 'secret-b' };
   const load = () => loadConfig(schema, env);
   expect(load).toThrow(ConfigError);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** An environment that does not fit a service's schema; `faults` names every variable at fault. */
+/** The environment is not valid for a service. `faults` names every variable that is wrong. */
 export class ConfigError extends Error {
   readonly faults: readonly string[];
 
@@ -14,7 +14,7 @@ export class ConfigError extends Error {
 /**
  * Parses a service's environment. A variable set to the empty string counts as unset, as in a compose file.
  *
- * @throws {ConfigError} naming every variable at fault, never its value, which may be a secret
+ * @throws {ConfigError} with the name of every variable that is wrong; never with its value, which may be a secret
  */
 export function loadConfig<Schema extends z.ZodType>(schema: Schema, env: NodeJS.ProcessEnv): z.output<Schema> {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
@@ -28,7 +28,7 @@ export function loadConfig<Schema extends z.ZodType>(schema: Schema, env: NodeJS
   );
 }
 
-/** {@link loadConfig} for a service's main: an environment that does not fit is told on standard error, and ends it. */
+/** {@link loadConfig} for a service's main: prints what is wrong on standard error, and exits with code 2. */
 export function loadConfigOrExit<Schema extends z.ZodType>(schema: Schema, env: NodeJS.ProcessEnv): z.output<Schema> {
   try {
     return loadConfig(schema, env);
@@ -39,7 +39,7 @@ export function loadConfigOrExit<Schema extends z.ZodType>(schema: Schema, env: 
   }
 }
 
-/** An integer given as text, within bounds (inclusive). */
+/** An integer from `min` to `max`, given as text. */
 export function integer(min: number, max = Number.MAX_SAFE_INTEGER): z.ZodType<number> {
   return z.coerce
     .number({ error: 'must be a number' })
@@ -53,7 +53,7 @@ const list = z
   .transform((text) => text.split(',').map((item) => item.trim()))
   .pipe(z.array(z.string().min(1, 'must be a list separated by commas')).min(1));
 
-/** What every service takes. The schema of a service is `z.object({ ...serviceEnv(4000), … })`. */
+/** The variables of every service. The schema of a service is `z.object({ ...serviceEnv(4000), … })`. */
 export function serviceEnv(defaultPort: number) {
   return {
     HOST: z.string().default('127.0.0.1'),

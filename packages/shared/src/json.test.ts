@@ -5,23 +5,21 @@ function membersOf(text: string): [string, unknown][] {
   return Object.entries(parseJson(text) as object);
 }
 
-test('an escaped name is read right, whatever was parsed before', () => {
-  for (const [known, raw, name] of [
-    ['\\', '\\n', '\n'],
-    ['\\', '\\"', '"'],
-    ['\\', '\\u0000', '\0'],
-    ['ab\\', 'ab\\u00e9', 'abé'],
-    ['\\n', '\\nx', '\nx'],
-  ] as const) {
-    parseJson(JSON.stringify({ same: 0, [known]: 1 }));
-    expect(membersOf(`{"same":0,"${raw}":{"same":0 , "${raw}" : "\\"${raw}\\":"}}`)).toEqual([
-      ['same', 0],
-      [name, { same: 0, [name]: `"${name}":` }],
-    ]);
-  }
+test.each([
+  ['\\', '\\n', '\n'],
+  ['\\', '\\"', '"'],
+  ['\\', '\\u0000', '\0'],
+  ['ab\\', 'ab\\u00e9', 'abé'],
+  ['\\n', '\\nx', '\nx'],
+])('after a text with the name %j, the name "%s" is %j', (known, raw, name) => {
+  parseJson(JSON.stringify({ same: 0, [known]: 1 }));
+  expect(membersOf(`{"same":0,"${raw}":{"same":0 , "${raw}" : "\\"${raw}\\":"}}`)).toEqual([
+    ['same', 0],
+    [name, { same: 0, [name]: `"${name}":` }],
+  ]);
 });
 
-test('order, duplicates and __proto__ are as JSON.parse has them', () => {
+test('order, duplicates and __proto__ are as in JSON.parse', () => {
   expect(membersOf('{"b\\n":1,"a":2,"\\u0061":3,"b\\n":4}')).toEqual([
     ['b\n', 4],
     ['a', 3],
@@ -33,7 +31,7 @@ test('order, duplicates and __proto__ are as JSON.parse has them', () => {
 });
 
 test.each(['{"a\\x":1}', '{"a\\n"', '{"\\', '"\\', '{"a\n\\n":1}', '{"\\u00zz":1}', '[\\]', '{"a\\n":1}}'])(
-  'what is not JSON is refused: %j',
+  'a text that is not JSON is refused: %j',
   (text) => {
     expect(() => parseJson(text)).toThrow(SyntaxError);
   },
@@ -44,7 +42,7 @@ test.each(['', '\\'])('a string of escaped quotes that does not end is refused a
   expect(() => parseJson(text)).toThrow(SyntaxError);
 });
 
-test('a text of a megabyte of escaped names is parsed in time that grows with its length', () => {
+test('a megabyte of escaped names is parsed in linear time', () => {
   const text = (names: number) => `[${Array(names).fill('{"\\n":0}').join(',')}]`;
   const parsed = parseJson(text(100_000)) as object[];
   expect([parsed.length, Object.entries(parsed.at(-1) ?? {})]).toEqual([100_000, [['\n', 0]]]);
@@ -73,11 +71,11 @@ test.each([
   ['0.1', 0.1],
   ['5e-324', 5e-324],
   ['0.000e9999', 0],
-])('%s is a number that a double holds', (text, value) => {
+])('a 64-bit float holds %s', (text, value) => {
   expect(parseExactJson(text)).toBe(value);
 });
 
-test('what is not JSON is refused as JSON.parse refuses it, and what is JSON is equal', () => {
+test('it refuses the texts that JSON.parse refuses, and parses all others to equal values', () => {
   const pieces = [
     '{',
     '}',
@@ -122,6 +120,6 @@ test('what is not JSON is refused as JSON.parse refuses it, and what is JSON is 
   expect(valid).toBeGreaterThan(1_000);
 });
 
-test('a number too large for a double is left to the caller', () => {
+test('a number that is too large for a 64-bit float becomes Infinity', () => {
   expect(parseExactJson('[1e999]')).toEqual([Number.POSITIVE_INFINITY]);
 });

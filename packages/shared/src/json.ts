@@ -6,22 +6,21 @@ declare global {
   }
 }
 
-/** A number whose digits JavaScript cannot hold; JSON.stringify writes its text unchanged. Made by {@link parseExactJson}. */
+/** A number that a 64-bit float cannot hold exactly, from {@link parseExactJson}. JSON.stringify writes its text. */
 export interface RawNumber {
   readonly rawJSON: string;
 }
 
-/** The parser recurses once a level. */
+/** The parser recurses once for each level. */
 const DEPTH_MAX = 1_000;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /**
- * JSON.parse, but right for every name. V8 takes a name that is written with an escape (`"\n"`) for one that an earlier
- * text had in the same place (`"\\"`), so that one producer's names could change another's
- * (https://github.com/nodejs/node/issues/63785). A text with escapes is therefore parsed here, in time that grows with
- * its length only.
+ * JSON.parse without its bug: V8 confuses a name that is written with an escape (`"\n"`) with one that an earlier text
+ * had in the same place (`"\\"`), so that one producer's names could change another's
+ * (https://github.com/nodejs/node/issues/63785). A text with escapes is therefore parsed here, in linear time.
  *
  * @throws {SyntaxError} when the text is not JSON
  * @throws {RangeError} when a text with escapes nests deeper than 1,000 levels
@@ -31,10 +30,10 @@ export function parseJson(text: string): unknown {
 }
 
 /**
- * {@link parseJson} that keeps every digit: a finite number that a double cannot hold, such as `1729384756102938475`,
- * becomes a {@link RawNumber} of the text as it stands. It takes about five times as long as JSON.parse.
+ * {@link parseJson} that keeps every digit: a finite number that a 64-bit float cannot hold exactly, such as
+ * `1729384756102938475`, becomes a {@link RawNumber}. It takes about five times as long as JSON.parse.
  *
- * @throws as {@link parseJson}
+ * @throws {SyntaxError | RangeError} as {@link parseJson} does
  */
 export function parseExactJson(text: string): unknown {
   return new JsonParser(text, exactNumber).parse();
@@ -46,7 +45,7 @@ function exactNumber(text: string): number | RawNumber {
   return JSON.rawJSON(text);
 }
 
-/** Digits and exponent without leading and trailing zeros: the same for every spelling of one decimal number. */
+/** Returns the digits and the exponent without leading and trailing zeros: the same for every spelling of a number. */
 function decimalOf(text: string): string {
   const unsigned = text.startsWith('-') ? text.slice(1) : text;
   const [mantissa = '', exponent = '0'] = unsigned.toLowerCase().split('e');
@@ -56,7 +55,7 @@ function decimalOf(text: string): string {
   while (start < end && digits[start] === '0') start += 1;
   while (end > start && digits[end - 1] === '0') end -= 1;
   if (start === end) return '0';
-  // A double has no exponent that this sum would round.
+  // The exponents of 64-bit floats are far too small for this sum to be rounded.
   return `${digits.slice(start, end)}e${Number(exponent) - fraction.length + digits.length - end}`;
 }
 
@@ -76,7 +75,7 @@ class JsonParser {
     return value;
   }
 
-  /** Skips white space. */
+  /** Skips white space, and returns the next character. */
   #next(): string | undefined {
     for (;;) {
       const character = this.#text[this.#at];
@@ -137,7 +136,7 @@ class JsonParser {
     }
   }
 
-  /** Goes past one of the characters. */
+  /** Passes one of the expected characters, and returns it. */
   #take(...expected: string[]): string {
     const character = this.#next();
     if (character === undefined || !expected.includes(character)) throw this.#fault();

@@ -8,8 +8,8 @@ let kill: (() => void) | undefined;
 
 afterEach(() => kill?.());
 
-/** Runs a service of two components; the second one's stop takes as long as is asked. */
-async function run(options: { stopMs?: number; failing?: boolean } = {}) {
+/** Runs a service of two components. The second one takes `stopMs` to stop. */
+async function run(options: { stopMs?: number; failing?: boolean; chatty?: boolean } = {}) {
   const child = spawn(process.execPath, [FIXTURE, JSON.stringify(options)], { stdio: ['pipe', 'pipe', 'inherit'] });
   kill = () => child.kill('SIGKILL');
   let output = '';
@@ -48,6 +48,14 @@ describe('a service', () => {
     const { child, exit } = await run({ stopMs: 60_000 });
     child.kill('SIGINT');
     expect(await exit).toBe(1);
+  });
+
+  test('exits though nobody reads the last lines of its log', async () => {
+    const { child, exit } = await run({ stopMs: 300, chatty: true });
+    child.stdin.end();
+    await once(child.stdout, 'data');
+    child.stdout.destroy();
+    expect(await exit).toBe(0);
   });
 
   test('stops what it had started when a component fails to start', async () => {

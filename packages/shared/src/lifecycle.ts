@@ -33,13 +33,13 @@ export function runService({ logger, components, shutdownTimeoutMs, exitOnStdinE
   async function shutDown(reason: string, exitCode: number): Promise<void> {
     if (stopping) {
       logger.warn({ reason }, 'told to stop again: exiting at once');
-      process.exit(130);
+      exit(130);
     }
     stopping = true;
     logger.info({ reason }, 'stopping');
     const deadline = setTimeout(() => {
       logger.error({ shutdownTimeoutMs }, 'stopping took too long: exiting');
-      process.exit(1);
+      exit(1);
     }, shutdownTimeoutMs);
     let code = exitCode;
     for (const component of components.toReversed()) {
@@ -52,7 +52,7 @@ export function runService({ logger, components, shutdownTimeoutMs, exitOnStdinE
     }
     clearTimeout(deadline);
     logger.info('stopped');
-    process.exit(code);
+    exit(code);
   }
 
   async function startAll(): Promise<void> {
@@ -81,4 +81,14 @@ export function runService({ logger, components, shutdownTimeoutMs, exitOnStdinE
   }
   startAll().catch(fail);
   return { fail };
+}
+
+/** Ends the process. Flushing the log fails when nobody reads it any more, and must not keep the process alive. */
+function exit(code: number): never {
+  try {
+    process.exit(code);
+  } catch {
+    // The second call runs no exit listeners, the flushing of the log among them.
+    process.exit(code);
+  }
 }

@@ -16,7 +16,7 @@ test.each([
   expect(printable(text)).toBe(shown);
 });
 
-test('JSON stays JSON, with the same meaning', () => {
+test('JSON keeps its meaning', () => {
   const value = { '\u007f\u2028': ['\u009b', '\u202e', '\u{e0041}', '\\u0041', '"'] };
   expect(JSON.parse(printable(JSON.stringify(value)))).toEqual(value);
 });

@@ -1,9 +1,9 @@
-/** Control characters, formats such as changes of the writing direction, line and paragraph separators, surrogates. */
+/** Control characters, formatting such as changes of the writing direction, line and paragraph separators, surrogates. */
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
 /**
- * A text as it may be shown on a terminal, which obeys control characters: each character that is not to be seen, or
- * changes how others are seen, is written as `\uXXXX`. JSON stays JSON, with the same meaning.
+ * Makes a text safe for a terminal, which obeys control characters: a character that is invisible, or that changes how
+ * others look, is written as `\uXXXX`. JSON keeps its meaning.
  */
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, (character) =>

@@ -1,23 +1,23 @@
-/** An answer of a probe is used again for this long, so that health checks cannot load what they check. */
+/** How long a result is used again, in milliseconds, so that health checks cannot load what they check. */
 const FRESH_MS = 1_000;
 
 /**
- * Whether something can be reached, asked at most once a second and by one question at a time: `undefined` when it can,
- * else `phrase`. No answer within `timeoutMs` counts as no.
+ * Returns a check whether something can be reached: it resolves to `undefined` when it can, else to `phrase`. `request`
+ * runs at most once a second, and counts as failed after `timeoutMs`.
  */
 export function createProbe(
   phrase: string,
   timeoutMs: number,
-  ask: () => Promise<unknown>,
+  request: () => Promise<unknown>,
 ): () => Promise<string | undefined> {
-  let asking: Promise<string | undefined> | undefined;
-  let askedAt = 0;
+  let result: Promise<string | undefined> | undefined;
+  let startedAt = 0;
 
   async function probe(): Promise<string | undefined> {
     const timeout = Promise.withResolvers<never>();
-    const timer = setTimeout(() => timeout.reject(new Error('no answer in time')), timeoutMs);
+    const timer = setTimeout(() => timeout.reject(new Error('no response in time')), timeoutMs);
     try {
-      await Promise.race([ask(), timeout.promise]);
+      await Promise.race([request(), timeout.promise]);
       return undefined;
     } catch {
       return phrase;
@@ -27,10 +27,10 @@ export function createProbe(
   }
 
   return () => {
-    if (!asking || Date.now() - askedAt > FRESH_MS) {
-      askedAt = Date.now();
-      asking = probe();
+    if (!result || Date.now() - startedAt > FRESH_MS) {
+      startedAt = Date.now();
+      result = probe();
     }
-    return asking;
+    return result;
   };
 }

@@ -1,6 +1,6 @@
 /**
  * What travels through Kafka. A message's value is rows, one JSON object a line, in the shape of the staging table of
- * its kind; its headers say which kind and which version of the format.
+ * their kind. Its headers say which kind, and which version of the format.
  */
 
 /** The kinds of messages: events to store, and changes of users and organizations. */
@@ -9,27 +9,39 @@ export type MessageKind = 'events' | 'changes';
 /** The version of the rows' format that this code writes. */
 export const ROW_FORMAT = '1';
 
-/** Headers of a message of rows. */
+/** The headers of a message of rows. */
 export function messageHeaders(kind: MessageKind): { kind: MessageKind; format: string } {
   return { kind, format: ROW_FORMAT };
 }
 
-/** An event as the writer stages it. Times are integers: `timestamp` milliseconds, `received_at` microseconds. */
-export interface EventRow {
+/**
+ * The identifiers that an event brings itself; `userId` and `groupId` come from its submission. `field` is the name in
+ * the HTTP API, `column` the name in rows and tables. Only append: Idempotency-Key turns the identifiers, in this order,
+ * into uuids.
+ */
+export const EVENT_IDENTIFIERS = [
+  { field: 'anonymousId', column: 'anonymous_id', description: 'An identifier of a person who is not known yet.' },
+  { field: 'instanceId', column: 'instance_id', description: 'An identifier of an installation or a device.' },
+] as const;
+
+export type EventIdentifier = (typeof EVENT_IDENTIFIERS)[number]['field'];
+type IdentifierColumn = (typeof EVENT_IDENTIFIERS)[number]['column'];
+
+/** An event as the writer stages it. */
+export interface EventRow extends Partial<Record<IdentifierColumn, string>> {
   workspace_id: string;
+  /** In milliseconds since 1970. */
   timestamp: number;
   uuid: string;
   event: string;
   user_id?: string;
   group_id?: string;
-  anonymous_id?: string;
-  instance_id?: string;
   properties?: Readonly<Record<string, unknown>>;
   context?: Readonly<Record<string, unknown>>;
   traits?: Readonly<Record<string, unknown>>;
-  /** When the event was accepted, in microseconds: its version, too (compared with deletions). */
+  /** When the event was accepted, in microseconds since 1970. It is also the version that is compared with deletions. */
   received_at: number;
-  /** The timestamp is the time of receipt because the event brought none: a repeat is recognised by uuid. */
+  /** The event came without a timestamp and has the time of receipt. A repeat of it is recognised by its uuid alone. */
   stamped?: 1;
 }
 
@@ -40,11 +52,13 @@ export interface ChangeRow {
   workspace_id: string;
   kind: EntityKind;
   id: string;
-  /** `seen`: a submission without events named it. `set` and `remove`: of one property. `delete`: of the whole. */
+  /**
+   * `seen`: a submission without events named the entity. `set` and `remove`: of one property. `delete`: of the entity.
+   */
   operation: 'seen' | 'set' | 'remove' | 'delete';
-  /** When the change was accepted, in microseconds. The higher version wins. */
+  /** When the change was accepted, in microseconds since 1970. The higher version wins. */
   version: number;
-  /** Identifies the submission; decides between equal versions, so that every order of arrival ends the same. */
+  /** Identifies the submission. It decides between equal versions, so that every order of arrival has one result. */
   change_id: string;
   property?: string;
   /** The property's value as JSON text. */

@@ -5,15 +5,15 @@ const ISO_8601 =
 const DAY_MS = 86_400_000;
 
 export interface ParsedTimestamp {
-  /** Milliseconds since 1970-01-01 UTC; a finer fraction is cut off. */
+  /** Milliseconds since 1970-01-01 UTC, rounded down. */
   readonly ms: number;
-  /** The text held a date and no time of day; `ms` is its first millisecond in UTC. */
+  /** The text has a date and no time of day: `ms` is the first millisecond of that day in UTC. */
   readonly dateOnly: boolean;
 }
 
 /**
- * Reads an ISO 8601 timestamp (extended format). Without a zone it is UTC. Gives `undefined` for anything else, a day
- * that the calendar does not have included.
+ * Parses an ISO 8601 timestamp (extended format). Without a zone it is UTC. Returns `undefined` for anything else, such
+ * as a day that the calendar does not have.
  */
 export function parseTimestamp(text: string): ParsedTimestamp | undefined {
   const match = ISO_8601.exec(text);
@@ -30,7 +30,7 @@ export function parseTimestamp(text: string): ParsedTimestamp | undefined {
   return { ms: midnight + timeMs - zoneMs, dateOnly: match[4] === undefined };
 }
 
-/** The last millisecond of the day that begins at `ms`. */
+/** Returns the last millisecond of the day that begins at `ms`. */
 export function endOfDay(ms: number): number {
   return ms + DAY_MS - 1;
 }

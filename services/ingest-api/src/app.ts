@@ -1,40 +1,25 @@
 import cors from '@fastify/cors';
-import { invalidRequest, Problem } from '@sluice/shared/http/problem';
-import { REFERENCE_PATHS, registerReference } from '@sluice/shared/http/reference';
-import { createHttpServer, refuseOtherMethods } from '@sluice/shared/http/server';
-import type { ApiKey, KeyRing } from '@sluice/shared/keys/key-ring';
+import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
+import { createRateLimiter } from '@sluice/shared/http/rate-limiter';
+import { registerReference } from '@sluice/shared/http/reference';
+import { createHttpServer } from '@sluice/shared/http/server';
+import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import type { Logger } from '@sluice/shared/log';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { Counter, type Registry } from 'prom-client';
-import { z } from 'zod';
-import { createAdmission } from './admission.ts';
-import { registerBodyReader } from './body-reader.ts';
-import type { BrokerClock } from './broker-clock.ts';
-import { type IngestConfig, ROWS_PER_BODY_MAX } from './config.ts';
+import type { FastifyInstance } from 'fastify';
+import type { Registry } from 'prom-client';
+import { type IngestConfig, rowBytesMax } from './config.ts';
+import { Admission } from './http/admission.ts';
+import { registerBodyReader } from './http/body-reader.ts';
+import { createMemoryBudget } from './http/memory-budget.ts';
+import type { BrokerClock } from './kafka/broker-clock.ts';
+import type { RowPublisher } from './kafka/row-publisher.ts';
+import type { IngestMetrics } from './metrics.ts';
 import { ingestDocument } from './openapi.ts';
-import { eventLogUnavailable, overloaded } from './problems.ts';
-import { createRowGatherer, type PartitionRows } from './row-packing.ts';
-import { PublishTimeout, type RowPublisher } from './row-publisher.ts';
-import { deletionParameters, idempotencyKey, type SubmissionRoute, submissionSchemas } from './submission.ts';
-import { createSubmissionReader } from './submission-reader.ts';
-import { deletionRow, estimateRowBytes, gatherRows } from './submission-rows.ts';
-import { createTurns, type Pause } from './turns.ts';
-import type { VersionClock } from './version-clock.ts';
-
-const USER_GROUPS = '/v1/public/userGroups';
-const PUBLIC_USERS = '/v1/public/users';
-const USERS = '/v1/users';
-
-/** A body of at most this many bytes is read at once; larger ones wait for their turn and pause. */
-const READ_AT_ONCE_BYTES_MAX = 64 * 1_024;
-
-const deletionQuery = z.strictObject({
-  foreignId: z
-    .array(z.string(), { error: 'is required' })
-    .length(1, 'must be given once')
-    .transform(([id]) => id)
-    .pipe(deletionParameters.foreignId),
-});
+import { registerDeleteUser } from './routes/delete-user.ts';
+import { registerPostSubmissions } from './routes/post-submissions.ts';
+import type { VersionClock } from './rows/version-clock.ts';
+import { submissionSchemas } from './submissions/submission.ts';
+import { SubmissionReader } from './submissions/submission-reader.ts';
 
 export interface IngestDependencies {
   readonly keys: KeyRing;
@@ -42,111 +27,62 @@ export interface IngestDependencies {
   readonly clock: Pick<BrokerClock, 'fault' | 'isCompared'>;
   readonly logger: Logger;
   readonly registry: Registry;
+  readonly metrics: IngestMetrics;
   readonly versions: VersionClock;
+  /** The wall clock, in milliseconds since 1970. */
   readonly now: () => number;
   readonly readiness: () => Promise<readonly string[]>;
 }
 
-/** Builds ingest-api's HTTP server: validates submissions, stamps them, and answers once Kafka has their rows. */
+/** Builds ingest-api's HTTP server: validates submissions, stamps them, and responds once Kafka has their rows. */
 export function buildApp(config: IngestConfig, deps: IngestDependencies): FastifyInstance {
-  const { publisher, logger, registry, versions, now, readiness } = deps;
-  const app = createHttpServer({ logger, registry, readiness, bodyLimit: config.BODY_BYTES_MAX });
+  const { publisher, logger, registry, metrics, versions, now, readiness } = deps;
   const limits = {
     eventsMax: config.EVENTS_PER_SUBMISSION_MAX,
     propertiesMax: config.PROPERTIES_PER_SUBMISSION_MAX,
     now,
   };
   const schemas = submissionSchemas(limits);
-  const reader = createSubmissionReader({ ...limits, schemas, eventBytesMax: config.EVENT_BYTES_MAX });
-  const turns = createTurns();
-  const partitionCounts = { events: config.KAFKA_PARTITIONS, entities: config.KAFKA_PARTITIONS };
-  const acceptedEvents = new Counter({
-    name: 'sluice_ingest_events_accepted_total',
-    help: 'Events acknowledged by Kafka.',
-    registers: [registry],
-  });
+  const reader = new SubmissionReader({ ...limits, schemas, eventBytesMax: config.EVENT_BYTES_MAX });
+  const partitionCount = config.KAFKA_PARTITIONS;
 
+  const app = createHttpServer({ logger, registry, readiness, bodyLimit: config.BODY_BYTES_MAX });
   registerBodyReader(app, config.BODY_BYTES_MAX);
-  if (config.CORS_ORIGINS.length > 0) {
-    app.register(cors, {
-      origin: [...config.CORS_ORIGINS],
-      methods: ['POST'],
-      allowedHeaders: ['authorization', 'content-type', 'content-encoding', 'idempotency-key', 'x-request-id'],
-      exposedHeaders: ['x-request-id', 'retry-after'],
-      maxAge: 86_400,
-    });
-  }
-  const { admit, recount } = createAdmission(app, config, deps);
+  allowOrigins(app, config.CORS_ORIGINS);
+  const admission = createAdmission(config, deps);
+  admission.register(app);
 
-  async function publish(rows: readonly PartitionRows[], { workspace }: ApiKey): Promise<void> {
-    try {
-      await publisher.publish(workspace, rows);
-    } catch (error) {
-      throw error instanceof PublishTimeout ? eventLogUnavailable(error) : error;
-    }
-  }
-
-  /** Reads the body and makes rows of it. From then on the request holds the memory of its rows alone. */
-  async function readRows(request: FastifyRequest, body: Buffer, route: SubmissionRoute, pause: Pause) {
-    const { reservation } = request;
-    const { workspace } = request.apiKey;
-    const header = idempotencyKey.safeParse(request.headers['idempotency-key']);
-    const faults = (header.error?.issues ?? []).map((issue) => ({ ...issue, path: ['Idempotency-Key'] }));
-    const submission = await reader.read(body, route, faults, pause);
-    const bytes = estimateRowBytes(submission, body.length);
-    const bytesMax = ROWS_PER_BODY_MAX * config.BODY_BYTES_MAX;
-    if (bytes > bytesMax) throw rowsTooLarge(bytes, bytesMax);
-    if (!reservation?.grow(bytes)) throw overloaded();
-    recount(request, submission.events.length);
-    const gatherer = createRowGatherer(partitionCounts);
-    const acceptance = { workspace, version: versions(), idempotencyKey: header.data };
-    const uuids = await gatherRows(submission, acceptance, gatherer, pause);
-    reservation.shrink(body.length);
-    return { rows: gatherer.finish(), uuids };
-  }
-
-  async function accept(request: FastifyRequest, reply: FastifyReply, route: SubmissionRoute): Promise<FastifyReply> {
-    const body = request.body as Buffer | undefined;
-    if (body === undefined) throw new Problem('malformed_json', 'A JSON body is needed.');
-    const isSmall = body.length <= READ_AT_ONCE_BYTES_MAX;
-    const { rows, uuids } = await (isSmall
-      ? readRows(request, body, route, () => undefined)
-      : turns.take(request.apiKey.workspace, (pause) => readRows(request, body, route, pause)));
-    // The rows hold all that is needed; a body may be much larger.
-    request.body = undefined;
-    if (rows.length > 0) await publish(rows, request.apiKey);
-    acceptedEvents.inc(uuids.length);
-    reply.code(202);
-    return await reply.send({ status: 'accepted', events: uuids.map((uuid) => ({ uuid })) });
-  }
-
-  app.post(USER_GROUPS, { onRequest: admit('ingest') }, (request, reply) => accept(request, reply, 'userGroup'));
-  app.post(PUBLIC_USERS, { onRequest: admit('ingest') }, (request, reply) => accept(request, reply, 'user'));
-
-  app.delete(USERS, { onRequest: admit('delete') }, async (request, reply) => {
-    const query = deletionQuery.safeParse(request.query);
-    if (!query.success) throw invalidRequest(query.error.issues);
-    const { foreignId } = query.data;
-    const gatherer = createRowGatherer(partitionCounts);
-    gatherer.add(deletionRow(foreignId, request.apiKey.workspace, versions()));
-    await publish(gatherer.finish(), request.apiKey);
-    reply.code(202);
-    return await reply.send({ status: 'accepted', foreignId });
+  registerPostSubmissions(app, {
+    admission,
+    reader,
+    publisher,
+    versions,
+    metrics,
+    partitionCount,
+    rowBytesMax: rowBytesMax(config),
   });
-
+  registerDeleteUser(app, { admission, publisher, versions, partitionCount });
   registerReference(app, ingestDocument(config, schemas));
-  refuseOtherMethods(app, {
-    [USER_GROUPS]: ['POST'],
-    [PUBLIC_USERS]: ['POST'],
-    [USERS]: ['DELETE'],
-    ...REFERENCE_PATHS,
-  });
+  refuseOtherMethods(app);
   return app;
 }
 
-function rowsTooLarge(bytes: number, bytesMax: number): Problem {
-  const message = `comes to about ${bytes} bytes of rows, of at most ${bytesMax}: each row repeats the identifiers`;
-  return new Problem('body_too_large', 'The submission is too large: send it in parts.', {
-    errors: [{ path: '', code: 'too_large', message }],
+/** Lets pages of these origins submit. */
+function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
+  if (origins.length === 0) return;
+  app.register(cors, {
+    origin: [...origins],
+    methods: ['POST'],
+    allowedHeaders: ['authorization', 'content-type', 'content-encoding', 'idempotency-key', 'x-request-id'],
+    exposedHeaders: ['x-request-id', 'retry-after'],
+    maxAge: 86_400,
   });
+}
+
+function createAdmission(config: IngestConfig, { keys, clock, registry, metrics }: IngestDependencies): Admission {
+  const memory = createMemoryBudget(config.PENDING_BYTES_MAX);
+  metrics.memoryBudget.set(config.PENDING_BYTES_MAX);
+  metrics.reservedMemory.sampleFrom(() => memory.reservedBytes);
+  const limiter = createRateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
+  return new Admission({ keys, clock, limiter, memory, bodyBytesMax: config.BODY_BYTES_MAX });
 }

@@ -4,11 +4,11 @@ import { z } from 'zod';
 
 const MEBIBYTE = 1_024 * 1_024;
 
-/** A body, compressed and not, and the rows made of it have to fit into the half of the budget that one key may hold. */
+/** One key may hold half of the memory budget. A body, compressed and not, and its rows must fit into that half. */
 const BODIES_IN_BUDGET_MIN = 12;
 
-/** The rows of a submission may come to this many times the largest body. */
-export const ROWS_PER_BODY_MAX = 4;
+/** The rows of a submission may have this many times the bytes of the largest body. */
+const ROWS_PER_BODY_MAX = 4;
 
 /** The environment of ingest-api; docs/configuration.md explains each variable. */
 export const configSchema = z
@@ -35,7 +35,12 @@ export const configSchema = z
 
 export type IngestConfig = z.output<typeof configSchema>;
 
-/** A quarter of what the heap may grow to, so that what requests become never exhausts it. */
+/** The most that the rows of one submission may be, in bytes. */
+export function rowBytesMax({ BODY_BYTES_MAX }: Pick<IngestConfig, 'BODY_BYTES_MAX'>): number {
+  return ROWS_PER_BODY_MAX * BODY_BYTES_MAX;
+}
+
+/** A quarter of Node's heap limit, so that the requests under way never exhaust the heap. */
 function defaultPendingBytes(): number {
   return Math.floor(getHeapStatistics().heap_size_limit / 4);
 }

@@ -6,19 +6,21 @@ import { runService } from '@sluice/shared/lifecycle';
 import { createLogger } from '@sluice/shared/log';
 import { Registry } from 'prom-client';
 import { buildApp } from './app.ts';
-import { createBrokerClock } from './broker-clock.ts';
 import { configSchema } from './config.ts';
+import { BrokerClock } from './kafka/broker-clock.ts';
+import { RowPublisher } from './kafka/row-publisher.ts';
+import { createIngestMetrics } from './metrics.ts';
 import { createReadiness } from './readiness.ts';
-import { createRowPublisher } from './row-publisher.ts';
-import { createVersionClock } from './version-clock.ts';
+import { createVersionClock } from './rows/version-clock.ts';
 
 const config = loadConfigOrExit(configSchema, process.env);
 const logger = createLogger('ingest-api', config.LOG_LEVEL);
 const kafka = createKafka(config, 'sluice-ingest-api', logger);
 const keys = createKeyRing(config.API_KEYS_FILE, logger);
 const registry = new Registry();
-const publisher = createRowPublisher({ kafka, config, logger, registry });
-const clock = createBrokerClock({ kafka, config, logger, registry });
+const metrics = createIngestMetrics(registry);
+const publisher = new RowPublisher({ kafka, config, metrics, logger });
+const clock = new BrokerClock({ kafka, config, metrics, logger });
 const readiness = createReadiness(kafka, config, publisher, clock);
 const app = buildApp(config, {
   keys,
@@ -26,6 +28,7 @@ const app = buildApp(config, {
   clock,
   logger,
   registry,
+  metrics,
   versions: createVersionClock(),
   now: Date.now,
   readiness: async () => [...missingKeys(keys), ...(await readiness())],

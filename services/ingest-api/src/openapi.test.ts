@@ -36,19 +36,19 @@ test('the document is OpenAPI 3.1, and its examples fit its schemas', async () =
   expect(count).toBeGreaterThan(30);
 });
 
-test('it tells of every route, and of no other', () => {
+test('it describes every route, and no other', () => {
   const documented = [...checker.operations.keys()].map(withoutNames);
   const head = documented.filter((route) => route.startsWith('GET')).map((route) => route.replace('GET', 'HEAD'));
   expect([...routes].sort()).toEqual([...documented, ...head].sort());
 });
 
-test('it tells of every code but those of queries', () => {
+test('it describes every code except those of queries', () => {
   const codes = Object.keys(PROBLEMS).filter((code) => !['query_too_expensive', 'store_unavailable'].includes(code));
   expect(Object.keys(document.components?.examples ?? {}).sort()).toEqual(codes.sort());
   for (const code of codes) expect(document.info.description).toContain(`\`${code}\``);
 });
 
-test('it tells the limits that are in force', () => {
+test('it names the limits that are in force', () => {
   expect(JSON.stringify(document.components?.schemas?.['UserSubmission'])).toContain('"maxItems":7');
   expect(document.info.description).toContain('2,222');
   expect(document.info.description).toContain('33,333');
@@ -65,14 +65,14 @@ interface OperationWithBody {
 describe('every example of a request', () => {
   const submissions = ['/v1/public/userGroups', '/v1/public/users'] as const;
 
-  test.each(submissions)('to %s is accepted, and answered as documented', async (path) => {
+  test.each(submissions)('to %s is accepted, with the documented response', async (path) => {
     const operation = checker.operations.get(`POST ${path}`)?.value as OperationWithBody | undefined;
     const examples = Object.values(operation?.requestBody.content['application/json'].examples ?? {});
     expect(examples.length).toBe(2);
     for (const { value } of examples) {
-      const answer = await post(ingest.app, value, { path });
-      expect(answer.statusCode).toBe(202);
-      expect(checker.faultsOfAnswer(`POST ${path}`, answer)).toBeUndefined();
+      const response = await post(ingest.app, value, { path });
+      expect(response.statusCode).toBe(202);
+      expect(checker.faultsOfResponse(`POST ${path}`, response)).toBeUndefined();
     }
   });
 });
@@ -97,39 +97,39 @@ test.each([
   ['200', 'GET /metrics', {}],
   ['200', 'GET /openapi.json', {}],
   ['200', 'GET /docs', {}],
-] as const)('%s of %s is answered as documented', async (outcome, operation, given) => {
+] as const)('%s of %s is the documented response', async (outcome, operation, given) => {
   const [method, path] = operation.split(' ') as ['GET' | 'POST' | 'DELETE', string];
-  const answer = await ingest.app.inject({
+  const response = await ingest.app.inject({
     method,
     url: `${path}${'query' in given ? given.query : ''}`,
     ...('payload' in given && { payload: given.payload }),
     headers: { authorization: 'Bearer all', ...('headers' in given && given.headers) },
   });
-  expect(checker.faultsOfAnswer(operation, answer)).toBeUndefined();
-  if (/^\d/.test(outcome)) expect(answer.statusCode).toBe(Number(outcome));
+  expect(checker.faultsOfResponse(operation, response)).toBeUndefined();
+  if (/^\d/.test(outcome)) expect(response.statusCode).toBe(Number(outcome));
   else {
     const { value } = checker.operations.get(operation) ?? {};
-    expect(answer.json()).toMatchObject({ code: outcome });
+    expect(response.json()).toMatchObject({ code: outcome });
     expect(JSON.stringify(value)).toContain(`#/components/examples/${outcome}`);
   }
 });
 
-test('rate_limited is answered as documented', async () => {
+test('rate_limited is the documented response', async () => {
   await ingest.setKey('limited', { rateLimit: 1 });
   const submit = () => post(ingest.app, { foreignUserGroupId: 'a' }, { key: 'limited' });
   await expect.poll(async () => (await submit()).statusCode, { timeout: 5_000, interval: 20 }).toBe(429);
   const operation = 'POST /v1/public/userGroups';
-  expect(checker.faultsOfAnswer(operation, await submit())).toBeUndefined();
+  expect(checker.faultsOfResponse(operation, await submit())).toBeUndefined();
   expect(JSON.stringify(checker.operations.get(operation)?.value)).toContain('#/components/examples/rate_limited');
 });
 
-test('405 is answered as documented on every path, with its methods in Allow', async () => {
+test('405 is the documented response on every path, with its methods in Allow', async () => {
   for (const path of Object.keys(document.paths ?? {})) {
     const documented = [...checker.operations.keys()].filter((operation) => operation.endsWith(` ${path}`));
     const methods = documented.map((operation) => operation.split(' ')[0] ?? '');
-    const answer = await ingest.app.inject({ method: 'PATCH', url: path.replaceAll(/\{\w+\}/g, 'x') });
-    expect(answer.statusCode, path).toBe(405);
-    expect(answer.headers.allow, path).toBe([...methods, ...(methods.includes('GET') ? ['HEAD'] : [])].join(', '));
-    expect(checker.faultsOfAnswer(documented[0] ?? '', answer)).toBeUndefined();
+    const response = await ingest.app.inject({ method: 'PATCH', url: path.replaceAll(/\{\w+\}/g, 'x') });
+    expect(response.statusCode, path).toBe(405);
+    expect(response.headers.allow, path).toBe([...methods, ...(methods.includes('GET') ? ['HEAD'] : [])].join(', '));
+    expect(checker.faultsOfResponse(documented[0] ?? '', response)).toBeUndefined();
   }
 });

@@ -1,16 +1,16 @@
 import { createApiDocument, type OpenApiDocument, type PathDescriptions } from '@sluice/shared/http/openapi';
 import { OPERATIONAL_PATHS, OPERATIONAL_TAG } from '@sluice/shared/http/operational-paths';
 import { z } from 'zod';
-import { CONTENT_ENCODINGS } from './body-reader.ts';
-import { type IngestConfig, ROWS_PER_BODY_MAX } from './config.ts';
-import { deletionParameters, idempotencyKey, type SubmissionSchemas } from './submission.ts';
-import { JSON_VALUES_MAX } from './submission-limits.ts';
+import { type IngestConfig, rowBytesMax } from './config.ts';
+import { CONTENT_ENCODINGS } from './http/body-reader.ts';
+import { deletionParameters, idempotencyKey, type SubmissionSchemas } from './submissions/submission.ts';
+import { JSON_VALUES_MAX } from './submissions/submission-limits.ts';
 
-/** What ingest-api says of itself: its routes, with the limits that are in force. */
+/** Creates the OpenAPI document of ingest-api: its routes, with the limits that are in force. */
 export function ingestDocument(config: IngestConfig, schemas: SubmissionSchemas): OpenApiDocument {
   return createApiDocument({
     title: 'Sluice ingest API',
-    description: `Takes events and properties of users and organizations, and answers once the event log has them.\n\n${limits(config)}`,
+    description: `Accepts events, and properties of users and organizations, and responds once the event log has them.\n\n${limits(config)}`,
     tags: [
       { name: 'submissions', description: 'Events and properties' },
       { name: 'users', description: 'Deleting users' },
@@ -32,7 +32,7 @@ function limits(config: IngestConfig): string {
 | values in an event or a property | ${number.format(JSON_VALUES_MAX)} |
 | events of a submission | ${number.format(config.EVENTS_PER_SUBMISSION_MAX)} |
 | properties of a submission | ${number.format(config.PROPERTIES_PER_SUBMISSION_MAX)} |
-| what is stored of a submission, the identifiers counted for each event and property | ${number.format(ROWS_PER_BODY_MAX * config.BODY_BYTES_MAX)} bytes |
+| the rows of a submission: each event and property with the identifiers | ${number.format(rowBytesMax(config))} bytes |
 | a key without a rate limit of its own | ${rate === undefined ? 'none' : `${number.format(rate)} events a second`} |
 
 ${
@@ -65,7 +65,7 @@ const events = [
 const BODY_CODES = ['body_too_slow', 'body_too_large', 'unsupported_media_type'] as const;
 const LOG_CODES = ['event_log_unavailable', 'overloaded', 'clock_skewed'] as const;
 
-const submissionAnswer = {
+const submissionResponse = {
   description: 'The event log has everything.',
   content: {
     'application/json': {
@@ -80,19 +80,19 @@ const submissionHeaders = z.object({
   'Content-Encoding': z
     .enum(['identity', ...CONTENT_ENCODINGS])
     .optional()
-    .meta({ description: 'What the body is compressed with.' }),
+    .meta({ description: 'How the body is compressed.' }),
 });
 
-const repeats = `Everything is accepted or nothing. An event is the same as one before when \`uuid\` and \`timestamp\` are the same; sending
-it again changes nothing. One that came without \`timestamp\` (and whose \`uuid\` is no UUIDv7) is known again by its \`uuid\`
-for at least five minutes. \`null\` for an optional field counts as absent; a field that is not known is a fault.`;
+const repeats = `Everything is accepted, or nothing. An event with the \`uuid\` and \`timestamp\` of an earlier one is a repeat, and changes
+nothing. An event without \`timestamp\` (and whose \`uuid\` is no UUIDv7) is recognised by its \`uuid\` alone, for at least
+five minutes. \`null\` for an optional field counts as absent; an unknown field is a fault.`;
 
 function paths({ userGroup, user }: SubmissionSchemas): PathDescriptions {
   const submission = {
     tag: 'submissions',
     scope: 'ingest',
     requestParams: { header: submissionHeaders },
-    answers: { 202: submissionAnswer },
+    responses: { 202: submissionResponse },
     codes: ['malformed_json', ...BODY_CODES, ...LOG_CODES],
   } as const;
   return {
@@ -152,13 +152,13 @@ function paths({ userGroup, user }: SubmissionSchemas): PathDescriptions {
         operationId: 'deleteUser',
         summary: 'Delete a user, its properties and its events',
         description:
-          'The same answer also when there is no such user. What is submitted afterwards creates the user anew; an organization of the same name stays.',
+          'The response is the same when there is no such user. A later submission creates the user again. An organization with the same name stays.',
         tag: 'users',
         scope: 'delete',
         requestParams: { query: z.object(deletionParameters) },
-        answers: {
+        responses: {
           202: {
-            description: 'The deletion is on its way; within a second nothing of the user is to be read any more.',
+            description: 'The event log has the deletion. Within a second no query returns data of the user any more.',
             content: {
               'application/json': { schema: acceptedDeletion, example: { status: 'accepted', foreignId: 'jane' } },
             },

@@ -28,15 +28,15 @@ async function setKey(id: string, rateLimit?: number): Promise<void> {
 
 const requests = (count: number, key: string, body?: unknown) =>
   Promise.all(Array.from({ length: count }, () => submit(key, body)));
-const statuses = (answers: readonly { readonly status: number }[]) => answers.map(({ status }) => status).sort();
+const statuses = (responses: readonly { readonly status: number }[]) => responses.map(({ status }) => status).sort();
 
 beforeEach(() => start({ CORS_ORIGINS: 'https://app.example', PRODUCE_LINGER_MS: '0' }));
 
-test('a key over its rate is answered 429, and accepted again after Retry-After; other keys do not notice', async () => {
+test('a key over its rate gets 429, and 202 again after Retry-After; other keys are not affected', async () => {
   await setKey('limited', 50);
-  const answers = await requests(150, 'limited');
-  const refused = answers.filter(({ status }) => status === 429);
-  expect(answers.filter(({ status }) => status === 202).length).toBe(150 - refused.length);
+  const responses = await requests(150, 'limited');
+  const refused = responses.filter(({ status }) => status === 429);
+  expect(responses.filter(({ status }) => status === 202).length).toBe(150 - refused.length);
   expect(refused.length).toBeGreaterThan(0);
   for (const { headers, text } of refused) {
     expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
@@ -48,21 +48,21 @@ test('a key over its rate is answered 429, and accepted again after Retry-After;
   expect((await submit('limited')).status).toBe(202);
 });
 
-test('a submission counts as its events: it is taken as a whole, however large, and waited for afterwards', async () => {
+test('a submission counts as its events: it is accepted as a whole, however large, and the next ones wait', async () => {
   await setKey('limited', 5);
   const large = await submit('limited', organization('large', 200));
   expect([large.status, (JSON.parse(large.text) as { events: unknown[] }).events.length]).toEqual([202, 200]);
   const { status, retryAfter } = await submit('limited');
   expect(status).toBe(429);
-  // 190 events too much and the next one, at 5 a second.
+  // 190 events of debt and the next one, at 5 a second.
   expect(retryAfter).toBeGreaterThan(35);
   expect(retryAfter).toBeLessThanOrEqual(39);
 });
 
-test('what is refused leaves nothing behind, and of two at the same moment one is too much', async () => {
+test('a refused submission stores nothing, and only one of several at the same moment is accepted', async () => {
   await setKey('limited', 10);
-  const answers = await requests(4, 'limited', { ...organization('kept', 30), properties: { plan: 'pro' } });
-  expect(statuses(answers)).toEqual([202, 429, 429, 429]);
+  const responses = await requests(4, 'limited', { ...organization('kept', 30), properties: { plan: 'pro' } });
+  expect(statuses(responses)).toEqual([202, 429, 429, 429]);
   expect((await submit('all', organization('last', 30))).status).toBe(202);
   const rows = (await ingest.read('events', 60)).flatMap((message) => message.rows);
   expect(rows.map(({ event }) => event).sort()).toEqual([...Array(30).fill('kept'), ...Array(30).fill('last')]);
@@ -70,7 +70,7 @@ test('what is refused leaves nothing behind, and of two at the same moment one i
   expect(changes.filter(({ property }) => property === 'plan')).toHaveLength(1);
 });
 
-test('a request without events counts as one, a deletion and a faulty one too; its body is not looked at', async () => {
+test('a request without events counts as one, and so does a deletion or a faulty one; its body is not read', async () => {
   await setKey('limited', 1);
   expect((await submit('limited', { foreignUserGroupId: 'acme', properties: { plan: 'pro' } })).status).toBe(202);
   expect((await submit('limited', '{')).status).toBe(400);
@@ -81,10 +81,10 @@ test('a request without events counts as one, a deletion and a faulty one too; i
     headers: { authorization: 'Bearer limited' },
   });
   expect(deletion.statusCode).toBe(429);
-  expect((await ingest.app.inject('/metrics')).body).toMatch(/^sluice_rate_limited_total 2$/m);
+  expect((await ingest.app.inject('/metrics')).body).toMatch(/^sluice_http_rate_limited_requests_total 2$/m);
 });
 
-test('a limit that changes in the file is in force within a second, and what was used stays used', async () => {
+test('a changed limit is in force within a second, and the tokens that were used stay used', async () => {
   await setKey('limited', 1);
   expect((await submit('limited', organization('large', 100))).status).toBe(202);
   expect((await submit('limited')).status).toBe(429);
@@ -102,13 +102,13 @@ test('a limit that changes in the file is in force within a second, and what was
 test('a page in a browser can read Retry-After', async () => {
   await setKey('limited', 1);
   await submit('limited', organization('e', 5));
-  const answer = await post(ingest.app, {}, { key: 'limited', headers: { origin: 'https://app.example' } });
-  expect(answer.statusCode).toBe(429);
-  expect(answer.headers['access-control-allow-origin']).toBe('https://app.example');
-  expect(answer.headers['access-control-expose-headers']).toContain('retry-after');
+  const response = await post(ingest.app, {}, { key: 'limited', headers: { origin: 'https://app.example' } });
+  expect(response.statusCode).toBe(429);
+  expect(response.headers['access-control-allow-origin']).toBe('https://app.example');
+  expect(response.headers['access-control-expose-headers']).toContain('retry-after');
 });
 
-test('RATE_LIMIT_DEFAULT is for keys that have no limit of their own', async () => {
+test('RATE_LIMIT_DEFAULT applies to keys without a limit of their own', async () => {
   await ingest.stop();
   await start({ RATE_LIMIT_DEFAULT: '1' });
   await setKey('limited', 1_000);

@@ -1,23 +1,23 @@
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { createProbe } from '@sluice/shared/probe';
 import type { Kafka } from 'kafkajs';
-import type { BrokerClock } from './broker-clock.ts';
 import type { IngestConfig } from './config.ts';
-import type { RowPublisher } from './row-publisher.ts';
+import type { BrokerClock } from './kafka/broker-clock.ts';
+import type { RowPublisher } from './kafka/row-publisher.ts';
 
-/** How long Kafka may take to answer a health check, in milliseconds. */
+/** How long Kafka may take to respond to a health check, in milliseconds. */
 const PROBE_TIMEOUT_MS = 2_000;
 
 /**
- * What keeps ingest-api from accepting, each as a short phrase. A topic of which some partitions have a leader is good
- * enough: most requests can be accepted, and another instance could not do better.
+ * Returns what keeps ingest-api from accepting submissions, each as a short phrase. A topic is good enough when one of
+ * its partitions has a leader: most requests can be accepted, and another instance could not do better.
  */
 export function createReadiness(
   kafka: Kafka,
   config: IngestConfig,
   publisher: Pick<RowPublisher, 'missing'>,
   clock: Pick<BrokerClock, 'fault'>,
-): () => Promise<string[]> {
+): () => Promise<readonly string[]> {
   const probe = createProbe('Kafka cannot be reached', PROBE_TIMEOUT_MS, async () => {
     const topics = Object.values(topicNames(config));
     const metadata = await withAdmin(kafka, (admin) => admin.fetchTopicMetadata({ topics }));

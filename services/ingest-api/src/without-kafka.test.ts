@@ -27,7 +27,7 @@ afterAll(async () => {
 const reservedBytes = async () =>
   Number(/^sluice_ingest_reserved_bytes (\d+)/m.exec((await slow.app.inject('/metrics')).body)?.[1]);
 
-test('without Kafka the service is alive, not ready, and answers 503 with Retry-After', async () => {
+test('without Kafka the service is alive, is not ready, and responds 503 with Retry-After', async () => {
   expect((await away.app.inject('/livez')).statusCode).toBe(200);
   expect((await away.app.inject('/readyz')).json()).toEqual({
     status: 'unavailable',
@@ -40,7 +40,7 @@ test('without Kafka the service is alive, not ready, and answers 503 with Retry-
   expect(response.body).not.toMatch(/kafka|127\.0\.0\.1/i);
 });
 
-test('memory is bounded: what does not fit is refused with 503, and one key leaves room for others', async () => {
+test('memory is bounded: a request that does not fit gets 503, and one key leaves room for others', async () => {
   await slow.setKey('other', { workspace: 'other' });
   const body = { foreignUserGroupId: 'a', properties: { pad: 'x'.repeat(60_000) } };
   await expect.poll(async () => (await post(slow.app, '{', { key: 'other' })).statusCode).toBe(400);
@@ -82,7 +82,7 @@ test('a body for which there is no memory does not count against the rate of its
     Array.from({ length: 60 }, (_, index) => post(slow.app, body, { key: index % 2 === 0 ? 'first' : 'second' })),
   );
   await expect.poll(reservedBytes, { timeout: 5_000, interval: 20 }).toBeGreaterThan(0.6 * BUDGET_BYTES);
-  // Small enough to be let in; what it comes to once decompressed is not.
+  // Small enough to be admitted, and too large after decompression.
   const compressed = gzipSync(JSON.stringify(body));
   const headers = { 'content-encoding': 'gzip' };
   for (let attempt = 0; attempt < 4; attempt += 1) {
@@ -97,7 +97,7 @@ test.each([
   ['in the middle of a chunk', 'Transfer-Encoding: chunked', '5\r\n{"a"'],
   ['after a broken chunk', 'Transfer-Encoding: chunked', 'no length\r\n'],
   ['after its body', 'Content-Length: 26', '{"foreignUserGroupId":"a"}'],
-])('memory is given back when a client goes away %s', async (_when, header, body) => {
+])('memory is released when a client disconnects %s', async (_when, header, body) => {
   if (!slow.app.server.listening) await slow.app.listen({ host: '127.0.0.1', port: 0 });
   const socket = connect((slow.app.server.address() as AddressInfo).port, '127.0.0.1');
   await once(socket, 'connect');
@@ -110,12 +110,12 @@ test.each([
   await expect.poll(reservedBytes, { timeout: 5_000 }).toBe(0);
 });
 
-test('with Kafka the service is ready, and its metrics count', async () => {
+test('with Kafka the service is ready, and counts accepted events', async () => {
   const ingest = await startIngest(inject('kafkaBrokers'));
   try {
     await expect.poll(async () => (await ingest.app.inject('/readyz')).statusCode, { timeout: 10_000 }).toBe(200);
     await post(ingest.app, { foreignUserGroupId: 'a', events: [{ event: 'e' }] });
-    expect((await ingest.app.inject('/metrics')).body).toMatch(/sluice_ingest_events_accepted_total 1/);
+    expect((await ingest.app.inject('/metrics')).body).toMatch(/sluice_ingest_accepted_events_total 1/);
   } finally {
     await ingest.stop();
   }

@@ -1,7 +1,8 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { createRateLimiter } from '@sluice/shared/http/rate-limiter';
-import { REFERENCE_PATHS, registerReference } from '@sluice/shared/http/reference';
-import { createHttpServer, refuseOtherMethods } from '@sluice/shared/http/server';
+import { registerReference } from '@sluice/shared/http/reference';
+import { createHttpServer } from '@sluice/shared/http/server';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import type { Logger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
@@ -9,8 +10,7 @@ import type { Registry } from 'prom-client';
 import { createQueryRunner } from './clickhouse/query-runner.ts';
 import type { QueryConfig } from './config.ts';
 import { registerEntities } from './entities/entities-route.ts';
-import { ENTITY_ROUTES } from './entities/entity-kinds.ts';
-import { EVENTS, registerEvents } from './events/events-route.ts';
+import { registerEvents } from './events/events-route.ts';
 import { createHiddenCondition } from './events/pending-deletions.ts';
 import { createMetrics } from './metrics.ts';
 import { queryDocument } from './openapi.ts';
@@ -48,8 +48,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     registerEvents(routes, config, queryRunner, createHiddenCondition(queryRunner));
     registerEntities(routes, queryRunner);
   });
-  const paths = [EVENTS, ...Object.values(ENTITY_ROUTES).flatMap(({ path }) => [path, `${path}/:id`])];
   registerReference(app, queryDocument(config));
-  refuseOtherMethods(app, { ...Object.fromEntries(paths.map((path) => [path, ['GET']])), ...REFERENCE_PATHS });
+  refuseOtherMethods(app);
   return app;
 }

@@ -122,7 +122,7 @@ test.each([
 ])('the response of %s is as documented, without a field that is not', async (operation, url) => {
   const response = await query.app.inject({ url, headers: { authorization: 'Bearer a' } });
   expect(response.statusCode).toBe(200);
-  expect(checker.faultsOfAnswer(operation, response)).toBeUndefined();
+  expect(checker.faultsOfResponse(operation, response)).toBeUndefined();
   const body = response.json();
   const fieldsOf = (name: string) => {
     const schemas = document.components?.schemas as Record<string, { properties?: object }> | undefined;
@@ -145,20 +145,20 @@ test.each([
 ])('the response with %s of %s is as documented', async (code, operation, url, key) => {
   const response = await query.app.inject({ url, headers: { authorization: `Bearer ${key}` } });
   expect(response.json()).toMatchObject({ code });
-  expect(checker.faultsOfAnswer(operation, response)).toBeUndefined();
+  expect(checker.faultsOfResponse(operation, response)).toBeUndefined();
 });
 
 test('the response with rate_limited is as documented', async () => {
   const get = () => query.app.inject({ url: '/events?limit=0', headers: { authorization: 'Bearer limited' } });
   const response = (await Promise.all([get(), get(), get(), get()])).at(-1);
   expect(response?.json()).toMatchObject({ code: 'rate_limited' });
-  expect(response && checker.faultsOfAnswer('GET /events', response)).toBeUndefined();
+  expect(response && checker.faultsOfResponse('GET /events', response)).toBeUndefined();
 });
 
 test('the response with 405 is as documented on every path', async () => {
   for (const path of Object.keys(document.paths ?? {})) {
     const response = await query.app.inject({ method: 'POST', url: path.replaceAll(/\{\w+\}/g, 'x') });
     expect([path, response.statusCode, response.headers.allow]).toEqual([path, 405, 'GET, HEAD']);
-    expect(checker.faultsOfAnswer(`GET ${path}`, response)).toBeUndefined();
+    expect(checker.faultsOfResponse(`GET ${path}`, response)).toBeUndefined();
   }
 });

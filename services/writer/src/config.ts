@@ -1,7 +1,7 @@
 import { clickHouseEnv, integer, kafkaEnv, serviceEnv } from '@sluice/shared/config';
 import { z } from 'zod';
 
-/** Which group of writers. */
+/** The variable that names the consumer group of the writers. */
 export const groupEnv = { KAFKA_GROUP_ID: z.string().min(1).default('sluice-writer') };
 
 /** The environment of the writer; docs/configuration.md explains each variable. */
@@ -21,7 +21,8 @@ export const configSchema = z
   })
   .refine((config) => config.ERASURE_DELAY_MS > config.STATEMENT_TIMEOUT_MS, {
     path: ['ERASURE_DELAY_MS'],
-    message: 'must be longer than STATEMENT_TIMEOUT_MS, or rows of a deleted user could be stored after its erasure',
+    message:
+      'must be longer than STATEMENT_TIMEOUT_MS; otherwise rows of a user could be stored after the user was erased',
   });
 
 export type WriterConfig = z.output<typeof configSchema>;

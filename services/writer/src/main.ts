@@ -1,15 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfigOrExit } from '@sluice/shared/config';
-import { createHttpServer, listening, refuseOtherMethods } from '@sluice/shared/http/server';
+import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
+import { createHttpServer, listening } from '@sluice/shared/http/server';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { runService } from '@sluice/shared/lifecycle';
 import { createLogger } from '@sluice/shared/log';
 import { Registry } from 'prom-client';
 import { configSchema } from './config.ts';
-import { ERASURE_TIMEOUT_MS } from './erasure.ts';
-import { createLagMetrics } from './lag.ts';
+import { LagReader } from './consumer/lag.ts';
+import { ERASURE_TIMEOUT_MS } from './erasure/erasure.ts';
 import { createWriterMetrics } from './metrics.ts';
 import { createWriter } from './writer.ts';
 
@@ -22,6 +23,11 @@ const client = createClickHouse(config, {
   connectionsMax: 4,
 });
 const kafka = createKafka(config, 'sluice-writer', logger);
+const lag = new LagReader({
+  kafka,
+  groupId: config.KAFKA_GROUP_ID,
+  topics: Object.values(topicNames(config)),
+});
 const writer = createWriter(config, {
   kafka,
   client,
@@ -31,17 +37,12 @@ const writer = createWriter(config, {
     connectionsMax: 1,
   }),
   logger,
-  metrics: createWriterMetrics(registry),
+  metrics: createWriterMetrics(registry, () => lag.read()),
   writerId: randomUUID(),
   fail: (error) => service.fail(error),
 });
-const lag = createLagMetrics(registry, {
-  kafka,
-  groupId: config.KAFKA_GROUP_ID,
-  topics: Object.values(topicNames(config)),
-});
-const app = createHttpServer({ logger, registry, readiness: writer.missing });
-refuseOtherMethods(app, {});
+const app = createHttpServer({ logger, registry, readiness: () => writer.missing() });
+refuseOtherMethods(app);
 
 const service = runService({
   logger,

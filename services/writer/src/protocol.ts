@@ -1,42 +1,77 @@
-/**
- * What a writer does with its epoch before it stores anything, in this order: an older insert that begins before the
- * epoch is recorded is there to be ended afterwards, and one that begins later fails.
+/*
+ * The writers' protocol: in which order a writer does things, so that Kafka and ClickHouse together lose no row and
+ * store none twice. Each step has the name of the file in `sql/` that it runs, where it runs one.
+ *
+ * Once per assignment, the take-over:
+ *
+ *   record-epoch ──▶ end-older-statements ──▶ the logs are compared with the stored positions ──▶ batches
+ *
+ * Then for each batch, from left to right. A batch of events alone skips the steps of changes, and the reverse:
+ *
+ *   load-events  ─▶ store-deletions        ─▶ find-repeats         ─▶ close-session ─▶ store-positions ─▶ commit
+ *   load-changes    store-properties          store-seen-in-events
+ *        │          store-sightings           store-events
+ *        │          store-seen-in-changes
+ *        │
+ *        └─ when ClickHouse refuses a row ─▶ isolate-bad-rows ─▶ store-dead-letters ─▶ again, with the good rows
+ *
+ *   When any statement fails, or its response is lost ─▶ end-own-statements ─▶ again, from the first step
+ *
+ * Only store-events makes events visible, so a batch may be repeated from the start at any time before it. It may even
+ * be repeated after it: store-events leaves out the events that are stored already. What must never happen is that two
+ * inserts of the same events run at the same moment, because neither would see the rows of the other. The protocol
+ * prevents this in two ways. A writer ends its own statements after an unclear failure. And a new owner of a partition
+ * first records its epoch, so that no older insert can begin, and then ends the older inserts that have begun.
+ *
+ * Example. Writer A owns partition 3 in generation 7 and stores offsets 40 to 49. It sends store-events, and then its
+ * machine freezes. Kafka gives the partition to writer B in generation 8. B records epoch 8 and ends A's insert. Two
+ * months of the batch were written already, the third was not. The committed offset is still 40, so B reads the
+ * offsets 40 to 54 as one batch. Its store-events leaves out the stored events of the two months and adds the rest. B
+ * stores the position 55 and commits it. Then A wakes up and tries its insert again: epoch 8 is recorded, so the insert
+ * fails, and A joins the group anew. Each event is stored once.
+ *
+ * `protocol.test.ts` checks all of this in a model of Kafka, ClickHouse and the writers, in every order of events.
  */
-export const TAKE_OVER_STEPS = ['record epoch', 'end older statements'] as const;
 
-/** What is done to store a batch, in this order. Everything before the last insert can be repeated without effect. */
+/**
+ * What a writer does with its epoch before it stores anything, in this order. An older insert that begins before the
+ * epoch is recorded is running when older statements are ended. One that begins later fails.
+ */
+export const TAKE_OVER_STEPS = ['record-epoch', 'end-older-statements'] as const;
+
+/** The steps that store a batch, in this order. Every step before `store-events` may be repeated without effect. */
 export const STORE_STEPS = [
-  'load events',
-  'load changes',
-  'store deletions',
-  'store properties',
-  'store sightings',
-  'store seen in changes',
-  'find repeats',
-  'store seen in events',
-  'store events',
-  'close session',
+  'load-events',
+  'load-changes',
+  'store-deletions',
+  'store-properties',
+  'store-sightings',
+  'store-seen-in-changes',
+  'find-repeats',
+  'store-seen-in-events',
+  'store-events',
+  'close-session',
 ] as const;
 
 export type TakeOverStep = (typeof TAKE_OVER_STEPS)[number];
 export type StoreStep = (typeof STORE_STEPS)[number];
 
-/** What comes next for a batch. After `commit` its offsets may be committed. */
-export type Step = StoreStep | 'end own statements' | 'isolate bad rows' | 'keep dead letters' | 'commit';
+/** The next step of a batch. `commit`: every row is stored, so the batch loop stores the positions and commits. */
+export type Step = StoreStep | 'end-own-statements' | 'isolate-bad-rows' | 'store-dead-letters' | 'commit';
 
 /** What a batch holds. */
 export interface BatchContents {
   readonly hasEvents: boolean;
   readonly hasChanges: boolean;
-  /** Rows were found that cannot be stored, and left out of the others. */
+  /** Rows that cannot be stored were found and taken out of the batch, but are not in `dead_letters` yet. */
   readonly hasDeadLetters: boolean;
 }
 
 /** What is known of a batch. */
 export interface BatchState extends BatchContents {
-  /** ClickHouse did not take the rows: some of them cannot be stored. */
+  /** ClickHouse refused the rows: some of them cannot be stored. */
   readonly hasBadRows: boolean;
-  /** A statement failed, or its answer did not come: it may be running still, or even begin later. */
+  /** A statement failed, or its response was lost: it may still be running, or even begin later. */
   readonly unclear: boolean;
   /** How many of `STORE_STEPS` are done. */
   readonly done: number;
@@ -46,22 +81,22 @@ export function newBatch(contents: BatchContents): BatchState {
   return { ...contents, hasBadRows: false, unclear: false, done: 0 };
 }
 
-/** What to do next for a batch. */
+/** Returns what to do next for a batch. */
 export function nextStep(state: BatchState): Step {
-  if (state.unclear) return 'end own statements';
-  if (state.hasBadRows) return 'isolate bad rows';
-  if (state.hasDeadLetters) return 'keep dead letters';
+  if (state.unclear) return 'end-own-statements';
+  if (state.hasBadRows) return 'isolate-bad-rows';
+  if (state.hasDeadLetters) return 'store-dead-letters';
   return STORE_STEPS.slice(state.done).find((step) => concerns(step, state)) ?? 'commit';
 }
 
-/** What is known after a step that succeeded. After `isolate bad rows` it is a new batch of what is left. */
+/** Returns the state after a step that succeeded. After `isolate-bad-rows` the caller begins a new batch of the good rows. */
 export function afterStep(state: BatchState, step: Step): BatchState {
   switch (step) {
-    case 'end own statements':
+    case 'end-own-statements':
       return { ...state, unclear: false };
-    case 'keep dead letters':
+    case 'store-dead-letters':
       return { ...state, hasDeadLetters: false };
-    case 'isolate bad rows':
+    case 'isolate-bad-rows':
     case 'commit':
       return state;
     default:
@@ -69,30 +104,30 @@ export function afterStep(state: BatchState, step: Step): BatchState {
   }
 }
 
-/** What is known after a load that ClickHouse did not take because of its rows. */
+/** Returns the state after ClickHouse refused to load the rows. */
 export function afterRefusal(state: BatchState): BatchState {
   return { ...state, hasBadRows: true, done: 0 };
 }
 
-/** What is known after any other failure: what had been staged is given up, and everything is done again. */
+/** Returns the state after any other failure. The staged rows are given up, and all steps are done again. */
 export function afterFailure(state: BatchState): BatchState {
   return { ...state, unclear: true, done: 0 };
 }
 
 function concerns(step: StoreStep, { hasEvents, hasChanges }: BatchContents): boolean {
   switch (step) {
-    case 'load changes':
-    case 'store deletions':
-    case 'store properties':
-    case 'store sightings':
-    case 'store seen in changes':
+    case 'load-changes':
+    case 'store-deletions':
+    case 'store-properties':
+    case 'store-sightings':
+    case 'store-seen-in-changes':
       return hasChanges;
-    case 'load events':
-    case 'find repeats':
-    case 'store seen in events':
-    case 'store events':
+    case 'load-events':
+    case 'find-repeats':
+    case 'store-seen-in-events':
+    case 'store-events':
       return hasEvents;
-    case 'close session':
+    case 'close-session':
       return hasEvents || hasChanges;
   }
 }

@@ -1,27 +1,25 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { MigrationMismatch, migrate } from '@sluice/shared/clickhouse/migrate';
-import { ensureTopics, topicNames, withAdmin } from '@sluice/shared/kafka/topics';
+import { ensureTopics, topicNames } from '@sluice/shared/kafka/topics';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
 import { createProbe } from '@sluice/shared/probe';
 import { retry } from '@sluice/shared/retry';
-import type { Batch, Consumer, Kafka } from 'kafkajs';
-import type { Assignment } from './assignment.ts';
-import { createBatchLoop } from './batch-loop.ts';
+import type { Kafka } from 'kafkajs';
+import { createBatchLoop } from './batches/batch-loop.ts';
 import type { WriterConfig } from './config.ts';
-import { createDeadLetterAlarm } from './dead-letters/dead-letter.ts';
-import { createErasure } from './erasure.ts';
-import { createGroupConsumer } from './group-consumer.ts';
-import { createHalts } from './halts.ts';
-import { isMemberOf } from './membership.ts';
+import { BatchIntake } from './consumer/batch-intake.ts';
+import { GroupConsumer } from './consumer/group-consumer.ts';
+import { createWatchdog, type Watchdog } from './consumer/watchdog.ts';
+import { createDeadLetterAlarm, type DeadLetterAlarm } from './dead-letters/dead-letter-alarm.ts';
+import { createErasure, type Erasure } from './erasure/erasure.ts';
 import type { WriterMetrics } from './metrics.ts';
-import { gone, isSameLog, replaced } from './offset-guard.ts';
-import { createOwnership } from './ownership.ts';
-import { createPartitionKeeper } from './partition-keeper.ts';
-import { nameOf } from './place.ts';
-import { createPositions } from './positions.ts';
-import { createStagedStore } from './staged-store.ts';
-import { createWatchdog } from './watchdog.ts';
+import { isMemberOf } from './ownership/membership.ts';
+import { createOwnership } from './ownership/ownership.ts';
+import { createHalts } from './partitions/halts.ts';
+import { PartitionKeeper } from './partitions/partition-keeper.ts';
+import { createPositions } from './partitions/positions.ts';
+import { createStagedStore } from './store/staged-store.ts';
 
 export interface WriterDependencies {
   readonly kafka: Kafka;
@@ -30,46 +28,42 @@ export interface WriterDependencies {
   readonly erasureClient: ClickHouseClient;
   readonly logger: Logger;
   readonly metrics: WriterMetrics;
-  /** Tells this writer from all others, past ones included. */
+  /** Unique among all writers, past ones included. */
   readonly writerId: string;
-  /** Called with what only a restart can mend. */
+  /** Called with an error that only a restart can resolve. */
   readonly fail: (error: unknown) => void;
 }
 
-export interface Writer extends Component {
-  /** What keeps the writer from storing, each as a short phrase. */
-  missing(): Promise<string[]>;
-}
-
-/** Moves rows from Kafka into ClickHouse: an offset is committed only when every row up to it is stored. */
+/** Builds the writer: what it consists of, and how its components are connected. */
 export function createWriter(config: WriterConfig, deps: WriterDependencies): Writer {
   const { kafka, client, erasureClient, logger, metrics, writerId, fail } = deps;
-  const groupId = config.KAFKA_GROUP_ID;
-  const statementTimeoutMs = config.STATEMENT_TIMEOUT_MS;
+  const common = { client, groupId: config.KAFKA_GROUP_ID, statementTimeoutMs: config.STATEMENT_TIMEOUT_MS };
+  const { groupId } = common;
   const ownership = createOwnership({
     client,
     groupId,
     writerId,
-    // A member keeps its name when it joins again.
+    // A member keeps its id when it joins a later generation, so the generation is compared as well.
     isMember: async (memberId, generation) =>
-      (await isMemberOf(kafka, groupId, memberId)) && group.current()?.generation === generation,
+      (await isMemberOf(kafka, groupId, memberId)) && group.assignment?.generation === generation,
   });
-  const store = createStagedStore({ client, ownership, groupId, statementTimeoutMs });
-  const positions = createPositions({ client, ownership, groupId, statementTimeoutMs });
+  const positions = createPositions({ ...common, ownership });
   const halts = createHalts(client, groupId);
-  const keeper = createPartitionKeeper({ kafka, groupId, ownership, positions, halts, logger, metrics });
+  const keeper = new PartitionKeeper({ kafka, groupId, ownership, positions, halts, logger, metrics });
   const alarm = createDeadLetterAlarm({
     onChange(raised) {
       metrics.deadLetterAlarm.set(raised ? 1 : 0);
       if (raised) logger.error(raised);
     },
   });
+  const store = createStagedStore({ ...common, ownership });
   const batches = createBatchLoop({ store, positions, bytesMax: config.BATCH_BYTES_MAX, alarm, metrics, logger });
+  const intake = new BatchIntake({ kafka, keeper, batches });
   const erasure = createErasure(config, erasureClient, writerId, logger);
   const watchdog = createWatchdog(2 * config.KAFKA_SESSION_TIMEOUT_MS, () => {
-    fail(new Error('nothing was heard of Kafka for two session timeouts'));
+    fail(new Error('kafkajs has done nothing for two session timeouts'));
   });
-  const group = createGroupConsumer({
+  const group = new GroupConsumer({
     config,
     kafka,
     logger,
@@ -79,92 +73,92 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
       keeper.takeOver(assignment, consumer).catch(fail);
     },
     onEnded: () => erasure.setOwner(false),
-    onOutOfRange(assignment, consumer, topic, partition) {
-      keeper.reopen(assignment, consumer, topic, partition).catch(fail);
+    onOutOfRange(assignment, consumer, partition) {
+      keeper.reopen(assignment, consumer, partition).catch(fail);
     },
-    store: storeBatch,
+    store: (batch, assignment, consumer) => intake.store(batch, assignment, consumer),
     fail,
   });
-  const stopping = new AbortController();
-  const probe = createProbe('ClickHouse cannot be reached', 2_000, async () => {
-    const { success } = await client.ping();
-    if (!success) throw new Error('no ping');
-  });
-  let starting: Promise<void> | undefined;
+  return new Writer(config, deps, { group, keeper, alarm, erasure, watchdog });
+}
 
-  /** Only what comes next in the log that was stored so far, in the generation that it was fetched in. */
-  async function storeBatch(batch: Batch, assignment: Assignment, consumer: Consumer): Promise<boolean> {
-    const { topic, partition, messages } = batch;
-    let delivery = assignment.judge(batch);
-    if (delivery.kind === 'new leader') {
-      const { place } = delivery;
-      const isSame = await withAdmin(kafka, (admin) => isSameLog(admin, topic, partition, place));
-      // Waiting for Kafka, the partition may have gone to others.
-      delivery = assignment.judge(batch);
-      if (!isSame && delivery.kind === 'new leader') {
-        keeper.halt(assignment, consumer, topic, partition, replaced(nameOf(batch), place.nextOffset));
-        return false;
-      }
-    }
-    if (assignment.signal.aborted || delivery.kind === 'late') return false;
-    if (delivery.kind === 'elsewhere') {
-      consumer.seek({ topic, partition, offset: String(delivery.place.nextOffset) });
-      return false;
-    }
-    if (delivery.kind === 'gap') {
-      const { place, first } = delivery;
-      keeper.halt(assignment, consumer, topic, partition, gone(nameOf(batch), place.nextOffset, first));
-      return false;
-    }
-    assignment.advance(batch);
-    const sources = messages.map((message) => ({ topic, partition, message }));
-    await batches.add(sources, assignment);
-    return true;
-  }
+interface WriterComponents {
+  readonly group: GroupConsumer;
+  readonly keeper: PartitionKeeper;
+  readonly alarm: DeadLetterAlarm;
+  readonly erasure: Erasure;
+  readonly watchdog: Watchdog;
+}
 
-  async function consume(): Promise<void> {
-    await migrate(config, logger);
-    await ensureTopics(kafka, config);
-    await group.start();
-  }
+/** Moves rows from Kafka into ClickHouse. It commits an offset only when every row before it is stored. */
+export class Writer implements Component {
+  readonly name = 'writer';
+  readonly #config: WriterConfig;
+  readonly #deps: WriterDependencies;
+  readonly #components: WriterComponents;
+  readonly #probe: () => Promise<string | undefined>;
+  readonly #stopping = new AbortController();
+  #starting: Promise<void> | undefined;
 
-  async function consumeOnceReachable(): Promise<void> {
-    await retry(consume, {
-      firstMs: 200,
-      maxMs: 5_000,
-      signal: stopping.signal,
-      onFailure(error) {
-        if (error instanceof MigrationMismatch) throw error;
-        logger.warn({ reason: (error as Error).message }, 'Kafka or ClickHouse cannot be reached yet');
-      },
-    }).catch((error) => {
-      if (!stopping.signal.aborted) fail(error);
+  constructor(config: WriterConfig, deps: WriterDependencies, components: WriterComponents) {
+    this.#config = config;
+    this.#deps = deps;
+    this.#components = components;
+    this.#probe = createProbe('ClickHouse cannot be reached', 2_000, async () => {
+      const { success } = await deps.client.ping();
+      if (!success) throw new Error('ClickHouse did not respond to a ping');
     });
   }
 
-  function whatOwnershipLacks(): string | undefined {
-    const assignment = group.current();
-    if (!assignment) return 'no partitions of Kafka are assigned yet';
+  /** Begins to consume in the background, as soon as Kafka and ClickHouse can be reached. */
+  async start(): Promise<void> {
+    this.#starting ??= this.#consumeOnceReachable();
+    this.#components.erasure.start();
+  }
+
+  async stop(): Promise<void> {
+    const { watchdog, erasure, group } = this.#components;
+    const { client, erasureClient } = this.#deps;
+    watchdog.stop();
+    this.#stopping.abort(new Error('the writer is stopping'));
+    await this.#starting;
+    await erasure.stop();
+    await group.stop();
+    await Promise.all([client.close(), erasureClient.close()]);
+  }
+
+  /** Returns what keeps the writer from storing, each as a short phrase. Empty when it is ready. */
+  async missing(): Promise<string[]> {
+    const { keeper, alarm } = this.#components;
+    const phrases = [await this.#probe(), this.#missingOwnership(), ...keeper.missing(), alarm.raised()];
+    return phrases.filter((phrase) => phrase !== undefined);
+  }
+
+  #missingOwnership(): string | undefined {
+    const { assignment } = this.#components.group;
+    if (!assignment) return 'no Kafka partitions are assigned yet';
     return assignment.epoch ? undefined : 'the assigned partitions are not taken over yet';
   }
 
-  return {
-    name: 'writer',
-    async start() {
-      starting ??= consumeOnceReachable();
-      erasure.start();
-    },
-    async stop() {
-      watchdog.stop();
-      stopping.abort(new Error('the writer is stopping'));
-      await starting;
-      await erasure.stop();
-      await group.stop();
-      await Promise.all([client.close(), erasureClient.close()]);
-    },
-    async missing() {
-      const phrases = [await probe(), whatOwnershipLacks(), ...keeper.missing(), alarm.raised()];
-      return phrases.filter((phrase) => phrase !== undefined);
-    },
-  };
+  async #consumeOnceReachable(): Promise<void> {
+    const { logger, fail } = this.#deps;
+    const { signal } = this.#stopping;
+    await retry(() => this.#consume(), {
+      firstMs: 200,
+      maxMs: 5_000,
+      signal,
+      onFailure(error) {
+        if (error instanceof MigrationMismatch) throw error;
+        logger.warn({ reason: (error as Error).message }, 'Kafka or ClickHouse cannot be reached yet; retrying');
+      },
+    }).catch((error) => {
+      if (!signal.aborted) fail(error);
+    });
+  }
+
+  async #consume(): Promise<void> {
+    await migrate(this.#config, this.#deps.logger);
+    await ensureTopics(this.#deps.kafka, this.#config);
+    await this.#components.group.start();
+  }
 }

@@ -5,14 +5,14 @@ import { pinnedSettings } from './settings.ts';
 export type { ClickHouseClient } from '@clickhouse/client';
 
 export interface ClickHouseOptions {
-  /** Names the service in ClickHouse's own logs. */
+  /** The service's name in ClickHouse's query log. */
   readonly application: string;
-  /** How long a request may take, in milliseconds; ClickHouse is to give up before (`max_execution_time`). */
+  /** How long a request may take, in milliseconds. ClickHouse must end the query before (`max_execution_time`). */
   readonly requestTimeoutMs: number;
   readonly connectionsMax: number;
 }
 
-/** A client of ClickHouse's HTTP interface, bound to the configured database. */
+/** Creates a client of ClickHouse's HTTP interface for the configured database. */
 export function createClickHouse(config: ClickHouseConfig, options: ClickHouseOptions): ClickHouseClient {
   return createClient({
     url: config.CLICKHOUSE_URL,
@@ -22,7 +22,7 @@ export function createClickHouse(config: ClickHouseConfig, options: ClickHouseOp
     application: options.application,
     request_timeout: options.requestTimeoutMs,
     max_open_connections: options.connectionsMax,
-    // The server closes an idle connection after 3 s (keep_alive_timeout in older defaults); leave before it does.
+    // Servers close an idle connection after 3 s (the older default of keep_alive_timeout): close it before they do.
     keep_alive: { enabled: true, idle_socket_ttl: 2_000 },
     clickhouse_settings: pinnedSettings,
     log: { level: ClickHouseLogLevel.OFF },

@@ -46,7 +46,7 @@ test('every migration may be run again', async () => {
   for (const { sql } of await readMigrations()) await client.command({ query: sql });
 });
 
-test('every table of rows syncs them to disk before an insert is answered', async () => {
+test('every table of rows syncs them to disk before an insert returns', async () => {
   await migrate(config('migrate_once'), logger);
   const tables = await client.query({
     query: `SELECT name FROM system.tables WHERE database = currentDatabase() AND name != 'schema_migrations'
@@ -63,7 +63,7 @@ test('a migration that was changed after it had been applied is refused', async 
   await expect(migrate(config('migrate_changed'), logger, [changed])).rejects.toThrow(MigrationMismatch);
 });
 
-test('a database that a newer version has migrated is used as it is, so that a version can be rolled back', async () => {
+test('a database with migrations of a newer version is used as it is, so that a service can be rolled back', async () => {
   const all = await readMigrations();
   await migrate(config('migrate_newer'), logger, all);
   expect(await migrate(config('migrate_newer'), logger, all.slice(0, 2))).toEqual([]);

@@ -15,12 +15,12 @@ export interface Migration {
   readonly checksum: string;
 }
 
-/** The database was migrated with other files than these: a migration that was applied has been changed. */
+/** A migration was changed after it had been applied to the database. */
 export class MigrationMismatch extends Error {
   override readonly name = 'MigrationMismatch';
 }
 
-/** The numbered `.sql` files, in order. Each holds one statement that may be run again (`IF NOT EXISTS`). */
+/** Reads the numbered `.sql` files, in order. Each holds one statement that may be run again (`IF NOT EXISTS`). */
 export async function readMigrations(folder: URL = MIGRATIONS): Promise<readonly Migration[]> {
   const files = (await readdir(folder)).filter((file) => file.endsWith('.sql')).sort();
   return await Promise.all(
@@ -34,13 +34,15 @@ export async function readMigrations(folder: URL = MIGRATIONS): Promise<readonly
 }
 
 /**
- * Brings the database to the newest schema: creates it if it is missing and applies, in order, what is not applied yet.
+ * Brings the database to the newest schema: creates it if it is missing, and applies the migrations that are missing, in
+ * order.
  *
- * Several services may start at once: ClickHouse has no lock to offer, so every migration is one statement that can be
- * repeated, and the record of it merges. Gives the numbers that this call applied.
+ * Several services may call it at the same time. ClickHouse has no locks, so each migration is one statement that can be
+ * repeated, and the records of it merge into one.
  *
- * A database that is newer than these files is used as it is: migrations only add, so that a version can be rolled back.
+ * A database that is newer than these files stays as it is: migrations only add, so that a service can be rolled back.
  *
+ * @returns the numbers of the migrations that this call applied
  * @throws {MigrationMismatch} when an applied migration's checksum differs
  */
 export async function migrate(
@@ -65,7 +67,8 @@ export async function migrate(
     rejectChanged(wanted, applied);
     const newest = wanted.at(-1)?.number ?? 0;
     const unknown = [...applied.keys()].filter((number) => number > newest);
-    if (unknown.length > 0) logger.warn({ migrations: unknown }, 'the database was migrated by a newer version');
+    if (unknown.length > 0)
+      logger.warn({ migrations: unknown }, 'the database has migrations of a newer version; it is used as it is');
     const missing = wanted.filter(({ number }) => !applied.has(number));
     for (const { number, name, sql, checksum } of missing) {
       await client.command({ query: sql, clickhouse_settings: { wait_end_of_query: 1 } });
@@ -79,7 +82,7 @@ export async function migrate(
 }
 
 /**
- * Whether the database has every migration of these files.
+ * Returns whether the database has every migration of these files.
  *
  * @throws ClickHouse's errors, also when the database does not exist yet
  */
@@ -115,7 +118,9 @@ async function appliedChecksums(client: ClickHouseClient): Promise<ReadonlyMap<n
 function rejectChanged(wanted: readonly Migration[], applied: ReadonlyMap<number, string>): void {
   for (const { number, name, checksum } of wanted) {
     if (applied.has(number) && applied.get(number) !== checksum) {
-      throw new MigrationMismatch(`migration ${name} was changed after it had been applied`);
+      throw new MigrationMismatch(
+        `migration ${name} was changed after it had been applied; restore the file and add a new migration`,
+      );
     }
   }
 }

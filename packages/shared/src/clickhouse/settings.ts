@@ -1,10 +1,10 @@
 import type { ClickHouseSettings } from '@clickhouse/client';
 
 /**
- * The settings that decide what our statements mean. Every request carries them, so the profile of the account, its
- * `compatibility` and the defaults of the server's version cannot change what is stored or returned.
+ * The settings that decide what the statements mean. Every request carries them, so neither the profile of the account,
+ * nor its `compatibility`, nor the defaults of the server's version can change what is stored or returned.
  *
- * Limits of memory, time, threads and speed are the operator's. query-api replaces some of the limits below by its own.
+ * Limits of memory, time, threads and speed belong to the operator. query-api replaces some of the limits below.
  */
 export const PINNED_SETTINGS = {
   // The language.
@@ -31,7 +31,7 @@ export const PINNED_SETTINGS = {
   empty_result_for_aggregation_by_empty_set: '0',
   empty_result_for_aggregation_by_constant_keys_on_empty_set: '1',
 
-  // Every row that is there is read, and no other.
+  // A query reads every row of a table, and no other.
   final: '0',
   apply_deleted_mask: '1',
   apply_patch_parts: '1',
@@ -46,7 +46,7 @@ export const PINNED_SETTINGS = {
   force_index_by_date: '0',
   force_optimize_projection: '0',
 
-  // A limit that is exceeded is an error, never a shorter result.
+  // Exceeding a limit is an error, and never shortens a result.
   distinct_overflow_mode: 'throw',
   group_by_overflow_mode: 'throw',
   join_overflow_mode: 'throw',
@@ -58,7 +58,7 @@ export const PINNED_SETTINGS = {
   timeout_overflow_mode: 'throw',
   timeout_overflow_mode_leaf: 'throw',
 
-  // A batch that exceeded a limit of rows would exceed it again, for ever.
+  // No limits on rows: a batch that exceeded one would exceed it at every retry.
   max_rows_to_read: '0',
   max_bytes_to_read: '0',
   max_rows_to_read_leaf: '0',
@@ -89,7 +89,7 @@ export const PINNED_SETTINGS = {
   max_subquery_depth: '100',
   regexp_max_matches_per_row: '1000',
 
-  // An insert stores what it is given, at once.
+  // An insert stores all of its rows, at once.
   async_insert: '0',
   insert_deduplicate: '0',
   deduplicate_insert: 'disable',
@@ -106,7 +106,7 @@ export const PINNED_SETTINGS = {
   lightweight_deletes_sync: '2',
   lightweight_delete_mode: 'alter_update',
 
-  // A row is stored as it came or refused; a field that the staging tables do not have would be lost.
+  // A row is stored completely or refused. Otherwise a field that the staging tables do not have would be lost.
   input_format_allow_errors_num: '0',
   input_format_allow_errors_ratio: '0',
   input_format_skip_unknown_fields: '0',
@@ -143,5 +143,5 @@ export const PINNED_SETTINGS = {
   http_write_exception_in_output_format: '0',
 } as const satisfies Readonly<Record<string, string>>;
 
-/** {@link PINNED_SETTINGS} as the client takes them: its types do not know all of them. */
+/** {@link PINNED_SETTINGS} for the client, whose types do not know all of them. */
 export const pinnedSettings = PINNED_SETTINGS as unknown as ClickHouseSettings;

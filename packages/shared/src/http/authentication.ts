@@ -5,21 +5,21 @@ import { Problem } from './problem.ts';
 
 const BEARER = /^bearer +(\S+) *$/i;
 
-/** Seconds after which a client is asked to try again when the keys are not known. */
+/** Seconds after which a client should send its request again when the keys are not known. */
 const RETRY_AFTER_SECONDS = 5;
 
 /**
- * The key that a request carries, if it has the scope.
+ * Returns the API key of a request.
  *
- * @throws {Problem} `unauthorized` without a known key, `missing_scope` when the key is not for this,
- * `keys_unavailable` while no good keys file has been read
+ * @throws {Problem} `unauthorized` without a known key, `missing_scope` when the key lacks the scope, `keys_unavailable`
+ * while no valid keys file has been read
  */
 export function authenticate(request: FastifyRequest, keys: KeyRing, scope: Scope): ApiKey {
   const header = request.headers.authorization;
   if (header === undefined) throw unauthorized('An API key is needed: send "Authorization: Bearer <key>".');
   const token = BEARER.exec(header)?.[1];
   if (token === undefined) throw unauthorized('The API key must be sent as "Authorization: Bearer <key>".');
-  // A producer drops what is answered 401, so that must not be said before it is certain.
+  // A producer drops events that get 401, so it must not get 401 while the keys are not known.
   if (!keys.loaded) {
     throw new Problem('keys_unavailable', 'API keys cannot be checked now; send the request again.', {
       retryAfter: RETRY_AFTER_SECONDS,

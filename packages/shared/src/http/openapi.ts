@@ -13,28 +13,28 @@ import { PROBLEM_EXAMPLES } from './problem-examples.ts';
 
 export type OpenApiDocument = ReturnType<typeof createDocument>;
 
-/** What any request can come to, whatever it asks for. */
+/** The problems of every operation. */
 const COMMON_CODES = ['invalid_request', 'method_not_allowed', 'internal'] as const;
 
-/** What any operation with a key can come to. */
+/** The problems of every operation with a key. */
 const KEY_CODES = ['unauthorized', 'missing_scope', 'rate_limited', 'keys_unavailable'] as const;
 
-/** An operation, without what all operations have in common. */
+/** An operation, without what all operations share. */
 export interface OperationDescription {
   readonly operationId: string;
   readonly summary: string;
   readonly description?: string;
   readonly tag: string;
-  /** What a key must be allowed to do; without, no key is needed. */
+  /** The scope that the key must have; without it, no key is needed. */
   readonly scope?: Scope;
-  /** Whether it is answered without a key as well. */
+  /** Whether a request without a key is served, too. */
   readonly keyOptional?: boolean;
   readonly parameters?: readonly ZodOpenApiParameterObject[];
   readonly requestParams?: NonNullable<ZodOpenApiOperationObject['requestParams']>;
   readonly requestBody?: NonNullable<ZodOpenApiOperationObject['requestBody']>;
-  /** The answers that are no problems, by status. */
-  readonly answers: Readonly<Record<string, ZodOpenApiResponseObject>>;
-  /** The codes of its problems, besides those of every operation. */
+  /** The responses that are no problems, by status. */
+  readonly responses: Readonly<Record<string, ZodOpenApiResponseObject>>;
+  /** The codes of its problems, in addition to those of every operation. */
   readonly codes?: readonly ProblemCode[];
 }
 
@@ -51,7 +51,7 @@ export interface ApiDescription {
   readonly paths: PathDescriptions;
 }
 
-/** The OpenAPI 3.1 document of a service. Schemas with an `id` in their metadata become its components. */
+/** Creates the OpenAPI 3.1 document of a service. Schemas with an `id` in their metadata become its components. */
 export function createApiDocument({ title, description, tags, paths }: ApiDescription): OpenApiDocument {
   const codes = codesOf(paths);
   return createDocument(
@@ -75,17 +75,17 @@ export function createApiDocument({ title, description, tags, paths }: ApiDescri
         examples: Object.fromEntries(codes.map((code) => [code, PROBLEM_EXAMPLES[code]])),
       },
     },
-    // What a custom schema takes is for its metadata to say.
+    // A custom schema describes its input by its metadata.
     { override: tidy, allowEmptySchema: { custom: true } },
   );
 }
 
-/** An operation with the request id, the key and every problem that it can be answered with. */
+/** Adds what all operations share: the request id, the key and the problems. */
 function describeOperation(operation: OperationDescription): ZodOpenApiOperationObject {
-  const { tag, scope, keyOptional, parameters, answers, codes: _, ...rest } = operation;
-  const withRequestId = mapValues(answers, (answer) => ({
-    ...answer,
-    headers: { ...REQUEST_ID_HEADER, ...answer.headers },
+  const { tag, scope, keyOptional, parameters, responses, codes: _, ...rest } = operation;
+  const withRequestId = mapValues(responses, (response) => ({
+    ...response,
+    headers: { ...REQUEST_ID_HEADER, ...response.headers },
   }));
   return {
     ...rest,
@@ -96,17 +96,17 @@ function describeOperation(operation: OperationDescription): ZodOpenApiOperation
   };
 }
 
-const COMMON_DESCRIPTION = `Bodies are JSON in UTF-8. Each path that takes GET takes HEAD as well, and a trailing slash makes no difference.
+const COMMON_DESCRIPTION = `Bodies are JSON in UTF-8. Each path with GET has HEAD, too. A trailing slash is ignored.
 
 ## Keys
 
-\`Authorization: Bearer <key>\`. A key belongs to one workspace, and no request sees another one's data. Its scopes say
+\`Authorization: Bearer <key>\`. A key belongs to one workspace, and no request reads another workspace. Its scopes say
 what it may do: ${SCOPES.map((scope) => `\`${scope}\``).join(', ')}. It may have a rate limit, in requests a
-second; a submission counts as the events in it, and as one at least.
+second; a submission counts as the number of its events, and at least as one.
 
 ## Errors
 
-Every error is an \`application/problem+json\` (RFC 9457) with a stable \`code\`; \`errors\` names every fault of the
+Every error response is an \`application/problem+json\` (RFC 9457) with a stable \`code\`; \`errors\` names every fault of the
 request. New codes may be added.`;
 
 const API_KEY = {
@@ -120,18 +120,18 @@ const REQUEST_ID_PARAMETER = {
   name: 'X-Request-Id',
   in: 'header',
   description:
-    'An id of yours for the request, which comes back with the answer. One that is not 1 to 128 letters, digits or `._:/+=-` is replaced.',
+    'Your id for the request; the response returns it. An id that is not 1 to 128 letters, digits or `._:/+=-` is replaced.',
   schema: { type: 'string' },
 } as const;
 
 const HEADERS = {
   'X-Request-Id': {
-    description: 'The id of the request: the one that was sent, or a new one.',
+    description: 'The id of the request: the one that you sent, or a new one.',
     required: true,
     schema: { type: 'string', pattern: '^[A-Za-z0-9._:/+=-]{1,128}$' },
   },
   'Retry-After': {
-    description: 'Seconds to wait before the request is sent again.',
+    description: 'Seconds to wait before you send the request again.',
     required: true,
     schema: { type: 'integer', minimum: 0 },
   },
@@ -147,7 +147,7 @@ const HEADERS = {
     schema: { type: 'string', const: 'Bearer' },
   },
   'Accept-Encoding': {
-    description: 'The encodings that a body may have, when it came in another one.',
+    description: 'The encodings that a body may have, when the body had another one.',
     schema: { type: 'string' },
     example: 'gzip, deflate, br, zstd',
   },
@@ -187,7 +187,7 @@ function describeProblem(status: number, codes: readonly ProblemCode[]): ZodOpen
   };
 }
 
-/** The codes of all operations, and that of a path that is not there, in the order of {@link PROBLEMS}. */
+/** Returns the codes of all operations, and `not_found` for unknown paths, in the order of {@link PROBLEMS}. */
 function codesOf(paths: PathDescriptions): [ProblemCode, ...ProblemCode[]] {
   const operations = Object.values(paths).flatMap((path) => Object.values(path));
   const used = new Set<ProblemCode>(['not_found', ...operations.flatMap(problemCodesOf)]);
@@ -200,7 +200,7 @@ function codesTable(codes: readonly ProblemCode[]): string {
   return ['| status | `code` | meaning |', '| --- | --- | --- |', ...rows].join('\n');
 }
 
-/** Takes out what a client could take amiss: answers may gain fields, and a pattern is about strings alone. */
+/** Removes what would make clients too strict: responses may gain fields, and a pattern is for strings only. */
 function tidy({ jsonSchema, io }: { jsonSchema: z.core.JSONSchema.BaseSchema; io: 'input' | 'output' }): void {
   if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
   if (jsonSchema.type !== 'string') delete jsonSchema.pattern;

@@ -2,16 +2,16 @@ import { z } from 'zod';
 import type { PathDescriptions } from './openapi.ts';
 import { REFERENCE_FILES } from './reference.ts';
 
-/** What every HTTP API has besides its own operations, for its document. */
+/** The operations that every service has, for its OpenAPI document. */
 export const OPERATIONAL_PATHS: PathDescriptions = {
   '/livez': {
     get: {
       operationId: 'checkLiveness',
       summary: 'Whether the process runs',
       tag: 'operation',
-      answers: {
+      responses: {
         200: {
-          description: 'It does.',
+          description: 'The process runs.',
           content: { 'application/json': { schema: z.object({ status: z.literal('ok') }), example: { status: 'ok' } } },
         },
       },
@@ -22,13 +22,13 @@ export const OPERATIONAL_PATHS: PathDescriptions = {
       operationId: 'checkReadiness',
       summary: 'Whether the service can do its work',
       tag: 'operation',
-      answers: {
+      responses: {
         200: {
-          description: 'It can.',
+          description: 'The service is ready.',
           content: { 'application/json': { schema: z.object({ status: z.literal('ok') }), example: { status: 'ok' } } },
         },
         503: {
-          description: 'It cannot; `missing` says why.',
+          description: 'The service is not ready; `missing` says why.',
           content: {
             'application/json': {
               schema: z.object({ status: z.literal('unavailable'), missing: z.array(z.string()) }),
@@ -44,7 +44,7 @@ export const OPERATIONAL_PATHS: PathDescriptions = {
       operationId: 'readMetrics',
       summary: 'Metrics in the text format of Prometheus',
       tag: 'operation',
-      answers: {
+      responses: {
         200: {
           description: 'The metrics.',
           content: { 'text/plain': { schema: z.string(), example: 'process_cpu_user_seconds_total 0.123\n' } },
@@ -55,9 +55,9 @@ export const OPERATIONAL_PATHS: PathDescriptions = {
   '/openapi.json': {
     get: {
       operationId: 'readDescription',
-      summary: 'This description',
+      summary: 'This document',
       tag: 'operation',
-      answers: {
+      responses: {
         200: {
           description: 'An OpenAPI 3.1 document.',
           content: {
@@ -73,9 +73,9 @@ export const OPERATIONAL_PATHS: PathDescriptions = {
   '/docs': {
     get: {
       operationId: 'browseDescription',
-      summary: 'A page to browse this description',
+      summary: 'A page to browse this document',
       tag: 'operation',
-      answers: {
+      responses: {
         200: {
           description: 'The page.',
           content: { 'text/html': { schema: z.string(), example: '<!doctype html>' } },
@@ -86,10 +86,10 @@ export const OPERATIONAL_PATHS: PathDescriptions = {
   '/docs/{file}': {
     get: {
       operationId: 'readPagePart',
-      summary: 'A part of the page',
+      summary: 'A file of the page',
       tag: 'operation',
       requestParams: { path: z.object({ file: z.enum(Object.keys(REFERENCE_FILES) as [string, ...string[]]) }) },
-      answers: {
+      responses: {
         200: {
           description: 'A style sheet, a script or an icon.',
           content: {
@@ -107,5 +107,5 @@ export const OPERATIONAL_PATHS: PathDescriptions = {
 /** The tag of {@link OPERATIONAL_PATHS}. */
 export const OPERATIONAL_TAG = {
   name: 'operation',
-  description: 'Health, metrics and this description; no key needed',
+  description: 'Health, metrics and this document; no key needed',
 };

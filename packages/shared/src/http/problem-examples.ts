@@ -3,32 +3,38 @@ import { type Fault, Problem, type ProblemCode, problemBody } from './problem.ts
 interface Meaning {
   /** What the code means, for a table. */
   readonly summary: string;
-  /** A `detail` that comes with it. */
+  /** An example of its `detail`. */
   readonly detail: string;
   readonly errors?: readonly Fault[];
 }
 
 const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
   invalid_request: {
-    summary: 'The request is at fault; `errors` says where',
+    summary: 'The request has faults; `errors` names each',
     detail: 'The request has 2 faults.',
     errors: [
       { path: 'events.0.event', code: 'custom', message: 'must not be empty' },
       { path: 'colour', code: 'unknown_field', message: 'is not known' },
     ],
   },
-  malformed_json: { summary: 'The body is missing, or no JSON in UTF-8', detail: 'The body is not JSON.' },
+  malformed_json: { summary: 'The body is missing, or is not JSON in UTF-8', detail: 'The body is not JSON.' },
   unauthorized: {
-    summary: 'No key, or an unknown one, also where reading without a key is allowed',
+    summary: 'The key is missing or unknown. An unknown key is refused even where no key is needed',
     detail: 'The API key is not known.',
   },
-  missing_scope: { summary: 'The key is not for this', detail: 'The API key lacks the scope "query".' },
-  not_found: { summary: 'There is no such path, user or organization', detail: 'There is nothing here.' },
+  missing_scope: {
+    summary: 'The key lacks the scope of the operation',
+    detail: 'The API key lacks the scope "query".',
+  },
+  not_found: { summary: 'The path, the user or the organization does not exist', detail: 'There is nothing here.' },
   method_not_allowed: {
-    summary: 'The path does not have that method; `Allow` says which it has',
+    summary: 'The path does not have that method; `Allow` lists those that it has',
     detail: 'This path does not have that method.',
   },
-  body_too_slow: { summary: 'The body did not arrive in time', detail: 'The body arrives too slowly.' },
+  body_too_slow: {
+    summary: 'The body did not arrive in time',
+    detail: 'The body arrives too slowly; send it faster or in parts.',
+  },
   body_too_large: {
     summary: 'The body, an event or a property is too large',
     detail: 'A part of the body is too large.',
@@ -40,11 +46,14 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
   },
   rate_limited: {
     summary: 'The key is over its rate; send the request again after `Retry-After` seconds',
-    detail: 'The API key is over its limit of 50 a second; try again in 2 s.',
+    detail: 'The API key is over its limit of 50 a second; send the request again in 2 s.',
   },
-  internal: { summary: 'A fault of the service', detail: 'Something went wrong inside the service.' },
+  internal: {
+    summary: 'The service failed',
+    detail: 'The service failed; its log has the cause under this request id.',
+  },
   query_too_expensive: {
-    summary: 'The query went over its budget of time or memory; narrow it down',
+    summary: 'The query is over its budget of time or memory; narrow it down',
     detail: 'The query needs more time or memory than it may use; narrow it down.',
   },
   event_log_unavailable: {
@@ -53,20 +62,23 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
   },
   store_unavailable: {
     summary: 'The event store cannot be reached; send the request again',
-    detail: 'The event store cannot be reached; try again.',
+    detail: 'The event store cannot be reached; send the request again.',
   },
   clock_skewed: {
     summary: 'The clock of this instance is wrong; send the request again',
-    detail: 'This instance cannot tell the time; send the request again.',
+    detail: 'The clock of this instance is wrong; send the request again.',
   },
-  overloaded: { summary: 'The service is busy; send the request again', detail: 'The service is busy; try again.' },
+  overloaded: {
+    summary: 'The service is busy; send the request again',
+    detail: 'The service is busy; send the request again.',
+  },
   keys_unavailable: {
     summary: 'The service cannot check keys yet; send the request again',
     detail: 'API keys cannot be checked now; send the request again.',
   },
 };
 
-/** An example of each problem's body, as the documents of the services show it. */
+/** An example of each problem's body, as the OpenAPI documents show it. */
 export const PROBLEM_EXAMPLES = Object.fromEntries(
   Object.entries(MEANINGS).map(([code, { summary, detail, errors }]) => {
     const problem = new Problem(code as ProblemCode, detail, errors && { errors });

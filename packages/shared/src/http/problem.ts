@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { z } from 'zod';
 
-/** The stable codes of problems, with the status of each. Clients depend on them: never change one. */
+/** The code of each problem, and its status. Clients depend on the codes: never change one. */
 export const PROBLEMS = {
   invalid_request: 400,
   malformed_json: 400,
@@ -24,7 +24,7 @@ export const PROBLEMS = {
 
 export type ProblemCode = keyof typeof PROBLEMS;
 
-/** One fault of a request: where it is (`events.0.event`), a code, and a sentence. */
+/** One fault of a request: its path (`events.0.event`), a code, and a message that completes the path to a sentence. */
 export interface Fault {
   readonly path: string;
   readonly code: string;
@@ -39,7 +39,7 @@ export interface ProblemOptions {
   readonly cause?: unknown;
 }
 
-/** An answer other than success. `detail` goes to the client, so it names no product, host, SQL or stack. */
+/** An error response. The client reads `detail`, so it names no product, host, SQL or stack. */
 export class Problem extends Error {
   override readonly name = 'Problem';
   readonly status: number;
@@ -56,7 +56,7 @@ export class Problem extends Error {
   }
 }
 
-/** The body of every error answer (RFC 9457), as OpenAPI shows it. */
+/** The body of every error response (RFC 9457), as OpenAPI shows it. */
 export const problemSchema = z
   .object({
     type: z.literal('about:blank'),
@@ -69,7 +69,7 @@ export const problemSchema = z
   })
   .meta({ id: 'Problem' });
 
-/** The body of the answer to `problem`. */
+/** Returns the body of the response. */
 export function problemBody(problem: Problem, requestId: string): z.output<typeof problemSchema> {
   return {
     type: 'about:blank',
@@ -82,11 +82,11 @@ export function problemBody(problem: Problem, requestId: string): z.output<typeo
   };
 }
 
-/** How many faults one answer names: a hostile body could otherwise make it many times larger than itself. */
+/** The most faults that one response names: a hostile body could otherwise cause a response many times its size. */
 export const FAULTS_MAX = 1_000;
 
 /**
- * A 400 that names every fault that zod found; an unknown field is a fault of its own, at its own path.
+ * Creates the 400 that names every fault that zod found. Each unknown field is a fault of its own, at its own path.
  *
  * @param count how many faults there are when `issues` holds only some of them
  */

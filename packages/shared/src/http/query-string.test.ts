@@ -12,7 +12,7 @@ test('names and values are decoded, and repeats are kept', () => {
   });
 });
 
-test('a name such as __proto__ is a name like any other', () => {
+test('__proto__ is a name like any other', () => {
   const parameters = parseQueryString('__proto__=1&constructor=2');
   expect(Object.keys(parameters)).toEqual(['__proto__', 'constructor']);
   expect(({} as Record<string, unknown>)['1']).toBeUndefined();

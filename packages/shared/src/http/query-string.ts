@@ -1,11 +1,11 @@
 import { Problem } from './problem.ts';
 
-/** The parameters of a URL's query: a repeated one has several values. */
+/** The parameters of a URL's query. A repeated one has several values. */
 export type QueryParameters = Readonly<Record<string, readonly string[]>>;
 
 /**
- * Reads a query string strictly: what is not percent-encoded UTF-8 is refused rather than guessed at. The object has no
- * prototype, so any name is just a name.
+ * Parses a query string. It refuses what is not percent-encoded UTF-8, rather than guess its meaning. The object has no
+ * prototype, so that `__proto__` is a name like any other.
  *
  * @throws {Problem} `invalid_request`
  */

@@ -1,35 +1,40 @@
-import { Counter, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import type { ApiKey } from '../keys/key-ring.ts';
+import { createRateLimitMetrics } from './metrics.ts';
 import { Problem } from './problem.ts';
 
 export interface RateLimiterOptions {
-  /** What a key may do in a second whose entry does not say; `undefined`: as much as it likes. */
+  /** The rate, per second, of keys that have none of their own; `undefined`: no limit. */
   readonly perSecondDefault: number | undefined;
   readonly registry: Registry;
 }
 
-/** Holds keys to their rates, each for itself and as far as this process goes. What counts throws `rate_limited`. */
+/** Holds each API key to its rate, within this process. */
 export interface RateLimiter {
-  /** Counts a request, before anything of it is read. */
+  /**
+   * Counts a request as one, before it is read.
+   *
+   * @throws {Problem} `rate_limited`
+   */
   admit(key: ApiKey): void;
-  /** Counts an admitted request as `count`; as none when it is refused. */
+  /**
+   * Counts an admitted request as `count` instead of one. When it throws, the request counts as none.
+   *
+   * @throws {Problem} `rate_limited`
+   */
   recount(key: ApiKey, count: number): void;
-  /** Counts a request as none that was counted as `count` and could not be served. */
+  /** Undoes the counting of a request that counted as `count` and could not be served. */
   refund(key: ApiKey, count: number): void;
 }
 
 export function createRateLimiter({ perSecondDefault, registry }: RateLimiterOptions): RateLimiter {
-  const refused = new Counter({
-    name: 'sluice_rate_limited_total',
-    help: 'Requests answered 429, their key being over its rate.',
-    registers: [registry],
-  });
+  const { rateLimitedRequests } = createRateLimitMetrics(registry);
 
   function take({ bucket }: ApiKey, count: number, perSecond: number): void {
     const retryAfter = bucket.take(count, perSecond, performance.now());
     if (retryAfter === 0) return;
-    refused.inc();
-    const detail = `The API key is over its limit of ${perSecond} a second; try again in ${retryAfter} s.`;
+    rateLimitedRequests.inc();
+    const detail = `The API key is over its limit of ${perSecond} a second; send the request again in ${retryAfter} s.`;
     throw new Problem('rate_limited', detail, { retryAfter });
   }
 

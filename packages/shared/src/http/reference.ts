@@ -4,16 +4,13 @@ import type { FastifyInstance } from 'fastify';
 import type { OpenApiDocument } from './openapi.ts';
 import { Problem } from './problem.ts';
 
-/** The paths of {@link registerReference} with their methods, for `refuseOtherMethods`. */
-export const REFERENCE_PATHS = { '/openapi.json': ['GET'], '/docs': ['GET'], '/docs/:file': ['GET'] } as const;
-
-/** The page loads from here alone, so it works without any other network. */
+/** The page loads everything from its own service, so it works without any other network. */
 const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const { resolve } = createRequire(import.meta.url);
 
-/** The parts of the page; the large ones come from the package swagger-ui-dist, and are read when first asked for. */
+/** The files of the page. Those of the package swagger-ui-dist are read at the first request for them. */
 export const REFERENCE_FILES: Readonly<
   Record<string, { readonly type: string; readonly read: () => Promise<Buffer | string> }>
 > = {
@@ -33,10 +30,7 @@ export const REFERENCE_FILES: Readonly<
   },
 };
 
-/**
- * Serves a service's description of itself, without a key: the document at `/openapi.json`, and a page to browse it at
- * `/docs`. None of it is in the way of other requests.
- */
+/** Serves a service's OpenAPI document at `/openapi.json`, and a page to browse it at `/docs`; both need no key. */
 export function registerReference(app: FastifyInstance, document: OpenApiDocument): void {
   const text = JSON.stringify(document);
   app.get('/openapi.json', async (_request, reply) => {
@@ -58,7 +52,7 @@ export function registerReference(app: FastifyInstance, document: OpenApiDocumen
   });
 }
 
-/** `folder`: where the page's parts are, seen from the page. */
+/** @param folder where the files of the page are, relative to the page */
 function page(title: string, folder: string): string {
   return `<!doctype html>
 <html lang="en">
@@ -71,7 +65,7 @@ function page(title: string, folder: string): string {
   </head>
   <body>
     <div id="swagger-ui"></div>
-    <noscript>This page needs JavaScript; the description itself is <a href="${folder === '' ? '../' : ''}openapi.json">openapi.json</a>.</noscript>
+    <noscript>This page needs JavaScript; the OpenAPI document is <a href="${folder === '' ? '../' : ''}openapi.json">openapi.json</a>.</noscript>
     <script src="${folder}swagger-ui-bundle.js"></script>
     <script src="${folder}start.js"></script>
   </body>
@@ -79,7 +73,7 @@ function page(title: string, folder: string): string {
 `;
 }
 
-/** Reads a file of swagger-ui-dist once. */
+/** Returns a function that reads a file of swagger-ui-dist once. */
 function packaged(name: string): () => Promise<Buffer> {
   let content: Promise<Buffer> | undefined;
   return () => {

@@ -4,7 +4,7 @@ import { createLogger, type Logger } from '../log.ts';
 import { Problem } from './problem.ts';
 import { createHttpServer } from './server.ts';
 
-/** A server whose routes fail, and the lines that it has logged. */
+/** Creates a server whose routes fail, and returns it with the lines that it logs. */
 function createFailingServer() {
   const lines: Record<string, unknown>[] = [];
   const registry = new Registry();
@@ -25,7 +25,7 @@ function createFailingServer() {
   return { app, registry, lines };
 }
 
-test('503s are warnings without a stack, one line for each code, and a 500 is an error with its stack', async () => {
+test('503s are warnings without a stack, one for each code; a 500 is an error with its stack', async () => {
   const { app, lines } = createFailingServer();
   for (let index = 0; index < 200; index += 1) {
     expect((await app.inject('/busy')).statusCode).toBe(503);
@@ -46,7 +46,7 @@ test('503s are warnings without a stack, one line for each code, and a 500 is an
   for (const { err } of errors) expect((err as { stack: string }).stack).toContain('TypeError: a bug');
 });
 
-test('after five seconds 503s are logged again, with the number of those that were not', async () => {
+test('after five seconds 503s are logged again, with the number of those in between', async () => {
   const { app, lines } = createFailingServer();
   for (let index = 0; index < 30; index += 1) await app.inject('/busy');
   await expect
@@ -66,11 +66,13 @@ test('after five seconds 503s are logged again, with the number of those that we
 test('every refused request is counted by its code', async () => {
   const { app, registry } = createFailingServer();
   for (const url of ['/busy', '/busy', '/busy', '/away', '/broken', '/nothing', '/livez']) await app.inject(url);
-  const counts = (await registry.metrics()).split('\n').filter((line) => line.startsWith('sluice_requests_refused'));
+  const counts = (await registry.metrics())
+    .split('\n')
+    .filter((line) => line.startsWith('sluice_http_refused_requests'));
   expect(counts.sort()).toEqual([
-    'sluice_requests_refused_total{code="event_log_unavailable"} 1',
-    'sluice_requests_refused_total{code="internal"} 1',
-    'sluice_requests_refused_total{code="not_found"} 1',
-    'sluice_requests_refused_total{code="overloaded"} 3',
+    'sluice_http_refused_requests_total{code="event_log_unavailable"} 1',
+    'sluice_http_refused_requests_total{code="internal"} 1',
+    'sluice_http_refused_requests_total{code="not_found"} 1',
+    'sluice_http_refused_requests_total{code="overloaded"} 3',
   ]);
 });

@@ -4,49 +4,71 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createLogger } from '../log.ts';
-import { createHttpServer, refuseOtherMethods } from './server.ts';
+import { refuseOtherMethods } from './other-methods.ts';
+import { createHttpServer } from './server.ts';
 
 function createServer(): FastifyInstance {
   return createHttpServer({ logger: createLogger('test', 'silent'), registry: new Registry(), readiness: () => [] });
 }
 
-test('a path that is not there is 404 whatever its body, which is not read', async () => {
+test.each([
+  ['XML', 'text/xml', '<a/>'],
+  ['broken JSON', 'application/json', '{'],
+  ['too large', 'application/json', `"${'x'.repeat(2_000_000)}"`],
+])('an unknown path is 404 and its body is not read: one that is %s', async (_what, type, payload) => {
   const app = createServer();
-  for (const [type, payload] of [
-    ['text/xml', '<a/>'],
-    ['application/json', '{'],
-    ['application/json', `"${'x'.repeat(2_000_000)}"`],
-  ] as const) {
-    const response = await app.inject({ method: 'POST', url: '/nothing', headers: { 'content-type': type }, payload });
-    expect([type, response.statusCode, response.json().code]).toEqual([type, 404, 'not_found']);
-    expect(response.headers['x-request-id']).toBe(response.json().requestId);
-  }
+  const response = await app.inject({ method: 'POST', url: '/nothing', headers: { 'content-type': type }, payload });
+  expect([response.statusCode, response.json().code]).toEqual([404, 'not_found']);
+  expect(response.headers['x-request-id']).toBe(response.json().requestId);
 });
 
-test('every method that a path does not have is 405 with Allow, and 404 where there is no path', async () => {
+describe('a server with a path that has POST and one that a plugin has declared', () => {
   const app = createServer();
-  app.post('/things', async () => 'done');
-  refuseOtherMethods(app, { '/things': ['POST'] });
-  const { hostname, port } = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
-  for (const method of METHODS.filter((one) => one !== 'POST' && one !== 'CONNECT')) {
-    for (const [path, status, allow] of [
-      ['/things', '405 Method Not Allowed', 'allow: POST\r\n'],
-      ['/nothing', '404 Not Found', ''],
+  let address: URL;
+
+  beforeAll(async () => {
+    app.post('/things', async () => 'done');
+    app.register(async (routes) => {
+      routes.get('/things/:id', async () => 'a thing');
+      routes.delete('/things/:id', async () => 'deleted');
+    });
+    refuseOtherMethods(app);
+    address = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
+  });
+  afterAll(() => app.close());
+
+  async function request(method: string, path: string): Promise<string> {
+    const socket = connect(Number(address.port), address.hostname);
+    socket.write(`${method} ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}`);
+    return await text(socket);
+  }
+
+  const others = (...declared: string[]) => METHODS.filter((one) => one !== 'CONNECT' && !declared.includes(one));
+
+  test.each(others('POST'))('%s of the path is 405 with Allow, and 404 of an unknown path', async (method) => {
+    const refused = await request(method, '/things');
+    expect(refused).toContain('HTTP/1.1 405 Method Not Allowed\r\n');
+    expect(refused).toContain('allow: POST\r\n');
+    const unknown = await request(method, '/nothing');
+    expect(unknown).toContain('HTTP/1.1 404 Not Found\r\n');
+    for (const [response, status] of [
+      [refused, 405],
+      [unknown, 404],
     ] as const) {
-      const socket = connect(Number(port), hostname);
-      socket.write(`${method} ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}`);
-      const answer = await text(socket);
-      expect(answer).toContain(`HTTP/1.1 ${status}\r\n`);
-      expect(answer).toContain(allow);
-      if (method !== 'HEAD') expect(answer).toContain(`"status":${status.slice(0, 3)},`);
+      if (method !== 'HEAD') expect(response).toContain(`"status":${status},`);
     }
-  }
-  await app.close();
+  });
+
+  test.each(others('GET', 'HEAD', 'DELETE'))('%s of the path of the plugin is 405 with Allow', async (method) => {
+    const refused = await request(method, '/things/1');
+    expect(refused).toContain('HTTP/1.1 405 Method Not Allowed\r\n');
+    expect(refused).toContain('allow: GET, HEAD, DELETE\r\n');
+  });
 });
 
-test('a request that comes on an open connection while the server stops is answered as always', async () => {
+test('a request on an open connection is served while the server stops', async () => {
   const app = createServer();
   const started = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
@@ -61,13 +83,13 @@ test('a request that comes on an open connection while the server stops is answe
   socket.write('GET /slow HTTP/1.1\r\nHost: a\r\n\r\n');
   await started.promise;
   const closed = app.close();
-  // Only once the server refuses new connections is the next request one that came too late.
+  // The next request is late only after the server has stopped to accept connections.
   await expect.poll(() => app.server.listening).toBe(false);
   socket.write('GET /livez HTTP/1.1\r\nHost: a\r\nX-Request-Id: late\r\n\r\n');
   released.resolve();
-  const answers = await text(socket);
+  const responses = await text(socket);
   await closed;
-  const [first, second = ''] = answers.split('slowHTTP/1.1 ');
+  const [first, second = ''] = responses.split('slowHTTP/1.1 ');
   expect(first).toContain('HTTP/1.1 200 OK');
   expect(second).toMatch(/^200 OK\r\n/);
   expect(second.toLowerCase()).toContain('connection: close\r\n');
@@ -80,7 +102,7 @@ test.each([
   ['a header without a colon', 'GET /livez HTTP/1.1\r\nHost a\r\n\r\n'],
   ['headers that are too long', `GET /livez HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`],
   ['two lengths', 'POST /livez HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'],
-])('%s is answered with a problem, and the connection closed', async (_what, request) => {
+])('%s gets a problem, and the connection is closed', async (_what, request) => {
   const app = createServer();
   const { hostname, port } = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
   const socket = connect(Number(port), hostname);

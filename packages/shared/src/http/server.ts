@@ -1,5 +1,4 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { METHODS } from 'node:http';
 import type { Socket } from 'node:net';
 import Fastify, {
   type FastifyBaseLogger,
@@ -9,9 +8,11 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
-import { collectDefaultMetrics, Histogram, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import type { Component } from '../lifecycle.ts';
 import type { Logger } from '../log.ts';
+import { createHttpMetrics } from './metrics.ts';
+import { collectMethods } from './other-methods.ts';
 import { Problem, type ProblemCode, problemBody } from './problem.ts';
 import { parseQueryString } from './query-string.ts';
 import { createRefusals, type Refusals } from './refusals.ts';
@@ -22,70 +23,61 @@ const SANE_REQUEST_ID = /^[A-Za-z0-9._:/+=-]{1,128}$/;
 /** How long a request may take to arrive, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 60_000;
 
-/** Every method that Node reads, but CONNECT, which is for proxies and never becomes a request. */
-const ALL_METHODS = METHODS.filter((method) => method !== 'CONNECT');
-
-/** Identifiers may be 512 characters of up to 4 bytes, each of which a URL writes as three characters. */
+/** An identifier has up to 512 characters of up to 4 bytes, and a URL writes each byte as three characters. */
 const PATH_PARAMETER_LENGTH_MAX = 512 * 4 * 3;
 
 export interface HttpServerOptions {
   readonly logger: Logger;
   readonly registry: Registry;
-  /** What keeps the service from doing its job now, each as a short phrase; nothing when it is ready. */
+  /** Returns what keeps the service from doing its work, each as a short phrase; empty when it is ready. */
   readonly readiness: () => Promise<readonly string[]> | readonly string[];
-  /** Bytes of a request's body. */
+  /** The largest body of a request, in bytes. Default: Fastify's, 1 MiB. */
   readonly bodyLimit?: number;
 }
 
 /**
- * The HTTP server that all services share: problem+json errors, `X-Request-Id`, `/livez`, `/readyz` and `/metrics`.
- * Call {@link refuseOtherMethods} once the routes are declared.
+ * Creates the HTTP server that all services share: problem+json errors, `X-Request-Id`, `/livez`, `/readyz` and
+ * `/metrics`. After the last route, call `refuseOtherMethods`.
  */
 export function createHttpServer({ logger, registry, readiness, bodyLimit }: HttpServerOptions): FastifyInstance {
   let closing = false;
-  const refusals = createRefusals(registry);
+  const metrics = createHttpMetrics(registry);
+  const refusals = createRefusals(metrics);
   const sendError = createErrorHandler(refusals);
   const app: FastifyInstance = Fastify({
     loggerInstance: logger as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: (request) => requestId(request.headers['x-request-id']),
     forceCloseConnections: 'idle',
-    // A client that announces a body and sends none must not hold the memory reserved for it.
+    // A client that announces a body and sends none must not hold memory for it.
     requestTimeout: REQUEST_TIMEOUT_MS,
-    // What still comes on a connection that is in use is answered as always, and the connection closed after it.
+    // While the server stops, a request on an open connection is served as usual, and the connection then closed.
     return503OnClosing: false,
     ...(bodyLimit !== undefined && { bodyLimit }),
     routerOptions: {
       ignoreTrailingSlash: true,
       maxParamLength: PATH_PARAMETER_LENGTH_MAX,
-      // What the router's parser throws would end the process: parsing waits for the request's first hook.
+      // An error of the router's parser would end the process. The first hook of a request parses instead.
       querystringParser: () => ({}),
     },
     frameworkErrors: (error, request, reply) => sendError(error, request, reply as FastifyReply),
     clientErrorHandler: (error, socket) => refuseMalformed(error, socket, refusals, logger),
   });
 
-  collectDefaultMetrics({ register: registry });
-  const duration = new Histogram({
-    name: 'http_request_duration_seconds',
-    help: 'Time from the request to the end of its answer, by route, method and status.',
-    labelNames: ['route', 'method', 'status'],
-    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-    registers: [registry],
-  });
-
-  // Hooks of every request take a callback, since a promise for each costs more than what they do.
+  collectMethods(app);
+  // The hooks take callbacks: a promise for each request would cost more than what they do.
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
-    // Before a body is read that nobody asked for.
+    // Before the body is read: it can be of any type and size.
     if (request.is404) throw new Problem('not_found', 'There is nothing here.');
     request.query = parseQueryString(queryOf(request.url));
     done();
   });
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'unknown';
-    duration.observe({ route, method: request.method, status: reply.statusCode }, reply.elapsedTime / 1_000);
-    request.log.debug({ method: request.method, route, status: reply.statusCode, ms: reply.elapsedTime }, 'answered');
+    const labels = { route, method: request.method, status: reply.statusCode };
+    metrics.requestDuration.observe(labels, reply.elapsedTime / 1_000);
+    request.log.debug({ ...labels, ms: reply.elapsedTime }, 'response sent');
     done();
   });
   app.addHook('preClose', async () => {
@@ -106,7 +98,7 @@ export function createHttpServer({ logger, registry, readiness, bodyLimit }: Htt
   return app;
 }
 
-/** Answers what Node cannot read as HTTP, and so reaches no route, before its connection is closed. */
+/** Responds to a request that Node cannot read as HTTP, and that therefore reaches no route; closes the connection. */
 function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket, refusals: Refusals, logger: Logger): void {
   const late = error.code === 'ECONNRESET' || error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
   if (socket.writable && !late) {
@@ -123,27 +115,7 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket, refusals:
   socket.destroy(error);
 }
 
-/** Answers `405` with `Allow` to the methods that a declared path does not have. Call it after the last route. */
-export function refuseOtherMethods(app: FastifyInstance, paths: Readonly<Record<string, readonly string[]>>): void {
-  for (const method of ALL_METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
-  const withHealth = { '/livez': ['GET'], '/readyz': ['GET'], '/metrics': ['GET'], ...paths };
-  for (const [url, methods] of Object.entries(withHealth)) {
-    const allowed: readonly string[] = methods.includes('GET') ? [...methods, 'HEAD'] : methods;
-    app.route({
-      url,
-      method: ALL_METHODS.filter((method) => !allowed.includes(method)),
-      // Before the body is looked at: what the body is does not matter here.
-      onRequest: async () => {
-        throw new Problem('method_not_allowed', 'This path does not have that method.', {
-          headers: { allow: allowed.join(', ') },
-        });
-      },
-      handler: async () => undefined,
-    });
-  }
-}
-
-/** The component of a service that listens. */
+/** Returns the component that listens for requests. */
 export function listening(app: FastifyInstance, host: string, port: number): Component {
   return {
     name: 'HTTP server',
@@ -178,7 +150,7 @@ function createErrorHandler(refusals: Refusals) {
 const FASTIFY_ERRORS: Readonly<Record<string, readonly [ProblemCode, string]>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: ['body_too_large', 'The body is larger than this service accepts.'],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported_media_type', 'The body must be application/json.'],
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['invalid_request', 'The body does not have the length that was announced.'],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['invalid_request', 'The body does not have the length in Content-Length.'],
   FST_ERR_BAD_URL: ['invalid_request', 'The path is malformed.'],
   FST_ERR_ASYNC_CONSTRAINT: ['invalid_request', 'The request is malformed.'],
   FST_ERR_MAX_PARAM_LENGTH: ['not_found', 'There is nothing here.'],
@@ -191,5 +163,5 @@ function toProblem(error: FastifyError | Problem): Problem {
   if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500) {
     return new Problem('invalid_request', 'The request is malformed.', { cause: error });
   }
-  return new Problem('internal', 'Something went wrong inside the service.', { cause: error });
+  return new Problem('internal', 'The service failed; its log has the cause under this request id.', { cause: error });
 }

@@ -12,10 +12,8 @@ CompressionCodecs[CompressionTypes.ZSTD] = () => ({
 });
 
 /**
- * A kafkajs client that logs through the service's logger.
- *
- * kafkajs reports every reconnection as an error; an error here means that a person is needed, so its level is lowered
- * by one.
+ * Creates a kafkajs client that logs through the service's logger. kafkajs logs every reconnection as an error, but
+ * here an error means that a person is needed: its errors become warnings, and the rest debug messages.
  */
 export function createKafka(config: KafkaConfig, clientId: string, logger: Logger): Kafka {
   return new kafkajs.Kafka({

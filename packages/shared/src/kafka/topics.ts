@@ -1,26 +1,26 @@
 import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
 import type { KafkaConfig } from '../config.ts';
 
-/** The topics' names: `events` carries events (and deletions of users), `entities` changes of users and organizations. */
+/** The names of the topics: `events` has events and deletions of users, `entities` changes of users and organizations. */
 export function topicNames(config: Pick<KafkaConfig, 'KAFKA_TOPIC_PREFIX'>): { events: string; entities: string } {
   return { events: `${config.KAFKA_TOPIC_PREFIX}events`, entities: `${config.KAFKA_TOPIC_PREFIX}entities` };
 }
 
-/** The topic to which ingest-api sends empty records, to compare its clock with that of the broker that stamps them. */
+/** The name of the topic to which ingest-api sends empty records to compare its clock with the broker's. */
 export function clockTopicName({ KAFKA_TOPIC_PREFIX }: Pick<KafkaConfig, 'KAFKA_TOPIC_PREFIX'>): string {
   return `${KAFKA_TOPIC_PREFIX}clock`;
 }
 
-/** The brokers' clocks stamp the records: the lag of the writers is measured by it, and clocks are compared with it. */
+/** Brokers stamp records with their clock. The lag of the writers and the comparison of clocks depend on it. */
 const STAMPED_BY_BROKER = { name: 'message.timestamp.type', value: 'LogAppendTime' };
 
 const HOUR_MS = 3_600_000;
 
 /**
- * Creates the topics that are missing. An existing topic is left as it is and needs no right to create. Several services
- * may do it at once.
+ * Creates the topics that are missing. It leaves an existing topic as it is, and then needs no right to create topics.
+ * Several services may call it at the same time.
  *
- * @throws kafkajs's errors when no broker answers or a topic is missing and may not be created
+ * @throws kafkajs's errors when no broker responds, or when a topic is missing and may not be created
  */
 export async function ensureTopics(kafka: Kafka, config: KafkaConfig): Promise<void> {
   const wanted: ITopicConfig[] = [
@@ -43,13 +43,13 @@ export async function ensureTopics(kafka: Kafka, config: KafkaConfig): Promise<v
   });
 }
 
-/** An admin client of kafkajs never creates a topic by asking for it. */
+/** Whether the topic exists. Unlike a producer, an admin client never creates a topic when it reads metadata. */
 async function exists(admin: Admin, topic: string): Promise<boolean> {
   try {
     await admin.fetchTopicMetadata({ topics: [topic] });
     return true;
   } catch (error) {
-    // kafkajs wraps what it has retried in vain.
+    // After its last retry kafkajs wraps the error.
     const { cause = error } = error as { cause?: unknown };
     const { type } = cause as { type?: unknown };
     if (type !== 'UNKNOWN_TOPIC_OR_PARTITION' && type !== 'LEADER_NOT_AVAILABLE') throw error;
@@ -57,7 +57,7 @@ async function exists(admin: Admin, topic: string): Promise<boolean> {
   }
 }
 
-/** Runs `work` with a connected admin client and disconnects it, whatever happens. */
+/** Runs `work` with a connected admin client, and disconnects it even when `work` throws. */
 export async function withAdmin<Result>(kafka: Kafka, work: (admin: Admin) => Promise<Result>): Promise<Result> {
   const admin = kafka.admin();
   await admin.connect();

@@ -14,13 +14,13 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-/** Makes the lock look as if it was left behind. */
+/** Makes the lock look as if its process had been killed. */
 async function growOld(): Promise<void> {
   const minuteAgo = new Date(Date.now() - 60_000);
   await utimes(`${path}.lock`, minuteAgo, minuteAgo);
 }
 
-test('of many that find a lock that was left behind, one at a time gets it', async () => {
+test('many processes find a lock that was left behind, and one at a time takes it', async () => {
   let working = 0;
   const seen: number[] = [];
   const work = async () => {
@@ -42,7 +42,7 @@ test('of many that find a lock that was left behind, one at a time gets it', asy
   expect(await readdir(folder)).toEqual([]);
 });
 
-test('work that outlasts its lock leaves alone that of the next one', async () => {
+test('work that lasts longer than its lock does not remove the next lock', async () => {
   const events: string[] = [];
   const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const hold = (name: string, until: Promise<void>) =>

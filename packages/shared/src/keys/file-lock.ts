@@ -3,35 +3,36 @@ import { mkdir, open, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { sleep } from '../retry.ts';
 
-/** Work under a lock takes milliseconds; an older lock was left by a process that was killed. */
+/** A lock that is older, in milliseconds, was left behind by a process that was killed: work takes milliseconds. */
 const STALE_AFTER_MS = 10_000;
 
 const WAIT_MS_MAX = 30_000;
 const POLL_INTERVAL_MS = 20;
 
-/** Others held the lock for too long. */
+/** Another process holds the lock for too long. */
 export class LockTimeout extends Error {
   override readonly name = 'LockTimeout';
 }
 
 /**
- * Does the work while nobody else does any under the same path: whoever makes the file `<path>.lock` has the lock. Other
- * processes may run in other containers, where their ids mean nothing, so a lock that was left behind is known by its age.
+ * Runs the work while no other process runs work for the same path. The process that creates the file `<path>.lock` has
+ * the lock. A lock that was left behind is recognised by its age, because the process may have run in another container,
+ * where its id means nothing.
  *
- * @throws {LockTimeout}
- * @throws the system's error when the lock cannot be made
+ * @throws {LockTimeout} after 30 s
+ * @throws the system's error when the file cannot be created
  */
 export async function withFileLock<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
   const lock = `${path}.lock`;
   await mkdir(dirname(path), { recursive: true });
   const deadline = performance.now() + WAIT_MS_MAX;
-  let own = await make(lock);
+  let own = await create(lock);
   while (own === undefined) {
     if (performance.now() > deadline) throw new LockTimeout(`${lock} is held by another process`);
     const found = await find(lock);
     if (found && Date.now() - found.mtimeMs > STALE_AFTER_MS) await removeOnly(lock, identity(found));
     await sleep(POLL_INTERVAL_MS);
-    own = await make(lock);
+    own = await create(lock);
   }
   try {
     return await work();
@@ -40,8 +41,8 @@ export async function withFileLock<Result>(path: string, work: () => Promise<Res
   }
 }
 
-/** Makes the file and gives its identity, or `undefined` when there is one. */
-async function make(file: string): Promise<string | undefined> {
+/** Creates the file and returns its identity, or `undefined` when the file exists. */
+async function create(file: string): Promise<string | undefined> {
   try {
     await using handle = await open(file, 'wx', 0o600);
     await handle.writeFile(`${process.pid}\n`);
@@ -53,12 +54,12 @@ async function make(file: string): Promise<string | undefined> {
 }
 
 /**
- * Removes the lock if it is still the one with this identity. Only the one who made the file `<lock>.<identity>` may, so
- * that nobody else can put another lock in its place between the look at it and the removal.
+ * Removes the lock if it is still the one with this identity. Only the process that creates `<lock>.<identity>` may remove
+ * it, so that no other process can replace the lock between the check and the removal.
  */
 async function removeOnly(lock: string, wanted: string): Promise<void> {
   const claim = `${lock}.${wanted}`;
-  if ((await make(claim)) === undefined) return;
+  if ((await create(claim)) === undefined) return;
   try {
     const found = await find(lock);
     if (found && identity(found) === wanted) await rm(lock, { force: true });
@@ -71,7 +72,7 @@ async function find(lock: string): Promise<Stats | undefined> {
   return await stat(lock).catch(() => undefined);
 }
 
-/** Tells a lock from those that were made before and after it under the same name. */
+/** Distinguishes a lock from those before and after it with the same name. */
 function identity({ ino, mtimeMs }: Stats): string {
   return `${ino}-${mtimeMs}`;
 }

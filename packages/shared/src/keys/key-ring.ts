@@ -6,22 +6,22 @@ import type { Logger } from '../log.ts';
 import { type KeyEntry, parseKeysFile } from './keys-file.ts';
 import { createTokenBucket, type TokenBucket } from './token-bucket.ts';
 
-/** How often the file is looked at. Polling notices every kind of change, a mounted secret's swapped link included. */
+/** How often the file is checked, in milliseconds. Polling notices every change, also a mounted secret's new link. */
 const POLL_INTERVAL_MS = 500;
 
-/** A key that is known, with what it may still do; the bucket stays the same while the file changes. */
+/** A key with the bucket that holds it to its rate. The bucket outlives changes of the file. */
 export interface ApiKey extends KeyEntry {
   readonly bucket: TokenBucket;
 }
 
 export interface KeyRing extends Component {
-  /** Whether the keys are known: a good file has been read since the start. Until then no key can be judged. */
+  /** Whether a valid file has been read since the start. Until then no key can be checked. */
   readonly loaded: boolean;
-  /** The key, or `undefined` when there is none. */
+  /** Returns the key, or `undefined` when it is not known. */
   find(key: string): ApiKey | undefined;
 }
 
-/** What a key ring lacks, as a phrase for `/readyz`; nothing once the keys are known. */
+/** Returns why no key can be checked, for `/readyz`; empty once a valid file has been read. */
 export function missingKeys({ loaded }: Pick<KeyRing, 'loaded'>): readonly string[] {
   return loaded ? [] : ['the keys file cannot be used'];
 }
@@ -32,8 +32,8 @@ interface Known {
 }
 
 /**
- * The keys of `path`, followed as the file changes: a change is in force within a second. A file that is broken or
- * missing leaves the last good keys in force, says so in the log, and is read again until it is good.
+ * Creates a key ring that follows the file: a change is in force within a second. When the file is broken or missing, the
+ * last valid keys stay in force, the log says so, and the file is read again until it is valid.
  */
 export function createKeyRing(path: string, logger: Logger): KeyRing {
   let keys: ReadonlyMap<string, Known> | undefined;
@@ -41,7 +41,7 @@ export function createKeyRing(path: string, logger: Logger): KeyRing {
   let fault: string | undefined;
   let retryTimer: NodeJS.Timeout | undefined;
   let stopped = false;
-  // One after the other: an older content must not replace a newer one.
+  // One load at a time: an older content must not replace a newer one.
   let loading = Promise.resolve();
 
   function reload(): Promise<void> {
@@ -66,14 +66,18 @@ export function createKeyRing(path: string, logger: Logger): KeyRing {
       const reason = (error as Error).message;
       if (reason !== fault) logFault(reason);
       fault = reason;
-      // A file that could not be read may be readable later without any change of it.
+      // A file may become readable without a change that polling would notice.
       if (!stopped) retryTimer = setTimeout(() => void reload(), POLL_INTERVAL_MS);
     }
   }
 
   function logFault(reason: string): void {
-    if (keys) logger.error({ path, reason, keys: keys.size }, 'the keys file cannot be used; the last good keys stay');
-    else logger.error({ path, reason }, 'the keys file cannot be used; requests with a key are answered 503');
+    if (keys)
+      logger.error(
+        { path, reason, keys: keys.size },
+        'the keys file cannot be used; the last valid keys stay in force',
+      );
+    else logger.error({ path, reason }, 'the keys file cannot be used; requests with a key get 503');
   }
 
   const onChange: StatsListener = () => void reload();

@@ -7,12 +7,11 @@ import { LockTimeout, withFileLock } from './file-lock.ts';
 export const SCOPES = ['ingest', 'query', 'delete'] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** The name of a workspace: 1 to 100 letters, digits, dots, underscores and hyphens. */
 export const workspaceName = z
   .string()
   .regex(/^[A-Za-z0-9._-]{1,100}$/, 'must be 1 to 100 letters, digits, dots, underscores or hyphens');
 
-/** How much a key may do in a second: events of ingest-api, each request being one at least; requests of query-api. */
+/** The rate of a key, per second: events for ingest-api, each request at least one; requests for query-api. */
 export const rateLimit = z.int('must be a whole number').min(1, 'must be at least 1');
 
 const keyEntry = z.strictObject({
@@ -28,20 +27,20 @@ const keysFile = z
   .strictObject({ keys: z.array(keyEntry) })
   .refine(({ keys }) => new Set(keys.map(({ hash }) => hash)).size === keys.length, 'two entries have the same hash');
 
-/** An API key as it is kept: its hash, never the key itself. */
+/** An API key as the file holds it: its hash, never the key itself. */
 export type KeyEntry = z.output<typeof keyEntry>;
 
-/** A keys file that cannot be read or does not hold what it should. */
+/** A keys file cannot be read, cannot be written or is not valid. */
 export class KeysFileError extends Error {
   override readonly name = 'KeysFileError';
 }
 
-/** SHA-256 of a key, in hex. Keys are long random strings, so a fast hash is enough. */
+/** Returns the SHA-256 of a key, in hex. Keys are long random strings, so a fast hash is enough. */
 export function hashKey(key: string): string {
   return createHash('sha256').update(key).digest('hex');
 }
 
-/** A new key: `sk_` and 32 random bytes in base64url. */
+/** Creates a key: `sk_` and 32 random bytes in base64url. */
 export function generateKey(): string {
   return `sk_${randomBytes(32).toString('base64url')}`;
 }
@@ -62,9 +61,9 @@ export function parseKeysFile(text: string): readonly KeyEntry[] {
 }
 
 /**
- * The keys of a file; none when there is no such file.
+ * Reads the keys of a file; none when the file does not exist.
  *
- * @throws {KeysFileError} when it cannot be read or does not hold keys
+ * @throws {KeysFileError} when it cannot be read or is not valid
  */
 export async function readKeysFile(path: string): Promise<readonly KeyEntry[]> {
   let text: string;
@@ -78,10 +77,11 @@ export async function readKeysFile(path: string): Promise<readonly KeyEntry[]> {
 }
 
 /**
- * Changes the file, one process at a time, so that no change is lost; `change` gives the keys that there are to be.
+ * Changes the file. One process does so at a time, so that no change is lost. When it throws, the file stays as it is.
  *
- * @throws {KeysFileError} when it cannot be read, written or understood; it is left as it is
- * @throws what `change` throws; the file is left as it is
+ * @param change returns the new keys
+ * @throws {KeysFileError} when the file cannot be read or written, or is not valid
+ * @throws what `change` throws
  */
 export async function changeKeysFile(
   path: string,
@@ -103,7 +103,7 @@ export async function changeKeysFile(
   }
 }
 
-/** Replaces the file as a whole, readable by its owner only. */
+/** Replaces the file in one step. Only its owner can read it. */
 export async function writeKeysFile(path: string, keys: readonly KeyEntry[]): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   const temporary = `${path}.${process.pid}.tmp`;

@@ -39,7 +39,7 @@ test('every fault of a keys file is named', () => {
   expect(() => parseKeysFile('{')).toThrow('is not JSON');
 });
 
-test('a change is in force within a second, and a broken file leaves the last good keys in force', async () => {
+test('a change is in force within a second, and a broken file leaves the last valid keys in force', async () => {
   const path = join(folder, 'keys.json');
   await writeKeysFile(path, [entry('first')]);
   ring = createKeyRing(path, createLogger('test', 'silent'));

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createTokenBucket } from './token-bucket.ts';
 
-test('two seconds of the rate may come at once, and then as many as the rate', () => {
+test('the tokens of two seconds can be taken at once, and then as many as the rate', () => {
   const bucket = createTokenBucket();
   const taken = (nowMs: number) => {
     let count = 0;
@@ -15,7 +15,7 @@ test('two seconds of the rate may come at once, and then as many as the rate', (
   expect(taken(1_000_000)).toBe(100);
 });
 
-test('more than the bucket holds is possible, and waited for afterwards', () => {
+test('more tokens can be taken than the bucket holds, and the debt is waited for', () => {
   const bucket = createTokenBucket();
   expect(bucket.take(500, 50, 0)).toBe(0);
   // 400 tokens of debt, and the one to take: 8.02 seconds.
@@ -24,14 +24,14 @@ test('more than the bucket holds is possible, and waited for afterwards', () => 
   expect(bucket.take(1, 50, 9_000)).toBe(0);
 });
 
-test('what is given back can be taken again', () => {
+test('tokens that are given back can be taken again', () => {
   const bucket = createTokenBucket();
   expect([bucket.take(1, 1, 0), bucket.take(1, 1, 0), bucket.take(1, 1, 0)]).toEqual([0, 0, 1]);
   bucket.giveBack(1);
   expect([bucket.take(1, 1, 0), bucket.take(1, 1, 0)]).toEqual([0, 1]);
 });
 
-test('however much is given back, no more than two seconds of the rate may come at once', () => {
+test('however many tokens are given back, those of two seconds are the most that can be taken at once', () => {
   const bucket = createTokenBucket();
   expect(bucket.take(500, 50, 0)).toBe(0);
   bucket.giveBack(500);
@@ -39,7 +39,7 @@ test('however much is given back, no more than two seconds of the rate may come 
   expect(bucket.take(1, 50, 1_000)).toBe(1);
 });
 
-test('a rate that changes is in force at once, for what is left too', () => {
+test('a changed rate is in force at once, also for the tokens that are left', () => {
   const bucket = createTokenBucket();
   bucket.take(1, 1_000, 0);
   expect([bucket.take(1, 1, 0), bucket.take(1, 1, 0), bucket.take(1, 1, 0)]).toEqual([0, 0, 1]);
@@ -47,7 +47,7 @@ test('a rate that changes is in force at once, for what is left too', () => {
 });
 
 test.each([1, 7, 50, 1_000])(
-  'at %i a second, a client that waits as it is told gets the rate and one burst',
+  'at %i a second, a client that waits as long as it should gets the rate and one burst',
   (perSecond) => {
     const bucket = createTokenBucket();
     let nowMs = 0;

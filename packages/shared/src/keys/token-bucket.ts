@@ -1,20 +1,20 @@
-/** How many seconds' worth a full bucket holds. Retry-After is in whole seconds, so one alone would slow a client down. */
+/** A full bucket holds the tokens of two seconds. Retry-After is in whole seconds: one second would slow clients down. */
 const BURST_SECONDS = 2;
 
-/** What may still be done of a rate: full at first, and refilled as time passes. It costs two numbers and no timer. */
+/** Holds something to a rate: full at first, refilled as time passes. It costs two numbers and no timer. */
 export interface TokenBucket {
   /**
-   * Takes `count` tokens at once if there is one at least, and goes into debt for the others: so a request larger than
-   * the whole bucket is possible, and those after it wait the longer.
+   * Takes `count` tokens if the bucket holds at least one, and goes into debt for the others. So a request may be larger
+   * than the whole bucket, and the requests after it wait longer.
    *
-   * @returns 0, or the whole seconds after which there is a token again
+   * @returns 0, or when the bucket is empty the whole seconds until it holds a token
    */
   take(count: number, perSecond: number, nowMs: number): number;
-  /** Undoes a `take`; what would not fit into the bucket is lost. */
+  /** Undoes a `take`. Tokens that do not fit into the bucket are lost. */
   giveBack(count: number): void;
 }
 
-/** A full bucket. The rate comes with each use, so it may change. */
+/** Creates a full bucket. Each `take` names the rate, so the rate may change. */
 export function createTokenBucket(): TokenBucket {
   let tokens = Number.POSITIVE_INFINITY;
   let filledAtMs = Number.NEGATIVE_INFINITY;

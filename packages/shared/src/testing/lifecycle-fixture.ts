@@ -2,7 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Component, runService } from '../lifecycle.ts';
 import { createLogger } from '../log.ts';
 
-const options = JSON.parse(process.argv[2] ?? '{}') as { stopMs?: number; failing?: boolean };
+const options = JSON.parse(process.argv[2] ?? '{}') as {
+  stopMs?: number;
+  failing?: boolean;
+  chatty?: boolean;
+};
 
 function component(name: string, stopMs: number, failing = false): Component {
   return {
@@ -18,9 +22,23 @@ function component(name: string, stopMs: number, failing = false): Component {
   };
 }
 
+const logger = createLogger('fixture', 'info');
+
+/** Logs much as the process ends, which is flushed on exit, and leaves a timer behind, as a client library may. */
+function chatty(quiet: Component): Component {
+  if (!options.chatty) return quiet;
+  return {
+    ...quiet,
+    async stop() {
+      setInterval(() => undefined, 60_000);
+      for (let line = 0; line < 100; line += 1) logger.info('stopping slowly');
+    },
+  };
+}
+
 runService({
-  logger: createLogger('fixture', 'info'),
-  components: [component('first', 0), component('second', options.stopMs ?? 0, options.failing)],
+  logger,
+  components: [chatty(component('first', 0)), component('second', options.stopMs ?? 0, options.failing)],
   shutdownTimeoutMs: 1_000,
   exitOnStdinEnd: true,
 });

@@ -5,7 +5,7 @@ import formats from 'ajv-formats';
 import type { FastifyInstance, RouteOptions } from 'fastify';
 import type { OpenApiDocument } from '../http/openapi.ts';
 
-/** What is wrong with a document as OpenAPI 3.1, by the schema of that standard. */
+/** Returns what is wrong with an OpenAPI 3.1 document, by the schema of that standard; `undefined` when it is valid. */
 export async function faultsOfDocument(document: object): Promise<unknown> {
   const validator = new Validator();
   const { valid, errors } = await validator.validate(structuredClone(document) as Record<string, unknown>);
@@ -13,7 +13,7 @@ export async function faultsOfDocument(document: object): Promise<unknown> {
   return valid ? undefined : errors;
 }
 
-/** An object of the document, with where it is as a JSON pointer. */
+/** An object of the document, with its JSON pointer. */
 interface Place {
   readonly pointer: string;
   readonly value: Readonly<Record<string, unknown>>;
@@ -23,15 +23,15 @@ interface Place {
 export interface DocumentChecker {
   /** The operations, by `GET /path`. */
   readonly operations: ReadonlyMap<string, Place>;
-  /** What is wrong with a value by the schema at a pointer. */
+  /** Returns what is wrong with a value by the schema at a pointer. */
   faults(pointer: string, value: unknown): unknown;
-  /** What is wrong with an answer of an operation: its status, headers, media type and body. */
-  faultsOfAnswer(operation: string, answer: Answer): unknown;
-  /** What is wrong with the document's examples; and how many there are. */
+  /** Returns what is wrong with a response of an operation: its status, headers, media type or body. */
+  faultsOfResponse(operation: string, response: ReceivedResponse): unknown;
+  /** Returns what is wrong with the examples of the document, and how many there are. */
   examples(): { readonly count: number; readonly faults: readonly unknown[] };
 }
 
-interface Answer {
+interface ReceivedResponse {
   readonly statusCode: number;
   readonly headers: Readonly<Record<string, unknown>>;
   readonly body: string;
@@ -59,7 +59,7 @@ export function createDocumentChecker(document: OpenApiDocument): DocumentChecke
     return validate(value) ? undefined : { pointer, value, errors: validate.errors };
   }
 
-  /** The place itself, or what it refers to. */
+  /** Returns the place itself, or the place that it refers to. */
   function resolved(place: Place): Place {
     const ref = place.value['$ref'];
     if (typeof ref !== 'string') return place;
@@ -68,7 +68,7 @@ export function createDocumentChecker(document: OpenApiDocument): DocumentChecke
     return { pointer: ref.slice(1), value: value as Place['value'] };
   }
 
-  /** Pairs of the pointer of a schema and an example of it, of a parameter, a header or a media type. */
+  /** Returns the examples of a parameter, a header or a media type, each with the pointer of its schema. */
   function examplesOf({ pointer, value }: Place): [string, unknown][] {
     const named = children(child({ pointer, value }, 'examples')).map(({ place }) => resolved(place).value['value']);
     const all = 'example' in value ? [value['example'], ...named] : named;
@@ -87,7 +87,7 @@ export function createDocumentChecker(document: OpenApiDocument): DocumentChecke
   return {
     operations,
     faults,
-    faultsOfAnswer(name, { statusCode, headers, body }) {
+    faultsOfResponse(name, { statusCode, headers, body }) {
       const operation = operations.get(name);
       if (!operation) return `${name} is not in the document`;
       const response = child(child(operation, 'responses'), String(statusCode));
@@ -112,7 +112,7 @@ export function createDocumentChecker(document: OpenApiDocument): DocumentChecke
   };
 }
 
-/** The routes that an app declares while `build` runs, as `GET /path/{}`, without those of other methods' refusal. */
+/** Returns the routes that an app declares while `build` runs, as `GET /path/{}`, without those that respond 405. */
 export async function routesOf(build: () => Promise<FastifyInstance>): Promise<ReadonlySet<string>> {
   const declared: { url: string; method: string }[] = [];
   const watch = (message: unknown) => {

@@ -13,13 +13,14 @@ import type { FastifyInstance } from 'fastify';
 import type { Consumer } from 'kafkajs';
 import { Registry } from 'prom-client';
 import { buildApp } from '../app.ts';
-import { createBrokerClock } from '../broker-clock.ts';
 import { configSchema } from '../config.ts';
+import { BrokerClock } from '../kafka/broker-clock.ts';
+import { RowPublisher } from '../kafka/row-publisher.ts';
+import { createIngestMetrics } from '../metrics.ts';
 import { createReadiness } from '../readiness.ts';
-import { createRowPublisher } from '../row-publisher.ts';
-import { createVersionClock } from '../version-clock.ts';
+import { createVersionClock } from '../rows/version-clock.ts';
 
-/** A message of rows as it lies in Kafka. */
+/** A message of rows as it is stored in Kafka. */
 export interface StoredMessage {
   readonly topic: string;
   readonly partition: number;
@@ -27,12 +28,12 @@ export interface StoredMessage {
   readonly rows: readonly Record<string, unknown>[];
 }
 
-/** The very server of the service over a real Kafka, with the keys `all`, `ingest-only` and `query-only`. */
+/** The server that the service runs, over a real Kafka, with the keys `all`, `ingest-only` and `query-only`. */
 export interface Ingest {
   readonly app: FastifyInstance;
-  /** Puts a key into the keys file, or changes it there; whose id is the key itself. It is known within a second. */
+  /** Puts a key into the keys file, or changes it there. Its id is the key itself. It is in force within a second. */
   setKey(id: string, entry?: Partial<KeyEntry>): Promise<void>;
-  /** Reads until `count` rows of the topic have been seen; gives all messages so far. */
+  /** Reads until the topic has shown `count` rows, and returns all its messages so far. */
   read(topic: 'events' | 'entities', count: number): Promise<StoredMessage[]>;
   stop(): Promise<void>;
 }
@@ -63,8 +64,9 @@ export async function startIngest(
   const kafka = createKafka(config, 'test', logger);
   const keys = createKeyRing(keysFile, logger);
   const registry = new Registry();
-  const publisher = createRowPublisher({ kafka, config, logger, registry });
-  const clock = createBrokerClock({ kafka, config, logger, registry });
+  const metrics = createIngestMetrics(registry);
+  const publisher = new RowPublisher({ kafka, config, metrics, logger });
+  const clock = new BrokerClock({ kafka, config, metrics, logger });
   const readiness = createReadiness(kafka, config, publisher, clock);
   const app = buildApp(config, {
     keys,
@@ -72,6 +74,7 @@ export async function startIngest(
     clock,
     logger,
     registry,
+    metrics,
     versions: createVersionClock(),
     now: Date.now,
     readiness,
@@ -121,12 +124,12 @@ export async function startIngest(
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
   for (const deadline = Date.now() + 20_000; !(await condition()); ) {
-    if (Date.now() > deadline) throw new Error('waited for 20 s in vain');
+    if (Date.now() > deadline) throw new Error('the condition did not hold within 20 s');
     await sleep(20);
   }
 }
 
-/** A POST of a JSON body, or of text as it is. */
+/** Posts a value as JSON, or a text or Buffer as it is. */
 export async function post(
   app: FastifyInstance,
   body: unknown,

@@ -38,7 +38,7 @@ export function entityPaths(
         summary: `All ${tag}, ordered by identifier, a page at a time`,
         tag,
         requestParams: { query: querySchema(entitiesParameters, filters) },
-        answers: {
+        responses: {
           200: {
             description: `A page of ${tag}.`,
             content: {
@@ -61,7 +61,7 @@ export function entityPaths(
         requestParams: {
           path: z.object({ [idName]: z.string().meta({ description: 'The identifier, percent-encoded.' }) }),
         },
-        answers: {
+        responses: {
           200: { description: 'As it is now.', content: { 'application/json': { schema: entity, example } } },
         },
       },

@@ -64,7 +64,7 @@ export function eventPaths(common: CommonDescription): PathDescriptions {
           'All parameters are optional, and all filters have to match. Pages by `nextCursor` cost the same however deep they are, and neither skip nor repeat an event while others arrive.',
         tag: 'events',
         requestParams: { query: querySchema(eventParameters, filters) },
-        answers: {
+        responses: {
           200: {
             description: 'A page of events.',
             content: {

@@ -7,15 +7,15 @@ import { createLogger } from '@sluice/shared/log';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { configSchema } from '../config.ts';
 import { runDeadLettersCommand } from './command.ts';
-import { createDeadLetterBox } from './dead-letter-box.ts';
+import { createDeadLetters } from './dead-letters.ts';
 
-/** Clears the screen, renames the window, writes from right to left, ends the line. */
+/** Would clear the screen, rename the window, write from right to left, and end the line. */
 const HOSTILE = '\u001b[2J\u001b]0;owned\u0007\u009b31m\u202egnp.exe\u2028\u007f\r\u0000';
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a terminal obeys
+// biome-ignore lint/suspicious/noControlCharactersInRegex: a terminal obeys these
 const OBEYED = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
 
-test('nothing that came from outside reaches the terminal unescaped, in any field', async () => {
+test('control characters in any field of a dead letter reach the terminal only escaped', async () => {
   const config = loadConfig(configSchema, {
     KAFKA_BROKERS: inject('kafkaBrokers').join(','),
     CLICKHOUSE_URL: inject('clickhouseUrl'),
@@ -29,7 +29,7 @@ test('nothing that came from outside reaches the terminal unescaped, in any fiel
     await client.close();
   });
   const text = (name: string) => `${name} ${HOSTILE}`;
-  const letter = {
+  const deadLetter = {
     id: text('id'),
     kind: text('kind'),
     format: text('format'),
@@ -40,16 +40,16 @@ test('nothing that came from outside reaches the terminal unescaped, in any fiel
     reason: text('reason'),
     row: text('row'),
   };
-  await client.insert({ table: 'dead_letters', values: [letter], format: 'JSONEachRow' });
-  const box = createDeadLetterBox(client, createKafka(config, 'test', logger));
+  await client.insert({ table: 'dead_letters', values: [deadLetter], format: 'JSONEachRow' });
+  const deadLetters = createDeadLetters(client, createKafka(config, 'test', logger));
 
   async function output(...args: string[]): Promise<string[]> {
     const lines: string[] = [];
-    await runDeadLettersCommand(args, box, (line) => lines.push(line));
+    await runDeadLettersCommand(args, deadLetters, (line) => lines.push(line));
     return lines;
   }
 
-  const shown = await output('show', letter.id);
+  const shown = await output('show', deadLetter.id);
   const listed = await output('list');
   const unknown = await output('show', HOSTILE);
   for (const line of [...shown, ...listed, ...unknown]) expect(line).not.toMatch(OBEYED);

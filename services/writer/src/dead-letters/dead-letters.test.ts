@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { toRowBatch } from '../row-batch.ts';
+import { toRowBatch } from '../batches/row-batch.ts';
 import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from '../testing/store.ts';
-import { createDeadLetterAlarm } from './dead-letter.ts';
+import { createDeadLetterAlarm } from './dead-letter-alarm.ts';
 
 let db: TestStore;
 
@@ -12,7 +12,7 @@ afterAll(() => db.close());
 
 const good = (index: number) => JSON.stringify(eventRow({ workspace_id: 'dead', timestamp: NOON + index }));
 
-test('rows that cannot be stored are isolated, byte for byte, with their place, and the rest is stored', async () => {
+test('rows that cannot be stored are isolated, byte for byte, with their offset and line, and the rest is stored', async () => {
   const incomplete = JSON.stringify({ ...eventRow(), workspace_id: undefined });
   const bad = new Map([
     [7, 'no json'],
@@ -33,7 +33,7 @@ test('rows that cannot be stored are isolated, byte for byte, with their place, 
     badChange,
   ]);
 
-  // The second time is as after a crash before the offsets were committed.
+  // The second time is like a restart after a crash before the offsets were committed.
   for (let again = 0; again < 2; again += 1) {
     const { rows, dead } = await db.store({ events: messages('events', lines), changes, unreadable: [] });
     expect(rows).toBe(44);
@@ -67,14 +67,14 @@ test.each([
 
 test('bytes that are not UTF-8 are kept as they are', async () => {
   const row = Buffer.from([0x7b, 0xff, 0x00, 0xfe]);
-  const letter = { kind: 'bytes', format: '1', topic: 't', partition: 0, offset: '1', line: 0, row, reason: 'r' };
-  await db.store({ ...batchOf([]), unreadable: [letter] });
+  const deadLetter = { kind: 'bytes', format: '1', topic: 't', partition: 0, offset: '1', line: 0, row, reason: 'r' };
+  await db.store({ ...batchOf([]), unreadable: [deadLetter] });
   expect(await db.read("SELECT hex(row) AS bytes FROM dead_letters FINAL WHERE kind = 'bytes'")).toEqual([
     { bytes: '7BFF00FE' },
   ]);
 });
 
-test('a message of an unknown kind or format is a dead letter whole', async () => {
+test('a message of an unknown kind or format is one dead letter', async () => {
   const message = (headers: Record<string, string>) => ({
     topic: 't',
     partition: 2,
@@ -116,7 +116,7 @@ test('masses of bad rows are isolated within seconds, and the good ones among th
   for (const { reason } of dead) expect(reason).toMatch(/^[A-Z_]+: /);
 });
 
-test('a batch of bad rows alone is kept as dead letters', async () => {
+test('a batch of nothing but bad rows becomes dead letters', async () => {
   const { rows, dead } = await db.store({
     ...batchOf([]),
     events: messages('events', Array(20_000).fill('{"poison":"all the way"}')),
@@ -124,7 +124,7 @@ test('a batch of bad rows alone is kept as dead letters', async () => {
   expect([rows, dead.length]).toEqual([0, 20_000]);
 });
 
-test('the alarm is raised by more than 1 % within five minutes, not by a few, and ends by itself', () => {
+test('the alarm is raised by more than 1 % of dead letters in five minutes, not by a few, and ends by itself', () => {
   let now = 0;
   const changes: (string | undefined)[] = [];
   const alarm = createDeadLetterAlarm({ now: () => now, onChange: (raised) => changes.push(raised) });

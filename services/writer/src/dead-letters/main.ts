@@ -1,4 +1,4 @@
-// The dead letters of a deployment: run it with the writer's environment. `--help` tells more.
+// npm run dead-letters: lists, shows and replays dead letters, with the environment of a writer.
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { ArgumentsError, runCommand } from '@sluice/shared/command-line';
 import { clickHouseEnv, kafkaEnv, loadConfigOrExit } from '@sluice/shared/config';
@@ -7,16 +7,16 @@ import { createLogger } from '@sluice/shared/log';
 import { printable } from '@sluice/shared/printable';
 import { z } from 'zod';
 import { runDeadLettersCommand } from './command.ts';
-import { createDeadLetterBox } from './dead-letter-box.ts';
+import { createDeadLetters } from './dead-letters.ts';
 
 const config = loadConfigOrExit(z.object({ ...kafkaEnv, ...clickHouseEnv }), process.env);
 const application = 'sluice-dead-letters';
 const client = createClickHouse(config, { application, requestTimeoutMs: 60_000, connectionsMax: 1 });
-const box = createDeadLetterBox(client, createKafka(config, application, createLogger(application, 'warn')));
+const deadLetters = createDeadLetters(client, createKafka(config, application, createLogger(application, 'warn')));
 
 process.exitCode = await runCommand('npm run dead-letters --', async () => {
   try {
-    return await runDeadLettersCommand(process.argv.slice(2), box, console.log);
+    return await runDeadLettersCommand(process.argv.slice(2), deadLetters, console.log);
   } catch (error) {
     if (error instanceof ArgumentsError) throw error;
     const reason = (error as Error).message || (error as NodeJS.ErrnoException).code;

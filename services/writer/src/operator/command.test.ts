@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Halt } from '../halts.ts';
+import type { Halt } from '../partitions/halts.ts';
 import { whatIsGivenUp } from './command.ts';
 
 function halted(reason: Halt['reason'], { low, high, stored }: { low: bigint; high: bigint; stored?: bigint }) {
@@ -8,8 +8,8 @@ function halted(reason: Halt['reason'], { low, high, stored }: { low: bigint; hi
   return { topic, partition, low, high, stored, committed: stored, halt };
 }
 
-describe('an operator is told what resuming gives up', () => {
-  test('messages that Kafka deleted before they were stored, and those that are skipped besides', () => {
+describe('resume says what is given up:', () => {
+  test('messages that Kafka deleted before they were stored, and those that are skipped', () => {
     const status = halted('messages are gone', { low: 135n, high: 200n, stored: 120n });
     const deleted = 'Offsets 120 to 134 of t/3 were deleted by Kafka before they were stored: 15 messages.';
     expect(whatIsGivenUp(status, 135n)).toBe(deleted);
@@ -18,14 +18,14 @@ describe('an operator is told what resuming gives up', () => {
     );
   });
 
-  test('of a log that was cut off: nothing that it holds when it is read again, else perhaps new messages', () => {
+  test('of a log that was cut off: nothing when it is read from the oldest message, else perhaps new messages', () => {
     const status = halted('the log is another one', { low: 0n, high: 60n, stored: 40n });
-    const cutOff = 'What was cut off the log before it was stored is lost already.';
+    const cutOff = 'Messages that were cut off the log before they were stored are lost already.';
     expect(whatIsGivenUp(status, 0n)).toBe(cutOff);
     expect(whatIsGivenUp(status, 40n)).toMatch(/^Offsets 0 to 39 of t\/3 .* 40 messages, some of which may be new/);
   });
 
-  test('nothing, where it was halted by hand and goes on where it was or before', () => {
+  test('nothing, when it was halted by hand and resumes where it was or before', () => {
     const status = halted('by hand', { low: 0n, high: 60n, stored: 40n });
     expect(whatIsGivenUp(status, 40n)).toBe('Nothing is given up.');
     expect(whatIsGivenUp(status, 10n)).toBe(

@@ -1,32 +1,35 @@
-import { ArgumentsError, parseArguments } from '@sluice/shared/command-line';
-import { nameOf } from '../place.ts';
+import { ArgumentsError } from '@sluice/shared/command-line';
+import { nameOf } from '../partitions/position.ts';
+import { parseCommand } from './parse-command.ts';
 import type { PartitionStatus, Partitions } from './partitions.ts';
 
 export const WRITER_HELP = `Usage: npm run writer -- COMMAND
 
-Which partitions of Kafka are stored. All of it works while writers run; they heed it within two seconds.
+Shows, halts and resumes the Kafka partitions that the writers store. Running writers follow within two seconds.
 
-  status                        each partition: what Kafka holds, what is stored, what is halted and why
+  status                        shows each partition: what Kafka holds, what is stored, what is halted and why
   halt PARTITION [...]          stops storing partitions, such as sluice.events/3, until they are resumed
   halt --all                    stops storing all of them
   resume PARTITION [...] --from WHERE [--yes]
   resume --all --from WHERE [--yes]
-                                says what is given up, asks, and lets halted partitions go on
-    --from oldest               at the oldest message that Kafka has: each row is stored once, however often it is read
-    --from stored               behind the last stored message
+                                says what is given up, asks for confirmation, and resumes halted partitions
+    --from oldest               at the oldest message that Kafka has; rows that are stored already are not stored again
+    --from stored               after the last stored message
     --from OFFSET               at this offset, of one partition
-    --yes                       does not ask
+    --yes                       resumes without confirmation
 
-Exit codes: 0 done, 1 not done, 2 the arguments are wrong.`;
+Exit codes: 0 done, 1 not done, 2 wrong arguments.`;
+
+const USAGE = 'Use status, halt or resume; halt and resume need partitions or --all, and --from belongs to resume.';
 
 export interface Terminal {
   print(line: string): void;
-  /** Asks the person; false where there is none. */
-  confirm(question: string): Promise<boolean>;
+  /** Asks the operator for confirmation. Resolves with false when nobody can be asked. */
+  confirm(prompt: string): Promise<boolean>;
 }
 
 /**
- * Does what the arguments say; gives the exit code.
+ * Runs the command, and returns the exit code.
  *
  * @throws {ArgumentsError} before anything is done
  * @throws kafkajs's and ClickHouse's errors
@@ -43,7 +46,7 @@ export async function runWriterCommand(
   }
   const all = await partitions.list();
   if (parsed.command === 'status') return printStatus(all, terminal);
-  const chosen = parsed.all ? all : parsed.names.map((name) => named(name, all));
+  const chosen = parsed.all ? all : parsed.operands.map((name) => findPartition(name, all));
   if (parsed.command === 'halt') {
     for (const { topic, partition, halt } of chosen) {
       if (!halt) await partitions.halt(topic, partition);
@@ -51,7 +54,8 @@ export async function runWriterCommand(
     }
     return 0;
   }
-  return await resume(chosen, parsed, partitions, terminal);
+  const options = { all: parsed.all, from: parsed.texts.from, yes: parsed.flags.yes };
+  return await resume(chosen, options, partitions, terminal);
 }
 
 function printStatus(all: readonly PartitionStatus[], { print }: Terminal): number {
@@ -62,7 +66,7 @@ function printStatus(all: readonly PartitionStatus[], { print }: Terminal): numb
     String(status.stored ?? '-'),
     String(status.committed ?? '-'),
     String(behind(status)),
-    status.halt ? `halted: ${status.halt.reason}` : 'goes on',
+    status.halt ? `halted: ${status.halt.reason}` : 'active',
   ]);
   const header = ['partition', 'oldest', 'end', 'stored', 'committed', 'behind', 'state'];
   const widths = header.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)));
@@ -78,7 +82,7 @@ function printStatus(all: readonly PartitionStatus[], { print }: Terminal): numb
   return 0;
 }
 
-/** How many messages of the log are not stored. */
+/** Returns how many messages of the log are not stored. */
 function behind({ low, high, stored, committed }: PartitionStatus): bigint {
   const next = committed ?? stored ?? low;
   if (next >= high) return 0n;
@@ -87,7 +91,7 @@ function behind({ low, high, stored, committed }: PartitionStatus): bigint {
 
 async function resume(
   chosen: readonly PartitionStatus[],
-  { from, yes, all }: Parsed,
+  { from, yes, all }: ResumeOptions,
   partitions: Partitions,
   { print, confirm }: Terminal,
 ): Promise<number> {
@@ -101,19 +105,21 @@ async function resume(
   for (const { status, offset } of plans) {
     const { low, high } = status;
     if (offset < low || offset > high) {
-      print(`${nameOf(status)} cannot go on at offset ${offset}: its log holds the offsets from ${low} up to ${high}`);
+      print(
+        `${nameOf(status)} cannot be resumed at offset ${offset}: its log holds the offsets from ${low} up to ${high}`,
+      );
       return 1;
     }
-    print(`${nameOf(status)} goes on at offset ${offset}. ${whatIsGivenUp(status, offset)}`);
+    print(`${nameOf(status)} resumes at offset ${offset}. ${whatIsGivenUp(status, offset)}`);
   }
-  if (!yes && !(await confirm('Go on? [y/N] '))) {
+  if (!yes && !(await confirm('Resume? [y/N] '))) {
     print('nothing was resumed');
     return 1;
   }
   for (const { status, offset } of plans) {
     const { topic, partition, halt } = status;
-    const staysThere = halt?.reason === 'by hand' && from === 'stored';
-    await partitions.resume(topic, partition, staysThere ? undefined : offset);
+    const goesOnWhereItWas = halt?.reason === 'by hand' && from === 'stored';
+    await partitions.resume(topic, partition, goesOnWhereItWas ? undefined : offset);
     print(`${nameOf(status)} is resumed`);
   }
   return 0;
@@ -124,7 +130,7 @@ function offsetFor({ low, stored, committed }: PartitionStatus, from: string): b
   return from === 'stored' ? (stored ?? committed ?? low) : BigInt(from);
 }
 
-/** What resuming at an offset costs, in a sentence or two. */
+/** Returns which messages are lost by resuming at an offset, in one sentence or two. */
 export function whatIsGivenUp(
   { topic, partition, low, high, stored, committed, halt }: PartitionStatus,
   offset: bigint,
@@ -145,50 +151,41 @@ export function whatIsGivenUp(
       `Offsets ${firstSkipped} to ${offset - 1n} of ${name} are in the log and are left out: ${offset - firstSkipped} messages${doubt}.`,
     );
   }
-  if (isAnotherLog) costs.push('What was cut off the log before it was stored is lost already.');
+  if (isAnotherLog) costs.push('Messages that were cut off the log before they were stored are lost already.');
   if (costs.length > 0) return costs.join(' ');
   const again = next < high ? next : high;
   if (offset >= again) return 'Nothing is given up.';
   return `Nothing is given up: offsets ${offset} to ${again - 1n} are read again, and each row is stored once.`;
 }
 
-function named(name: string, all: readonly PartitionStatus[]): PartitionStatus {
+function findPartition(name: string, all: readonly PartitionStatus[]): PartitionStatus {
   const found = all.find((status) => nameOf(status) === name);
   if (found) return found;
-  throw new ArgumentsError(`There is no partition ${name}; status lists them.`);
+  throw new ArgumentsError(`There is no partition ${name}; "status" lists them.`);
 }
 
-interface Parsed {
-  readonly command: 'help' | 'status' | 'halt' | 'resume';
-  readonly names: readonly string[];
+interface ResumeOptions {
   readonly all: boolean;
+  /** `oldest`, `stored` or an offset. */
   readonly from: string;
   readonly yes: boolean;
 }
 
-function parse(args: readonly string[]): Parsed {
-  const { values, positionals } = parseArguments({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      all: { type: 'boolean', default: false },
-      from: { type: 'string', default: '' },
-      yes: { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h', default: false },
-    },
+function parse(args: readonly string[]) {
+  const parsed = parseCommand(args, {
+    commands: { status: 'none', halt: 'some, or --all', resume: 'some, or --all' },
+    texts: { from: '' },
+    flags: ['yes'],
+    usage: USAGE,
   });
-  const { all, from, yes, help } = values;
-  const [command, ...names] = positionals;
-  const parsed = { names, all, from, yes };
-  if (help) return { ...parsed, command: 'help' };
-  const isChosen = names.length > 0 !== all;
-  if (command === 'status' && names.length === 0 && !all && from === '') return { ...parsed, command };
-  if (command === 'halt' && isChosen && from === '') return { ...parsed, command };
-  if (command === 'resume' && isChosen) {
-    if (!/^(oldest|stored|\d{1,18})$/.test(from))
+  const { command, operands, texts } = parsed;
+  if (command === 'resume') {
+    if (!/^(oldest|stored|\d{1,18})$/.test(texts.from)) {
       throw new ArgumentsError('--from must be oldest, stored or an offset.');
-    if (/^\d/.test(from) && names.length !== 1) throw new ArgumentsError('An offset is of one partition.');
-    return { ...parsed, command };
-  }
-  throw new ArgumentsError('One of status, halt and resume is needed; halt and resume need partitions or --all.');
+    }
+    if (/^\d/.test(texts.from) && operands.length !== 1) {
+      throw new ArgumentsError('--from OFFSET resumes exactly one partition; use oldest or stored for several.');
+    }
+  } else if (command !== 'help' && texts.from !== '') throw new ArgumentsError(USAGE);
+  return parsed;
 }

@@ -1,4 +1,4 @@
-// The partitions of a deployment's writers: run it with the writer's environment. `--help` tells more.
+// npm run writer: shows, halts and resumes the partitions of the writers, with the environment of a writer.
 import { createInterface } from 'node:readline/promises';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { ArgumentsError, runCommand } from '@sluice/shared/command-line';
@@ -17,14 +17,14 @@ const client = createClickHouse(config, { application, requestTimeoutMs: 60_000,
 const kafka = createKafka(config, application, createLogger(application, 'error'));
 const partitions = createPartitions(kafka, client, config.KAFKA_GROUP_ID, Object.values(topicNames(config)));
 
-async function confirm(question: string): Promise<boolean> {
+async function confirm(prompt: string): Promise<boolean> {
   if (!process.stdin.isTTY) {
-    console.log('Nobody can be asked here: repeat it with --yes.');
+    console.log('There is no terminal to ask for confirmation. Run the command again with --yes.');
     return false;
   }
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  const answer = await terminal.question(question).finally(() => terminal.close());
-  return /^y(es)?$/i.test(answer.trim());
+  const reply = await terminal.question(prompt).finally(() => terminal.close());
+  return /^y(es)?$/i.test(reply.trim());
 }
 
 process.exitCode = await runCommand('npm run writer --', async () => {

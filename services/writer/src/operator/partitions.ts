@@ -1,30 +1,31 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import type { Kafka } from 'kafkajs';
-import { createHalts, type Halt } from '../halts.ts';
-import { offsetOf } from '../offset-guard.ts';
-import { nameOf } from '../place.ts';
-import { readPositions } from '../positions.ts';
+import { createHalts, type Halt } from '../partitions/halts.ts';
+import { offsetOf } from '../partitions/inspect-partitions.ts';
+import { nameOf } from '../partitions/position.ts';
+import { readPositions } from '../partitions/positions.ts';
 
-/** What an operator is told of a partition. */
+/** What `npm run writer -- status` shows of a partition. */
 export interface PartitionStatus {
   readonly topic: string;
   readonly partition: number;
-  /** The oldest offset of the log, and the one behind its newest. */
+  /** The oldest offset of the log, and the offset after its newest message. */
   readonly low: bigint;
   readonly high: bigint;
-  /** What is stored next, as ClickHouse and as Kafka have it; undefined when nothing is. */
+  /** The offset that comes next, according to ClickHouse and to Kafka; undefined when nothing was stored or committed. */
   readonly stored: bigint | undefined;
   readonly committed: bigint | undefined;
   readonly halt: (Halt & { readonly haltedAt: string }) | undefined;
 }
 
-/** The partitions of a group of writers, for the operator; works while writers run, and without any. */
+/** The partitions of a group of writers, for the operator. It works with and without running writers. */
 export interface Partitions {
-  /** @throws kafkajs's and ClickHouse's errors */
+  /** Returns all partitions except those without a leader. @throws kafkajs's and ClickHouse's errors */
   list(): Promise<PartitionStatus[]>;
+  /** @throws ClickHouse's errors */
   halt(topic: string, partition: number): Promise<void>;
-  /** Resumes a partition at an offset; without one where it was, after another look at its log. */
+  /** Resumes a partition at an offset, or without one where it was, if its log is sound. @throws ClickHouse's errors */
   resume(topic: string, partition: number, offset?: bigint): Promise<void>;
 }
 
@@ -45,7 +46,6 @@ export function createPartitions(
         for (const topic of topics) {
           const logs = await admin.fetchTopicOffsets(topic);
           const ofGroup = committed.find((group) => group.topic === topic)?.partitions ?? [];
-          // Those without a leader are not among them.
           for (const { partition, low, high } of logs.toSorted((one, other) => one.partition - other.partition)) {
             const name = nameOf({ topic, partition });
             const offset = offsetOf(ofGroup, partition);
@@ -64,9 +64,9 @@ export function createPartitions(
       });
     },
     async halt(topic, partition) {
-      const detail = `${nameOf({ topic, partition })} was halted by hand`;
+      const detail = `an operator has halted ${nameOf({ topic, partition })}`;
       await halts.record({ topic, partition, reason: 'by hand', detail, firstOffset: null, lastOffset: null });
     },
-    resume: halts.lift,
+    resume: halts.resume,
   };
 }

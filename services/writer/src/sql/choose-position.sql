@@ -1,4 +1,4 @@
--- The position that an operator chose: without a fingerprint, since nothing of the log before it is relied on.
+-- The position that an operator chose. It has no fingerprint, because the log before it is not compared with anything.
 INSERT INTO writer_positions (
   group_id, topic, partition, next_offset, fingerprint, leader_epoch, incarnation, generation
 )

@@ -1,4 +1,4 @@
--- Takes the changes out of the batch whose user was deleted after their receipt.
+-- Drops the staged changes that were accepted before their user was deleted.
 ALTER TABLE staged_changes DELETE
 WHERE kind = 'user' AND operation != 'delete' AND (workspace_id, id, version) IN (
   SELECT staged_changes.workspace_id, id, version

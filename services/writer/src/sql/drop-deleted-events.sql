@@ -1,4 +1,4 @@
--- Takes the events out of the batch whose user was deleted after their receipt.
+-- Drops the staged events that were accepted before their user was deleted.
 ALTER TABLE staged_events DELETE
 WHERE (workspace_id, user_id, received_at) IN (
   SELECT workspace_id, user_id, received_at

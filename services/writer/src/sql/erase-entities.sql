@@ -1,4 +1,4 @@
--- Of a user who came back after the deletion the row stays.
+-- The row of a user who came back after the deletion stays.
 DELETE FROM entities
 WHERE kind = 'user'
   AND (workspace_id, id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})

@@ -1,4 +1,4 @@
--- The mutation outlives the session and the writer, so it holds all that it needs.
+-- The mutation may outlive the session and the writer, so it must not refer to temporary tables.
 DELETE FROM events
 WHERE user_id IN {users:Array(String)}
   AND (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})

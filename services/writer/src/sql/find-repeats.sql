@@ -1,6 +1,6 @@
--- Events that were stamped on receipt and had been received before: their key differs in the timestamp, so they are
--- recognised by their uuid, within ten minutes. Of several in this batch the earliest is no repeat. A stored event that
--- its user's deletion hides is no original: what is sent again after the deletion is new.
+-- Finds stamped events that were accepted before. Their key differs, because they have another timestamp, so they are
+-- recognised by their uuid within ten minutes. Of several repeats in this batch the earliest is the original.
+-- A stored event that a deletion hides is no original: an event that is sent again after the deletion is new.
 INSERT INTO repeats (workspace_id, timestamp, uuid)
 WITH
   (SELECT min(timestamp) FROM staged_events WHERE stamped) AS first_stamped,

@@ -1,4 +1,4 @@
--- First of all, so that the statements after this one see them.
+-- Before all other inserts, so that they see the deletions of this batch.
 INSERT INTO user_deletions (workspace_id, user_id, version, stored_at)
 SELECT workspace_id, id, max(version), now64(3)
 FROM staged_changes

@@ -1,17 +1,17 @@
--- Stores what is not stored yet, so that a batch may be run again, whatever became of it the last time. What was
--- accepted before its user was deleted is left out. A stored event that such a deletion hides does not count as
--- stored: what is sent again after the deletion is new.
--- The stored keys are looked up by the beginning of the sorting key alone: with the uuid it takes twice as long. Of
--- what that index leaves, the timestamp alone decides first: a batch of scattered history is three times as fast so.
--- Fails when a newer generation of writers has begun: its members own the partitions now. An insert that began before
--- that was recorded is killed by them, so no two inserts of the same rows ever run side by side.
+-- Stores the events that are not stored yet, so a batch may be repeated whatever became of the last attempt. It leaves
+-- out events that were accepted before their user was deleted. A stored event that such a deletion hides does not count
+-- as stored: an event that is sent again after the deletion is new.
+-- Fails when a newer epoch is recorded, because its writers own the partitions now. They end an insert that began before
+-- they recorded their epoch, so two inserts of the same rows never run at the same time.
+-- The lookup of stored keys uses only the beginning of the sorting key: with the uuid it takes twice as long. PREWHERE
+-- filters by the timestamp alone first, which makes a batch of scattered history three times as fast.
 INSERT INTO events (
   workspace_id, timestamp, uuid, type, event, user_id, group_id, anonymous_id, instance_id,
   properties, context, traits, received_at
 )
 WITH
-  -- Not those that were found before: an insert that begins now must know every deletion that may be erased before it
-  -- ends. A scalar, so that it is looked up once.
+  -- Not the table of find-deletions, which is older: this insert must know every deletion that may be erased before the
+  -- insert ends. A scalar subquery, so that ClickHouse runs it once.
   (
     SELECT groupArray((workspace_id, user_id, deleted_at))
     FROM (
@@ -31,9 +31,9 @@ SELECT
   properties, context, traits, received_at
 FROM staged_events
 WHERE throwIf(
-    (SELECT max((incarnation, generation)) FROM writer_fences WHERE group_id = {group:String})
+    (SELECT max((incarnation, generation)) FROM writer_epochs WHERE group_id = {group:String})
       > ({incarnation:UInt32}, {generation:UInt32}),
-    'a newer generation of writers has begun'
+    'a newer epoch owns the partitions'
   ) = 0
   AND (workspace_id, timestamp, uuid) NOT IN (SELECT workspace_id, timestamp, uuid FROM repeats)
   AND (workspace_id, timestamp, uuid, received_at) NOT IN (

@@ -1,4 +1,4 @@
--- Fails as the insert of events does when a newer generation of writers has begun: a late position would overwrite theirs.
+-- Fails when a newer epoch is recorded, as store-events does: a late position would overwrite the one of the new owner.
 INSERT INTO writer_positions (
   group_id, topic, partition, next_offset, fingerprint, leader_epoch, incarnation, generation
 )
@@ -12,7 +12,7 @@ FROM (
   )) AS position
 )
 WHERE throwIf(
-    (SELECT max((incarnation, generation)) FROM writer_fences WHERE group_id = {group:String})
+    (SELECT max((incarnation, generation)) FROM writer_epochs WHERE group_id = {group:String})
       > ({incarnation:UInt32}, {generation:UInt32}),
-    'a newer generation of writers has begun'
+    'a newer epoch owns the partitions'
   ) = 0

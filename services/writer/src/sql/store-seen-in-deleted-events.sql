@@ -1,5 +1,5 @@
--- An organization was seen by an event, also when the event's user was deleted meanwhile: what is known of it must not
--- depend on which of the two was stored first.
+-- An event shows that its organization exists, even if the event's user was deleted meanwhile. Otherwise the
+-- organization would depend on whether the event or the deletion was stored first.
 INSERT INTO entities (workspace_id, kind, id, first_seen_at, last_seen_at, version)
 SELECT workspace_id, 'organization', group_id, min(timestamp), max(timestamp), max(toUnixTimestamp64Micro(received_at))
 FROM staged_events

@@ -1,4 +1,4 @@
--- Before the events themselves: a crash in between leaves nothing missing, since this may be done again.
+-- Runs before store-events: after a crash between the two, both run again, and no stored event lacks its user.
 INSERT INTO entities (workspace_id, kind, id, first_seen_at, last_seen_at, version)
 SELECT
   workspace_id,

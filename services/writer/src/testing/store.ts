@@ -3,17 +3,18 @@ import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhou
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { createLogger } from '@sluice/shared/log';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import type { RowBatch, RowMessage } from '../batches/row-batch.ts';
 import type { DeadLetter } from '../dead-letters/dead-letter.ts';
-import type { Epoch } from '../epoch.ts';
-import { createOwnership, type Ownership } from '../ownership.ts';
-import type { RowBatch, RowMessage } from '../row-batch.ts';
-import { createStagedStore, type StagedBatch } from '../staged-store.ts';
+import type { Epoch } from '../ownership/epoch.ts';
+import { createOwnership, type Ownership } from '../ownership/ownership.ts';
+import type { StagedBatch } from '../store/staged-batch.ts';
+import { createStagedStore } from '../store/staged-store.ts';
 
-/** What became of a batch. */
+/** The result of storing a batch. */
 export interface Stored {
-  /** How many were loaded. */
+  /** How many rows were loaded. */
   readonly rows: number;
-  /** How many were left out because their user was deleted after their receipt. */
+  /** How many of them were left out, because their user was deleted after they were accepted. */
   readonly userDeleted: number;
   /** The rows that cannot be stored. */
   readonly dead: readonly DeadLetter[];
@@ -21,15 +22,15 @@ export interface Stored {
 
 export interface TestWriter {
   readonly ownership: Ownership;
-  /** A batch that is stored step by step, again and again if need be. */
+  /** Opens a batch without storing it, so that a test can store it as often as it likes. */
   open(batch: RowBatch, epoch: Epoch): StagedBatch;
   store(batch: RowBatch, epoch: Epoch): Promise<Stored>;
 }
 
 export interface TestStore {
-  /** Stores a batch as the only writer there is. */
+  /** Stores a batch as the only writer of the group. */
   store(batch: RowBatch): Promise<Stored>;
-  /** Another writer of the group, with what it knows about who owns the partitions. */
+  /** Creates another writer of the group, with an ownership of its own. */
   writer(options?: TestWriterOptions): TestWriter;
   readonly client: ClickHouseClient;
   close(): Promise<void>;
@@ -37,13 +38,13 @@ export interface TestStore {
 }
 
 export interface TestWriterOptions {
-  /** How it reaches ClickHouse. Default: as the store does. */
+  /** The URL of ClickHouse, or of a proxy. Default: that of the store. */
   readonly url?: string;
-  /** How long it waits for an answer. Default 30,000. */
+  /** How long it waits for a response, in milliseconds. Default: 30,000. */
   readonly requestTimeoutMs?: number;
 }
 
-/** A store on a database of its own, with the newest schema. */
+/** Creates a store on a database of its own, with the newest schema. */
 export async function createTestStore(url: string): Promise<TestStore> {
   const config = {
     CLICKHOUSE_URL: url,
@@ -58,9 +59,9 @@ export async function createTestStore(url: string): Promise<TestStore> {
 
   function connect({ url: clientUrl = url, requestTimeoutMs = 30_000 }: TestWriterOptions): ClickHouseClient {
     const connecting = { ...config, CLICKHOUSE_URL: clientUrl };
-    const made = createClickHouse(connecting, { application: 'test', requestTimeoutMs, connectionsMax: 4 });
-    clients.push(made);
-    return made;
+    const created = createClickHouse(connecting, { application: 'test', requestTimeoutMs, connectionsMax: 4 });
+    clients.push(created);
+    return created;
   }
 
   function writer(options?: TestWriterOptions): TestWriter {
@@ -72,7 +73,7 @@ export async function createTestStore(url: string): Promise<TestStore> {
       open: (batch, epoch) => store.open(batch, epoch, () => undefined),
       async store(batch, epoch) {
         const dead: DeadLetter[] = [];
-        const stored = await store.open(batch, epoch, (letters) => dead.push(...letters)).store();
+        const stored = await store.open(batch, epoch, (deadLetters) => dead.push(...deadLetters)).store();
         return { ...stored, dead };
       },
     };
@@ -82,7 +83,7 @@ export async function createTestStore(url: string): Promise<TestStore> {
   return {
     client,
     async close() {
-      await Promise.all(clients.map((made) => made.close()));
+      await Promise.all(clients.map((created) => created.close()));
     },
     writer,
     store: (batch) => only.store(batch, { incarnation: 1, generation: 1 }),
@@ -92,7 +93,7 @@ export async function createTestStore(url: string): Promise<TestStore> {
   };
 }
 
-/** Milliseconds: the time of the tests' events. */
+/** The default timestamp of the tests' events, in milliseconds. */
 export const NOON = Date.UTC(2026, 2, 1, 12);
 
 export function eventRow(row: Partial<EventRow> = {}): EventRow {
@@ -109,7 +110,7 @@ export function batchOf(events: readonly EventRow[], changes: readonly ChangeRow
   return { events: messages('events', lines(events)), changes: messages('changes', lines(changes)), unreadable: [] };
 }
 
-/** Rows as the writer gets them, ten a message. */
+/** Returns rows as the writer gets them from Kafka, ten per message. */
 export function messages(kind: RowMessage['kind'], lines: readonly string[]): RowMessage[] {
   return Array.from({ length: Math.ceil(lines.length / 10) }, (_, index) => ({
     kind,

@@ -1,6 +1,7 @@
--- One row an event. The writer stores a key (workspace_id, timestamp, uuid) once, so that reading needs no FINAL; the
--- engine would merge a repeat away all the same. toUInt128 orders UUIDs as their text does, which the type itself
--- does not. An identifier that was not given is the empty string. JSON objects are kept as the text that came.
+-- One row per event. The writer stores each key (workspace_id, timestamp, uuid) once, so queries need no FINAL. The
+-- ReplacingMergeTree is a second line of defence: a merge would remove a repeat.
+-- toUInt128 orders UUIDs as their text does; the type UUID orders them differently.
+-- An identifier that the producer did not send is the empty string. JSON objects are kept as the text that came.
 CREATE TABLE IF NOT EXISTS events (
   workspace_id LowCardinality(String),
   timestamp DateTime64(3, 'UTC') CODEC(Delta, LZ4),
@@ -20,16 +21,27 @@ CREATE TABLE IF NOT EXISTS events (
   INDEX anonymous_id_text anonymous_id TYPE text(tokenizer = 'array'),
   INDEX instance_id_text instance_id TYPE text(tokenizer = 'array'),
   INDEX event_text event TYPE text(tokenizer = 'array'),
-  -- The last five digits: nearly as good as all for finding one, and there are a million of them at most.
+  -- The last five digits find one event nearly as well as the whole UUID, and have at most a million values.
   INDEX uuid_text substring(toString(uuid), 32) TYPE text(tokenizer = 'array'),
   -- Names with their values as they stand in the text, at any depth: `"plan":"pro"`.
   INDEX properties_text splitByChar(',', translate(properties, '{}[]', ',,,,')) TYPE text(tokenizer = 'array')
 )
 ENGINE = ReplacingMergeTree
--- By month, and what was received more than 90 days late by year: an insert makes a part in each partition, so a batch
--- of history that is scattered over 25 years makes some 30 parts and not 300.
+-- By month, but by year for events that arrived more than 90 days late. An insert creates one part per partition: a
+-- batch of history that is scattered over 25 years creates some 30 parts instead of 300.
 PARTITION BY if(toDate(received_at) - toDate(timestamp) > 90, toYear(timestamp), toYYYYMM(timestamp))
 ORDER BY (workspace_id, timestamp, toUInt128(uuid))
--- Small granules of small blocks that are quickly decompressed, since single rows are looked up: late events by the
--- writer, by queries the rows of a page that lie far apart.
-SETTINGS index_granularity = 128, min_compress_block_size = 2048, max_compress_block_size = 4096
+SETTINGS
+  -- Small granules of small blocks make single rows cheap to read: the writer looks up late events, and queries read
+  -- the rows of a page that lie far apart.
+  index_granularity = 128,
+  min_compress_block_size = 2048,
+  max_compress_block_size = 4096,
+  -- Durability, the same for every table that the writer inserts into. ClickHouse confirms an insert when its bytes are
+  -- on the disk: the writer then commits its offsets, and Kafka does not send the rows again after a power loss.
+  fsync_after_insert = 1,
+  fsync_part_directory = 1,
+  -- Merges sync as well. Otherwise a merged part could replace synced parts before it is on the disk itself.
+  min_rows_to_fsync_after_merge = 1,
+  -- 64 MiB, twice the largest batch: an insert that could fill the disk is refused before it begins.
+  min_free_disk_bytes_to_perform_insert = 67108864

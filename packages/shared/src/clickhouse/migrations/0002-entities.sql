@@ -1,5 +1,5 @@
--- One row a user and one an organization: when it was first and last seen, and the highest version of anything said
--- about it. A deleted user exists again when that version is above its deletion's.
+-- One row per user or organization: when it was first and last seen, and the highest version of any change of it.
+-- A deleted user exists again when this version is above the version of the deletion.
 CREATE TABLE IF NOT EXISTS entities (
   workspace_id LowCardinality(String),
   kind LowCardinality(String),
@@ -10,3 +10,9 @@ CREATE TABLE IF NOT EXISTS entities (
 )
 ENGINE = AggregatingMergeTree
 ORDER BY (workspace_id, kind, id)
+-- Durability: 0001-events.sql explains these settings.
+SETTINGS
+  fsync_after_insert = 1,
+  fsync_part_directory = 1,
+  min_rows_to_fsync_after_merge = 1,
+  min_free_disk_bytes_to_perform_insert = 67108864

@@ -1,6 +1,6 @@
--- One register a property of a user or an organization. The highest version wins, then the highest change_id: the
--- result is the same in whatever order, and however often, the changes arrive.
--- Fold it with max(register) and GROUP BY: FINAL gives a wrong result when only subcolumns of the register are read.
+-- One register per property of a user or an organization. The highest version wins, and between equal versions the
+-- highest change_id: the result is the same in whatever order, and however often, the changes arrive.
+-- Read it with max(register) and GROUP BY: FINAL returns wrong rows when a query reads only subcolumns of the register.
 CREATE TABLE IF NOT EXISTS entity_properties (
   workspace_id LowCardinality(String),
   kind LowCardinality(String),
@@ -13,3 +13,9 @@ CREATE TABLE IF NOT EXISTS entity_properties (
 )
 ENGINE = AggregatingMergeTree
 ORDER BY (workspace_id, kind, id, property)
+-- Durability: 0001-events.sql explains these settings.
+SETTINGS
+  fsync_after_insert = 1,
+  fsync_part_directory = 1,
+  min_rows_to_fsync_after_merge = 1,
+  min_free_disk_bytes_to_perform_insert = 67108864

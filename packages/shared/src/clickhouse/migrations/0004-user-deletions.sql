@@ -1,5 +1,6 @@
--- Deleted users. Everything accepted up to `version` is hidden from reading, and erased in the background; once
--- `erased_version` has reached `version`, nothing of it is left. Rows stay: a late row must still be recognised.
+-- Deleted users. Queries hide everything that was accepted up to `version`; the writer erases it in the background.
+-- Nothing of it is left once `erased_version` has reached `version`. The row stays, so that rows which arrive later are
+-- recognised as deleted.
 CREATE TABLE IF NOT EXISTS user_deletions (
   workspace_id LowCardinality(String),
   user_id String,
@@ -9,3 +10,9 @@ CREATE TABLE IF NOT EXISTS user_deletions (
 )
 ENGINE = AggregatingMergeTree
 ORDER BY (workspace_id, user_id)
+-- Durability: 0001-events.sql explains these settings.
+SETTINGS
+  fsync_after_insert = 1,
+  fsync_part_directory = 1,
+  min_rows_to_fsync_after_merge = 1,
+  min_free_disk_bytes_to_perform_insert = 67108864

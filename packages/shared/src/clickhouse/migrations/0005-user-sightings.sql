@@ -1,5 +1,5 @@
--- Submissions without events that named a user. `entities` folds them to a first and a last time; of a user that was
--- deleted and seen again, only those after the deletion count, so here each is kept.
+-- Submissions without events that named a user. `entities` keeps only the first and the last of them; this table keeps
+-- all, because for a user who came back after a deletion only the sightings after the deletion count.
 CREATE TABLE IF NOT EXISTS user_sightings (
   workspace_id LowCardinality(String),
   user_id String,
@@ -7,3 +7,9 @@ CREATE TABLE IF NOT EXISTS user_sightings (
 )
 ENGINE = ReplacingMergeTree
 ORDER BY (workspace_id, user_id, version)
+-- Durability: 0001-events.sql explains these settings.
+SETTINGS
+  fsync_after_insert = 1,
+  fsync_part_directory = 1,
+  min_rows_to_fsync_after_merge = 1,
+  min_free_disk_bytes_to_perform_insert = 67108864

@@ -1,6 +1,6 @@
 import { PINNED_SETTINGS } from '../settings.ts';
 
-/** Another value of each setting that is neither `0`, `1` nor `throw`. */
+/** For each setting whose pinned value is neither `0`, `1` nor `throw`: another value. */
 const OTHER_VALUES: Readonly<Record<string, string>> = {
   join_default_strictness: 'ANY',
   join_algorithm: 'full_sorting_merge',
@@ -36,7 +36,7 @@ const OTHER_VALUES: Readonly<Record<string, string>> = {
   date_time_overflow_behavior: 'saturate',
 };
 
-/** ClickHouse refuses every statement of an account that has these beside the others. */
+/** ClickHouse refuses every statement of an account that has these together with the others. */
 const NOT_BESIDE_THE_OTHERS = ['use_query_cache'];
 
 /** Every pinned setting with another value than the pinned one, as the profile of an account. */

@@ -1,25 +1,28 @@
 import { hash } from 'node:crypto';
 import { erasureActions, statementActions } from './clickhouse.ts';
-import { findFault, findLoss, isFinished } from './faults.ts';
-import { hazardActions, surroundingActions } from './hazards.ts';
-import { createRules, type Rules, type Scenario, type Variant } from './rules.ts';
-import { type Action, copyOf, createWorld, keyOf, tidy, type World } from './world.ts';
+import { faultActions, surroundingActions } from './faults.ts';
+import { findLoss, findViolation, isFinished } from './invariants.ts';
+import { createRules, type Rules } from './rules.ts';
+import type { Scenario } from './scenario.ts';
+import type { Variant } from './variant.ts';
+import { type Action, copyOf, createWorld, type World } from './world.ts';
+import { keyOf, tidy } from './world-key.ts';
 import { writerActions } from './writer.ts';
 
 export interface Exploration {
-  /** What was found wrong, if anything. */
-  readonly fault: string | undefined;
-  /** How it comes about, in as few actions as possible. */
+  /** What is wrong in the worst world, if anything. */
+  readonly violation: string | undefined;
+  /** The actions that lead to it, as few as possible. */
   readonly trace: readonly string[];
-  /** How many different worlds were seen. */
+  /** How many different worlds were visited. */
   readonly states: number;
-  /** How many actions lead to the farthest of them. */
+  /** How many actions it takes to reach the farthest of them. */
   readonly depth: number;
-  /** Whether these are all that there are. */
+  /** Whether the scenario has no other worlds. */
   readonly exhausted: boolean;
 }
 
-/** What happens when nothing goes wrong. */
+/** Returns the actions that are possible now and are no faults. */
 export function stepActions(world: World, rules: Rules): Action[] {
   return [
     ...writerActions(world, rules),
@@ -29,16 +32,16 @@ export function stepActions(world: World, rules: Rules): Action[] {
   ];
 }
 
-/** Does one action. @returns what is wrong afterwards */
+/** Takes one action, and returns what is wrong afterwards, if anything. */
 export function take(world: World, rules: Rules, action: Action): string | undefined {
   action.act(world);
   tidy(world);
-  return findFault(world, rules) ?? (isFinished(world, rules) ? findLoss(world, rules) : undefined);
+  return findViolation(world, rules) ?? (isFinished(world, rules) ? findLoss(world, rules) : undefined);
 }
 
 /**
- * Follows every order in which things can happen, the shortest first, until something is wrong or `statesMax` worlds
- * were seen. When all were seen, each must lead to an end if nothing goes wrong any more.
+ * Visits every world that the actions lead to, in every order and breadth first, until one is wrong or `statesMax` worlds
+ * were visited. When all worlds were visited, it also checks that each of them can reach an end without further faults.
  */
 export function exploreAll(scenario: Scenario, variant: Variant, statesMax: number): Exploration {
   const rules = createRules(scenario, variant);
@@ -50,11 +53,11 @@ export function exploreAll(scenario: Scenario, variant: Variant, statesMax: numb
   let level = [{ id: 0, world: first }];
   let depth = 0;
 
-  function result(fault: string | undefined, from: number, choice: number): Exploration {
+  function result(violation: string | undefined, from: number, choice: number): Exploration {
     const choices = choice < 0 ? [] : [choice];
     for (let id = from; id > 0; id = origins[id]?.from ?? 0) choices.unshift(origins[id]?.choice ?? 0);
     const exhausted = level.length === 0;
-    return { fault, trace: fault ? traceOf(rules, choices) : [], states: known.size, depth, exhausted };
+    return { violation, trace: violation ? traceOf(rules, choices) : [], states: known.size, depth, exhausted };
   }
 
   while (level.length > 0 && known.size < statesMax) {
@@ -62,13 +65,13 @@ export function exploreAll(scenario: Scenario, variant: Variant, statesMax: numb
     for (const { id, world } of level) {
       if (isFinished(world, rules)) ends.push(id);
       const steps = stepActions(world, rules);
-      const actions = [...steps, ...hazardActions(world, rules)];
+      const actions = [...steps, ...faultActions(world, rules)];
       for (const [choice, action] of actions.entries()) {
         const after = copyOf(world);
-        const fault = take(after, rules, action);
-        if (fault) {
+        const violation = take(after, rules, action);
+        if (violation) {
           depth += 1;
-          return result(fault, id, choice);
+          return result(violation, id, choice);
         }
         const name = digest(keyOf(after));
         let target = known.get(name);
@@ -90,7 +93,7 @@ export function exploreAll(scenario: Scenario, variant: Variant, statesMax: numb
   return endless === undefined ? result(undefined, 0, -1) : result('it never ends', endless, -1);
 }
 
-/** The first world from which no end can be reached. @param from for each world those that lead to it */
+/** Returns the first world that can reach no end. @param from for each world, the worlds that lead to it */
 function findEndless(from: readonly (readonly number[])[], ends: readonly number[]): number | undefined {
   const reaches = new Set(ends);
   const open = [...ends];
@@ -112,9 +115,9 @@ function digest(key: string): string {
 function traceOf(rules: Rules, choices: readonly number[]): string[] {
   const world = createWorld(rules);
   return choices.map((choice) => {
-    const action = [...stepActions(world, rules), ...hazardActions(world, rules)][choice] as Action;
+    const action = [...stepActions(world, rules), ...faultActions(world, rules)][choice] as Action;
     take(world, rules, action);
-    // Sorts, so that the choices mean the same.
+    // It sorts the world, as exploreAll has done, so that the choices have the same meaning.
     keyOf(world);
     return action.name;
   });

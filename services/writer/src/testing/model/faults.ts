@@ -1,67 +1,84 @@
-import { identityOf } from './clickhouse.ts';
+import { killClickHouse } from './clickhouse.ts';
+import { rebalance } from './kafka-group.ts';
 import type { Rules } from './rules.ts';
-import { eventsOf, isHidden, type World } from './world.ts';
+import { FAULTS, type Fault } from './scenario.ts';
+import { type Action, newWriter, stepOf, type World } from './world.ts';
+import { commit } from './writer-batches.ts';
+import { resume } from './writer-partitions.ts';
+import { receiveResult } from './writer-statements.ts';
 
-/** What must never be, not even for a moment. */
-export function findFault(world: World, rules: Rules): string | undefined {
-  if (world.broken) return world.broken;
-  const stamped = new Set<string>();
-  const identities = new Set<string>();
-  for (const { row } of eventsOf(rules, world.stored)) {
-    const user = rules.users.indexOf(row.user);
-    if (row.at <= (world.erased[user] as number)) return `${row.key} shows though its user was deleted`;
-    if (isHidden(world, rules, row)) continue;
-    if (identities.has(identityOf(row)) || stamped.has(row.key)) return `${row.key} is stored twice`;
-    identities.add(identityOf(row));
-    if (row.stamped) stamped.add(row.key);
-    if (row.time > (world.seen[user] as number)) return `${row.key} is stored before its user is seen`;
+/** Returns the faults that are possible now, and that the scenario allows once more. */
+export function faultActions(world: World, rules: Rules): Action[] {
+  const { scenario } = rules;
+  const actions: Action[] = [];
+  function offer(fault: Fault, name: string, act: (world: World) => void): void {
+    const kind = FAULTS.indexOf(fault);
+    if (world.faultsLeft[kind] === 0) return;
+    actions.push({
+      name,
+      act(other) {
+        other.faultsLeft[kind] = (other.faultsLeft[kind] as number) - 1;
+        act(other);
+      },
+    });
   }
-  return undefined;
-}
-
-/** Whether nothing is left to do. */
-export function isFinished(world: World, { scenario }: Rules): boolean {
-  return (
-    world.statements.length === 0 &&
-    world.cut !== 'short' &&
-    world.logs.every((log, partition) => {
-      if (world.alarmed[partition]) return scenario.cut?.resumesAt === 'never';
-      const position = world.positions[partition];
-      const next = position?.last === null ? position.next : world.committed[partition];
-      return next === log.length;
-    })
-  );
-}
-
-/** What must be there when nothing is left to do. */
-export function findLoss(world: World, rules: Rules): string | undefined {
-  const visible = eventsOf(rules, world.stored).filter(({ row }) => !isHidden(world, rules, row));
-  const identities = new Set(visible.map(({ row }) => identityOf(row)));
-  const keys = new Set(visible.map(({ row }) => row.key));
-  const deleted = new Set<string>();
-  const set = new Map<string, number>();
-  const needed = world.logs.flatMap((log, partition) => {
-    if (world.alarmed[partition]) return [];
-    return partition === 0 ? log.slice(world.givenUp) : log;
+  for (const [index, { process, waitsFor, batch, generation }] of world.writers.entries()) {
+    offer('a writer is killed', `writer ${process} is killed`, (other) => {
+      other.writers[index] = newWriter(process + scenario.writers, scenario.logs.length);
+    });
+    const statement = world.statements.find(({ id }) => id === waitsFor);
+    if (statement) {
+      offer('a response is lost', `writer ${process} gets no response to "${statement.step}"`, (other) => {
+        const same = other.statements.find(({ id }) => id === waitsFor);
+        if (same) receiveResult(other, rules, same, 'failed');
+      });
+    } else if (batch?.begun && stepOf(rules, batch) === 'commit' && generation === world.group.generation) {
+      offer('the response to a commit is lost', `writer ${process} gets no response to its commit`, (other) => {
+        const writer = other.writers[index];
+        if (writer) commit(other, rules, writer, false);
+      });
+    }
+  }
+  for (const owners of scenario.assignments) {
+    offer('partitions move', `partitions move to writers ${owners}`, (other) => rebalance(other, owners));
+  }
+  offer('ClickHouse is killed', 'ClickHouse is killed', (other) => killClickHouse(other, rules));
+  offer('the group is forgotten', 'all writers are gone for a week, and the group is forgotten', (other) => {
+    // No statement runs for that long.
+    other.statements = [];
+    other.writers = other.writers.map(({ process }) => newWriter(process + scenario.writers, scenario.logs.length));
+    other.group = { ...other.group, generation: 1, members: other.writers.map(({ process }) => process) };
   });
-  for (const id of needed) {
-    const row = rules.rows[id];
-    if (row?.kind === 'poison' && !world.letters.includes(id)) return `${row.key} is not kept`;
-    if (row?.kind === 'deletion') {
-      deleted.add(row.user);
-      if ((world.deletions[rules.users.indexOf(row.user)] as number) < row.at) return 'a deletion is lost';
-    }
-    if (row?.kind === 'set') set.set(row.user, Math.max(row.at, set.get(row.user) ?? -1));
-    if (row?.kind !== 'event' || isHidden(world, rules, row)) continue;
-    if (!(row.stamped ? keys.has(row.key) : identities.has(identityOf(row)))) return `${row.key} is lost`;
+  const { cut } = scenario;
+  if (cut && world.cut === 'not yet') {
+    offer('a log is cut off', `partition 0 is cut off at ${cut.keep}`, (other) => {
+      other.logs[0] = (other.logs[0] ?? []).slice(0, cut.keep);
+      other.cut = 'short';
+    });
   }
-  for (const [user, name] of rules.users.entries()) {
-    const at = set.get(name) ?? -1;
-    if (at > (world.deletions[user] as number) && world.properties[user] !== at) return 'a property is lost';
-    const times = visible.filter(({ row }) => row.user === name).map(({ row }) => row.time);
-    if (!deleted.has(name) && world.seen[user] !== Math.max(-1, ...times)) {
-      return `${name} was seen at a time of which there is no event`;
-    }
+  return actions;
+}
+
+/** Returns what the log and the operator can do now: the log that was cut off grows again, the operator resumes. */
+export function surroundingActions(world: World, { scenario, rows, firstRegrown }: Rules): Action[] {
+  const actions: Action[] = [];
+  if (world.cut === 'short' && (!scenario.cut?.growsLate || world.alarmed[0] || world.positions[0])) {
+    actions.push({
+      name: 'partition 0 grows again',
+      act(other) {
+        for (let id = firstRegrown; id < rows.length; id += 1) other.logs[0]?.push(id);
+        other.cut = 'grown';
+      },
+    });
   }
-  return undefined;
+  const at = scenario.cut?.resumesAt ?? 0;
+  if (at === 'never') return actions;
+  for (const [partition, alarmed] of world.alarmed.entries()) {
+    if (!alarmed || (world.logs[partition]?.length ?? 0) < at) continue;
+    actions.push({
+      name: `the operator resumes partition ${partition} at ${at}`,
+      act: (other) => resume(other, partition, at),
+    });
+  }
+  return actions;
 }

@@ -1,4 +1,4 @@
-import type { Row, Scenario } from './rules.ts';
+import type { Row, Scenario } from './scenario.ts';
 
 type EventOptions = Partial<{ at: number; user: string; month: number; stamped: boolean }>;
 
@@ -16,49 +16,49 @@ const poison = (key: string): Row => ({ kind: 'poison', key });
 
 const ONE_WRITER = { writers: 1, assignments: [[0]] } as const;
 
-/** The partition may go to either of two writers. */
+/** The partition may move between two writers. */
 const TWO_WRITERS = { writers: 2, assignments: [[0], [1]] } as const;
 
-/** The first three rows are stored in batches of one or two; then the log ends after the first, and goes on otherwise. */
+/** Three rows, stored in batches of one or two. Then the log is cut off after the first, and grows again with others. */
 const CUT_LOG = [event('a', 1), event('b', 2), event('c', 3)];
 const REGROWN = [event('x', 4), event('y', 5), event('z', 6)];
 
-/** Small worlds, of which all is explored. Each is as small as what it is for allows. */
+/** Small worlds that are explored completely. Each is as small as its purpose allows. */
 export const SCENARIOS = {
   handOver: {
     ...TWO_WRITERS,
     name: 'a partition moves twice between two writers',
     logs: [[event('a', 1)]],
     fetchSizes: [1],
-    hazards: { 'partitions move': 2 },
+    faults: { 'partitions move': 2 },
   },
-  lostAnswer: {
+  lostResponse: {
     ...TWO_WRITERS,
-    name: 'an answer is lost and a partition moves',
+    name: 'a response is lost and a partition moves',
     logs: [[event('a', 1)]],
     fetchSizes: [1],
-    hazards: { 'partitions move': 1, 'an answer is lost': 1 },
+    faults: { 'partitions move': 1, 'a response is lost': 1 },
   },
   forgottenGroup: {
     ...TWO_WRITERS,
     name: 'the group is forgotten after a partition has moved',
     logs: [[event('a', 1)]],
     fetchSizes: [1],
-    hazards: { 'partitions move': 1, 'the group is forgotten': 1 },
+    faults: { 'partitions move': 1, 'the group is forgotten': 1 },
   },
   lostCommit: {
     ...ONE_WRITER,
-    name: 'a commit is not heard of, and batches differ afterwards',
+    name: 'the response to a commit is lost, and batches differ afterwards',
     logs: [[event('a', 1), event('b', 2, { month: 2 }), event('a', 1, { at: 3 })]],
     fetchSizes: [1, 2, 3],
-    hazards: { 'a commit is not heard of': 2, 'a writer is killed': 1 },
+    faults: { 'the response to a commit is lost': 2, 'a writer is killed': 1 },
   },
   months: {
     ...ONE_WRITER,
     name: 'ClickHouse and the writer are killed between the months of an insert',
     logs: [[event('a', 1), event('b', 2, { month: 2 }), event('c', 3, { month: 3 })]],
     fetchSizes: [3, 1],
-    hazards: { 'ClickHouse is killed': 2, 'a writer is killed': 1 },
+    faults: { 'ClickHouse is killed': 2, 'a writer is killed': 1 },
   },
   deletedUser: {
     ...ONE_WRITER,
@@ -74,7 +74,7 @@ export const SCENARIOS = {
       ],
     ],
     fetchSizes: [2, 6],
-    hazards: { 'an answer is lost': 1 },
+    faults: { 'a response is lost': 1 },
     erases: true,
   },
   stampedEvents: {
@@ -91,7 +91,7 @@ export const SCENARIOS = {
       ],
     ],
     fetchSizes: [1, 2, 6],
-    hazards: { 'a writer is killed': 1 },
+    faults: { 'a writer is killed': 1 },
     erases: true,
   },
   badRow: {
@@ -99,12 +99,12 @@ export const SCENARIOS = {
     name: 'a row cannot be stored',
     logs: [[poison('p'), event('a', 1)]],
     fetchSizes: [1, 2],
-    hazards: { 'an answer is lost': 1, 'a writer is killed': 1 },
+    faults: { 'a response is lost': 1, 'a writer is killed': 1 },
   },
-  // Both writers take over. One that looks up the epoch late and is a member again begins a new incarnation, by which the
-  // other one is fenced; it joins anew, and all of that may happen again.
+  // Both writers take over. One that reads the newest epoch late, and is a member again, begins a new incarnation. This
+  // fences the other one, which joins again, and all of it may be repeated.
   severalBrokers: {
-    name: 'a partition moves while its fetch is on its way, and another stays',
+    name: 'a partition moves while a fetch of it is under way, and another stays',
     writers: 2,
     logs: [[event('a', 1)], []],
     assignments: [
@@ -112,7 +112,7 @@ export const SCENARIOS = {
       [1, 0],
     ],
     fetchSizes: [1],
-    hazards: { 'partitions move': 1 },
+    faults: { 'partitions move': 1 },
     endless: true,
   },
   cutLog: {
@@ -121,7 +121,7 @@ export const SCENARIOS = {
     logs: [CUT_LOG],
     cut: { keep: 1, rows: REGROWN },
     fetchSizes: [2, 1],
-    hazards: { 'a log is cut off': 1, 'a writer is killed': 1 },
+    faults: { 'a log is cut off': 1, 'a writer is killed': 1 },
   },
   cutLogMoves: {
     ...TWO_WRITERS,
@@ -129,7 +129,7 @@ export const SCENARIOS = {
     logs: [CUT_LOG.slice(0, 2)],
     cut: { keep: 1, rows: REGROWN.slice(0, 2) },
     fetchSizes: [2],
-    hazards: { 'a log is cut off': 1, 'partitions move': 1 },
+    faults: { 'a log is cut off': 1, 'partitions move': 1 },
   },
   cutLogResumed: {
     ...ONE_WRITER,
@@ -137,7 +137,7 @@ export const SCENARIOS = {
     logs: [CUT_LOG],
     cut: { keep: 1, rows: REGROWN, resumesAt: 2 },
     fetchSizes: [2, 1],
-    hazards: { 'a log is cut off': 1, 'an answer is lost': 1 },
+    faults: { 'a log is cut off': 1, 'a response is lost': 1 },
   },
   cutLogOfTwo: {
     ...ONE_WRITER,
@@ -146,22 +146,22 @@ export const SCENARIOS = {
     assignments: [[0, 0]],
     cut: { keep: 1, rows: REGROWN.slice(0, 2), resumesAt: 'never' },
     fetchSizes: [2],
-    hazards: { 'a log is cut off': 1, 'a writer is killed': 1 },
+    faults: { 'a log is cut off': 1, 'a writer is killed': 1 },
   },
   cutLogOfOldVersion: {
     ...ONE_WRITER,
-    name: 'a log is cut off of which an older version stored two rows',
+    name: 'a log is cut off, of which an older version has stored two rows',
     logs: [CUT_LOG],
     cut: { keep: 1, rows: REGROWN, growsLate: true },
     upgraded: 2,
     fetchSizes: [2],
-    hazards: { 'a log is cut off': 1, 'a writer is killed': 1 },
+    faults: { 'a log is cut off': 1, 'a writer is killed': 1 },
   },
 } satisfies Record<string, Scenario>;
 
 /**
- * A larger world, of which schedules are drawn at random: repeats of a client's, a batch over several months, a row that
- * cannot be stored, deletions that overtake, users who return, stamped events, a log that is cut off.
+ * A larger world for random schedules: repeats of a producer, a batch over several months, a row that cannot be stored,
+ * deletions that arrive before what they delete, users who return, stamped events, a log that is cut off.
  */
 export const LARGE_WORLD: Scenario = {
   name: 'a larger world',
@@ -206,6 +206,6 @@ export const LARGE_WORLD: Scenario = {
     [0, 0],
   ],
   fetchSizes: [1, 2, 5],
-  hazards: {},
+  faults: {},
   erases: true,
 };

@@ -1,19 +1,26 @@
-import type { Epoch } from '../../epoch.ts';
+import type { Epoch } from '../../ownership/epoch.ts';
 import { type BatchState, nextStep, type Step, type TakeOverStep } from '../../protocol.ts';
-import { type EventRow, HAZARDS, type Rules } from './rules.ts';
+import type { Rules } from './rules.ts';
+import { type EventRow, FAULTS } from './scenario.ts';
 
 /*
  * A model of what surrounds the writers' protocol: Kafka, ClickHouse, and writers that are killed, slow or cut off.
  *
  *   Kafka                                writers             ClickHouse
  *   logs of partitions  ────fetches───▶  batches  ─────────▶ sessions with temporary tables
- *   committed offsets   ◀───commits────  epoch    statements events, users seen, properties, deletions, dead letters
+ *   committed offsets   ◀───commits────  epoch    statements events, users seen, properties, deletions, dead deadLetters
  *   group               ────joins─────▶  next offsets ─────▶ newest epoch, positions, halts
  *
  * A world is a plain value: a copy of it can be changed, and two worlds with the same content are the same world.
- * `writer.ts`, `clickhouse.ts` and `hazards.ts` list the actions that are possible in a world, `faults.ts` says what is
- * wrong with it. `explore.ts` takes all actions in all orders, `random.ts` takes some of them. The batches themselves
- * follow the functions of `protocol.ts` and `epoch.ts` that the writer runs.
+ *   scenario.ts, scenarios.ts, variant.ts   what a world begins with, and which part of the protocol is changed
+ *   kafka-group.ts                          the consumer group
+ *   writer.ts, writer-*.ts                  what writers do
+ *   clickhouse.ts, clickhouse-*.ts          what ClickHouse does
+ *   faults.ts                               what can go wrong
+ *   invariants.ts                           what must hold in every world, and in the end
+ *   explore.ts, random-schedule.ts          take all actions in all orders, or some of them at random
+ *
+ * The writers of the model run the functions of `protocol.ts` and `ownership/epoch.ts` themselves.
  *
  * There is no clock. A writer or statement that takes no action is slow, frozen or unreachable, and may go on at any
  * later moment. A statement may begin after its writer has stopped waiting for it.
@@ -21,7 +28,7 @@ import { type EventRow, HAZARDS, type Rules } from './rules.ts';
 
 export type RowId = number;
 
-/** Up to where a partition is stored, with the last row. */
+/** How far a partition is stored, with the last row. */
 export interface Position {
   readonly partition: number;
   readonly next: number;
@@ -39,53 +46,53 @@ export interface Batch {
   readonly id: string;
   positions: Position[];
   rows: RowId[];
-  letters: RowId[];
+  deadLetters: RowId[];
   state: BatchState;
   session: string | null;
-  /** Whether something was done for it: then it takes in nothing more. */
+  /** Whether storing has begun: then no more rows are added. */
   begun: boolean;
   recorded: boolean;
 }
 
-export type TakeOver = 'look up epoch' | TakeOverStep;
+export type TakeOver = 'newest-epoch' | TakeOverStep;
 
 export interface Writer {
   readonly process: number;
   /** Null before it has joined the group. */
   generation: number | null;
-  /** What the group gave to it. */
+  /** The partitions that the group assigned to it. */
   assigned: readonly number[];
-  /** Those of them that it stores: they are looked at, and not halted. */
+  /** Those of them that it stores: they were inspected, and are not halted. */
   open: readonly number[];
-  /** For each partition the next offset, and the row before it where that is known. */
+  /** For each partition the next offset, and the row before it if it is known. */
   next: number[];
   last: (RowId | null)[];
   taking: TakeOver | 'open partitions' | 'done';
   epoch: Epoch | null;
-  superseded: boolean;
+  fenced: boolean;
   fetches: Fetch[];
   batch: Batch | null;
   waitsFor: string | null;
 }
 
-export type StatementStep = Step | TakeOver | 'record positions';
+export type StatementStep = Step | TakeOver | 'store-positions';
 
-/** Something that was sent to ClickHouse; whoever sent it may be gone. */
+/** A statement that was sent to ClickHouse. The writer that sent it may be gone. */
 export interface Statement {
   readonly id: string;
   readonly process: number;
-  /** What is done, and what the protocol called for. */
+  /** The step that is run, and the step of the protocol that it stands for. */
   readonly step: StatementStep;
   readonly nominal: StatementStep;
   readonly batch: string | null;
   readonly session: string | null;
   readonly epoch: Epoch | null;
   readonly generation: number;
-  /** What it carries. */
+  /** The rows and positions that it carries. */
   readonly rows: readonly RowId[];
   readonly positions: readonly Position[];
   phase: 'sent' | 'begun' | 'halfway';
-  /** What an insert has still to write, a month after the other. */
+  /** The rows that an insert has yet to write, one month after the other. */
   pending: RowId[];
 }
 
@@ -104,30 +111,30 @@ export interface World {
   deletions: number[];
   erased: number[];
   properties: number[];
-  letters: RowId[];
+  deadLetters: RowId[];
   epoch: Epoch | null;
-  /** Where storing goes on, with the row before; without one the operator chose the offset. */
+  /** The stored position of each partition; the operator chose those without a last row. */
   positions: (Position | null)[];
   halted: boolean[];
-  /** Whether the operator was told that a partition is halted, and has not resumed it. */
+  /** Whether the operator knows that a partition is halted, and has not resumed it. */
   alarmed: boolean[];
-  /** What was found wrong when it was done. */
+  /** A violation that an action itself has found. */
   broken: string | null;
-  /** The rows of partition 0 that an operator gave up: those before this offset. */
+  /** The operator gave up the rows of partition 0 before this offset. */
   givenUp: number;
-  /** How often each hazard may still happen. */
-  left: number[];
+  /** How often each fault may still happen. */
+  faultsLeft: number[];
 }
 
-/** One of the things that can happen next. */
+/** Something that can happen next. */
 export interface Action {
   readonly name: string;
   readonly act: (world: World) => void;
-  /** Who does it, where it may be held up: a process or a statement. */
+  /** The process or the statement that does it, if it may be held up. */
   readonly actor?: string;
 }
 
-/** @param unbounded whether hazards may happen any number of times, whatever the scenario says */
+/** @param unbounded whether faults may happen any number of times, whatever the scenario says */
 export function createWorld(rules: Rules, unbounded = false): World {
   const { scenario, users } = rules;
   const { logs, writers, assignments, upgraded = 0 } = scenario;
@@ -155,14 +162,14 @@ export function createWorld(rules: Rules, unbounded = false): World {
     deletions: [...ofUsers],
     erased: [...ofUsers],
     properties: [...ofUsers],
-    letters: [],
+    deadLetters: [],
     epoch: null,
     positions: logs.map(() => null),
     halted: logs.map(() => false),
     alarmed: logs.map(() => false),
     broken: null,
     givenUp: 0,
-    left: HAZARDS.map((hazard) => (unbounded ? -1 : (scenario.hazards[hazard] ?? 0))),
+    faultsLeft: FAULTS.map((fault) => (unbounded ? -1 : (scenario.faults[fault] ?? 0))),
   };
 }
 
@@ -174,16 +181,16 @@ export function newWriter(process: number, partitions: number): Writer {
     open: [],
     next: Array.from({ length: partitions }, () => 0),
     last: Array.from({ length: partitions }, () => null),
-    taking: 'look up epoch',
+    taking: 'newest-epoch',
     epoch: null,
-    superseded: false,
+    fenced: false,
     fetches: [],
     batch: null,
     waitsFor: null,
   };
 }
 
-/** A copy that actions may change. */
+/** Returns a copy that actions may change. */
 export function copyOf(world: World): World {
   return {
     ...world,
@@ -208,15 +215,15 @@ export function copyOf(world: World): World {
     deletions: [...world.deletions],
     erased: [...world.erased],
     properties: [...world.properties],
-    letters: [...world.letters],
+    deadLetters: [...world.deadLetters],
     positions: [...world.positions],
     halted: [...world.halted],
     alarmed: [...world.alarmed],
-    left: [...world.left],
+    faultsLeft: [...world.faultsLeft],
   };
 }
 
-/** What a batch does next. */
+/** Returns the next step of a batch. */
 export function stepOf({ variant }: Rules, { state }: Batch): Step {
   return variant.performs(nextStep(state), state);
 }
@@ -234,48 +241,4 @@ export function eventsOf({ rows }: Rules, ids: readonly RowId[]): { id: RowId; r
 
 export function isNewer(a: Epoch, b: Epoch): boolean {
   return a.incarnation > b.incarnation || (a.incarnation === b.incarnation && a.generation > b.generation);
-}
-
-/** The smallest name that nothing of the process bears now, so that worlds with different pasts can be equal. */
-export function freshId(world: World, process: number): string {
-  const taken = new Set<string | null>();
-  for (const { id, batch, session } of world.statements) taken.add(id).add(batch).add(session);
-  for (const { session } of world.staged) taken.add(session);
-  for (const { batch } of world.writers) if (batch) taken.add(batch.id).add(batch.session);
-  let count = 0;
-  while (taken.has(`${process}.${count}`)) count += 1;
-  return `${process}.${count}`;
-}
-
-/** What only its own batch would notice: when that was given up, it does not matter when such a statement runs. */
-const OF_A_BATCH = new Set<StatementStep>([
-  'load events',
-  'load changes',
-  'find repeats',
-  'close session',
-  'end own statements',
-]);
-
-/** Leaves out what nobody can notice any more. */
-export function tidy(world: World): void {
-  const inUse = new Set<string | null>();
-  for (const { batch, waitsFor } of world.writers) {
-    inUse.add(waitsFor);
-    if (batch) inUse.add(batch.id).add(batch.session);
-  }
-  const lasting = world.statements.filter(({ step }) => step !== 'look up epoch' && !OF_A_BATCH.has(step));
-  for (const { batch, session } of lasting) inUse.add(batch).add(session);
-  world.statements = world.statements.filter(
-    (statement) =>
-      lasting.includes(statement) || inUse.has(statement.id) || (statement.batch && inUse.has(statement.batch)),
-  );
-  world.staged = world.staged.filter(({ session }) => inUse.has(session));
-}
-
-/** The world as text, the same for worlds that do not differ in anything that matters. */
-export function keyOf(world: World): string {
-  world.staged.sort((a, b) => (a.session < b.session ? -1 : 1));
-  world.statements.sort((a, b) => (a.id < b.id ? -1 : 1));
-  world.stored.sort((a, b) => a - b);
-  return JSON.stringify(world);
 }

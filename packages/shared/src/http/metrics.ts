@@ -1,0 +1,35 @@
+import { Counter, collectDefaultMetrics, Histogram, type Registry } from 'prom-client';
+
+/** The metrics of every HTTP service, besides those of Node.js itself. */
+export function createHttpMetrics(registry: Registry) {
+  collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  return {
+    requestDuration: new Histogram({
+      name: 'http_request_duration_seconds',
+      help: 'Time from the request to the end of its response, by route, method and status.',
+      labelNames: ['route', 'method', 'status'],
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+      registers,
+    }),
+    refusedRequests: new Counter({
+      name: 'sluice_http_refused_requests_total',
+      help: 'Requests whose response was a problem, by its code.',
+      labelNames: ['code'],
+      registers,
+    }),
+  };
+}
+
+export type HttpMetrics = ReturnType<typeof createHttpMetrics>;
+
+/** The metrics of a service that holds API keys to their rates. */
+export function createRateLimitMetrics(registry: Registry) {
+  return {
+    rateLimitedRequests: new Counter({
+      name: 'sluice_http_rate_limited_requests_total',
+      help: 'Requests that got 429 because their key was over its rate.',
+      registers: [registry],
+    }),
+  };
+}

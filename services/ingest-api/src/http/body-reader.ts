@@ -1,0 +1,133 @@
+import { promisify } from 'node:util';
+import { brotliDecompress, gunzip, inflate, zstdDecompress } from 'node:zlib';
+import { Problem } from '@sluice/shared/http/problem';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Reservation } from './memory-budget.ts';
+import { overloaded } from './problems.ts';
+
+const DECOMPRESSORS: Readonly<Record<string, (body: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>>> =
+  {
+    gzip: promisify(gunzip),
+    deflate: promisify(inflate),
+    br: promisify(brotliDecompress),
+    zstd: promisify(zstdDecompress),
+  };
+
+/** The values of `Content-Encoding` that a body may have, besides `identity`. */
+export const CONTENT_ENCODINGS = Object.keys(DECOMPRESSORS);
+
+/** Time for a body to arrive, in milliseconds, on top of what its bytes take at the minimum speed. */
+const BODY_GRACE_MS = 5_000;
+
+/** The minimum speed of a body, in bytes a second. */
+const BODY_BYTES_PER_SECOND_MIN = 64 * 1_024;
+
+const SPEED_CHECK_MS = 1_000;
+
+/**
+ * Reads bodies of `application/json`, compressed or not, of at most `bytesMax` bytes after decompression. `request.body`
+ * is then a Buffer, or `undefined` for an empty body. Memory is reserved as bytes arrive, so a client that announces a
+ * body and does not send it holds almost none. A body that arrives too slowly is refused.
+ */
+export function registerBodyReader(app: FastifyInstance, bytesMax: number): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: FastifyRequest['raw']) => {
+    const encoding = request.headers['content-encoding']?.toLowerCase() ?? 'identity';
+    if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw tooLarge();
+    const body = await receive(payload, request.reservation, bytesMax);
+    if (body.length === 0) return undefined;
+    return encoding === 'identity' ? body : await decompress(body, encoding, bytesMax, request.reservation);
+  });
+}
+
+/** @throws {Problem} */
+function receive(
+  payload: FastifyRequest['raw'],
+  reservation: Reservation | undefined,
+  bytesMax: number,
+): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const startedAt = performance.now();
+  // One buffer that grows. To keep the chunks would cost more: one may hold a single byte of a large allocation.
+  let buffer = Buffer.alloc(0);
+  let bytes = 0;
+
+  function end(): void {
+    clearInterval(timer);
+    payload.off('data', onData).off('end', onEnd).off('error', onError);
+  }
+
+  function refuse(problem: Problem): void {
+    end();
+    reject(problem);
+  }
+
+  function makeRoom(needed: number): boolean {
+    if (needed <= buffer.length) return true;
+    const size = buffer.length === 0 ? needed : Math.min(2 * needed, bytesMax);
+    if (reservation && !reservation.grow(size - buffer.length)) return false;
+    const larger = Buffer.allocUnsafe(size);
+    buffer.copy(larger, 0, 0, bytes);
+    buffer = larger;
+    return true;
+  }
+
+  function onData(chunk: Buffer): void {
+    if (bytes + chunk.length > bytesMax) refuse(tooLarge());
+    else if (!makeRoom(bytes + chunk.length)) refuse(overloaded());
+    else bytes += chunk.copy(buffer, bytes);
+  }
+
+  function onEnd(): void {
+    end();
+    resolve(buffer.subarray(0, bytes));
+  }
+
+  function onError(error: Error): void {
+    refuse(new Problem('invalid_request', 'The connection closed before the body was complete.', { cause: error }));
+  }
+
+  const timer = setInterval(() => {
+    const lateMs = performance.now() - startedAt - BODY_GRACE_MS;
+    if (bytes < (lateMs / 1_000) * BODY_BYTES_PER_SECOND_MIN) refuse(tooSlow());
+  }, SPEED_CHECK_MS);
+  payload.on('data', onData).on('end', onEnd).on('error', onError);
+  return promise;
+}
+
+async function decompress(
+  body: Buffer,
+  encoding: string,
+  bytesMax: number,
+  reservation: Reservation | undefined,
+): Promise<Buffer> {
+  const decompressor = Object.hasOwn(DECOMPRESSORS, encoding) ? DECOMPRESSORS[encoding] : undefined;
+  if (!decompressor) throw unsupportedEncoding();
+  // The size after decompression is not known yet: reserve the largest.
+  if (reservation && !reservation.grow(bytesMax)) throw overloaded();
+  try {
+    const plain = await decompressor(body, { maxOutputLength: bytesMax });
+    reservation?.shrink(bytesMax - plain.length + body.length);
+    return plain;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
+      throw new Problem('body_too_large', 'The body is larger than this service accepts after decompression.');
+    }
+    throw new Problem('malformed_json', `The body is not ${encoding} data.`, { cause: error });
+  }
+}
+
+function unsupportedEncoding(): Problem {
+  const supported = CONTENT_ENCODINGS.join(', ');
+  return new Problem('unsupported_media_type', `The body's Content-Encoding must be one of: ${supported}.`, {
+    headers: { 'accept-encoding': supported },
+  });
+}
+
+function tooLarge(): Problem {
+  return new Problem('body_too_large', 'The body is larger than this service accepts.');
+}
+
+function tooSlow(): Problem {
+  return new Problem('body_too_slow', 'The body arrives too slowly; send it faster or in parts.');
+}

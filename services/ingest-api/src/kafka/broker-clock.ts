@@ -1,0 +1,140 @@
+import { clockTopicName, ensureTopics } from '@sluice/shared/kafka/topics';
+import type { Component } from '@sluice/shared/lifecycle';
+import type { Logger } from '@sluice/shared/log';
+import { retry, sleep } from '@sluice/shared/retry';
+import type { Kafka, Producer, RecordMetadata } from 'kafkajs';
+import type { IngestConfig } from '../config.ts';
+import type { IngestMetrics } from '../metrics.ts';
+
+/** How often the clocks are compared, in milliseconds. */
+const COMPARE_INTERVAL_MS = 30_000;
+
+/** How often this clock is compared with the monotonic clock, in milliseconds. */
+const JUMP_CHECK_INTERVAL_MS = 250;
+
+export interface BrokerClockOptions {
+  readonly kafka: Kafka;
+  readonly config: IngestConfig;
+  readonly metrics: Pick<IngestMetrics, 'clockAhead'>;
+  readonly logger: Logger;
+}
+
+/**
+ * Compares this machine's clock with Kafka's. Versions come from the clocks of all ingest-apis, and they decide what a
+ * deletion hides and which change wins, so the clocks must agree.
+ *
+ * To compare, it sends an empty record to a topic whose records the broker stamps: the acknowledgement returns the
+ * broker's time. A clock that is set while the process runs is noticed within a request, because the monotonic clock
+ * does not follow it; it is not trusted until the next comparison.
+ */
+export class BrokerClock implements Component {
+  readonly name = 'clock';
+  readonly #options: BrokerClockOptions;
+  readonly #topic: string;
+  readonly #producer: Producer;
+  readonly #stopping = new AbortController();
+  /** By how much this clock is ahead, in milliseconds, as of the last comparison. */
+  #aheadMs: number | undefined;
+  /** The wall clock minus the monotonic one, in milliseconds, as of the last comparison. */
+  #offsetMs = 0;
+  #isWrong = false;
+  #running: Promise<void> | undefined;
+
+  constructor(options: BrokerClockOptions) {
+    this.#options = options;
+    this.#topic = clockTopicName(options.config);
+    this.#producer = options.kafka.producer({
+      allowAutoTopicCreation: false,
+      idempotent: false,
+      retry: { retries: 1 },
+    });
+    options.metrics.clockAhead.sampleFrom(() => (this.#aheadMs === undefined ? undefined : this.#aheadMs / 1_000));
+  }
+
+  /** Whether the clocks have been compared since the process started. Before that nothing can be accepted. */
+  get isCompared(): boolean {
+    return this.#aheadMs !== undefined;
+  }
+
+  /** Returns why versions from this clock would be wrong; `undefined` when they are right. */
+  fault(): string | undefined {
+    if (this.#aheadMs === undefined) return "the clock has not been compared with Kafka's yet";
+    if (this.#hasJumped()) return "the clock was set and has not been compared with Kafka's since";
+    if (!this.#isWrong) return undefined;
+    const seconds = (Math.abs(this.#aheadMs) / 1_000).toFixed(1);
+    return `the clock is ${seconds} s ${this.#aheadMs > 0 ? 'ahead of' : 'behind'} Kafka's`;
+  }
+
+  async start(): Promise<void> {
+    this.#running ??= this.#run().catch((error) => {
+      if (!this.#stopping.signal.aborted) throw error;
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+    await this.#producer.disconnect();
+  }
+
+  async #run(): Promise<void> {
+    const { kafka, config } = this.#options;
+    const { signal } = this.#stopping;
+    const options = { firstMs: 200, maxMs: 5_000, signal, onFailure: () => undefined };
+    await retry(() => ensureTopics(kafka, config), options);
+    await retry(() => this.#producer.connect(), options);
+    for (;;) {
+      await this.#compareUntilDone();
+      const until = performance.now() + COMPARE_INTERVAL_MS;
+      while (performance.now() < until && !this.#hasJumped()) {
+        await sleep(JUMP_CHECK_INTERVAL_MS, signal);
+        signal.throwIfAborted();
+      }
+    }
+  }
+
+  async #compareUntilDone(): Promise<void> {
+    const { logger } = this.#options;
+    await retry(() => this.#compare(), {
+      firstMs: 200,
+      maxMs: 5_000,
+      signal: this.#stopping.signal,
+      onFailure: (error) =>
+        logger.warn({ reason: (error as Error).message }, "the clock cannot be compared with Kafka's; retrying"),
+    });
+  }
+
+  async #compare(): Promise<void> {
+    const before = Date.now();
+    const [record]: RecordMetadata[] = await this.#producer.send({
+      topic: this.#topic,
+      acks: -1,
+      messages: [{ value: '' }],
+    });
+    const after = Date.now();
+    const brokerMs = Number(record?.logAppendTime ?? -1);
+    if (brokerMs < 0) throw new Error(`topic ${this.#topic} must have message.timestamp.type=LogAppendTime`);
+    // The broker read its clock at some time between `before` and `after`: within that span the clocks agree.
+    this.#aheadMs = brokerMs < before ? before - brokerMs : brokerMs > after ? after - brokerMs : 0;
+    this.#offsetMs = wallOffsetMs();
+    this.#record(this.#aheadMs);
+  }
+
+  #record(aheadMs: number): void {
+    const { config, logger } = this.#options;
+    const wasWrong = this.#isWrong;
+    this.#isWrong = Math.abs(aheadMs) > config.CLOCK_SKEW_MS_MAX;
+    if (this.#isWrong && !wasWrong) {
+      logger.error({ aheadMs }, "this machine's clock is wrong; set it: until then every request with a key gets 503");
+    }
+    if (!this.#isWrong && wasWrong) logger.info({ aheadMs }, "this machine's clock is right again");
+  }
+
+  #hasJumped(): boolean {
+    return Math.abs(wallOffsetMs() - this.#offsetMs) > this.#options.config.CLOCK_SKEW_MS_MAX / 2;
+  }
+}
+
+function wallOffsetMs(): number {
+  return Date.now() - performance.now();
+}

@@ -1,0 +1,137 @@
+import { ensureTopics } from '@sluice/shared/kafka/topics';
+import type { Component } from '@sluice/shared/lifecycle';
+import type { Logger } from '@sluice/shared/log';
+import { retry } from '@sluice/shared/retry';
+import type { Kafka } from 'kafkajs';
+import type { IngestConfig } from '../config.ts';
+import type { IngestMetrics } from '../metrics.ts';
+import type { PartitionRows } from '../rows/row-gatherer.ts';
+import { BatchSender } from './batch-sender.ts';
+import { BrokerLanes } from './broker-lanes.ts';
+import type { PartitionQueue, QueuedRows } from './partition-queue.ts';
+import { createTopicPartitions, type TopicPartitions } from './topic-partition.ts';
+import { TopicWatch } from './topic-watch.ts';
+
+/** Rows were not acknowledged in time. They may be stored or not; sending them again is right in both cases. */
+export class PublishTimeout extends Error {
+  override readonly name = 'PublishTimeout';
+}
+
+export interface RowPublisherOptions {
+  readonly kafka: Kafka;
+  readonly config: IngestConfig;
+  readonly metrics: Pick<IngestMetrics, 'lostMessages' | 'leaderlessPartitions'>;
+  readonly logger: Logger;
+}
+
+/**
+ * Gathers the rows of many requests for `PRODUCE_LINGER_MS` and sends them as few messages. What Kafka does not
+ * acknowledge is sent again until its request times out.
+ */
+export class RowPublisher implements Component {
+  readonly name = 'Kafka producer';
+  readonly #options: RowPublisherOptions;
+  readonly #partitions: TopicPartitions;
+  readonly #watch: TopicWatch;
+  readonly #sender: BatchSender;
+  readonly #lanes: BrokerLanes;
+  readonly #stopping = new AbortController();
+  #running: Promise<void> | undefined;
+
+  constructor(options: RowPublisherOptions) {
+    const { kafka, config, metrics, logger } = options;
+    this.#options = options;
+    this.#partitions = createTopicPartitions(config);
+    const partitions = [...this.#partitions.events, ...this.#partitions.entities];
+    metrics.leaderlessPartitions.sampleFrom(() => partitions.filter(({ leader }) => leader < 0).length);
+    this.#watch = new TopicWatch({
+      kafka,
+      partitions,
+      partitionCount: config.KAFKA_PARTITIONS,
+      logger,
+      onChecked: () => this.#lanes.schedule(),
+    });
+    this.#sender = new BatchSender({ kafka, compression: config.KAFKA_COMPRESSION, metrics, logger });
+    this.#lanes = new BrokerLanes({
+      partitions,
+      watch: this.#watch,
+      sender: this.#sender,
+      lingerMs: config.PRODUCE_LINGER_MS,
+    });
+  }
+
+  /** Starts to connect in the background: the service is alive, though not ready, while Kafka is away. */
+  async start(): Promise<void> {
+    this.#running ??= this.#run().catch((error) => {
+      if (!this.#stopping.signal.aborted) throw error;
+    });
+  }
+
+  /**
+   * Resolves once Kafka has acknowledged every row on all in-sync replicas.
+   *
+   * @throws {PublishTimeout} after `PRODUCE_TIMEOUT_MS`
+   */
+  publish(workspace: string, rows: readonly PartitionRows[]): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    let remaining = rows.length;
+    const queued = rows.map((item): QueuedRows => ({ ...item, workspace, expired: false, acknowledged }));
+    const timer = setTimeout(() => {
+      for (const item of queued) {
+        item.expired = true;
+        this.#queueOf(item).remove(item);
+      }
+      reject(new PublishTimeout('Kafka has not acknowledged the rows in time'));
+    }, this.#options.config.PRODUCE_TIMEOUT_MS);
+
+    function acknowledged(): void {
+      remaining -= 1;
+      if (remaining > 0) return;
+      clearTimeout(timer);
+      resolve();
+    }
+
+    for (const item of queued) this.#queueOf(item).add(item);
+    this.#lanes.schedule();
+    return promise;
+  }
+
+  /** Returns what keeps rows from being sent, each as a short phrase. */
+  missing(): readonly string[] {
+    return this.#watch.faults;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+    await this.#watch.finish();
+    await this.#lanes.finish();
+    await this.#sender.disconnect();
+  }
+
+  async #run(): Promise<void> {
+    const { logger } = this.#options;
+    const { signal } = this.#stopping;
+    await retry(() => this.#connect(), {
+      firstMs: 200,
+      maxMs: 5_000,
+      signal,
+      onFailure: (error) => logger.warn({ reason: (error as Error).message }, 'Kafka cannot be reached yet'),
+    });
+    await this.#watch.run(signal);
+  }
+
+  async #connect(): Promise<void> {
+    const { kafka, config, logger } = this.#options;
+    await ensureTopics(kafka, config);
+    await this.#sender.connect();
+    await this.#watch.readMetadata();
+    logger.info({ partitions: config.KAFKA_PARTITIONS }, 'connected to Kafka');
+  }
+
+  #queueOf({ topic, partition }: PartitionRows): PartitionQueue {
+    const target = this.#partitions[topic][partition];
+    if (!target) throw new Error(`there is no partition ${partition} of ${topic}`);
+    return target.queue;
+  }
+}

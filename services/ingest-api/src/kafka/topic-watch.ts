@@ -1,0 +1,95 @@
+import { withAdmin } from '@sluice/shared/kafka/topics';
+import type { Logger } from '@sluice/shared/log';
+import { sleep } from '@sluice/shared/retry';
+import type { ITopicMetadata, Kafka } from 'kafkajs';
+import type { TopicPartition } from './topic-partition.ts';
+
+/** How often the topics are checked while all is well, in milliseconds. */
+const CHECK_INTERVAL_MS = 30_000;
+
+export interface TopicWatchOptions {
+  readonly kafka: Kafka;
+  readonly partitions: readonly TopicPartition[];
+  /** The number of partitions that each topic must have: KAFKA_PARTITIONS. */
+  readonly partitionCount: number;
+  readonly logger: Logger;
+  /** Called after each successful check: leaders may have moved. */
+  readonly onChecked: () => void;
+}
+
+/** Keeps the leader of every partition up to date, and knows what is wrong with the topics. */
+export class TopicWatch {
+  readonly #options: TopicWatchOptions;
+  readonly #topics: readonly string[];
+  #faults: readonly string[] = ['Kafka cannot be reached'];
+  #checking: Promise<void> | undefined;
+
+  constructor(options: TopicWatchOptions) {
+    this.#options = options;
+    this.#topics = [...new Set(options.partitions.map(({ topic }) => topic))];
+  }
+
+  /** Why nothing can be sent, each as a short phrase; empty when the topics are as they should be. */
+  get faults(): readonly string[] {
+    return this.#faults;
+  }
+
+  /**
+   * Reads the topics' metadata.
+   *
+   * @throws kafkajs's errors
+   */
+  async readMetadata(): Promise<void> {
+    const { kafka, partitions, onChecked } = this.#options;
+    const topics = [...this.#topics];
+    const metadata = await withAdmin(kafka, (admin) => admin.fetchTopicMetadata({ topics }));
+    const leaders = new Map(
+      metadata.topics.flatMap(({ name, partitions: found }) =>
+        found.map(({ partitionId, leader }) => [`${name}/${partitionId}`, leader]),
+      ),
+    );
+    this.#compareCounts(metadata.topics);
+    for (const target of partitions) target.leader = leaders.get(`${target.topic}/${target.partition}`) ?? -1;
+    onChecked();
+  }
+
+  /** {@link readMetadata} once for all callers at the same time. A failure is logged; nothing is thrown. */
+  async check(): Promise<void> {
+    this.#checking ??= this.readMetadata()
+      .catch((error) =>
+        this.#options.logger.warn({ reason: (error as Error).message }, 'the metadata of the topics cannot be read'),
+      )
+      .finally(() => {
+        this.#checking = undefined;
+      });
+    await this.#checking;
+  }
+
+  /** Checks the topics regularly until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await sleep(CHECK_INTERVAL_MS, signal);
+      await this.check();
+    }
+  }
+
+  /** Waits for a check that is under way. */
+  async finish(): Promise<void> {
+    await this.#checking;
+  }
+
+  #compareCounts(topics: readonly ITopicMetadata[]): void {
+    const { partitionCount, logger } = this.#options;
+    this.#faults = topics
+      .filter(({ partitions }) => partitions.length < partitionCount)
+      .map(
+        ({ name, partitions }) =>
+          `topic ${name} has ${partitions.length} partitions, and KAFKA_PARTITIONS is ${partitionCount}`,
+      );
+    for (const { name, partitions } of topics) {
+      if (partitions.length <= partitionCount) continue;
+      const counts = { topic: name, partitions: partitions.length, used: partitionCount };
+      logger.warn(counts, 'a topic has more partitions than KAFKA_PARTITIONS; the others are not used');
+    }
+  }
+}

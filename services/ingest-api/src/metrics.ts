@@ -1,0 +1,60 @@
+import { Counter, Gauge, type Registry } from 'prom-client';
+
+/** The metrics of ingest-api, besides those of every HTTP service (`@sluice/shared/http/metrics`). */
+export function createIngestMetrics(registry: Registry) {
+  const registers = [registry];
+  return {
+    acceptedEvents: new Counter({
+      name: 'sluice_ingest_accepted_events_total',
+      help: 'Events that Kafka has acknowledged.',
+      registers,
+    }),
+    lostMessages: new Counter({
+      name: 'sluice_ingest_lost_messages_total',
+      help: 'Messages that Kafka acknowledged and that its log no longer holds, as far as this process has noticed.',
+      registers,
+    }),
+    leaderlessPartitions: new SampledGauge(registry, {
+      name: 'sluice_ingest_leaderless_partitions',
+      help: 'Partitions without a leader: nothing can be sent to them.',
+    }),
+    clockAhead: new SampledGauge(registry, {
+      name: 'sluice_ingest_clock_ahead_seconds',
+      help: "By how much this machine's clock is ahead of Kafka's; negative when it is behind.",
+    }),
+    memoryBudget: new Gauge({
+      name: 'sluice_ingest_memory_budget_bytes',
+      help: 'Memory that all requests under way may reserve together.',
+      registers,
+    }),
+    reservedMemory: new SampledGauge(registry, {
+      name: 'sluice_ingest_reserved_bytes',
+      help: 'Memory that requests under way have reserved.',
+    }),
+  };
+}
+
+export type IngestMetrics = ReturnType<typeof createIngestMetrics>;
+
+/** A gauge that takes its value from a function whenever the metrics are read; 0 until it has one. */
+class SampledGauge {
+  #sample: () => number | undefined = () => undefined;
+
+  constructor(registry: Registry, { name, help }: { readonly name: string; readonly help: string }) {
+    const sample = () => this.#sample();
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      collect() {
+        const value = sample();
+        if (value !== undefined) this.set(value);
+      },
+    });
+  }
+
+  /** @param sample returns the value, or `undefined` to leave it as it is */
+  sampleFrom(sample: () => number | undefined): void {
+    this.#sample = sample;
+  }
+}

@@ -1,0 +1,82 @@
+import { Problem } from '@sluice/shared/http/problem';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Admission } from '../http/admission.ts';
+import { createTurns, NO_PAUSE, type Pause } from '../http/turns.ts';
+import type { RowPublisher } from '../kafka/row-publisher.ts';
+import type { IngestMetrics } from '../metrics.ts';
+import { createRowGatherer, type PartitionRows } from '../rows/row-gatherer.ts';
+import { estimateRowBytes } from '../rows/row-size.ts';
+import { gatherRows } from '../rows/submission-rows.ts';
+import type { VersionClock } from '../rows/version-clock.ts';
+import { idempotencyKey, type SubmissionRoute } from '../submissions/submission.ts';
+import type { SubmissionReader } from '../submissions/submission-reader.ts';
+import { publishRows } from './publish-rows.ts';
+
+/** A body of at most this many bytes is read at once. A larger one waits for its turn, and pauses. */
+const READ_AT_ONCE_BYTES_MAX = 64 * 1_024;
+
+export interface PostSubmissionsOptions {
+  readonly admission: Admission;
+  readonly reader: SubmissionReader;
+  readonly publisher: RowPublisher;
+  readonly versions: VersionClock;
+  readonly metrics: Pick<IngestMetrics, 'acceptedEvents'>;
+  /** The number of partitions of each topic. */
+  readonly partitionCount: number;
+  /** The most that the rows of one submission may be, in bytes. */
+  readonly rowBytesMax: number;
+}
+
+/** `POST /v1/public/userGroups` and `POST /v1/public/users`: respond 202 once Kafka has every row of the submission. */
+export function registerPostSubmissions(app: FastifyInstance, options: PostSubmissionsOptions): void {
+  const onRequest = options.admission.admit('ingest');
+  const submissions = new PostSubmissions(options);
+  app.post('/v1/public/userGroups', { onRequest }, (request, reply) => submissions.post(request, reply, 'userGroup'));
+  app.post('/v1/public/users', { onRequest }, (request, reply) => submissions.post(request, reply, 'user'));
+}
+
+class PostSubmissions {
+  readonly #options: PostSubmissionsOptions;
+  readonly #turns = createTurns();
+
+  constructor(options: PostSubmissionsOptions) {
+    this.#options = options;
+  }
+
+  async post(request: FastifyRequest, reply: FastifyReply, route: SubmissionRoute): Promise<FastifyReply> {
+    const { publisher, metrics } = this.#options;
+    const { workspace } = request.apiKey;
+    const body = request.body as Buffer | undefined;
+    if (body === undefined) throw new Problem('malformed_json', 'A JSON body is needed.');
+    const { rows, uuids } = await (body.length <= READ_AT_ONCE_BYTES_MAX
+      ? this.#createRows(request, body, route, NO_PAUSE)
+      : this.#turns.take(workspace, (pause) => this.#createRows(request, body, route, pause)));
+    // The rows hold everything that is needed. The body, which may be much larger, can go.
+    request.body = undefined;
+    if (rows.length > 0) await publishRows(publisher, workspace, rows);
+    metrics.acceptedEvents.inc(uuids.length);
+    reply.code(202);
+    return await reply.send({ status: 'accepted', events: uuids.map((uuid) => ({ uuid })) });
+  }
+
+  /** Reads the body and creates its rows. From then on the request holds the memory of the rows alone. */
+  async #createRows(
+    request: FastifyRequest,
+    body: Buffer,
+    route: SubmissionRoute,
+    pause: Pause,
+  ): Promise<{ readonly rows: readonly PartitionRows[]; readonly uuids: readonly string[] }> {
+    const { admission, reader, versions, partitionCount, rowBytesMax } = this.#options;
+    const { workspace } = request.apiKey;
+    const header = idempotencyKey.safeParse(request.headers['idempotency-key']);
+    const issues = (header.error?.issues ?? []).map((issue) => ({ ...issue, path: ['Idempotency-Key'] }));
+    const submission = await reader.read(body, route, issues, pause);
+    const rowBytes = estimateRowBytes(submission, body.length, rowBytesMax);
+    admission.admitRows(request, rowBytes, submission.events.length);
+    const gatherer = createRowGatherer(partitionCount);
+    const acceptance = { workspace, version: versions(), idempotencyKey: header.data };
+    const uuids = await gatherRows(submission, acceptance, gatherer, pause);
+    request.reservation?.shrink(body.length);
+    return { rows: gatherer.finish(), uuids };
+  }
+}

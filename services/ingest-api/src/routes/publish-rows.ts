@@ -1,0 +1,20 @@
+import { eventLogUnavailable } from '../http/problems.ts';
+import { PublishTimeout, type RowPublisher } from '../kafka/row-publisher.ts';
+import type { PartitionRows } from '../rows/row-gatherer.ts';
+
+/**
+ * Publishes the rows of one request.
+ *
+ * @throws {Problem} `event_log_unavailable` when Kafka does not acknowledge them in time
+ */
+export async function publishRows(
+  publisher: RowPublisher,
+  workspace: string,
+  rows: readonly PartitionRows[],
+): Promise<void> {
+  try {
+    await publisher.publish(workspace, rows);
+  } catch (error) {
+    throw error instanceof PublishTimeout ? eventLogUnavailable(error) : error;
+  }
+}

@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { type Ingest, post, startIngest } from '../testing/ingest.ts';
+
+let ingest: Ingest;
+
+beforeAll(async () => {
+  ingest = await startIngest(inject('kafkaBrokers'), { CORS_ORIGINS: 'https://app.example' });
+});
+afterAll(() => ingest.stop());
+
+async function remove(query: string, headers: Record<string, string> = {}) {
+  return await ingest.app.inject({
+    method: 'DELETE',
+    url: `/v1/users${query}`,
+    headers: { authorization: 'Bearer all', ...headers },
+  });
+}
+
+test('POST /v1/public/users sets properties of the user and stores its events', async () => {
+  const response = await post(
+    ingest.app,
+    { foreignId: 'ada', events: [{ event: 'e' }], properties: { name: 'Ada' } },
+    { path: '/v1/public/users' },
+  );
+  expect(response.statusCode).toBe(202);
+  const [event] = (await ingest.read('events', 1)).flatMap(({ rows }) => rows);
+  expect(event).toMatchObject({ user_id: 'ada', event: 'e' });
+  expect(event).not.toHaveProperty('group_id');
+  const changes = (await ingest.read('entities', 1)).flatMap(({ rows }) => rows);
+  expect(changes).toMatchObject([{ kind: 'user', id: 'ada', operation: 'set', property: 'name', value: '"Ada"' }]);
+});
+
+test('DELETE responds 202, also for an unknown user, and every partition of the events gets the deletion', async () => {
+  const response = await remove('?foreignId=b%C3%B6b%20%F0%9F%98%80');
+  expect([response.statusCode, response.json()]).toEqual([202, { status: 'accepted', foreignId: 'böb 😀' }]);
+  const messages = (await ingest.read('events', 4)).filter(({ kind }) => kind === 'changes');
+  expect(messages.map(({ partition }) => partition).sort()).toEqual([0, 1, 2]);
+  for (const { rows } of messages)
+    expect(rows).toMatchObject([{ kind: 'user', id: 'böb 😀', operation: 'delete', workspace_id: 'test' }]);
+});
+
+test('a question mark in an identifier is part of it', async () => {
+  expect((await remove('?foreignId=who?me')).json()).toMatchObject({ foreignId: 'who?me' });
+});
+
+test.each([
+  ['a JSON content type without a body', '?foreignId=x', { 'content-type': 'application/json' }],
+  ['a trailing slash', '/?foreignId=x', {}],
+])('DELETE accepts %s', async (_what, query, headers) => {
+  expect((await remove(query, headers)).statusCode).toBe(202);
+});
+
+test.each([
+  ['', 'foreignId'],
+  ['?foreignId=', 'foreignId'],
+  ['?foreignId=a&foreignId=b', 'foreignId'],
+  [`?foreignId=${'x'.repeat(513)}`, 'foreignId'],
+  ['?foreignId=a&colour=red', 'colour'],
+  ['?foreignId=%ff', '%ff'],
+])('DELETE refuses %j', async (query, path) => {
+  const response = await remove(query);
+  expect(response.json()).toMatchObject({ status: 400, code: 'invalid_request', errors: [{ path }] });
+});
+
+test('DELETE needs the scope delete', async () => {
+  const response = await remove('?foreignId=a', { authorization: 'Bearer ingest-only' });
+  expect(response.json()).toMatchObject({ status: 403, code: 'missing_scope' });
+});
+
+test('a page of a configured origin may submit, and of no other', async () => {
+  const preflight = await ingest.app.inject({
+    method: 'OPTIONS',
+    url: '/v1/public/userGroups',
+    headers: {
+      origin: 'https://app.example',
+      'access-control-request-method': 'POST',
+      'access-control-request-headers': 'authorization,content-type',
+    },
+  });
+  expect(preflight.statusCode).toBe(204);
+  expect(preflight.headers['access-control-allow-origin']).toBe('https://app.example');
+  const other = await ingest.app.inject({
+    method: 'OPTIONS',
+    url: '/v1/public/userGroups',
+    headers: { origin: 'https://evil.example', 'access-control-request-method': 'POST' },
+  });
+  expect(other.headers['access-control-allow-origin']).not.toBe('https://evil.example');
+});

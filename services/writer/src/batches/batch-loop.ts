@@ -1,0 +1,118 @@
+import type { Logger } from '@sluice/shared/log';
+import { backoff, retry, sleep } from '@sluice/shared/retry';
+import type { Assignment } from '../consumer/assignment.ts';
+import type { DeadLetter } from '../dead-letters/dead-letter.ts';
+import type { DeadLetterAlarm } from '../dead-letters/dead-letter-alarm.ts';
+import type { WriterMetrics } from '../metrics.ts';
+import type { Epoch } from '../ownership/epoch.ts';
+import { Fenced } from '../ownership/fenced.ts';
+import { nameOf, positionAfter } from '../partitions/position.ts';
+import type { Positions, StoredPosition } from '../partitions/positions.ts';
+import type { StagedStore } from '../store/staged-store.ts';
+import { createBatchSize, sizeOf } from './batch-size.ts';
+import { createGatherer, type Gatherer } from './gatherer.ts';
+import { type SourceMessage, toRowBatch } from './row-batch.ts';
+
+const FIRST_DELAY_MS = 200;
+const MAX_DELAY_MS = 10_000;
+
+export interface BatchLoopOptions {
+  readonly store: StagedStore;
+  readonly positions: Positions;
+  /** The size of a batch, in bytes of rows. */
+  readonly bytesMax: number;
+  readonly alarm: DeadLetterAlarm;
+  readonly metrics: WriterMetrics;
+  readonly logger: Logger;
+}
+
+/**
+ * Stores the messages of all partitions in common batches, one batch after the other. Each batch:
+ *
+ * 1. Its rows are stored, in pieces. A piece that fails is cut into halves, because it may have been too large.
+ * 2. The positions of its partitions are stored.
+ *
+ * After that the caller may commit the offsets. A failure is retried for as long as the assignment lasts: the rows are
+ * safe in Kafka, and only their age grows.
+ */
+export function createBatchLoop(options: BatchLoopOptions): Gatherer<Assignment> {
+  const { store, positions, bytesMax, alarm, metrics, logger } = options;
+  const size = createBatchSize(bytesMax);
+
+  function onDeadLetters(deadLetters: readonly DeadLetter[]): void {
+    metrics.deadLetters.inc(deadLetters.length);
+    const fields = { rows: deadLetters.length, reason: deadLetters[0]?.reason };
+    logger.error(
+      fields,
+      'ClickHouse cannot store some rows; they are kept. Show them with: npm run dead-letters -- list',
+    );
+    alarm.count(0, deadLetters.length);
+  }
+
+  function onFailure(error: unknown, messages: number): void {
+    if (error instanceof Fenced) throw error;
+    metrics.batchFailures.inc();
+    logger.warn({ reason: (error as Error).message, messages }, 'storing a batch failed; retrying');
+  }
+
+  /** Retries until the work succeeds, the assignment ends, or the writer is fenced. */
+  async function keepTrying(work: () => Promise<void>, messages: number, signal: AbortSignal): Promise<void> {
+    await retry(work, {
+      firstMs: FIRST_DELAY_MS,
+      maxMs: MAX_DELAY_MS,
+      signal,
+      onFailure: (error) => onFailure(error, messages),
+    });
+  }
+
+  /** Returns whether the piece is stored; if not, none of its statements is running any more. */
+  async function storePiece(piece: readonly SourceMessage[], epoch: Epoch, signal: AbortSignal): Promise<boolean> {
+    const staged = store.open(toRowBatch(piece), epoch, onDeadLetters);
+    const startedAt = performance.now();
+    try {
+      const { rows, userDeleted } = await staged.store();
+      alarm.count(rows, 0);
+      metrics.droppedRows.inc({ reason: 'user_deleted' }, userDeleted);
+    } catch (error) {
+      if (error instanceof Fenced) {
+        // Where this fails, the session expires by itself.
+        staged.end().catch(() => undefined);
+        throw error;
+      }
+      onFailure(error, piece.length);
+      // The rows are stored in other pieces next, so no statement of this piece may be running then.
+      await keepTrying(() => staged.end(), piece.length, signal);
+      return false;
+    }
+    metrics.storedMessages.inc(piece.length);
+    metrics.storedBytes.inc(piece.reduce((sum, message) => sum + sizeOf(message), 0));
+    metrics.batchDuration.observe((performance.now() - startedAt) / 1_000);
+    return true;
+  }
+
+  async function storeBatch(messages: readonly SourceMessage[], { epoch, signal }: Assignment): Promise<void> {
+    if (!epoch) throw new Fenced('nothing may be stored before the take-over');
+    let delays = backoff(FIRST_DELAY_MS, MAX_DELAY_MS);
+    for (let done = 0; done < messages.length; ) {
+      signal.throwIfAborted();
+      const piece = size.firstOf(messages.slice(done));
+      if (await storePiece(piece, epoch, signal)) {
+        done += piece.length;
+        size.worked();
+        delays = backoff(FIRST_DELAY_MS, MAX_DELAY_MS);
+      } else {
+        size.failed(piece);
+        await sleep(delays.next().value, signal);
+      }
+    }
+    await keepTrying(() => positions.store(positionsAfter(messages), epoch), messages.length, signal);
+  }
+
+  return createGatherer(storeBatch, bytesMax);
+}
+
+/** Returns the positions of the partitions after these messages, which are in the order of their offsets. */
+function positionsAfter(messages: readonly SourceMessage[]): StoredPosition[] {
+  const newest = new Map(messages.map((source) => [nameOf(source), source]));
+  return [...newest.values()].map(({ topic, partition, message }) => ({ topic, partition, ...positionAfter(message) }));
+}

@@ -1,0 +1,62 @@
+import { withAdmin } from '@sluice/shared/kafka/topics';
+import type { Batch, Consumer, Kafka } from 'kafkajs';
+import type { Gatherer } from '../batches/gatherer.ts';
+import { isSameLog } from '../partitions/inspect-partitions.ts';
+import { type LogFault, logReplaced, messagesGone } from '../partitions/log-fault.ts';
+import type { PartitionKeeper } from '../partitions/partition-keeper.ts';
+import { nameOf } from '../partitions/position.ts';
+import type { Assignment } from './assignment.ts';
+
+export interface BatchIntakeOptions {
+  readonly kafka: Kafka;
+  readonly keeper: PartitionKeeper;
+  readonly batches: Gatherer<Assignment>;
+}
+
+/** Lets a fetched batch into ClickHouse only if it is the next one of its partition, in the log that was stored so far. */
+export class BatchIntake {
+  readonly #options: BatchIntakeOptions;
+
+  constructor(options: BatchIntakeOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Stores a fetched batch, or ignores it, fetches it again from the right offset, or halts its partition. Resolves with
+   * whether it is stored, and its offsets may be committed.
+   *
+   * @throws {Fenced} when the assignment is over
+   * @throws kafkajs's errors
+   */
+  async store(batch: Batch, assignment: Assignment, consumer: Consumer): Promise<boolean> {
+    const { topic, partition, messages } = batch;
+    let delivery = assignment.classify(batch);
+    if (delivery.kind === 'new leader') {
+      const { position } = delivery;
+      const isSame = await withAdmin(this.#options.kafka, (admin) => isSameLog(admin, batch, position));
+      // The partition may have gone to another writer meanwhile.
+      delivery = assignment.classify(batch);
+      if (!isSame && delivery.kind === 'new leader') {
+        return this.#halt(batch, assignment, consumer, logReplaced(nameOf(batch), position.nextOffset));
+      }
+    }
+    if (assignment.signal.aborted || delivery.kind === 'late') return false;
+    if (delivery.kind === 'elsewhere') {
+      consumer.seek({ topic, partition, offset: String(delivery.position.nextOffset) });
+      return false;
+    }
+    if (delivery.kind === 'gap') {
+      const { position, first } = delivery;
+      return this.#halt(batch, assignment, consumer, messagesGone(nameOf(batch), position.nextOffset, first));
+    }
+    assignment.advance(batch);
+    const sources = messages.map((message) => ({ topic, partition, message }));
+    await this.#options.batches.add(sources, assignment);
+    return true;
+  }
+
+  #halt({ topic, partition }: Batch, assignment: Assignment, consumer: Consumer, fault: LogFault): false {
+    this.#options.keeper.halt(assignment, consumer, { topic, partition }, fault);
+    return false;
+  }
+}

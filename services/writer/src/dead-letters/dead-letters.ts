@@ -1,0 +1,80 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import type { Kafka } from 'kafkajs';
+import type { DeadLetter } from './dead-letter.ts';
+
+/** A dead letter as ClickHouse has it, without its row. */
+export interface StoredDeadLetter extends Omit<DeadLetter, 'row'> {
+  readonly id: string;
+  readonly recordedAt: string;
+  /** When it was last replayed; null when it was not, or has failed again since then. */
+  readonly replayedAt: string | null;
+  /** The length of the row. */
+  readonly bytes: number;
+}
+
+/** The dead letters of a deployment, for the operator. All methods throw ClickHouse's errors, `replay` kafkajs's too. */
+export interface DeadLetters {
+  /** Returns the newest dead letters first, those that were replayed only if `replayed` is true. */
+  list(options: { readonly limit: number; readonly replayed: boolean }): Promise<StoredDeadLetter[]>;
+  /** Returns a dead letter with its row, byte for byte; `undefined` when there is none. */
+  read(id: string): Promise<{ deadLetter: StoredDeadLetter; row: Buffer } | undefined>;
+  /**
+   * Sends a row to the Kafka partition that it came from. The writer stores it unless it is stored already, so replaying
+   * twice changes nothing. A row that fails again becomes the same dead letter again.
+   *
+   * @returns false when there is no such dead letter
+   */
+  replay(id: string): Promise<boolean>;
+}
+
+const COLUMNS = `id, toString(recorded_at) AS recordedAt, toString(replayed_at) AS replayedAt, kind, format, topic,
+  partition, toString(offset) AS offset, line, reason, length(row) AS bytes`;
+
+const READ = `SELECT ${COLUMNS}, base64Encode(row) AS row64 FROM dead_letters FINAL WHERE id = {id:String}`;
+
+const LIST = `SELECT ${COLUMNS} FROM dead_letters FINAL
+  WHERE replayed_at IS NULL OR {replayed:Bool}
+  ORDER BY recorded_at DESC, id LIMIT {limit:UInt32}`;
+
+const MARK_REPLAYED = `INSERT INTO dead_letters
+  SELECT * REPLACE (now64(6) AS state_at, now64(3) AS replayed_at) FROM dead_letters FINAL WHERE id = {id:String}`;
+
+/** Returns the dead letters in ClickHouse; only `replay` connects to Kafka. */
+export function createDeadLetters(client: ClickHouseClient, kafka: Kafka): DeadLetters {
+  async function read(id: string): Promise<{ deadLetter: StoredDeadLetter; row: Buffer } | undefined> {
+    const result = await client.query({ query: READ, query_params: { id }, format: 'JSONEachRow' });
+    const [found] = await result.json<StoredDeadLetter & { row64: string }>();
+    if (!found) return undefined;
+    const { row64, ...deadLetter } = found;
+    return { deadLetter, row: Buffer.from(row64, 'base64') };
+  }
+
+  async function send({ id, topic, partition, kind, format }: StoredDeadLetter, row: Buffer): Promise<void> {
+    const value = Buffer.concat([row, Buffer.from('\n')]);
+    const headers = { kind, format };
+    const producer = kafka.producer({ allowAutoTopicCreation: false, idempotent: false });
+    await producer.connect();
+    try {
+      const messages = [{ value, headers, partition }];
+      const [metadata] = await producer.send({ topic, acks: -1, messages });
+      if (metadata?.errorCode !== 0) throw new Error(`Kafka has not acknowledged the dead letter ${id}`);
+    } finally {
+      await producer.disconnect();
+    }
+  }
+
+  return {
+    read,
+    async list({ limit, replayed }) {
+      const result = await client.query({ query: LIST, query_params: { limit, replayed }, format: 'JSONEachRow' });
+      return await result.json<StoredDeadLetter>();
+    },
+    async replay(id) {
+      const found = await read(id);
+      if (!found) return false;
+      await send(found.deadLetter, found.row);
+      await client.command({ query: MARK_REPLAYED, query_params: { id } });
+      return true;
+    },
+  };
+}

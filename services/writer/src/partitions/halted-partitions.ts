@@ -1,0 +1,75 @@
+import type { WriterMetrics } from '../metrics.ts';
+import type { Halt, Halts } from './halts.ts';
+import { nameOf, type TopicPartition } from './position.ts';
+
+/** The halted partitions of the current assignment, in memory, in the metrics and in ClickHouse. */
+export class HaltedPartitions {
+  readonly #halts: Halts;
+  readonly #metrics: WriterMetrics;
+  readonly #halted = new Map<string, Halt>();
+  /** Halts that are not in ClickHouse yet. They outlive the assignment, so that none is forgotten. */
+  readonly #unrecorded = new Map<string, Halt>();
+
+  constructor(halts: Halts, metrics: WriterMetrics) {
+    this.#halts = halts;
+    this.#metrics = metrics;
+  }
+
+  /** Forgets the partitions of the last assignment. */
+  reset(): void {
+    this.#halted.clear();
+    this.#metrics.haltedPartitions.reset();
+  }
+
+  /** Adds a halt that is in ClickHouse already. */
+  add(halt: Halt): void {
+    const { topic, partition } = halt;
+    this.#halted.set(nameOf(halt), halt);
+    this.#metrics.haltedPartitions.set({ topic, partition }, 1);
+  }
+
+  /** Adds a halt that this writer has decided on; {@link record} writes it to ClickHouse. */
+  addNew(halt: Halt): void {
+    this.add(halt);
+    this.#unrecorded.set(nameOf(halt), halt);
+  }
+
+  /** Removes a partition that goes on, and returns whether it was halted. */
+  remove({ topic, partition }: TopicPartition): boolean {
+    this.#metrics.haltedPartitions.remove({ topic, partition });
+    return this.#halted.delete(nameOf({ topic, partition }));
+  }
+
+  has(partition: TopicPartition): boolean {
+    return this.#halted.has(nameOf(partition));
+  }
+
+  /** Writes the halts that are missing in ClickHouse. @throws ClickHouse's errors; then the next call writes them */
+  async record(): Promise<void> {
+    for (const [name, halt] of this.#unrecorded) {
+      await this.#halts.record(halt);
+      if (this.#unrecorded.get(name) === halt) this.#unrecorded.delete(name);
+    }
+  }
+
+  /** Returns the halts as they are now, to compare with later by {@link isLifted}. */
+  snapshot(): ReadonlyMap<string, Halt> {
+    return new Map(this.#halted);
+  }
+
+  /**
+   * Returns whether an operator has resumed a partition, when ClickHouse has no active halt of it: it was halted in the
+   * snapshot, nothing has halted it again since then, and its halt was recorded.
+   */
+  isLifted(partition: TopicPartition, before: ReadonlyMap<string, Halt>): boolean {
+    const name = nameOf(partition);
+    return before.has(name) && before.get(name) === this.#halted.get(name) && !this.#unrecorded.has(name);
+  }
+
+  /** Returns the halts as short phrases that say what to do. */
+  phrases(): string[] {
+    return [...this.#halted.values()].map(
+      (halt) => `${nameOf(halt)} is halted (${halt.reason}): npm run writer -- status`,
+    );
+  }
+}

@@ -1,0 +1,125 @@
+import type { Admin, PartitionOffset, SeekEntry } from 'kafkajs';
+import { type LogBounds, type LogFault, logCutOff, logReplaced, messagesGone } from './log-fault.ts';
+import { fingerprintOf, nameOf, type Position, positionAfter, type TopicPartition } from './position.ts';
+import type { StoredPosition } from './positions.ts';
+
+/** What is known of a partition before it is stored from. */
+export interface PartitionState {
+  readonly name: string;
+  readonly bounds: LogBounds;
+  /** The offset that the group has committed; -1 when it has committed none. */
+  readonly committed: bigint;
+  /** How far the partition is stored, according to ClickHouse. */
+  readonly position: Position | undefined;
+}
+
+/** Whether a partition's log continues what was stored, and if so from where. */
+export type Inspection =
+  | { readonly kind: 'sound'; readonly position: Position; readonly committed: bigint }
+  | { readonly kind: 'fault'; readonly fault: LogFault };
+
+/**
+ * Compares the committed and the stored offset with the log, and returns where the partition goes on.
+ *
+ * It goes on at the lower of the two offsets, so that a ClickHouse that was restored from a backup gets everything since
+ * then again. It goes on at the oldest message when there is neither. An offset that an operator chose wins over the
+ * committed one.
+ */
+export function compareOffsets({ name, bounds, committed, position }: PartitionState): Inspection {
+  const { low, high } = bounds;
+  const stored = position?.nextOffset;
+  const isChosen = position !== undefined && position.last === undefined;
+  const known = [stored, isChosen ? -1n : committed].filter(
+    (offset) => offset !== undefined && offset >= 0n,
+  ) as bigint[];
+  const [next = low, furthest = next] = known.sort((one, other) => Number(one - other));
+  if (furthest > high) return faulty(logCutOff(name, bounds, furthest));
+  // Kafka may have deleted what is stored already.
+  const needed = stored !== undefined && stored >= low && next < low ? low : next;
+  if (needed < low) return faulty(messagesGone(name, needed, low));
+  const last = needed === stored ? position?.last : undefined;
+  return { kind: 'sound', position: { nextOffset: needed, last }, committed };
+}
+
+function faulty(fault: LogFault): Inspection {
+  return { kind: 'fault', fault };
+}
+
+/** Returns whether the record before a position is still the one that was stored. @throws kafkajs's errors */
+export async function isSameLog(
+  admin: Admin,
+  { topic, partition }: TopicPartition,
+  position: Position,
+): Promise<boolean> {
+  if (!position.last) return true;
+  const record = await admin.fetchRecord({ topic, partition, offset: String(position.nextOffset - 1n) });
+  return record !== null && fingerprintOf(record) === position.last.fingerprint;
+}
+
+/**
+ * Inspects partitions before they are stored from: compares their logs with the committed and the stored offsets, and
+ * with the fingerprint of the last stored record. Partitions without a leader are left out of the result.
+ *
+ * @throws kafkajs's errors
+ */
+export async function inspectPartitions(
+  admin: Admin,
+  groupId: string,
+  partitions: Readonly<Record<string, readonly number[]>>,
+  positions: ReadonlyMap<string, StoredPosition>,
+): Promise<(TopicPartition & { readonly inspection: Inspection })[]> {
+  const topics = Object.keys(partitions);
+  const committed = await admin.fetchOffsets({ groupId, topics });
+  const found: (TopicPartition & { inspection: Inspection })[] = [];
+  for (const topic of topics) {
+    const logs = await admin.fetchTopicOffsets(topic);
+    const ofGroup: readonly PartitionOffset[] = committed.find((group) => group.topic === topic)?.partitions ?? [];
+    for (const partition of partitions[topic] ?? []) {
+      const bounds = boundsOf(logs, partition);
+      if (!bounds) continue;
+      const name = nameOf({ topic, partition });
+      const state = { name, bounds, committed: offsetOf(ofGroup, partition), position: positions.get(name) };
+      found.push({ topic, partition, inspection: await inspect(admin, { topic, partition }, state) });
+    }
+  }
+  return found;
+}
+
+async function inspect(admin: Admin, partition: TopicPartition, state: PartitionState): Promise<Inspection> {
+  const { name, bounds, position } = state;
+  const compared = compareOffsets(state);
+  if (compared.kind === 'fault') return compared;
+  // Retention may have deleted the record before the position; then there is nothing to compare.
+  const isInLog = position !== undefined && position.nextOffset > bounds.low;
+  if (isInLog && !(await isSameLog(admin, partition, position))) return faulty(logReplaced(name, position.nextOffset));
+  return { ...compared, position: await withLastRecord(admin, partition, compared.position, bounds) };
+}
+
+/**
+ * Adds the record before a position that has none, which is the case when the partition goes on elsewhere than at its
+ * stored position (a writer ended between storing and committing). With it, a log that is cut off later is noticed.
+ */
+async function withLastRecord(
+  admin: Admin,
+  { topic, partition }: TopicPartition,
+  position: Position,
+  { low }: LogBounds,
+): Promise<Position> {
+  if (position.last || position.nextOffset <= low) return position;
+  const record = await admin.fetchRecord({ topic, partition, offset: String(position.nextOffset - 1n) });
+  return record ? positionAfter(record) : position;
+}
+
+/** Returns the offset that the group has committed of a partition; -1 when it has committed none. */
+export function offsetOf(offsets: readonly PartitionOffset[], partition: number): bigint {
+  return BigInt(offsets.find((offset) => offset.partition === partition)?.offset ?? -1);
+}
+
+/** Returns the bounds of a partition's log; `undefined` while it has no leader. */
+function boundsOf(
+  logs: readonly (SeekEntry & { high: string; low: string })[],
+  partition: number,
+): LogBounds | undefined {
+  const found = logs.find((log) => log.partition === partition);
+  return found && { low: BigInt(found.low), high: BigInt(found.high) };
+}

@@ -1,0 +1,86 @@
+import { randomUUID } from 'node:crypto';
+import type { ClickHouseSettings } from '@clickhouse/client';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import type { Epoch } from '../ownership/epoch.ts';
+import { fencedOr } from '../ownership/fenced.ts';
+import type { Ownership } from '../ownership/ownership.ts';
+import { STATEMENTS } from '../sql/statements.ts';
+import { nameOf, type Position, type TopicPartition } from './position.ts';
+
+/** How far a partition is stored. */
+export interface StoredPosition extends TopicPartition, Position {}
+
+/**
+ * How far each partition is stored, kept in ClickHouse next to the rows. A ClickHouse that was restored from a backup
+ * thus knows the positions of that backup.
+ */
+export interface Positions {
+  /** Returns the positions by the names of their partitions. @throws ClickHouse's errors */
+  read(): Promise<ReadonlyMap<string, StoredPosition>>;
+  /**
+   * @throws {Fenced} when a newer epoch is recorded
+   * @throws ClickHouse's errors; the call may be repeated
+   */
+  store(positions: readonly StoredPosition[], epoch: Epoch): Promise<void>;
+}
+
+export interface PositionsOptions {
+  readonly client: ClickHouseClient;
+  readonly ownership: Pick<Ownership, 'queryIdPrefix'>;
+  readonly groupId: string;
+  readonly statementTimeoutMs: number;
+}
+
+export function createPositions({ client, ownership, groupId, statementTimeoutMs }: PositionsOptions): Positions {
+  return {
+    read: () => readPositions(client, groupId),
+    async store(positions, epoch) {
+      const { name, sql } = STATEMENTS['store-positions'];
+      // The client's types do not know wait_end_of_query: it is a parameter of the HTTP interface, sent like a setting.
+      const settings = { wait_end_of_query: 1, max_execution_time: statementTimeoutMs / 1_000 };
+      await client
+        .command({
+          query: sql,
+          query_id: `${ownership.queryIdPrefix(epoch)}/${name}/${randomUUID()}`,
+          query_params: {
+            group: groupId,
+            ...epoch,
+            topics: positions.map(({ topic }) => topic),
+            partitions: positions.map(({ partition }) => partition),
+            offsets: positions.map(({ nextOffset }) => nextOffset),
+            fingerprints: positions.map(({ last }) => last?.fingerprint ?? ''),
+            leaderEpochs: positions.map(({ last }) => last?.leaderEpoch ?? -1),
+          },
+          clickhouse_settings: settings as unknown as ClickHouseSettings,
+        })
+        .catch((error) => {
+          throw fencedOr(error);
+        });
+    },
+  };
+}
+
+/** As {@link Positions.read}. */
+export async function readPositions(
+  client: ClickHouseClient,
+  groupId: string,
+): Promise<ReadonlyMap<string, StoredPosition>> {
+  const result = await client.query({
+    query: STATEMENTS['read-positions'].sql,
+    query_params: { group: groupId },
+    format: 'JSONEachRow',
+  });
+  const rows = await result.json<{
+    topic: string;
+    partition: number;
+    nextOffset: string;
+    fingerprint: string;
+    leaderEpoch: number;
+  }>();
+  return new Map(
+    rows.map(({ topic, partition, nextOffset, fingerprint, leaderEpoch }) => {
+      const last = fingerprint === '' ? undefined : { fingerprint, leaderEpoch };
+      return [nameOf({ topic, partition }), { topic, partition, nextOffset: BigInt(nextOffset), last }];
+    }),
+  );
+}

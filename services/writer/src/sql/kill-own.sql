@@ -1,1 +1,0 @@
-KILL QUERY WHERE startsWith(query_id, {prefix:String}) SYNC

@@ -1,7 +1,0 @@
-INSERT INTO writer_halts (
-  group_id, topic, partition, reason, detail, first_offset, last_offset, halted_at, resumed_at, resume_offset
-)
-SELECT
-  group_id, topic, partition, reason, detail, first_offset, last_offset, halted_at, now64(3), {offset:Nullable(Int64)}
-FROM writer_halts FINAL
-WHERE group_id = {group:String} AND topic = {topic:String} AND partition = {partition:UInt32}

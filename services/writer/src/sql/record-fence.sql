@@ -1,2 +1,0 @@
-INSERT INTO writer_fences (group_id, incarnation, generation)
-SELECT {group:String}, {incarnation:UInt32}, {generation:UInt32}

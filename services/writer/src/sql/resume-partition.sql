@@ -1,0 +1,8 @@
+-- Repeats the newest row of the halt with the time and the offset at which it was resumed.
+INSERT INTO writer_halts (
+  group_id, topic, partition, reason, detail, first_offset, last_offset, halted_at, resumed_at, resume_offset
+)
+SELECT
+  group_id, topic, partition, reason, detail, first_offset, last_offset, halted_at, now64(3), {offset:Nullable(Int64)}
+FROM writer_halts FINAL
+WHERE group_id = {group:String} AND topic = {topic:String} AND partition = {partition:UInt32}

@@ -1,0 +1,79 @@
+import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+import type { ClickHouseSettings } from '@clickhouse/client';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import type { Statement } from '../sql/statements.ts';
+
+/** How long ClickHouse keeps an abandoned session with its temporary tables, in seconds. */
+const SESSION_TIMEOUT_SECONDS = 60;
+
+/** A session of ClickHouse. No other session sees its temporary tables, and they are gone when it is closed. */
+export interface ClickHouseSession {
+  /** Runs a statement. `settings` are added to those of the session. @throws ClickHouse's errors */
+  run(
+    statement: Statement,
+    parameters?: Readonly<Record<string, unknown>>,
+    settings?: ClickHouseSettings,
+  ): Promise<void>;
+  /** Sends bytes to an INSERT, and returns how many rows they held. @throws ClickHouse's errors */
+  load(statement: Statement, chunks: readonly Uint8Array[]): Promise<number>;
+  /** Returns the rows of a SELECT. @throws ClickHouse's errors */
+  read<Row>(statement: Statement, parameters?: Readonly<Record<string, unknown>>): Promise<Row[]>;
+  /** @throws ClickHouse's errors, also while a statement of the session is running */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a session. The query ids of its statements are `queryIdPrefix`, the name of the statement and a UUID.
+ *
+ * @param statementTimeoutMs the time after which ClickHouse itself cancels a statement
+ */
+export function openClickHouseSession(
+  client: ClickHouseClient,
+  queryIdPrefix: string,
+  statementTimeoutMs: number,
+): ClickHouseSession {
+  const sessionId = randomUUID();
+  const sessionSettings = {
+    session_timeout: SESSION_TIMEOUT_SECONDS,
+    // ClickHouse responds only when the whole statement is done.
+    wait_end_of_query: 1,
+    // Parsing a few megabytes in parallel costs more than it gains.
+    input_format_parallel_parsing: 0,
+    max_execution_time: statementTimeoutMs / 1_000,
+    // Merging a block before it is written gains nothing: its rows are unique, or queries merge them.
+    optimize_on_insert: 0,
+  } as unknown as ClickHouseSettings;
+  const common = (statement: Statement) => ({
+    query: statement.sql,
+    session_id: sessionId,
+    query_id: `${queryIdPrefix}/${statement.name}/${randomUUID()}`,
+    clickhouse_settings: sessionSettings,
+  });
+
+  return {
+    async run(statement, parameters = {}, settings = {}) {
+      const clickhouse_settings = { ...sessionSettings, ...settings };
+      await client.command({ ...common(statement), query_params: { ...parameters }, clickhouse_settings });
+    },
+    async load(statement, chunks) {
+      const values = Readable.from(chunks, { objectMode: false });
+      const { stream, summary } = await client.exec({ ...common(statement), values });
+      for await (const _ of stream);
+      return Number(summary?.written_rows ?? 0);
+    },
+    async read<Row>(statement: Statement, parameters: Readonly<Record<string, unknown>> = {}) {
+      const result = await client.query({
+        ...common(statement),
+        query_params: { ...parameters },
+        format: 'JSONEachRow',
+      });
+      return await result.json<Row>();
+    },
+    async close() {
+      // The client's types do not know close_session: it is a parameter of the HTTP interface, sent like a setting.
+      const closing = { ...sessionSettings, close_session: 1 } as unknown as ClickHouseSettings;
+      await client.command({ query: 'SELECT 1', session_id: sessionId, clickhouse_settings: closing });
+    },
+  };
+}

@@ -1,0 +1,137 @@
+import { randomUUID } from 'node:crypto';
+import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { batchOf, changeRow, createTestStore, eventRow, NOON, type TestStore } from '../testing/store.ts';
+
+let db: TestStore;
+
+beforeAll(async () => {
+  db = await createTestStore(inject('clickhouseUrl'));
+});
+afterAll(() => db.close());
+
+const SECOND_US = 1_000_000;
+const WORKSPACE = 'sent again';
+
+/** In which batch the event, the deletion, and the event that was sent again are. */
+const ORDERS = [
+  { first: 0, deletion: 0, second: 0 },
+  { first: 0, deletion: 0, second: 1 },
+  { first: 0, deletion: 1, second: 1 },
+  { first: 0, deletion: 1, second: 2 },
+  { first: 1, deletion: 0, second: 0 },
+  { first: 1, deletion: 0, second: 1 },
+  { first: 1, deletion: 0, second: 2 },
+  { first: 2, deletion: 0, second: 1 },
+];
+
+async function storeInOrder(
+  order: (typeof ORDERS)[number],
+  first: EventRow,
+  deletion: ChangeRow,
+  second: EventRow,
+): Promise<void> {
+  for (const batch of [0, 1, 2]) {
+    const events = [...(order.first === batch ? [first] : []), ...(order.second === batch ? [second] : [])];
+    const changes = order.deletion === batch ? [deletion] : [];
+    if (events.length + changes.length > 0) await db.store(batchOf(events, changes));
+  }
+}
+
+interface Found {
+  readonly received_at: string;
+  readonly timestamp: string;
+}
+
+/** Returns the rows of an event that no deletion hides. */
+async function visible(uuid: string): Promise<Found[]> {
+  return await db.read<Found>(`
+    SELECT received_at, timestamp FROM events
+    LEFT JOIN (SELECT workspace_id, user_id, max(version) AS version FROM user_deletions GROUP BY ALL) AS deletions
+      USING (workspace_id, user_id)
+    WHERE uuid = '${uuid}' AND toUnixTimestamp64Micro(received_at) > version`);
+}
+
+describe.each([
+  ['stamped on receipt', true],
+  ['with a timestamp of its own', false],
+])('an event %s that is sent again after the deletion of its user', (_, stamped) => {
+  test.each(ORDERS)('is visible once: batches $first, $deletion and $second', async (order) => {
+    const [uuid, user_id] = [randomUUID(), randomUUID()];
+    const sentAt = (seconds: number): EventRow =>
+      eventRow({
+        workspace_id: WORKSPACE,
+        uuid,
+        user_id,
+        received_at: NOON * 1_000 + seconds * SECOND_US,
+        timestamp: NOON + (stamped ? seconds * 1_000 : 0),
+        ...(stamped && { stamped: 1 }),
+      });
+    const version = NOON * 1_000 + 50 * SECOND_US;
+    const deletion = changeRow({ workspace_id: WORKSPACE, id: user_id, operation: 'delete', version });
+    const expected = [{ received_at: '2026-03-01 12:01:40.000000' }];
+
+    await storeInOrder(order, sentAt(0), deletion, sentAt(100));
+    expect(await visible(uuid)).toMatchObject(expected);
+    // The event is stored now, so neither batch adds anything.
+    await db.store(batchOf([sentAt(200), sentAt(0), sentAt(100)]));
+    await db.store(batchOf([sentAt(150)]));
+    expect(await visible(uuid)).toMatchObject(expected);
+  });
+});
+
+test('two repeats of one batch after the deletion are one event', async () => {
+  const [uuid, user_id] = [randomUUID(), randomUUID()];
+  const sentAt = (seconds: number) =>
+    eventRow({ workspace_id: WORKSPACE, uuid, user_id, timestamp: NOON + seconds * 1_000, stamped: 1 });
+  const version = NOON * 1_000 + 50 * SECOND_US;
+  const deletion = changeRow({ workspace_id: WORKSPACE, id: user_id, operation: 'delete', version });
+  await db.store(batchOf([sentAt(0), sentAt(100), sentAt(120)], [deletion]));
+  expect(await visible(uuid)).toMatchObject([{ timestamp: '2026-03-01 12:01:40.000' }]);
+});
+
+test('rows that are left out because of a deletion are counted', async () => {
+  const user_id = randomUUID();
+  const id = user_id;
+  const received = (received_at: number) => ({ workspace_id: WORKSPACE, user_id, received_at });
+  const version = NOON * 1_000;
+  const event = eventRow(received(version));
+  const change = (row: Partial<ChangeRow>) =>
+    changeRow({ workspace_id: WORKSPACE, id, version, operation: 'seen', ...row });
+  const deletion = change({ operation: 'delete' });
+  expect(await db.store(batchOf([event], [change({})]))).toMatchObject({ rows: 2, userDeleted: 0 });
+  expect(await db.store(batchOf([event], [deletion]))).toMatchObject({ rows: 2, userDeleted: 1 });
+  const late = [change({ operation: 'set', property: 'a', value: '1' }), change({}), change({ version: version + 1 })];
+  const events = [event, eventRow(received(version + 1)), eventRow({ workspace_id: WORKSPACE })];
+  expect(await db.store(batchOf(events, late))).toMatchObject({ rows: 6, userDeleted: 3 });
+  expect(await db.store(batchOf([], late))).toMatchObject({ rows: 3, userDeleted: 2 });
+});
+
+test('rows that arrive after the deletion of their user leave no trace of the user', async () => {
+  const user_id = randomUUID();
+  const version = NOON * 1_000;
+  const change = (operation: ChangeRow['operation']) =>
+    changeRow({ workspace_id: WORKSPACE, id: user_id, operation, version });
+  await db.store(batchOf([], [change('delete')]));
+  await db.store(batchOf([eventRow({ workspace_id: WORKSPACE, user_id, group_id: user_id })], [change('seen')]));
+  const rows = await Promise.all(
+    [
+      `SELECT 1 FROM events WHERE user_id = '${user_id}'`,
+      `SELECT 1 FROM entities WHERE kind = 'user' AND id = '${user_id}'`,
+      `SELECT 1 FROM user_sightings WHERE user_id = '${user_id}'`,
+    ].map((query) => db.read(query)),
+  );
+  expect(rows).toEqual([[], [], []]);
+});
+
+test('the events of a deleted user show that their organization exists, whichever is stored first', async () => {
+  const deletion = changeRow({ id: 'gone', operation: 'delete', version: NOON * 1_000 + 1, workspace_id: 'seen' });
+  const event = (group_id: string) => eventRow({ workspace_id: 'seen', user_id: 'gone', group_id });
+  await db.store(batchOf([event('before')]));
+  await db.store(batchOf([event('with')], [deletion]));
+  await db.store(batchOf([event('after')]));
+  const ids = await db.read<{ id: string }>(
+    "SELECT DISTINCT id FROM entities WHERE workspace_id = 'seen' AND kind = 'organization' ORDER BY id",
+  );
+  expect(ids.map(({ id }) => id)).toEqual(['after', 'before', 'with']);
+});

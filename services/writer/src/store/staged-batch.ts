@@ -1,0 +1,251 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import type { RowBatch, RowMessage } from '../batches/row-batch.ts';
+import type { DeadLetter } from '../dead-letters/dead-letter.ts';
+import { isolateBadRows, isRowFault } from '../dead-letters/isolate-bad-rows.ts';
+import { storeDeadLetters } from '../dead-letters/store-dead-letters.ts';
+import type { Epoch } from '../ownership/epoch.ts';
+import { fencedOr } from '../ownership/fenced.ts';
+import {
+  afterFailure,
+  afterRefusal,
+  afterStep,
+  type BatchContents,
+  type BatchState,
+  newBatch,
+  nextStep,
+  type Step,
+} from '../protocol.ts';
+import { STATEMENTS } from '../sql/statements.ts';
+import { type ClickHouseSession, openClickHouseSession } from './clickhouse-session.ts';
+
+/**
+ * A batch for more partitions of the table is stored without its text indexes. Each partition gets a part of its own,
+ * and 42 of the 54 files of a part belong to the indexes; each file is synced to the disk. The next merge of the part
+ * builds them. Until then queries read its few rows without an index.
+ */
+const INDEXED_PARTITIONS_MAX = 12;
+
+/** The result of count-staged-rows. */
+interface StagedRowCounts {
+  /** Partitions of the table, not of Kafka. */
+  readonly partitions: number;
+  readonly stamped: number;
+  readonly seen: number;
+  readonly properties: number;
+  readonly deletions: number;
+  /** Rows that were accepted before their user was deleted. */
+  readonly deleted_events: number;
+  readonly deleted_changes: number;
+}
+
+/** How many rows of a batch were loaded. */
+export interface StoredRows {
+  readonly rows: number;
+  /** Those of them that were left out, because their user was deleted after they were accepted. */
+  readonly userDeleted: number;
+}
+
+export interface StagedBatchOptions {
+  readonly client: ClickHouseClient;
+  /** The beginning of the query ids of this batch, and of no other one. */
+  readonly queryIdPrefix: string;
+  readonly statementTimeoutMs: number;
+  readonly groupId: string;
+  readonly epoch: Epoch;
+  /** Called with rows that cannot be stored, once they are in `dead_letters`. */
+  readonly onDeadLetters: (deadLetters: readonly DeadLetter[]) => void;
+}
+
+/**
+ * A batch on its way into ClickHouse. `protocol.ts` decides which step comes next; this class runs it.
+ *
+ * Each attempt has a ClickHouse session of its own. It loads the rows, as the bytes that came from Kafka, into temporary
+ * tables. SQL alone moves them from there into the tables: deletions first, then changes of users and organizations,
+ * and the new events last.
+ */
+export class StagedBatch {
+  readonly #options: StagedBatchOptions;
+  #rows: RowBatch;
+  #deadLetters: readonly DeadLetter[];
+  #state: BatchState;
+  #session: ClickHouseSession | undefined;
+  #counts: StagedRowCounts | undefined;
+  readonly #loaded = { events: 0, changes: 0 };
+
+  constructor(batch: RowBatch, options: StagedBatchOptions) {
+    this.#options = options;
+    this.#rows = batch;
+    this.#deadLetters = batch.unreadable;
+    this.#state = newBatch(this.#contents());
+  }
+
+  /**
+   * Runs one step after the other until every row is stored, or is a dead letter. The call may be repeated after any
+   * failure: it first ends the statements of the failed attempt.
+   *
+   * @throws {Fenced} when a newer epoch is recorded
+   * @throws ClickHouse's errors; then all of the batch, some of it or nothing is stored
+   */
+  async store(): Promise<StoredRows> {
+    for (let step = nextStep(this.#state); step !== 'commit'; step = nextStep(this.#state)) await this.#takeStep(step);
+    const { deleted_events = 0, deleted_changes = 0 } = this.#counts ?? {};
+    return { rows: this.#loaded.events + this.#loaded.changes, userDeleted: deleted_events + deleted_changes };
+  }
+
+  /**
+   * Ends every statement of the batch and drops its temporary tables, so that its rows may be stored in other batches.
+   *
+   * @throws ClickHouse's errors; then a statement may still be running, and the call may be repeated
+   */
+  async end(): Promise<void> {
+    await this.#endOwnStatements();
+  }
+
+  async #takeStep(step: Step): Promise<void> {
+    try {
+      await this.#perform(step);
+      this.#state = afterStep(this.#state, step);
+    } catch (error) {
+      const isRefused = (step === 'load-events' || step === 'load-changes') && isRowFault(error);
+      this.#state = isRefused ? afterRefusal(this.#state) : afterFailure(this.#state);
+      if (!isRefused) throw fencedOr(error);
+    }
+  }
+
+  async #perform(step: Step): Promise<void> {
+    switch (step) {
+      case 'end-own-statements':
+        return await this.#endOwnStatements();
+      case 'isolate-bad-rows':
+        return await this.#isolateBadRows();
+      case 'store-dead-letters':
+        return await this.#storeDeadLetters();
+      case 'load-events':
+        return await this.#loadEvents();
+      case 'load-changes':
+        return await this.#loadChanges();
+      case 'store-deletions':
+        return await this.#storeDeletions();
+      case 'store-properties':
+        if (this.#counts?.properties !== 0) await this.#staging.run(STATEMENTS[step]);
+        return;
+      case 'store-sightings':
+      case 'store-seen-in-changes':
+        if (this.#counts?.seen !== 0) await this.#staging.run(STATEMENTS[step]);
+        return;
+      case 'find-repeats':
+        return await this.#findRepeats();
+      case 'store-seen-in-events':
+        return await this.#staging.run(STATEMENTS[step]);
+      case 'store-events':
+        return await this.#storeEvents();
+      case 'close-session':
+        return await this.#closeSession();
+      case 'commit':
+        return;
+    }
+  }
+
+  /** The session with the temporary tables; opens one if there is none. */
+  get #staging(): ClickHouseSession {
+    const { client, queryIdPrefix, statementTimeoutMs } = this.#options;
+    this.#session ??= openClickHouseSession(client, queryIdPrefix, statementTimeoutMs);
+    return this.#session;
+  }
+
+  #contents(): BatchContents {
+    return {
+      hasEvents: this.#rows.events.length > 0,
+      hasChanges: this.#rows.changes.length > 0,
+      hasDeadLetters: this.#deadLetters.length > 0,
+    };
+  }
+
+  async #closeSession(): Promise<void> {
+    await this.#session?.close();
+    this.#session = undefined;
+  }
+
+  /**
+   * Kills the statements that are running, then closes the session, so that a statement which begins later finds no
+   * tables. A statement that begins between the two keeps the session from closing; then this fails, and is repeated.
+   */
+  async #endOwnStatements(): Promise<void> {
+    const { client, queryIdPrefix } = this.#options;
+    const { sql } = STATEMENTS['end-own-statements'];
+    await client.command({ query: sql, query_params: { prefix: `${queryIdPrefix}/` } });
+    await this.#closeSession();
+  }
+
+  async #isolateBadRows(): Promise<void> {
+    await this.#closeSession();
+    const events = await isolateBadRows(this.#staging, this.#rows.events);
+    const changes = await isolateBadRows(this.#staging, this.#rows.changes);
+    await this.#closeSession();
+    const bad = [...events.bad, ...changes.bad];
+    if (bad.length === 0) throw new Error('ClickHouse refused the batch, but takes each of its rows alone');
+    this.#deadLetters = [...this.#deadLetters, ...bad];
+    this.#rows = { events: events.good, changes: changes.good, unreadable: [] };
+    this.#state = newBatch(this.#contents());
+  }
+
+  async #storeDeadLetters(): Promise<void> {
+    await storeDeadLetters(this.#staging, this.#deadLetters);
+    await this.#closeSession();
+    const stored = this.#deadLetters;
+    this.#deadLetters = [];
+    this.#options.onDeadLetters(stored);
+  }
+
+  async #loadEvents(): Promise<void> {
+    // The counts may be of an earlier attempt.
+    this.#counts = undefined;
+    await this.#staging.run(STATEMENTS['stage-events']);
+    await this.#staging.run(STATEMENTS['stage-repeats']);
+    this.#loaded.events = await this.#staging.load(STATEMENTS['load-events'], valuesOf(this.#rows.events));
+  }
+
+  async #loadChanges(): Promise<void> {
+    this.#counts = undefined;
+    await this.#staging.run(STATEMENTS['stage-changes']);
+    this.#loaded.changes = await this.#staging.load(STATEMENTS['load-changes'], valuesOf(this.#rows.changes));
+  }
+
+  async #storeDeletions(): Promise<void> {
+    this.#counts = await this.#dropDeleted();
+    if (this.#counts.deletions > 0) await this.#staging.run(STATEMENTS['store-deletions']);
+  }
+
+  async #findRepeats(): Promise<void> {
+    // In a batch without changes this is the first step after loading.
+    this.#counts ??= await this.#dropDeleted();
+    if (this.#counts.stamped > 0) await this.#staging.run(STATEMENTS['find-repeats']);
+  }
+
+  async #storeEvents(): Promise<void> {
+    const { groupId, epoch } = this.#options;
+    const isScattered = (this.#counts?.partitions ?? 0) > INDEXED_PARTITIONS_MAX;
+    const settings = isScattered ? { materialize_skip_indexes_on_insert: 0 as const } : {};
+    await this.#staging.run(STATEMENTS['store-events'], { group: groupId, ...epoch }, settings);
+  }
+
+  /** Counts the staged rows, and drops those that were accepted before their user was deleted. */
+  async #dropDeleted(): Promise<StagedRowCounts> {
+    const session = this.#staging;
+    if (!this.#state.hasEvents) await session.run(STATEMENTS['stage-events']);
+    if (!this.#state.hasChanges) await session.run(STATEMENTS['stage-changes']);
+    await session.run(STATEMENTS['find-deletions']);
+    const [counts] = await session.read<StagedRowCounts>(STATEMENTS['count-staged-rows']);
+    if (!counts) throw new Error('count-staged-rows returned no row');
+    if (counts.deleted_events > 0) {
+      await session.run(STATEMENTS['store-seen-in-deleted-events']);
+      await session.run(STATEMENTS['drop-deleted-events']);
+    }
+    if (counts.deleted_changes > 0) await session.run(STATEMENTS['drop-deleted-changes']);
+    return counts;
+  }
+}
+
+function valuesOf(messages: readonly RowMessage[]): Buffer[] {
+  return messages.map(({ value }) => value);
+}
