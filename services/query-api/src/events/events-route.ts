@@ -12,7 +12,7 @@ import { type EventsRequest, parseEventsRequest } from './events-parameters.ts';
 import { countQuery, pageQuery } from './events-query.ts';
 import type { HiddenCondition } from './pending-deletions.ts';
 
-export const EVENTS = '/events';
+const EVENTS = '/events';
 
 /** Registers `GET /events`: a page of a workspace's events, and their total. */
 export function registerEvents(
