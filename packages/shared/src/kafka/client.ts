@@ -57,8 +57,14 @@ const EXPECTED_ERRORS: Readonly<Record<string, readonly string[]>> = {
 /** kafkajs warns once of a partitioner that version 2 replaced; Sluice chooses the partition of every record itself. */
 const PARTITIONER_NOTICE = 'KafkaJS v2.0.0 switched default partitioner';
 
+/** A consumer that joins while its group's coordinator loads starts again; the writer itself logs each such restart. */
+const COORDINATOR_LOADS = "Crash: KafkaJSProtocolError: The coordinator is loading and hence can't process requests";
+const CONSUMER_RESTARTS = 'Restarting the consumer in';
+
+const EXPECTED_MESSAGES = [PARTITIONER_NOTICE, COORDINATOR_LOADS, CONSUMER_RESTARTS];
+
 function isExpected(message: string, error: unknown): boolean {
-  if (message.startsWith(PARTITIONER_NOTICE)) return true;
+  if (EXPECTED_MESSAGES.some((expected) => message.startsWith(expected))) return true;
   const [, failedSend] = /^Failed to send messages: (.*)/.exec(message) ?? [];
   if (failedSend !== undefined) return EXPECTED_ERRORS['Produce']?.includes(failedSend) ?? false;
   const [, request = ''] = /^Response (\w+)\(/.exec(message) ?? [];
