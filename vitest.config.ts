@@ -1,19 +1,9 @@
-import { availableParallelism, totalmem } from 'node:os';
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './scripts/checks/longest-first.ts';
 
-const GIBIBYTE = 1_024 ** 3;
-
-/** Most tests wait for engines and services, so two per core keep the cores busy; each may need 2 GiB of memory. */
-const WORKERS_PER_CORE = 2;
-const WORKER_MEMORY_BYTES = 2 * GIBIBYTE;
-const WORKERS = { min: 2, max: 8 };
-
-function countWorkers(): number {
-  const affordable = Math.floor(totalmem() / WORKER_MEMORY_BYTES);
-  const wanted = Math.min(WORKERS_PER_CORE * availableParallelism(), affordable);
-  return Math.min(Math.max(wanted, WORKERS.min), WORKERS.max);
-}
+/** One test file at a time for each core, and never less than two: most tests wait for engines and services. */
+const WORKERS_MIN = 2;
 
 export default defineConfig({
   test: {
@@ -30,6 +20,6 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 60_000 } },
-    maxWorkers: countWorkers(),
+    maxWorkers: Math.max(availableParallelism(), WORKERS_MIN),
   },
 });
