@@ -223,6 +223,9 @@ test('while partitions have no leader, a writer that starts stores the others, a
     const statuses = await Promise.all(Array.from({ length: count }, async () => (await running.submit(BODY)).status));
     return statuses.filter((status) => status === 202).length;
   };
+  // A topic that is none of ours, and that nobody leads while its only broker is away.
+  const replicaAssignment = [{ partition: 0, replicas: [3] }];
+  await withAdminOf(0, (admin) => admin.createTopics({ topics: [{ topic: 'unrelated', replicaAssignment }] }));
   const before = await accepted(60);
   await running.services.writer.kill9();
   const unstored = await accepted(60);
