@@ -76,7 +76,7 @@ test.each([
     await writeKeysFile(keysFile, [key]);
     await expect.poll(async () => (await request('known')).status).toBe(REQUESTS[name].status);
     for (const breakFile of [() => writeFile(keysFile, 'no json'), () => rm(keysFile)]) {
-      const faults = () => service.log().split('the last good keys stay').length;
+      const faults = () => service.log().split('the last valid keys stay').length;
       const before = faults();
       await breakFile();
       await expect.poll(faults).toBe(before + 1);

@@ -40,8 +40,9 @@ async function readiness(writer: Service): Promise<string> {
   return response ? `${response.status} ${await response.text()}` : 'no response';
 }
 
-/** Resumes all halted partitions from their oldest message. */
+/** Waits until the writer has recorded a halt, and resumes all halted partitions from their oldest message. */
 export async function resumeAll({ operate }: OperatedPipeline): Promise<void> {
+  await until('the halt to be recorded', 120_000, async () => (await operate('status')).output.includes('halted'));
   await until('everything to be resumed', 120_000, async () => {
     await operate('resume', '--all', '--from', 'oldest', '--yes');
     return !(await operate('status')).output.includes('halted');
