@@ -83,7 +83,7 @@ async function run(mutations: readonly Mutation[], withBaseline: boolean): Promi
   const broken = withBaseline ? await runBaseline(copy, mutations, stack) : new Set<string>();
   const results: Result[] = [];
   for (const mutation of mutations) {
-    const result = await judge(copy, mutation, broken, stack);
+    const result = await tryMutation(copy, mutation, broken, stack);
     results.push(result);
     console.log(`${result.outcome.padEnd(14)} ${seconds(result)}  ${mutation.name}: ${result.detail}`);
   }
@@ -115,7 +115,7 @@ async function runBaseline(
   return broken;
 }
 
-async function judge(
+async function tryMutation(
   copy: WorkingCopy,
   mutation: Mutation,
   broken: ReadonlySet<string>,
