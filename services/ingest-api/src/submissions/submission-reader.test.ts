@@ -195,3 +195,20 @@ test('a long number keeps its digits, in events and in properties', async () => 
     faults: [expect.stringContaining('properties')],
   });
 });
+
+test('a name with an escape is its own, whatever names came before it', async () => {
+  // After the first of these names, JSON.parse of Node.js 26 takes the others for it (nodejs/node#63785).
+  for (const [written, name] of [
+    ['\\\\', '\\'],
+    ['\\n', '\n'],
+    ['\\u0041', 'A'],
+  ] as const) {
+    const object = `{"q":0,"${written}":1}`;
+    const body = `{"foreignId":"a","events":[{"event":"e","properties":${object}}],"properties":{"p":${object}}}`;
+    const json = JSON.stringify({ q: 0, [name]: 1 });
+    expect(await read('user', body)).toMatchObject({
+      events: [{ properties: json }],
+      properties: [{ name: 'p', json }],
+    });
+  }
+});
