@@ -36,10 +36,8 @@ async function startReady(env: NodeJS.ProcessEnv): Promise<Run> {
   return run;
 }
 
-/** Without the writer's line about a group coordinator that is still loading, which a slow machine may see. */
 function warningsIn(output: string): string[] {
-  const warnings = output.split('\n').filter((line) => /"level":[456]0/.test(line));
-  return warnings.filter((line) => !/coordinator is loading.*the consumer restarts/.test(line));
+  return output.split('\n').filter((line) => /"level":[456]0/.test(line));
 }
 
 async function paste(command: string | undefined): Promise<unknown> {

@@ -109,8 +109,11 @@ export class GroupConsumer {
     consumer.on(events.CRASH, ({ payload }) => {
       this.#endAssignment('the consumer has crashed');
       // kafkajs never restarts after a TypeError or the like, whatever restartOnFailure returns.
-      if (payload.restart) logger.warn({ reason: payload.error.message }, 'the Kafka consumer failed and restarts');
-      else fail(payload.error);
+      if (payload.restart) {
+        // A healthy first start meets a coordinator that still loads the group.
+        const level = (payload.error as { type?: unknown }).type === 'GROUP_LOAD_IN_PROGRESS' ? 'info' : 'warn';
+        logger[level]({ reason: payload.error.message }, 'the Kafka consumer failed and restarts');
+      } else fail(payload.error);
     });
   }
 
