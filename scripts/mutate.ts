@@ -1,5 +1,5 @@
-// npm run mutate: puts faults into the code one by one, and tells which of them no test notices.
-// `npm run mutate -- --help` tells more.
+// npm run mutate: mutation testing. Applies faults to the code one by one and lists those that no test detects.
+// See `npm run mutate -- --help`.
 import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { startTestStack, type TestStack } from '@sluice/local-stack/test-stack';
@@ -11,16 +11,16 @@ import { createWorkingCopy, type WorkingCopy } from './mutate/working-copy.ts';
 
 const HELP = `Usage: npm run mutate -- [--list] [--no-baseline] [PATTERN ...]
 
-Puts the faults of scripts/mutate/mutations.ts into a copy of the working tree, one at a time, and runs the tests that
-must notice each: a mutation that they notice is killed, one that they do not notice survives. First the same tests run
-without any mutation; where one fails so, nothing can be said of its mutations.
+Applies the mutations of scripts/mutate/mutations.ts to a copy of the working tree, one at a time, and runs the tests
+of each. A mutation is killed when a test fails, and survives when all pass. First the tests run without a mutation;
+the mutations of a test that already fails are not judged.
 
-  PATTERN         only mutations with this in their name or in that of their file; letters in any case
-  --list          names the mutations and runs nothing
-  --no-baseline   does not run the tests without mutations first
-  --help          this text
+  PATTERN         run only mutations whose name or file name contains this text; case is ignored
+  --list          list the mutations and run nothing
+  --no-baseline   do not run the tests without a mutation first
+  --help          show this text
 
-Exit codes: 0 all were killed, 1 one survived, does not fit the code, or could not be judged, 2 the arguments are wrong.`;
+Exit codes: 0 all killed; 1 a mutation survived, does not fit the code or was not judged; 2 wrong arguments.`;
 
 type Outcome = 'killed' | 'SURVIVED' | 'does not apply' | 'not judged';
 
@@ -28,7 +28,7 @@ interface Result {
   readonly mutation: Mutation;
   readonly outcome: Outcome;
   readonly seconds: number;
-  /** The test that noticed, or why the mutation does not apply. */
+  /** The first test that failed, or why the mutation does not apply. */
   readonly detail: string;
 }
 
@@ -61,7 +61,7 @@ async function main(): Promise<number> {
     return 0;
   }
   if (selected.length === 0) {
-    console.error('No mutation matches; --list names them all.');
+    console.error('No mutation matches; --list shows them all.');
     return 1;
   }
   try {
@@ -91,7 +91,7 @@ async function run(mutations: readonly Mutation[], withBaseline: boolean): Promi
   return results.every(({ outcome }) => outcome === 'killed') ? 0 : 1;
 }
 
-/** Gives the test files that fail without any mutation. */
+/** Returns the test files that fail without a mutation. */
 async function runBaseline(
   copy: WorkingCopy,
   mutations: readonly Mutation[],
@@ -137,11 +137,11 @@ async function tryMutation(
 }
 
 interface SharedStack extends AsyncDisposable {
-  /** The engines for these test files: one stack for all tests of services; others start their own. */
+  /** Returns the stack that all service tests share; undefined for tests that start engines of their own. */
   enginesFor(tests: readonly string[]): Promise<Engines | undefined>;
 }
 
-/** Tests of a service use topics and databases with names of their own, so that they can share engines. */
+/** Service tests can share engines, because each uses its own topics and database. */
 function createSharedStack(): SharedStack {
   let stack: Promise<TestStack> | undefined;
   return {
@@ -161,10 +161,10 @@ function seconds({ seconds: taken }: { readonly seconds: number }): string {
   return `${taken.toFixed(1).padStart(6)} s`;
 }
 
-/** A table in Markdown, for a note. */
+/** Prints the results as a Markdown table. */
 function printTable(results: readonly Result[]): void {
   const counts = Map.groupBy(results, ({ outcome }) => outcome);
-  console.log('\n| mutation | outcome | noticed by |\n| --- | --- | --- |');
+  console.log('\n| mutation | outcome | killed by |\n| --- | --- | --- |');
   for (const { mutation, outcome, detail } of results) {
     console.log(`| ${mutation.name} | ${outcome} | ${detail.replaceAll('|', '\\|').replaceAll('\n', ' ')} |`);
   }

@@ -1,29 +1,29 @@
 import { stripTypeScriptTypes } from 'node:module';
 
-/** A fault that is put into the code on purpose, to see that a test notices it. */
+/** A deliberate fault in the code that a test must detect. */
 export interface Mutation {
-  /** Tells it from all others: `<part>/<what>`. */
+  /** Unique: `<area>/<what is wrong>`. */
   readonly name: string;
-  /** The file that is changed, from the root of the repository. */
+  /** Path of the changed file, relative to the repository root. */
   readonly file: string;
-  /** A text that occurs exactly once in the file. */
+  /** Occurs exactly once in the file. */
   readonly search: string;
   readonly replacement: string;
-  /** What the mutation breaks, in one sentence. */
+  /** What goes wrong with it, in one sentence. */
   readonly breaks: string;
-  /** The test files of which at least one must fail, from the root of the repository. */
+  /** Paths of the test files, relative to the repository root. At least one must fail. */
   readonly tests: readonly string[];
 }
 
-/** A mutation that does not fit the code any more. */
+/** The mutation no longer fits the code. */
 export class MutationMismatch extends Error {
   override readonly name = 'MutationMismatch';
 }
 
 /**
- * The mutated text of a file.
+ * Returns the mutated text of a file.
  *
- * @throws {MutationMismatch} when the search text does not occur exactly once, or the result is no TypeScript
+ * @throws {MutationMismatch} when the search text does not occur exactly once, or the result is not TypeScript
  */
 export function mutate(source: string, { name, file, search, replacement }: Mutation): string {
   const found = source.split(search).length - 1;

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 
-/** The engines that tests are to use, when not their own. */
+/** Running engines for the tests to use instead of starting their own. */
 export interface Engines {
   readonly kafkaBrokers: readonly string[];
   readonly clickhouseUrl: string;
@@ -13,16 +13,16 @@ export interface Engines {
 
 export interface TestRun {
   readonly passed: boolean;
-  /** The first test, or file, that failed, or why there is none. */
+  /** The first test or file that failed; undefined if all passed. */
   readonly failed: string | undefined;
   readonly seconds: number;
   readonly output: string;
 }
 
-/** A mutated service may hang: then its tests have noticed. In milliseconds. */
+/** A mutation that makes a service hang counts as killed. */
 const TIMEOUT_MS = 15 * 60_000;
 
-/** Runs test files in a copy of the working tree up to the first failure. */
+/** Runs test files in a copy of the working tree and stops at the first failure. */
 export async function runTests(
   path: string,
   files: readonly string[],

@@ -1,17 +1,17 @@
 import { cp, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** What is not copied: the history, what is made anew, and the dependencies, which are linked. */
+/** Not copied: history, caches and data, and the dependencies, which are linked. */
 const LEFT_OUT = new Set(['.git', '.cache', '.sluice', 'node_modules']);
 
-/** A copy of the working tree whose files can be changed without harm. */
+/** A copy of the working tree for changed files. */
 export interface WorkingCopy extends AsyncDisposable {
   readonly path: string;
-  /** Runs `work` while one file has another content. */
+  /** Runs `work` while the file has this content, then restores it. */
   withFile<Result>(file: string, content: string, work: () => Promise<Result>): Promise<Result>;
 }
 
-/** Copies the working tree of `root` into its `.cache`, with the dependencies linked, so that nothing is installed. */
+/** Copies the working tree at `root` into its `.cache`. Dependencies are linked, so nothing is installed. */
 export async function createWorkingCopy(root: string): Promise<WorkingCopy> {
   const folder = join(root, '.cache', 'mutate');
   const path = join(folder, String(process.pid));
@@ -20,10 +20,10 @@ export async function createWorkingCopy(root: string): Promise<WorkingCopy> {
   await mkdir(path);
   for (const name of await readdir(root)) {
     if (LEFT_OUT.has(name)) continue;
-    // Links of a package to its dependencies and to other packages are relative: the copies link to the copies.
+    // A package's links to other packages are relative, so a copied package links to copies.
     await cp(join(root, name), join(path, name), { recursive: true, verbatimSymlinks: true });
   }
-  // The engines' downloads.
+  // Holds the downloaded engines.
   await symlink(join(root, '.cache'), join(path, '.cache'));
   await linkModules(join(root, 'node_modules'), join(path, 'node_modules'));
   return {
@@ -43,7 +43,7 @@ export async function createWorkingCopy(root: string): Promise<WorkingCopy> {
   };
 }
 
-/** Links each installed package, but the project's own ones to their copies; caches of tools are not shared. */
+/** Links each installed package. The project's own packages link to their copies; tool caches are not shared. */
 async function linkModules(from: string, to: string): Promise<void> {
   await mkdir(to);
   for (const name of await readdir(from)) {
@@ -52,7 +52,7 @@ async function linkModules(from: string, to: string): Promise<void> {
   }
 }
 
-/** Removes what an interrupted run has left behind. */
+/** Removes working copies left by interrupted runs. */
 async function removeStale(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     if (!isRunning(Number(name))) await rm(join(folder, name), { recursive: true, force: true });
