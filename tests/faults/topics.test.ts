@@ -5,13 +5,11 @@ import { clockTopicName, ensureTopics, topicNames, withAdmin } from '@sluice/sha
 import { createLogger } from '@sluice/shared/log';
 import { configSchema } from '@sluice/writer/config';
 import kafkajs, { type Kafka } from 'kafkajs';
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
 import { startIngestAlone } from '../support/ingest-alone.ts';
 import { type KafkaProxy, startKafkaProxy } from '../support/kafka-proxy.ts';
 import { startPipeline } from '../support/pipeline.ts';
-
-vi.setConfig({ testTimeout: 300_000 });
 
 const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, ResourcePatternTypes } = kafkajs;
 
