@@ -255,6 +255,15 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
     tests: [writer('erasure/erasure.test.ts')],
   },
   {
+    name: 'writer/deletions-gathered-without-bound',
+    file: writer('erasure/erasure.ts'),
+    search:
+      'if (!isTime && (await this.#readDue(undefined, ERASURE_DELAY_MS, GATHERED_MAX)).length < GATHERED_MAX) return;',
+    replacement: 'if (!isTime) return;',
+    breaks: 'Any number of deletions waits, and totals take longer and longer.',
+    tests: [writer('erasure/erasure.test.ts')],
+  },
+  {
     name: 'writer/deletions-not-gathered',
     file: writer('erasure/erasure.ts'),
     search: 'Math.max(ERASURE_DELAY_MS, ERASURE_GATHER_MS)',

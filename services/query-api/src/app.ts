@@ -48,7 +48,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     routes.addHook('onRequest', async (request) => {
       request.workspace = workspaceOf(request, keys, limiter, config.QUERY_ANONYMOUS_WORKSPACE);
     });
-    registerEvents(routes, config, queryRunner, pendingDeletions);
+    registerEvents(routes, config, queryRunner, pendingDeletions.hiddenCondition);
     registerEntities(routes, queryRunner);
   });
   registerReference(app, queryDocument(config));

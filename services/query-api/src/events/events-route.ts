@@ -10,7 +10,7 @@ import { sendJson } from '../json-response.ts';
 import { asEventRow, type EventRow, eventRecord, positionOf } from './event-record.ts';
 import { type EventsRequest, parseEventsRequest } from './events-parameters.ts';
 import { countQuery, pageQuery } from './events-query.ts';
-import type { PendingDeletions } from './pending-deletions.ts';
+import type { HiddenCondition } from './pending-deletions.ts';
 
 const EVENTS = '/events';
 
@@ -19,13 +19,13 @@ export function registerEvents(
   app: FastifyInstance,
   config: QueryConfig,
   queryRunner: QueryRunner,
-  pendingDeletions: PendingDeletions,
+  hiddenCondition: HiddenCondition,
 ): void {
   app.get(EVENTS, async (request, reply) => {
     const { workspace } = request;
     const parsed = parseEventsRequest(request.query as QueryParameters, workspace);
     return await whileConnected(reply, async (signal) => {
-      const hidden = await pendingDeletions.hiddenCondition(workspace);
+      const hidden = await hiddenCondition(workspace);
       const context = { workspace, signal };
       const page = { kind: 'events_page', ...context, ...pageQuery(parsed, hidden) } as const;
       const rows = parsed.limit === 0 ? noRows() : queryRunner.rows(page);

@@ -46,6 +46,14 @@ const HIDDEN: Sql = {
   params: {},
 };
 
+/**
+ * Returns the condition that the events of deleted users meet until they are erased; `undefined` when no deletion of
+ * the workspace is pending.
+ *
+ * @throws {Problem} `store_unavailable`, `overloaded` when it is not known what is deleted
+ */
+export type HiddenCondition = (workspace: string) => Promise<Sql | undefined>;
+
 interface Poll {
   readonly startedAt: number;
   /** The workspaces with pending deletions; `undefined` when there are too many to remember. */
@@ -80,17 +88,11 @@ export class PendingDeletions {
     await this.#polling?.catch(() => undefined);
   }
 
-  /**
-   * Returns the condition that the events of deleted users meet until they are erased; `undefined` when no deletion of
-   * the workspace is pending.
-   *
-   * @throws {Problem} `store_unavailable`, `overloaded` when it is not known what is deleted
-   */
-  async hiddenCondition(workspace: string): Promise<Sql | undefined> {
+  readonly hiddenCondition: HiddenCondition = async (workspace) => {
     this.#requestedAt = this.#now();
     const { workspaces } = await this.#freshPoll();
     return workspaces === undefined || workspaces.has(workspace) ? HIDDEN : undefined;
-  }
+  };
 
   async #freshPoll(): Promise<Poll> {
     if (this.#isFresh(this.#last)) return this.#last;

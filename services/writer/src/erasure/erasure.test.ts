@@ -177,6 +177,24 @@ test('deletions with rows are gathered and erased together; those without rows w
   expect(await count('events')).toBe(0);
 });
 
+test('many deletions with rows are erased together before the oldest has waited', async () => {
+  const gathering = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50, ERASURE_GATHER_MS: 3_600_000 };
+  await using started = new AsyncDisposableStack();
+  const patient = new Erasure(gathering, db.client, randomUUID(), createLogger('test', 'silent'));
+  started.defer(() => patient.stop());
+  const users = Array.from({ length: 250 }, (_, index) => `user ${index}`);
+  await db.store(batchOf(users.map((user_id) => eventRow({ user_id, received_at: DELETED_US }))));
+  const deletions = users.map((user) => deletionOf(user));
+  await db.store(batchOf([], deletions.slice(1)));
+  patient.setOwner(true);
+  patient.start();
+  await wait(1_000);
+  expect(await count('events')).toBe(250);
+  await db.store(batchOf([], deletions.slice(0, 1)));
+  await expect.poll(() => count(NOT_ERASED)).toBe(0);
+  expect(await count('events')).toBe(0);
+});
+
 test('a removal that has not ended is not begun again, and the erasure goes on after it', async () => {
   const months = [0, 1, 2].map((month) => Date.UTC(2026, month, 5));
   const events = months.map((timestamp) => eventRow({ user_id: 'gone', timestamp, received_at: DELETED_US }));
