@@ -255,6 +255,15 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
     tests: [writer('erasure/erasure.test.ts')],
   },
   {
+    name: 'writer/erased-deletions-forgotten-at-once',
+    file: writer('erasure/deleted-rows.ts'),
+    search: 'await session.run(statement, { ...parameters, partition });',
+    replacement:
+      "await session.run(statement, { ...parameters, partition });\n      await session.run(STATEMENTS['forget-erased'], parameters);",
+    breaks: 'A query that began before the removal ended may show rows of a deleted user.',
+    tests: [writer('erasure/erasure.test.ts')],
+  },
+  {
     name: 'writer/deletions-gathered-without-bound',
     file: writer('erasure/erasure.ts'),
     search:

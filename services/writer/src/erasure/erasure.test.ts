@@ -168,6 +168,7 @@ test('deletions with rows are gathered and erased together; those without rows w
   patient.start();
   const pending = () => db.read(`SELECT user_id FROM ${NOT_ERASED} ORDER BY user_id`);
   await expect.poll(pending).toEqual([{ user_id: 'first' }, { user_id: 'second' }]);
+  await wait(500);
   expect(await count('events')).toBe(3);
   // One that has waited for an hour.
   await db.client.command({
@@ -193,6 +194,21 @@ test('many deletions with rows are erased together before the oldest has waited'
   await db.store(batchOf([], deletions.slice(0, 1)));
   await expect.poll(() => count(NOT_ERASED)).toBe(0);
   expect(await count('events')).toBe(0);
+});
+
+test('a deletion stays pending for a while after its rows were removed, for queries that began before', async () => {
+  const slow = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 3_000, ERASURE_GATHER_MS: 0 };
+  await using started = new AsyncDisposableStack();
+  const unhurried = new Erasure(slow, db.client, randomUUID(), createLogger('test', 'silent'));
+  started.defer(() => unhurried.stop());
+  await db.store(batchOf([eventRow({ user_id: 'gone', received_at: DELETED_US })]));
+  await db.store(batchOf([], [deletionOf('gone')]));
+  unhurried.setOwner(true);
+  unhurried.start();
+  // The row in `entities` is removed last.
+  await expect.poll(() => count("entities WHERE id = 'gone'"), { interval: 20 }).toBe(0);
+  expect(await count(NOT_ERASED)).toBe(1);
+  await expect.poll(() => count(NOT_ERASED)).toBe(0);
 });
 
 test('a removal that has not ended is not begun again, and the erasure goes on after it', async () => {
