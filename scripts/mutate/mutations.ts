@@ -207,8 +207,8 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     file: sql('erase-events'),
     search: 'WHERE user_id IN {users:Array(String)}',
     replacement: 'WHERE 0 AND user_id IN {users:Array(String)}',
-    breaks: 'The events of deleted users stay on disk, and show once the deletion is marked as erased.',
-    tests: [JOURNEY],
+    breaks: 'The events of deleted users stay on disk for ever.',
+    tests: [writer('erasure/erasure.test.ts')],
   },
   {
     name: 'sql/properties-not-erased',
@@ -230,6 +230,56 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
 
 /** The rest of the writer. */
 const WRITER_MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'writer/pending-deletions-not-stored',
+    file: writer('store/staged-batch.ts'),
+    search: "    await this.#staging.run(STATEMENTS['store-pending-deletions']);\n",
+    replacement: '',
+    breaks: 'No query hides what is deleted, and nothing erases it.',
+    tests: [writer('erasure/erasure.test.ts')],
+  },
+  {
+    name: 'writer/removal-begun-again',
+    file: writer('erasure/deleted-rows.ts'),
+    search: 'if (count?.running !== 0) throw',
+    replacement: 'if (count === undefined) throw',
+    breaks: 'While a long removal runs, the writer starts it again and again.',
+    tests: [writer('erasure/erasure.test.ts')],
+  },
+  {
+    name: 'writer/failed-removals-stay',
+    file: writer('erasure/deleted-rows.ts'),
+    search: "  await session.run(STATEMENTS['end-failed-removals']);\n",
+    replacement: '',
+    breaks: 'A removal that fails stops the erasure of all users.',
+    tests: [writer('erasure/erasure.test.ts')],
+  },
+  {
+    name: 'writer/erased-deletions-forgotten-at-once',
+    file: writer('erasure/deleted-rows.ts'),
+    search: 'await session.run(statement, { ...parameters, partition });',
+    replacement:
+      "await session.run(statement, { ...parameters, partition });\n      await session.run(STATEMENTS['forget-erased'], parameters);",
+    breaks: 'A query that began before the removal ended may show rows of a deleted user.',
+    tests: [writer('erasure/erasure.test.ts')],
+  },
+  {
+    name: 'writer/deletions-gathered-without-bound',
+    file: writer('erasure/erasure.ts'),
+    search:
+      'if (!isTime && (await this.#readDue(undefined, ERASURE_DELAY_MS, GATHERED_MAX)).length < GATHERED_MAX) return;',
+    replacement: 'if (!isTime) return;',
+    breaks: 'Any number of deletions waits, and totals take longer and longer.',
+    tests: [writer('erasure/erasure.test.ts')],
+  },
+  {
+    name: 'writer/deletions-not-gathered',
+    file: writer('erasure/erasure.ts'),
+    search: 'Math.max(ERASURE_DELAY_MS, ERASURE_GATHER_MS)',
+    replacement: 'ERASURE_DELAY_MS',
+    breaks: 'Each deletion rewrites the partitions of its user at once.',
+    tests: [writer('erasure/erasure.test.ts')],
+  },
   {
     name: 'writer/session-not-closed',
     file: writer('store/clickhouse-session.ts'),
@@ -701,7 +751,7 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
   {
     name: 'query/deletions-late',
     file: query('events/pending-deletions.ts'),
-    search: 'const FRESH_MS = 300',
+    search: 'const FRESH_MS = 500',
     replacement: 'const FRESH_MS = 30_000',
     breaks: 'A deletion is in force after half a minute instead of a second.',
     tests: [query('events/pending-deletions.test.ts')],
@@ -709,9 +759,33 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
   {
     name: 'query/deleted-events-shown',
     file: query('events/pending-deletions.ts'),
-    search: 'rows.length > 0 ? HIDDEN : undefined',
-    replacement: 'rows.length < 0 ? HIDDEN : undefined',
+    search: 'workspaces === undefined || workspaces.has(workspace) ? HIDDEN : undefined',
+    replacement: 'undefined',
     breaks: 'The events of deleted users show until they are erased.',
+    tests: [query('events/pending-deletions.test.ts')],
+  },
+  {
+    name: 'query/polls-pile-up',
+    file: query('events/pending-deletions.ts'),
+    search: 'this.#polling ??= this.#query()',
+    replacement: 'this.#polling = this.#query()',
+    breaks: 'While ClickHouse hangs, each request adds a query to it.',
+    tests: [query('events/pending-deletions.test.ts')],
+  },
+  {
+    name: 'query/old-poll-used',
+    file: query('events/pending-deletions.ts'),
+    search: 'return this.#isFresh(poll) ? poll : await this.#poll();',
+    replacement: 'return poll;',
+    breaks: 'A request that waited for a slow poll shows what was deleted meanwhile.',
+    tests: [query('events/pending-deletions.test.ts')],
+  },
+  {
+    name: 'query/forgotten-workspaces',
+    file: query('events/pending-deletions.ts'),
+    search: 'names.length > WORKSPACES_MAX ? undefined : new Set(names)',
+    replacement: 'new Set(names)',
+    breaks: 'With pending deletions in very many workspaces, the events of deleted users show in some.',
     tests: [query('events/pending-deletions.test.ts')],
   },
   {

@@ -183,6 +183,7 @@ function environment(options: PipelineOptions, keysFile: string, database: strin
     API_KEYS_FILE: keysFile,
     ERASURE_INTERVAL_MS: '300',
     ERASURE_DELAY_MS: '5001',
+    ERASURE_GATHER_MS: '0',
     STATEMENT_TIMEOUT_MS: '5000',
     // Fewer batches under a load: each costs ClickHouse about as much as thousands of events.
     FETCH_WAIT_MS: '500',

@@ -50,9 +50,9 @@ test.each(urls)('%s reads the workspace of the key alone', async (url) => {
 });
 
 test('the deletion of a user in one workspace hides nothing in another', async () => {
-  await query.insert('user_deletions', [
-    { workspace_id: 'c', user_id: 'shared', version: 9e15, stored_at: 1, erased_version: 0 },
-  ]);
+  const deletion = { workspace_id: 'c', user_id: 'shared', version: 9e15 };
+  await query.insert('user_deletions', [deletion]);
+  await query.insert('pending_deletions', [{ ...deletion, stored_at: 1 }]);
   expect((await query.get('/users/shared', 'a')).status).toBe(200);
   expect((await query.get('/events?userId=shared', 'a')).body.total).toBe(1);
 });

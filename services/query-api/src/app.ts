@@ -11,7 +11,7 @@ import { createQueryRunner } from './clickhouse/query-runner.ts';
 import type { QueryConfig } from './config.ts';
 import { registerEntities } from './entities/entities-route.ts';
 import { registerEvents } from './events/events-route.ts';
-import { createHiddenCondition } from './events/pending-deletions.ts';
+import { PendingDeletions } from './events/pending-deletions.ts';
 import { createMetrics } from './metrics.ts';
 import { queryDocument } from './openapi.ts';
 import { workspaceOf } from './workspace.ts';
@@ -37,6 +37,9 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const app = createHttpServer({ logger, registry, readiness });
   const limiter = createRateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
   const queryRunner = createQueryRunner(clickHouse, config, createMetrics(registry));
+  const pendingDeletions = new PendingDeletions(queryRunner);
+  app.addHook('onReady', async () => pendingDeletions.start());
+  app.addHook('onClose', () => pendingDeletions.stop());
   // Before the server waits for its requests to end.
   app.addHook('preClose', async () => queryRunner.close());
 
@@ -45,7 +48,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     routes.addHook('onRequest', async (request) => {
       request.workspace = workspaceOf(request, keys, limiter, config.QUERY_ANONYMOUS_WORKSPACE);
     });
-    registerEvents(routes, config, queryRunner, createHiddenCondition(queryRunner));
+    registerEvents(routes, config, queryRunner, pendingDeletions.hiddenCondition);
     registerEntities(routes, queryRunner);
   });
   registerReference(app, queryDocument(config));

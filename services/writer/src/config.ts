@@ -18,6 +18,7 @@ export const configSchema = z
     STATEMENT_TIMEOUT_MS: integer(1_000).default(30_000),
     ERASURE_INTERVAL_MS: integer(100).default(10_000),
     ERASURE_DELAY_MS: integer(0).default(60_000),
+    ERASURE_GATHER_MS: integer(0).default(604_800_000),
   })
   .refine((config) => config.ERASURE_DELAY_MS > config.STATEMENT_TIMEOUT_MS, {
     path: ['ERASURE_DELAY_MS'],

@@ -12,7 +12,7 @@ import { BatchIntake } from './consumer/batch-intake.ts';
 import { GroupConsumer } from './consumer/group-consumer.ts';
 import { createWatchdog, type Watchdog } from './consumer/watchdog.ts';
 import { createDeadLetterAlarm, type DeadLetterAlarm } from './dead-letters/dead-letter-alarm.ts';
-import { createErasure, type Erasure } from './erasure/erasure.ts';
+import { Erasure } from './erasure/erasure.ts';
 import type { WriterMetrics } from './metrics.ts';
 import { isMemberOf } from './ownership/membership.ts';
 import { createOwnership } from './ownership/ownership.ts';
@@ -59,7 +59,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   const store = createStagedStore({ ...common, ownership });
   const batches = createBatchLoop({ store, positions, bytesMax: config.BATCH_BYTES_MAX, alarm, metrics, logger });
   const intake = new BatchIntake({ kafka, keeper, batches });
-  const erasure = createErasure(config, erasureClient, writerId, logger);
+  const erasure = new Erasure(config, erasureClient, writerId, logger);
   const watchdog = createWatchdog(2 * config.KAFKA_SESSION_TIMEOUT_MS, () => {
     fail(new Error('kafkajs has done nothing for two session timeouts'));
   });

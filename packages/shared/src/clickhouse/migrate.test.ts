@@ -34,6 +34,7 @@ test('several services that start together bring the database to the newest sche
       'entities',
       'entity_properties',
       'events',
+      'pending_deletions',
       'schema_migrations',
       'user_deletions',
       'user_sightings',

@@ -102,9 +102,6 @@ export const PINNED_SETTINGS = {
   fsync_metadata: '1',
   alter_sync: '2',
   mutations_sync: '2',
-  enable_lightweight_delete: '1',
-  lightweight_deletes_sync: '2',
-  lightweight_delete_mode: 'alter_update',
 
   // A row is stored completely or refused. Otherwise a field that the staging tables do not have would be lost.
   input_format_allow_errors_num: '0',

@@ -16,8 +16,12 @@ export const tables = {
   entities: ofWorkspace('entities'),
   entityProperties: ofWorkspace('entity_properties'),
   userDeletions: ofWorkspace('user_deletions'),
+  pendingDeletions: ofWorkspace('pending_deletions'),
   userSightings: ofWorkspace('user_sightings'),
 } as const;
+
+/** The only table that is read for all workspaces at once, to learn which of them have pending deletions. */
+export const PENDING_DELETIONS_OF_ALL_WORKSPACES = 'pending_deletions';
 
 function ofWorkspace(table: string): string {
   return `(SELECT * FROM ${table} WHERE workspace_id = {workspace:String})`;

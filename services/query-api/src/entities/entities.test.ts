@@ -99,7 +99,7 @@ function rowsOf(one: Change, index: number): StoredRow[] {
   const entity = { workspace_id: 'a', kind: one.kind, id: one.id };
   if (one.deleted) {
     if (one.kind === 'organization') return [];
-    const row = { workspace_id: 'a', user_id: one.id, version, stored_at: 1, erased_version: 0 };
+    const row = { workspace_id: 'a', user_id: one.id, version };
     return [{ table: 'user_deletions', row }];
   }
   const seen = one.events.length > 0 ? one.events : [Math.floor(version / 1_000)];

@@ -1,17 +1,37 @@
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
-import { type Sql, tables } from '../clickhouse/sql.ts';
+import { PENDING_DELETIONS_OF_ALL_WORKSPACES, type Sql, tables } from '../clickhouse/sql.ts';
 
-/** How long a result is reused, in milliseconds: a deletion has to be in force within a second. */
-const FRESH_MS = 300;
+/** How long the background waits between two polls, in milliseconds. */
+const POLL_MS = 200;
 
-/** Deleted users whose data may still be stored. */
+/**
+ * How old a poll may be, in milliseconds: a deletion has to be in force within a second. Counted from the start of the
+ * poll, which sees every deletion that was stored before.
+ */
+const FRESH_MS = 500;
+
+/** Polling pauses when no request has come for so long, in milliseconds. The next request waits for a poll. */
+const IDLE_MS = 10_000;
+
+/** How long a poll may take, in milliseconds. Requests that wait for it then get `store_unavailable`. */
+const POLL_TIMEOUT_MS = 1_000;
+
+/**
+ * How many workspaces a process remembers. With more, queries of every workspace look up their deletions: that costs
+ * time, and hides the same events.
+ */
+const WORKSPACES_MAX = 10_000;
+
+const WORKSPACES: Sql = {
+  sql: `SELECT DISTINCT workspace_id FROM ${PENDING_DELETIONS_OF_ALL_WORKSPACES} LIMIT {workspaces_max:UInt64}`,
+  params: { workspaces_max: WORKSPACES_MAX + 1 },
+};
+
+/** Deleted users whose events may still be stored. */
 const PENDING = `
 SELECT user_id, max(version) AS deleted_version
-FROM ${tables.userDeletions}
-GROUP BY user_id
-HAVING deleted_version > max(erased_version)`;
-
-const ANY_PENDING: Sql = { sql: `SELECT 1 FROM (${PENDING}) LIMIT 1`, params: {} };
+FROM ${tables.pendingDeletions}
+GROUP BY user_id`;
 
 /** The same as two arrays. ClickHouse evaluates equal scalars once. */
 const PENDING_ARRAYS = `(SELECT (groupArray(user_id), groupArray(toInt64(deleted_version))) FROM (${PENDING}))`;
@@ -28,37 +48,89 @@ const HIDDEN: Sql = {
 
 /**
  * Returns the condition that the events of deleted users meet until they are erased; `undefined` when no deletion of
- * the workspace is pending, which is the usual case.
+ * the workspace is pending.
+ *
+ * @throws {Problem} `store_unavailable`, `overloaded` when it is not known what is deleted
  */
 export type HiddenCondition = (workspace: string) => Promise<Sql | undefined>;
 
-interface CachedCondition {
-  readonly queriedAt: number;
-  readonly condition: Promise<Sql | undefined>;
+interface Poll {
+  readonly startedAt: number;
+  /** The workspaces with pending deletions; `undefined` when there are too many to remember. */
+  readonly workspaces: ReadonlySet<string> | undefined;
 }
 
-/** Creates a look-up of pending deletions that runs at most one query per workspace in {@link FRESH_MS}. */
-export function createHiddenCondition(
-  queryRunner: Pick<QueryRunner, 'all'>,
-  now: () => number = performance.now.bind(performance),
-): HiddenCondition {
-  const cache = new Map<string, CachedCondition>();
+/**
+ * Knows which workspaces have pending deletions. A background loop polls one small table for all workspaces, so that a
+ * request costs nothing: it waits only when the last successful poll is too old, and then all requests wait for the
+ * same one. No more than one poll runs at a time, also while ClickHouse does not respond.
+ */
+export class PendingDeletions {
+  readonly #queryRunner: Pick<QueryRunner, 'all'>;
+  readonly #now: () => number;
+  #last: Poll | undefined;
+  #polling: Promise<Poll> | undefined;
+  #requestedAt = Number.NEGATIVE_INFINITY;
+  #timer: NodeJS.Timeout | undefined;
 
-  async function query(workspace: string): Promise<Sql | undefined> {
-    const rows = await queryRunner.all({ kind: 'pending_deletions', urgent: true, workspace, ...ANY_PENDING });
-    return rows.length > 0 ? HIDDEN : undefined;
+  constructor(queryRunner: Pick<QueryRunner, 'all'>, now: () => number = performance.now.bind(performance)) {
+    this.#queryRunner = queryRunner;
+    this.#now = now;
   }
 
-  return async (workspace) => {
-    const cached = cache.get(workspace);
-    if (cached && now() - cached.queriedAt < FRESH_MS) return await cached.condition;
-    const entry = { queriedAt: now(), condition: query(workspace) };
-    cache.set(workspace, entry);
-    try {
-      return await entry.condition;
-    } catch (error) {
-      if (cache.get(workspace) === entry) cache.delete(workspace);
-      throw error;
-    }
+  start(): void {
+    this.#timer ??= setInterval(() => this.#pollInBackground(), POLL_MS);
+  }
+
+  /** Waits for the poll that runs. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#polling?.catch(() => undefined);
+  }
+
+  readonly hiddenCondition: HiddenCondition = async (workspace) => {
+    this.#requestedAt = this.#now();
+    const { workspaces } = await this.#freshPoll();
+    return workspaces === undefined || workspaces.has(workspace) ? HIDDEN : undefined;
   };
+
+  async #freshPoll(): Promise<Poll> {
+    if (this.#isFresh(this.#last)) return this.#last;
+    const poll = await this.#poll();
+    // One that was under way for too long may have missed a deletion.
+    return this.#isFresh(poll) ? poll : await this.#poll();
+  }
+
+  #isFresh(poll: Poll | undefined): poll is Poll {
+    return poll !== undefined && this.#now() - poll.startedAt <= FRESH_MS;
+  }
+
+  #pollInBackground(): void {
+    if (this.#now() - this.#requestedAt > IDLE_MS || this.#polling) return;
+    // A failure concerns the requests: they wait for a poll of their own once this one's predecessor is too old.
+    this.#poll().catch(() => undefined);
+  }
+
+  /** Joins the poll that runs, or starts one. */
+  async #poll(): Promise<Poll> {
+    this.#polling ??= this.#query().finally(() => {
+      this.#polling = undefined;
+    });
+    return await this.#polling;
+  }
+
+  async #query(): Promise<Poll> {
+    const startedAt = this.#now();
+    const rows = await this.#queryRunner.all({
+      kind: 'pending_deletions',
+      urgent: true,
+      workspace: '',
+      timeoutMs: POLL_TIMEOUT_MS,
+      graceMs: 500,
+      ...WORKSPACES,
+    });
+    const names = rows.map(([name]) => name as string);
+    this.#last = { startedAt, workspaces: names.length > WORKSPACES_MAX ? undefined : new Set(names) };
+    return this.#last;
+  }
 }

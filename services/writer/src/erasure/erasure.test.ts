@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
 import { createLogger } from '@sluice/shared/log';
 import type { ChangeRow } from '@sluice/shared/rows';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest';
+import { STATEMENTS } from '../sql/statements.ts';
 import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from '../testing/store.ts';
-import { createErasure, type Erasure } from './erasure.ts';
+import { Erasure } from './erasure.ts';
 
 let db: TestStore;
 let erasure: Erasure;
@@ -16,10 +18,18 @@ beforeAll(async () => {
 afterAll(() => db.close());
 
 beforeEach(async () => {
-  for (const table of ['events', 'entities', 'entity_properties', 'user_sightings', 'user_deletions', 'dead_letters'])
+  for (const table of [
+    'events',
+    'entities',
+    'entity_properties',
+    'user_sightings',
+    'user_deletions',
+    'pending_deletions',
+    'dead_letters',
+  ])
     await db.client.command({ query: `TRUNCATE TABLE ${table}` });
-  const config = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50 };
-  erasure = createErasure(config, db.client, randomUUID(), createLogger('test', 'silent'));
+  const config = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50, ERASURE_GATHER_MS: 0 };
+  erasure = new Erasure(config, db.client, randomUUID(), createLogger('test', 'silent'));
   erasure.setOwner(true);
 });
 afterEach(() => erasure.stop());
@@ -32,9 +42,8 @@ async function count(query: string): Promise<number> {
   return (await db.read<{ found: number }>(`SELECT count() AS found FROM ${query}`))[0]?.found ?? Number.NaN;
 }
 
-/** Deleted users who are not marked as erased yet. */
-const NOT_ERASED =
-  '(SELECT user_id FROM user_deletions GROUP BY workspace_id, user_id HAVING max(erased_version) < max(version))';
+/** Deleted users who are not erased yet. */
+const NOT_ERASED = '(SELECT DISTINCT user_id FROM pending_deletions)';
 
 test('deletions of the longest identifiers are erased, any number of them', async () => {
   const users = [..."😀'\\\0ä"].flatMap((character) =>
@@ -56,7 +65,7 @@ test('deletions of the longest identifiers are erased, any number of them', asyn
 test('a deletion that cannot be erased does not block the others', async () => {
   // The erasure's statements cannot take this version.
   await db.client.command({
-    query: `INSERT INTO user_deletions (workspace_id, user_id, version, stored_at)
+    query: `INSERT INTO pending_deletions (workspace_id, user_id, version, stored_at)
       VALUES ('test', 'poison', 18446744073709551615, '2020-01-01')`,
   });
   const users = Array.from({ length: 250 }, (_, index) => `user ${index}`);
@@ -140,4 +149,176 @@ test("a deleted user's dead letters are erased, whole rows and broken ones, and 
   await expect.poll(() => count(NOT_ERASED)).toBe(0);
   const rows = await db.read<{ row: string }>('SELECT row FROM dead_letters FINAL');
   expect(rows.map(({ row }) => row).sort()).toEqual([...kept.events, ...kept.changes].sort());
+});
+
+test('deletions with rows are gathered and erased together; those without rows wait for nothing', async () => {
+  const gathering = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50, ERASURE_GATHER_MS: 3_600_000 };
+  await using started = new AsyncDisposableStack();
+  const patient = new Erasure(gathering, db.client, randomUUID(), createLogger('test', 'silent'));
+  started.defer(() => patient.stop());
+  const users = ['first', 'second', 'old'];
+  await db.store(batchOf(users.map((user_id) => eventRow({ user_id, received_at: DELETED_US }))));
+  await db.store(
+    batchOf(
+      [],
+      ['first', 'second', 'nobody'].map((user) => deletionOf(user)),
+    ),
+  );
+  patient.setOwner(true);
+  patient.start();
+  const pending = () => db.read(`SELECT user_id FROM ${NOT_ERASED} ORDER BY user_id`);
+  await expect.poll(pending).toEqual([{ user_id: 'first' }, { user_id: 'second' }]);
+  await wait(500);
+  expect(await count('events')).toBe(3);
+  // One that has waited for an hour.
+  await db.client.command({
+    query: `INSERT INTO pending_deletions SELECT 'test', 'old', ${DELETED_US}, now64(3) - INTERVAL 1 HOUR`,
+  });
+  await expect.poll(pending).toEqual([]);
+  expect(await count('events')).toBe(0);
+});
+
+test('many deletions with rows are erased together before the oldest has waited', async () => {
+  const gathering = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50, ERASURE_GATHER_MS: 3_600_000 };
+  await using started = new AsyncDisposableStack();
+  const patient = new Erasure(gathering, db.client, randomUUID(), createLogger('test', 'silent'));
+  started.defer(() => patient.stop());
+  const users = Array.from({ length: 250 }, (_, index) => `user ${index}`);
+  await db.store(batchOf(users.map((user_id) => eventRow({ user_id, received_at: DELETED_US }))));
+  const deletions = users.map((user) => deletionOf(user));
+  await db.store(batchOf([], deletions.slice(1)));
+  patient.setOwner(true);
+  patient.start();
+  await wait(1_000);
+  expect(await count('events')).toBe(250);
+  await db.store(batchOf([], deletions.slice(0, 1)));
+  await expect.poll(() => count(NOT_ERASED)).toBe(0);
+  expect(await count('events')).toBe(0);
+});
+
+test('a deletion stays pending for a while after its rows were removed, for queries that began before', async () => {
+  const slow = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 3_000, ERASURE_GATHER_MS: 0 };
+  await using started = new AsyncDisposableStack();
+  const unhurried = new Erasure(slow, db.client, randomUUID(), createLogger('test', 'silent'));
+  started.defer(() => unhurried.stop());
+  await db.store(batchOf([eventRow({ user_id: 'gone', received_at: DELETED_US })]));
+  await db.store(batchOf([], [deletionOf('gone')]));
+  unhurried.setOwner(true);
+  unhurried.start();
+  // The row in `entities` is removed last.
+  await expect.poll(() => count("entities WHERE id = 'gone'"), { interval: 20 }).toBe(0);
+  expect(await count(NOT_ERASED)).toBe(1);
+  await expect.poll(() => count(NOT_ERASED)).toBe(0);
+});
+
+test('a removal that has not ended is not begun again, and the erasure goes on after it', async () => {
+  const months = [0, 1, 2].map((month) => Date.UTC(2026, month, 5));
+  const events = months.map((timestamp) => eventRow({ user_id: 'gone', timestamp, received_at: DELETED_US }));
+  await db.store(batchOf(events));
+  await db.store(batchOf([], [deletionOf('gone')]));
+  const mutations = () => count("system.mutations WHERE database = currentDatabase() AND table = 'events'");
+  const before = await mutations();
+  // Merges and mutations stop in this table alone.
+  await db.client.command({ query: 'SYSTEM STOP MERGES events' });
+  await db.client.command({
+    query: "ALTER TABLE events DELETE IN PARTITION ID '202601' WHERE user_id = 'gone'",
+    clickhouse_settings: { mutations_sync: '0' },
+  });
+  erasure.start();
+  await wait(500);
+  expect(await mutations()).toBe(before + 1);
+  await db.client.command({ query: 'SYSTEM START MERGES events' });
+  await expect.poll(() => count(NOT_ERASED)).toBe(0);
+  expect(await count('events')).toBe(0);
+  // The first month was not removed a second time.
+  expect(await mutations()).toBe(before + 3);
+});
+
+test('a removal that fails again and again is ended, and does not stop the erasure', async () => {
+  await db.store(batchOf([eventRow({ user_id: 'gone', received_at: DELETED_US })]));
+  await db.store(batchOf([], [deletionOf('gone')]));
+  await db.client.command({
+    query: "ALTER TABLE events DELETE WHERE throwIf(user_id = 'gone')",
+    clickhouse_settings: { mutations_sync: '0' },
+  });
+  erasure.start();
+  await expect.poll(() => count(NOT_ERASED)).toBe(0);
+  expect(await count('events')).toBe(0);
+});
+
+/** Stores `rows` events of eight months, in eight parts, and 16 of them of the user `gone`. */
+async function storeMany(rows: number): Promise<void> {
+  await db.client.command({ query: 'TRUNCATE TABLE events' });
+  await db.client.command({
+    query: `INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, received_at)
+      SELECT 'test', toDateTime64('2025-06-01', 3, 'UTC') + toIntervalMonth(number % 8) + toIntervalSecond(number), generateUUIDv4(number), 'e',
+        if(number < 16, 'gone', toString(number)), toDateTime64('2025-06-01', 6, 'UTC') + toIntervalMonth(number % 8) + toIntervalSecond(number)
+      FROM numbers({rows:UInt64}) SETTINGS max_insert_block_size = 1000000`,
+    query_params: { rows },
+  });
+}
+
+/** How many rows of all tables ClickHouse reads for a query. */
+async function rowsRead(query: string, query_params: Record<string, unknown> = {}): Promise<number> {
+  const result = await db.client.query({ query, query_params, format: 'JSON' });
+  return (await result.json<unknown>()).statistics?.rows_read ?? Number.NaN;
+}
+
+test('what ClickHouse reads to find the rows of deleted users does not grow with the events', async () => {
+  const find = async (users: string[]) =>
+    await rowsRead(STATEMENTS['find-deleted-rows'].sql, {
+      workspaces: users.map(() => 'test'),
+      users,
+      versions: users.map(() => DELETED_US),
+    });
+  const without = Array.from({ length: 200 }, (_, index) => `without rows ${index}`);
+  const read: { gone: number; without: number }[] = [];
+  for (const rows of [20_000, 160_000]) {
+    await storeMany(rows);
+    read.push({ gone: await find(['gone']), without: await find(without) });
+  }
+  const [few, many] = read;
+  expect(few?.gone).toBeGreaterThanOrEqual(16);
+  expect(many?.gone).toBeLessThanOrEqual((few?.gone ?? 0) * 1.3);
+  expect(many?.without).toBeLessThanOrEqual((few?.without ?? 0) + 1_000);
+});
+
+test('after an erasure ClickHouse counts by the sorting key as before, and no row is masked', async () => {
+  await storeMany(20_000);
+  const counting = "SELECT count() FROM events WHERE workspace_id = 'test'";
+  const before = await rowsRead(counting);
+  await db.store(batchOf([], [deletionOf('gone')]));
+  erasure.start();
+  await expect.poll(() => count(NOT_ERASED)).toBe(0);
+  expect(await count('events')).toBe(20_000 - 16);
+  expect(await rowsRead(counting)).toBeLessThanOrEqual(before);
+  const masked =
+    "system.parts WHERE database = currentDatabase() AND table = 'events' AND active AND has_lightweight_delete";
+  expect(await count(masked)).toBe(0);
+});
+
+test('what ClickHouse reads to find due deletions does not grow with those that ever were', async () => {
+  const past = async (from: number, to: number) =>
+    await db.client.command({
+      query: `INSERT INTO user_deletions SELECT 'test', toString(number), 1 FROM numbers(${from}, ${to - from})`,
+    });
+  const dueParameters = { delayMs: 0, usersMax: 10, afterMs: 0, afterWorkspace: '', afterUser: '' };
+  const findDue = () => rowsRead(STATEMENTS['find-due-erasures'].sql, dueParameters);
+  await db.store(batchOf([], [deletionOf('gone')]));
+  await past(0, 10_000);
+  // The statement of a batch of 20 users, without the temporary table that it fills.
+  const [, lookUpSql = ''] = STATEMENTS['find-deletions'].sql.split('ENGINE = Memory AS\n');
+  const lookUp = () => rowsRead(lookUpSql);
+  const staged = "ENGINE = Memory AS SELECT 'test' AS workspace_id, toString(number * 300) AS";
+  await db.client.command({ query: `CREATE TABLE staged_events ${staged} user_id FROM numbers(20)` });
+  const change = "'user' AS kind, 'seen' AS operation, toUInt64(1) AS version";
+  await db.client.command({ query: `CREATE TABLE staged_changes ${staged} id, ${change} FROM numbers(20)` });
+  await db.client.command({ query: 'OPTIMIZE TABLE user_deletions FINAL' });
+  const few = [await findDue(), await lookUp()];
+  await past(10_000, 80_000);
+  await db.client.command({ query: 'OPTIMIZE TABLE user_deletions FINAL' });
+  const [due, found] = [await findDue(), await lookUp()];
+  expect(due).toBe(few[0]);
+  // At most two granules of 128 rows for each of 20 users, besides the staged rows.
+  expect(found).toBeLessThanOrEqual(20 * 256 + 200);
 });

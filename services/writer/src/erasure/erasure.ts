@@ -4,124 +4,156 @@ import { sleep } from '@sluice/shared/retry';
 import type { WriterConfig } from '../config.ts';
 import { STATEMENTS } from '../sql/statements.ts';
 import { type ClickHouseSession, openClickHouseSession } from '../store/clickhouse-session.ts';
+import { eraseRows, forgetUsersWithoutRows, RemovalRunning } from './deleted-rows.ts';
 import { type DueErasure, eraseInHalves, passesOf } from './erasure-passes.ts';
 
 /** How many due deletions one query returns. */
-const USERS_MAX = 200;
+const USERS_MAX = 1_000;
 
-/** How long one statement may take, in milliseconds: it rewrites a mask in every part that holds such a user. */
+/** How many deletions of users with rows are gathered: each makes the totals of its workspace dearer. */
+const GATHERED_MAX = 250;
+
+/** How long the writer waits for one statement, in milliseconds. A mutation that takes longer goes on in ClickHouse. */
 export const ERASURE_TIMEOUT_MS = 600_000;
 
-const ERASE_STATEMENTS = [
-  STATEMENTS['erase-events'],
-  STATEMENTS['erase-properties'],
-  STATEMENTS['erase-sightings'],
-  STATEMENTS['erase-entities'],
-  STATEMENTS['erase-dead-letters'],
-];
-
-export interface Erasure {
-  start(): void;
-  /** Only one writer of the group erases: the one that owns the first partition of the events. */
-  setOwner(owner: boolean): void;
-  stop(): Promise<void>;
-}
+export type ErasureConfig = Pick<WriterConfig, 'ERASURE_DELAY_MS' | 'ERASURE_INTERVAL_MS' | 'ERASURE_GATHER_MS'>;
 
 /**
  * Erases the data of deleted users in the background. Queries hide it from the moment the deletion is stored.
  *
  * A deletion is due `ERASURE_DELAY_MS` after it was stored. This is longer than a statement may take
  * (`STATEMENT_TIMEOUT_MS`), so every insert that began before the deletion has ended by then, and every later insert
- * leaves out the rows of the user. No row of the user can therefore appear after the erasure. A pass that is interrupted
- * is repeated whole.
+ * leaves out the rows of the user. No row of the user can therefore appear after the erasure.
  *
  * Example: user u is deleted at 12:00:00. A batch with an event of u was sent at 11:59:59 and is still being inserted.
  * At 12:00:30 its insert has ended or was cancelled. At 12:01:00 the deletion is due, and the event is erased.
  *
- * The oldest deletions come first. A deletion that cannot be erased is retried after all others.
+ * A due deletion of a user without rows is forgotten at once. To remove rows, ClickHouse rewrites the parts that hold
+ * them, whose cost grows with the table and not with the rows. So deletions with rows are gathered until the oldest is
+ * `ERASURE_GATHER_MS` old, or `GATHERED_MAX` are gathered. One round removes the rows of all of them, so that they share
+ * the rewrites. A round that is interrupted goes on with the partitions that still hold such rows.
+ *
+ * The oldest deletions come first. A deletion that cannot be erased is retried in the next round.
  */
-export function createErasure(
-  config: Pick<WriterConfig, 'ERASURE_DELAY_MS' | 'ERASURE_INTERVAL_MS'>,
-  client: ClickHouseClient,
-  writerId: string,
-  logger: Logger,
-): Erasure {
-  const stopping = new AbortController();
-  let owner = false;
-  /** The deletion that was tried last; undefined to begin with the oldest. */
-  let cursor: DueErasure | undefined;
-  let running: Promise<void> | undefined;
+export class Erasure {
+  readonly #config: ErasureConfig;
+  readonly #client: ClickHouseClient;
+  readonly #writerId: string;
+  readonly #logger: Logger;
+  readonly #stopping = new AbortController();
+  #owner = false;
+  /** The deletion that was looked at last; undefined to begin with the oldest. */
+  #looked: DueErasure | undefined;
+  /** When the next round may begin, on the clock of `performance`. */
+  #roundFrom = 0;
+  #running: Promise<void> | undefined;
 
-  async function run(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      await sleep(config.ERASURE_INTERVAL_MS, stopping.signal);
-      if (!owner || stopping.signal.aborted) continue;
+  constructor(config: ErasureConfig, client: ClickHouseClient, writerId: string, logger: Logger) {
+    this.#config = config;
+    this.#client = client;
+    this.#writerId = writerId;
+    this.#logger = logger;
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** Only one writer of the group erases: the one that owns the first partition of the events. */
+  setOwner(owner: boolean): void {
+    // The next owner begins with the oldest deletion.
+    if (!owner) this.#looked = undefined;
+    this.#owner = owner;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      await sleep(this.#config.ERASURE_INTERVAL_MS, this.#stopping.signal);
+      if (!this.#mayGoOn()) continue;
       try {
-        await eraseAllDue();
+        await this.#lookAtNew();
+        await this.#eraseGathered();
       } catch (error) {
-        logger.warn({ reason: (error as Error).message }, 'erasing deleted users failed; retrying');
+        if (error instanceof RemovalRunning) this.#logger.info(error.message);
+        else this.#logger.warn({ reason: (error as Error).message }, 'erasing deleted users failed; retrying');
       }
     }
   }
 
-  /** Erases all due deletions, and begins after the one that was tried last. */
-  async function eraseAllDue(): Promise<void> {
-    let due: DueErasure[];
-    do {
-      due = await readDue(cursor);
-      if (due.length === 0) cursor = undefined;
-      let erased = 0;
-      for (const pass of passesOf(due)) {
-        cursor = pass.at(-1);
-        erased += await eraseInHalves(pass, erase, warn);
-      }
-      if (erased > 0) logger.info({ users: erased }, 'erased deleted users');
-    } while (due.length > 0 && owner && !stopping.signal.aborted);
+  /** Forgets the deletions of users without rows, among those that became due since the last look or round. */
+  async #lookAtNew(): Promise<void> {
+    for await (const pass of this.#duePasses(this.#looked)) {
+      let forgotten = 0;
+      const forget = async (users: readonly DueErasure[]) => {
+        forgotten += await this.#inSession((session) => forgetUsersWithoutRows(session, users));
+      };
+      await eraseInHalves(pass, forget, (error) => this.#warn(error));
+      this.#looked = pass.at(-1);
+      if (forgotten > 0) this.#logger.info({ users: forgotten }, 'erased deleted users');
+    }
   }
 
-  async function readDue(after: DueErasure | undefined): Promise<DueErasure[]> {
-    const session = openSession();
-    const due = await session.read<DueErasure>(STATEMENTS['find-due-erasures'], {
-      delayMs: config.ERASURE_DELAY_MS,
-      usersMax: USERS_MAX,
+  /**
+   * Erases all due deletions when the oldest has waited for long enough, and at most once in that time; or when so many
+   * are gathered that hiding them costs more than a rewrite does for each.
+   */
+  async #eraseGathered(): Promise<void> {
+    const { ERASURE_DELAY_MS, ERASURE_GATHER_MS } = this.#config;
+    const [oldest] = await this.#readDue(undefined, Math.max(ERASURE_DELAY_MS, ERASURE_GATHER_MS), 1);
+    const isTime = oldest !== undefined && performance.now() >= this.#roundFrom;
+    if (!isTime && (await this.#readDue(undefined, ERASURE_DELAY_MS, GATHERED_MAX)).length < GATHERED_MAX) return;
+    const proceed = () => {
+      if (!this.#mayGoOn()) throw new Error('this writer no longer erases');
+    };
+    const erase = (users: readonly DueErasure[]) => this.#inSession((session) => eraseRows(session, users, proceed));
+    for await (const pass of this.#duePasses(undefined)) {
+      await eraseInHalves(pass, erase, (error) => this.#warn(error));
+    }
+    // A deletion that cannot be erased stays the oldest, and must not start round after round.
+    this.#roundFrom = performance.now() + ERASURE_GATHER_MS;
+    // The next look forgets those that nothing is left of.
+    this.#looked = undefined;
+  }
+
+  /** Returns the due deletions after a cursor, in passes that ClickHouse accepts. */
+  async *#duePasses(after: DueErasure | undefined): AsyncGenerator<readonly DueErasure[]> {
+    let cursor = after;
+    while (this.#mayGoOn()) {
+      const due = await this.#readDue(cursor, this.#config.ERASURE_DELAY_MS, USERS_MAX);
+      if (due.length === 0) return;
+      yield* passesOf(due);
+      cursor = due.at(-1);
+    }
+  }
+
+  async #readDue(after: DueErasure | undefined, delayMs: number, usersMax: number): Promise<DueErasure[]> {
+    const cursor = {
       afterMs: after?.stored_ms ?? 0,
       afterWorkspace: after?.workspace_id ?? '',
       afterUser: after?.user_id ?? '',
-    });
-    await session.close();
-    return due;
-  }
-
-  async function erase(pass: readonly DueErasure[]): Promise<void> {
-    const users = {
-      workspaces: pass.map((deletion) => deletion.workspace_id),
-      users: pass.map((deletion) => deletion.user_id),
-      versions: pass.map((deletion) => deletion.deleted_version),
     };
-    const session = openSession();
-    for (const statement of ERASE_STATEMENTS) await session.run(statement, users);
-    await session.run(STATEMENTS['mark-erased'], users);
+    return await this.#inSession((session) =>
+      session.read<DueErasure>(STATEMENTS['find-due-erasures'], { delayMs, usersMax, ...cursor }),
+    );
+  }
+
+  async #inSession<Result>(work: (session: ClickHouseSession) => Promise<Result>): Promise<Result> {
+    const session = openClickHouseSession(this.#client, `sluice-writer/${this.#writerId}-erasure`, ERASURE_TIMEOUT_MS);
+    const result = await work(session);
     await session.close();
+    return result;
   }
 
-  function openSession(): ClickHouseSession {
-    return openClickHouseSession(client, `sluice-writer/${writerId}-erasure`, ERASURE_TIMEOUT_MS);
+  #mayGoOn(): boolean {
+    return this.#owner && !this.#stopping.signal.aborted;
   }
 
-  function warn(error: Error): void {
-    logger.warn({ reason: error.message }, 'erasing a deleted user failed; retrying after the others');
+  #warn(error: Error): void {
+    this.#logger.warn({ reason: error.message }, 'erasing a deleted user failed; retrying in the next round');
   }
-
-  return {
-    start() {
-      running ??= run();
-    },
-    setOwner(value) {
-      owner = value;
-    },
-    async stop() {
-      stopping.abort();
-      await running;
-    },
-  };
 }

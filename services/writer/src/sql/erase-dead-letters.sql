@@ -1,4 +1,4 @@
-DELETE FROM dead_letters
+ALTER TABLE dead_letters DELETE
 WHERE (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
   AND version <= {versions:Array(Int64)}[
     indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (workspace_id, user_id))

@@ -1,5 +1,5 @@
 -- The row of a user who came back after the deletion stays.
-DELETE FROM entities
+ALTER TABLE entities DELETE
 WHERE kind = 'user'
   AND (workspace_id, id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
   AND version <= {versions:Array(Int64)}[

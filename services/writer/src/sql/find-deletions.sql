@@ -1,11 +1,17 @@
 -- The deletions of the users in the batch, stored ones and those of the batch itself. A deletion that another writer
 -- stores after this moment does no harm: it is erased only after this batch has ended.
--- With more than 1000 users, reading the whole table is faster than using its index.
+-- The sorting key finds up to 1000 users: at most 128 rows are read for each, however many were deleted before. For more
+-- users, reading the hash of every deletion is faster.
 CREATE TEMPORARY TABLE deletions ENGINE = Memory AS
 SELECT workspace_id, user_id, max(version) AS deleted_version
 FROM (
   SELECT workspace_id, user_id, version
   FROM user_deletions
+  PREWHERE user_hash IN (
+    SELECT cityHash64(user_id) FROM staged_events
+    UNION ALL
+    SELECT cityHash64(id) FROM staged_changes WHERE kind = 'user'
+  )
   WHERE user_id IN (
     SELECT user_id FROM staged_events
     UNION ALL

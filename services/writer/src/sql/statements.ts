@@ -25,6 +25,7 @@ const FILES = [
   'drop-deleted-events',
   'drop-deleted-changes',
   'store-deletions',
+  'store-pending-deletions',
   'store-properties',
   'store-sightings',
   'store-seen-in-changes',
@@ -41,12 +42,15 @@ const FILES = [
   'resume-partition',
   // Erasing deleted users.
   'find-due-erasures',
+  'find-deleted-rows',
+  'find-removals',
+  'end-failed-removals',
   'erase-events',
   'erase-properties',
   'erase-sightings',
   'erase-entities',
   'erase-dead-letters',
-  'mark-erased',
+  'forget-erased',
 ] as const;
 
 export const STATEMENTS = Object.fromEntries(

@@ -17,6 +17,7 @@ WITH
     FROM (
       SELECT workspace_id, user_id, fromUnixTimestamp64Micro(toInt64(max(version)), 'UTC') AS deleted_at
       FROM user_deletions
+      PREWHERE user_hash IN (SELECT cityHash64(user_id) FROM staged_events)
       WHERE user_id IN (SELECT user_id FROM staged_events)
       GROUP BY workspace_id, user_id
       SETTINGS use_index_for_in_with_subqueries_max_values = 1000

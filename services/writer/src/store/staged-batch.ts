@@ -213,7 +213,9 @@ export class StagedBatch {
 
   async #storeDeletions(): Promise<void> {
     this.#counts = await this.#dropDeleted();
-    if (this.#counts.deletions > 0) await this.#staging.run(STATEMENTS['store-deletions']);
+    if (this.#counts.deletions === 0) return;
+    await this.#staging.run(STATEMENTS['store-deletions']);
+    await this.#staging.run(STATEMENTS['store-pending-deletions']);
   }
 
   async #findRepeats(): Promise<void> {

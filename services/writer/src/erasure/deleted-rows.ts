@@ -1,0 +1,85 @@
+import { STATEMENTS } from '../sql/statements.ts';
+import type { ClickHouseSession } from '../store/clickhouse-session.ts';
+import type { DueErasure } from './erasure-passes.ts';
+
+/** In the order in which they run. */
+const ERASE_STATEMENTS = {
+  events: STATEMENTS['erase-events'],
+  properties: STATEMENTS['erase-properties'],
+  sightings: STATEMENTS['erase-sightings'],
+  entities: STATEMENTS['erase-entities'],
+  'dead-letters': STATEMENTS['erase-dead-letters'],
+} as const;
+
+/** Where rows of one deleted user are stored. `partition` is a partition of the table `events`, or empty. */
+interface DeletedRows {
+  readonly workspace_id: string;
+  readonly user_id: string;
+  readonly source: keyof typeof ERASE_STATEMENTS;
+  readonly partition: string;
+}
+
+/** A mutation has not ended. It goes on in ClickHouse, and the erasure after it. */
+export class RemovalRunning extends Error {
+  override readonly name = 'RemovalRunning';
+}
+
+/** Removes those deletions of a pass from the pending ones that nothing is stored of. Returns how many. */
+export async function forgetUsersWithoutRows(session: ClickHouseSession, pass: readonly DueErasure[]): Promise<number> {
+  const found = await findDeletedRows(session, pass);
+  const withRows = new Set(found.map(userKey));
+  const without = pass.filter((deletion) => !withRows.has(userKey(deletion)));
+  if (without.length > 0) await session.run(STATEMENTS['forget-erased'], parametersOf(without));
+  return without.length;
+}
+
+/**
+ * Removes the rows of a pass, table by table and partition by partition. It looks only where rows are stored, so a call
+ * that was interrupted goes on with what is left. The deletions stay pending: a query that began before the last
+ * removal ended still has to hide the rows. The next look forgets them.
+ *
+ * @param proceed throws to end the pass before the next statement
+ */
+export async function eraseRows(
+  session: ClickHouseSession,
+  pass: readonly DueErasure[],
+  proceed: () => void,
+): Promise<void> {
+  const found = await findDeletedRows(session, pass);
+  const parameters = parametersOf(pass);
+  for (const [source, statement] of Object.entries(ERASE_STATEMENTS)) {
+    const partitions = new Set(found.filter((rows) => rows.source === source).map(({ partition }) => partition));
+    for (const partition of [...partitions].sort()) {
+      proceed();
+      await requireNoRemovals(session);
+      await session.run(statement, { ...parameters, partition });
+    }
+  }
+}
+
+/**
+ * Ends mutations that have failed.
+ *
+ * @throws {RemovalRunning} while another one runs: the next would only wait for it
+ */
+async function requireNoRemovals(session: ClickHouseSession): Promise<void> {
+  await session.run(STATEMENTS['end-failed-removals']);
+  const [count] = await session.read<{ running: number }>(STATEMENTS['find-removals']);
+  if (count?.running !== 0) throw new RemovalRunning('ClickHouse is still removing rows');
+}
+
+async function findDeletedRows(session: ClickHouseSession, pass: readonly DueErasure[]): Promise<DeletedRows[]> {
+  return await session.read<DeletedRows>(STATEMENTS['find-deleted-rows'], parametersOf(pass));
+}
+
+function parametersOf(pass: readonly DueErasure[]) {
+  return {
+    workspaces: pass.map((deletion) => deletion.workspace_id),
+    users: pass.map((deletion) => deletion.user_id),
+    versions: pass.map((deletion) => deletion.deleted_version),
+  };
+}
+
+function userKey({ workspace_id, user_id }: Pick<DueErasure, 'workspace_id' | 'user_id'>): string {
+  return JSON.stringify([workspace_id, user_id]);
+}

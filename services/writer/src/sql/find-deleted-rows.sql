@@ -1,0 +1,40 @@
+-- What is stored of deleted users, up to the version of each deletion: the tables, and the partitions of `events`.
+-- The index on user_id and the sorting keys find it, so that users without rows cost next to nothing. `identity` keeps
+-- ClickHouse from comparing every mark of `events` with the workspaces, which costs with the table and excludes little.
+SELECT DISTINCT toString(workspace_id) AS workspace_id, user_id, 'events' AS source, _partition_id AS partition
+FROM events
+WHERE user_id IN {users:Array(String)}
+  AND (identity(toString(workspace_id)), user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  AND toUnixTimestamp64Micro(received_at) <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), user_id))
+  ]
+UNION ALL
+SELECT DISTINCT toString(workspace_id), id, 'properties', ''
+FROM entity_properties
+WHERE kind = 'user'
+  AND (workspace_id, id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  AND register.version <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), id))
+  ]
+UNION ALL
+SELECT DISTINCT toString(workspace_id), user_id, 'sightings', ''
+FROM user_sightings
+WHERE (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  AND version <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), user_id))
+  ]
+UNION ALL
+SELECT DISTINCT toString(workspace_id), id, 'entities', ''
+FROM entities
+WHERE kind = 'user'
+  AND (workspace_id, id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  AND version <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), id))
+  ]
+UNION ALL
+SELECT DISTINCT workspace_id, user_id, 'dead-letters', ''
+FROM dead_letters
+WHERE (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  AND version <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (workspace_id, user_id))
+  ]
