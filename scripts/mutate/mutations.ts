@@ -390,7 +390,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   {
     name: 'ingest/partition-by-end-of-uuid',
     file: ingest('rows/submission-rows.ts'),
-    search: 'hash: crc32(uuid), line',
+    search: 'hash: eventHash(uuid), line',
     replacement: 'hash: Number.parseInt(uuid.slice(-8), 16), line',
     breaks: 'All events of a producer whose uuids end alike lie in one partition.',
     tests: [PARTITIONS],
