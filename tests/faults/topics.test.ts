@@ -10,6 +10,7 @@ import { ownKafka } from '../support/engines.ts';
 import { startIngestAlone } from '../support/ingest-alone.ts';
 import { type KafkaProxy, startKafkaProxy } from '../support/kafka-proxy.ts';
 import { startPipeline } from '../support/pipeline.ts';
+import { startService } from '../support/service.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
 
@@ -117,6 +118,21 @@ test('topics that exist need no right to create: ingest-api and the writer work 
   expect((await running.submit({ foreignUserGroupId: 'g', events: [{ event: 'e' }] })).status).toBe(202);
   await running.settled(1);
   expect(createRequests).toBe(before);
+});
+
+test('a writer with another KAFKA_PARTITIONS than the stored rows were spread over ends, and says so', async () => {
+  await using running = await startPipeline({
+    kafkaBrokers: [`127.0.0.1:${proxy.port}`],
+    clickhouseUrl: inject('clickhouseUrl'),
+    name: 'counted',
+    env: { KAFKA_PARTITIONS: '2' },
+  });
+  const [port = 0] = await findFreePorts(1);
+  const other = startService('writer', port, { ...running.environment, KAFKA_PARTITIONS: '1' });
+  expect(await other.exited()).toBe(1);
+  expect(other.log()).toMatch(/counted\.\w+ were spread over 2 partitions, and KAFKA_PARTITIONS is 1: set it to 2/);
+  expect((await running.submit({ foreignUserGroupId: 'g', events: [{ event: 'e' }] })).status).toBe(202);
+  await running.settled(1);
 });
 
 test('a topic with fewer partitions than KAFKA_PARTITIONS keeps ingest-api from being ready, and says so', async () => {

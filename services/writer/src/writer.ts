@@ -17,6 +17,7 @@ import type { WriterMetrics } from './metrics.ts';
 import { isMemberOf } from './ownership/membership.ts';
 import { createOwnership } from './ownership/ownership.ts';
 import { createHalts } from './partitions/halts.ts';
+import { checkPartitionCount, PartitionCountMismatch } from './partitions/partition-count.ts';
 import { PartitionKeeper } from './partitions/partition-keeper.ts';
 import { createPositions } from './partitions/positions.ts';
 import { createStagedStore } from './store/staged-store.ts';
@@ -148,7 +149,7 @@ export class Writer implements Component {
       maxMs: 5_000,
       signal,
       onFailure(error) {
-        if (error instanceof MigrationMismatch) throw error;
+        if (error instanceof MigrationMismatch || error instanceof PartitionCountMismatch) throw error;
         logger.warn({ reason: (error as Error).message }, 'Kafka or ClickHouse cannot be reached yet; retrying');
       },
     }).catch((error) => {
@@ -158,6 +159,7 @@ export class Writer implements Component {
 
   async #consume(): Promise<void> {
     await migrate(this.#config, this.#deps.logger);
+    await checkPartitionCount(this.#deps.client, this.#config);
     await ensureTopics(this.#deps.kafka, this.#config);
     await this.#components.group.start();
   }
