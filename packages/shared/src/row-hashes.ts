@@ -6,7 +6,7 @@ import { crc32 } from 'node:zlib';
  * partition than its original, and a cluster would look for rows on the wrong shard.
  *
  * Each is CRC-32 of a text as UTF-8, which ClickHouse computes as well, so that a query can tell the shard of a row. It
- * spreads structured uuids as evenly as xxHash64, and takes 0.16 µs (docs/decisions/0014-hashes-of-rows.md).
+ * spreads structured uuids as evenly as xxHash64, and takes 0.16 µs.
  */
 
 /**

@@ -59,7 +59,10 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   });
   const store = createStagedStore({ ...common, ownership });
   const batches = createBatchLoop({ store, positions, bytesMax: config.BATCH_BYTES_MAX, alarm, metrics, logger });
-  const intake = new BatchIntake({ kafka, keeper, batches });
+  const intake = new BatchIntake({
+    ...{ kafka, keeper, batches, metrics, logger },
+    partitionCount: config.KAFKA_PARTITIONS,
+  });
   const erasure = createErasure(config, erasureClient, writerId, logger);
   const watchdog = createWatchdog(2 * config.KAFKA_SESSION_TIMEOUT_MS, () => {
     fail(new Error('kafkajs has done nothing for two session timeouts'));

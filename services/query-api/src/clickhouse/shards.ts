@@ -14,12 +14,15 @@ const PLACES: Readonly<Record<TableName, 'sharded' | 'everywhere'>> = {
   userSightings: 'sharded',
 };
 
+/** With `identity`, ClickHouse finds the shard both of `identity(uuid) = …` and of `uuid = …`. */
+const SHARDING_KEY = EVENT_HASH_SQL.replace('uuid', 'identity(uuid)');
+
 /** The text that names a table of one server, with the text that names it on all shards. */
 const SHARDED_TABLES = (Object.keys(tables) as TableName[])
   .filter((name) => PLACES[name] === 'sharded')
   .map((name) => {
     const view = tables[name].replace('(SELECT * FROM ', 'view(SELECT * FROM {database:Identifier}.');
-    const key = name === 'events' ? `, ${EVENT_HASH_SQL}` : '';
+    const key = name === 'events' ? `, ${SHARDING_KEY}` : '';
     return {
       local: tables[name],
       sharded: `cluster({cluster:String}, ${view})`,
@@ -61,6 +64,7 @@ function isOutermost(sql: string, index: number): boolean {
 /** What a statement over shards needs, besides the settings of each query. */
 export const SHARD_SETTINGS = {
   // A sub-select of a condition or a join is over all shards as well. It runs once, and its rows go to every shard.
+  // Otherwise every shard would run it over all shards.
   prefer_global_in_and_join: 1,
   optimize_skip_unused_shards: 1,
   force_optimize_skip_unused_shards: 0,
