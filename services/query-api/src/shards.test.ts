@@ -202,6 +202,15 @@ async function expectSamePages(url: string, workspace: string): Promise<void> {
   }
 }
 
+test('deletions hide events and users in what the queries below return', async () => {
+  const { body } = await single.get('/events?limit=0');
+  expect(body.total).toBeGreaterThan(50);
+  expect(body.total).toBeLessThan(140);
+  const users = await single.get('/users?limit=1000');
+  const ids = users.body.results.map(({ foreignId }) => foreignId);
+  expect(ids).toEqual(['acme', 'bolt', 'cem', 'eve', 'fay', 'ida', 'joe', "o'\0h"]);
+});
+
 test('every query of two shards returns what one server returns with the same rows', async () => {
   const url = fc.oneof({ weight: 3, arbitrary: eventsUrl }, entitiesUrl, entityUrl);
   await fc.assert(
