@@ -2,8 +2,8 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './scripts/checks/longest-first.ts';
 
-/** One test file at a time for each core, and never less than two: most tests wait for engines and services. */
-const WORKERS_MIN = 2;
+/** Test files that run at a time. One more than there are cores, because most tests also wait for engines and services. */
+const WORKERS = availableParallelism() + 1;
 
 export default defineConfig({
   test: {
@@ -15,11 +15,10 @@ export default defineConfig({
     ],
     globalSetup: ['tests/support/vitest-setup.ts'],
     sequence: { sequencer: LongestFirst },
-    // The run keeps every core busy, and a developer's machine does other work besides: a time limit here only ends a
-    // test that hangs.
-    testTimeout: 120_000,
-    hookTimeout: 180_000,
-    expect: { poll: { timeout: 60_000 } },
-    maxWorkers: Math.max(availableParallelism(), WORKERS_MIN),
+    // Long enough for a busy machine: these only end a test that hangs.
+    testTimeout: 900_000,
+    hookTimeout: 300_000,
+    expect: { poll: { timeout: 120_000 } },
+    maxWorkers: WORKERS,
   },
 });

@@ -85,7 +85,7 @@ export async function startBenchEngine(memoryBytesMax?: number): Promise<BenchEn
     },
     async resumeMerges() {
       await server.command({ query: 'SYSTEM START MERGES' });
-      await until('merges to end', TIMEOUT_MS, async () => (await readCount(server, 'system.merges')) === 0);
+      await until('merges to end', async () => (await readCount(server, 'system.merges')) === 0, TIMEOUT_MS);
     },
     async dropPageCache() {
       return await writeFile('/proc/sys/vm/drop_caches', '1').then(

@@ -82,7 +82,7 @@ export async function startSystem(env: Readonly<Record<string, string>> = {}): P
     },
     stored,
     async storedAtLeast(rows) {
-      await until(`${rows} events to be stored`, STORED_TIMEOUT_MS, async () => (await countRows()) >= rows);
+      await until(`${rows} events to be stored`, async () => (await countRows()) >= rows, STORED_TIMEOUT_MS);
     },
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };

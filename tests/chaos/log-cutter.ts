@@ -7,9 +7,8 @@ import { seededRandom } from '../support/random.ts';
 import { until } from '../support/service.ts';
 import { cutOffLog, keysNotStored, resumeHalted } from './cut-off-log.ts';
 
-/** How many batches a log loses at most, and how long Kafka may take to say what was stored, in milliseconds. */
+/** The most batches that a log loses at once. */
 const BATCHES_MAX = 15;
-const PATIENCE_MS = 60_000;
 
 /** Cuts off logs of a pipeline's events. */
 export interface LogCutter {
@@ -51,7 +50,7 @@ export function createLogCutter(kafka: LocalKafka, kafkaDir: string, pipeline: P
       const count = 1 + Math.floor(random() * BATCHES_MAX);
       const brokers = kafka.pids.map((_, broker) => broker);
       // Before, since what is committed afterwards may be about other messages at the same offsets.
-      const { offset } = await until('the committed offset', PATIENCE_MS, async () => await storedUpTo(partition));
+      const { offset } = await until('the committed offset', async () => await storedUpTo(partition));
       await Promise.all(brokers.map((broker) => kafka.kill9(broker)));
       const lost = await cutOffLog(kafkaDir, brokers.length, `${topic}-${partition}`, count);
       for (const key of lost ? keysNotStored(lost, offset) : []) cutOff.add(key);

@@ -22,7 +22,7 @@ async function eventually<Body>(
   status: number,
   accept: (body: Body) => boolean = () => true,
 ): Promise<Body> {
-  return await until(`${path} to return ${status}`, 120_000, async () => {
+  return await until(`${path} to return ${status}`, async () => {
     const response = await pipeline.get<Body>(path);
     return response.status === status && accept(response.body) ? response.body : undefined;
   });
@@ -221,7 +221,6 @@ describe('a deleted user', () => {
     };
     await until(
       'the events to be erased',
-      60_000,
       async () => (await count('events', "user_id = 'mal' AND event = 'before'")) === 0,
     );
     expect(await count('events', "user_id = 'mal'")).toBe(1);
@@ -246,7 +245,6 @@ describe('a request for one workspace never sees the data of another', () => {
     );
     await until(
       'the other workspace to have its event',
-      60_000,
       async () => (await pipeline.get<EventPage>('/events', other)).body.total === 1,
     );
     await eventually<EventPage>('/events?event=secret', 200, ({ total }) => total === 1);
@@ -273,7 +271,7 @@ describe('a request for one workspace never sees the data of another', () => {
 
     // A deletion there leaves the user here.
     await pipeline.deleteUser('shared', other);
-    await until('the deletion there', 120_000, async () => (await pipeline.get('/users/shared', other)).status === 404);
+    await until('the deletion there', async () => (await pipeline.get('/users/shared', other)).status === 404);
     expect((await pipeline.get('/users/shared')).status).toBe(200);
     expect((await pipeline.get<EventPage>('/events?event=secret')).body.total).toBe(1);
   });

@@ -1,4 +1,4 @@
-import { expect, inject, test, vi } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { readClickHouse } from '../support/clickhouse.ts';
 import { ownClickHouse } from '../support/engines.ts';
 import { startLoad } from '../support/load.ts';
@@ -6,8 +6,6 @@ import { countResponses, readMetric } from '../support/metrics.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/service.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
-
-vi.setConfig({ testTimeout: 300_000 });
 
 const kafkaBrokers = inject('kafkaBrokers');
 
@@ -22,7 +20,7 @@ async function whileRefusing(
   await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 4 });
   await expect.poll(load.acceptedSoFar).toBeGreaterThan(300);
   await refuse.begin();
-  await until('batches that are refused', 120_000, async () => {
+  await until('batches that are refused', async () => {
     return (await readMetric(writer, 'sluice_writer_batch_failures_total')) >= 3;
   });
   expect(writer.log()).toMatch(reason);

@@ -6,13 +6,11 @@ import { createLogger } from '@sluice/shared/log';
 import { messageHeaders } from '@sluice/shared/rows';
 import { configSchema } from '@sluice/writer/config';
 import kafkajs from 'kafkajs';
-import { expect, inject, test, vi } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { ownClickHouse } from '../support/engines.ts';
 import { readMetric } from '../support/metrics.ts';
 import { startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/service.ts';
-
-vi.setConfig({ testTimeout: 300_000 });
 
 const kafkaBrokers = inject('kafkaBrokers');
 
@@ -37,7 +35,7 @@ test('the lag is right while ClickHouse is away, in messages and in seconds, and
       ...[...text.matchAll(/^sluice_writer_lag_seconds\{.*\} (\S+)$/gm)].map(([, value]) => Number(value)),
     );
   };
-  const lag = await until('the oldest message to be two seconds old', 120_000, async () => {
+  const lag = await until('the oldest message to be two seconds old', async () => {
     const seconds = await oldest();
     return seconds > 2 ? seconds : undefined;
   });

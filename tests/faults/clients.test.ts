@@ -1,11 +1,9 @@
 import { randomUUID, randomUUIDv7 } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { type Accepted, expectStoredOnce, submitUntilAccepted } from '../support/clients.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { startProxy } from '../support/proxy.ts';
 import type { EntityRecord } from '../support/records.ts';
-
-vi.setConfig({ testTimeout: 300_000 });
 
 const kafkaBrokers = inject('kafkaBrokers');
 const clickhouseUrl = inject('clickhouseUrl');

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
-import { expect, inject, test, vi } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { ownClickHouse, ownKafka } from '../support/engines.ts';
 import { startLoad } from '../support/load.ts';
 import { countResponses, readMetric } from '../support/metrics.ts';
@@ -8,8 +8,6 @@ import { startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/service.ts';
 import { mountSmallDisk } from '../support/small-disk.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
-
-vi.setConfig({ testTimeout: 300_000 });
 
 test('the disk of Kafka is full: 503, and once the broker runs again everything that was accepted is stored once', async () => {
   await using folder = await makeTempDir();
@@ -30,7 +28,7 @@ test('the disk of Kafka is full: 503, and once the broker runs again everything 
   const refused = await running.submit({ foreignUserGroupId: 'g', events: [{ event: 'while full' }] });
   expect(refused.status).toBe(503);
   expect(refused.headers.get('retry-after')).toMatch(/^\d+$/);
-  await until('503 for the load', 120_000, async () => (await countResponses(ingest, 503)) > 8);
+  await until('503 for the load', async () => (await countResponses(ingest, 503)) > 8);
 
   await disk.free();
   await kafka.restart();
@@ -53,7 +51,7 @@ test('the disk of ClickHouse is full: the writer waits, and stores everything on
   // No insert starts when less than 64 MiB are left. Those that run have space: the local engine, unlike the server,
   // does not notice a write that fails.
   await disk.fill(40 * 1_024 * 1_024);
-  await until('batches that cannot be stored', 120_000, async () => {
+  await until('batches that cannot be stored', async () => {
     return (await readMetric(writer, 'sluice_writer_batch_failures_total')) >= 3;
   });
   const before = load.acceptedSoFar();

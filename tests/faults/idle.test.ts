@@ -1,11 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, inject, test, vi } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
 import { readMetric } from '../support/metrics.ts';
 import { startPipeline } from '../support/pipeline.ts';
 import type { Service } from '../support/service.ts';
-
-vi.setConfig({ testTimeout: 300_000 });
 
 const IDLE_MS = 20_000;
 

@@ -1,6 +1,6 @@
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { findFreePorts } from '@sluice/local-stack/ports';
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
 import { KAFKA_API, type KafkaFate, type KafkaProxy, startKafkaProxy } from '../support/kafka-proxy.ts';
 import { startLoad } from '../support/load.ts';
@@ -9,8 +9,6 @@ import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { seededRandom } from '../support/random.ts';
 import { until } from '../support/service.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
-
-vi.setConfig({ testTimeout: 300_000 });
 
 const clickhouseUrl = inject('clickhouseUrl');
 const deliver = (): KafkaFate => 'deliver';
@@ -64,7 +62,7 @@ async function underFate(
 async function lose(count: number, ...apis: readonly number[]): Promise<void> {
   const lost = () => apis.reduce((sum, api) => sum + proxy.lost(api), 0);
   const before = lost();
-  await until(`${count} lost responses`, 120_000, async () => lost() >= before + count);
+  await until(`${count} lost responses`, async () => lost() >= before + count);
 }
 
 test('a commit whose response is lost: nothing is lost or doubled', async () => {
@@ -81,7 +79,7 @@ test('acknowledgements that are lost while many submissions are under way: each 
     const response = await running.submit({ foreignUserGroupId: 'g', events: [{ event: 'unacknowledged' }] });
     expect(response.status).toBe(503);
     expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
-    await until('503 for the load', 120_000, async () => (await countResponses(ingest, 503)) > 10);
+    await until('503 for the load', async () => (await countResponses(ingest, 503)) > 10);
   });
 });
 

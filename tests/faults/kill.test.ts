@@ -79,4 +79,4 @@ test('every process is killed during an import, and everything that was accepted
     const { body } = await pipeline.get<EntityRecord>(`/organizations/${encodeURIComponent(id)}`);
     expect(body.properties).toEqual(expected.organizations[id]);
   }
-}, 300_000);
+});

@@ -1,13 +1,11 @@
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
 import { expectHalted, resumeAll, startOperated, startWriter, submitEach } from '../support/halted-partitions.ts';
 import { startIngestAlone } from '../support/ingest-alone.ts';
 import { cutOffLog } from '../support/kafka-log.ts';
 import { readMetric } from '../support/metrics.ts';
-
-vi.setConfig({ testTimeout: 300_000 });
 
 const BODY = '{"foreignUserGroupId":"a","events":[{"event":"e"}]}';
 

@@ -3,12 +3,10 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { configSchema } from '@sluice/writer/config';
-import { expect, inject, test, vi } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { expectHalted, resumeAll, startOperated, startWriter, submitEach } from '../support/halted-partitions.ts';
 import { readMetric } from '../support/metrics.ts';
 import { until } from '../support/service.ts';
-
-vi.setConfig({ testTimeout: 300_000 });
 
 const [kafkaBrokers, clickhouseUrl] = [inject('kafkaBrokers'), inject('clickhouseUrl')];
 const sharedKafka = createKafka(
@@ -73,7 +71,7 @@ test('retention deletes what a running writer has yet to read: it halts that par
   await resumeAll(pipeline);
   await writer.ready();
   await submitEach(running, 10, 'afterwards');
-  await until('what came afterwards', 120_000, async () => {
+  await until('what came afterwards', async () => {
     const { body } = await running.get<{ total: number }>('/events?limit=0&event=afterwards');
     return body.total === 10;
   });

@@ -1,10 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, inject, test, vi } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { expectStoredOnce } from '../support/clients.ts';
 import { ownClickHouse } from '../support/engines.ts';
 import { startPipeline } from '../support/pipeline.ts';
-
-vi.setConfig({ testTimeout: 300_000 });
 
 /** Longer than every timeout of the writer. The longest is a minute: ClickHouse's sessions, and Kafka's rebalances. */
 const OUTAGE_MS = 80_000;

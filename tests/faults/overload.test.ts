@@ -1,11 +1,9 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, inject, test, vi } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { expectStoredOnce, submitUntilAccepted } from '../support/clients.ts';
 import { countResponses, readMetric } from '../support/metrics.ts';
 import { startPipeline } from '../support/pipeline.ts';
-
-vi.setConfig({ testTimeout: 300_000 });
 
 const MEBIBYTE = 1_024 * 1_024;
 const BUDGET_BYTES = 24 * MEBIBYTE;

@@ -77,7 +77,7 @@ test('a dead letter can be shown and replayed; one that fails again is the same 
   const id = deadLetter?.id ?? '';
   expect((await command('show', id)).output).toMatch(/row {10}"poison"/);
   expect(await command('replay', id)).toEqual({ code: 0, output: `${id} replayed` });
-  const again = await until('it to have failed again', 120_000, async () => {
+  const again = await until('it to have failed again', async () => {
     const found = await deadLetters.read(id);
     return found?.deadLetter.replayedAt === null && found.deadLetter.offset !== deadLetter?.offset
       ? found.deadLetter
@@ -108,11 +108,7 @@ test('once the reason is gone, a replay stores the row of a dead letter, and a s
   expect((await command('list', '--all')).output).toContain('mended');
   expect((await command('replay', 'mended')).code).toBe(0);
   await pipeline.submit({ foreignUserGroupId: 'g', events: [{ event: 'last' }] });
-  await until(
-    'the last event',
-    60_000,
-    async () => (await pipeline.get<EventPage>('/events?event=last')).body.total === 1,
-  );
+  await until('the last event', async () => (await pipeline.get<EventPage>('/events?event=last')).body.total === 1);
   await new Promise((resolve) => setTimeout(resolve, 500));
   expect(await total()).toBe(6);
 });

@@ -1,13 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, inject, test, vi } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { startLoad } from '../support/load.ts';
 import { startPipeline } from '../support/pipeline.ts';
 import type { Service } from '../support/service.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
 
 // A rebalance waits until the session of a killed or frozen writer has expired.
-vi.setConfig({ testTimeout: 300_000 });
-
 const [kafkaBrokers, clickhouseUrl] = [inject('kafkaBrokers'), inject('clickhouseUrl')];
 
 /** The number of partitions that the group assigned to a writer, each time it joined, from its log. */

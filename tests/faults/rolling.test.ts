@@ -1,11 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, inject, test, vi } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { startLoad } from '../support/load.ts';
 import { startPipeline } from '../support/pipeline.ts';
 import type { Service, ServiceName } from '../support/service.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
-
-vi.setConfig({ testTimeout: 300_000 });
 
 const clickhouseUrl = inject('clickhouseUrl');
 

@@ -1,11 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { batchOf, createTestStore, eventRow, type TestStore } from '@sluice/writer/testing/store';
-import { expect, inject, test, vi } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { ownClickHouse } from '../support/engines.ts';
 import { startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/service.ts';
-
-vi.setConfig({ testTimeout: 300_000 });
 
 const MONTHS = 300;
 
@@ -64,7 +62,7 @@ test('a submission of scattered history each second delays the events of others 
     const body = { foreignUserGroupId: 'acme', events: [{ event }] };
     expect((await running.submit(body, { key: other })).status).toBe(202);
     const startedAt = performance.now();
-    await until('the event to be visible', 120_000, async () => {
+    await until('the event to be visible', async () => {
       const path = `/events?event=${encodeURIComponent(event)}&total=none`;
       const { body: page } = await running.get<{ results: unknown[] }>(path, other);
       return page.results.length === 1;

@@ -2,14 +2,12 @@ import type { LocalClickHouse } from '@sluice/local-stack/clickhouse';
 import type { RowBatch } from '@sluice/writer/batches/row-batch';
 import type { Epoch } from '@sluice/writer/ownership/epoch';
 import { batchOf, changeRow, createTestStore, eventRow, NOON, type TestStore } from '@sluice/writer/testing/store';
-import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
 import { ownClickHouse } from '../support/engines.ts';
 import { freeze } from '../support/freeze.ts';
 import { until } from '../support/service.ts';
 import { type Moment, startStatementProxy } from '../support/statement-proxy.ts';
 import { killAtCall } from '../support/strace.ts';
-
-vi.setConfig({ testTimeout: 300_000 });
 
 const DAY_MS = 86_400_000;
 
@@ -173,7 +171,7 @@ describe('with a ClickHouse that may be killed', () => {
       expect(await clickhouse.exited()).toMatchObject({ signal: 'SIGKILL' });
       await clickhouse.restart();
       expect((await countsOf(db, workspace)).months).toBe(months);
-      await until('the batch to be stored', 120_000, () => batch.store().catch(() => 0));
+      await until('the batch to be stored', () => batch.store().catch(() => 0));
       await expectAllStored(db, workspace, 60);
     },
   );
@@ -183,7 +181,7 @@ describe('with a ClickHouse that may be killed', () => {
     const happened: string[] = [];
     async function freezeOnceItRuns(): Promise<void> {
       const pid = clickhouse.pid as number;
-      await until('the insert to run', 120_000, async () => {
+      await until('the insert to run', async () => {
         const query = "SELECT count() AS running FROM system.processes WHERE query_id LIKE '%/store-events/%'";
         return (await db.read<{ running: number }>(query))[0]?.running;
       });
@@ -203,7 +201,7 @@ describe('with a ClickHouse that may be killed', () => {
     await expect(batch.store()).rejects.toThrow(/[Tt]imeout/);
     happened.push('the writer has given up');
     thaw?.();
-    await until('the batch to be stored', 120_000, () => batch.store().catch(() => 0));
+    await until('the batch to be stored', () => batch.store().catch(() => 0));
     await expectAllStored(db, 'timeout', 40_000);
     expect(happened).toEqual(['the writer has given up', 'an insert has ended', 'an insert has ended']);
   });

@@ -8,7 +8,7 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import type { Admin, PartitionMetadata } from 'kafkajs';
-import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
 import { startIngestAlone } from '../support/ingest-alone.ts';
 import { KAFKA_API, type KafkaFate, startKafkaProxy } from '../support/kafka-proxy.ts';
@@ -19,8 +19,6 @@ import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { type Service, until } from '../support/service.ts';
 import { startStatementProxy } from '../support/statement-proxy.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
-
-vi.setConfig({ testTimeout: 300_000 });
 
 const BROKERS = [0, 1, 2] as const;
 const BODY = '{"foreignUserGroupId":"a","events":[{"event":"e"}]}';
@@ -111,7 +109,7 @@ describe('a send that kafkajs splits between brokers', () => {
   async function reassign(topic: string, replicasOf: ReadonlyMap<number, number[]>): Promise<void> {
     const partitionAssignment = [...replicasOf].map(([partition, replicas]) => ({ partition, replicas }));
     await withAdminOf(0, (admin) => admin.alterPartitionReassignments({ topics: [{ topic, partitionAssignment }] }));
-    await until('the replicas to be in sync', 120_000, async () => {
+    await until('the replicas to be in sync', async () => {
       const partitions = await partitionsOf(topic);
       return [...replicasOf].every(([partition, replicas]) => {
         const found = partitions.find(({ partitionId }) => partitionId === partition);
@@ -148,7 +146,7 @@ describe('a send that kafkajs splits between brokers', () => {
       return false;
     };
     const submitted = submit();
-    await until('a request that does not get to the broker', 120_000, async () => swallowed > 0);
+    await until('a request that does not get to the broker', async () => swallowed > 0);
     // The broker leaves: its partitions move, then its connections end. kafkajs sends again, but not to brokers that
     // have responded, though they lead now.
     await kafka.stopBroker(UNREACHED);
@@ -169,7 +167,7 @@ describe('a send that kafkajs splits between brokers', () => {
     expect((await submit()).status).toBe(202);
     expect(new Set(await leadersOf('noleader.events')).size, 'brokers that lead partitions').toBe(3);
     await kafka.kill9(1);
-    await until('partitions without a leader', 120_000, async () => {
+    await until('partitions without a leader', async () => {
       const leaders = await leadersOf('noleader.events');
       return leaders.length === 0 || leaders.includes(-1);
     });
@@ -177,7 +175,7 @@ describe('a send that kafkajs splits between brokers', () => {
     expect(refused.status).toBe(503);
     expect(refused.headers.get('retry-after')).toMatch(/^\d+$/);
     await kafka.restart(1);
-    await until('a submission to be accepted', 120_000, async () => (await submit()).status === 202);
+    await until('a submission to be accepted', async () => (await submit()).status === 202);
   });
 });
 
@@ -234,7 +232,7 @@ test('while partitions have no leader, a writer that starts stores the others, a
   await running.restart('writer');
   const total = async () => (await running.get<{ total: number }>('/events?limit=0')).body.total;
   // The killed writer has to leave the group first, and the broker that coordinates it may be the one that is away.
-  await expect.poll(total, { timeout: 150_000 }).toBeGreaterThan((before + unstored) / 2);
+  await until('more than half to be stored', async () => (await total()) > (before + unstored) / 2);
   const during = await accepted(60);
   await kafka.restart(2);
   await running.settled(before + unstored + during);
@@ -321,7 +319,7 @@ test('a response of one broker that comes after another has made the writer join
   await held.promise;
   const ofSlow = (await partitionsByLeader(topic)).get(slowNode) ?? [];
   expect(ofSlow.length).toBeGreaterThan(1);
-  await until('all others to be stored', 120_000, async () => {
+  await until('all others to be stored', async () => {
     const ends = await admin.fetchTopicOffsets(topic);
     const [found] = await admin.fetchOffsets({ groupId, topics: [topic] });
     const committed = new Map(found?.partitions.map(({ partition, offset }) => [partition, offset]));
@@ -329,7 +327,7 @@ test('a response of one broker that comes after another has made the writer join
   });
 
   const other = running.startAnother('writer');
-  await until('the other writer to join', 120_000, async () => {
+  await until('the other writer to join', async () => {
     const { groups } = await admin.describeGroups([groupId]);
     return groups[0]?.state === 'PreparingRebalance';
   });
@@ -339,8 +337,8 @@ test('a response of one broker that comes after another has made the writer join
   await admin.alterPartitionReassignments({
     topics: [{ topic: 'late.entities', partitionAssignment: [{ partition: moved, replicas: [target] }] }],
   });
-  await until('the writer to join again', 120_000, async () => joins() >= 2);
-  await until('an insert of the other writer', 120_000, async () => waiting > 0);
+  await until('the writer to join again', async () => joins() >= 2);
+  await until('an insert of the other writer', async () => waiting > 0);
   release.resolve();
   // A second insert comes at once, or never.
   setTimeout(bothWait.resolve, 5_000);

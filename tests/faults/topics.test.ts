@@ -5,7 +5,7 @@ import { clockTopicName, ensureTopics, topicNames, withAdmin } from '@sluice/sha
 import { createLogger } from '@sluice/shared/log';
 import { configSchema } from '@sluice/writer/config';
 import kafkajs, { type Kafka } from 'kafkajs';
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { submitUntilAccepted } from '../support/clients.ts';
 import { ownKafka } from '../support/engines.ts';
 import { startIngestAlone } from '../support/ingest-alone.ts';
@@ -13,8 +13,6 @@ import { type KafkaProxy, startKafkaProxy } from '../support/kafka-proxy.ts';
 import { readMetric } from '../support/metrics.ts';
 import { startPipeline } from '../support/pipeline.ts';
 import { startService } from '../support/service.ts';
-
-vi.setConfig({ testTimeout: 300_000 });
 
 const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, ResourcePatternTypes } = kafkajs;
 

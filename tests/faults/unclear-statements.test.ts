@@ -1,10 +1,8 @@
 import { batchOf, changeRow, createTestStore, eventRow, NOON, type TestStore } from '@sluice/writer/testing/store';
-import { expect, inject, test, vi } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { ownClickHouse } from '../support/engines.ts';
 import { until } from '../support/service.ts';
 import { startStatementProxy } from '../support/statement-proxy.ts';
-
-vi.setConfig({ testTimeout: 300_000 });
 
 function rowsOf(count: number) {
   return Array.from({ length: count }, (_, index) => eventRow({ timestamp: NOON + index }));
@@ -31,7 +29,7 @@ test('an insert that still runs when the writer gives it up is ended, and stores
   const batch = writer.open(batchOf(rowsOf(100)), await writer.ownership.begin(1, 'member'));
   await expect(batch.store()).rejects.toThrow(/[Tt]imeout/);
   await db.client.command({ query: 'ALTER TABLE events DROP CONSTRAINT slow' });
-  await until('the batch to be stored', 120_000, () => batch.store().catch(() => undefined));
+  await until('the batch to be stored', () => batch.store().catch(() => undefined));
   expect(storedBefore).toEqual([0, 0]);
   expect(await countsOf(db)).toEqual({ rows: 100, unique: 100 });
   await db.close();
@@ -52,8 +50,8 @@ test('an insert that reaches ClickHouse only when its batch is being stored agai
   const writer = db.writer({ url: proxy.url });
   const batch = writer.open(batchOf(rowsOf(40_000)), await writer.ownership.begin(1, 'member'));
   await expect(batch.store()).rejects.toThrow();
-  await until('the batch to be stored', 120_000, () => batch.store().catch(() => undefined));
-  await until('every insert to have ended', 120_000, async () => {
+  await until('the batch to be stored', () => batch.store().catch(() => undefined));
+  await until('every insert to have ended', async () => {
     const query = "SELECT 1 FROM system.processes WHERE query_id LIKE '%/store-events/%'";
     return (await db.read(query)).length === 0;
   });

@@ -1,12 +1,10 @@
-import { afterEach, expect, inject, test, vi } from 'vitest';
+import { afterEach, expect, inject, test } from 'vitest';
 import { readClickHouse } from '../support/clickhouse.ts';
 import { startLoad } from '../support/load.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/service.ts';
 import { type Moment, type StatementProxy, startStatementProxy } from '../support/statement-proxy.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
-
-vi.setConfig({ testTimeout: 300_000 });
 
 const clickhouseUrl = inject('clickhouseUrl');
 let pipeline: Pipeline | undefined;
@@ -35,7 +33,7 @@ async function start(name: string): Promise<Pipeline> {
 
 async function killWriterAt(name: string, moment: Moment): Promise<void> {
   target = { name, moment };
-  await until(`the writer to be killed ${moment} ${name}`, 120_000, async () => target === undefined);
+  await until(`the writer to be killed ${moment} ${name}`, async () => target === undefined);
 }
 
 test('the writer is killed around its insert: the next one stores its batch once', async () => {
@@ -58,7 +56,7 @@ test('the writer is killed while it erases deleted users: the next one completes
   for (const user of ['a', 'b']) expect((await running.deleteUser(user)).status).toBe(202);
   await killWriterAt('erase-events', 'after');
   await killWriterAt('erase-properties', 'before');
-  await until('all of it to be erased', 120_000, async () => {
+  await until('all of it to be erased', async () => {
     const counts = await rowsOfUsers(running.database);
     return counts === 'stays\t20\t1';
   });

@@ -5,9 +5,6 @@ import { createLogger } from '@sluice/shared/log';
 import { configSchema } from '@sluice/writer/config';
 import { until } from './service.ts';
 
-/** How long {@link waitUntilCommitted} waits, in milliseconds. */
-const TIMEOUT_MS = 240_000;
-
 /** Waits until the writers of a pipeline have committed the end of every partition, so that everything is stored. */
 export async function waitUntilCommitted(kafkaBrokers: readonly string[], pipelineName: string): Promise<void> {
   const config = loadConfig(configSchema, {
@@ -30,6 +27,6 @@ export async function waitUntilCommitted(kafkaBrokers: readonly string[], pipeli
           .map(({ partition }) => `${topic}/${partition}`),
       );
     };
-    await until('every offset to be committed', TIMEOUT_MS, async () => (await behind()).length === 0);
+    await until('every offset to be committed', async () => (await behind()).length === 0);
   });
 }

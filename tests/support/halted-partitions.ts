@@ -25,7 +25,7 @@ export async function startOperated(options: {
 export async function submitEach(running: Pipeline, count: number, event = 'e'): Promise<void> {
   for (let index = 0; index < count; index += 1) {
     const body = { foreignUserGroupId: 'g', events: [{ event }] };
-    await until('a 202', 120_000, async () => (await running.submit(body)).status === 202);
+    await until('a 202', async () => (await running.submit(body)).status === 202);
   }
 }
 
@@ -42,8 +42,8 @@ async function readiness(writer: Service): Promise<string> {
 
 /** Waits until the writer has recorded a halt, and resumes all halted partitions from their oldest message. */
 export async function resumeAll({ operate }: OperatedPipeline): Promise<void> {
-  await until('the halt to be recorded', 120_000, async () => (await operate('status')).output.includes('halted'));
-  await until('everything to be resumed', 120_000, async () => {
+  await until('the halt to be recorded', async () => (await operate('status')).output.includes('halted'));
+  await until('everything to be resumed', async () => {
     await operate('resume', '--all', '--from', 'oldest', '--yes');
     return !(await operate('status')).output.includes('halted');
   });

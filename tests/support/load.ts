@@ -12,9 +12,9 @@ export interface LoadOptions {
   /** The same seed submits the same things. Default 1. */
   readonly seed?: number;
   /**
-   * How long a client waits between two requests at most, in milliseconds. Default 200: without pauses, a load would
-   * take all processors and show no more. A client waits at least as long as its last request took, up to a second, so
-   * that a busy machine gets a smaller load.
+   * The longest pause of a client between two requests, in milliseconds. Default 400: without pauses, a load would take
+   * all processors and show no more. A client pauses at least as long as its last request took, up to a second, so that
+   * a busy machine gets a smaller load.
    */
   readonly pauseMs?: number;
 }
@@ -107,7 +107,7 @@ let loads = 0;
  * organizations, deletions. Some events have a timestamp of their own, others are stamped on receipt, with a uuid or with
  * an `Idempotency-Key`. Each request is repeated until it is accepted or its attempts are used up.
  */
-export function startLoad({ pipeline, urls, concurrency, seed = 1, pauseMs = 200 }: LoadOptions): Load {
+export function startLoad({ pipeline, urls, concurrency, seed = 1, pauseMs = 400 }: LoadOptions): Load {
   loads += 1;
   const name = `load-${process.pid}-${loads}`;
   const operations: Operation[] = [];

@@ -106,7 +106,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     environment: env,
     async addKey(workspace, scopes = SCOPES) {
       const added = await createKey(workspace, scopes);
-      await until('the key to be in force', 120_000, async () => {
+      await until('the key to be in force', async () => {
         const ingest = await request(`${services['ingest-api'].url}/v1/users`, { method: 'DELETE' }, added);
         return ingest.status !== 401 && (await get('/events?limit=0&total=none', added)).status !== 401;
       });
@@ -149,7 +149,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     drained: () => waitUntilCommitted(options.kafkaBrokers, options.name),
     async settled(total, withKey = key) {
       let seen: number | null = null;
-      await until(`${total} events to be visible`, 120_000, async () => {
+      await until(`${total} events to be visible`, async () => {
         const { body } = await get<{ total: number | null }>('/events?limit=0', withKey);
         seen = body.total;
         return seen !== null && seen >= total;

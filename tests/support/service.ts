@@ -8,9 +8,6 @@ export const SERVICE_NAMES = ['ingest-api', 'writer', 'query-api'] as const;
 
 export type ServiceName = (typeof SERVICE_NAMES)[number];
 
-/** How long a service may take to become ready, in milliseconds. */
-const READY_TIMEOUT_MS = 120_000;
-
 /** A service as a process of its own, as an operator runs it. It ends when this process ends. */
 export interface Service {
   readonly url: string;
@@ -81,7 +78,7 @@ export function startService(name: ServiceName, port: number, env: Readonly<Reco
     pid,
     log,
     async ready() {
-      await until(`${name} to be ready`, READY_TIMEOUT_MS, async () => {
+      await until(`${name} to be ready`, async () => {
         if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${name} has ended:\n${log()}`);
         const response = await fetch(`${url}/readyz`).catch(() => undefined);
         await response?.arrayBuffer();
@@ -105,16 +102,20 @@ export function startService(name: ServiceName, port: number, env: Readonly<Reco
 
 const POLL_INTERVAL_MS = 100;
 
+/** So long that it only ends a wait for something that never happens, also on a busy machine. */
+const UNTIL_TIMEOUT_MS = 240_000;
+
 /**
- * Calls `poll` again and again until it resolves to something truthy, and returns that.
+ * Calls `poll` until it resolves to something truthy, and returns that.
  *
- * @param what it waits for, as the error says
- * @throws {Error} after `timeoutMs`
+ * @param what what it waits for, for the error
+ * @param timeoutMs default 240,000
+ * @throws {Error} after `timeoutMs`, and whatever `poll` throws
  */
 export async function until<Result>(
   what: string,
-  timeoutMs: number,
   poll: () => Promise<Result>,
+  timeoutMs: number = UNTIL_TIMEOUT_MS,
 ): Promise<NonNullable<Result>> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {

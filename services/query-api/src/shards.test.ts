@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { startClickHouseShards } from '@sluice/local-stack/clickhouse';
 import { entityHash, eventHash } from '@sluice/shared/row-hashes';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ORDER_FIELDS } from './events/event-columns.ts';
 import {
   anEvent,
@@ -14,9 +14,6 @@ import {
   type TestEvent,
   type TestResponse,
 } from './testing/query-service.ts';
-
-// Every response reads two engines besides the one it is compared with.
-vi.setConfig({ testTimeout: 300_000 });
 
 /** As KAFKA_PARTITIONS: a row is on the shard that holds its partition. */
 const PARTITIONS = 48;

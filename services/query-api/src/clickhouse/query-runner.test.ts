@@ -7,7 +7,7 @@ import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
 import { createLogger } from '@sluice/shared/log';
 import { Registry } from 'prom-client';
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { buildApp } from '../app.ts';
 import { configSchema } from '../config.ts';
 import { FILTER_FIELDS } from '../events/event-columns.ts';
@@ -19,8 +19,6 @@ import { createReadiness } from './readiness.ts';
 import { createSchemaComponent } from './schema.ts';
 
 // A busy machine takes several times longer than an idle one.
-vi.setConfig({ testTimeout: 240_000 });
-
 let query: QueryService;
 
 const ROWS = 400_000;

@@ -1,12 +1,10 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { conditionsFor, textOf } from '../testing/conditions.ts';
 import { anEvent, aRegister, type QueryService, startQuery } from '../testing/query-service.ts';
 import { meets } from '../testing/reference.ts';
 
 // A busy machine takes several times longer than an idle one.
-vi.setConfig({ testTimeout: 240_000 });
-
 let query: QueryService;
 
 beforeAll(async () => {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Condition } from '../filters/operators.ts';
 import { conditionsFor, textOf } from '../testing/conditions.ts';
 import { anEvent, eachIdentifier, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
@@ -8,8 +8,6 @@ import { FILTER_FIELDS, type FilterField } from './event-columns.ts';
 import { eventFilterable } from './events-parameters.ts';
 
 // A busy machine takes several times longer than an idle one.
-vi.setConfig({ testTimeout: 240_000 });
-
 let query: QueryService;
 
 beforeAll(async () => {

@@ -1,12 +1,10 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { anEvent, eachIdentifier, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
 import { expectedRecord, inOrder } from '../testing/reference.ts';
 import { ORDER_FIELDS } from './event-columns.ts';
 
 // A busy machine takes several times longer than an idle one.
-vi.setConfig({ testTimeout: 240_000 });
-
 let query: QueryService;
 
 beforeAll(async () => {

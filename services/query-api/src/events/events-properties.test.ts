@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Condition } from '../filters/operators.ts';
 import { pairsOf } from '../filters/property-prefilter.ts';
 import { asText, conditionsFor, textOf } from '../testing/conditions.ts';
@@ -9,8 +9,6 @@ import { meets } from '../testing/reference.ts';
 import { DOCUMENT_FIELDS, type DocumentField } from './event-columns.ts';
 
 // A busy machine takes several times longer than an idle one.
-vi.setConfig({ testTimeout: 240_000 });
-
 let query: QueryService;
 
 beforeAll(async () => {
