@@ -17,6 +17,7 @@ const STATEMENTS = writer('sql/statements.test.ts');
 const DEAD_LETTERS = writer('dead-letters/dead-letters.test.ts');
 const SUBMISSIONS = ingest('routes/post-user-groups.test.ts');
 const PARTITIONS = faults('partitions');
+const SHARDS = query('shards.test.ts');
 
 /** The order in which the writer does things. */
 const PROTOCOL_MUTATIONS: readonly Mutation[] = [
@@ -281,6 +282,22 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
     tests: [writer('erasure/erasure.test.ts')],
   },
   {
+    name: 'writer/any-partition-count',
+    file: writer('partitions/partition-count.ts'),
+    search: 'if (recorded.partitions === partitions) continue;',
+    replacement: 'continue;',
+    breaks: 'Repeats come through other partitions than their originals, and two writers may store them.',
+    tests: [writer('partitions/partition-count.test.ts')],
+  },
+  {
+    name: 'writer/partition-count-not-checked',
+    file: writer('writer.ts'),
+    search: 'await checkPartitionCount(this.#deps.client, this.#config);',
+    replacement: '',
+    breaks: 'Repeats come through other partitions than their originals, and two writers may store them.',
+    tests: [faults('topics')],
+  },
+  {
     name: 'writer/session-not-closed',
     file: writer('store/clickhouse-session.ts'),
     search: 'close_session: 1',
@@ -430,6 +447,22 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
 
 const INGEST_MUTATIONS: readonly Mutation[] = [
   {
+    name: 'ingest/workspaces-share-a-hash',
+    file: shared('row-hashes.ts'),
+    search: 'return crc32(`${workspace}\\0${kind}\\0${id}`);',
+    replacement: 'return crc32(`${kind}\\0${id}`);',
+    breaks: 'ClickHouse looks for a user on another shard than the one that has it.',
+    tests: [shared('row-hashes.test.ts')],
+  },
+  {
+    name: 'ingest/partition-count-not-sent',
+    file: ingest('kafka/message-packing.ts'),
+    search: 'const headers = { ...messageHeaders(item.kind), [PARTITIONS_HEADER]: String(partitionCount) };',
+    replacement: 'const headers = messageHeaders(item.kind);',
+    breaks: 'Nobody notices an ingest-api with another KAFKA_PARTITIONS.',
+    tests: [faults('topics')],
+  },
+  {
     name: 'ingest/random-partition',
     file: ingest('rows/row-gatherer.ts'),
     search: 'append(row.hash % partitionCount, row.line)',
@@ -440,7 +473,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   {
     name: 'ingest/partition-by-end-of-uuid',
     file: ingest('rows/submission-rows.ts'),
-    search: 'hash: crc32(uuid), line',
+    search: 'hash: eventHash(uuid), line',
     replacement: 'hash: Number.parseInt(uuid.slice(-8), 16), line',
     breaks: 'All events of a producer whose uuids end alike lie in one partition.',
     tests: [PARTITIONS],
@@ -748,6 +781,38 @@ const SHARED_MUTATIONS: readonly Mutation[] = [
 ];
 
 const QUERY_MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'query/one-shard-of-many',
+    file: query('clickhouse/shards.ts'),
+    search: 'if (cluster === undefined) return statement;',
+    replacement: 'return statement;',
+    breaks: 'A page has the rows of one shard only.',
+    tests: [SHARDS],
+  },
+  {
+    name: 'query/another-shard',
+    file: query('clickhouse/shards.ts'),
+    search: "EVENT_HASH_SQL.replace('uuid', 'identity(uuid)')",
+    replacement: "'cityHash64(uuid)'",
+    breaks: 'An event is looked for on a shard that does not have it.',
+    tests: [SHARDS],
+  },
+  {
+    name: 'query/rows-of-a-shard-missing',
+    file: query('clickhouse/shards.ts'),
+    search: 'skip_unavailable_shards: 0,',
+    replacement: '',
+    breaks: 'While a shard is away, pages lack its rows.',
+    tests: [SHARDS],
+  },
+  {
+    name: 'query/groups-of-each-shard',
+    file: query('clickhouse/shards.ts'),
+    search: 'distributed_group_by_no_merge: 0,',
+    replacement: '',
+    breaks: 'A total counts the events of one shard.',
+    tests: [SHARDS],
+  },
   {
     name: 'query/deletions-late',
     file: query('events/pending-deletions.ts'),

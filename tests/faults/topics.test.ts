@@ -6,10 +6,13 @@ import { createLogger } from '@sluice/shared/log';
 import { configSchema } from '@sluice/writer/config';
 import kafkajs, { type Kafka } from 'kafkajs';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { submitUntilAccepted } from '../support/clients.ts';
 import { ownKafka } from '../support/engines.ts';
 import { startIngestAlone } from '../support/ingest-alone.ts';
 import { type KafkaProxy, startKafkaProxy } from '../support/kafka-proxy.ts';
+import { readMetric } from '../support/metrics.ts';
 import { startPipeline } from '../support/pipeline.ts';
+import { startService } from '../support/service.ts';
 
 const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, ResourcePatternTypes } = kafkajs;
 
@@ -115,6 +118,42 @@ test('topics that exist need no right to create: ingest-api and the writer work 
   expect((await running.submit({ foreignUserGroupId: 'g', events: [{ event: 'e' }] })).status).toBe(202);
   await running.settled(1);
   expect(createRequests).toBe(before);
+});
+
+test('a writer with another KAFKA_PARTITIONS than the stored rows were spread over ends, and says so', async () => {
+  await using running = await startPipeline({
+    kafkaBrokers: [`127.0.0.1:${proxy.port}`],
+    clickhouseUrl: inject('clickhouseUrl'),
+    name: 'counted',
+    env: { KAFKA_PARTITIONS: '2' },
+  });
+  const [port = 0] = await findFreePorts(1);
+  const other = startService('writer', port, { ...running.environment, KAFKA_PARTITIONS: '1' });
+  expect(await other.exited()).toBe(1);
+  expect(other.log()).toMatch(/counted\.\w+ were spread over 2 partitions, and KAFKA_PARTITIONS is 1: set it to 2/);
+});
+
+test('a writer reports an ingest-api with another KAFKA_PARTITIONS, and stores its rows', async () => {
+  const kafkaBrokers = [`127.0.0.1:${proxy.port}`];
+  const name = 'misplaced';
+  const env = { KAFKA_PARTITIONS: '2' };
+  await using running = await startPipeline({ kafkaBrokers, clickhouseUrl: inject('clickhouseUrl'), name, env });
+  const { writer } = running.services;
+  const misplaced = () => readMetric(writer, 'sluice_writer_misplaced_messages_total');
+  expect((await running.submit({ foreignUserGroupId: 'g', events: [{ event: 'e' }] })).status).toBe(202);
+  await running.settled(1);
+  expect(await misplaced()).toBe(0);
+  const [port = 0] = await findFreePorts(1);
+  const other = startService('ingest-api', port, { ...running.environment, KAFKA_PARTITIONS: '1' });
+  await using _ = { [Symbol.asyncDispose]: () => other.kill9() };
+  await other.ready();
+  await submitUntilAccepted(
+    { foreignUserGroupId: 'g', events: [{ event: 'e' }] },
+    { url: other.url, key: running.key },
+  );
+  await running.settled(2);
+  expect(await misplaced()).toBeGreaterThan(0);
+  expect(writer.log()).toContain('set the same KAFKA_PARTITIONS for all services');
 });
 
 test('a topic with fewer partitions than KAFKA_PARTITIONS keeps ingest-api from being ready, and says so', async () => {

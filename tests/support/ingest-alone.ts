@@ -45,6 +45,8 @@ export async function startIngestAlone(options: IngestAloneOptions): Promise<Ing
   const service = startService('ingest-api', port, {
     KAFKA_BROKERS: kafkaBrokers.join(','),
     KAFKA_TOPIC_PREFIX: `${name}.`,
+    // Fewer than the default, as in pipeline.ts.
+    KAFKA_PARTITIONS: '6',
     API_KEYS_FILE: keysFile,
     ...env,
   });

@@ -177,6 +177,8 @@ function environment(options: PipelineOptions, keysFile: string, database: strin
     KAFKA_BROKERS: options.kafkaBrokers.join(','),
     KAFKA_TOPIC_PREFIX: `${options.name}.`,
     KAFKA_GROUP_ID: `${options.name}-writer`,
+    // Fewer than the default: hundreds of tests create their topics on one broker.
+    KAFKA_PARTITIONS: '6',
     KAFKA_SESSION_TIMEOUT_MS: '6000',
     CLICKHOUSE_URL: options.clickhouseUrl,
     CLICKHOUSE_DATABASE: database,

@@ -117,11 +117,13 @@ export interface LocalClickHouseShardsOptions {
   readonly password?: string;
   /** For each server. Default 2 GiB. */
   readonly memoryBytesMax?: number;
+  /** Settings of the account's profile. Default none. */
+  readonly profile?: Readonly<Record<string, string>>;
 }
 
 /** Starts several servers as the shards of one cluster, each with one replica. */
 export async function startClickHouseShards(options: LocalClickHouseShardsOptions): Promise<LocalClickHouseShards> {
-  const { shards: count = 2, cluster = 'sluice', password = '', memoryBytesMax = 2 * GIBIBYTE } = options;
+  const { shards: count = 2, cluster = 'sluice', password = '', memoryBytesMax = 2 * GIBIBYTE, profile = {} } = options;
   const user = password === '' ? 'default' : 'sluice';
   const tcpPorts = await findFreePorts(count);
   const remoteServers = { [cluster]: tcpPorts.map((tcpPort) => ({ tcpPort, user, password })) };
@@ -129,7 +131,7 @@ export async function startClickHouseShards(options: LocalClickHouseShardsOption
     tcpPorts.map((tcpPort, index) => {
       const name = `shard-${index + 1}`;
       const dataDir = join(options.dataDir, name);
-      return startClickHouse({ dataDir, name, tcpPort, password, memoryBytesMax, remoteServers });
+      return startClickHouse({ dataDir, name, tcpPort, password, memoryBytesMax, remoteServers, profile });
     }),
   );
   const shards = starts.filter((start) => start.status === 'fulfilled').map((start) => start.value);

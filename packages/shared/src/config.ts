@@ -71,7 +71,7 @@ export const kafkaEnv = {
     .string()
     .regex(/^[A-Za-z0-9._-]{0,100}$/, 'must hold letters, digits, dots, underscores and hyphens only')
     .default('sluice.'),
-  KAFKA_PARTITIONS: integer(1, 1_000).default(6),
+  KAFKA_PARTITIONS: integer(1, 1_000).default(48),
   KAFKA_REPLICATION_FACTOR: integer(1, 32_767).optional(),
   KAFKA_SSL: z.stringbool().default(false),
   KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),

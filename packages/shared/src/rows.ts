@@ -9,6 +9,9 @@ export type MessageKind = 'events' | 'changes';
 /** The version of the rows' format that this code writes. */
 export const ROW_FORMAT = '1';
 
+/** The header that says over how many partitions the rows of its message were spread. */
+export const PARTITIONS_HEADER = 'partitions';
+
 /** The headers of a message of rows. */
 export function messageHeaders(kind: MessageKind): { kind: MessageKind; format: string } {
   return { kind, format: ROW_FORMAT };

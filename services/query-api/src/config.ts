@@ -7,6 +7,7 @@ export const configSchema = z
   .object({
     ...serviceEnv(4001),
     ...clickHouseEnv,
+    CLICKHOUSE_CLUSTER: z.string().optional(),
     API_KEYS_FILE: z.string().optional(),
     RATE_LIMIT_DEFAULT: integer(1).optional(),
     QUERY_ANONYMOUS_WORKSPACE: workspaceName.optional(),

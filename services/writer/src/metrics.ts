@@ -47,6 +47,11 @@ export function createWriterMetrics(registry: Registry, readLag: () => Promise<r
       labelNames: ['reason'],
       registers,
     }),
+    misplacedMessages: new Counter({
+      name: 'sluice_writer_misplaced_messages_total',
+      help: 'Messages of an ingest-api with another KAFKA_PARTITIONS than this writer.',
+      registers,
+    }),
     haltedPartitions: new Gauge({
       name: 'sluice_writer_halted_partitions',
       help: '1 for each partition of this writer that is halted until an operator resumes it.',

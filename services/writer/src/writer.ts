@@ -17,6 +17,7 @@ import type { WriterMetrics } from './metrics.ts';
 import { isMemberOf } from './ownership/membership.ts';
 import { createOwnership } from './ownership/ownership.ts';
 import { createHalts } from './partitions/halts.ts';
+import { checkPartitionCount, PartitionCountMismatch } from './partitions/partition-count.ts';
 import { PartitionKeeper } from './partitions/partition-keeper.ts';
 import { createPositions } from './partitions/positions.ts';
 import { createStagedStore } from './store/staged-store.ts';
@@ -58,7 +59,10 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   });
   const store = createStagedStore({ ...common, ownership });
   const batches = createBatchLoop({ store, positions, bytesMax: config.BATCH_BYTES_MAX, alarm, metrics, logger });
-  const intake = new BatchIntake({ kafka, keeper, batches });
+  const intake = new BatchIntake({
+    ...{ kafka, keeper, batches, metrics, logger },
+    partitionCount: config.KAFKA_PARTITIONS,
+  });
   const erasure = new Erasure(config, erasureClient, writerId, logger);
   const watchdog = createWatchdog(2 * config.KAFKA_SESSION_TIMEOUT_MS, () => {
     fail(new Error('kafkajs has done nothing for two session timeouts'));
@@ -148,7 +152,7 @@ export class Writer implements Component {
       maxMs: 5_000,
       signal,
       onFailure(error) {
-        if (error instanceof MigrationMismatch) throw error;
+        if (error instanceof MigrationMismatch || error instanceof PartitionCountMismatch) throw error;
         logger.warn({ reason: (error as Error).message }, 'Kafka or ClickHouse cannot be reached yet; retrying');
       },
     }).catch((error) => {
@@ -158,6 +162,7 @@ export class Writer implements Component {
 
   async #consume(): Promise<void> {
     await migrate(this.#config, this.#deps.logger);
+    await checkPartitionCount(this.#deps.client, this.#config);
     await ensureTopics(this.#deps.kafka, this.#config);
     await this.#components.group.start();
   }

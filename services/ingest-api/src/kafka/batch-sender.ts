@@ -24,6 +24,8 @@ export interface Bundle {
 export interface BatchSenderOptions {
   readonly kafka: Kafka;
   readonly compression: IngestConfig['KAFKA_COMPRESSION'];
+  /** The number of partitions of each topic. */
+  readonly partitionCount: number;
   readonly metrics: Pick<IngestMetrics, 'lostMessages'>;
   readonly logger: Logger;
 }
@@ -72,14 +74,15 @@ export class BatchSender {
   }
 
   async #sendBatch(bundles: readonly Bundle[]): Promise<ReadonlyMap<TopicPartition, RecordMetadata>> {
+    const { compression, partitionCount } = this.#options;
     const byTopic = Map.groupBy(bundles, ({ target }) => target.topic);
     const metadata = await this.#producer.sendBatch({
       acks: -1,
       timeout: ACK_TIMEOUT_MS,
-      compression: COMPRESSION[this.#options.compression],
+      compression: COMPRESSION[compression],
       topicMessages: [...byTopic].map(([topic, ofTopic]) => ({
         topic,
-        messages: ofTopic.flatMap(({ target, items }) => packMessages(target.partition, items)),
+        messages: ofTopic.flatMap(({ target, items }) => packMessages(target.partition, items, partitionCount)),
       })),
     });
     const acknowledged = new Map<TopicPartition, RecordMetadata>();

@@ -1,12 +1,20 @@
-import { messageHeaders } from '@sluice/shared/rows';
+import { messageHeaders, PARTITIONS_HEADER } from '@sluice/shared/rows';
 import type { Message } from 'kafkajs';
 import type { PartitionRows } from '../rows/row-gatherer.ts';
 
 /** Rows are packed into messages of about this many bytes. */
 const MESSAGE_BYTES = 256 * 1_024;
 
-/** Packs rows of one partition into messages, in order. Each message holds rows of one kind. */
-export function packMessages(partition: number, items: readonly Pick<PartitionRows, 'kind' | 'lines'>[]): Message[] {
+/**
+ * Packs rows of one partition into messages, in order. Each message holds rows of one kind.
+ *
+ * @param partitionCount the number of partitions over which rows are spread
+ */
+export function packMessages(
+  partition: number,
+  items: readonly Pick<PartitionRows, 'kind' | 'lines'>[],
+  partitionCount: number,
+): Message[] {
   const messages: Message[] = [];
   let start = 0;
   let bytes = 0;
@@ -15,7 +23,8 @@ export function packMessages(partition: number, items: readonly Pick<PartitionRo
     const next = items[index + 1];
     if (next && next.kind === item.kind && bytes + next.lines.length <= MESSAGE_BYTES) continue;
     const lines = items.slice(start, index + 1).map((packed) => packed.lines);
-    messages.push({ partition, headers: messageHeaders(item.kind), value: Buffer.concat(lines, bytes) });
+    const headers = { ...messageHeaders(item.kind), [PARTITIONS_HEADER]: String(partitionCount) };
+    messages.push({ partition, headers, value: Buffer.concat(lines, bytes) });
     start = index + 1;
     bytes = 0;
   }

@@ -36,7 +36,7 @@ test('a submission of any size can be sent: messages and sends are bounded, and 
   let text = '';
   let sends = 0;
   while (!queue.isEmpty) {
-    const messages = packMessages(1, queue.take(900 * 1_024));
+    const messages = packMessages(1, queue.take(900 * 1_024), 3);
     const sizes = messages.map(({ value }) => (value as Buffer).length);
     expect(Math.max(...sizes)).toBeLessThanOrEqual(256 * 1_024);
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(900 * 1_024);
@@ -51,7 +51,7 @@ test('a message holds rows of one kind', () => {
   const first = gather([row('a', 0), row('b', 0), row('deletion', 'all'), row('c', 0)]).filter(
     ({ partition }) => partition === 0,
   );
-  expect(packMessages(0, first).map(({ headers, value }) => [headers?.['kind'], String(value)])).toEqual([
+  expect(packMessages(0, first, 3).map(({ headers, value }) => [headers?.['kind'], String(value)])).toEqual([
     ['events', 'a\nb\n'],
     ['changes', 'deletion\n'],
     ['events', 'c\n'],

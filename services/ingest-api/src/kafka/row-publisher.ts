@@ -51,7 +51,13 @@ export class RowPublisher implements Component {
       logger,
       onChecked: () => this.#lanes.schedule(),
     });
-    this.#sender = new BatchSender({ kafka, compression: config.KAFKA_COMPRESSION, metrics, logger });
+    this.#sender = new BatchSender({
+      kafka,
+      compression: config.KAFKA_COMPRESSION,
+      partitionCount: config.KAFKA_PARTITIONS,
+      metrics,
+      logger,
+    });
     this.#lanes = new BrokerLanes({
       partitions,
       watch: this.#watch,

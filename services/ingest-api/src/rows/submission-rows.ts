@@ -1,5 +1,5 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { crc32 } from 'node:zlib';
+import { entityHash, eventHash } from '@sluice/shared/row-hashes';
 import { type ChangeRow, type EntityKind, EVENT_IDENTIFIERS, type EventRow } from '@sluice/shared/rows';
 import { v5 as uuidV5 } from 'uuid';
 import { partsTooLarge } from '../http/problems.ts';
@@ -43,8 +43,7 @@ export async function gatherRows(
     uuids.push(uuid);
     const line = eventLine(event, uuid, contents, acceptance, common);
     if (!fitsRecord(line)) tooLarge.push(`events.${index}`);
-    // The whole uuid: versions 1 and 6 have their random bits elsewhere than versions 4 and 7.
-    gatherer.add({ topic: 'events', kind: 'events', hash: crc32(uuid), line });
+    gatherer.add({ topic: 'events', kind: 'events', hash: eventHash(uuid), line });
   }
   for (const row of changeRows(submission, acceptance)) {
     const waiting = pause();
@@ -155,5 +154,6 @@ function changeRow(
 }
 
 function outgoingChange(row: ChangeRow): OutgoingRow {
-  return { topic: 'entities', kind: 'changes', hash: crc32(`${row.kind}\0${row.id}`), line: JSON.stringify(row) };
+  const hash = entityHash(row.workspace_id, row.kind, row.id);
+  return { topic: 'entities', kind: 'changes', hash, line: JSON.stringify(row) };
 }

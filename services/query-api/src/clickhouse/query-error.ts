@@ -17,9 +17,9 @@ const OVERLOADED = new Set(['202', '439', '745']);
 
 /**
  * Unknown table (60) or database (81), login refused (192, 193, 194, 516), stopping or starting (198, 209, 210, 236),
- * read-only or not initialised (242, 415).
+ * read-only or not initialised (242, 415), another shard away (279).
  */
-const UNAVAILABLE = new Set(['60', '81', '192', '193', '194', '516', '198', '209', '210', '236', '242', '415']);
+const UNAVAILABLE = new Set(['60', '81', '192', '193', '194', '516', '198', '209', '210', '236', '242', '415', '279']);
 
 /** Returns the outcome of a query that failed without being cancelled. */
 export function outcomeOf(error: unknown): Exclude<QueryOutcome, 'ok' | 'cancelled'> {

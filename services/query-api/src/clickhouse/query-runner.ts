@@ -5,6 +5,7 @@ import type { QueryKind, QueryMetrics, QueryOutcome } from '../metrics.ts';
 import { outcomeOf, queryProblem } from './query-error.ts';
 import { querySettings } from './query-settings.ts';
 import { QuerySlots, type SlotLimits, SlotRefused } from './query-slots.ts';
+import { onShards } from './shards.ts';
 import type { Sql } from './sql.ts';
 
 /** The request that a query belongs to. */
@@ -90,7 +91,7 @@ export function createQueryRunner(client: ClickHouseClient, config: QueryConfig,
     // A reader that has stopped reading does not come back to release the slot.
     end.addEventListener('abort', release);
     try {
-      yield* read(client, query, querySettings(config, timeoutMs), end);
+      yield* read(client, onShards(query, config), querySettings(config, timeoutMs), end);
     } catch (error) {
       throw deadline.aborted && !(error instanceof ClickHouseError) ? deadline.reason : error;
     } finally {

@@ -1,5 +1,6 @@
 import type { ClickHouseSettings } from '@clickhouse/client';
 import type { QueryConfig } from '../config.ts';
+import { SHARD_SETTINGS } from './shards.ts';
 
 /** Returns the settings of every query: it cannot write, and it stays within its budget. */
 export function querySettings(config: QueryConfig, timeoutMs: number): ClickHouseSettings {
@@ -27,5 +28,6 @@ export function querySettings(config: QueryConfig, timeoutMs: number): ClickHous
     // ClickHouse 26.7 loses rows of a page if it answers from such an index alone.
     query_plan_direct_read_from_text_index: 0,
     query_plan_text_index_add_hint: 0,
+    ...(config.CLICKHOUSE_CLUSTER !== undefined && SHARD_SETTINGS),
   };
 }

@@ -1,6 +1,9 @@
 import { withAdmin } from '@sluice/shared/kafka/topics';
+import type { Logger } from '@sluice/shared/log';
+import { PARTITIONS_HEADER } from '@sluice/shared/rows';
 import type { Batch, Consumer, Kafka } from 'kafkajs';
 import type { Gatherer } from '../batches/gatherer.ts';
+import type { WriterMetrics } from '../metrics.ts';
 import { isSameLog } from '../partitions/inspect-partitions.ts';
 import { type LogFault, logReplaced, messagesGone } from '../partitions/log-fault.ts';
 import type { PartitionKeeper } from '../partitions/partition-keeper.ts';
@@ -11,11 +14,17 @@ export interface BatchIntakeOptions {
   readonly kafka: Kafka;
   readonly keeper: PartitionKeeper;
   readonly batches: Gatherer<Assignment>;
+  /** KAFKA_PARTITIONS. */
+  readonly partitionCount: number;
+  readonly metrics: Pick<WriterMetrics, 'misplacedMessages'>;
+  readonly logger: Logger;
 }
 
 /** Lets a fetched batch into ClickHouse only if it is the next one of its partition, in the log that was stored so far. */
 export class BatchIntake {
   readonly #options: BatchIntakeOptions;
+  /** Other numbers of partitions that messages have named. */
+  readonly #otherCounts = new Set<string>();
 
   constructor(options: BatchIntakeOptions) {
     this.#options = options;
@@ -49,10 +58,31 @@ export class BatchIntake {
       const { position, first } = delivery;
       return this.#halt(batch, assignment, consumer, messagesGone(nameOf(batch), position.nextOffset, first));
     }
+    this.#noteMisplaced(batch);
     assignment.advance(batch);
     const sources = messages.map((message) => ({ topic, partition, message }));
     await this.#options.batches.add(sources, assignment);
     return true;
+  }
+
+  /**
+   * Counts the messages whose rows were spread over another number of partitions, and logs each other number once. The
+   * rows are stored all the same; but a repeat of one may be stored at the same time, by the owner of another partition.
+   */
+  #noteMisplaced({ topic, partition, messages }: Batch): void {
+    const { partitionCount, metrics, logger } = this.#options;
+    for (const { headers } of messages) {
+      const header = headers?.[PARTITIONS_HEADER];
+      if (header === undefined || String(header) === String(partitionCount)) continue;
+      metrics.misplacedMessages.inc();
+      const used = String(header);
+      if (this.#otherCounts.has(used)) continue;
+      this.#otherCounts.add(used);
+      logger.error(
+        { topic, partition, used, expected: partitionCount },
+        'an ingest-api spreads rows over another number of partitions; set the same KAFKA_PARTITIONS for all services',
+      );
+    }
   }
 
   #halt({ topic, partition }: Batch, assignment: Assignment, consumer: Consumer, fault: LogFault): false {

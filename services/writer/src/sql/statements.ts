@@ -37,6 +37,8 @@ const FILES = [
   'store-positions',
   'read-positions',
   'choose-position',
+  'record-topic-partitions',
+  'read-topic-partitions',
   'read-halts',
   'record-halt',
   'resume-partition',

@@ -1,0 +1,99 @@
+import { randomInt, randomUUID } from 'node:crypto';
+import { v1 as uuidV1, v6 as uuidV6, v7 as uuidV7 } from 'uuid';
+import { afterAll, expect, inject, test } from 'vitest';
+import { createClickHouse } from './clickhouse/client.ts';
+import { EVENT_HASH_SQL, entityHash, eventHash } from './row-hashes.ts';
+
+const client = createClickHouse(
+  {
+    CLICKHOUSE_URL: inject('clickhouseUrl'),
+    CLICKHOUSE_DATABASE: 'default',
+    CLICKHOUSE_USER: 'default',
+    CLICKHOUSE_PASSWORD: '',
+  },
+  { application: 'test', requestTimeoutMs: 60_000, connectionsMax: 1 },
+);
+afterAll(() => client.close());
+
+/** {@link entityHash} of a row of `entities`, in ClickHouse. */
+const ENTITY_HASH_SQL = String.raw`CRC32(concat(workspace_id, '\0', kind, '\0', id))`;
+
+/** Evaluates SQL for each of the rows, in their order. */
+async function evaluate(sql: string, structure: string, rows: readonly object[]): Promise<unknown[]> {
+  const result = await client.query({
+    query: `SELECT ${sql} FROM format(JSONEachRow, {structure:String}, {rows:String})`,
+    query_params: { structure, rows: rows.map((row) => JSON.stringify(row)).join('\n') },
+    format: 'JSONCompactEachRow',
+  });
+  return (await result.json<[unknown]>()).map(([value]) => value);
+}
+
+/** The end of the numbers, each digit alone, and the versions of RFC 9562. */
+const EDGE_UUIDS = [
+  '00000000-0000-0000-0000-000000000000',
+  'ffffffff-ffff-ffff-ffff-ffffffffffff',
+  '01234567-89ab-cdef-fedc-ba9876543210',
+  ...Array.from({ length: 32 }, (_, place) => {
+    const hex = '0'.repeat(place).concat('8').padEnd(32, '0');
+    return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+  }),
+  ...Array.from({ length: 20 }, () => [uuidV1(), uuidV6(), uuidV7()]).flat(),
+];
+
+const EDGE_IDS = [
+  '',
+  '\0',
+  '\0user\0',
+  ' ',
+  "'\\",
+  '\u{1f600}',
+  '\u{10ffff}',
+  '\ufffd',
+  'é',
+  'e\u0301',
+  'x'.repeat(10_000),
+];
+
+/** A text of up to 20 code points: of ASCII, of the Basic Multilingual Plane, or of any plane. */
+function someText(): string {
+  const end = [0x80, 0x1_00_00, 0x11_00_00][randomInt(3)] ?? 0x80;
+  const points = Array.from({ length: randomInt(1, 20) }, () => randomInt(end));
+  return String.fromCodePoint(...points).toWellFormed();
+}
+
+test('ClickHouse computes the hash of an event from its uuid as ingest-api does', async () => {
+  const uuids = [...EDGE_UUIDS, ...Array.from({ length: 500 }, () => randomUUID())];
+  const rows = uuids.map((uuid) => ({ uuid }));
+  expect(await evaluate(EVENT_HASH_SQL, 'uuid UUID', rows)).toEqual(uuids.map(eventHash));
+});
+
+test('ClickHouse computes the hash of a user or an organization as ingest-api does', async () => {
+  const ids = [...EDGE_IDS, ...Array.from({ length: 500 }, someText)];
+  const rows = ids.map((id, index) => ({
+    workspace_id: index % 2 === 0 ? 'a' : 'a.b_c-9',
+    kind: index % 3 === 0 ? 'user' : 'organization',
+    id,
+  }));
+  expect(
+    await evaluate(
+      ENTITY_HASH_SQL,
+      'workspace_id LowCardinality(String), kind LowCardinality(String), id String',
+      rows,
+    ),
+  ).toEqual(rows.map((row) => entityHash(row.workspace_id, row.kind, row.id)));
+});
+
+test('each of 48 partitions gets its share of uuids that differ in a few digits only, wherever these are', () => {
+  const partitions = 48;
+  for (let place = 0; place <= 28; place += 2) {
+    const counts = new Array<number>(partitions).fill(0);
+    for (let number = 0; number < 8_192; number += 1) {
+      const hex = '0'.repeat(place).concat(number.toString(16).padStart(4, '0')).padEnd(32, '0');
+      const uuid = hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+      const partition = eventHash(uuid) % partitions;
+      counts[partition] = (counts[partition] ?? 0) + 1;
+    }
+    expect(Math.max(...counts), `digits ${place} to ${place + 3}`).toBeLessThan(2 * (8_192 / partitions));
+    expect(Math.min(...counts), `digits ${place} to ${place + 3}`).toBeGreaterThan(0.4 * (8_192 / partitions));
+  }
+});
