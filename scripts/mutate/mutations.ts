@@ -17,6 +17,8 @@ const STATEMENTS = writer('sql/statements.test.ts');
 const DEAD_LETTERS = writer('dead-letters/dead-letters.test.ts');
 const SUBMISSIONS = ingest('routes/post-user-groups.test.ts');
 const PARTITIONS = faults('partitions');
+const ENTITIES_LISTS = query('entities/entities-lists.test.ts');
+const ENTITIES_GROWTH = query('entities/entities-growth.test.ts');
 
 /** The order in which the writer does things. */
 const PROTOCOL_MUTATIONS: readonly Mutation[] = [
@@ -786,6 +788,54 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     replacement: '',
     breaks: 'Any number of queries waits.',
     tests: [query('clickhouse/query-slots.test.ts')],
+  },
+  {
+    name: 'query/users-property-index-not-asked',
+    file: query('filters/entity-condition.ts'),
+    search: 'const TOKENS = `arrayMap(piece -> hex(',
+    replacement: 'const TOKENS = `arrayMap(piece -> lower(',
+    breaks: 'A list of users by a rare property reads every user.',
+    tests: [ENTITIES_GROWTH],
+  },
+  {
+    name: 'query/users-index-misses-nested-values',
+    file: query('filters/entity-condition.ts'),
+    search: "if (name === property) return [''];",
+    replacement: "return [''];",
+    breaks: 'A list of users by a value inside a property is not complete.',
+    tests: [ENTITIES_LISTS],
+  },
+  {
+    name: 'query/users-window-without-end',
+    file: query('entities/entity-scope.ts'),
+    search: '${column} > {after:String} AND ${column} <= {until:String}',
+    replacement: '${column} > {after:String}',
+    breaks: 'A list of users repeats users.',
+    tests: [ENTITIES_LISTS, ENTITIES_GROWTH],
+  },
+  {
+    name: 'query/users-properties-of-all-read',
+    file: query('entities/entities-query.ts'),
+    search: "WHERE kind = {kind:String} AND ${inScope(scope, 'id').sql} AND ${condition}",
+    replacement: 'WHERE kind = {kind:String} AND ${condition}',
+    breaks: 'Each page of users reads the properties of all users.',
+    tests: [ENTITIES_GROWTH],
+  },
+  {
+    name: 'query/users-deletions-of-all-read',
+    file: query('entities/entities-query.ts'),
+    search: "WHERE ${inScope(scope, 'user_id').sql}",
+    replacement: 'WHERE 1',
+    breaks: 'Each page of users reads all deletions that ever were.',
+    tests: [ENTITIES_GROWTH],
+  },
+  {
+    name: 'query/users-time-not-shared',
+    file: query('entities/entities-reader.ts'),
+    search: 'timeoutMs: leftMs(),',
+    replacement: 'timeoutMs,',
+    breaks: 'A list of users runs for many times the time of a query.',
+    tests: [ENTITIES_LISTS],
   },
 ];
 

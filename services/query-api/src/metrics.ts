@@ -5,6 +5,7 @@ export type QueryKind =
   | 'events_page'
   | 'events_count'
   | 'pending_deletions'
+  | 'entity_candidates'
   | 'entities_page'
   | 'entity_properties'
   | 'entity_times';

@@ -25,6 +25,8 @@ export interface Query extends Sql, QueryContext {
    * 2,000. With 0, a query that takes or waits too long counts as too expensive.
    */
   readonly graceMs?: number;
+  /** How many rows ClickHouse processes at a time: fewer let a query of few rows end earlier. Default: ClickHouse's. */
+  readonly blockRowsMax?: number;
 }
 
 /** One row: its columns in the order of the SELECT. */
@@ -90,7 +92,7 @@ export function createQueryRunner(client: ClickHouseClient, config: QueryConfig,
     // A reader that has stopped reading does not come back to release the slot.
     end.addEventListener('abort', release);
     try {
-      yield* read(client, query, querySettings(config, timeoutMs), end);
+      yield* read(client, query, querySettings(config, timeoutMs, query.blockRowsMax), end);
     } catch (error) {
       throw deadline.aborted && !(error instanceof ClickHouseError) ? deadline.reason : error;
     } finally {

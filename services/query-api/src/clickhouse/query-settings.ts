@@ -2,8 +2,9 @@ import type { ClickHouseSettings } from '@clickhouse/client';
 import type { QueryConfig } from '../config.ts';
 
 /** Returns the settings of every query: it cannot write, and it stays within its budget. */
-export function querySettings(config: QueryConfig, timeoutMs: number): ClickHouseSettings {
+export function querySettings(config: QueryConfig, timeoutMs: number, blockRowsMax?: number): ClickHouseSettings {
   return {
+    ...(blockRowsMax !== undefined && { max_block_size: String(blockRowsMax) }),
     readonly: '1',
     max_execution_time: timeoutMs / 1_000,
     timeout_before_checking_execution_speed: 0,

@@ -1,28 +1,24 @@
 import { type Sql, tables, where } from '../clickhouse/sql.ts';
-import { entityPropertyCondition } from '../filters/filter-sql.ts';
+import { entityPropertyCondition } from '../filters/entity-condition.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import type { EntityKind } from './entity-kinds.ts';
+import { type EntityScope, inScope } from './entity-scope.ts';
 
-/** Which users or organizations to read. */
+/** Which users or organizations of a scope to read. */
 export interface EntitiesSelection {
-  /** This one alone. */
-  readonly id?: string;
-  /** Those after this identifier. */
-  readonly after?: string | undefined;
+  readonly scope: EntityScope;
   readonly properties: readonly PropertyFilter[];
   readonly rowsMax: number;
 }
 
 /**
  * Returns the query for the users or organizations that exist, ordered by identifier: when each was first and last
- * seen, in milliseconds, and the version of the last change of it, in microseconds.
+ * seen, in milliseconds, and the version of the last change of it, in microseconds. It reads no row outside the scope.
  */
-export function entitiesQuery(kind: EntityKind, { id, after, properties, rowsMax }: EntitiesSelection): Sql {
-  const conditions: Sql[] = [{ sql: 'kind = {kind:String}', params: { kind } }];
-  if (id !== undefined) conditions.push({ sql: 'id = {id:String}', params: { id } });
-  if (after !== undefined) conditions.push({ sql: 'id > {after:String}', params: { after } });
-  if (kind === 'user') conditions.push({ sql: `id NOT IN (${deletedUsers(id, after)})`, params: {} });
-  const propertiesWith = (condition: string) => currentProperties(kind, condition, '1');
+export function entitiesQuery(kind: EntityKind, { scope, properties, rowsMax }: EntitiesSelection): Sql {
+  const conditions: Sql[] = [{ sql: 'kind = {kind:String}', params: { kind } }, inScope(scope, 'id')];
+  if (kind === 'user') conditions.push({ sql: `id NOT IN (${deletedUsers(scope)})`, params: {} });
+  const propertiesWith = (condition: string) => currentProperties(kind, scope, condition);
   conditions.push(...properties.map((filter, index) => entityPropertyCondition(filter, index, propertiesWith)));
   const { sql, params } = where(conditions);
   return {
@@ -40,7 +36,7 @@ LIMIT {rows_max:UInt64}`,
 export function propertiesQuery(kind: EntityKind, ids: readonly string[]): Sql {
   return {
     sql: `SELECT id, property, value
-FROM (${currentProperties(kind, 'id IN {ids:Array(String)}', 'user_id IN {ids:Array(String)}')})
+FROM (${currentProperties(kind, { ids }, '1')})
 ORDER BY id, property`,
     params: { kind, ids },
   };
@@ -51,7 +47,7 @@ ORDER BY id, property`,
  * and last time in milliseconds, 0 where nothing is stored yet.
  */
 export function timesSinceDeletionQuery(ids: readonly string[]): Sql {
-  const deletions = deletionsOf('user_id IN {ids:Array(String)}');
+  const deletions = deletionsOf({ ids });
   return {
     sql: `SELECT deletions.id, minIf(seen_ms, seen_ms != 0), maxIf(seen_ms, seen_ms != 0)
 FROM (${deletions}) AS deletions
@@ -69,12 +65,12 @@ GROUP BY deletions.id`,
   };
 }
 
-/** SQL for deleted users that nothing was accepted about since; restricted to `id`, or to those after `after`. */
-function deletedUsers(id: string | undefined, after: string | undefined): string {
-  const requested = id !== undefined ? 'user_id = {id:String}' : after !== undefined ? 'user_id > {after:String}' : '1';
+/** SQL for deleted users of a scope that nothing was accepted about since. */
+function deletedUsers(scope: EntityScope): string {
+  const { sql: requested } = inScope(scope, 'user_id');
   return `
   SELECT deletions.id
-  FROM (${deletionsOf(requested)}) AS deletions
+  FROM (${deletionsOf(scope)}) AS deletions
   LEFT JOIN (
     SELECT id, max(version) AS seen_version
     FROM ${tables.entities}
@@ -84,24 +80,24 @@ function deletedUsers(id: string | undefined, after: string | undefined): string
   WHERE seen_version <= deleted_version`;
 }
 
-/** SQL for the last deletion of each user: nothing of the user up to its version counts. */
-function deletionsOf(condition: string): string {
+/** SQL for the last deletion of each user of a scope: nothing of the user up to its version counts. */
+function deletionsOf(scope: EntityScope): string {
   return `
   SELECT user_id AS id, toInt64(max(version)) AS deleted_version
   FROM ${tables.userDeletions}
-  WHERE ${condition}
+  WHERE ${inScope(scope, 'user_id').sql}
   GROUP BY user_id`;
 }
 
 /**
- * SQL for the properties as they are now: the newest register of a property wins. The property exists if that register
- * set it, after any deletion of the user.
+ * SQL for the properties of a scope as they are now: the newest register of a property wins. The property exists if
+ * that register set it, after any deletion of the user.
  */
-function currentProperties(kind: EntityKind, condition: string, deletionCondition: string): string {
+function currentProperties(kind: EntityKind, scope: EntityScope, condition: string): string {
   const registers = `
   SELECT id, property, max(register) AS winner
   FROM ${tables.entityProperties}
-  WHERE kind = {kind:String} AND ${condition}
+  WHERE kind = {kind:String} AND ${inScope(scope, 'id').sql} AND ${condition}
   GROUP BY id, property
   HAVING tupleElement(winner, 'operation') = 'set'`;
   const columns = `id, property, tupleElement(winner, 'value') AS value`;
@@ -110,6 +106,6 @@ function currentProperties(kind: EntityKind, condition: string, deletionConditio
   return `
   SELECT ${columns}
   FROM (${registers}) AS registers
-  LEFT JOIN (${deletionsOf(deletionCondition)}) AS deletions USING (id)
+  LEFT JOIN (${deletionsOf(scope)}) AS deletions USING (id)
   WHERE tupleElement(winner, 'version') > deleted_version`;
 }
