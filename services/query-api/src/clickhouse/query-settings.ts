@@ -1,10 +1,12 @@
 import type { ClickHouseSettings } from '@clickhouse/client';
 import type { QueryConfig } from '../config.ts';
 
+/** Settings by their names, as ClickHouse's HTTP interface takes them. */
+export type QuerySettings = Readonly<Record<string, string>>;
+
 /** Returns the settings of every query: it cannot write, and it stays within its budget. */
-export function querySettings(config: QueryConfig, timeoutMs: number, blockRowsMax?: number): ClickHouseSettings {
+export function querySettings(config: QueryConfig, timeoutMs: number): ClickHouseSettings {
   return {
-    ...(blockRowsMax !== undefined && { max_block_size: String(blockRowsMax) }),
     readonly: '1',
     max_execution_time: timeoutMs / 1_000,
     timeout_before_checking_execution_speed: 0,

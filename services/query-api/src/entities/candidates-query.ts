@@ -1,3 +1,4 @@
+import type { QuerySettings } from '../clickhouse/query-settings.ts';
 import { type Sql, tables } from '../clickhouse/sql.ts';
 import { type CandidateConditions, candidateConditions } from '../filters/entity-condition.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
@@ -6,36 +7,67 @@ import type { EntityKind } from './entity-kinds.ts';
 // Candidates: entities of which some stored row matches a filter. The row may be out of date, or hidden by a deletion.
 // False positives are fine, since every candidate is checked; false negatives are not.
 
-/** Returns the query for the first `count` candidates of positive filters after an identifier; reads every row. */
-export function scanQuery(kind: EntityKind, filters: readonly PropertyFilter[], after: string, count: number): Sql {
-  const conditions = filters.map(candidateConditions);
-  // The index is asked for a single filter only: it finds the rows of one of several filters, however common it is.
-  const source = conditions.length === 1 ? rowsWith(conditions[0]?.indexed) : rowsWith();
-  return matchingAll(source, conditions, { kind, after, count });
+/** A query for identifiers, with settings of its own. */
+export interface CandidatesQuery extends Sql {
+  readonly settings: QuerySettings;
 }
 
-/** Returns the same query, of the first `rowsMax` rows alone and without the index. */
+/** ClickHouse ends a query earlier that needs few rows when it processes few at a time, in one thread. */
+const FEW_ROWS: QuerySettings = { max_block_size: '512', max_threads: '1' };
+
+/** For queries that read every row, or every row of a property. */
+const MANY_ROWS: QuerySettings = { max_block_size: '8192' };
+
+/**
+ * The index alone says which rows have a token: ClickHouse does not read their values. Together with
+ * use_top_k_dynamic_filtering, ClickHouse 26.7 would lose rows.
+ */
+const INDEX_ALONE: QuerySettings = {
+  query_plan_direct_read_from_text_index: '1',
+  use_top_k_dynamic_filtering: '0',
+};
+
+/**
+ * Returns the query for the first `count` candidates of one positive filter after an identifier. It reads what the index
+ * finds: the rows of the value, or those of the property where no index knows the value.
+ */
+export function findQuery(kind: EntityKind, filter: PropertyFilter, after: string, count: number): CandidatesQuery {
+  const { indexed, findsValue, exact, params } = candidateConditions(filter, 0);
+  const condition = findsValue ? indexed : `${indexed} AND ${exact}`;
+  const settings = { ...(findsValue ? FEW_ROWS : MANY_ROWS), ...INDEX_ALONE };
+  return { ...inOrder(condition, { ...params, kind, after, count }), settings };
+}
+
+/** Returns the query for the first `count` entities after an identifier that the index finds for a positive filter. */
+export function indexQuery(kind: EntityKind, filter: PropertyFilter, after: string, count: number): CandidatesQuery {
+  const { indexed, params } = candidateConditions(filter, 0);
+  return { ...inOrder(indexed, { ...params, kind, after, count }), settings: { ...FEW_ROWS, ...INDEX_ALONE } };
+}
+
+/** Returns the query for the first `count` candidates of all positive filters after an identifier; reads every row. */
+export function scanQuery(
+  kind: EntityKind,
+  filters: readonly PropertyFilter[],
+  after: string,
+  count: number,
+): CandidatesQuery {
+  return { ...matchingAll(ROWS, filters.map(candidateConditions), { kind, after, count }), settings: MANY_ROWS };
+}
+
+/** Returns the same query for the first `rowsMax` rows. */
 export function sampleQuery(
   kind: EntityKind,
   filters: readonly PropertyFilter[],
   after: string,
   { count, rowsMax }: { readonly count: number; readonly rowsMax: number },
-): Sql {
-  const sample = `${rowsWith()}\n  ORDER BY id\n  LIMIT {sample_rows:UInt64}`;
-  return matchingAll(sample, filters.map(candidateConditions), { kind, after, count, sample_rows: rowsMax });
-}
-
-/** Returns the query for the first `count` entities after an identifier that the index finds for a positive filter. */
-export function indexQuery(kind: EntityKind, filter: PropertyFilter, after: string, count: number): Sql {
-  const { indexed, params } = candidateConditions(filter, 0);
-  return {
-    sql: `SELECT id FROM (${rowsWith(indexed)}) GROUP BY id ORDER BY id LIMIT {count:UInt64}`,
-    params: { ...params, kind, after, count },
-  };
+): CandidatesQuery {
+  const sample = `${ROWS}\n  ORDER BY id\n  LIMIT {sample_rows:UInt64}`;
+  const params = { kind, after, count, sample_rows: rowsMax };
+  return { ...matchingAll(sample, filters.map(candidateConditions), params), settings: FEW_ROWS };
 }
 
 /** Returns the query for the identifier that `count` others lie before, after `after`; no row when there are fewer. */
-export function windowEndQuery(kind: EntityKind, after: string, count: number): Sql {
+export function windowEndQuery(kind: EntityKind, after: string, count: number): CandidatesQuery {
   return {
     sql: `SELECT id
 FROM ${tables.entities}
@@ -43,14 +75,25 @@ WHERE kind = {kind:String} AND id > {after:String}
 ORDER BY id
 LIMIT 1 OFFSET {count:UInt64}`,
     params: { kind, after, count },
+    settings: FEW_ROWS,
   };
 }
 
-function rowsWith(condition = '1'): string {
-  return `
-  SELECT workspace_id, kind, id, property, register
+const ROWS = `
+  SELECT id, property, register
   FROM ${tables.entityProperties}
-  WHERE kind = {kind:String} AND id > {after:String} AND ${condition}`;
+  WHERE kind = {kind:String} AND id > {after:String}`;
+
+/** Reads in the order of the sorting key, and no further than the last candidate: DISTINCT does, GROUP BY does not. */
+function inOrder(condition: string, params: Sql['params']): Sql {
+  return {
+    sql: `SELECT DISTINCT id
+FROM ${tables.entityProperties}
+WHERE kind = {kind:String} AND id > {after:String} AND ${condition}
+ORDER BY id
+LIMIT {count:UInt64}`,
+    params,
+  };
 }
 
 /** Entities of which each condition holds for some row. */

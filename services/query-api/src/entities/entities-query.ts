@@ -1,5 +1,5 @@
 import { type Sql, tables, where } from '../clickhouse/sql.ts';
-import { entityPropertyCondition } from '../filters/entity-condition.ts';
+import { type EntityCondition, entityCondition } from '../filters/entity-condition.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import type { EntityKind } from './entity-kinds.ts';
 import { type EntityScope, inScope } from './entity-scope.ts';
@@ -18,8 +18,7 @@ export interface EntitiesSelection {
 export function entitiesQuery(kind: EntityKind, { scope, properties, rowsMax }: EntitiesSelection): Sql {
   const conditions: Sql[] = [{ sql: 'kind = {kind:String}', params: { kind } }, inScope(scope, 'id')];
   if (kind === 'user') conditions.push({ sql: `id NOT IN (${deletedUsers(scope)})`, params: {} });
-  const propertiesWith = (condition: string) => currentProperties(kind, scope, condition);
-  conditions.push(...properties.map((filter, index) => entityPropertyCondition(filter, index, propertiesWith)));
+  conditions.push(...properties.map(entityCondition).map((condition) => hasProperty(kind, scope, condition)));
   const { sql, params } = where(conditions);
   return {
     sql: `SELECT id, toUnixTimestamp64Milli(min(first_seen_at)), toUnixTimestamp64Milli(max(last_seen_at)), max(version)
@@ -32,13 +31,16 @@ LIMIT {rows_max:UInt64}`,
   };
 }
 
-/** Returns the query for the current properties of `ids`: identifier, name and JSON, ordered by name. */
-export function propertiesQuery(kind: EntityKind, ids: readonly string[]): Sql {
+/**
+ * Returns the query for the current properties of `ids`: identifier, name and JSON, and for each condition whether this
+ * property matches; ordered by name.
+ */
+export function propertiesQuery(kind: EntityKind, ids: readonly string[], conditions: readonly EntityCondition[]): Sql {
   return {
-    sql: `SELECT id, property, value
+    sql: `SELECT id, property, value, [${conditions.map(({ matches }) => matches).join(', ')}]
 FROM (${currentProperties(kind, { ids }, '1')})
 ORDER BY id, property`,
-    params: { kind, ids },
+    params: Object.assign({}, ...conditions.map(({ params }) => params), { kind, ids }),
   };
 }
 
@@ -62,6 +64,19 @@ LEFT JOIN (
 ) AS sightings ON sightings.id = deletions.id AND sightings.version > deletions.deleted_version
 GROUP BY deletions.id`,
     params: { ids },
+  };
+}
+
+/** The condition that an entity has, or has not, a current property that matches. */
+function hasProperty(kind: EntityKind, scope: EntityScope, condition: EntityCondition): Sql {
+  const { properties, matches, negated, params } = condition;
+  return {
+    sql: `id ${negated ? 'NOT IN' : 'IN'} (
+    SELECT id
+    FROM (${currentProperties(kind, scope, properties)})
+    WHERE ${matches}
+  )`,
+    params,
   };
 }
 

@@ -1,7 +1,13 @@
 import type { Row } from '../clickhouse/query-runner.ts';
-import type { Sql } from '../clickhouse/sql.ts';
 import { type PropertyFilter, toPositive } from '../filters/property-filter.ts';
-import { indexQuery, sampleQuery, scanQuery, windowEndQuery } from './candidates-query.ts';
+import {
+  type CandidatesQuery,
+  findQuery,
+  indexQuery,
+  sampleQuery,
+  scanQuery,
+  windowEndQuery,
+} from './candidates-query.ts';
 import type { EntityKind } from './entity-kinds.ts';
 import type { EntityScope } from './entity-scope.ts';
 
@@ -11,8 +17,8 @@ import type { EntityScope } from './entity-scope.ts';
  */
 const IDENTIFIER_BYTES_MAX = 20 * 1_024;
 
-/** Rows that are looked at first, for each entity of the page: enough for a value that one in 25 entities has. */
-const SAMPLE_ROWS_PER_ENTITY = 128;
+/** Rows that are looked at first, for each entity of the page: enough for a value that one row in 32 has. */
+const SAMPLE_ROWS_PER_ENTITY = 32;
 
 /** Candidates of one query at most, unless the page is longer. */
 const CANDIDATES_MAX = 1_000;
@@ -23,12 +29,8 @@ const SCANS_MAX = 8;
 /** Entities of one window at most. */
 const WINDOW_ENTITIES_MAX = 262_144;
 
-/** Runs a query for candidates. ClickHouse ends it after fewer rows when it processes fewer at a time. */
-export type FindCandidates = (sql: Sql, blockRowsMax: number) => Promise<readonly Row[]>;
-
-/** Blocks for queries that read few rows of each granule, and for those that read all. */
-const SMALL_BLOCK = 1_024;
-const LARGE_BLOCK = 8_192;
+/** Runs a query for candidates. */
+export type FindCandidates = (query: CandidatesQuery) => Promise<readonly Row[]>;
 
 export interface ScopesRequest {
   readonly kind: EntityKind;
@@ -44,7 +46,7 @@ export interface ScopesRequest {
  *
  * 1. A sample of the first rows has enough candidates if the filters match often.
  * 2. The filter whose value is rarest, as far as an index can tell, has few candidates.
- * 3. A scan finds rows that match all filters. It uses the index when there is one filter.
+ * 3. Rows that match are found for a single filter by the index, for several by a scan.
  * 4. Windows of entities, each larger than the last, for everything else: no filter, or only `ne` and `exists=false`.
  */
 export async function* entityScopes(
@@ -79,7 +81,7 @@ async function* candidates(
 ): AsyncGenerator<Candidates, void, undefined> {
   let { after } = request;
   const sample = { count: rowsMax, rowsMax: rowsMax * SAMPLE_ROWS_PER_ENTITY };
-  const frequent = idsOf(await find(sampleQuery(kind, filters, after, sample), LARGE_BLOCK));
+  const frequent = idsOf(await find(sampleQuery(kind, filters, after, sample)));
   if (frequent.length === rowsMax) {
     yield { ids: frequent, isLast: false };
     after = frequent.at(-1) ?? after;
@@ -87,7 +89,7 @@ async function* candidates(
   if (filters.length > 1) {
     const count = Math.max(rowsMax, Math.min(8 * rowsMax, CANDIDATES_MAX));
     const found = await Promise.all(
-      filters.map(async (filter) => idsOf(await find(indexQuery(kind, filter, after, count), SMALL_BLOCK))),
+      filters.map(async (filter) => idsOf(await find(indexQuery(kind, filter, after, count)))),
     );
     const rarest = found.reduce((best, ids) => (isRarer(ids, best) ? ids : best));
     yield { ids: rarest, isLast: rarest.length < count };
@@ -95,10 +97,16 @@ async function* candidates(
   }
   for (let scan = 0; scan < SCANS_MAX; scan += 1) {
     const count = Math.max(rowsMax, Math.min(4 ** scan * rowsMax, CANDIDATES_MAX));
-    const sql = scanQuery(kind, filters, after, count);
-    const ids = idsOf(await find(sql, filters.length === 1 ? SMALL_BLOCK : LARGE_BLOCK));
+    const ids = idsOf(await findAll(count));
     yield { ids, isLast: ids.length < count };
     after = ids.at(-1) ?? after;
+  }
+
+  async function findAll(count: number): Promise<readonly Row[]> {
+    const [filter] = filters;
+    return filters.length === 1 && filter
+      ? await find(findQuery(kind, filter, after, count))
+      : await find(scanQuery(kind, filters, after, count));
   }
 }
 
@@ -116,7 +124,7 @@ async function* windows(
 ): AsyncGenerator<EntityScope, void, undefined> {
   let after = start;
   for (let count = 2 * rowsMax; ; count = Math.min(8 * count, WINDOW_ENTITIES_MAX)) {
-    const [until] = idsOf(await find(windowEndQuery(kind, after, count), SMALL_BLOCK));
+    const [until] = idsOf(await find(windowEndQuery(kind, after, count)));
     yield { after, until };
     if (until === undefined) return;
     after = until;

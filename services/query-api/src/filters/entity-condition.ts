@@ -11,27 +11,30 @@ import { areTooMany, equalTextsOf, longestPiece } from './property-prefilter.ts'
  */
 const PROPERTY = 'identity(property)';
 
+/** A property filter of entities, in its positive form. */
+export interface EntityCondition {
+  /** Placeholders of the properties that can decide it. */
+  readonly properties: string;
+  /** Holds for a current property (`property`, `value`) if it matches. */
+  readonly matches: string;
+  /** Whether the filter asks for entities of which no property matches, rather than one. */
+  readonly negated: boolean;
+  readonly params: Sql['params'];
+}
+
 /**
- * Returns the condition that a user or an organization matches a property filter.
+ * Returns the condition of a property filter on users or organizations.
  *
  * @param index tells the filters of one query apart
- * @param currentProperties returns a SELECT of `id`, `property` and `value` of the properties that meet a condition
  */
-export function entityPropertyCondition(
-  requested: PropertyFilter,
-  index: number,
-  currentProperties: (condition: string) => string,
-): Sql {
+export function entityCondition(requested: PropertyFilter, index: number): EntityCondition {
   const { filter, negated } = toPositive(requested);
   const parameters = new BoundParameters(`p${index}`);
   const found = valueConditions(filter, 'value', parameters);
-  const names = found.map(({ property }) => property).join(', ');
   return {
-    sql: `id ${negated ? 'NOT IN' : 'IN'} (
-    SELECT id
-    FROM (${currentProperties(`${PROPERTY} IN (${names})`)})
-    WHERE ${found.map(({ sql }) => sql).join('\n      OR ')}
-  )`,
+    properties: `${PROPERTY} IN (${found.map(({ property }) => property).join(', ')})`,
+    matches: `(${found.map(({ sql }) => sql).join(' OR ')})`,
+    negated,
     params: parameters.params,
   };
 }
@@ -40,6 +43,8 @@ export function entityPropertyCondition(
 export interface CandidateConditions {
   /** What the text index can answer. */
   readonly indexed: string;
+  /** Whether the index finds the value; otherwise it finds every value of the property. */
+  readonly findsValue: boolean;
   /** What the row itself says. */
   readonly exact: string;
   readonly params: Sql['params'];
@@ -49,7 +54,7 @@ export interface CandidateConditions {
 const VALUE = "tupleElement(register, 'value')";
 
 /** The expression of the text index of `entity_properties`, word for word. */
-const TOKENS = `arrayMap(piece -> hex(sipHash64(workspace_id, kind, property, piece)), arrayPushFront(splitByChar(',', translate(${VALUE}, '{}[]', ',,,,')), ''))`;
+const TOKENS = `arrayMap(piece -> hex(toUInt32(sipHash64(workspace_id, kind, property, piece))), arrayPushFront(splitByChar(',', translate(${VALUE}, '{}[]', ',,,,')), ''))`;
 
 /**
  * Returns the conditions that hold for a row of every entity that matches a positive filter. Such a row may be out of
@@ -60,18 +65,20 @@ const TOKENS = `arrayMap(piece -> hex(sipHash64(workspace_id, kind, property, pi
 export function candidateConditions(filter: PropertyFilter, index: number): CandidateConditions {
   const parameters = new BoundParameters(`c${index}`);
   const exact = valueConditions(filter, VALUE, parameters).map(({ sql }) => sql);
-  const tokens = tokensOf(filter).map(
+  const tokens = tokensOf(filter);
+  const hashes = tokens.map(
     ([property, piece]) =>
-      `hex(sipHash64({workspace:String}, {kind:String}, ${parameters.text(property)}, ${parameters.text(piece)}))`,
+      `hex(toUInt32(sipHash64({workspace:String}, {kind:String}, ${parameters.text(property)}, ${parameters.text(piece)})))`,
   );
   return {
-    indexed: `hasAny(${TOKENS}, [${tokens.join(', ')}])`,
+    indexed: `hasAny(${TOKENS}, [${hashes.join(', ')}])`,
+    findsValue: tokens.every(([, piece]) => piece !== ''),
     exact: `(${exact.join(' OR ')})`,
     params: parameters.params,
   };
 }
 
-/** For each property that a filter's name can begin with: that `column` holds a value of it that matches. */
+/** For each property that a filter's name can begin with: its placeholder, and that `column` has a matching value. */
 function valueConditions(filter: PropertyFilter, column: string, parameters: BoundParameters) {
   return [...placesByProperty(filter.name)].map(([name, places]) => {
     const property = parameters.text(name);

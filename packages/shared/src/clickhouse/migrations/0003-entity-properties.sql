@@ -14,7 +14,7 @@ CREATE TABLE IF NOT EXISTS entity_properties (
   -- workspace, the kind, the property and a piece of the value, which is cut as 0001-events.sql cuts JSON. The empty
   -- piece finds every value. Hashes keep long values short, and the workspace keeps a token's rows few.
   INDEX values_text arrayMap(
-    piece -> hex(sipHash64(workspace_id, kind, property, piece)),
+    piece -> hex(toUInt32(sipHash64(workspace_id, kind, property, piece))),
     arrayPushFront(splitByChar(',', translate(tupleElement(register, 'value'), '{}[]', ',,,,')), '')
   ) TYPE text(tokenizer = 'array')
 )
