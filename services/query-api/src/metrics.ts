@@ -7,6 +7,7 @@ export type QueryKind =
   | 'pending_deletions'
   | 'entity_candidates'
   | 'entities_page'
+  | 'entity_deletions'
   | 'entity_properties'
   | 'entity_times';
 

@@ -1,7 +1,13 @@
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
 import { type Sql, tables } from '../clickhouse/sql.ts';
-import { type CandidateConditions, candidateConditions } from '../filters/entity-condition.ts';
+import {
+  type CandidateConditions,
+  candidateConditions,
+  type EntityCondition,
+  entityCondition,
+} from '../filters/entity-condition.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
+import { currentProperties } from './entities-query.ts';
 import type { EntityKind } from './entity-kinds.ts';
 
 // Candidates: entities of which some stored row matches a filter. The row may be out of date, or hidden by a deletion.
@@ -63,7 +69,20 @@ export function sampleQuery(
 ): CandidatesQuery {
   const sample = `${ROWS}\n  ORDER BY id\n  LIMIT {sample_rows:UInt64}`;
   const params = { kind, after, count, sample_rows: rowsMax };
-  return { ...matchingAll(sample, filters.map(candidateConditions), params), settings: FEW_ROWS };
+  return { ...matchingAll(sample, filters.map(sampleConditions), params), settings: FEW_ROWS };
+}
+
+/** Returns the query for the first `count` entities after an identifier. */
+export function nextQuery(kind: EntityKind, after: string, count: number): CandidatesQuery {
+  return {
+    sql: `SELECT DISTINCT id
+FROM ${tables.entities}
+WHERE kind = {kind:String} AND id > {after:String}
+ORDER BY id
+LIMIT {count:UInt64}`,
+    params: { kind, after, count },
+    settings: FEW_ROWS,
+  };
 }
 
 /** Returns the query for the identifier that `count` others lie before, after `after`; no row when there are fewer. */
@@ -79,8 +98,52 @@ LIMIT 1 OFFSET {count:UInt64}`,
   };
 }
 
+/** Consecutive identifiers: those after `after` and at most `until`, or all of them. */
+export interface Window {
+  readonly after: string;
+  readonly until: string | undefined;
+}
+
+/** Returns the query for the first `count` candidates of any filters in a window. It reads all of the window. */
+export function windowQuery(
+  kind: EntityKind,
+  filters: readonly PropertyFilter[],
+  { after, until }: Window,
+  count: number,
+): CandidatesQuery {
+  const within = (column: string) =>
+    until === undefined ? `${column} > {after:String}` : `${column} > {after:String} AND ${column} <= {until:String}`;
+  const conditions = filters.map(entityCondition);
+  return {
+    sql: `SELECT DISTINCT id
+FROM ${tables.entities}
+WHERE kind = {kind:String} AND ${within('id')}
+  AND ${conditions.map((condition) => mayMatch(condition, within)).join('\n  AND ')}
+ORDER BY id
+LIMIT {count:UInt64}`,
+    params: {
+      ...Object.assign({}, ...conditions.map(({ params }) => params)),
+      ...{ kind, after, count },
+      ...(until !== undefined && { until }),
+    },
+    settings: MANY_ROWS,
+  };
+}
+
+function mayMatch({ properties, matches, negated }: EntityCondition, within: (column: string) => string): string {
+  const found = `(
+    SELECT id
+    FROM (${currentProperties(`${within('id')} AND ${properties}`)})
+    WHERE ${matches}
+  )`;
+  if (!negated) return `id IN ${found}`;
+  // What a user had before the deletion does not count, so who was ever deleted may match all the same.
+  return `(id NOT IN ${found}
+  OR id IN (SELECT user_id FROM ${tables.userDeletions} WHERE ${within('user_id')}))`;
+}
+
 const ROWS = `
-  SELECT id, property, register
+  SELECT workspace_id, kind, id, property, register
   FROM ${tables.entityProperties}
   WHERE kind = {kind:String} AND id > {after:String}`;
 
@@ -96,17 +159,23 @@ LIMIT {count:UInt64}`,
   };
 }
 
+/** The same conditions; to compare tokens is cheaper than to parse JSON, and costs less to plan. */
+function sampleConditions(filter: PropertyFilter, index: number): CandidateConditions {
+  const conditions = candidateConditions(filter, index);
+  return conditions.findsValue ? { ...conditions, exact: conditions.indexed } : conditions;
+}
+
 /** Entities of which each condition holds for some row. */
 function matchingAll(source: string, conditions: readonly CandidateConditions[], params: Sql['params']): Sql {
   const exact = conditions.map((condition) => condition.exact);
+  const having = exact.length === 1 ? '' : `HAVING ${exact.map((sql) => `max(${sql})`).join('\n  AND ')}\n`;
   return {
     sql: `SELECT id
 FROM (${source}
 )
 WHERE ${exact.join('\n  OR ')}
 GROUP BY id
-HAVING ${exact.map((sql) => `max(${sql})`).join('\n  AND ')}
-ORDER BY id
+${having}ORDER BY id
 LIMIT {count:UInt64}`,
     params: Object.assign({}, ...conditions.map((condition) => condition.params), params),
   };

@@ -1,27 +1,21 @@
 import type { QueryContext, QueryRunner, Row } from '../clickhouse/query-runner.ts';
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
 import type { Sql } from '../clickhouse/sql.ts';
-import { entityCondition } from '../filters/entity-condition.ts';
+import { type EntityCondition, entityCondition } from '../filters/entity-condition.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import type { QueryKind } from '../metrics.ts';
-import { type EntitiesSelection, entitiesQuery, propertiesQuery, timesSinceDeletionQuery } from './entities-query.ts';
+import { entityCandidates, type FindCandidates } from './candidates.ts';
+import { deletionsQuery, identitiesQuery, propertiesQuery, timesSinceDeletionQuery } from './entities-query.ts';
 import type { EntityKind } from './entity-kinds.ts';
 import type { Entity } from './entity-record.ts';
-import type { EntityScope } from './entity-scope.ts';
-import { entityScopes, type FindCandidates, groupsOf } from './entity-scopes.ts';
 
-interface Identity {
-  readonly id: string;
-  readonly firstSeenMs: number;
-  readonly lastSeenMs: number;
-  /** When the last change was accepted. */
-  readonly changedMs: number;
-}
+/** How an entity is stored. Times in milliseconds, versions in microseconds. */
+type IdentityRow = [id: string, firstSeenMs: number, lastSeenMs: number, version: number];
 
-interface SeenTimes {
-  readonly firstMs: number;
-  readonly lastMs: number;
-}
+/** `matches` has an item for each condition: whether the property matches it. */
+type PropertyRow = [id: string, name: string, json: string, version: number, matches: readonly (0 | 1)[]];
+
+type TimesRow = [id: string, firstSeenMs: number, lastSeenMs: number];
 
 /** What a page of users or organizations holds. */
 export interface EntitiesPage {
@@ -49,9 +43,8 @@ export async function* readPage(run: RunQuery, page: EntitiesPage): AsyncGenerat
   const { kind, after, properties, rowsMax } = page;
   const find: FindCandidates = async ({ settings, ...sql }) => await run('entity_candidates', sql, settings);
   let left = rowsMax;
-  for await (const scope of entityScopes({ kind, after, filters: properties, rowsMax }, find)) {
-    const entities = 'ids' in scope ? readCandidates(run, page, scope.ids) : readRange(run, page, scope, left);
-    for await (const entity of entities) {
+  for await (const ids of entityCandidates({ kind, after, filters: properties, rowsMax }, find)) {
+    for (const entity of await readEntities(run, { kind, properties }, ids)) {
       yield entity;
       left -= 1;
       if (left === 0) return;
@@ -61,78 +54,44 @@ export async function* readPage(run: RunQuery, page: EntitiesPage): AsyncGenerat
 
 /** Returns one user or organization; `undefined` if there is none of this identifier. */
 export async function readEntity(run: RunQuery, kind: EntityKind, id: string): Promise<Entity | undefined> {
-  const { value } = await readCandidates(run, { kind, properties: [] }, [id]).next();
-  return value ?? undefined;
+  const [entity] = await readEntities(run, { kind, properties: [] }, [id]);
+  return entity;
 }
 
-type Filtered = Pick<EntitiesPage, 'kind' | 'properties'>;
-
-/** Reads those of some entities that exist and match. All that is known about them is queried at once. */
-async function* readCandidates(
+/** Returns those of some entities that exist and match, in the order of their identifiers. */
+async function readEntities(
   run: RunQuery,
-  { kind, properties }: Filtered,
+  { kind, properties }: Pick<EntitiesPage, 'kind' | 'properties'>,
   ids: readonly string[],
-): AsyncGenerator<Entity, void, undefined> {
-  const identities = readIdentities(run, kind, { scope: { ids }, properties: [], rowsMax: ids.length });
-  yield* await readDetails(run, { kind, properties }, ids, identities);
-}
-
-/** Reads those entities of a range that exist and match, as many as the page has room for. */
-async function* readRange(
-  run: RunQuery,
-  { kind, properties }: Filtered,
-  scope: EntityScope,
-  rowsMax: number,
-): AsyncGenerator<Entity, void, undefined> {
-  const identities = await readIdentities(run, kind, { scope, properties, rowsMax });
-  for (const group of groupsOf(identities, ({ id }) => id)) {
-    const ids = group.map(({ id }) => id);
-    yield* await readDetails(run, { kind, properties: [] }, ids, Promise.resolve(group));
-  }
-}
-
-async function readIdentities(
-  run: RunQuery,
-  kind: EntityKind,
-  selection: EntitiesSelection,
-): Promise<readonly Identity[]> {
-  const rows = await run('entities_page', entitiesQuery(kind, selection));
-  return (rows as [string, number, number, number][]).map(([id, firstSeenMs, lastSeenMs, version]) => ({
-    ...{ id, firstSeenMs, lastSeenMs },
-    changedMs: Math.floor(version / 1_000),
-  }));
-}
-
-/** Returns the entities of `identities` whose properties pass the filters; `ids` has the identifiers of all of them. */
-async function readDetails(
-  run: RunQuery,
-  { kind, properties }: Filtered,
-  ids: readonly string[],
-  identities: Promise<readonly Identity[]>,
 ): Promise<readonly Entity[]> {
   const conditions = properties.map(entityCondition);
-  const [found, times, rows] = await Promise.all([
-    identities,
-    kind === 'user' ? timesSinceDeletion(run, ids) : new Map<string, SeenTimes>(),
+  const [identities, deletions, rows] = await Promise.all([
+    run('entities_page', identitiesQuery(kind, ids)),
+    // Organizations are not deleted; one may have the identifier of a deleted user.
+    kind === 'user' ? run('entity_deletions', deletionsQuery(ids)) : [],
     run('entity_properties', propertiesQuery(kind, ids, conditions)),
   ]);
-  const byId = Map.groupBy(rows as PropertyRow[], ([id]) => id);
-  return found
-    .map(({ changedMs, ...identity }) => {
-      const since = times.get(identity.id);
-      // Until an event or a sighting since the deletion is stored, the time of the last change stands in for it.
-      const seen = since && { firstSeenMs: since.firstMs || changedMs, lastSeenMs: since.lastMs || changedMs };
-      return { ...identity, ...seen, rows: byId.get(identity.id) ?? [] };
-    })
-    .filter(({ rows }) => conditions.every(({ negated }, index) => rows.some((row) => row[3][index]) !== negated))
-    .map(({ rows, ...entity }) => ({ ...entity, properties: rows.map(([, name, json]) => [name, json] as const) }));
-}
-
-/** `matches` has an item for each condition: whether the property matches it. */
-type PropertyRow = [id: string, name: string, json: string, matches: readonly (0 | 1)[]];
-
-/** When users that were deleted and exist again have been seen since. */
-async function timesSinceDeletion(run: RunQuery, ids: readonly string[]): Promise<Map<string, SeenTimes>> {
-  const rows = await run('entity_times', timesSinceDeletionQuery(ids));
-  return new Map((rows as [string, number, number][]).map(([id, firstMs, lastMs]) => [id, { firstMs, lastMs }]));
+  const deletedVersions = new Map(deletions as [string, number][]);
+  const isCurrent = (id: string, version: number) => version > (deletedVersions.get(id) ?? 0);
+  const byId = Map.groupBy(
+    (rows as PropertyRow[]).filter(([id, , , version]) => isCurrent(id, version)),
+    ([id]) => id,
+  );
+  const found = (identities as IdentityRow[]).filter(([id, , , version]) => {
+    const current = byId.get(id) ?? [];
+    const matches = ({ negated }: EntityCondition, index: number) => current.some((row) => row[4][index]) !== negated;
+    return isCurrent(id, version) && conditions.every(matches);
+  });
+  const returned = found.map(([id]) => id).filter((id) => deletedVersions.has(id));
+  const times = returned.length > 0 ? await run('entity_times', timesSinceDeletionQuery(returned)) : [];
+  const since = new Map((times as TimesRow[]).map(([id, ...seen]) => [id, seen]));
+  return found.map(([id, firstSeenMs, lastSeenMs, version]) => {
+    // Until an event or a sighting since the deletion is stored, the time of the last change stands in for it.
+    const changedMs = Math.floor(version / 1_000);
+    const [firstMs, lastMs] = since.get(id)?.map((seenMs) => seenMs || changedMs) ?? [];
+    return {
+      ...{ id, firstSeenMs: firstMs ?? firstSeenMs, lastSeenMs: lastMs ?? lastSeenMs },
+      properties: (byId.get(id) ?? []).map(([, name, json]) => [name, json] as const),
+    };
+  });
 }
