@@ -803,7 +803,7 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     search: "if (name === property) return [''];",
     replacement: "return [''];",
     breaks: 'A list of users by a value inside a property is not complete.',
-    tests: [ENTITIES_LISTS],
+    tests: [ENTITIES_LISTS, query('entities/entities.test.ts')],
   },
   {
     name: 'query/users-window-without-end',

@@ -153,6 +153,48 @@ test.each([
   );
 });
 
+/** Users of which only one has another plan, or none. */
+async function storeAllPro(users: number, others: readonly Change[]): Promise<void> {
+  for (const table of ['entities', 'entity_properties', 'user_deletions'])
+    await query.clickHouse.command({ query: `TRUNCATE TABLE ${table}` });
+  const pro = Array.from({ length: users }, (_, user): Change => ({ user, set: { plan: 'pro' } }));
+  await store('a', 'user', pro, VERSION);
+  for (const [index, one] of others.entries()) await store('a', 'user', [one], VERSION + 1_000 + index);
+}
+
+const not: readonly Filter[] = [{ name: 'plan', condition: { operator: 'ne', value: 'pro' } }];
+const pro: readonly Filter[] = [{ name: 'plan', condition: { operator: 'eq', value: 'pro' } }];
+
+test('the one user in a hundred without a value is found once, far behind all others', async () => {
+  await storeAllPro(120, [{ user: 118, set: { plan: 'free' } }]);
+  expect((await readAll('/users', not, 3)).map(([id]) => id)).toEqual([idOf(118)]);
+});
+
+test('a user who came back after a deletion has none of the values from before', async () => {
+  await storeAllPro(40, [
+    { user: 34, deleted: true, set: {} },
+    { user: 34, set: {} },
+  ]);
+  expect((await readAll('/users', not, 1)).map(([id]) => id)).toEqual([idOf(34)]);
+  expect((await readAll('/users', pro, 7)).map(([id]) => id)).not.toContain(idOf(34));
+});
+
+test('a value that was replaced finds no user, while both are stored', async () => {
+  await query.clickHouse.command({ query: 'SYSTEM STOP MERGES entity_properties' });
+  try {
+    await storeAllPro(9, [
+      { user: 3, set: { plan: 'free' } },
+      { user: 4, set: { plan: null } },
+    ]);
+    const ids = (await readAll('/users', pro, 2)).map(([id]) => id);
+    expect(ids).toHaveLength(7);
+    expect(ids).not.toContain(idOf(3));
+    expect(ids).not.toContain(idOf(4));
+  } finally {
+    await query.clickHouse.command({ query: 'SYSTEM START MERGES entity_properties' });
+  }
+});
+
 test('changes that arrive while a list is read hide and repeat no other user', async () => {
   for (const table of ['entities', 'entity_properties', 'user_deletions'])
     await query.clickHouse.command({ query: `TRUNCATE TABLE ${table}` });
