@@ -18,6 +18,8 @@ const DEAD_LETTERS = writer('dead-letters/dead-letters.test.ts');
 const SUBMISSIONS = ingest('routes/post-user-groups.test.ts');
 const PARTITIONS = faults('partitions');
 const SHARDS = query('shards.test.ts');
+const ENTITIES_LISTS = query('entities/entities-lists.test.ts');
+const ENTITIES_GROWTH = query('entities/entities-growth.test.ts');
 
 /** The order in which the writer does things. */
 const PROTOCOL_MUTATIONS: readonly Mutation[] = [
@@ -925,6 +927,62 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     replacement: '',
     breaks: 'Any number of queries waits.',
     tests: [query('clickhouse/query-slots.test.ts')],
+  },
+  {
+    name: 'query/users-property-index-not-asked',
+    file: query('filters/entity-condition.ts'),
+    search: 'const TOKENS = `arrayMap(piece -> hex(',
+    replacement: 'const TOKENS = `arrayMap(piece -> lower(',
+    breaks: 'A list of users by a rare property reads every user.',
+    tests: [ENTITIES_GROWTH],
+  },
+  {
+    name: 'query/users-index-misses-nested-values',
+    file: query('filters/entity-condition.ts'),
+    search: "if (name === property) return [''];",
+    replacement: "return [''];",
+    breaks: 'A list of users by a value inside a property is not complete.',
+    tests: [ENTITIES_LISTS, query('entities/entities.test.ts')],
+  },
+  {
+    name: 'query/users-window-without-end',
+    file: query('entities/candidates-query.ts'),
+    search: '`${column} > {after:String} AND ${column} <= {until:String}`',
+    replacement: '`${column} > {after:String}`',
+    breaks: 'A list of users repeats users.',
+    tests: [ENTITIES_LISTS],
+  },
+  {
+    name: 'query/users-candidates-not-checked',
+    file: query('entities/entities-reader.ts'),
+    search: 'isCurrent(id, version) && conditions.every(matches)',
+    replacement: 'isCurrent(id, version)',
+    breaks: 'A list of users has users whose property has another value now.',
+    tests: [ENTITIES_LISTS],
+  },
+  {
+    name: 'query/users-deleted-not-checked',
+    file: query('entities/entities-reader.ts'),
+    search: 'isCurrent(id, version) && conditions.every(matches)',
+    replacement: 'conditions.every(matches)',
+    breaks: 'Deleted users are shown until they are erased.',
+    tests: [ENTITIES_LISTS, query('entities/entities.test.ts')],
+  },
+  {
+    name: 'query/users-old-properties-exclude',
+    file: query('entities/candidates-query.ts'),
+    search: "  OR id IN (SELECT user_id FROM ${tables.userDeletions} WHERE ${within('user_id')}))`;",
+    replacement: ')`;',
+    breaks: 'A list of users by `ne` leaves out a user who came back after a deletion.',
+    tests: [ENTITIES_LISTS],
+  },
+  {
+    name: 'query/users-time-not-shared',
+    file: query('entities/entities-reader.ts'),
+    search: 'timeoutMs: leftMs(),',
+    replacement: 'timeoutMs,',
+    breaks: 'A list of users runs for many times the time of a query.',
+    tests: [ENTITIES_LISTS],
   },
 ];
 

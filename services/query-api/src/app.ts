@@ -49,7 +49,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
       request.workspace = workspaceOf(request, keys, limiter, config.QUERY_ANONYMOUS_WORKSPACE);
     });
     registerEvents(routes, config, queryRunner, pendingDeletions.hiddenCondition);
-    registerEntities(routes, queryRunner);
+    registerEntities(routes, config, queryRunner);
   });
   registerReference(app, queryDocument(config));
   refuseOtherMethods(app);

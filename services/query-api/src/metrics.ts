@@ -5,7 +5,9 @@ export type QueryKind =
   | 'events_page'
   | 'events_count'
   | 'pending_deletions'
+  | 'entity_candidates'
   | 'entities_page'
+  | 'entity_deletions'
   | 'entity_properties'
   | 'entity_times';
 

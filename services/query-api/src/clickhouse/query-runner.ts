@@ -1,9 +1,9 @@
-import { ClickHouseError } from '@clickhouse/client';
+import { ClickHouseError, type ClickHouseSettings } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { QueryConfig } from '../config.ts';
 import type { QueryKind, QueryMetrics, QueryOutcome } from '../metrics.ts';
 import { outcomeOf, queryProblem } from './query-error.ts';
-import { querySettings } from './query-settings.ts';
+import { type QuerySettings, querySettings } from './query-settings.ts';
 import { QuerySlots, type SlotLimits, SlotRefused } from './query-slots.ts';
 import { onShards } from './shards.ts';
 import type { Sql } from './sql.ts';
@@ -26,6 +26,8 @@ export interface Query extends Sql, QueryContext {
    * 2,000. With 0, a query that takes or waits too long counts as too expensive.
    */
   readonly graceMs?: number;
+  /** Settings of this query alone. Default: those of every query. */
+  readonly settings?: QuerySettings;
 }
 
 /** One row: its columns in the order of the SELECT. */
@@ -91,7 +93,7 @@ export function createQueryRunner(client: ClickHouseClient, config: QueryConfig,
     // A reader that has stopped reading does not come back to release the slot.
     end.addEventListener('abort', release);
     try {
-      yield* read(client, onShards(query, config), querySettings(config, timeoutMs), end);
+      yield* read(client, onShards(query, config), { ...querySettings(config, timeoutMs), ...query.settings }, end);
     } catch (error) {
       throw deadline.aborted && !(error instanceof ClickHouseError) ? deadline.reason : error;
     } finally {
@@ -111,10 +113,13 @@ export function createQueryRunner(client: ClickHouseClient, config: QueryConfig,
   };
 }
 
-type QuerySettings = ReturnType<typeof querySettings>;
-
 /** Sends a query and reads its result until the end or the signal. */
-async function* read(client: ClickHouseClient, query: Query, settings: QuerySettings, signal: AbortSignal): RowBatches {
+async function* read(
+  client: ClickHouseClient,
+  query: Query,
+  settings: ClickHouseSettings,
+  signal: AbortSignal,
+): RowBatches {
   const result = await send(client, query, settings, signal);
   const close = () => result.close();
   signal.addEventListener('abort', close);
@@ -129,7 +134,7 @@ async function* read(client: ClickHouseClient, query: Query, settings: QuerySett
 }
 
 /** Sends a query, twice if the server had just closed the idle connection that it was sent on. */
-async function send(client: ClickHouseClient, query: Query, settings: QuerySettings, signal: AbortSignal) {
+async function send(client: ClickHouseClient, query: Query, settings: ClickHouseSettings, signal: AbortSignal) {
   try {
     return await sendOnce(client, query, settings, signal);
   } catch (error) {
@@ -141,7 +146,7 @@ async function send(client: ClickHouseClient, query: Query, settings: QuerySetti
 async function sendOnce(
   client: ClickHouseClient,
   { sql, params, workspace }: Query,
-  settings: QuerySettings,
+  settings: ClickHouseSettings,
   signal: AbortSignal,
 ) {
   return await client.query({

@@ -2,6 +2,9 @@ import type { ClickHouseSettings } from '@clickhouse/client';
 import type { QueryConfig } from '../config.ts';
 import { SHARD_SETTINGS } from './shards.ts';
 
+/** Settings by their names, as ClickHouse's HTTP interface takes them. */
+export type QuerySettings = Readonly<Record<string, string>>;
+
 /** Returns the settings of every query: it cannot write, and it stays within its budget. */
 export function querySettings(config: QueryConfig, timeoutMs: number): ClickHouseSettings {
   return {

@@ -1,90 +1,97 @@
-import type { QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
-import { type EntitiesSelection, entitiesQuery, propertiesQuery, timesSinceDeletionQuery } from './entities-query.ts';
+import type { QueryContext, QueryRunner, Row } from '../clickhouse/query-runner.ts';
+import type { QuerySettings } from '../clickhouse/query-settings.ts';
+import type { Sql } from '../clickhouse/sql.ts';
+import { type EntityCondition, entityCondition } from '../filters/entity-condition.ts';
+import type { PropertyFilter } from '../filters/property-filter.ts';
+import type { QueryKind } from '../metrics.ts';
+import { entityCandidates, type FindCandidates } from './candidates.ts';
+import { deletionsQuery, identitiesQuery, propertiesQuery, timesSinceDeletionQuery } from './entities-query.ts';
 import type { EntityKind } from './entity-kinds.ts';
 import type { Entity } from './entity-record.ts';
 
-/**
- * How many bytes of identifiers one query may name: ClickHouse takes 128 KiB of a parameter, and escaping may quadruple
- * them.
- */
-const IDENTIFIER_BYTES_MAX = 20 * 1_024;
+/** How an entity is stored. Times in milliseconds, versions in microseconds. */
+type IdentityRow = [id: string, firstSeenMs: number, lastSeenMs: number, version: number];
 
-interface Identity {
-  readonly id: string;
-  readonly firstSeenMs: number;
-  readonly lastSeenMs: number;
-  /** When the last change was accepted. */
-  readonly changedMs: number;
+/** `matches` has an item for each condition: whether the property matches it. */
+type PropertyRow = [id: string, name: string, json: string, version: number, matches: readonly (0 | 1)[]];
+
+type TimesRow = [id: string, firstSeenMs: number, lastSeenMs: number];
+
+/** What a page of users or organizations holds. */
+export interface EntitiesPage {
+  readonly kind: EntityKind;
+  /** The identifier after which the page begins; empty for the first page. */
+  readonly after: string;
+  readonly properties: readonly PropertyFilter[];
+  readonly rowsMax: number;
 }
 
-interface SeenTimes {
-  readonly firstMs: number;
-  readonly lastMs: number;
+/** Runs the queries of one request. */
+export type RunQuery = (kind: QueryKind, sql: Sql, settings?: QuerySettings) => Promise<readonly Row[]>;
+
+/** Returns a function that runs the queries of one request. All of them together may take `timeoutMs`. */
+export function withinTime(queryRunner: Pick<QueryRunner, 'all'>, context: QueryContext, timeoutMs: number): RunQuery {
+  const endsAt = performance.now() + timeoutMs;
+  // A query gets a moment even when the time is up, and then fails as every query does that takes too long.
+  const leftMs = () => Math.max(1, Math.floor(endsAt - performance.now()));
+  return async (kind, sql, settings = {}) =>
+    await queryRunner.all({ kind, timeoutMs: leftMs(), settings, ...context, ...sql });
 }
 
-/** Reads the users or organizations of a selection that exist, in the order of their identifiers. */
-export async function* readEntities(
-  queryRunner: QueryRunner,
-  kind: EntityKind,
-  selection: EntitiesSelection,
-  context: QueryContext,
-): AsyncGenerator<Entity, void, undefined> {
-  const rows = await queryRunner.all({ kind: 'entities_page', ...context, ...entitiesQuery(kind, selection) });
-  const identities = (rows as [string, number, number, number][]).map(
-    ([id, firstSeenMs, lastSeenMs, version]): Identity => ({
-      ...{ id, firstSeenMs, lastSeenMs },
-      changedMs: Math.floor(version / 1_000),
-    }),
+/** Reads the users or organizations of a page, in the order of their identifiers. */
+export async function* readPage(run: RunQuery, page: EntitiesPage): AsyncGenerator<Entity, void, undefined> {
+  const { kind, after, properties, rowsMax } = page;
+  const find: FindCandidates = async ({ settings, ...sql }) => await run('entity_candidates', sql, settings);
+  let left = rowsMax;
+  for await (const ids of entityCandidates({ kind, after, filters: properties, rowsMax }, find)) {
+    for (const entity of await readEntities(run, { kind, properties }, ids)) {
+      yield entity;
+      left -= 1;
+      if (left === 0) return;
+    }
+  }
+}
+
+/** Returns one user or organization; `undefined` if there is none of this identifier. */
+export async function readEntity(run: RunQuery, kind: EntityKind, id: string): Promise<Entity | undefined> {
+  const [entity] = await readEntities(run, { kind, properties: [] }, [id]);
+  return entity;
+}
+
+/** Returns those of some entities that exist and match, in the order of their identifiers. */
+async function readEntities(
+  run: RunQuery,
+  { kind, properties }: Pick<EntitiesPage, 'kind' | 'properties'>,
+  ids: readonly string[],
+): Promise<readonly Entity[]> {
+  const conditions = properties.map(entityCondition);
+  const [identities, deletions, rows] = await Promise.all([
+    run('entities_page', identitiesQuery(kind, ids)),
+    // Organizations are not deleted; one may have the identifier of a deleted user.
+    kind === 'user' ? run('entity_deletions', deletionsQuery(ids)) : [],
+    run('entity_properties', propertiesQuery(kind, ids, conditions)),
+  ]);
+  const deletedVersions = new Map(deletions as [string, number][]);
+  const isCurrent = (id: string, version: number) => version > (deletedVersions.get(id) ?? 0);
+  const byId = Map.groupBy(
+    (rows as PropertyRow[]).filter(([id, , , version]) => isCurrent(id, version)),
+    ([id]) => id,
   );
-  for (const group of groupsOf(identities)) {
-    const ids = group.map(({ id }) => id);
-    const [times, properties] = await Promise.all([
-      kind === 'user' ? timesSinceDeletion(queryRunner, ids, context) : new Map<string, SeenTimes>(),
-      currentProperties(queryRunner, kind, ids, context),
-    ]);
-    for (const { changedMs, ...identity } of group) {
-      const since = times.get(identity.id);
-      // Until an event or a sighting since the deletion is stored, the time of the last change stands in for it.
-      const seen = since && { firstSeenMs: since.firstMs || changedMs, lastSeenMs: since.lastMs || changedMs };
-      yield { ...identity, ...seen, properties: properties.get(identity.id) ?? [] };
-    }
-  }
-}
-
-/** When users that were deleted and exist again have been seen since. */
-async function timesSinceDeletion(
-  queryRunner: QueryRunner,
-  ids: readonly string[],
-  context: QueryContext,
-): Promise<Map<string, SeenTimes>> {
-  const rows = await queryRunner.all({ kind: 'entity_times', ...context, ...timesSinceDeletionQuery(ids) });
-  return new Map((rows as [string, number, number][]).map(([id, firstMs, lastMs]) => [id, { firstMs, lastMs }]));
-}
-
-async function currentProperties(
-  queryRunner: QueryRunner,
-  kind: EntityKind,
-  ids: readonly string[],
-  context: QueryContext,
-): Promise<Map<string, [string, string][]>> {
-  const rows = await queryRunner.all({ kind: 'entity_properties', ...context, ...propertiesQuery(kind, ids) });
-  const byId = Map.groupBy(rows as [string, string, string][], ([id]) => id);
-  return new Map([...byId].map(([id, found]) => [id, found.map(([, name, json]) => [name, json])]));
-}
-
-/** Splits identities into groups whose identifiers fit into one query. */
-function* groupsOf(items: readonly Identity[]): Generator<readonly Identity[]> {
-  let group: Identity[] = [];
-  let bytes = 0;
-  for (const item of items) {
-    const size = Buffer.byteLength(item.id);
-    if (group.length > 0 && bytes + size > IDENTIFIER_BYTES_MAX) {
-      yield group;
-      group = [];
-      bytes = 0;
-    }
-    group.push(item);
-    bytes += size;
-  }
-  if (group.length > 0) yield group;
+  const found = (identities as IdentityRow[]).filter(([id, , , version]) => {
+    const current = byId.get(id) ?? [];
+    const matches = ({ negated }: EntityCondition, index: number) => current.some((row) => row[4][index]) !== negated;
+    return isCurrent(id, version) && conditions.every(matches);
+  });
+  const returned = found.map(([id]) => id).filter((id) => deletedVersions.has(id));
+  const times = returned.length > 0 ? await run('entity_times', timesSinceDeletionQuery(returned)) : [];
+  const since = new Map((times as TimesRow[]).map(([id, ...seen]) => [id, seen]));
+  return found.map(([id, firstSeenMs, lastSeenMs, version]) => {
+    // Until an event or a sighting since the deletion is stored, the time of the last change stands in for it.
+    const changedMs = Math.floor(version / 1_000);
+    const [firstMs, lastMs] = since.get(id)?.map((seenMs) => seenMs || changedMs) ?? [];
+    return {
+      ...{ id, firstSeenMs: firstMs ?? firstSeenMs, lastSeenMs: lastMs ?? lastSeenMs },
+      properties: (byId.get(id) ?? []).map(([, name, json]) => [name, json] as const),
+    };
+  });
 }

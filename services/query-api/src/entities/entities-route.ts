@@ -2,27 +2,28 @@ import { Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
+import type { QueryConfig } from '../config.ts';
 import { encodeCursor } from '../cursor.ts';
 import { whileConnected } from '../disconnection.ts';
 import { refuseParameters } from '../filters/parameters.ts';
 import { sendJson } from '../json-response.ts';
 import { type EntitiesRequest, parseEntitiesRequest } from './entities-parameters.ts';
-import { readEntities } from './entities-reader.ts';
+import { readEntity, readPage, withinTime } from './entities-reader.ts';
 import { ENTITY_KINDS, ENTITY_ROUTES, type EntityRoute } from './entity-kinds.ts';
 import { type Entity, entityRecord } from './entity-record.ts';
 
 /** Registers `GET /users`, `GET /users/{foreignId}`, and the same for organizations. */
-export function registerEntities(app: FastifyInstance, queryRunner: QueryRunner): void {
+export function registerEntities(app: FastifyInstance, config: QueryConfig, queryRunner: QueryRunner): void {
   for (const kind of ENTITY_KINDS) {
     const route = ENTITY_ROUTES[kind];
 
     app.get(route.path, async (request, reply) => {
       const { workspace } = request;
       const parsed = parseEntitiesRequest(kind, request.query as QueryParameters, workspace);
-      const { limit, after, properties } = parsed;
-      const selection = { after, properties, rowsMax: limit + 1 };
+      const { limit, after = '', properties } = parsed;
       return await whileConnected(reply, async (signal) => {
-        const entities = limit === 0 ? noEntities() : readEntities(queryRunner, kind, selection, { workspace, signal });
+        const run = withinTime(queryRunner, { workspace, signal }, config.QUERY_TIMEOUT_MS);
+        const entities = limit === 0 ? noEntities() : readPage(run, { kind, after, properties, rowsMax: limit + 1 });
         return await sendJson(reply, pageJson(route, parsed, entities));
       });
     });
@@ -32,8 +33,11 @@ export function registerEntities(app: FastifyInstance, queryRunner: QueryRunner)
       const { workspace } = request;
       const { id } = request.params as { id: string };
       return await whileConnected(reply, async (signal) => {
-        const selection = { id, properties: [], rowsMax: 1 };
-        const { value: entity } = await readEntities(queryRunner, kind, selection, { workspace, signal }).next();
+        const entity = await readEntity(
+          withinTime(queryRunner, { workspace, signal }, config.QUERY_TIMEOUT_MS),
+          kind,
+          id,
+        );
         if (!entity) throw new Problem('not_found', `There is no such ${kind}.`);
         reply.type('application/json; charset=utf-8');
         return await reply.send(entityRecord(route.idName, entity));

@@ -87,40 +87,8 @@ export function eventPropertyCondition(requested: PropertyFilter, column: string
   return { sql: indexed === undefined ? sql : `${sql} AND ${indexed}`, params: parameters.params };
 }
 
-/**
- * Returns the condition that a user or an organization matches a property filter. Each of their properties is a row.
- *
- * @param index tells the filters of one query apart
- * @param currentProperties returns a SELECT of `id`, `property` and `value` of the properties that meet a condition
- */
-export function entityPropertyCondition(
-  requested: PropertyFilter,
-  index: number,
-  currentProperties: (condition: string) => string,
-): Sql {
-  const { filter, negated } = toPositive(requested);
-  const parameters = new BoundParameters(`p${index}`);
-  const segments = filter.name.split('.');
-  // The first range of a place names the property; the others reach into its value.
-  const places = Map.groupBy(placesOf(filter.name), ([property]) => property?.to ?? 0);
-  const alternatives = [...places].map(([to, found]) => {
-    const property = parameters.text(segments.slice(0, to).join('.'));
-    const inside = found.map(([, ...rest]) => rest);
-    return { property, sql: `(property = ${property} AND ${prefiltered('value', inside, filter, parameters)})` };
-  });
-  const names = alternatives.map(({ property }) => property).join(', ');
-  return {
-    sql: `id ${negated ? 'NOT IN' : 'IN'} (
-    SELECT id
-    FROM (${currentProperties(`property IN (${names})`)})
-    WHERE ${alternatives.map(({ sql }) => sql).join('\n      OR ')}
-  )`,
-    params: parameters.params,
-  };
-}
-
-/** The condition of a property, behind a cheaper one that leaves few documents to be parsed. */
-function prefiltered(
+/** Returns the condition of a property, behind a cheaper one that leaves few documents to be parsed. */
+export function prefiltered(
   column: string,
   places: readonly Place[],
   filter: PropertyFilter,

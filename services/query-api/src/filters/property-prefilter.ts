@@ -42,9 +42,7 @@ const TOKENS = `splitByChar(',', translate(properties, '{}[]', ',,,,'))`;
 export function indexPrefilter(filter: PropertyFilter, parameters: BoundParameters): string | undefined {
   if (filter.document !== 'properties') return undefined;
   // The index cuts a document at brackets and commas. A pair that has some inside is found by its longest piece.
-  const tokens = pairsOf(filter)?.map((pair) =>
-    pair.split(/[,{}[\]]/).reduce((longest, piece) => (piece.length > longest.length ? piece : longest)),
-  );
+  const tokens = pairsOf(filter)?.map(longestPiece);
   if (!tokens || areTooMany(tokens)) return undefined;
   return `hasAny(${TOKENS}, ${parameters.texts([...new Set(tokens)])})`;
 }
@@ -61,8 +59,16 @@ export function pairsOf({ name, condition }: PropertyFilter): readonly string[] 
   return texts && keys.flatMap((key) => texts.map((text) => `${key}:${text}`));
 }
 
-/** How documents write the values that an `eq` or an `in` accepts. */
-function equalTextsOf(condition: Condition): readonly string[] | undefined {
+/** Returns the longest piece of a text that is cut at brackets and commas, as the text indexes cut JSON. */
+export function longestPiece(text: string): string {
+  return text.split(/[,{}[\]]/).reduce((longest, piece) => (piece.length > longest.length ? piece : longest));
+}
+
+/**
+ * Returns how documents write the values that an `eq` or an `in` accepts; `undefined` for other operators, and where a
+ * value can be an array or an object.
+ */
+export function equalTextsOf(condition: Condition): readonly string[] | undefined {
   if (condition.operator !== 'eq' && condition.operator !== 'in') return undefined;
   const accepted = acceptedJson(condition);
   // Inside arrays and objects a negative zero is written as -0, but compares as 0.
@@ -81,7 +87,8 @@ function substringsOf(condition: Condition, keyEnd: string): readonly string[] {
   }
 }
 
-function areTooMany(texts: readonly string[]): boolean {
+/** Whether these are more texts than one condition may search for. */
+export function areTooMany(texts: readonly string[]): boolean {
   return texts.length > TEXTS_MAX || texts.reduce((sum, { length }) => sum + length, 0) > TEXT_CHARACTERS_MAX;
 }
 

@@ -10,8 +10,12 @@ CREATE TABLE IF NOT EXISTS entities (
 )
 ENGINE = AggregatingMergeTree
 ORDER BY (workspace_id, kind, id)
--- Durability: 0001-events.sql explains these settings.
 SETTINGS
+  -- Single rows are cheap to read: 0001-events.sql explains it.
+  index_granularity = 128,
+  min_compress_block_size = 2048,
+  max_compress_block_size = 4096,
+  -- Durability: 0001-events.sql explains these settings.
   fsync_after_insert = 1,
   fsync_part_directory = 1,
   min_rows_to_fsync_after_merge = 1,

@@ -1,0 +1,182 @@
+import type { QuerySettings } from '../clickhouse/query-settings.ts';
+import { type Sql, tables } from '../clickhouse/sql.ts';
+import {
+  type CandidateConditions,
+  candidateConditions,
+  type EntityCondition,
+  entityCondition,
+} from '../filters/entity-condition.ts';
+import type { PropertyFilter } from '../filters/property-filter.ts';
+import { currentProperties } from './entities-query.ts';
+import type { EntityKind } from './entity-kinds.ts';
+
+// Candidates: entities of which some stored row matches a filter. The row may be out of date, or hidden by a deletion.
+// False positives are fine, since every candidate is checked; false negatives are not.
+
+/** A query for identifiers, with settings of its own. */
+export interface CandidatesQuery extends Sql {
+  readonly settings: QuerySettings;
+}
+
+/** ClickHouse ends a query earlier that needs few rows when it processes few at a time, in one thread. */
+const FEW_ROWS: QuerySettings = { max_block_size: '512', max_threads: '1' };
+
+/** For queries that read every row, or every row of a property. */
+const MANY_ROWS: QuerySettings = { max_block_size: '8192' };
+
+/**
+ * The index alone says which rows have a token: ClickHouse does not read their values. Together with
+ * use_top_k_dynamic_filtering, ClickHouse 26.7 would lose rows.
+ */
+const INDEX_ALONE: QuerySettings = {
+  query_plan_direct_read_from_text_index: '1',
+  use_top_k_dynamic_filtering: '0',
+};
+
+/**
+ * Returns the query for the first `count` candidates of one positive filter after an identifier. It reads what the index
+ * finds: the rows of the value, or those of the property where no index knows the value.
+ */
+export function findQuery(kind: EntityKind, filter: PropertyFilter, after: string, count: number): CandidatesQuery {
+  const { indexed, findsValue, exact, params } = candidateConditions(filter, 0);
+  const condition = findsValue ? indexed : `${indexed} AND ${exact}`;
+  const settings = { ...(findsValue ? FEW_ROWS : MANY_ROWS), ...INDEX_ALONE };
+  return { ...inOrder(condition, { ...params, kind, after, count }), settings };
+}
+
+/** Returns the query for the first `count` entities after an identifier that the index finds for a positive filter. */
+export function indexQuery(kind: EntityKind, filter: PropertyFilter, after: string, count: number): CandidatesQuery {
+  const { indexed, params } = candidateConditions(filter, 0);
+  return { ...inOrder(indexed, { ...params, kind, after, count }), settings: { ...FEW_ROWS, ...INDEX_ALONE } };
+}
+
+/** Returns the query for the first `count` candidates of all positive filters after an identifier; reads every row. */
+export function scanQuery(
+  kind: EntityKind,
+  filters: readonly PropertyFilter[],
+  after: string,
+  count: number,
+): CandidatesQuery {
+  return { ...matchingAll(ROWS, filters.map(candidateConditions), { kind, after, count }), settings: MANY_ROWS };
+}
+
+/** Returns the same query for the first `rowsMax` rows. */
+export function sampleQuery(
+  kind: EntityKind,
+  filters: readonly PropertyFilter[],
+  after: string,
+  { count, rowsMax }: { readonly count: number; readonly rowsMax: number },
+): CandidatesQuery {
+  const sample = `${ROWS}\n  ORDER BY id\n  LIMIT {sample_rows:UInt64}`;
+  const params = { kind, after, count, sample_rows: rowsMax };
+  return { ...matchingAll(sample, filters.map(sampleConditions), params), settings: FEW_ROWS };
+}
+
+/** Returns the query for the first `count` entities after an identifier. */
+export function nextQuery(kind: EntityKind, after: string, count: number): CandidatesQuery {
+  return {
+    sql: `SELECT DISTINCT id
+FROM ${tables.entities}
+WHERE kind = {kind:String} AND id > {after:String}
+ORDER BY id
+LIMIT {count:UInt64}`,
+    params: { kind, after, count },
+    settings: FEW_ROWS,
+  };
+}
+
+/** Returns the query for the identifier that `count` others lie before, after `after`; no row when there are fewer. */
+export function windowEndQuery(kind: EntityKind, after: string, count: number): CandidatesQuery {
+  return {
+    sql: `SELECT id
+FROM ${tables.entities}
+WHERE kind = {kind:String} AND id > {after:String}
+ORDER BY id
+LIMIT 1 OFFSET {count:UInt64}`,
+    params: { kind, after, count },
+    settings: FEW_ROWS,
+  };
+}
+
+/** Consecutive identifiers: those after `after` and at most `until`, or all of them. */
+export interface Window {
+  readonly after: string;
+  readonly until: string | undefined;
+}
+
+/** Returns the query for the first `count` candidates of any filters in a window. It reads all of the window. */
+export function windowQuery(
+  kind: EntityKind,
+  filters: readonly PropertyFilter[],
+  { after, until }: Window,
+  count: number,
+): CandidatesQuery {
+  const within = (column: string) =>
+    until === undefined ? `${column} > {after:String}` : `${column} > {after:String} AND ${column} <= {until:String}`;
+  const conditions = filters.map(entityCondition);
+  return {
+    sql: `SELECT DISTINCT id
+FROM ${tables.entities}
+WHERE kind = {kind:String} AND ${within('id')}
+  AND ${conditions.map((condition) => mayMatch(condition, within)).join('\n  AND ')}
+ORDER BY id
+LIMIT {count:UInt64}`,
+    params: {
+      ...Object.assign({}, ...conditions.map(({ params }) => params)),
+      ...{ kind, after, count },
+      ...(until !== undefined && { until }),
+    },
+    settings: MANY_ROWS,
+  };
+}
+
+function mayMatch({ properties, matches, negated }: EntityCondition, within: (column: string) => string): string {
+  const found = `(
+    SELECT id
+    FROM (${currentProperties(`${within('id')} AND ${properties}`)})
+    WHERE ${matches}
+  )`;
+  if (!negated) return `id IN ${found}`;
+  // What a user had before the deletion does not count, so who was ever deleted may match all the same.
+  return `(id NOT IN ${found}
+  OR id IN (SELECT user_id FROM ${tables.userDeletions} WHERE ${within('user_id')}))`;
+}
+
+const ROWS = `
+  SELECT workspace_id, kind, id, property, register
+  FROM ${tables.entityProperties}
+  WHERE kind = {kind:String} AND id > {after:String}`;
+
+/** Reads in the order of the sorting key, and no further than the last candidate: DISTINCT does, GROUP BY does not. */
+function inOrder(condition: string, params: Sql['params']): Sql {
+  return {
+    sql: `SELECT DISTINCT id
+FROM ${tables.entityProperties}
+WHERE kind = {kind:String} AND id > {after:String} AND ${condition}
+ORDER BY id
+LIMIT {count:UInt64}`,
+    params,
+  };
+}
+
+/** The same conditions; to compare tokens is cheaper than to parse JSON, and costs less to plan. */
+function sampleConditions(filter: PropertyFilter, index: number): CandidateConditions {
+  const conditions = candidateConditions(filter, index);
+  return conditions.findsValue ? { ...conditions, exact: conditions.indexed } : conditions;
+}
+
+/** Entities of which each condition holds for some row. */
+function matchingAll(source: string, conditions: readonly CandidateConditions[], params: Sql['params']): Sql {
+  const exact = conditions.map((condition) => condition.exact);
+  const having = exact.length === 1 ? '' : `HAVING ${exact.map((sql) => `max(${sql})`).join('\n  AND ')}\n`;
+  return {
+    sql: `SELECT id
+FROM (${source}
+)
+WHERE ${exact.join('\n  OR ')}
+GROUP BY id
+${having}ORDER BY id
+LIMIT {count:UInt64}`,
+    params: Object.assign({}, ...conditions.map((condition) => condition.params), params),
+  };
+}

@@ -1,0 +1,179 @@
+import type { Row } from '../clickhouse/query-runner.ts';
+import { type PropertyFilter, toPositive } from '../filters/property-filter.ts';
+import {
+  type CandidatesQuery,
+  findQuery,
+  indexQuery,
+  nextQuery,
+  sampleQuery,
+  scanQuery,
+  windowEndQuery,
+  windowQuery,
+} from './candidates-query.ts';
+import type { EntityKind } from './entity-kinds.ts';
+
+/**
+ * How many bytes of identifiers one query may name: ClickHouse takes 128 KiB of a parameter, and escaping may quadruple
+ * them.
+ */
+const IDENTIFIER_BYTES_MAX = 20 * 1_024;
+
+/** Rows that are looked at first, for each entity of the page: enough for a value that one row in 32 has. */
+const SAMPLE_ROWS_PER_ENTITY = 32;
+
+/** Candidates of one query at most, unless the page is longer. */
+const CANDIDATES_MAX = 1_000;
+
+/** So many queries for candidates that are no matches show that windows are cheaper. */
+const SCANS_MAX = 8;
+
+/** Entities of one window at most. */
+const WINDOW_ENTITIES_MAX = 262_144;
+
+/** Runs a query for candidates. */
+export type FindCandidates = (query: CandidatesQuery) => Promise<readonly Row[]>;
+
+export interface CandidatesRequest {
+  readonly kind: EntityKind;
+  readonly after: string;
+  readonly filters: readonly PropertyFilter[];
+  /** How many entities the page takes. */
+  readonly rowsMax: number;
+}
+
+/**
+ * Returns identifiers of entities that can match, in their order and in groups that fit into a query each. No entity
+ * after `after` that matches is left out. The caller checks each of them, and stops when its page is full.
+ *
+ * Without filters they are all entities. Otherwise:
+ * 1. A sample of the first rows has enough candidates if the filters match often.
+ * 2. Of several filters, the one whose value is rarest, as far as the index can tell, has few candidates.
+ * 3. Rows that match are found by the index for a single filter, and by a scan for several.
+ * 4. Windows of entities, each larger than the last, for everything else. If all filters are `ne` and `exists=false`,
+ *    the first window is so small that each of its entities is a candidate.
+ */
+export async function* entityCandidates(
+  request: CandidatesRequest,
+  find: FindCandidates,
+): AsyncGenerator<readonly string[], void, undefined> {
+  let { after } = request;
+  for await (const { ids, isLast } of steps(request, find)) {
+    yield* groupsOf(ids);
+    if (isLast) return;
+    after = ids.at(-1) ?? after;
+  }
+  yield* windows({ ...request, after }, find);
+}
+
+interface Candidates {
+  readonly ids: readonly string[];
+  /** No other entity can match. */
+  readonly isLast: boolean;
+}
+
+function steps(request: CandidatesRequest, find: FindCandidates): AsyncGenerator<Candidates, void, undefined> {
+  const { filters } = request;
+  if (filters.length === 0) return all(request, find);
+  const positive = filters.map(toPositive).filter(({ negated }) => !negated);
+  if (positive.length === 0) return firstOf({ ...request, rowsMax: 4 * request.rowsMax }, find);
+  return positiveCandidates({ ...request, filters: positive.map(({ filter }) => filter) }, find);
+}
+
+/** All entities. */
+async function* all(
+  { kind, rowsMax, ...request }: CandidatesRequest,
+  find: FindCandidates,
+): AsyncGenerator<Candidates, void, undefined> {
+  for (let { after } = request; ; ) {
+    const ids = idsOf(await find(nextQuery(kind, after, rowsMax)));
+    yield { ids, isLast: ids.length < rowsMax };
+    after = ids.at(-1) ?? after;
+  }
+}
+
+/** The first entities alone. */
+async function* firstOf(request: CandidatesRequest, find: FindCandidates): AsyncGenerator<Candidates, void, undefined> {
+  for await (const candidates of all(request, find)) {
+    yield candidates;
+    return;
+  }
+}
+
+/** Candidates of positive filters, until some thousands of them have not filled the page. */
+async function* positiveCandidates(
+  { kind, filters, rowsMax, ...request }: CandidatesRequest,
+  find: FindCandidates,
+): AsyncGenerator<Candidates, void, undefined> {
+  let { after } = request;
+  const sample = { count: rowsMax, rowsMax: rowsMax * SAMPLE_ROWS_PER_ENTITY };
+  const frequent = idsOf(await find(sampleQuery(kind, filters, after, sample)));
+  if (frequent.length === rowsMax) {
+    yield { ids: frequent, isLast: false };
+    after = frequent.at(-1) ?? after;
+  }
+  if (filters.length > 1) {
+    const count = Math.max(rowsMax, Math.min(8 * rowsMax, CANDIDATES_MAX));
+    const found = await Promise.all(
+      filters.map(async (filter) => idsOf(await find(indexQuery(kind, filter, after, count)))),
+    );
+    const rarest = found.reduce((best, ids) => (isRarer(ids, best) ? ids : best));
+    yield { ids: rarest, isLast: rarest.length < count };
+    after = rarest.at(-1) ?? after;
+  }
+  const [single, ...others] = filters;
+  for (let scan = 0; scan < SCANS_MAX; scan += 1) {
+    const count = Math.max(rowsMax, Math.min(4 ** scan * rowsMax, CANDIDATES_MAX));
+    const isSingle = single && others.length === 0;
+    const query = isSingle ? findQuery(kind, single, after, count) : scanQuery(kind, filters, after, count);
+    const ids = idsOf(await find(query));
+    yield { ids, isLast: ids.length < count };
+    after = ids.at(-1) ?? after;
+  }
+}
+
+/** Of two lists with the same limit, the shorter one ends the search; of two full ones, the one that reaches farther. */
+function isRarer(ids: readonly string[], other: readonly string[]): boolean {
+  if (ids.length !== other.length) return ids.length < other.length;
+  return Buffer.compare(Buffer.from(ids.at(-1) ?? ''), Buffer.from(other.at(-1) ?? '')) > 0;
+}
+
+/** Candidates of one window after the other, up to the last entity. */
+async function* windows(
+  { kind, filters, rowsMax, ...request }: CandidatesRequest,
+  find: FindCandidates,
+): AsyncGenerator<readonly string[], void, undefined> {
+  let { after } = request;
+  for (let size = 16 * rowsMax; ; size = Math.min(8 * size, WINDOW_ENTITIES_MAX)) {
+    const [until] = idsOf(await find(windowEndQuery(kind, after, size)));
+    const count = Math.max(rowsMax, Math.min(size / 16, CANDIDATES_MAX));
+    for (let isWhole = false; !isWhole; ) {
+      const ids = idsOf(await find(windowQuery(kind, filters, { after, until }, count)));
+      yield* groupsOf(ids);
+      isWhole = ids.length < count;
+      after = ids.at(-1) ?? after;
+    }
+    if (until === undefined) return;
+    after = until;
+  }
+}
+
+function idsOf(rows: readonly Row[]): readonly string[] {
+  return rows.map(([id]) => id as string);
+}
+
+/** Splits identifiers into groups that fit into one query. */
+function* groupsOf(ids: readonly string[]): Generator<readonly string[]> {
+  let group: string[] = [];
+  let bytes = 0;
+  for (const id of ids) {
+    const size = Buffer.byteLength(id);
+    if (group.length > 0 && bytes + size > IDENTIFIER_BYTES_MAX) {
+      yield group;
+      group = [];
+      bytes = 0;
+    }
+    group.push(id);
+    bytes += size;
+  }
+  if (group.length > 0) yield group;
+}

@@ -1,0 +1,144 @@
+import { randomUUID } from 'node:crypto';
+import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
+import { migrate } from '@sluice/shared/clickhouse/migrate';
+import { loadConfig } from '@sluice/shared/config';
+import { createLogger } from '@sluice/shared/log';
+import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { querySettings } from '../clickhouse/query-settings.ts';
+import { configSchema } from '../config.ts';
+import type { Condition } from '../filters/operators.ts';
+import type { PropertyFilter } from '../filters/property-filter.ts';
+import { type EntitiesPage, type RunQuery, readEntity, readPage } from './entities-reader.ts';
+
+// What a page reads of eight times as many users, as ClickHouse counts it.
+
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
+
+const USERS = 5_000;
+const LIMIT = 5;
+const workspaces = { small: USERS, large: 8 * USERS };
+type Workspace = keyof typeof workspaces;
+
+const config = loadConfig(configSchema, {
+  CLICKHOUSE_URL: inject('clickhouseUrl'),
+  CLICKHOUSE_DATABASE: `growth_${randomUUID().replaceAll('-', '')}`,
+  QUERY_ANONYMOUS_WORKSPACE: 'small',
+});
+let client: ClickHouseClient;
+
+beforeAll(async () => {
+  await migrate(config, createLogger('growth', 'silent'));
+  client = createClickHouse(config, { application: 'growth', requestTimeoutMs: 15_000, connectionsMax: 2 });
+  for (const [workspace, users] of Object.entries(workspaces)) {
+    // Half the users have the plan `free`; ten have `rare`, wherever they lie; each has a name of its own.
+    await client.command({
+      query: `INSERT INTO entity_properties
+        SELECT {workspace:String}, 'user', leftPad(toString(number), 9, '0'), entry.1,
+          (number + 1, '0190a0a0-0000-7000-8000-000000000001', 'set', entry.2)
+        FROM (
+          SELECT number, arrayJoin([
+            ('plan', multiIf(number % {tenth:UInt32} = 7, '"rare"', number % 2 = 0, '"free"', '"pro"')),
+            ('name', concat('"user ', toString(number), '"')),
+            ('seats', concat('{"used":', toString(number % 50), '}')),
+            ('country', concat('"c', toString(number % 40), '"'))
+          ]) AS entry
+          FROM numbers({users:UInt32})
+        )`,
+      query_params: { workspace, users, tenth: users / 10 },
+    });
+    await client.command({
+      query: `INSERT INTO entities
+        SELECT {workspace:String}, 'user', leftPad(toString(number), 9, '0'), 1000, 2000, number + 1
+        FROM numbers({users:UInt32})`,
+      query_params: { workspace, users },
+    });
+    // Past deletions of users who are gone.
+    await client.command({
+      query: `INSERT INTO user_deletions
+        SELECT {workspace:String}, leftPad(concat(toString(number), 'x'), 9, '0'), 1, 1000, 1 FROM numbers({users:UInt32})`,
+      query_params: { workspace, users },
+    });
+  }
+  for (const table of ['entities', 'entity_properties', 'user_deletions'])
+    await client.command({ query: `OPTIMIZE TABLE ${table} FINAL` });
+});
+afterAll(async () => {
+  await client.command({ query: `DROP DATABASE ${config.CLICKHOUSE_DATABASE}` });
+  await client.close();
+});
+
+interface Cost {
+  rows: number;
+  bytes: number;
+  results: number;
+}
+
+/** Runs queries as the service does, and adds up what ClickHouse read for them. */
+function counted(workspace: Workspace, cost: Cost): RunQuery {
+  return async (_, { sql, params }, settings) => {
+    const result = await client.query({
+      query: sql,
+      query_params: { ...params, workspace },
+      format: 'JSONCompactEachRow',
+      clickhouse_settings: { ...querySettings(config, 60_000), ...settings, wait_end_of_query: 1 },
+    });
+    const rows = await result.json<unknown[]>();
+    const summary = JSON.parse(String(result.response_headers['x-clickhouse-summary'])) as Record<string, string>;
+    cost.rows += Number(summary['read_rows']);
+    cost.bytes += Number(summary['read_bytes']);
+    return rows;
+  };
+}
+
+async function pageCost(workspace: Workspace, page: Omit<EntitiesPage, 'kind' | 'rowsMax'>): Promise<Cost> {
+  const cost = { rows: 0, bytes: 0, results: 0 };
+  const entities = readPage(counted(workspace, cost), { kind: 'user', rowsMax: LIMIT + 1, ...page });
+  for await (const _ of entities) cost.results += 1;
+  return cost;
+}
+
+const having = (name: string, condition: Condition): PropertyFilter => ({ document: 'properties', name, condition });
+const plan = (value: string) => having('plan', { operator: 'eq', value });
+const country = (value: string) => having('country', { operator: 'eq', value });
+
+test.each<[string, readonly PropertyFilter[]]>([
+  ['no filter', []],
+  ['a common value', [plan('free')]],
+  ['one in 40', [country('c7')]],
+  ['a rare value', [plan('rare')]],
+  ['an absent value', [plan('none')]],
+  ['an absent property', [having('colour', { operator: 'contains', value: 'red' })]],
+  ['a nested value', [having('seats.used', { operator: 'eq', value: '7' })]],
+  ['one of several values', [having('plan', { operator: 'in', value: ['rare', 'none'] })]],
+  ['a prefix that many have', [having('country', { operator: 'prefix', value: 'c1' })]],
+  ['a number that many exceed', [having('seats.used', { operator: 'gte', value: 30 })]],
+  ['a property that all have', [having('plan', { operator: 'exists', value: true })]],
+  ['all but one value', [having('plan', { operator: 'ne', value: 'pro' })]],
+  ['a property that nobody has', [having('colour', { operator: 'exists', value: false })]],
+  ['two values, both common', [plan('free'), country('c6')]],
+  ['a common value and a rare one', [plan('rare'), having('plan', { operator: 'exists', value: true })]],
+  ['a common value and an absent one', [country('c6'), plan('none')]],
+])(
+  'a page of users with %s reads as much of eight times as many, at its start and in the middle',
+  async (_, filters) => {
+    for (const part of [0, 0.5]) {
+      const after = (users: number) => (part === 0 ? '' : String(users * part).padStart(9, '0'));
+      const small = await pageCost('small', { after: after(USERS), properties: filters });
+      const large = await pageCost('large', { after: after(8 * USERS), properties: filters });
+      expect(large.results).toBe(small.results);
+      expect(large.rows, JSON.stringify({ small, large })).toBeLessThanOrEqual(1.5 * small.rows + 256);
+      expect(large.bytes, JSON.stringify({ small, large })).toBeLessThanOrEqual(1.5 * small.bytes + 16_384);
+    }
+  },
+);
+
+test('one user reads as much of eight times as many', async () => {
+  const costOf = async (workspace: Workspace) => {
+    const cost = { rows: 0, bytes: 0, results: 0 };
+    expect(await readEntity(counted(workspace, cost), 'user', '000001234')).toMatchObject({ id: '000001234' });
+    return cost;
+  };
+  const [small, large] = [await costOf('small'), await costOf('large')];
+  expect(large.rows).toBeLessThanOrEqual(small.rows + 256);
+  expect(small.rows).toBeLessThan(2_000);
+});
