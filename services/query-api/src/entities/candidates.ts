@@ -24,6 +24,9 @@ const SAMPLE_ROWS_PER_ENTITY = 32;
 /** Candidates of one query at most, unless the page is longer. */
 const CANDIDATES_MAX = 1_000;
 
+/** So many rounds with the rarest of several filters, before a scan for all of them. */
+const INDEX_ROUNDS_MAX = 4;
+
 /** So many queries for candidates that are no matches show that windows are cheaper. */
 const SCANS_MAX = 8;
 
@@ -111,14 +114,16 @@ async function* positiveCandidates(
     yield { ids: frequent, isLast: false };
     after = frequent.at(-1) ?? after;
   }
-  if (filters.length > 1) {
+  for (let asked = filters, round = 0; filters.length > 1 && round < INDEX_ROUNDS_MAX; round += 1) {
     const count = Math.max(rowsMax, Math.min(8 * rowsMax, CANDIDATES_MAX));
     const found = await Promise.all(
-      filters.map(async (filter) => idsOf(await find(indexQuery(kind, filter, after, count)))),
+      asked.map(async (filter) => ({ filter, ids: idsOf(await find(indexQuery(kind, filter, after, count))) })),
     );
-    const rarest = found.reduce((best, ids) => (isRarer(ids, best) ? ids : best));
-    yield { ids: rarest, isLast: rarest.length < count };
-    after = rarest.at(-1) ?? after;
+    const { filter, ids } = found.reduce((best, one) => (isRarer(one.ids, best.ids) ? one : best));
+    yield { ids, isLast: ids.length < count };
+    after = ids.at(-1) ?? after;
+    // Later rounds go on with the rarest value.
+    asked = [filter];
   }
   const [single, ...others] = filters;
   for (let scan = 0; scan < SCANS_MAX; scan += 1) {
