@@ -22,7 +22,10 @@ export function registerEntities(app: FastifyInstance, queryRunner: QueryRunner)
       const { limit, after, properties } = parsed;
       const selection = { after, properties, rowsMax: limit + 1 };
       return await whileConnected(reply, async (signal) => {
-        const entities = limit === 0 ? noEntities() : readEntities(queryRunner, kind, selection, { workspace, signal });
+        const entities =
+          limit === 0
+            ? noEntities()
+            : readEntities(queryRunner, kind, selection, { workspace, requestId: request.id, signal });
         return await sendJson(reply, pageJson(route, parsed, entities));
       });
     });
@@ -33,7 +36,8 @@ export function registerEntities(app: FastifyInstance, queryRunner: QueryRunner)
       const { id } = request.params as { id: string };
       return await whileConnected(reply, async (signal) => {
         const selection = { id, properties: [], rowsMax: 1 };
-        const { value: entity } = await readEntities(queryRunner, kind, selection, { workspace, signal }).next();
+        const context = { workspace, requestId: request.id, signal };
+        const { value: entity } = await readEntities(queryRunner, kind, selection, context).next();
         if (!entity) throw new Problem('not_found', `There is no such ${kind}.`);
         reply.type('application/json; charset=utf-8');
         return await reply.send(entityRecord(route.idName, entity));
