@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
-import { querySettings } from '../services/query-api/src/clickhouse/query-settings.ts';
+import { querySettings, timeLimit } from '../services/query-api/src/clickhouse/query-settings.ts';
 import { configSchema } from '../services/query-api/src/config.ts';
 import { parseEventsRequest } from '../services/query-api/src/events/events-parameters.ts';
 import { pageQuery } from '../services/query-api/src/events/events-query.ts';
@@ -97,7 +97,7 @@ export async function queryDirectly(client: ClickHouseClient, { parameters }: Fi
     query: sql,
     query_params: { ...params, workspace: WORKSPACE },
     format: 'JSONCompactEachRow',
-    clickhouse_settings: querySettings(CONFIG, TIMEOUT_MS),
+    clickhouse_settings: { ...querySettings(CONFIG), ...timeLimit(TIMEOUT_MS) },
   });
   await result.text();
   const ms = performance.now() - startedAt;

@@ -1,4 +1,4 @@
-import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import cors from '@fastify/cors';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { createRateLimiter } from '@sluice/shared/http/rate-limiter';
 import { registerReference } from '@sluice/shared/http/reference';
@@ -7,7 +7,9 @@ import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import type { Logger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
+import type { ClickHouseReader } from './clickhouse/clickhouse-reader.ts';
 import { createQueryRunner } from './clickhouse/query-runner.ts';
+import { compressResponses } from './compression.ts';
 import type { QueryConfig } from './config.ts';
 import { registerEntities } from './entities/entities-route.ts';
 import { registerEvents } from './events/events-route.ts';
@@ -17,7 +19,7 @@ import { queryDocument } from './openapi.ts';
 import { workspaceOf } from './workspace.ts';
 
 export interface QueryDependencies {
-  readonly clickHouse: ClickHouseClient;
+  readonly reader: ClickHouseReader;
   readonly keys: KeyRing;
   readonly logger: Logger;
   readonly registry: Registry;
@@ -33,16 +35,18 @@ declare module 'fastify' {
 
 /** Builds query-api's HTTP server. Each request reads the events, users and organizations of one workspace. */
 export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyInstance {
-  const { clickHouse, keys, logger, registry, readiness } = deps;
+  const { reader, keys, logger, registry, readiness } = deps;
   const app = createHttpServer({ logger, registry, readiness });
   const limiter = createRateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
-  const queryRunner = createQueryRunner(clickHouse, config, createMetrics(registry));
+  const queryRunner = createQueryRunner(reader, config, createMetrics(registry));
   const pendingDeletions = new PendingDeletions(queryRunner);
   app.addHook('onReady', async () => pendingDeletions.start());
   app.addHook('onClose', () => pendingDeletions.stop());
   // Before the server waits for its requests to end.
   app.addHook('preClose', async () => queryRunner.close());
 
+  allowOrigins(app, config.CORS_ORIGINS);
+  compressResponses(app);
   app.register(async (routes) => {
     routes.decorateRequest('workspace', '');
     routes.addHook('onRequest', async (request) => {
@@ -54,4 +58,16 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   registerReference(app, queryDocument(config));
   refuseOtherMethods(app);
   return app;
+}
+
+/** Lets pages of these origins read. They send a key in a header, so no cookies are involved. */
+function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
+  if (origins.length === 0) return;
+  app.register(cors, {
+    origin: [...origins],
+    methods: ['GET'],
+    allowedHeaders: ['authorization', 'x-request-id'],
+    exposedHeaders: ['x-request-id', 'retry-after'],
+    maxAge: 86_400,
+  });
 }

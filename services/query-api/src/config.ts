@@ -1,4 +1,4 @@
-import { clickHouseEnv, integer, serviceEnv } from '@sluice/shared/config';
+import { clickHouseEnv, commaSeparated, integer, serviceEnv } from '@sluice/shared/config';
 import { workspaceName } from '@sluice/shared/keys/keys-file';
 import { z } from 'zod';
 
@@ -10,6 +10,7 @@ export const configSchema = z
     CLICKHOUSE_CLUSTER: z.string().optional(),
     API_KEYS_FILE: z.string().optional(),
     RATE_LIMIT_DEFAULT: integer(1).optional(),
+    CORS_ORIGINS: commaSeparated.default([]),
     QUERY_ANONYMOUS_WORKSPACE: workspaceName.optional(),
     QUERY_TIMEOUT_MS: integer(100, 600_000).default(10_000),
     COUNT_TIMEOUT_MS: integer(10, 600_000).default(1_000),

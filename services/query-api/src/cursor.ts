@@ -25,7 +25,8 @@ export function decodeCursor<Position extends z.ZodType>(
   return result.success ? result.data : undefined;
 }
 
-function hashOf(list: unknown): string {
+/** Returns a hash of JSON, in 16 characters. */
+export function hashOf(list: unknown): string {
   return createHash('sha256').update(JSON.stringify(list)).digest('base64url').slice(0, 16);
 }
 

@@ -6,6 +6,9 @@ export const LIMIT_DEFAULT = 100;
 /** Records of a page at most. */
 export const LIMIT_MAX = 1_000;
 
+/** Up to where `total=capped` counts. */
+export const TOTAL_CAP = 10_000;
+
 /** Filters on properties. */
 export const PROPERTY_FILTERS_MAX = 20;
 

@@ -6,6 +6,8 @@ import { type Component, runService } from '@sluice/shared/lifecycle';
 import { createLogger } from '@sluice/shared/log';
 import { Registry } from 'prom-client';
 import { buildApp } from './app.ts';
+import { createClickHouseReader } from './clickhouse/clickhouse-reader.ts';
+import { querySettings } from './clickhouse/query-settings.ts';
 import { createReadiness } from './clickhouse/readiness.ts';
 import { createSchemaComponent } from './clickhouse/schema.ts';
 import { configSchema } from './config.ts';
@@ -19,25 +21,35 @@ const NO_KEYS: KeyRing = {
   find: () => undefined,
 };
 
-/** Connections for health checks and urgent queries, which need no query slot. */
+/** Connections for urgent queries, which need no query slot. */
 const SPARE_CONNECTIONS = 4;
+
+/** Connections for health checks and migrations. */
+const CLIENT_CONNECTIONS = 4;
 
 const config = loadConfigOrExit(configSchema, process.env);
 const logger = createLogger('query-api', config.LOG_LEVEL);
 const clickHouse = createClickHouse(config, {
   application: 'sluice-query-api',
   requestTimeoutMs: config.QUERY_TIMEOUT_MS + 5_000,
+  connectionsMax: CLIENT_CONNECTIONS,
+});
+const reader = createClickHouseReader(config, {
   connectionsMax: config.QUERY_CONNECTIONS_MAX + SPARE_CONNECTIONS,
+  settings: querySettings(config),
 });
 const connections: Component = {
   name: 'ClickHouse connections',
   start: async () => undefined,
-  stop: () => clickHouse.close(),
+  async stop() {
+    reader.close();
+    await clickHouse.close();
+  },
 };
 const keys = config.API_KEYS_FILE === undefined ? NO_KEYS : createKeyRing(config.API_KEYS_FILE, logger);
 const probe = createReadiness(clickHouse);
 const app = buildApp(config, {
-  clickHouse,
+  reader,
   keys,
   logger,
   registry: new Registry(),

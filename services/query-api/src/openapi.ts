@@ -48,5 +48,11 @@ function limits(config: QueryConfig): string {
 | filters on properties | ${PROPERTY_FILTERS_MAX}, of at most ${NAME_DOTS_MAX} dots each |
 | a key without a rate limit of its own | ${rate === undefined ? 'none' : `${number.format(rate)} requests a second`} |
 
-Reading without a key is ${config.QUERY_ANONYMOUS_WORKSPACE === undefined ? 'not allowed' : 'allowed, of one workspace'}.`;
+Reading without a key is ${config.QUERY_ANONYMOUS_WORKSPACE === undefined ? 'not allowed' : 'allowed, of one workspace'}. ${
+    config.CORS_ORIGINS.length === 0
+      ? 'Browsers on other origins may not read.'
+      : `Browsers may read from: ${config.CORS_ORIGINS.join(', ')}.`
+  }
+
+Responses are compressed with zstd, Brotli or gzip, as \`Accept-Encoding\` says.`;
 }

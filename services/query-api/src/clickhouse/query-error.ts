@@ -1,7 +1,7 @@
-import { ClickHouseError } from '@clickhouse/client';
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryOutcome } from '../metrics.ts';
 import { SlotRefused } from './query-slots.ts';
+import { ClickHouseException, ConnectionFailure } from './read-failures.ts';
 
 /** The `Retry-After` of a response while ClickHouse is unavailable or busy. */
 const RETRY_AFTER_SECONDS = 2;
@@ -10,26 +10,38 @@ const RETRY_AFTER_SECONDS = 2;
  * Budgets: rows to read (158), time (159, 160), set size (191), memory (241), bytes to read (307), result size (396),
  * and the length and depth of the query itself (168, 229).
  */
-const TOO_EXPENSIVE = new Set(['158', '159', '160', '168', '191', '229', '241', '307', '396']);
+const TOO_EXPENSIVE: ReadonlySet<number> = new Set([158, 159, 160, 168, 191, 229, 241, 307, 396]);
 
-/** Too many queries (202), no thread (439), overload (745). */
-const OVERLOADED = new Set(['202', '439', '745']);
+/** No memory of the system (173), quota used up (201), too many queries (202), no thread (439), overload (745). */
+const OVERLOADED: ReadonlySet<number> = new Set([173, 201, 202, 439, 745]);
 
 /**
- * Unknown table (60) or database (81), login refused (192, 193, 194, 516), stopping or starting (198, 209, 210, 236),
- * read-only or not initialised (242, 415), another shard away (279).
+ * Unknown table (60) or database (81), login refused (192, 193, 194, 516), a right or a setting that the account may
+ * not use (164, 497), stopping or starting (198, 209, 210, 236), read-only or not initialised (242, 415), no shard
+ * (279), killed by an operator or a stop (394), no object storage (499), no Keeper (999).
  */
-const UNAVAILABLE = new Set(['60', '81', '192', '193', '194', '516', '198', '209', '210', '236', '242', '415', '279']);
+const UNAVAILABLE: ReadonlySet<number> = new Set([
+  60, 81, 164, 192, 193, 194, 198, 209, 210, 236, 242, 279, 394, 415, 497, 499, 516, 999,
+]);
 
-/** Returns the outcome of a query that failed without being cancelled. */
+/**
+ * Returns the outcome of a query that failed without being cancelled. An error that came neither from ClickHouse nor
+ * from the connection to it is a fault of this service.
+ */
 export function outcomeOf(error: unknown): Exclude<QueryOutcome, 'ok' | 'cancelled'> {
   if (error instanceof SlotRefused) return 'overloaded';
-  // Any other error came from the connection: refused, reset, timed out.
-  if (!(error instanceof ClickHouseError)) return 'unavailable';
+  if (error instanceof ConnectionFailure || isTimeout(error)) return 'unavailable';
+  if (!(error instanceof ClickHouseException)) return 'failed';
   if (isServerOutOfMemory(error)) return 'overloaded';
   if (TOO_EXPENSIVE.has(error.code)) return 'too_expensive';
   if (OVERLOADED.has(error.code)) return 'overloaded';
   return UNAVAILABLE.has(error.code) ? 'unavailable' : 'failed';
+}
+
+/** Whether the time of a query was up, while it waited or while it ran. */
+export function isTimeout(error: unknown): boolean {
+  if (error instanceof SlotRefused) return error.reason === 'timed_out';
+  return error instanceof DOMException && error.name === 'TimeoutError';
 }
 
 /** Returns the error response to a request whose query failed. It reveals neither the query nor the server. */
@@ -55,6 +67,6 @@ export function queryProblem(outcome: Exclude<QueryOutcome, 'ok'>, cause: unknow
 }
 
 /** Whether the memory of the whole server was used up, rather than the budget of this query. */
-function isServerOutOfMemory({ code, message }: ClickHouseError): boolean {
-  return code === '241' && /\(total\)/.test(message);
+function isServerOutOfMemory({ code, message }: ClickHouseException): boolean {
+  return code === 241 && /\(total\)/.test(message);
 }

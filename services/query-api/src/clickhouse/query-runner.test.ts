@@ -15,6 +15,8 @@ import { eventParameters, parseEventsRequest } from '../events/events-parameters
 import { pageQuery } from '../events/events-query.ts';
 import { storeMany } from '../testing/load.ts';
 import { AMPLE_BUDGETS, anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
+import { createClickHouseReader } from './clickhouse-reader.ts';
+import { querySettings } from './query-settings.ts';
 import { createReadiness } from './readiness.ts';
 import { createSchemaComponent } from './schema.ts';
 
@@ -45,10 +47,11 @@ async function service(env: Readonly<Record<string, string>>) {
   const logger = createLogger('query-api', 'silent');
   const options = { application: 'query-api-test', requestTimeoutMs: 90_000, connectionsMax: 8 };
   const clickHouse = createClickHouse(config, options);
+  const reader = createClickHouseReader(config, { connectionsMax: 8, settings: querySettings(config) });
   const unused = async () => undefined;
   const keys = { name: 'none', start: unused, stop: unused, loaded: true, find: () => undefined };
   const readiness = createReadiness(clickHouse);
-  const app = buildApp(config, { clickHouse, keys, logger, registry: new Registry(), readiness });
+  const app = buildApp(config, { reader, keys, logger, registry: new Registry(), readiness });
   const schema = createSchemaComponent(clickHouse, config, logger);
   await app.ready();
   return {
@@ -56,6 +59,7 @@ async function service(env: Readonly<Record<string, string>>) {
     schema,
     async stop() {
       await app.close();
+      reader.close();
       await schema.stop();
       await clickHouse.close();
     },

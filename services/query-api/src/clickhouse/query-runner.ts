@@ -1,16 +1,20 @@
-import { ClickHouseError, type ClickHouseSettings } from '@clickhouse/client';
-import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { randomUUID } from 'node:crypto';
 import type { QueryConfig } from '../config.ts';
 import type { QueryKind, QueryMetrics, QueryOutcome } from '../metrics.ts';
-import { outcomeOf, queryProblem } from './query-error.ts';
-import { type QuerySettings, querySettings } from './query-settings.ts';
-import { QuerySlots, type SlotLimits, SlotRefused } from './query-slots.ts';
+import type { ClickHouseReader } from './clickhouse-reader.ts';
+import { isTimeout, outcomeOf, queryProblem } from './query-error.ts';
+import { type QuerySettings, timeLimit } from './query-settings.ts';
+import { QuerySlots, type SlotLimits } from './query-slots.ts';
+import { ClickHouseException } from './read-failures.ts';
+import type { Row, RowBatches } from './row-parser.ts';
 import { onShards } from './shards.ts';
 import type { Sql } from './sql.ts';
 
 /** The request that a query belongs to. */
 export interface QueryContext {
   readonly workspace: string;
+  /** Names the query in ClickHouse: in its `query_id`, and as its `log_comment`. Default: the query has no request. */
+  readonly requestId?: string;
   /** Ends the query, in ClickHouse too. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -29,12 +33,6 @@ export interface Query extends Sql, QueryContext {
   /** Settings of this query alone. Default: those of every query. */
   readonly settings?: QuerySettings;
 }
-
-/** One row: its columns in the order of the SELECT. */
-export type Row = readonly unknown[];
-
-/** Rows in batches, as they arrive. */
-export type RowBatches = AsyncGenerator<readonly Row[], void, undefined>;
 
 /** Runs queries, each of one workspace and within its budget. */
 export interface QueryRunner {
@@ -60,9 +58,9 @@ const WAITING_SHARE = 1 / 4;
 
 /**
  * Creates the query runner. Queries cannot write: each is sent as `readonly`. QUERY_CONNECTIONS_MAX of them run at
- * once, besides urgent ones; the client needs a connection for each, and some to spare.
+ * once, besides urgent ones; the reader needs a connection for each, and some to spare.
  */
-export function createQueryRunner(client: ClickHouseClient, config: QueryConfig, metrics: QueryMetrics): QueryRunner {
+export function createQueryRunner(reader: ClickHouseReader, config: QueryConfig, metrics: QueryMetrics): QueryRunner {
   const slots = new QuerySlots(slotLimits(config), metrics);
 
   async function* rows(query: Query): RowBatches {
@@ -93,9 +91,17 @@ export function createQueryRunner(client: ClickHouseClient, config: QueryConfig,
     // A reader that has stopped reading does not come back to release the slot.
     end.addEventListener('abort', release);
     try {
-      yield* read(client, onShards(query, config), { ...querySettings(config, timeoutMs), ...query.settings }, end);
+      const { sql, params } = onShards(query, config);
+      yield* reader.read({
+        ...{ sql, params: { ...params, workspace }, signal: end, queryId: queryIdOf(query) },
+        settings: {
+          ...timeLimit(timeoutMs),
+          ...query.settings,
+          ...(query.requestId && { log_comment: query.requestId }),
+        },
+      });
     } catch (error) {
-      throw deadline.aborted && !(error instanceof ClickHouseError) ? deadline.reason : error;
+      throw deadline.aborted && !(error instanceof ClickHouseException) ? deadline.reason : error;
     } finally {
       end.removeEventListener('abort', release);
       release();
@@ -113,49 +119,15 @@ export function createQueryRunner(client: ClickHouseClient, config: QueryConfig,
   };
 }
 
-/** Sends a query and reads its result until the end or the signal. */
-async function* read(
-  client: ClickHouseClient,
-  query: Query,
-  settings: ClickHouseSettings,
-  signal: AbortSignal,
-): RowBatches {
-  const result = await send(client, query, settings, signal);
-  const close = () => result.close();
-  signal.addEventListener('abort', close);
-  try {
-    for await (const batch of result.stream()) yield batch.map((row) => row.json<Row>());
-    // Closing the stream looks like its end.
-    signal.throwIfAborted();
-  } finally {
-    signal.removeEventListener('abort', close);
-    result.close();
-  }
-}
+/** How much of a request's id is part of a query's id, in characters. */
+const REQUEST_ID_CHARACTERS_MAX = 64;
 
-/** Sends a query, twice if the server had just closed the idle connection that it was sent on. */
-async function send(client: ClickHouseClient, query: Query, settings: ClickHouseSettings, signal: AbortSignal) {
-  try {
-    return await sendOnce(client, query, settings, signal);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET' || signal.aborted) throw error;
-    return await sendOnce(client, query, settings, signal);
-  }
-}
-
-async function sendOnce(
-  client: ClickHouseClient,
-  { sql, params, workspace }: Query,
-  settings: ClickHouseSettings,
-  signal: AbortSignal,
-) {
-  return await client.query({
-    query: sql,
-    query_params: { ...params, workspace },
-    format: 'JSONCompactEachRow',
-    abort_signal: signal,
-    clickhouse_settings: settings,
-  });
+/**
+ * Returns the id of a query, which is never the same: requests with equal ids run at the same time, and an id must not
+ * be that of a statement of the writer.
+ */
+function queryIdOf({ kind, requestId = '-' }: Query): string {
+  return `query-api/${kind}/${requestId.slice(0, REQUEST_ID_CHARACTERS_MAX)}/${randomUUID()}`;
 }
 
 /** Starts the clock of a query. The first call of the returned function stops it. */
@@ -166,12 +138,6 @@ function startTimer({ queryDurationSeconds }: QueryMetrics, kind: QueryKind): (o
     if (!settled) queryDurationSeconds.observe({ kind, outcome }, (performance.now() - startedAt) / 1_000);
     settled = true;
   };
-}
-
-/** Whether the time of a query was up, while it waited or while it ran. */
-function isTimeout(error: unknown): boolean {
-  if (error instanceof SlotRefused) return error.reason === 'timed_out';
-  return error instanceof DOMException && error.name === 'TimeoutError';
 }
 
 function slotLimits(config: QueryConfig): SlotLimits {

@@ -1,16 +1,16 @@
-import type { ClickHouseSettings } from '@clickhouse/client';
+import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
 import type { QueryConfig } from '../config.ts';
 import { SHARD_SETTINGS } from './shards.ts';
 
 /** Settings by their names, as ClickHouse's HTTP interface takes them. */
 export type QuerySettings = Readonly<Record<string, string>>;
 
-/** Returns the settings of every query: it cannot write, and it stays within its budget. */
-export function querySettings(config: QueryConfig, timeoutMs: number): ClickHouseSettings {
+/** Returns the settings of every query: it cannot write, and it stays within its budget of memory and reading. */
+export function querySettings(config: QueryConfig): QuerySettings {
   return {
+    ...PINNED_SETTINGS,
     readonly: '1',
-    max_execution_time: timeoutMs / 1_000,
-    timeout_before_checking_execution_speed: 0,
+    timeout_before_checking_execution_speed: '0',
     max_memory_usage: String(config.QUERY_MEMORY_BYTES_MAX),
     max_result_bytes: String(config.QUERY_RESULT_BYTES_MAX),
     // Counts what a query reads, not what it might read: a page of the table's order ends long before the table does.
@@ -19,18 +19,26 @@ export function querySettings(config: QueryConfig, timeoutMs: number): ClickHous
     max_rows_to_read: String(config.QUERY_ROWS_READ_MAX ?? 0),
     read_overflow_mode: 'throw',
     // 0 is one thread per processor.
-    max_threads: config.QUERY_THREADS_MAX ?? 0,
+    max_threads: String(config.QUERY_THREADS_MAX ?? 0),
     // Groups follow the sorting keys, so that a page of groups reads no more than its rows.
-    optimize_aggregation_in_order: 1,
+    optimize_aggregation_in_order: '1',
     // Sub-selects of one query see the same rows, as a total needs.
-    enable_shared_storage_snapshot_in_query: 1,
-    cancel_http_readonly_queries_on_client_close: 1,
+    enable_shared_storage_snapshot_in_query: '1',
+    cancel_http_readonly_queries_on_client_close: '1',
     // Reading ahead in every part is slower where the rows of a page lie far apart.
-    read_in_order_use_buffering: 0,
+    read_in_order_use_buffering: '0',
+    // Above this number of parts, 100 by default, ClickHouse merges their sorted rows in two steps, and the first one
+    // reads many more rows of each part than a page needs.
+    read_in_order_two_level_merge_threshold: '100000',
     // Text indexes say which granules to read; the rows themselves decide. With use_top_k_dynamic_filtering,
     // ClickHouse 26.7 loses rows of a page if it answers from such an index alone.
-    query_plan_direct_read_from_text_index: 0,
-    query_plan_text_index_add_hint: 0,
+    query_plan_direct_read_from_text_index: '0',
+    query_plan_text_index_add_hint: '0',
     ...(config.CLICKHOUSE_CLUSTER !== undefined && SHARD_SETTINGS),
   };
+}
+
+/** Returns the setting that ends a query after a time, in milliseconds. */
+export function timeLimit(timeoutMs: number): QuerySettings {
+  return { max_execution_time: String(timeoutMs / 1_000) };
 }

@@ -1,4 +1,3 @@
-import type { ClickHouseSettings } from '@clickhouse/client';
 import { EVENT_HASH_SQL } from '@sluice/shared/row-hashes';
 import type { QueryConfig } from '../config.ts';
 import { type Sql, tables } from './sql.ts';
@@ -63,14 +62,14 @@ function isOutermost(sql: string, index: number): boolean {
 }
 
 /** What a statement over shards needs, besides the settings of each query. */
-export const SHARD_SETTINGS = {
+export const SHARD_SETTINGS: Readonly<Record<string, string>> = {
   // A sub-select of a condition or a join is over all shards as well. It runs once, and its rows go to every shard.
   // Otherwise every shard would run it over all shards.
-  prefer_global_in_and_join: 1,
-  optimize_skip_unused_shards: 1,
-  force_optimize_skip_unused_shards: 0,
+  prefer_global_in_and_join: '1',
+  optimize_skip_unused_shards: '1',
+  force_optimize_skip_unused_shards: '0',
   // One group for the rows of all shards.
-  distributed_group_by_no_merge: 0,
+  distributed_group_by_no_merge: '0',
   // A shard that is away fails the query. Otherwise its rows would be missing from a page.
-  skip_unavailable_shards: 0,
-} as unknown as ClickHouseSettings;
+  skip_unavailable_shards: '0',
+};

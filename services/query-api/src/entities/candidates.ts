@@ -1,4 +1,4 @@
-import type { Row } from '../clickhouse/query-runner.ts';
+import type { Row } from '../clickhouse/row-parser.ts';
 import { type PropertyFilter, toPositive } from '../filters/property-filter.ts';
 import {
   type CandidatesQuery,

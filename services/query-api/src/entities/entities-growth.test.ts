@@ -80,7 +80,7 @@ function counted(workspace: Workspace, cost: Cost): RunQuery {
       query: sql,
       query_params: { ...params, workspace },
       format: 'JSONCompactEachRow',
-      clickhouse_settings: { ...querySettings(config, 60_000), ...settings, wait_end_of_query: 1 },
+      clickhouse_settings: { ...querySettings(config), ...settings, wait_end_of_query: 1 },
     });
     const rows = await result.json<unknown[]>();
     const summary = JSON.parse(String(result.response_headers['x-clickhouse-summary'])) as Record<string, string>;

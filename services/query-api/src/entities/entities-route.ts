@@ -22,7 +22,7 @@ export function registerEntities(app: FastifyInstance, config: QueryConfig, quer
       const parsed = parseEntitiesRequest(kind, request.query as QueryParameters, workspace);
       const { limit, after = '', properties } = parsed;
       return await whileConnected(reply, async (signal) => {
-        const run = withinTime(queryRunner, { workspace, signal }, config.QUERY_TIMEOUT_MS);
+        const run = withinTime(queryRunner, { workspace, requestId: request.id, signal }, config.QUERY_TIMEOUT_MS);
         const entities = limit === 0 ? noEntities() : readPage(run, { kind, after, properties, rowsMax: limit + 1 });
         return await sendJson(reply, pageJson(route, parsed, entities));
       });
@@ -33,11 +33,8 @@ export function registerEntities(app: FastifyInstance, config: QueryConfig, quer
       const { workspace } = request;
       const { id } = request.params as { id: string };
       return await whileConnected(reply, async (signal) => {
-        const entity = await readEntity(
-          withinTime(queryRunner, { workspace, signal }, config.QUERY_TIMEOUT_MS),
-          kind,
-          id,
-        );
+        const context = { workspace, requestId: request.id, signal };
+        const entity = await readEntity(withinTime(queryRunner, context, config.QUERY_TIMEOUT_MS), kind, id);
         if (!entity) throw new Problem('not_found', `There is no such ${kind}.`);
         reply.type('application/json; charset=utf-8');
         return await reply.send(entityRecord(route.idName, entity));

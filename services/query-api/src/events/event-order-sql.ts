@@ -22,8 +22,10 @@ export function afterPosition({ field, direction }: EventOrder, position: EventP
   const compare = direction === 'ASC' ? '>' : '<';
   const params = { after_uuid: position.uuid, after_timestamp: position.timestampMs };
   if (field === 'timestamp') {
-    // The comparison of the first column alone adds nothing, but it finds the place by the primary key.
-    const sql = `timestamp ${compare}= ${AFTER_TIME} AND (timestamp, ${UUID}) ${compare} (${AFTER_TIME}, ${AFTER_UUID})`;
+    // The primary key finds the place, also among many events of one time: ClickHouse does not compare tuples with it.
+    // The comparison of the first column alone adds nothing, but it ends the search at once where no such time is.
+    const equal = `timestamp = ${AFTER_TIME} AND ${UUID} ${compare} ${AFTER_UUID}`;
+    const sql = `timestamp ${compare}= ${AFTER_TIME} AND (timestamp ${compare} ${AFTER_TIME} OR (${equal}))`;
     return { sql, params };
   }
   if (field === 'uuid') return { sql: `(${UUID}, timestamp) ${compare} (${AFTER_UUID}, ${AFTER_TIME})`, params };

@@ -1,4 +1,4 @@
-import type { Row } from '../clickhouse/query-runner.ts';
+import type { Row } from '../clickhouse/row-parser.ts';
 import {
   EVENT_COLUMNS,
   EVENT_FIELDS,

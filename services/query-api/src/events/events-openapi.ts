@@ -37,13 +37,15 @@ const eventPage = z
   .object({
     limit: limitSchema,
     offset: z.int().min(0),
-    total: z
-      .int()
-      .min(0)
-      .nullable()
-      .meta({ description: 'Exact; `null` when it was not requested, or counting would go over its budget.' }),
     results: z.array(event),
     nextCursor: nextCursorSchema,
+    total: z.int().min(0).nullable().meta({
+      description:
+        'The events on all pages, exactly; `null` when it was not requested, counting went over its budget, or it failed after the results had been sent.',
+    }),
+    totalIsLowerBound: z.boolean().optional().meta({
+      description: 'Only with `total=capped`: whether there are more events than `total`.',
+    }),
   })
   .meta({ id: 'EventPage' });
 
@@ -70,7 +72,7 @@ export function eventPaths(common: CommonDescription): PathDescriptions {
             content: {
               'application/json': {
                 schema: eventPage,
-                example: { limit: 100, offset: 0, total: 1, results: [eventExample], nextCursor: null },
+                example: { limit: 100, offset: 0, results: [eventExample], nextCursor: null, total: 1 },
               },
             },
           },

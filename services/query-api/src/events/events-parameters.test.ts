@@ -43,7 +43,7 @@ async function numbers(parameters: string): Promise<string> {
 test('without parameters the page holds the newest hundred events, newest first, with the total', async () => {
   const { status, body } = await query.get('/events');
   expect(status).toBe(200);
-  expect(Object.keys(body)).toEqual(['limit', 'offset', 'total', 'results', 'nextCursor']);
+  expect(Object.keys(body)).toEqual(['limit', 'offset', 'results', 'nextCursor', 'total']);
   expect(body).toMatchObject({ limit: 100, offset: 0, total: 5, nextCursor: null });
   expect(await numbers('')).toBe('54321');
 });

@@ -2,7 +2,7 @@ import type { Fault } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { endOfDay } from '@sluice/shared/timestamp';
 import { z } from 'zod';
-import { decodeCursor } from '../cursor.ts';
+import { decodeCursor, hashOf } from '../cursor.ts';
 import type { FieldFilter, OperandKind } from '../filters/operators.ts';
 import {
   cursorParameter,
@@ -14,7 +14,7 @@ import {
 } from '../filters/parameter-schemas.ts';
 import { canonicalFilters, type Filterable, parseParameters, refuseFaults } from '../filters/parameters.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
-import { LIMIT_DEFAULT } from '../limits.ts';
+import { LIMIT_DEFAULT, TOTAL_CAP } from '../limits.ts';
 import {
   DOCUMENT_FIELDS,
   type DocumentField,
@@ -24,6 +24,9 @@ import {
   ORDER_FIELDS,
 } from './event-columns.ts';
 import { type EventOrder, type EventPosition, positionSchema } from './event-order.ts';
+
+/** What `total` may be. */
+const TOTALS = ['exact', 'capped', 'none'] as const;
 
 /** The parameters of `GET /events`, except those of properties and operators. */
 export const eventParameters = {
@@ -51,9 +54,10 @@ export const eventParameters = {
     .pipe(z.enum(['ASC', 'DESC'], 'must be ASC or DESC'))
     .meta({ enum: ['ASC', 'DESC'], default: 'DESC', description: 'In upper or lower case.' }),
   cursor: cursorParameter('filters and order; not together with `offset`'),
-  total: z
-    .enum(['exact', 'none'], 'must be exact or none')
-    .meta({ default: 'exact', description: '`none` skips the count.' }),
+  total: z.enum(TOTALS, `must be one of ${TOTALS.join(', ')}`).meta({
+    default: 'exact',
+    description: `\`none\` skips the count; \`capped\` counts up to ${TOTAL_CAP}, which is much faster.`,
+  }),
 } as const;
 
 /** What `GET /events` can filter by. */
@@ -80,7 +84,10 @@ export interface EventsRequest {
   readonly limit: number;
   readonly offset: number;
   readonly after: EventPosition | undefined;
-  readonly counted: boolean;
+  readonly total: (typeof TOTALS)[number];
+  readonly workspace: string;
+  /** Equal for requests with the same workspace and filters, whatever their times, order and page. */
+  readonly listKey: string;
   /** What a cursor belongs to: the workspace, the filters and the order. */
   readonly list: unknown;
 }
@@ -101,7 +108,8 @@ export function parseEventsRequest(query: QueryParameters, workspace: string): E
     found.push({ path: 'offset', code: 'invalid', message: 'cannot be combined with cursor; leave one of them out' });
   }
   const order: EventOrder = { field: values.orderByField ?? 'timestamp', direction: values.orderByDirection ?? 'DESC' };
-  const list = ['events', workspace, canonicalFilters([...fields, ...properties]), startMs, endMs, order];
+  const filters = canonicalFilters([...fields, ...properties]);
+  const list = ['events', workspace, filters, startMs, endMs, order];
   // With a fault in a filter or the order there is no list that the cursor could belong to.
   const after =
     cursor !== undefined && found.length === 0 ? decodeCursor(cursor, list, positionSchema(order)) : undefined;
@@ -119,7 +127,9 @@ export function parseEventsRequest(query: QueryParameters, workspace: string): E
     limit: values.limit ?? LIMIT_DEFAULT,
     offset: values.offset ?? 0,
     after,
-    counted: values.total !== 'none',
+    total: values.total ?? 'exact',
+    workspace,
+    listKey: filters.length === 0 ? workspace : hashOf([workspace, filters]),
     list,
   };
 }

@@ -1,26 +1,40 @@
 import { type Sql, tables, where } from '../clickhouse/sql.ts';
-import { eventPropertyCondition, fieldCondition, timeConditions } from '../filters/filter-sql.ts';
+import { eventPropertyCondition, fieldCondition, type TimeRange, timeConditions } from '../filters/filter-sql.ts';
+import { TOTAL_CAP } from '../limits.ts';
 import { EVENT_COLUMNS } from './event-columns.ts';
+import type { EventPosition } from './event-order.ts';
 import { afterPosition, orderBy } from './event-order-sql.ts';
 import { EVENT_SELECT } from './event-record.ts';
 import type { EventsRequest } from './events-parameters.ts';
 
+/** A range of a page's list, and the rows of it that a query returns. */
+export interface PageSlice extends TimeRange {
+  readonly after: EventPosition | undefined;
+  readonly rows: number;
+  readonly offset: number;
+}
+
+/** Returns the slice that holds a page, and one row more if there is a next page. */
+export function wholePage({ startMs, endMs, after, limit, offset }: EventsRequest): PageSlice {
+  return { startMs, endMs, after, rows: limit + 1, offset };
+}
+
 /**
- * Returns the query for a page, and one row more if there is a next page.
+ * Returns the query for a page, or for a slice of its list.
  *
  * @param hidden the condition that the events of pending deletions meet, if there are any
  */
-export function pageQuery(request: EventsRequest, hidden: Sql | undefined): Sql {
-  const position = request.after ? [afterPosition(request.order, request.after)] : [];
+export function pageQuery(request: EventsRequest, hidden: Sql | undefined, slice = wholePage(request)): Sql {
+  const position = slice.after ? [afterPosition(request.order, slice.after)] : [];
   const shown = hidden ? [{ ...hidden, sql: `NOT (${hidden.sql})` }] : [];
-  const { sql, params } = where([...conditionsOf(request), ...position, ...shown]);
+  const { sql, params } = where([...filtersOf(request), ...timeConditions(slice), ...position, ...shown]);
   return {
     sql: `SELECT ${EVENT_SELECT}
 FROM ${tables.events}
 ${sql}
 ${orderBy(request.order)}
 LIMIT {rows:UInt64} OFFSET {offset:UInt64}`,
-    params: { ...params, rows: request.limit + 1, offset: request.offset },
+    params: { ...params, rows: slice.rows, offset: slice.offset },
   };
 }
 
@@ -30,11 +44,21 @@ LIMIT {rows:UInt64} OFFSET {offset:UInt64}`,
  * the table.
  */
 export function countQuery(request: EventsRequest, hidden: Sql | undefined): Sql {
-  const conditions = conditionsOf(request);
+  const conditions = [...filtersOf(request), ...timeConditions(request)];
   const all = count(conditions);
   if (!hidden) return all;
   const alsoHidden = count([...conditions, hidden]);
   return { sql: `SELECT (${all.sql}) - (${alsoHidden.sql})`, params: alsoHidden.params };
+}
+
+/** Returns the query for the same number as {@link countQuery}, which stops one above {@link TOTAL_CAP}. */
+export function cappedCountQuery(request: EventsRequest, hidden: Sql | undefined): Sql {
+  const shown = hidden ? [{ ...hidden, sql: `NOT (${hidden.sql})` }] : [];
+  const { sql, params } = where([...filtersOf(request), ...timeConditions(request), ...shown]);
+  return {
+    sql: `SELECT count() FROM (SELECT 1 FROM ${tables.events}\n${sql}\nLIMIT {counted:UInt64})`,
+    params: { ...params, counted: TOTAL_CAP + 1 },
+  };
 }
 
 function count(conditions: readonly Sql[]): Sql {
@@ -42,10 +66,9 @@ function count(conditions: readonly Sql[]): Sql {
   return { sql: `SELECT count() FROM ${tables.events}\n${sql}`, params };
 }
 
-function conditionsOf({ fields, properties, ...range }: EventsRequest): readonly Sql[] {
+function filtersOf({ fields, properties }: EventsRequest): readonly Sql[] {
   return [
     ...fields.map((filter) => fieldCondition(filter, EVENT_COLUMNS[filter.field])),
-    ...timeConditions(range),
     ...properties.map((filter, index) => eventPropertyCondition(filter, EVENT_COLUMNS[filter.document].column, index)),
   ];
 }

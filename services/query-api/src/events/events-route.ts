@@ -1,15 +1,17 @@
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
-import type { FastifyInstance } from 'fastify';
-import type { QueryContext, QueryRunner, Row, RowBatches } from '../clickhouse/query-runner.ts';
-import type { Sql } from '../clickhouse/sql.ts';
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import type { QueryRunner } from '../clickhouse/query-runner.ts';
+import type { Row, RowBatches } from '../clickhouse/row-parser.ts';
 import type { QueryConfig } from '../config.ts';
 import { encodeCursor } from '../cursor.ts';
 import { whileConnected } from '../disconnection.ts';
-import { sendJson } from '../json-response.ts';
+import { type JsonTail, sendJson } from '../json-response.ts';
 import { asEventRow, type EventRow, eventRecord, positionOf } from './event-record.ts';
+import { createPageReader } from './events-page.ts';
 import { type EventsRequest, parseEventsRequest } from './events-parameters.ts';
-import { countQuery, pageQuery } from './events-query.ts';
+import { countTotal, type Total, totalOfPage } from './events-total.ts';
+import { PagePaces } from './page-paces.ts';
 import type { HiddenCondition } from './pending-deletions.ts';
 
 const EVENTS = '/events';
@@ -21,63 +23,86 @@ export function registerEvents(
   queryRunner: QueryRunner,
   hiddenCondition: HiddenCondition,
 ): void {
+  const pages = createPageReader(queryRunner, new PagePaces(), config.QUERY_TIMEOUT_MS);
+
   app.get(EVENTS, async (request, reply) => {
     const { workspace } = request;
     const parsed = parseEventsRequest(request.query as QueryParameters, workspace);
     return await whileConnected(reply, async (signal) => {
       const hidden = await hiddenCondition(workspace);
-      const context = { workspace, signal };
-      const page = { kind: 'events_page', ...context, ...pageQuery(parsed, hidden) } as const;
-      const rows = parsed.limit === 0 ? noRows() : queryRunner.rows(page);
-      const total = parsed.counted ? countWithinBudget(context, countQuery(parsed, hidden)) : Promise.resolve(null);
-      // The page is awaited first, and fails for the same reason.
-      total.catch(() => undefined);
-      return await sendJson(reply, pageJson(parsed, total, rows));
+      const context = { workspace, requestId: request.id, signal };
+      const count = () => countTotal(queryRunner, parsed, hidden, config.COUNT_TIMEOUT_MS, context);
+      const page = new PageJson(parsed, parsed.limit === 0 ? noRows() : pages.read(parsed, hidden, context));
+      if (parsed.limit === 0) {
+        const total = parsed.total === 'none' ? { value: null } : await count();
+        return await sendJson(reply, page.chunks(), () => ({ known: totalJson(total), find: async () => '' }));
+      }
+      return await sendJson(reply, page.chunks(), () => tailOf(parsed, page, count, request.log));
     });
   });
-
-  /** Returns the exact number, or `null` where counting goes over its budget. */
-  async function countWithinBudget(context: QueryContext, sql: Sql): Promise<number | null> {
-    const budget = { timeoutMs: config.COUNT_TIMEOUT_MS, graceMs: 0 };
-    try {
-      const [row] = await queryRunner.all({ kind: 'events_count', ...budget, ...context, ...sql });
-      return row?.[0] as number;
-    } catch (error) {
-      if (error instanceof Problem && error.code === 'query_too_expensive') return null;
-      throw error;
-    }
-  }
 }
 
 async function* noRows(): AsyncGenerator<readonly Row[], void, undefined> {}
 
-/** The JSON of a page, in chunks. */
-async function* pageJson(
-  { limit, offset, order, list }: EventsRequest,
-  total: Promise<number | null>,
-  page: RowBatches,
-): AsyncGenerator<string, void, undefined> {
-  // Ends the query also when the reader stops, or the total fails.
-  await using batches = page;
-  let count = 0;
-  let last: EventRow | undefined;
-  let nextCursor: string | null = null;
-  // Starts the query of the page before the wait for the total.
-  let batch = await batches.next();
-  yield `{"limit":${limit},"offset":${offset},"total":${await total},"results":[`;
-  for (; !batch.done; batch = await batches.next()) {
-    let text = '';
-    for (const row of batch.value.map(asEventRow)) {
-      if (count === limit && last) {
-        const { value, uuid, timestampMs } = positionOf(last, order.field);
-        nextCursor = encodeCursor(list, [value, uuid, timestampMs]);
-        break;
+/** The end of the response, with the total. The page has been sent when counting fails: the total is unknown then. */
+function tailOf(request: EventsRequest, page: PageJson, count: () => Promise<Total>, log: FastifyBaseLogger): JsonTail {
+  const known = totalOfPage(request, page);
+  return {
+    known: known && totalJson(known),
+    async find() {
+      try {
+        return totalJson(await count());
+      } catch (error) {
+        if (!(error instanceof Problem) || error.status === 500)
+          log.error({ err: error }, 'cannot count the events of a page');
+        return totalJson({ value: null });
       }
-      text += count === 0 ? eventRecord(row) : `,${eventRecord(row)}`;
-      last = row;
-      count += 1;
-    }
-    yield text;
+    },
+  };
+}
+
+function totalJson({ value, isLowerBound }: Total): string {
+  return `,"total":${value}${isLowerBound === undefined ? '' : `,"totalIsLowerBound":${isLowerBound}`}}`;
+}
+
+/** The JSON of a page up to its total. */
+class PageJson {
+  /** How many records it has had so far. */
+  count = 0;
+  /** Whether no page comes after it. */
+  last = true;
+  readonly #request: EventsRequest;
+  readonly #rows: RowBatches;
+
+  constructor(request: EventsRequest, rows: RowBatches) {
+    this.#request = request;
+    this.#rows = rows;
   }
-  yield `],"nextCursor":${JSON.stringify(nextCursor)}}`;
+
+  async *chunks(): AsyncGenerator<string, void, undefined> {
+    const { limit, offset, order, list } = this.#request;
+    // Ends the query also when the reader stops.
+    await using batches = this.#rows;
+    let last: EventRow | undefined;
+    yield `{"limit":${limit},"offset":${offset},"results":[`;
+    for await (const batch of batches) {
+      let text = '';
+      for (const row of batch.map(asEventRow)) {
+        if (this.count === limit) {
+          this.last = false;
+          break;
+        }
+        text += this.count === 0 ? eventRecord(row) : `,${eventRecord(row)}`;
+        last = row;
+        this.count += 1;
+      }
+      yield text;
+    }
+    let nextCursor: string | null = null;
+    if (!this.last && last) {
+      const { value, uuid, timestampMs } = positionOf(last, order.field);
+      nextCursor = encodeCursor(list, [value, uuid, timestampMs]);
+    }
+    yield `],"nextCursor":${JSON.stringify(nextCursor)}`;
+  }
 }

@@ -39,9 +39,14 @@ export async function metric({ app }: QueryService, name: string): Promise<numbe
 }
 
 /** Sends a request to a service that listens, on a connection of its own. Errors of the connection are ignored. */
-export function openRequest({ app }: QueryService, path: string, workspace = 'a'): ClientRequest {
+export function openRequest(
+  { app }: QueryService,
+  path: string,
+  workspace = 'a',
+  encoding = 'identity',
+): ClientRequest {
   const { port } = app.server.address() as AddressInfo;
-  const headers = { authorization: `Bearer ${workspace}` };
+  const headers = { authorization: `Bearer ${workspace}`, 'accept-encoding': encoding };
   const request = get(`http://127.0.0.1:${port}${path}`, { agent: false, headers });
   return request.on('error', () => undefined);
 }

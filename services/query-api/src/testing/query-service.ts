@@ -12,8 +12,10 @@ import { createLogger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { buildApp } from '../app.ts';
+import { createClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
+import { querySettings } from '../clickhouse/query-settings.ts';
 import { createReadiness } from '../clickhouse/readiness.ts';
-import { configSchema } from '../config.ts';
+import { configSchema, type QueryConfig } from '../config.ts';
 import { EVENT_COLUMNS, EVENT_FIELDS, type FieldsLike } from '../events/event-columns.ts';
 
 type Identifier = FieldsLike<{ readonly type: 'identifier' }>;
@@ -66,6 +68,7 @@ export function aRegister(version: number, operation: 'set' | 'remove', value: s
 /** The app that the service runs, over a real ClickHouse with an empty database of its own. */
 export interface QueryService {
   readonly app: FastifyInstance;
+  readonly config: QueryConfig;
   readonly clickHouse: ClickHouseClient;
   /** Inserts the events of one call at once. */
   store(workspace: string, events: readonly TestEvent[]): Promise<void>;
@@ -122,16 +125,18 @@ export async function startQuery(url: string, env: Readonly<Record<string, strin
   });
   const logger = createLogger('query-api', 'silent');
   await migrate(config, logger);
-  // Tests query ClickHouse through the same connections.
-  const connectionsMax = config.QUERY_CONNECTIONS_MAX + 2;
   const clickHouse = createClickHouse(config, {
     application: 'query-api-test',
     requestTimeoutMs: 90_000,
-    connectionsMax,
+    connectionsMax: 8,
+  });
+  const reader = createClickHouseReader(config, {
+    connectionsMax: config.QUERY_CONNECTIONS_MAX + 2,
+    settings: querySettings(config),
   });
   const keys = createKeyRing(keysFile, logger);
   const app = buildApp(config, {
-    clickHouse,
+    reader,
     keys,
     logger,
     registry: new Registry(),
@@ -151,6 +156,7 @@ export async function startQuery(url: string, env: Readonly<Record<string, strin
 
   return {
     app,
+    config,
     clickHouse,
     insert,
     async store(workspace, events) {
@@ -165,6 +171,7 @@ export async function startQuery(url: string, env: Readonly<Record<string, strin
     },
     async stop() {
       await app.close();
+      reader.close();
       await keys.stop();
       await clickHouse.command({ query: `DROP DATABASE ${config.CLICKHOUSE_DATABASE}` });
       await clickHouse.close();

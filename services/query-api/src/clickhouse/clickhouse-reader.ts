@@ -1,0 +1,140 @@
+import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import type { ClickHouseConfig } from '@sluice/shared/config';
+import { queryStringOf } from './query-string.ts';
+import { ConnectionFailure, exceptionIn } from './read-failures.ts';
+import { parseRows, type RowBatches } from './row-parser.ts';
+import type { Sql } from './sql.ts';
+
+/**
+ * How long an unused connection is kept, in milliseconds. Servers close one after 3 s (the older default of
+ * keep_alive_timeout): close it before they do.
+ */
+const IDLE_MS_MAX = 2_000;
+
+/** How much of the body of an error response is read, in characters. */
+const ERROR_CHARACTERS_MAX = 16 * 1_024;
+
+export interface ReadRequest extends Sql {
+  /** No other query that runs may have it. */
+  readonly queryId: string;
+  /** Settings of this query, besides those of the reader. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** Ends the query, in ClickHouse too. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Reads from ClickHouse over HTTP, and nothing else: a page needs a fraction of what a complete client does for it
+ * (docs/decisions/0020-reading-from-clickhouse.md).
+ */
+export interface ClickHouseReader {
+  /**
+   * Sends a query and returns its rows, as they arrive and no faster than they are taken. The query ends when the
+   * reader stops before the last row. It is sent again when the server had just closed the idle connection that it was
+   * sent on.
+   *
+   * @throws {ClickHouseException} ClickHouse's error, also when it comes in the middle of the rows
+   * @throws {ConnectionFailure}
+   * @throws the reason of the signal
+   */
+  read(request: ReadRequest): RowBatches;
+  close(): void;
+}
+
+/**
+ * Creates a reader for the configured database.
+ *
+ * @param settings of every query
+ */
+export function createClickHouseReader(
+  config: ClickHouseConfig,
+  {
+    connectionsMax,
+    settings,
+  }: { readonly connectionsMax: number; readonly settings: Readonly<Record<string, string>> },
+): ClickHouseReader {
+  const url = new URL(config.CLICKHOUSE_URL);
+  const [Agent, request] = url.protocol === 'https:' ? [HttpsAgent, requestHttps] : [HttpAgent, requestHttp];
+  const agent = new Agent({ keepAlive: true, maxSockets: connectionsMax, timeout: IDLE_MS_MAX });
+  // As @clickhouse/client does: credentials in the address come first.
+  const user = decodeURIComponent(url.username) || config.CLICKHOUSE_USER;
+  const password = decodeURIComponent(url.password) || config.CLICKHOUSE_PASSWORD;
+  const credentials = Buffer.from(`${user}:${password}`).toString('base64');
+  const headers = { authorization: `Basic ${credentials}`, 'user-agent': 'sluice-query-api' };
+  const common = queryStringOf({
+    ...settings,
+    database: config.CLICKHOUSE_DATABASE,
+    default_format: 'JSONCompactEachRow',
+  });
+
+  function open({ queryId, settings, params, signal }: ReadRequest): ClientRequest {
+    const own = queryStringOf({ ...settings, query_id: queryId }, params);
+    return request({
+      ...{ agent, headers, signal, method: 'POST' },
+      ...{ protocol: url.protocol, hostname: url.hostname.replace(/^\[|\]$/g, ''), port: url.port },
+      path: `/?${common}&${own}`,
+    });
+  }
+
+  async function send(query: ReadRequest): Promise<IncomingMessage> {
+    for (;;) {
+      query.signal.throwIfAborted();
+      const sent = open(query);
+      try {
+        return await responseTo(sent.end(query.sql));
+      } catch (error) {
+        query.signal.throwIfAborted();
+        if (!sent.reusedSocket || (error as NodeJS.ErrnoException).code !== 'ECONNRESET')
+          throw connectionFailure(error);
+      }
+    }
+  }
+
+  return {
+    async *read(query) {
+      const response = await send(query);
+      try {
+        if (response.statusCode !== 200) throw await failureOf(response);
+        yield* parseRows(textOf(response));
+        // A response that was closed looks like one that ended.
+        query.signal.throwIfAborted();
+      } catch (error) {
+        query.signal.throwIfAborted();
+        throw error;
+      }
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+function responseTo(request: ClientRequest): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    request.once('response', resolve);
+    // Errors after the response are those of the response.
+    request.on('error', reject);
+  });
+}
+
+async function* textOf(response: IncomingMessage): AsyncGenerator<string, void, undefined> {
+  response.setEncoding('utf8');
+  try {
+    yield* response;
+  } catch (error) {
+    throw connectionFailure(error);
+  }
+}
+
+/** Returns ClickHouse's exception, or what a proxy in front of it responded. */
+async function failureOf(response: IncomingMessage): Promise<Error> {
+  let text = '';
+  for await (const chunk of textOf(response)) {
+    text += chunk;
+    if (text.length >= ERROR_CHARACTERS_MAX) break;
+  }
+  return exceptionIn(text) ?? new ConnectionFailure(`ClickHouse cannot be reached: HTTP ${response.statusCode}`);
+}
+
+function connectionFailure(cause: unknown): ConnectionFailure {
+  return new ConnectionFailure((cause as Error).message, { cause });
+}

@@ -1,0 +1,129 @@
+import type { QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
+import type { RowBatches } from '../clickhouse/row-parser.ts';
+import type { Sql } from '../clickhouse/sql.ts';
+import { asEventRow, type EventRow, positionOf } from './event-record.ts';
+import type { EventsRequest } from './events-parameters.ts';
+import { type PageSlice, pageQuery, wholePage } from './events-query.ts';
+import type { Pace, PagePaces } from './page-paces.ts';
+import { windowEnds } from './page-windows.ts';
+
+export interface PageReader {
+  /** Returns the rows of a page, and one more if there is a next page; throws as {@link QueryRunner.rows} does. */
+  read(request: EventsRequest, hidden: Sql | undefined, context: QueryContext): RowBatches;
+}
+
+/**
+ * Creates what reads pages of events, in windows of time (see page-windows.ts).
+ *
+ * @param timeoutMs how long a page may take in all
+ * @param now the time in milliseconds since 1970
+ */
+export function createPageReader(
+  queryRunner: Pick<QueryRunner, 'rows'>,
+  paces: PagePaces,
+  timeoutMs: number,
+  now: () => number = Date.now,
+): PageReader {
+  async function* read(request: EventsRequest, hidden: Sql | undefined, context: QueryContext): RowBatches {
+    const startedAt = performance.now();
+    const seen = new SeenRows();
+    for await (const batch of readSlices(slicesOf(request), request, hidden, context, startedAt)) {
+      seen.add(batch.map(asEventRow));
+      yield batch;
+    }
+    learn(request, seen);
+  }
+
+  /** Reads slices until the page is full. A slice that `offset` skips as a whole is read again with the next one. */
+  async function* readSlices(
+    slices: readonly PageSlice[],
+    request: EventsRequest,
+    hidden: Sql | undefined,
+    context: QueryContext,
+    startedAt: number,
+  ): RowBatches {
+    let { rows, offset } = wholePage(request);
+    let undecided: PageSlice | undefined;
+    for (const slice of slices) {
+      const range = undecided ? spanning(undecided, slice) : slice;
+      let found = 0;
+      // 0 would be no limit.
+      const leftMs = Math.max(1, Math.floor(timeoutMs - (performance.now() - startedAt)));
+      const query = pageQuery(request, hidden, { ...range, rows, offset });
+      for await (const batch of queryRunner.rows({ kind: 'events_page', timeoutMs: leftMs, ...context, ...query })) {
+        found += batch.length;
+        yield batch;
+      }
+      undecided = found === 0 && offset > 0 ? range : undefined;
+      if (!undecided) offset = 0;
+      rows -= found;
+      if (rows === 0) return;
+    }
+  }
+
+  function slicesOf(request: EventsRequest): readonly PageSlice[] {
+    const known = { list: paces.of(request.listKey), workspace: paces.of(request.workspace) };
+    const ends = windowEnds(request, known, now());
+    const whole = wholePage(request);
+    const descending = request.order.direction === 'DESC';
+    const slices: PageSlice[] = [];
+    let rest = whole;
+    for (const end of ends) {
+      slices.push(descending ? { ...rest, startMs: end } : { ...rest, endMs: end });
+      // Beyond the first window every event comes after the cursor.
+      rest = { ...rest, after: undefined, ...(descending ? { endMs: end - 1 } : { startMs: end + 1 }) };
+    }
+    return [...slices, rest];
+  }
+
+  /** A page with bounds of its own says nothing of where the list begins. */
+  function learn(request: EventsRequest, { first, last, count }: SeenRows): void {
+    const { order, after, startMs, endMs, limit, offset } = request;
+    if (order.field !== 'timestamp') return;
+    const descending = order.direction === 'DESC';
+    const unbounded = !after && offset === 0 && (descending ? endMs : startMs) === undefined;
+    const firstMs = first && positionOf(first, 'timestamp').timestampMs;
+    const lastMs = last && positionOf(last, 'timestamp').timestampMs;
+    const pace: Pace = {
+      ...(unbounded && firstMs !== undefined && (descending ? { newestMs: firstMs } : { oldestMs: firstMs })),
+      ...(count > limit && firstMs !== undefined && lastMs !== undefined
+        ? count >= PACE_ROWS_MIN && { msPerEvent: Math.abs(lastMs - firstMs) / count }
+        : unbounded && startMs === undefined && endMs === undefined && { msPerEvent: Number.POSITIVE_INFINITY }),
+    };
+    paces.learn(request.listKey, pace);
+  }
+
+  return { read };
+}
+
+/** Of fewer rows an average means little. */
+const PACE_ROWS_MIN = 10;
+
+class SeenRows {
+  first: EventRow | undefined;
+  last: EventRow | undefined;
+  count = 0;
+
+  add(rows: readonly EventRow[]): void {
+    this.first ??= rows[0];
+    this.last = rows.at(-1) ?? this.last;
+    this.count += rows.length;
+  }
+}
+
+/** The range of two slices that touch. */
+function spanning(one: PageSlice, other: PageSlice): PageSlice {
+  return {
+    ...one,
+    startMs: lower(one.startMs, other.startMs),
+    endMs: higher(one.endMs, other.endMs),
+  };
+}
+
+function lower(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? undefined : Math.min(a, b);
+}
+
+function higher(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? undefined : Math.max(a, b);
+}
