@@ -110,7 +110,10 @@ async function storeEverything(workspace: string): Promise<void> {
   const deletionsOf = (users: readonly string[]) =>
     users.map((user_id) => ({ ...of, user_id, version: deletedAt, stored_at: 1 }));
   for (const each of [single, ...sharded]) {
-    await each.insert('user_deletions', deletionsOf([...HIDDEN, 'fay']).map(({ stored_at: _, ...row }) => row));
+    await each.insert(
+      'user_deletions',
+      deletionsOf([...HIDDEN, 'fay']).map(({ stored_at: _, ...row }) => row),
+    );
     await each.insert('pending_deletions', deletionsOf(HIDDEN));
   }
 
