@@ -78,9 +78,10 @@ export function createClickHouseReader(
   }
 
   async function send(query: ReadRequest): Promise<IncomingMessage> {
-    for (;;) {
+    for (let attempt = 1; ; attempt += 1) {
       query.signal.throwIfAborted();
-      const sent = open(query);
+      // ClickHouse may still hold the id of an attempt whose connection broke.
+      const sent = open(attempt === 1 ? query : { ...query, queryId: `${query.queryId}/${attempt}` });
       try {
         return await responseTo(sent.end(query.sql));
       } catch (error) {

@@ -55,7 +55,7 @@ beforeAll(async () => {
     // Past deletions of users who are gone.
     await client.command({
       query: `INSERT INTO user_deletions
-        SELECT {workspace:String}, leftPad(concat(toString(number), 'x'), 9, '0'), 1, 1000, 1 FROM numbers({users:UInt32})`,
+        SELECT {workspace:String}, leftPad(concat(toString(number), 'x'), 9, '0'), 1 FROM numbers({users:UInt32})`,
       query_params: { workspace, users },
     });
   }

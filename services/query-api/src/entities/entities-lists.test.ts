@@ -61,7 +61,9 @@ async function store(workspace: string, kind: string, changes: readonly Change[]
   const entity = ({ user }: Change) => ({ workspace_id: workspace, kind, id: idOf(user) });
   const rows = {
     user_deletions: deletions.map((one) => ({
-      ...{ workspace_id: workspace, user_id: idOf(one.user), version: versionOf(one), stored_at: 1, erased_version: 0 },
+      workspace_id: workspace,
+      user_id: idOf(one.user),
+      version: versionOf(one),
     })),
     entity_properties: seen.flatMap((one) =>
       Object.entries(one.set).map(([property, json]) => ({

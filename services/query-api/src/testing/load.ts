@@ -22,10 +22,11 @@ export async function storeMany({ clickHouse }: QueryService, workspace: string,
   });
 }
 
-/** Returns how many queries of the service run in ClickHouse. */
+/** Returns how many queries of the service run in ClickHouse, without polls for pending deletions. */
 export async function queriesRunning({ clickHouse }: QueryService): Promise<number> {
   const result = await clickHouse.query({
-    query: 'SELECT count() FROM system.processes WHERE current_database = currentDatabase() AND query_id != queryID()',
+    query: `SELECT count() FROM system.processes
+      WHERE current_database = currentDatabase() AND query_id != queryID() AND query_id NOT LIKE '%/pending_deletions/%'`,
     format: 'JSONCompactEachRow',
   });
   return (await result.json<[number]>())[0]?.[0] ?? Number.NaN;
