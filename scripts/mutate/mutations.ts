@@ -802,7 +802,7 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
   {
     name: 'query/rows-of-a-shard-missing',
     file: query('clickhouse/shards.ts'),
-    search: 'skip_unavailable_shards: 0,',
+    search: "skip_unavailable_shards: '0',",
     replacement: '',
     breaks: 'While a shard is away, pages lack its rows.',
     tests: [SHARDS],
@@ -810,7 +810,7 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
   {
     name: 'query/groups-of-each-shard',
     file: query('clickhouse/shards.ts'),
-    search: 'distributed_group_by_no_merge: 0,',
+    search: "distributed_group_by_no_merge: '0',",
     replacement: '',
     breaks: 'A total counts the events of one shard.',
     tests: [SHARDS],
