@@ -18,7 +18,6 @@ import { AMPLE_BUDGETS, anEvent, type QueryService, startQuery } from '../testin
 import { createReadiness } from './readiness.ts';
 import { createSchemaComponent } from './schema.ts';
 
-// A busy machine takes several times longer than an idle one.
 let query: QueryService;
 
 const ROWS = 400_000;
