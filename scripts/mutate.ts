@@ -28,7 +28,7 @@ interface Result {
   readonly mutation: Mutation;
   readonly outcome: Outcome;
   readonly seconds: number;
-  /** The first test that failed, or why the mutation does not apply. */
+  /** The first test that failed; what a survivor breaks; or why there is no outcome. */
   readonly detail: string;
 }
 

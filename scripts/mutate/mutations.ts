@@ -300,6 +300,15 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
     tests: [faults('topics')],
   },
   {
+    name: 'writer/first-offset-stays-uncommitted',
+    file: writer('partitions/partition-keeper.ts'),
+    search: 'if (!isCommitted) uncommitted.push',
+    replacement: 'if (committed >= 0n && !isCommitted) uncommitted.push',
+    breaks:
+      'After a writer ended between storing and committing the first messages of a partition, its lag grows for ever.',
+    tests: [faults('kafka-responses')],
+  },
+  {
     name: 'writer/session-not-closed',
     file: writer('store/clickhouse-session.ts'),
     search: 'close_session: 1',

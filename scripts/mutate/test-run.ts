@@ -13,7 +13,7 @@ export interface Engines {
 
 export interface TestRun {
   readonly passed: boolean;
-  /** The first test or file that failed; undefined if all passed. */
+  /** The first test or file that failed, or what went wrong outside of the tests; undefined if all passed. */
   readonly failed: string | undefined;
   readonly seconds: number;
   readonly output: string;

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 /** Not copied: history, caches and data, and the dependencies, which are linked. */
 const LEFT_OUT = new Set(['.git', '.cache', '.sluice', 'node_modules']);
 
-/** A copy of the working tree for changed files. */
+/** A copy of the working tree whose files may be changed. */
 export interface WorkingCopy extends AsyncDisposable {
   readonly path: string;
-  /** Runs `work` while the file has this content, then restores it. */
+  /** Runs `work` while a file has other content, then restores the file. */
   withFile<Result>(file: string, content: string, work: () => Promise<Result>): Promise<Result>;
 }
 

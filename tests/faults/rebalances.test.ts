@@ -5,7 +5,6 @@ import { startPipeline } from '../support/pipeline.ts';
 import type { Service } from '../support/service.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
 
-// A rebalance waits until the session of a killed or frozen writer has expired.
 const [kafkaBrokers, clickhouseUrl] = [inject('kafkaBrokers'), inject('clickhouseUrl')];
 
 /** The number of partitions that the group assigned to a writer, each time it joined, from its log. */

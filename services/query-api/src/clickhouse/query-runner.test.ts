@@ -20,7 +20,6 @@ import { querySettings } from './query-settings.ts';
 import { createReadiness } from './readiness.ts';
 import { createSchemaComponent } from './schema.ts';
 
-// A busy machine takes several times longer than an idle one.
 let query: QueryService;
 
 const ROWS = 400_000;

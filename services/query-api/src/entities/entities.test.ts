@@ -4,7 +4,6 @@ import { conditionsFor, textOf } from '../testing/conditions.ts';
 import { anEvent, aRegister, type QueryService, startQuery } from '../testing/query-service.ts';
 import { meets } from '../testing/reference.ts';
 
-// A busy machine takes several times longer than an idle one.
 let query: QueryService;
 
 beforeAll(async () => {

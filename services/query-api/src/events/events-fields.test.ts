@@ -7,7 +7,6 @@ import { fieldMeets } from '../testing/reference.ts';
 import { FILTER_FIELDS, type FilterField } from './event-columns.ts';
 import { eventFilterable } from './events-parameters.ts';
 
-// A busy machine takes several times longer than an idle one.
 let query: QueryService;
 
 beforeAll(async () => {

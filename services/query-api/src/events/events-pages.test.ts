@@ -4,7 +4,6 @@ import { anEvent, eachIdentifier, type QueryService, startQuery, type TestEvent 
 import { expectedRecord, inOrder } from '../testing/reference.ts';
 import { ORDER_FIELDS } from './event-columns.ts';
 
-// A busy machine takes several times longer than an idle one.
 let query: QueryService;
 
 beforeAll(async () => {

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
 import { FILTER_FIELDS } from './event-columns.ts';
 
-// A busy machine takes several times longer than an idle one.
 let query: QueryService;
 
 const noon = Date.UTC(2026, 2, 1, 12);

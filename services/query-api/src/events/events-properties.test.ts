@@ -8,7 +8,6 @@ import { anEvent, aRegister, type QueryService, startQuery } from '../testing/qu
 import { meets } from '../testing/reference.ts';
 import { DOCUMENT_FIELDS, type DocumentField } from './event-columns.ts';
 
-// A busy machine takes several times longer than an idle one.
 let query: QueryService;
 
 beforeAll(async () => {

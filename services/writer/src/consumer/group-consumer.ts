@@ -109,11 +109,14 @@ export class GroupConsumer {
     consumer.on(events.CRASH, ({ payload }) => {
       this.#endAssignment('the consumer has crashed');
       // kafkajs never restarts after a TypeError or the like, whatever restartOnFailure returns.
-      if (payload.restart) {
-        // A healthy first start meets a coordinator that still loads the group.
-        const level = (payload.error as { type?: unknown }).type === 'GROUP_LOAD_IN_PROGRESS' ? 'info' : 'warn';
-        logger[level]({ reason: payload.error.message }, 'the Kafka consumer failed and restarts');
-      } else fail(payload.error);
+      if (!payload.restart) {
+        fail(payload.error);
+        return;
+      }
+      const { error } = payload;
+      // A healthy first start meets a coordinator that still loads the group.
+      const isExpected = 'type' in error && error.type === 'GROUP_LOAD_IN_PROGRESS';
+      logger[isExpected ? 'info' : 'warn']({ reason: error.message }, 'the Kafka consumer failed and restarts');
     });
   }
 

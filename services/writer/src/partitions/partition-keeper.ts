@@ -1,7 +1,7 @@
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import type { Logger } from '@sluice/shared/log';
 import { retry, sleep } from '@sluice/shared/retry';
-import type { Consumer, Kafka } from 'kafkajs';
+import type { Consumer, Kafka, TopicPartitionOffset } from 'kafkajs';
 import type { Assignment } from '../consumer/assignment.ts';
 import type { WriterMetrics } from '../metrics.ts';
 import type { Ownership } from '../ownership/ownership.ts';
@@ -85,33 +85,42 @@ export class PartitionKeeper {
     const [known, active] = await Promise.all([positions.read(), halts.active()]);
     const inspected = await withAdmin(kafka, (admin) => inspectPartitions(admin, groupId, partitions, known));
     assignment.signal.throwIfAborted();
+    const uncommitted: TopicPartitionOffset[] = [];
     for (const { inspection, ...partition } of inspected) {
       const halt = active.get(nameOf(partition));
       if (halt) this.#halted.add(halt);
       else if (inspection.kind === 'fault') this.halt(assignment, consumer, partition, inspection.fault);
-      else this.#goOn(assignment, consumer, partition, inspection);
+      else {
+        const { position, committed } = inspection;
+        this.#goOn(assignment, consumer, partition, position);
+        // A group that has committed nothing (-1) begins at 0.
+        const isCommitted = position.nextOffset === (committed < 0n ? 0n : committed);
+        if (!isCommitted) uncommitted.push({ ...partition, offset: String(position.nextOffset) });
+      }
     }
+    this.#commit(consumer, uncommitted);
     await this.#halted.record().catch(() => undefined);
   }
 
-  #goOn(
-    assignment: Assignment,
-    consumer: Consumer,
-    { topic, partition }: TopicPartition,
-    { position, committed }: { readonly position: Position; readonly committed: bigint },
-  ): void {
-    const { logger } = this.#options;
+  #goOn(assignment: Assignment, consumer: Consumer, { topic, partition }: TopicPartition, position: Position): void {
     const offset = String(position.nextOffset);
-    if (this.#halted.remove({ topic, partition }))
-      logger.info({ topic, partition, offset }, 'a halted partition goes on');
+    if (this.#halted.remove({ topic, partition })) {
+      this.#options.logger.info({ topic, partition, offset }, 'a halted partition goes on');
+    }
     assignment.open({ topic, partition }, position);
     consumer.seek({ topic, partition, offset });
     consumer.resume([{ topic, partitions: [partition] }]);
-    if (committed < 0n || committed === position.nextOffset) return;
-    // Commit where the partition goes on, so that Kafka's lag is right. The stored position decides all the same.
-    consumer.commitOffsets([{ topic, partition, offset }]).catch((error: Error) => {
-      const message = 'committing where a partition goes on failed; the next batch commits it';
-      logger.warn({ reason: error.message, topic, partition, offset }, message);
+  }
+
+  /**
+   * Commits where partitions go on that were stored and not committed, because a writer ended between the two. Otherwise
+   * Kafka would show a lag until their next message. The stored positions decide all the same.
+   */
+  #commit(consumer: Consumer, offsets: TopicPartitionOffset[]): void {
+    if (offsets.length === 0) return;
+    consumer.commitOffsets(offsets).catch((error: Error) => {
+      const message = 'committing where partitions go on failed; their next batches commit it';
+      this.#options.logger.warn({ reason: error.message, offsets }, message);
     });
   }
 
