@@ -10,7 +10,6 @@ SELECT
 FROM (
   SELECT workspace_id, timestamp, received_at, arrayJoin([('user', user_id), ('organization', group_id)]) AS entity
   FROM staged_events
-  WHERE (workspace_id, timestamp, uuid) NOT IN (SELECT workspace_id, timestamp, uuid FROM repeats)
 )
 WHERE id != ''
 GROUP BY workspace_id, kind, id

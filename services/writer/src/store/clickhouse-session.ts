@@ -7,14 +7,27 @@ import type { Statement } from '../sql/statements.ts';
 /** How long ClickHouse keeps an abandoned session with its temporary tables, in seconds. */
 const SESSION_TIMEOUT_SECONDS = 60;
 
+/** The client's types do not know close_session: it is a parameter of the HTTP interface, sent like a setting. */
+const CLOSING = { close_session: 1 } as unknown as ClickHouseSettings;
+
 /** A session of ClickHouse. No other session sees its temporary tables, and they are gone when it is closed. */
 export interface ClickHouseSession {
-  /** Runs a statement. `settings` are added to those of the session. @throws ClickHouse's errors */
+  /**
+   * Runs a statement, and returns how many rows it wrote. `settings` are added to those of the session.
+   *
+   * @throws ClickHouse's errors
+   */
   run(
     statement: Statement,
     parameters?: Readonly<Record<string, unknown>>,
     settings?: ClickHouseSettings,
-  ): Promise<void>;
+  ): Promise<number>;
+  /** As {@link ClickHouseSession.run}, and closes the session. @throws ClickHouse's errors; then it may still be open */
+  runLast(
+    statement: Statement,
+    parameters: Readonly<Record<string, unknown>>,
+    settings: ClickHouseSettings,
+  ): Promise<number>;
   /** Sends bytes to an INSERT, and returns how many rows they held. @throws ClickHouse's errors */
   load(statement: Statement, chunks: readonly Uint8Array[]): Promise<number>;
   /** Returns the rows of a SELECT. @throws ClickHouse's errors */
@@ -51,11 +64,23 @@ export function openClickHouseSession(
     clickhouse_settings: sessionSettings,
   });
 
+  async function run(
+    statement: Statement,
+    parameters: Readonly<Record<string, unknown>> = {},
+    settings: ClickHouseSettings = {},
+  ): Promise<number> {
+    const clickhouse_settings = { ...sessionSettings, ...settings };
+    const { summary } = await client.command({
+      ...common(statement),
+      query_params: { ...parameters },
+      clickhouse_settings,
+    });
+    return Number(summary?.written_rows ?? 0);
+  }
+
   return {
-    async run(statement, parameters = {}, settings = {}) {
-      const clickhouse_settings = { ...sessionSettings, ...settings };
-      await client.command({ ...common(statement), query_params: { ...parameters }, clickhouse_settings });
-    },
+    run,
+    runLast: (statement, parameters, settings) => run(statement, parameters, { ...settings, ...CLOSING }),
     async load(statement, chunks) {
       const values = Readable.from(chunks, { objectMode: false });
       const { stream, summary } = await client.exec({ ...common(statement), values });
@@ -71,9 +96,8 @@ export function openClickHouseSession(
       return await result.json<Row>();
     },
     async close() {
-      // The client's types do not know close_session: it is a parameter of the HTTP interface, sent like a setting.
-      const closing = { ...sessionSettings, close_session: 1 } as unknown as ClickHouseSettings;
-      await client.command({ query: 'SELECT 1', session_id: sessionId, clickhouse_settings: closing });
+      const clickhouse_settings = { ...sessionSettings, ...CLOSING };
+      await client.command({ query: 'SELECT 1', session_id: sessionId, clickhouse_settings });
     },
   };
 }

@@ -25,18 +25,56 @@ import { type ClickHouseSession, openClickHouseSession } from './clickhouse-sess
  */
 const INDEXED_PARTITIONS_MAX = 12;
 
-/** The result of count-staged-rows. */
-interface StagedRowCounts {
+/** The result of inspect-events. */
+interface StagedEvents {
   /** Partitions of the table, not of Kafka. */
   readonly partitions: number;
-  readonly stamped: number;
+  readonly stamped_events: number;
+  readonly stamped_uuids: number;
+  /** The times of the first and the last stamped event, in milliseconds since 1970. */
+  readonly first_stamped: number;
+  readonly last_stamped: number;
+  /** 0 or 1. */
+  readonly may_be_deleted: number;
+}
+
+/** The result of inspect-changes. */
+interface StagedChanges {
   readonly seen: number;
   readonly properties: number;
   readonly deletions: number;
-  /** Rows that were accepted before their user was deleted. */
-  readonly deleted_events: number;
-  readonly deleted_changes: number;
+  /** 0 or 1. */
+  readonly may_be_deleted: number;
 }
+
+/** The result of count-deleted-rows: rows that were accepted before their user was deleted. */
+interface DeletedRows {
+  readonly events: number;
+  readonly changes: number;
+}
+
+/** The result of count-stored-uuids. */
+interface StoredUuids {
+  readonly stored: number;
+}
+
+/** What the staged rows are. */
+interface StagedRows {
+  readonly events: StagedEvents;
+  readonly changes: StagedChanges;
+  readonly deleted: DeletedRows;
+}
+
+const NO_EVENTS: StagedEvents = {
+  partitions: 0,
+  stamped_events: 0,
+  stamped_uuids: 0,
+  first_stamped: 0,
+  last_stamped: 0,
+  may_be_deleted: 0,
+};
+const NO_CHANGES: StagedChanges = { seen: 0, properties: 0, deletions: 0, may_be_deleted: 0 };
+const NONE_DELETED: DeletedRows = { events: 0, changes: 0 };
 
 /** How many rows of a batch were loaded. */
 export interface StoredRows {
@@ -69,7 +107,7 @@ export class StagedBatch {
   #deadLetters: readonly DeadLetter[];
   #state: BatchState;
   #session: ClickHouseSession | undefined;
-  #counts: StagedRowCounts | undefined;
+  #staged: StagedRows | undefined;
   readonly #loaded = { events: 0, changes: 0 };
 
   constructor(batch: RowBatch, options: StagedBatchOptions) {
@@ -88,8 +126,8 @@ export class StagedBatch {
    */
   async store(): Promise<StoredRows> {
     for (let step = nextStep(this.#state); step !== 'commit'; step = nextStep(this.#state)) await this.#takeStep(step);
-    const { deleted_events = 0, deleted_changes = 0 } = this.#counts ?? {};
-    return { rows: this.#loaded.events + this.#loaded.changes, userDeleted: deleted_events + deleted_changes };
+    const { events, changes } = this.#staged?.deleted ?? NONE_DELETED;
+    return { rows: this.#loaded.events + this.#loaded.changes, userDeleted: events + changes };
   }
 
   /**
@@ -127,16 +165,17 @@ export class StagedBatch {
       case 'store-deletions':
         return await this.#storeDeletions();
       case 'store-properties':
-        if (this.#counts?.properties !== 0) await this.#staging.run(STATEMENTS[step]);
+        if (this.#staged?.changes.properties !== 0) await this.#staging.run(STATEMENTS[step]);
         return;
       case 'store-sightings':
       case 'store-seen-in-changes':
-        if (this.#counts?.seen !== 0) await this.#staging.run(STATEMENTS[step]);
+        if (this.#staged?.changes.seen !== 0) await this.#staging.run(STATEMENTS[step]);
         return;
       case 'find-repeats':
         return await this.#findRepeats();
       case 'store-seen-in-events':
-        return await this.#staging.run(STATEMENTS[step]);
+        await this.#staging.run(STATEMENTS[step]);
+        return;
       case 'store-events':
         return await this.#storeEvents();
       case 'close-session':
@@ -198,53 +237,74 @@ export class StagedBatch {
   }
 
   async #loadEvents(): Promise<void> {
-    // The counts may be of an earlier attempt.
-    this.#counts = undefined;
+    // What is known may be of an earlier attempt.
+    this.#staged = undefined;
     await this.#staging.run(STATEMENTS['stage-events']);
-    await this.#staging.run(STATEMENTS['stage-repeats']);
     this.#loaded.events = await this.#staging.load(STATEMENTS['load-events'], valuesOf(this.#rows.events));
   }
 
   async #loadChanges(): Promise<void> {
-    this.#counts = undefined;
+    this.#staged = undefined;
     await this.#staging.run(STATEMENTS['stage-changes']);
     this.#loaded.changes = await this.#staging.load(STATEMENTS['load-changes'], valuesOf(this.#rows.changes));
   }
 
   async #storeDeletions(): Promise<void> {
-    this.#counts = await this.#dropDeleted();
-    if (this.#counts.deletions === 0) return;
+    this.#staged = await this.#inspect();
+    if (this.#staged.changes.deletions === 0) return;
     await this.#staging.run(STATEMENTS['store-deletions']);
     await this.#staging.run(STATEMENTS['store-pending-deletions']);
   }
 
   async #findRepeats(): Promise<void> {
     // In a batch without changes this is the first step after loading.
-    this.#counts ??= await this.#dropDeleted();
-    if (this.#counts.stamped > 0) await this.#staging.run(STATEMENTS['find-repeats']);
+    this.#staged ??= await this.#inspect();
+    const { stamped_events, stamped_uuids, first_stamped, last_stamped } = this.#staged.events;
+    if (stamped_events === 0) return;
+    const times = { first_stamped, last_stamped };
+    const isRepeated =
+      stamped_uuids < stamped_events || (await this.#readOne<StoredUuids>('count-stored-uuids', times)).stored > 0;
+    if (!isRepeated) return;
+    const repeats = await this.#staging.run(STATEMENTS['find-repeats'], times);
+    if (repeats > 0) await this.#staging.run(STATEMENTS['drop-repeats']);
   }
 
+  /** Stores the events, and closes the session, which nothing needs any more. */
   async #storeEvents(): Promise<void> {
     const { groupId, epoch } = this.#options;
-    const isScattered = (this.#counts?.partitions ?? 0) > INDEXED_PARTITIONS_MAX;
+    const isScattered = (this.#staged?.events.partitions ?? 0) > INDEXED_PARTITIONS_MAX;
     const settings = isScattered ? { materialize_skip_indexes_on_insert: 0 as const } : {};
-    await this.#staging.run(STATEMENTS['store-events'], { group: groupId, ...epoch }, settings);
+    await this.#staging.runLast(STATEMENTS['store-events'], { group: groupId, ...epoch }, settings);
+    this.#session = undefined;
   }
 
-  /** Counts the staged rows, and drops those that were accepted before their user was deleted. */
-  async #dropDeleted(): Promise<StagedRowCounts> {
+  /** Finds out what the staged rows are, and drops those that were accepted before their user was deleted. */
+  async #inspect(): Promise<StagedRows> {
+    const { hasEvents, hasChanges } = this.#state;
+    const events = hasEvents ? await this.#readOne<StagedEvents>('inspect-events') : NO_EVENTS;
+    const changes = hasChanges ? await this.#readOne<StagedChanges>('inspect-changes') : NO_CHANGES;
+    const mayBeDeleted = events.may_be_deleted + changes.may_be_deleted > 0;
+    return { events, changes, deleted: mayBeDeleted ? await this.#dropDeleted() : NONE_DELETED };
+  }
+
+  async #dropDeleted(): Promise<DeletedRows> {
     const session = this.#staging;
     if (!this.#state.hasEvents) await session.run(STATEMENTS['stage-events']);
     if (!this.#state.hasChanges) await session.run(STATEMENTS['stage-changes']);
     await session.run(STATEMENTS['find-deletions']);
-    const [counts] = await session.read<StagedRowCounts>(STATEMENTS['count-staged-rows']);
-    if (!counts) throw new Error('count-staged-rows returned no row');
-    if (counts.deleted_events > 0) {
+    const deleted = await this.#readOne<DeletedRows>('count-deleted-rows');
+    if (deleted.events > 0) {
       await session.run(STATEMENTS['store-seen-in-deleted-events']);
       await session.run(STATEMENTS['drop-deleted-events']);
     }
-    if (counts.deleted_changes > 0) await session.run(STATEMENTS['drop-deleted-changes']);
-    return counts;
+    if (deleted.changes > 0) await session.run(STATEMENTS['drop-deleted-changes']);
+    return deleted;
+  }
+
+  async #readOne<Row>(name: keyof typeof STATEMENTS, parameters?: Readonly<Record<string, unknown>>): Promise<Row> {
+    const [row] = await this.#staging.read<Row>(STATEMENTS[name], parameters);
+    if (!row) throw new Error(`${name} returned no row`);
+    return row;
   }
 }
 
