@@ -187,6 +187,9 @@ function environment(options: PipelineOptions, keysFile: string, database: strin
     ERASURE_DELAY_MS: '5001',
     ERASURE_GATHER_MS: '0',
     STATEMENT_TIMEOUT_MS: '5000',
+    // A busy machine must not turn a response into another one.
+    QUERY_TIMEOUT_MS: '60000',
+    COUNT_TIMEOUT_MS: '30000',
     // Fewer batches under a load: each costs ClickHouse about as much as thousands of events.
     FETCH_WAIT_MS: '500',
     ...options.env,

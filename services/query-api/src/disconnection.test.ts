@@ -145,9 +145,10 @@ test.each(['identity', 'gzip'])(
 );
 
 test('a service that stops finishes queries that run, refuses those that wait, and leaves none running', async () => {
-  const stopping = await startListening({ QUERY_CONCURRENCY_PER_WORKSPACE: '1' });
+  const stopping = await startListening({ QUERY_CONCURRENCY_PER_WORKSPACE: '1', QUERY_TIMEOUT_MS: '60000' });
   try {
-    await storeMany(stopping, 'a', ROWS / 100);
+    // So many that the first query still runs when the second one arrives.
+    await storeMany(stopping, 'a', ROWS / 20);
     const running = responseTo(start(stopping, SLOW_PAGE));
     await expectRunning(stopping, 1);
     const waiting = responseTo(start(stopping, SLOW_PAGE));
