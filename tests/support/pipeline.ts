@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { parseJson } from '@sluice/shared/json';
 import { generateKey, hashKey, type KeyEntry, SCOPES, type Scope, writeKeysFile } from '@sluice/shared/keys/keys-file';
+import { readClickHouse } from './clickhouse.ts';
 import { waitUntilCommitted } from './committed.ts';
 import { type Service, type ServiceName, startService, until } from './service.ts';
 
@@ -159,6 +160,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     async stop() {
       stopped = true;
       await Promise.all([...Object.values(services), ...extra].map((service) => service.kill9()));
+      await dropDatabase(options.clickhouseUrl, database);
       await rm(folder, { recursive: true, force: true });
     },
     [Symbol.asyncDispose]: () => pipeline.stop(),
@@ -170,6 +172,12 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     throw error;
   }
   return pipeline;
+}
+
+/** Otherwise its tables would cost the engine of all tests CPU time to the end. A test may have ended its own engine. */
+async function dropDatabase(clickhouseUrl: string, database: string): Promise<void> {
+  const sql = `DROP DATABASE IF EXISTS ${database} SYNC`;
+  await readClickHouse(clickhouseUrl, sql, { signal: AbortSignal.timeout(10_000) }).catch(() => undefined);
 }
 
 function environment(options: PipelineOptions, keysFile: string, database: string): Record<string, string> {

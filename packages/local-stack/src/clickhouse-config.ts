@@ -27,7 +27,10 @@ export function serverConfigXml(config: ClickHouseServerConfig): string {
     value('users_config', config.usersFile),
     value('max_server_memory_usage', config.memoryBytesMax),
     value('mark_cache_size', 256 * 1024 * 1024),
-    element('logger', value('log', config.logFile) + value('size', '16M') + value('count', 2)),
+    element(
+      'logger',
+      value('level', 'information') + value('log', config.logFile) + value('size', '16M') + value('count', 2),
+    ),
     element('remote_servers', clusters.join('')),
   ]);
 }

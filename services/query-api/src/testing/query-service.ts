@@ -173,7 +173,7 @@ export async function startQuery(url: string, env: Readonly<Record<string, strin
       await app.close();
       reader.close();
       await keys.stop();
-      await clickHouse.command({ query: `DROP DATABASE ${config.CLICKHOUSE_DATABASE}` });
+      await clickHouse.command({ query: `DROP DATABASE ${config.CLICKHOUSE_DATABASE} SYNC` });
       await clickHouse.close();
       await rm(folder, { recursive: true });
     },
