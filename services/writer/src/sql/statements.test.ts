@@ -14,7 +14,8 @@ test('a stamped event is no repeat of an event with the same uuid in another wor
   const stamped = (workspace_id: string, seconds: number) =>
     eventRow({ workspace_id, uuid, timestamp: NOON + seconds * 1_000, stamped: 1 });
   await db.store(batchOf([stamped('first', 0)]));
-  await db.store(batchOf([stamped('second', 20), stamped('third', 40)]));
+  // The third one is a repeat, of the first workspace.
+  await db.store(batchOf([stamped('second', 20), stamped('third', 40), stamped('first', 60)]));
   const sql = `SELECT workspace_id FROM events WHERE uuid = '${uuid}' ORDER BY workspace_id`;
   expect(await db.read(sql)).toEqual(['first', 'second', 'third'].map((workspace_id) => ({ workspace_id })));
 });
