@@ -36,6 +36,8 @@ export interface BenchEngine extends AsyncDisposable {
   stopMerges(): Promise<void>;
   /** Starts merges again, and waits until they are done. */
   resumeMerges(): Promise<void>;
+  /** Waits until merges are done, and no other one has begun for two seconds. */
+  settleMerges(): Promise<void>;
   /** Drops the page cache of the system; returns whether this process may do that. */
   dropPageCache(): Promise<boolean>;
 }
@@ -86,6 +88,17 @@ export async function startBenchEngine(memoryBytesMax?: number): Promise<BenchEn
     async resumeMerges() {
       await server.command({ query: 'SYSTEM START MERGES' });
       await until('merges to end', async () => (await readCount(server, 'system.merges')) === 0, TIMEOUT_MS);
+    },
+    async settleMerges() {
+      let idleSince = Date.now();
+      await until(
+        'merges to end',
+        async () => {
+          if ((await readCount(server, 'system.merges')) > 0) idleSince = Date.now();
+          return Date.now() - idleSince > 2_000;
+        },
+        TIMEOUT_MS,
+      );
     },
     async dropPageCache() {
       return await writeFile('/proc/sys/vm/drop_caches', '1').then(

@@ -26,15 +26,28 @@ export interface FilterQuery {
 
 export const NEWEST: FilterQuery = { name: 'newest page', parameters: {} };
 
-/** One query for each filter, with values of many, few and no events. The values are looked up in the stored events. */
-export async function filterQueries(client: ClickHouseClient): Promise<readonly FilterQuery[]> {
-  const user = (events: number) => identifierWith(client, 'user_id', events);
-  const organization = (events: number) => identifierWith(client, 'group_id', events);
-  const anonymous = await identifierWith(client, 'anonymous_id', 100);
-  const instance = await identifierWith(client, 'instance_id', 100);
+/**
+ * One query for each filter, with values that many, few and no events of a workspace have. The values are looked up in
+ * the stored events.
+ */
+export async function filterQueries(client: ClickHouseClient, workspace: string): Promise<readonly FilterQuery[]> {
+  const read = <Row>(query: string, params: Record<string, unknown> = {}) =>
+    readRows<Row>(client, query, { ...params, workspace });
+  /** An identifier with about this many events. */
+  async function identifierWith(column: string, events: number): Promise<string> {
+    const [found] = await read<{ id: string }>(
+      `SELECT {column:Identifier} AS id FROM events WHERE workspace_id = {workspace:String} AND id != ''
+       GROUP BY id ORDER BY abs(toInt64(count()) - {events:Int64}), id LIMIT 1`,
+      { column, events },
+    );
+    return found?.id ?? '';
+  }
+  const user = (events: number) => identifierWith('user_id', events);
+  const organization = (events: number) => identifierWith('group_id', events);
+  const anonymous = await identifierWith('anonymous_id', 100);
+  const instance = await identifierWith('instance_id', 100);
   // An event in the middle of the table: this order has nothing to do with time.
   const [some] = await read<{ uuid: string; requestId: string }>(
-    client,
     `SELECT toString(uuid) AS uuid, JSONExtractString(properties, 'requestId') AS requestId
      FROM events WHERE workspace_id = {workspace:String} ORDER BY instance_id DESC, cityHash64(uuid) LIMIT 1`,
   );
@@ -63,23 +76,11 @@ export async function filterQueries(client: ClickHouseClient): Promise<readonly 
   ];
 }
 
-/** An identifier with about this many events. */
-async function identifierWith(client: ClickHouseClient, column: string, events: number): Promise<string> {
-  const [found] = await read<{ id: string }>(
-    client,
-    `SELECT {column:Identifier} AS id FROM events WHERE workspace_id = {workspace:String} AND id != ''
-     GROUP BY id ORDER BY abs(toInt64(count()) - {events:Int64}), id LIMIT 1`,
-    { column, events },
-  );
-  return found?.id ?? '';
-}
-
-async function read<Row>(
+async function readRows<Row>(
   client: ClickHouseClient,
   query: string,
-  params: Record<string, unknown> = {},
+  query_params: Record<string, unknown>,
 ): Promise<Row[]> {
-  const query_params = { ...params, workspace: WORKSPACE };
   return await (await client.query({ query, query_params, format: 'JSONEachRow' })).json<Row>();
 }
 

@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { type BenchDatabase, startBenchEngine } from './engine.ts';
 import { median, spread } from './figures.ts';
-import { type FilterQuery, filterQueries, NEWEST, queryDirectly } from './filter-queries.ts';
+import { type FilterQuery, filterQueries, NEWEST, queryDirectly, WORKSPACE } from './filter-queries.ts';
 import { createTraffic } from './traffic.ts';
 
 const BATCH_ROWS = 50_000;
@@ -78,7 +78,7 @@ export async function benchLayouts(rounds: number, events: number): Promise<bool
   }
 
   const bare = databases.get('bare') as BenchDatabase;
-  const queries = [NEWEST, ...(await filterQueries(bare.client))];
+  const queries = [NEWEST, ...(await filterQueries(bare.client, WORKSPACE))];
   const pages = await measurePages(databases, queries, rounds);
   const table: Record<string, Record<string, string>> = {};
   const perEvent = (sums: Map<string, number>, name: string) => (sums.get(name) ?? Number.NaN) / events;

@@ -1,11 +1,9 @@
-import { findFreePorts } from '@sluice/local-stack/ports';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { Agent, request } from 'undici';
 import { ORDER_FIELDS } from '../services/query-api/src/events/event-columns.ts';
-import { startService } from '../tests/support/service.ts';
 import { type BenchDatabase, type BenchEngine, startBenchEngine } from './engine.ts';
 import { median } from './figures.ts';
-import { type FilterQuery, filterQueries, NEWEST, queryDirectly, TIMEOUT_MS, WORKSPACE } from './filter-queries.ts';
+import { type FilterQuery, filterQueries, NEWEST, queryDirectly, WORKSPACE } from './filter-queries.ts';
+import { type PageResponse, type QueryApi, startQueryApi } from './query-api.ts';
 import { createTraffic, type Traffic } from './traffic.ts';
 
 const BATCH_ROWS = 50_000;
@@ -18,17 +16,6 @@ const DEPTH = 1_000_000;
 const DASHBOARDS = 16;
 const DASHBOARDS_MS = 15_000;
 
-interface PageResponse {
-  readonly status: number;
-  readonly ms: number;
-  readonly body: { readonly total: number | null; readonly nextCursor: string | null; readonly results: unknown[] };
-}
-
-/** query-api as a process, over the database of the benchmark. */
-interface QueryApi extends AsyncDisposable {
-  get(parameters: Readonly<Record<string, string>>): Promise<PageResponse>;
-}
-
 /**
  * Measures pages and totals of every filter among millions of events, compared with the newest page and with the same
  * SQL sent to ClickHouse directly: idle, while events are stored, and with cold caches.
@@ -40,13 +27,13 @@ export async function benchQuery(rounds: number, events: number): Promise<boolea
   await using engine = await startBenchEngine(12 * 1_024 ** 3);
   const database = await engine.database('query');
   const traffic = createTraffic(events, Date.now() - 60_000);
-  await load(database, traffic, events);
+  await storeTraffic(database, traffic, events);
   await engine.resumeMerges();
   if (!(await database.verdict(events))) return false;
   await printDisk(database.client, events);
 
-  await using api = await startQueryApi(engine.url);
-  const queries = await filterQueries(database.client);
+  await using api = await startQueryApi(engine.url, 'query', WORKSPACE);
+  const queries = await filterQueries(database.client, WORKSPACE);
   console.log(`\nIdle, ${rounds} rounds`);
   console.table(await measure(api, database.client, queries, rounds));
   await printDepth(api, rounds);
@@ -63,7 +50,8 @@ export async function benchQuery(rounds: number, events: number): Promise<boolea
   return await database.verdict(events + streamed);
 }
 
-async function load(database: BenchDatabase, traffic: Traffic, events: number): Promise<void> {
+/** Stores events with the writer's own statements. */
+export async function storeTraffic(database: BenchDatabase, traffic: Traffic, events: number): Promise<void> {
   const startedAt = performance.now();
   let batch = traffic.next(BATCH_ROWS);
   for (let stored = 0; stored < events; stored += BATCH_ROWS) {
@@ -75,32 +63,6 @@ async function load(database: BenchDatabase, traffic: Traffic, events: number): 
   }
   const seconds = (performance.now() - startedAt) / 1_000;
   console.log(`${events.toLocaleString('en')} events stored in ${seconds.toFixed(0)} s`);
-}
-
-async function startQueryApi(clickHouseUrl: string): Promise<QueryApi> {
-  const [port = 0] = await findFreePorts(1);
-  const service = startService('query-api', port, {
-    CLICKHOUSE_URL: clickHouseUrl,
-    CLICKHOUSE_DATABASE: 'query',
-    QUERY_ANONYMOUS_WORKSPACE: WORKSPACE,
-    QUERY_TIMEOUT_MS: String(TIMEOUT_MS),
-    LOG_LEVEL: 'warn',
-  });
-  await service.ready();
-  const dispatcher = new Agent({ connections: DASHBOARDS * 2 });
-  return {
-    async get(parameters) {
-      const startedAt = performance.now();
-      const { statusCode, body } = await request(`${service.url}/events`, { query: { ...parameters }, dispatcher });
-      const text = await body.text();
-      const ms = performance.now() - startedAt;
-      return { status: statusCode, ms, body: JSON.parse(text) };
-    },
-    async [Symbol.asyncDispose]() {
-      await dispatcher.close();
-      await service.stop();
-    },
-  };
 }
 
 /** Measures each query in rounds, and the newest page before each. */
@@ -119,10 +81,10 @@ async function measure(
     let bytes = 0;
     let total: number | null = null;
     for (let round = -1; round < rounds; round += 1) {
-      const first = await api.get({ total: 'none' });
-      const page = await api.get({ ...query.parameters, total: 'none' });
+      const first = await api.get('/events', { total: 'none' });
+      const page = await api.get('/events', { ...query.parameters, total: 'none' });
       const same = await queryDirectly(client, query);
-      const counted = await api.get({ ...query.parameters, limit: '0' });
+      const counted = await api.get('/events', { ...query.parameters, limit: '0' });
       // Round -1 warms up.
       if (round < 0) continue;
       newest.push(first.ms);
@@ -162,7 +124,7 @@ async function measureCold(
         await client.command({ query: `SYSTEM DROP ${name}` });
       }
       await engine.dropPageCache();
-      pages.push((await api.get({ ...query.parameters, total: 'none' })).ms);
+      pages.push((await api.get('/events', { ...query.parameters, total: 'none' })).ms);
     }
     table[query.name] = { 'page ms': `${ms(median(pages))} (${ms(Math.max(...pages))})` };
   }
@@ -192,12 +154,12 @@ function startStreaming(database: BenchDatabase, traffic: Traffic): { stop(): Pr
 }
 
 async function printDepth(api: QueryApi, rounds: number): Promise<void> {
-  const { body, ms: offsetMs } = await api.get({ total: 'none', limit: '1', offset: String(DEPTH) });
+  const { body, ms: offsetMs } = await api.get('/events', { total: 'none', limit: '1', offset: String(DEPTH) });
   const first: number[] = [];
   const deep: number[] = [];
   for (let round = -1; round < rounds; round += 1) {
-    const { ms: firstMs } = await api.get({ total: 'none' });
-    const { ms: deepMs } = await api.get({ total: 'none', cursor: body.nextCursor ?? '' });
+    const { ms: firstMs } = await api.get('/events', { total: 'none' });
+    const { ms: deepMs } = await api.get('/events', { total: 'none', cursor: body.nextCursor ?? '' });
     if (round < 0) continue;
     first.push(firstMs);
     deep.push(deepMs);
@@ -213,7 +175,8 @@ async function printOrders(api: QueryApi): Promise<void> {
   const table: Record<string, Record<string, string | number>> = {};
   for (const orderByField of ORDER_FIELDS) {
     const responses: PageResponse[] = [];
-    for (let round = 0; round < 3; round += 1) responses.push(await api.get({ total: 'none', orderByField }));
+    for (let round = 0; round < 3; round += 1)
+      responses.push(await api.get('/events', { total: 'none', orderByField }));
     table[orderByField] = {
       'page ms': ms(median(responses.map((response) => response.ms))),
       status: responses[0]?.status ?? 0,
@@ -231,7 +194,7 @@ async function printDashboards(api: QueryApi, queries: readonly FilterQuery[]): 
   const dashboards = Array.from({ length: DASHBOARDS }, async (_, index) => {
     for (let turn = index; performance.now() < until; turn += 1) {
       const { parameters } = queries[turn % queries.length] ?? NEWEST;
-      const response = await api.get({ ...parameters, total: 'none' });
+      const response = await api.get('/events', { ...parameters, total: 'none' });
       times.push(response.ms);
       statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
     }

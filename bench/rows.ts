@@ -1,4 +1,4 @@
-import { randomUUIDv7 } from 'node:crypto';
+import { createHash, randomUUIDv7 } from 'node:crypto';
 import type { RowBatch, RowMessage } from '../services/writer/src/batches/row-batch.ts';
 
 /** About as many as ingest-api puts into a message of 256 KiB. */
@@ -7,12 +7,14 @@ export const ROWS_PER_MESSAGE = 500;
 const WORKSPACES = ['acme', 'globex', 'initech'] as const;
 const EVENTS = ['page_viewed', 'member_invited', 'report_opened', 'file_uploaded', 'search', 'signed_in'] as const;
 
+const TITLES = ['Quarterly planning', 'Release checklist', 'Onboarding', 'Invoices', 'Roadmap', 'Hiring'] as const;
+
 /** A few users and organizations have most of the events. */
 const USERS = 200_000;
 const ORGANIZATIONS = 5_000;
 
 /**
- * New events as the writer reads them from Kafka, some 400 bytes each.
+ * New events as the writer reads them from Kafka, some 700 bytes each, 300 of them properties.
  *
  * @param timestamp returns the time of the next event, in milliseconds since 1970
  */
@@ -40,10 +42,19 @@ function randomRow(timestamp: number): string {
   return (
     `{"workspace_id":"${WORKSPACES[user % 3]}","timestamp":${timestamp},"uuid":"${randomUUIDv7()}",` +
     `"event":"${EVENTS[skewed(EVENTS.length)]}","user_id":"user-${user}","group_id":"org-${skewed(ORGANIZATIONS)}",` +
-    `"properties":{"plan":"business","seats":${skewed(500)},"trial":false,"path":"/teams/${skewed(10_000)}/members",` +
-    `"source":"invitation by a colleague","tags":["web","team"]},` +
+    `"properties":{"url":"https://app.example.com/teams/${user % 500}/projects/${skewed(20_000)}?tab=activity&ref=email",` +
+    `"title":"${TITLES[skewed(TITLES.length)]} · Team ${user % 500}","sessionId":"${sessionId(user)}","plan":"business",` +
+    `"seats":${skewed(500)},"trial":false,"amount":${skewed(1e6) / 100},"durationMs":${skewed(30_000)},` +
+    `"device":{"os":"Linux","browser":"Firefox ${130 + skewed(12)}.0","width":1920},"tags":["web","team-${user % 9}"]},` +
     `"context":{"locale":"en-GB","library":{"name":"sluice-js","version":"1.4.2"}},"received_at":${Date.now() * 1_000}}`
   );
+}
+
+/** A session is an hour of a user. */
+function sessionId(user: number): string {
+  return createHash('md5')
+    .update(`${user} ${Math.floor(Date.now() / 3_600_000)}`)
+    .digest('hex');
 }
 
 function skewed(count: number): number {
@@ -66,9 +77,15 @@ SELECT
   concat('user-', toString(user)),
   concat('org-', toString(toUInt32(5000 * pow(randCanonical(number + 3), 3)))),
   concat(
-    '{"plan":"business","seats":', toString(toUInt32(500 * pow(randCanonical(number + 4), 3))),
-    ',"trial":false,"path":"/teams/', toString(toUInt32(10000 * pow(randCanonical(number + 5), 3))),
-    '/members","source":"invitation by a colleague","tags":["web","team"]}'
+    '{"url":"https://app.example.com/teams/', toString(user % 500), '/projects/',
+    toString(toUInt32(20000 * pow(randCanonical(number + 4), 3))), '?tab=activity&ref=email","title":"',
+    ['Quarterly planning', 'Release checklist', 'Onboarding', 'Invoices', 'Roadmap', 'Hiring'][user % 6 + 1],
+    ' · Team ', toString(user % 500), '","sessionId":"', lower(hex(MD5(concat(toString(user), ' ', toString(toStartOfHour(at)))))),
+    '","plan":"business","seats":', toString(toUInt32(500 * pow(randCanonical(number + 5), 3))),
+    ',"trial":false,"amount":', toString(toUInt32(1000000 * pow(randCanonical(number + 6), 3)) / 100),
+    ',"durationMs":', toString(toUInt32(30000 * pow(randCanonical(number + 7), 3))),
+    ',"device":{"os":"Linux","browser":"Firefox ', toString(130 + user % 12), '.0","width":1920},"tags":["web","team-',
+    toString(user % 9), '"]}'
   ),
   '{"locale":"en-GB","library":{"name":"sluice-js","version":"1.4.2"}}',
   at

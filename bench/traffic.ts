@@ -1,11 +1,12 @@
+import { createHash } from 'node:crypto';
 import type { RowBatch } from '../services/writer/src/batches/row-batch.ts';
 import { seededRandom } from '../tests/support/random.ts';
 import { batchOf } from './rows.ts';
 
 const DAY_MS = 86_400_000;
 
-/** The events are spread over this many days. */
-export const TRAFFIC_DAYS = 90;
+/** The default number of days over which the events are spread. */
+const TRAFFIC_DAYS = 90;
 
 /** The first workspace has most of the events, like the largest customer of a service. */
 export const WORKSPACES = ['acme', 'globex', 'initech', 'umbrella', 'hooli'] as const;
@@ -30,6 +31,7 @@ export const EVENT_NAMES = [
   ],
 ] as const;
 
+const TITLES = ['Quarterly planning', 'Release checklist', 'Onboarding', 'Invoices', 'Roadmap', 'Hiring'];
 const PLANS = ['free', 'team', 'business', 'enterprise'];
 const SOURCES = ['menu', 'shortcut', 'invitation by a colleague', 'newsletter', 'search engine'];
 const SYSTEMS = ['Windows', 'macOS', 'iOS', 'Android', 'Linux'];
@@ -50,13 +52,14 @@ export interface Traffic {
 
 /**
  * Creates traffic as skewed as a product's: a few users and organizations have most of the events (Zipf's law), some
- * events come in bursts, and one in a hundred is up to 30 days late. An event has some 600 bytes and about ten
+ * events come in bursts, and one in a hundred is up to 30 days late. An event has some 800 bytes and about fifteen
  * properties with few or many values, some of them nested.
  *
  * @param events how many there are in all
  * @param endMs the time of the last one, in milliseconds since 1970
+ * @param days over how many days they are spread
  */
-export function createTraffic(events: number, endMs: number, seed = 1): Traffic {
+export function createTraffic(events: number, endMs: number, days = TRAFFIC_DAYS, seed = 1): Traffic {
   const random = seededRandom(seed);
   const below = (count: number) => Math.floor(count * random());
   const hex = (digits: number) =>
@@ -73,8 +76,8 @@ export function createTraffic(events: number, endMs: number, seed = 1): Traffic 
   const system = weighted(zipf(SYSTEMS.length, 0.8), random);
   const locale = weighted(zipf(LOCALES.length, 1), random);
 
-  const stepMs = (TRAFFIC_DAYS * DAY_MS) / events;
-  let nowMs = endMs - TRAFFIC_DAYS * DAY_MS;
+  const stepMs = (days * DAY_MS) / events;
+  let nowMs = endMs - days * DAY_MS;
   let burstLeft = 0;
 
   /** The time of the next event. It advances evenly, but jumps before a burst and hardly moves during it. */
@@ -102,7 +105,9 @@ export function createTraffic(events: number, endMs: number, seed = 1): Traffic 
     return (
       `{"workspace_id":"${WORKSPACES[workspace()]}","timestamp":${atMs},"uuid":"${uuid}",` +
       `"event":"${EVENT_NAMES[name()]}",${identifiers}` +
-      `"properties":{"plan":"${PLANS[userRank % 4]}","seats":${1 + below(500)},"trial":${random() < 0.1},` +
+      `"properties":{"url":"https://app.example.com/teams/${below(500)}/projects/${page()}?tab=activity&ref=email",` +
+      `"title":"${TITLES[below(6)]} · Team ${userRank % 500}","sessionId":"${sessionId(userRank, receivedMs)}",` +
+      `"plan":"${PLANS[userRank % 4]}","seats":${1 + below(500)},"trial":${random() < 0.1},` +
       `"path":"/teams/${page()}/members","source":"${SOURCES[below(5)]}","amount":${below(1e6) / 100},` +
       `"requestId":"${hex(8)}","tags":["web","${LOCALES[below(3)]}"],` +
       `"device":{"os":"${SYSTEMS[system()]}","version":"${10 + below(8)}.${below(10)}","memory":${2 ** below(5)}}},` +
@@ -112,6 +117,13 @@ export function createTraffic(events: number, endMs: number, seed = 1): Traffic 
   }
 
   return { next: (rows) => batchOf(rows, row) };
+}
+
+/** A session is an hour of a user. */
+function sessionId(userRank: number, ms: number): string {
+  return createHash('md5')
+    .update(`${userRank} ${Math.floor(ms / 3_600_000)}`)
+    .digest('hex');
 }
 
 /** The first 48 bits of a UUIDv7. */

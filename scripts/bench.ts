@@ -6,6 +6,7 @@ import { benchIngest } from '../bench/ingest.ts';
 import { benchLayouts } from '../bench/layouts.ts';
 import { benchPipeline } from '../bench/pipeline.ts';
 import { benchQuery } from '../bench/query.ts';
+import { benchScale } from '../bench/scale.ts';
 
 const BENCHMARKS = {
   exactness: benchExactness,
@@ -14,6 +15,7 @@ const BENCHMARKS = {
   layouts: benchLayouts,
   pipeline: benchPipeline,
   query: benchQuery,
+  scale: benchScale,
 };
 const EVENTS_DEFAULT = 10_000_000;
 
@@ -21,7 +23,7 @@ const [name = '', roundsText = '7', eventsText = String(EVENTS_DEFAULT)] = proce
 const [rounds, events] = [Number(roundsText), Number(eventsText)];
 if (!Object.hasOwn(BENCHMARKS, name) || ![rounds, events].every((number) => Number.isInteger(number) && number > 0)) {
   console.error('Usage: npm run bench -- exactness|history|ingest|pipeline [rounds]');
-  console.error('       npm run bench -- layouts|query [rounds] [events]');
+  console.error('       npm run bench -- layouts|query|scale [rounds] [events]');
   process.exit(2);
 }
 if (process.platform !== 'linux') {

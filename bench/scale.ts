@@ -1,0 +1,252 @@
+import { Agent } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { cpuTimeUs } from './cpu-time.ts';
+import { type BenchEngine, startBenchEngine } from './engine.ts';
+import { median } from './figures.ts';
+import { filterQueries, WORKSPACE } from './filter-queries.ts';
+import { type QueryApi, send, startQueryApi } from './query-api.ts';
+import { fillDatabases } from './scale-data.ts';
+import { createTraffic } from './traffic.ts';
+
+/** The workspace with one in a hundred of the events. */
+const SMALL_TENANT = 'hooli';
+
+/** Requests between two readings of the CPU time, which is counted in hundredths of a second. */
+const REQUESTS = 5;
+
+/** How many events are stored in batches of each size. */
+const STORED_BY_BATCH_SIZE: ReadonlyMap<number, number> = new Map([
+  [50_000, 500_000],
+  [5_000, 200_000],
+  [1_000, 60_000],
+]);
+
+/** The cost of one request. */
+interface RequestCost {
+  readonly firstMs: number;
+  readonly ms: number;
+  /** CPU of ClickHouse and of query-api. */
+  readonly cpuMs: number;
+}
+
+interface MeasuredRequest {
+  readonly name: string;
+  readonly run: () => Promise<Pick<RequestCost, 'firstMs' | 'ms'>>;
+  readonly pid?: number;
+}
+
+/** A cost divided by another one, and the most that it should be. */
+interface Bar {
+  readonly what: string;
+  readonly ratio: number;
+  readonly most: number;
+}
+
+/**
+ * Measures requests among events of 36 months in more than a hundred parts, a million past deletions and two million
+ * users, and storing batches of three sizes, and compares them with their bars. All requests of a comparison are
+ * measured in turn.
+ *
+ * @param events how many are stored in the large database
+ * @returns whether all events are stored once
+ */
+export async function benchScale(rounds: number, events: number): Promise<boolean> {
+  await using engine = await startBenchEngine(12 * 1_024 ** 3);
+  const bars: Bar[] = [];
+  await measureInserts(engine, bars);
+
+  const { large, expected } = await fillDatabases(engine, events);
+  await printParts(large.client, bars);
+
+  await using api = await startQueryApi(engine.url, 'large', WORKSPACE);
+  await using tenant = await startQueryApi(engine.url, 'large', SMALL_TENANT);
+  await using smallApi = await startQueryApi(engine.url, 'small', WORKSPACE);
+  await using deletedApi = await startQueryApi(engine.url, 'deleted', WORKSPACE);
+  await measurePages(engine, rounds, bars, { api, smallApi, deletedApi });
+  await measureFilters(engine, rounds, bars, api, large.client, WORKSPACE, 'large tenant');
+  await measureFilters(engine, rounds, bars, tenant, large.client, SMALL_TENANT, 'small tenant');
+  printBars(bars);
+  return await large.verdict(expected);
+}
+
+async function measureInserts(engine: BenchEngine, bars: Bar[]): Promise<void> {
+  const most: Readonly<Record<number, number>> = { 50000: 9, 5000: 15, 1000: 45 };
+  const table: Record<string, Record<string, string>> = {};
+  for (const [rows, events] of STORED_BY_BATCH_SIZE) {
+    const database = await engine.database(`inserts_${rows}`);
+    const traffic = createTraffic(events, Date.now() - 60_000, 1);
+    const { cpuUs } = await engine.measure(async () => {
+      for (let stored = 0; stored < events; stored += rows) await database.store(traffic.next(rows));
+      await engine.settleMerges();
+    });
+    const sizes = await bytesOf(database.client);
+    const what = `storing batches of ${rows.toLocaleString('en')}, with merges: CPU µs an event`;
+    bars.push({ what, ratio: cpuUs / events, most: most[rows] ?? 0 });
+    table[what] = { 'CPU µs an event': (cpuUs / events).toFixed(1), 'indexes ÷ columns': sizes.toFixed(2) };
+  }
+  console.table(table);
+}
+
+interface PageApis {
+  readonly api: QueryApi;
+  readonly smallApi: QueryApi;
+  readonly deletedApi: QueryApi;
+}
+
+async function measurePages(
+  engine: BenchEngine,
+  rounds: number,
+  bars: Bar[],
+  { api, smallApi, deletedApi }: PageApis,
+): Promise<void> {
+  const { body } = await api.get('/events', { total: 'none', limit: '1', offset: '1000000' });
+  const agent = new Agent({ keepAlive: true });
+  const one: MeasuredRequest = { name: 'SELECT 1, plain HTTP', run: () => selectOne(engine.url, agent) };
+  const costs = await measure(engine, rounds, [
+    one,
+    page('newest page', api, { total: 'none' }),
+    page('newest page, small database', smallApi, { total: 'none' }),
+    page('newest page with total', api, {}),
+    page('newest page with total, small database', smallApi, {}),
+    page('newest page, a million deletions', deletedApi, { total: 'none' }),
+    page('by cursor, a million deep', api, { total: 'none', cursor: body.nextCursor ?? '' }),
+    page('users with a common property', api, { 'properties.plan': 'team', total: 'none' }, '/users'),
+    page('users with a property of 100', api, { 'properties.team': 'team-77', total: 'none' }, '/users'),
+    page('users with a property of one', api, { 'properties.email': '77777@example.com', total: 'none' }, '/users'),
+    page('users with a property of none', api, { 'properties.email': 'nobody', total: 'none' }, '/users'),
+  ]);
+  agent.destroy();
+  const cpu = (name: string, other: string) => (costs.get(name)?.cpuMs ?? 0) / (costs.get(other)?.cpuMs ?? 0);
+  const ms = (name: string, other: string) => (costs.get(name)?.ms ?? 0) / (costs.get(other)?.ms ?? 0);
+  for (const [unit, ratio] of [
+    ['CPU', cpu],
+    ['time', ms],
+  ] as const) {
+    const bar = (name: string, other: string, most: number) =>
+      bars.push({ what: `${name} ÷ ${other}, ${unit}`, ratio: ratio(name, other), most });
+    bar('newest page with total', 'newest page with total, small database', 1.3);
+    bar('newest page', 'newest page, small database', 1.3);
+    bar('newest page', 'SELECT 1, plain HTTP', 6);
+    bar('newest page, a million deletions', 'newest page, small database', 1.05);
+    bar('by cursor, a million deep', 'newest page', 1.2);
+    for (const name of costs.keys()) if (name.startsWith('users')) bar(name, 'newest page', 3);
+  }
+}
+
+async function measureFilters(
+  engine: BenchEngine,
+  rounds: number,
+  bars: Bar[],
+  api: QueryApi,
+  client: ClickHouseClient,
+  workspace: string,
+  tenant: string,
+): Promise<void> {
+  console.log(`\n${tenant}`);
+  const queries = await filterQueries(client, workspace);
+  const requests = queries.flatMap(({ name, parameters }) => [
+    page(name, api, { ...parameters, total: 'none' }),
+    page(`${name}, with total`, api, parameters),
+  ]);
+  const newest = 'newest page';
+  const costs = await measure(engine, rounds, [page(newest, api, { total: 'none' }), ...requests]);
+  const of = (name: string): RequestCost =>
+    costs.get(name) ?? { firstMs: Number.NaN, ms: Number.NaN, cpuMs: Number.NaN };
+  for (const { name } of queries) {
+    const [alone, counted] = [of(name), of(`${name}, with total`)];
+    const what = `${tenant}, ${name}`;
+    bars.push({ what: `${what} ÷ newest page, CPU`, ratio: alone.cpuMs / of(newest).cpuMs, most: 2 });
+    bars.push({
+      what: `${what}, with total ÷ without, first record`,
+      ratio: counted.firstMs / alone.firstMs,
+      most: 1.5,
+    });
+    bars.push({ what: `${what}, with total ÷ without, in all`, ratio: counted.ms / alone.ms, most: 2.5 });
+  }
+}
+
+function page(
+  name: string,
+  api: QueryApi,
+  parameters: Readonly<Record<string, string>>,
+  path = '/events',
+): MeasuredRequest {
+  return {
+    name,
+    pid: api.pid,
+    async run() {
+      const response = await api.get(path, parameters);
+      if (response.status !== 200) throw new Error(`${name}: ${response.status} ${JSON.stringify(response.body)}`);
+      return response;
+    },
+  };
+}
+
+async function selectOne(url: string, agent: Agent): Promise<Pick<RequestCost, 'firstMs' | 'ms'>> {
+  const startedAt = performance.now();
+  await buffer(await send(`${url}/?query=SELECT+1`, agent));
+  const ms = performance.now() - startedAt;
+  return { firstMs: ms, ms };
+}
+
+/** Measures requests in turn. Prints and returns the medians. */
+async function measure(
+  engine: BenchEngine,
+  rounds: number,
+  requests: readonly MeasuredRequest[],
+): Promise<ReadonlyMap<string, RequestCost>> {
+  const measured = new Map<string, RequestCost[]>(requests.map(({ name }) => [name, []]));
+  // Round -1 warms up.
+  for (let round = -1; round < rounds; round += 1) {
+    for (const { name, run, pid } of requests) {
+      const times: Pick<RequestCost, 'firstMs' | 'ms'>[] = [];
+      const ownBefore = pid === undefined ? 0 : await cpuTimeUs(pid);
+      const { cpuUs } = await engine.measure(async () => {
+        for (let turn = 0; turn < REQUESTS; turn += 1) times.push(await run());
+      });
+      const own = pid === undefined ? 0 : (await cpuTimeUs(pid)) - ownBefore;
+      if (round < 0) continue;
+      const cpuMs = (cpuUs + own) / REQUESTS / 1_000;
+      const of = (key: 'firstMs' | 'ms') => median(times.map((time) => time[key]));
+      measured.get(name)?.push({ firstMs: of('firstMs'), ms: of('ms'), cpuMs });
+    }
+  }
+  const medians = new Map(
+    [...measured].map(([name, costs]) => {
+      const of = (key: keyof RequestCost) => median(costs.map((cost) => cost[key]));
+      return [name, { firstMs: of('firstMs'), ms: of('ms'), cpuMs: of('cpuMs') }];
+    }),
+  );
+  const lines = [...medians].map(([name, { firstMs, ms, cpuMs }]) => [
+    name,
+    { 'first record, ms': firstMs.toFixed(1), 'all, ms': ms.toFixed(1), 'CPU, ms': cpuMs.toFixed(1) },
+  ]);
+  console.table(Object.fromEntries(lines));
+  return medians;
+}
+
+async function printParts(client: ClickHouseClient, bars: Bar[]): Promise<void> {
+  const query = `SELECT count() AS parts, uniqExact(partition) AS partitions, sum(rows) AS rows FROM system.parts
+    WHERE database = currentDatabase() AND table = 'events' AND active`;
+  const [found] = await (await client.query({ query, format: 'JSONEachRow' })).json<Record<string, number>>();
+  console.log(`\n${found?.['rows']} events in ${found?.['parts']} parts of ${found?.['partitions']} partitions`);
+  bars.push({ what: 'bytes of indexes ÷ bytes of columns', ratio: await bytesOf(client), most: 0.4 });
+}
+
+/** Bytes of indexes divided by bytes of columns. */
+async function bytesOf(client: ClickHouseClient): Promise<number> {
+  const query = `SELECT sum(secondary_indices_compressed_bytes + secondary_indices_marks_bytes) / sum(data_compressed_bytes) AS ratio
+    FROM system.parts WHERE database = currentDatabase() AND table = 'events' AND active`;
+  const [found] = await (await client.query({ query, format: 'JSONEachRow' })).json<{ ratio: number }>();
+  return found?.ratio ?? Number.NaN;
+}
+
+function printBars(bars: readonly Bar[]): void {
+  const lines = bars.map(({ what, ratio, most }) => [
+    what,
+    { measured: ratio.toFixed(2), bar: most, verdict: ratio <= most ? 'met' : 'MISSED' },
+  ]);
+  console.log('\nBars');
+  console.table(Object.fromEntries(lines));
+}
