@@ -134,7 +134,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
   {
     name: 'writer/stamped-repeats-stored',
     file: writer('store/staged-batch.ts'),
-    search: "if (repeats > 0) await this.#staging.run(STATEMENTS['drop-repeats']);",
+    search: "    await this.#staging.run(STATEMENTS['drop-repeats']);\n",
     replacement: '',
     breaks: 'A stamped event that is sent again is stored twice, and moves when its user was last seen.',
     tests: [STAGED_BATCH],

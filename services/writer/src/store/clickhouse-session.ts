@@ -12,22 +12,18 @@ const CLOSING = { close_session: 1 } as unknown as ClickHouseSettings;
 
 /** A session of ClickHouse. No other session sees its temporary tables, and they are gone when it is closed. */
 export interface ClickHouseSession {
-  /**
-   * Runs a statement, and returns how many rows it wrote. `settings` are added to those of the session.
-   *
-   * @throws ClickHouse's errors
-   */
+  /** Runs a statement. `settings` are added to those of the session. @throws ClickHouse's errors */
   run(
     statement: Statement,
     parameters?: Readonly<Record<string, unknown>>,
     settings?: ClickHouseSettings,
-  ): Promise<number>;
+  ): Promise<void>;
   /** As {@link ClickHouseSession.run}, and closes the session. @throws ClickHouse's errors; then it may still be open */
   runLast(
     statement: Statement,
     parameters: Readonly<Record<string, unknown>>,
     settings: ClickHouseSettings,
-  ): Promise<number>;
+  ): Promise<void>;
   /** Sends bytes to an INSERT, and returns how many rows they held. @throws ClickHouse's errors */
   load(statement: Statement, chunks: readonly Uint8Array[]): Promise<number>;
   /** Returns the rows of a SELECT. @throws ClickHouse's errors */
@@ -68,14 +64,9 @@ export function openClickHouseSession(
     statement: Statement,
     parameters: Readonly<Record<string, unknown>> = {},
     settings: ClickHouseSettings = {},
-  ): Promise<number> {
+  ): Promise<void> {
     const clickhouse_settings = { ...sessionSettings, ...settings };
-    const { summary } = await client.command({
-      ...common(statement),
-      query_params: { ...parameters },
-      clickhouse_settings,
-    });
-    return Number(summary?.written_rows ?? 0);
+    await client.command({ ...common(statement), query_params: { ...parameters }, clickhouse_settings });
   }
 
   return {

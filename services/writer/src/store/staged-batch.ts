@@ -174,8 +174,7 @@ export class StagedBatch {
       case 'find-repeats':
         return await this.#findRepeats();
       case 'store-seen-in-events':
-        await this.#staging.run(STATEMENTS[step]);
-        return;
+        return await this.#staging.run(STATEMENTS[step]);
       case 'store-events':
         return await this.#storeEvents();
       case 'close-session':
@@ -265,8 +264,8 @@ export class StagedBatch {
     const isRepeated =
       stamped_uuids < stamped_events || (await this.#readOne<StoredUuids>('count-stored-uuids', times)).stored > 0;
     if (!isRepeated) return;
-    const repeats = await this.#staging.run(STATEMENTS['find-repeats'], times);
-    if (repeats > 0) await this.#staging.run(STATEMENTS['drop-repeats']);
+    await this.#staging.run(STATEMENTS['find-repeats'], times);
+    await this.#staging.run(STATEMENTS['drop-repeats']);
   }
 
   /** Stores the events, and closes the session, which nothing needs any more. */
