@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Condition } from '../filters/operators.ts';
-import { pairsOf } from '../filters/property-prefilter.ts';
+import { searchedTexts } from '../filters/property-prefilter.ts';
 import { asText, conditionsFor, textOf } from '../testing/conditions.ts';
 import { anEvent, aRegister, type QueryService, startQuery } from '../testing/query-service.ts';
 import { meets } from '../testing/reference.ts';
@@ -106,10 +106,11 @@ const document = fc
   .uniqueArray(fc.tuple(key, value), { maxLength: 5, selector: ([name]) => name })
   .map((entries): Record<string, unknown> => Object.fromEntries(entries));
 
-/** Every place in a document, with the name that finds it: keys joined by dots. */
+/** Every place in a document, with the name that finds it: keys joined by dots. An array is also found by its items. */
 function* places(node: unknown, path: readonly string[] = []): Generator<{ name: string; value: unknown }> {
   if (path.length > 0) yield { name: path.join('.'), value: node };
   if (typeof node !== 'object' || node === null) return;
+  if (path.length > 0 && Array.isArray(node)) for (const item of node) yield { name: path.join('.'), value: item };
   for (const [name, member] of Object.entries(node)) yield* places(member, [...path, name]);
 }
 
@@ -155,9 +156,9 @@ async function expectSameAsReference(
     const expected = stored.filter(({ document }) => meets(document, name, condition));
     const parameter = [`${column}.${name}[${condition.operator}]`, textOf(condition, true)] satisfies [string, string];
     expect(await find([parameter]), parameter.join('=')).toEqual(expected.map(({ uuid }) => uuid).sort());
-    const pairs = pairsOf({ document: column, name, condition });
-    const without = expected.filter(({ json }) => pairs && !pairs.some((pair) => json.includes(pair)));
-    expect(without, `${parameter.join('=')} in ${pairs}`).toEqual([]);
+    const texts = searchedTexts({ document: column, name, condition });
+    const without = expected.filter(({ json }) => texts && !texts.some((text) => json.includes(text)));
+    expect(without, `${parameter.join('=')} in ${texts}`).toEqual([]);
   }
 }
 
@@ -278,6 +279,34 @@ test('numbers and texts at the edges are compared with their own kind, and searc
     (['prefix', 'contains'] as const).map((operator) => ({ name: 'n', condition: { operator, value } })),
   );
   await expectSameAsReference(documents, [...compared, ...searched].filter(isValid));
+});
+
+test('eq, ne and in find an array by its items, and do not look into arrays and objects among them', async () => {
+  const tags = [
+    ['red'],
+    ['green', 'red'],
+    ['red, green', 'x}]'],
+    [['red']],
+    [{ red: 'red', tags: 'blue' }],
+    [1, true, null, -0, 1.5, '2'],
+    [],
+    'red',
+    { red: 1 },
+  ];
+  const texts = ['red', 'green', 'red, green', 'x}]', 'blue', '1', 'true', 'null', '0', '1.5', '2', '["red"]', '[]'];
+  const filters = texts.flatMap((text): Filter[] => [
+    equals('tags', text),
+    { name: 'tags', condition: { operator: 'ne', value: text } },
+    { name: 'tags', condition: { operator: 'in', value: [text, 'green'] } },
+    equals('of.tags', text),
+  ]);
+  const documents = [...tags.map((one) => ({ tags: one })), ...tags.map((one) => ({ of: { tags: one } }))];
+  for (const column of DOCUMENT_FIELDS) await expectSameAsReference(documents, filters, column);
+  // The other operators look at the array itself.
+  const others = (['prefix', 'contains', 'gte'] as const).map((operator): Filter => {
+    return { name: 'tags', condition: { operator, value: 'red' } };
+  });
+  await expectSameAsReference(documents, others);
 });
 
 test('an object at the greatest depth is found, and reached into', async () => {

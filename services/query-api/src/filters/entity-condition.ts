@@ -112,9 +112,12 @@ function tokensOf(filter: PropertyFilter): readonly (readonly [property: string,
   return areTooMany(tokens.map(([, piece]) => piece)) ? anyValue : tokens;
 }
 
-/** How the JSON of a property writes the key before the value that a name means; a value of its own has none. */
+/**
+ * How the JSON of a property writes the key before the value that a name means. A value of its own and an item of an
+ * array have none.
+ */
 function keysWithin(name: string, property: string): readonly string[] {
   if (name === property) return [''];
   const inside = name.slice(property.length + 1).split('.');
-  return inside.map((_, from) => `${JSON.stringify(inside.slice(from).join('.'))}:`);
+  return [...inside.map((_, from) => `${JSON.stringify(inside.slice(from).join('.'))}:`), ''];
 }

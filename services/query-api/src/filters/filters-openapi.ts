@@ -16,7 +16,7 @@ export function querySchema(shape: ParameterShape, filters: z.ZodRawShape) {
 export function documentFilters(document: string) {
   return openParameters(
     `^${document}\\.`,
-    `\`${document}.<name>=<value>\`, or with an operator in brackets behind the name: \`${document}.<name>[<operator>]=<value>\`. Equality is with the property written as text, a string as it is, anything else as JSON (\`true\`, \`12\`, \`null\`). A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most ${PROPERTY_FILTERS_MAX} such filters, all objects taken together.\n\n${OPERATOR_TABLE}`,
+    `\`${document}.<name>=<value>\`, or with an operator in brackets behind the name: \`${document}.<name>[<operator>]=<value>\`. Equality is with the property written as text, a string as it is, anything else as JSON (\`true\`, \`12\`, \`null\`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most ${PROPERTY_FILTERS_MAX} such filters, all objects taken together.\n\n${OPERATOR_TABLE}`,
     { [`${document}.plan`]: 'pro', [`${document}.amount[gte]`]: '10' },
     PROPERTY_FILTERS_MAX,
   );

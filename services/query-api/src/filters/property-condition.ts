@@ -24,18 +24,29 @@ export function propertyCondition(
 ): string {
   const segments = name.split('.');
   const keyOf = ({ from, to }: SegmentRange) => parameters.text(repairedKey(segments.slice(from, to).join('.')));
-  const values = places.map((place) => extract('json', place.map(keyOf))).join(', ');
+  const keys = places.map((place) => ['json', ...place.map(keyOf)].join(', '));
+  const values = keys.map((path) => `JSONExtractRaw(${path})`).join(', ');
   // Repairing changes neither most names nor most values: then it makes no difference whether it was needed.
-  const [json, altered] = [name, ...acceptedJson(condition)].some((text) => REPAIRED.test(text))
+  const accepted = acceptedJson(condition);
+  const [json, altered] = [name, ...accepted].some((text) => REPAIRED.test(text))
     ? [repaired(column), '1']
     : [`if(isValidJSON(${column}), ${column}, ${repaired(column)})`, `NOT isValidJSON(${column})`];
+  const holds = `arrayExists(raw -> raw != '' AND ${valueCondition(condition, parameters)}, [${values}])`;
+  // An array also equals a value that is one of its items.
+  const items = accepted.length === 0 ? [] : keys.map((path) => ` OR ${hasItem(path, accepted, parameters)}`);
   // The lambda computes the document once for all places. Written out, each place would hold a copy of it in memory.
   // A value that is missing or cannot be parsed is the empty string.
-  return `arrayExists((json, altered) -> arrayExists(raw -> raw != '' AND ${valueCondition(condition, parameters)}, [${values}]), [${json}], [${altered}])`;
+  return `arrayExists((json, altered) -> ${holds}${items.join('')}, [${json}], [${altered}])`;
 }
 
-function extract(json: string, keys: readonly string[]): string {
-  return `JSONExtractRaw(${[json, ...keys].join(', ')})`;
+/** The condition that the array at a path in a document has an item that is accepted. */
+function hasItem(path: string, accepted: readonly string[], parameters: BoundParameters): string {
+  return `hasAny(JSONExtractArrayRaw(${path}), ${acceptedSql(accepted, parameters)})`;
+}
+
+/** An array of the JSON of every value that is accepted, as ClickHouse writes it out again. */
+function acceptedSql(accepted: readonly string[], parameters: BoundParameters): string {
+  return `JSONExtractArrayRaw(${parameters.text(`[${accepted.map(repairedJson)}]`)})`;
 }
 
 /** The condition on `raw`, the JSON of a value in a document, which is {@link repaired} if `altered`. */
@@ -44,7 +55,7 @@ function valueCondition(condition: Condition, parameters: BoundParameters): stri
     case 'eq':
     case 'ne':
     case 'in':
-      return `hasAny([raw], JSONExtractArrayRaw(${parameters.text(`[${acceptedJson(condition).map(repairedJson)}]`)}))`;
+      return `hasAny([raw], ${acceptedSql(acceptedJson(condition), parameters)})`;
     case 'exists':
       return '1';
     case 'prefix':

@@ -41,22 +41,22 @@ const TOKENS = `splitByChar(',', translate(properties, '{}[]', ',,,,'))`;
  */
 export function indexPrefilter(filter: PropertyFilter, parameters: BoundParameters): string | undefined {
   if (filter.document !== 'properties') return undefined;
-  // The index cuts a document at brackets and commas. A pair that has some inside is found by its longest piece.
-  const tokens = pairsOf(filter)?.map(longestPiece);
+  // The index cuts a document at brackets and commas. A text that has some inside is found by its longest piece.
+  const tokens = searchedTexts(filter)?.map(longestPiece);
   if (!tokens || areTooMany(tokens)) return undefined;
   return `hasAny(${TOKENS}, ${parameters.texts([...new Set(tokens)])})`;
 }
 
 /**
- * Returns the texts `"<key>":<json>` of which every document contains one that matches an `eq` or an `in`, since
- * JSON.stringify writes documents (except that `-0` keeps its sign). `undefined` for other operators, and where a value
- * can be an array or an object.
+ * Returns texts of which every document contains one that matches an `eq` or an `in`: `"<key>":<json>`, or the JSON
+ * alone, as an item of an array. They are as JSON.stringify writes documents (except that `-0` keeps its sign).
+ * `undefined` for other operators, and where a value can be an array or an object.
  */
-export function pairsOf({ name, condition }: PropertyFilter): readonly string[] | undefined {
+export function searchedTexts({ name, condition }: PropertyFilter): readonly string[] | undefined {
   const texts = equalTextsOf(condition);
   const segments = name.split('.');
   const keys = segments.map((_, from) => JSON.stringify(segments.slice(from).join('.')));
-  return texts && keys.flatMap((key) => texts.map((text) => `${key}:${text}`));
+  return texts && [...keys.flatMap((key) => texts.map((text) => `${key}:${text}`)), ...texts];
 }
 
 /** Returns the longest piece of a text that is cut at brackets and commas, as the text indexes cut JSON. */
@@ -83,7 +83,12 @@ function substringsOf(condition: Condition, keyEnd: string): readonly string[] {
     case 'contains':
       return [escapedStart(condition.value) || `${keyEnd}"`];
     default:
-      return (equalTextsOf(condition) ?? ['']).map((text) => `${keyEnd}${text}`);
+      // The value of the key, or an item of an array: behind its bracket, or behind another item.
+      return (
+        equalTextsOf(condition)?.flatMap((text) =>
+          keyEnd === '' ? [text] : [`${keyEnd}${text}`, `[${text}`, `,${text}`],
+        ) ?? [keyEnd]
+      );
   }
 }
 

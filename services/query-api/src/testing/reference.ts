@@ -86,7 +86,12 @@ const COMPARE: Readonly<Record<Comparison, (order: number) => boolean>> = {
   gte: (order) => order >= 0,
 };
 
+/** An array equals a value also when it contains it. */
 function equals(property: unknown, value: string): boolean {
+  return isSame(property, value) || (Array.isArray(property) && property.some((item) => isSame(item, value)));
+}
+
+function isSame(property: unknown, value: string): boolean {
   return typeof property === 'string' ? property === value : JSON.stringify(property) === value;
 }
 
