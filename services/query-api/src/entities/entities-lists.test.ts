@@ -23,7 +23,10 @@ const VERSION = Date.UTC(2026, 2, 1) * 1_000;
 type Change = { readonly user: number; readonly deleted?: true; readonly set: Readonly<Record<string, unknown>> };
 
 /** Few values, so that they come back, and most filters find something. */
-const value = fc.constantFrom<unknown>('pro', 'free', 'a,b', '{x}', 1, 1.5, -0, true, [], ['red'], { b: 'pro' }, null);
+const value = fc.constantFrom<unknown>(
+  ...['pro', 'free', 'a,b', '{x}', 1, 1.5, -0, true, null],
+  ...[[], ['red', 'pro'], [1, 'a,b'], { b: 'pro' }, { b: ['free', 'pro'] }],
+);
 const change: fc.Arbitrary<Change> = fc.oneof(
   {
     weight: 12,

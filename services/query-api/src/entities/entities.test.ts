@@ -219,6 +219,23 @@ test('a property filter of users reaches into values and matches names with dots
   ]);
 });
 
+test('a property filter of users finds arrays by their items', async () => {
+  await store(
+    [
+      setProperties('one', [['tags', ['web', 'red, green']]]),
+      setProperties('two', [['of', { tags: ['red, green'] }]]),
+      setProperties('three', [['tags', [['web']]]]),
+    ],
+    [0],
+  );
+  const found = async (filter: string) =>
+    (await readAll('user', 10, `&${filter}`)).map((entity) => (entity as Expected).id);
+  expect(await found('properties.tags=web')).toEqual(['one']);
+  expect(await found('properties.tags=red,%20green')).toEqual(['one']);
+  expect(await found('properties.of.tags=red,%20green')).toEqual(['two']);
+  expect(await found('properties.tags[ne]=web')).toEqual(['three', 'two']);
+});
+
 test.each([
   ['plan=pro', 'ada'],
   ['plan[ne]=pro', 'bob cid dan'],

@@ -13,9 +13,6 @@ const FRESH_MS = 500;
 /** Polling pauses when no request has come for so long, in milliseconds. The next request waits for a poll. */
 const IDLE_MS = 10_000;
 
-/** How long a poll may take, in milliseconds. Requests that wait for it then get `store_unavailable`. */
-const POLL_TIMEOUT_MS = 1_000;
-
 /**
  * How many workspaces a process remembers. With more, queries of every workspace look up their deletions: that costs
  * time, and hides the same events.
@@ -63,7 +60,8 @@ interface Poll {
 /**
  * Knows which workspaces have pending deletions. A background loop polls one small table for all workspaces, so that a
  * request costs nothing: it waits only when the last successful poll is too old, and then all requests wait for the
- * same one. No more than one poll runs at a time, also while ClickHouse does not respond.
+ * same one. No more than one poll runs at a time, also while ClickHouse does not respond. A poll may take as long as a
+ * query: a busy ClickHouse makes requests wait, it does not refuse them.
  */
 export class PendingDeletions {
   readonly #queryRunner: Pick<QueryRunner, 'all'>;
@@ -72,6 +70,7 @@ export class PendingDeletions {
   #polling: Promise<Poll> | undefined;
   #requestedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
+  readonly #stopping = new AbortController();
 
   constructor(queryRunner: Pick<QueryRunner, 'all'>, now: () => number = performance.now.bind(performance)) {
     this.#queryRunner = queryRunner;
@@ -82,9 +81,10 @@ export class PendingDeletions {
     this.#timer ??= setInterval(() => this.#pollInBackground(), POLL_MS);
   }
 
-  /** Waits for the poll that runs. */
+  /** Ends the poll that runs. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
+    this.#stopping.abort();
     await this.#polling?.catch(() => undefined);
   }
 
@@ -125,8 +125,7 @@ export class PendingDeletions {
       kind: 'pending_deletions',
       urgent: true,
       workspace: '',
-      timeoutMs: POLL_TIMEOUT_MS,
-      graceMs: 500,
+      signal: this.#stopping.signal,
       ...WORKSPACES,
     });
     const names = rows.map(([name]) => name as string);
