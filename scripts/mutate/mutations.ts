@@ -825,6 +825,46 @@ const SHARED_MUTATIONS: readonly Mutation[] = [
 
 const QUERY_MUTATIONS: readonly Mutation[] = [
   {
+    name: 'query/items-of-arrays-not-compared',
+    file: query('filters/property-condition.ts'),
+    search: " OR startsWith(raw, '[') AND hasAny(${itemsOf('raw')}, ${acceptedItems})",
+    replacement: '',
+    breaks: 'A filter does not find an array that contains its value.',
+    tests: [query('events/events-properties.test.ts')],
+  },
+  {
+    name: 'query/large-items-not-parsed-again',
+    file: query('filters/property-condition.ts'),
+    search: 'JSONExtractArrayRaw(${withPoint(raw)})',
+    replacement: 'JSONExtractArrayRaw(${raw})',
+    breaks: 'An array with a large number equals none of its items.',
+    tests: [query('events/events-properties.test.ts')],
+  },
+  {
+    name: 'query/items-of-arrays-not-searched',
+    file: query('filters/property-prefilter.ts'),
+    search: ', `[${text}`, `,${text}`]',
+    replacement: ']',
+    breaks: 'A filter does not find an array that contains its value.',
+    tests: [query('events/events-properties.test.ts')],
+  },
+  {
+    name: 'query/items-of-arrays-not-indexed',
+    file: query('filters/property-prefilter.ts'),
+    search: '`${key}:${text}`)), ...texts]',
+    replacement: '`${key}:${text}`))]',
+    breaks: 'A filter does not find an array that contains its value.',
+    tests: [query('events/events-properties.test.ts')],
+  },
+  {
+    name: 'query/items-of-nested-arrays-of-users-not-indexed',
+    file: query('filters/entity-condition.ts'),
+    search: ".join('.'))}:`), ''];",
+    replacement: ".join('.'))}:`)];",
+    breaks: 'A filter does not find a user with an array, inside a property, that contains its value.',
+    tests: [query('entities/entities.test.ts'), query('entities/entities-lists.test.ts')],
+  },
+  {
     name: 'query/one-shard-of-many',
     file: query('clickhouse/shards.ts'),
     search: 'if (cluster === undefined) return statement;',

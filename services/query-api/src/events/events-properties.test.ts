@@ -286,6 +286,7 @@ test('eq, ne and in find an array by its items, and do not look into arrays and 
     ['red'],
     ['green', 'red'],
     ['red, green', 'x}]'],
+    ['a,100000000000000000000', 1e20, ':-1000000000000000000'],
     [['red']],
     [{ red: 'red', tags: 'blue' }],
     [1, true, null, -0, 1.5, '2'],
@@ -293,7 +294,10 @@ test('eq, ne and in find an array by its items, and do not look into arrays and 
     'red',
     { red: 1 },
   ];
-  const texts = ['red', 'green', 'red, green', 'x}]', 'blue', '1', 'true', 'null', '0', '1.5', '2', '["red"]', '[]'];
+  const texts = [
+    ...['red', 'green', 'red, green', 'x}]', 'blue', '1', 'true', 'null', '0', '1.5', '2', '["red"]', '[]'],
+    ...['a,100000000000000000000', '100000000000000000000', ':-1000000000000000000'],
+  ];
   const filters = texts.flatMap((text): Filter[] => [
     equals('tags', text),
     { name: 'tags', condition: { operator: 'ne', value: text } },

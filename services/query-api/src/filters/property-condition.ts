@@ -24,29 +24,18 @@ export function propertyCondition(
 ): string {
   const segments = name.split('.');
   const keyOf = ({ from, to }: SegmentRange) => parameters.text(repairedKey(segments.slice(from, to).join('.')));
-  const keys = places.map((place) => ['json', ...place.map(keyOf)].join(', '));
-  const values = keys.map((path) => `JSONExtractRaw(${path})`).join(', ');
+  const values = places.map((place) => extract('json', place.map(keyOf))).join(', ');
   // Repairing changes neither most names nor most values: then it makes no difference whether it was needed.
-  const accepted = acceptedJson(condition);
-  const [json, altered] = [name, ...accepted].some((text) => REPAIRED.test(text))
+  const [json, altered] = [name, ...acceptedJson(condition)].some((text) => REPAIRED.test(text))
     ? [repaired(column), '1']
     : [`if(isValidJSON(${column}), ${column}, ${repaired(column)})`, `NOT isValidJSON(${column})`];
-  const holds = `arrayExists(raw -> raw != '' AND ${valueCondition(condition, parameters)}, [${values}])`;
-  // An array also equals a value that is one of its items.
-  const items = accepted.length === 0 ? [] : keys.map((path) => ` OR ${hasItem(path, accepted, parameters)}`);
   // The lambda computes the document once for all places. Written out, each place would hold a copy of it in memory.
   // A value that is missing or cannot be parsed is the empty string.
-  return `arrayExists((json, altered) -> ${holds}${items.join('')}, [${json}], [${altered}])`;
+  return `arrayExists((json, altered) -> arrayExists(raw -> raw != '' AND ${valueCondition(condition, parameters)}, [${values}]), [${json}], [${altered}])`;
 }
 
-/** The condition that the array at a path in a document has an item that is accepted. */
-function hasItem(path: string, accepted: readonly string[], parameters: BoundParameters): string {
-  return `hasAny(JSONExtractArrayRaw(${path}), ${acceptedSql(accepted, parameters)})`;
-}
-
-/** An array of the JSON of every value that is accepted, as ClickHouse writes it out again. */
-function acceptedSql(accepted: readonly string[], parameters: BoundParameters): string {
-  return `JSONExtractArrayRaw(${parameters.text(`[${accepted.map(repairedJson)}]`)})`;
+function extract(json: string, keys: readonly string[]): string {
+  return `JSONExtractRaw(${[json, ...keys].join(', ')})`;
 }
 
 /** The condition on `raw`, the JSON of a value in a document, which is {@link repaired} if `altered`. */
@@ -54,8 +43,12 @@ function valueCondition(condition: Condition, parameters: BoundParameters): stri
   switch (condition.operator) {
     case 'eq':
     case 'ne':
-    case 'in':
-      return `hasAny([raw], ${acceptedSql(acceptedJson(condition), parameters)})`;
+    case 'in': {
+      const accepted = `JSONExtractArrayRaw(${parameters.text(`[${acceptedJson(condition).map(repairedJson)}]`)})`;
+      const acceptedItems = itemsOf(`concat('[', arrayStringConcat(${accepted}, ','), ']')`);
+      // An array equals a value also when one of its items does.
+      return `(hasAny([raw], ${accepted}) OR startsWith(raw, '[') AND hasAny(${itemsOf('raw')}, ${acceptedItems}))`;
+    }
     case 'exists':
       return '1';
     case 'prefix':
@@ -98,6 +91,11 @@ function repaired(json: string): string {
   return withPoint(
     String.raw`replaceRegexpAll(${plainBackslashes}, '\\\\u(0000|d[89a-f][0-9a-f]{2})', '\\\\u0000\\1')`,
   );
+}
+
+/** SQL of the JSON of the items of an array. Its large numbers have no point any more, and are parsed once more. */
+function itemsOf(raw: string): string {
+  return `JSONExtractArrayRaw(${withPoint(raw)})`;
 }
 
 function withPoint(json: string): string {
