@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
@@ -64,6 +65,8 @@ test('retention deletes what a running writer has yet to read: it halts that par
   await submitEach(running, 4);
   await running.settled(4);
   writer.freeze();
+  // The response to the fetch that is under way would hold what is submitted now.
+  await delay(1_000);
   await submitEach(running, 20);
   await deleteRecords('outrun.events', 0);
   writer.thaw();
