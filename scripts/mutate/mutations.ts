@@ -334,11 +334,11 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   {
     name: 'writer/first-offset-stays-uncommitted',
     file: writer('partitions/partition-keeper.ts'),
-    search: 'if (!isCommitted) uncommitted.push',
-    replacement: 'if (committed >= 0n && !isCommitted) uncommitted.push',
+    search: 'if (position.nextOffset !== committed)',
+    replacement: 'if (committed >= 0n && position.nextOffset !== committed)',
     breaks:
-      'After a writer ended between storing and committing the first messages of a partition, its lag grows for ever.',
-    tests: [faults('kafka-responses')],
+      'After a writer ended between storing and committing the first messages of a partition, its lag grows for ever. What retention deletes of new partitions is not noticed.',
+    tests: [faults('offsets'), faults('kafka-responses')],
   },
   {
     name: 'writer/session-not-closed',

@@ -93,9 +93,7 @@ export class PartitionKeeper {
       else {
         const { position, committed } = inspection;
         this.#goOn(assignment, consumer, partition, position);
-        // A group that has committed nothing (-1) begins at 0.
-        const isCommitted = position.nextOffset === (committed < 0n ? 0n : committed);
-        if (!isCommitted) uncommitted.push({ ...partition, offset: String(position.nextOffset) });
+        if (position.nextOffset !== committed) uncommitted.push({ ...partition, offset: String(position.nextOffset) });
       }
     }
     this.#commit(consumer, uncommitted);
@@ -113,8 +111,8 @@ export class PartitionKeeper {
   }
 
   /**
-   * Commits where partitions go on that were stored and not committed, because a writer ended between the two. Otherwise
-   * Kafka would show a lag until their next message. The stored positions decide all the same.
+   * Commits where partitions go on. A writer may have ended between storing and committing: then Kafka would show a lag
+   * until the next message. And where nothing is stored yet, this is all that tells later that messages are gone.
    */
   #commit(consumer: Consumer, offsets: TopicPartitionOffset[]): void {
     if (offsets.length === 0) return;
