@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
@@ -14,7 +15,10 @@ const clickhouseUrl = inject('clickhouseUrl');
 const deliver = (): KafkaFate => 'deliver';
 const reachAll = (): boolean => true;
 
-let decide: (api: number) => KafkaFate = deliver;
+/** Fewer than the response to a commit of all partitions has, more than one to a commit of a few. */
+const ALL_PARTITIONS_BYTES = 150;
+
+let decide: (api: number, bytes: number) => KafkaFate = deliver;
 /** Whether a request gets to the broker. */
 let reaches: (api: number) => boolean = reachAll;
 let proxy: KafkaProxy;
@@ -24,7 +28,7 @@ beforeAll(async () => {
   const [port = 0] = await findFreePorts(1);
   proxy = await startKafkaProxy(
     port,
-    (api) => decide(api),
+    (api, bytes) => decide(api, bytes),
     (api) => reaches(api),
   );
   kafka = await ownKafka({ ports: [port], advertisedPorts: [proxy.port] });
@@ -76,12 +80,14 @@ test('a commit whose response is lost: nothing is lost or doubled', async () => 
   await underFate('lostcommits', cutEvery(5, KAFKA_API.offsetCommit), 8, () => lose(5, KAFKA_API.offsetCommit));
 });
 
-test('a writer that ends between storing and committing the first messages of partitions: the next one commits them', async () => {
+test('a writer that ends between storing and committing: the next one commits what is stored', async () => {
   await using running = await startPipeline({ kafkaBrokers: brokers(), clickhouseUrl, name: 'uncommitted' });
+  await running.submit({ foreignUserGroupId: 'g', events: [{ event: 'e' }] });
+  await running.settled(1);
   reaches = (api) => api !== KAFKA_API.offsetCommit;
   try {
     await running.submit({ foreignUserGroupId: 'g', events: [{ event: 'e' }] });
-    await running.settled(1);
+    await running.settled(2);
     await running.services.writer.kill9();
   } finally {
     reaches = reachAll;
@@ -91,6 +97,30 @@ test('a writer that ends between storing and committing the first messages of pa
   await running.drained();
   const { writer } = running.services;
   await expect.poll(() => readMetric(writer, 'sluice_writer_lag_messages')).toBe(0);
+});
+
+test('a commit of where partitions begin, whose response is lost, does not come again after the commits of batches', async () => {
+  // Only the first commit of a new group names so many partitions.
+  let cut = 0;
+  decide = (api, bytes) =>
+    api === KAFKA_API.offsetCommit && bytes > ALL_PARTITIONS_BYTES && cut++ < 4 ? 'cut' : 'deliver';
+  try {
+    await using running = await startPipeline({
+      kafkaBrokers: brokers(),
+      clickhouseUrl,
+      name: 'begin',
+      env: { KAFKA_PARTITIONS: '48' },
+    });
+    await running.submit({ foreignUserGroupId: 'g', events: [{ event: 'e' }] });
+    await running.settled(1);
+    await running.drained();
+    // kafkajs would have repeated it by now.
+    await delay(4_000);
+    await running.drained();
+    expect(cut).toBeGreaterThan(0);
+  } finally {
+    decide = deliver;
+  }
 });
 
 test('acknowledgements that are lost while many submissions are under way: each is stored once', async () => {

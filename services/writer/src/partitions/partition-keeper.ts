@@ -85,6 +85,7 @@ export class PartitionKeeper {
     const [known, active] = await Promise.all([positions.read(), halts.active()]);
     const inspected = await withAdmin(kafka, (admin) => inspectPartitions(admin, groupId, partitions, known));
     assignment.signal.throwIfAborted();
+    const sound: { readonly partition: TopicPartition; readonly position: Position }[] = [];
     const uncommitted: TopicPartitionOffset[] = [];
     for (const { inspection, ...partition } of inspected) {
       const halt = active.get(nameOf(partition));
@@ -92,11 +93,16 @@ export class PartitionKeeper {
       else if (inspection.kind === 'fault') this.halt(assignment, consumer, partition, inspection.fault);
       else {
         const { position, committed } = inspection;
-        this.#goOn(assignment, consumer, partition, position);
+        sound.push({ partition, position });
         if (position.nextOffset !== committed) uncommitted.push({ ...partition, offset: String(position.nextOffset) });
       }
     }
-    this.#commit(consumer, uncommitted);
+    // Where partitions go on is committed before they do. A writer may have ended between storing and committing: then
+    // Kafka would show a lag until the next message. And where nothing is stored yet, this is all that tells later that
+    // messages are gone. Committed any later, it could replace the newer offset of a batch.
+    if (uncommitted.length > 0) await consumer.commitOffsets(uncommitted);
+    assignment.signal.throwIfAborted();
+    for (const { partition, position } of sound) this.#goOn(assignment, consumer, partition, position);
     await this.#halted.record().catch(() => undefined);
   }
 
@@ -108,18 +114,6 @@ export class PartitionKeeper {
     assignment.open({ topic, partition }, position);
     consumer.seek({ topic, partition, offset });
     consumer.resume([{ topic, partitions: [partition] }]);
-  }
-
-  /**
-   * Commits where partitions go on. A writer may have ended between storing and committing: then Kafka would show a lag
-   * until the next message. And where nothing is stored yet, this is all that tells later that messages are gone.
-   */
-  #commit(consumer: Consumer, offsets: TopicPartitionOffset[]): void {
-    if (offsets.length === 0) return;
-    consumer.commitOffsets(offsets).catch((error: Error) => {
-      const message = 'committing where partitions go on failed; their next batches commit it';
-      this.#options.logger.warn({ reason: error.message, offsets }, message);
-    });
   }
 
   async #followOperators(assignment: Assignment, consumer: Consumer): Promise<void> {
