@@ -10,7 +10,7 @@ import { type JsonTail, sendJson } from '../json-response.ts';
 import { asEventRow, type EventRow, eventRecord, positionOf } from './event-record.ts';
 import { createPageReader } from './events-page.ts';
 import { type EventsRequest, parseEventsRequest } from './events-parameters.ts';
-import { countTotal, type Total, totalOfPage } from './events-total.ts';
+import { EventCounter, type Total, totalOfPage } from './events-total.ts';
 import { PagePaces } from './page-paces.ts';
 import type { HiddenCondition } from './pending-deletions.ts';
 
@@ -24,6 +24,7 @@ export function registerEvents(
   hiddenCondition: HiddenCondition,
 ): void {
   const pages = createPageReader(queryRunner, new PagePaces(), config.QUERY_TIMEOUT_MS);
+  const counter = new EventCounter(queryRunner, config.COUNT_TIMEOUT_MS);
 
   app.get(EVENTS, async (request, reply) => {
     const { workspace } = request;
@@ -31,7 +32,7 @@ export function registerEvents(
     return await whileConnected(reply, async (signal) => {
       const hidden = await hiddenCondition(workspace);
       const context = { workspace, requestId: request.id, signal };
-      const count = () => countTotal(queryRunner, parsed, hidden, config.COUNT_TIMEOUT_MS, context);
+      const count = () => counter.count(parsed, hidden, context);
       const page = new PageJson(parsed, parsed.limit === 0 ? noRows() : pages.read(parsed, hidden, context));
       if (parsed.limit === 0) {
         const total = parsed.total === 'none' ? { value: null } : await count();

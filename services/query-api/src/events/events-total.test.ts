@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, request as sendRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createGunzip } from 'node:zlib';
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { metric, queriesRunning, SLOW_FILTERS, storeMany } from '../testing/load.ts';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
 
@@ -124,4 +124,29 @@ test('a capped total is exact up to ten thousand, and says when there are more',
   }
   expect((await query.get('/events?limit=1', 'b')).body).not.toHaveProperty('totalIsLowerBound');
   expect((await query.get('/events?limit=0', 'b')).body.total).toBe(10_050);
+});
+
+test('a list whose count took too long is not counted again for a while, unless its time range is narrower', async () => {
+  const hurried = await startQuery(inject('clickhouseUrl'), { COUNT_TIMEOUT_MS: '1000' });
+  onTestFinished(() => hurried.stop());
+  await storeMany(hurried, 'a', 300_000);
+  const slowCounts = () =>
+    metric(hurried, 'sluice_query_duration_seconds_count{kind="events_count",outcome="too_expensive"}');
+  const total = async (parameters: string) => (await hurried.get(`/events?limit=1&${parameters}`)).body.total;
+
+  expect(await total(`${SLOW_FILTERS}&startDate=2026-03-01`)).toBeNull();
+  expect(await slowCounts()).toBe(1);
+  for (const range of ['startDate=2026-03-01', 'startDate=2026-02-28&orderByDirection=ASC', 'offset=1'])
+    expect([range, await total(`${SLOW_FILTERS}&${range}`)]).toEqual([range, null]);
+  expect(await slowCounts()).toBe(1);
+
+  expect(await total(`${SLOW_FILTERS}&startDate=2026-03-01T00:00:01Z&endDate=2026-03-01T00:00:05Z`)).toBe(5);
+  expect(await total('userId=7')).toBe(300);
+  expect(await total('')).toBe(300_000);
+
+  const realNow = performance.now.bind(performance);
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => realNow() + 31_000);
+  onTestFinished(() => clock.mockRestore());
+  expect(await total(SLOW_FILTERS)).toBeNull();
+  expect(await slowCounts()).toBe(2);
 });

@@ -1,6 +1,9 @@
 import { Problem } from '@sluice/shared/http/problem';
+import { LRUCache } from 'lru-cache';
 import type { QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
+import { SlotRefused } from '../clickhouse/query-slots.ts';
 import type { Sql } from '../clickhouse/sql.ts';
+import type { TimeRange } from '../filters/filter-sql.ts';
 import { TOTAL_CAP } from '../limits.ts';
 import type { EventsRequest } from './events-parameters.ts';
 import { cappedCountQuery, countQuery } from './events-query.ts';
@@ -29,28 +32,58 @@ export function totalOfPage(
   return total === 'exact' ? { value } : capped(value);
 }
 
+/** How many lists are remembered whose count took too long. */
+const SLOW_LISTS_MAX = 10_000;
+
 /**
- * Counts the events of a request.
- *
- * @throws {Problem} as {@link QueryRunner.rows} does, except `query_too_expensive`: then the total is `null`
+ * A list whose count took too long is not counted again for this many times the budget. So the counts of a list take no
+ * more than a thirtieth of the time, however often it is requested.
  */
-export async function countTotal(
-  queryRunner: Pick<QueryRunner, 'all'>,
-  request: EventsRequest,
-  hidden: Sql | undefined,
-  timeoutMs: number,
-  context: QueryContext,
-): Promise<Total> {
-  const isCapped = request.total === 'capped';
-  const sql = isCapped ? cappedCountQuery(request, hidden) : countQuery(request, hidden);
-  try {
-    const [row] = await queryRunner.all({ kind: 'events_count', timeoutMs, graceMs: 0, ...context, ...sql });
-    const value = row?.[0] as number;
-    return isCapped ? capped(value) : { value };
-  } catch (error) {
-    if (error instanceof Problem && error.code === 'query_too_expensive') return { value: null };
-    throw error;
+const SLOW_LIST_PAUSE = 30;
+
+/** Counts the events of requests. */
+export class EventCounter {
+  readonly #queryRunner: Pick<QueryRunner, 'all'>;
+  readonly #timeoutMs: number;
+  /** The time ranges whose exact counts took too long, by list. */
+  readonly #slow: LRUCache<string, TimeRange>;
+
+  /** @param timeoutMs how long a count may take */
+  constructor(queryRunner: Pick<QueryRunner, 'all'>, timeoutMs: number) {
+    this.#queryRunner = queryRunner;
+    this.#timeoutMs = timeoutMs;
+    this.#slow = new LRUCache({ max: SLOW_LISTS_MAX, ttl: SLOW_LIST_PAUSE * timeoutMs });
   }
+
+  /**
+   * Counts the events of a request. The total is `null` if that took too long, now or a short time ago.
+   *
+   * @throws {Problem} as {@link QueryRunner.rows} does, except `query_too_expensive`
+   */
+  async count(request: EventsRequest, hidden: Sql | undefined, context: QueryContext): Promise<Total> {
+    const isCapped = request.total === 'capped';
+    const slow = isCapped ? undefined : this.#slow.get(request.listKey);
+    if (slow && contains(request, slow)) return { value: null };
+    const sql = isCapped ? cappedCountQuery(request, hidden) : countQuery(request, hidden);
+    try {
+      const query = { kind: 'events_count', timeoutMs: this.#timeoutMs, graceMs: 0, ...context, ...sql } as const;
+      const [row] = await this.#queryRunner.all(query);
+      const value = row?.[0] as number;
+      return isCapped ? capped(value) : { value };
+    } catch (error) {
+      if (!(error instanceof Problem && error.code === 'query_too_expensive')) throw error;
+      // A count that only waited says nothing of its list.
+      if (!isCapped && !(error.cause instanceof SlotRefused))
+        this.#slow.set(request.listKey, { startMs: request.startMs, endMs: request.endMs });
+      return { value: null };
+    }
+  }
+}
+
+function contains(range: TimeRange, other: TimeRange): boolean {
+  const { startMs = Number.NEGATIVE_INFINITY, endMs = Number.POSITIVE_INFINITY } = range;
+  const { startMs: otherStart = Number.NEGATIVE_INFINITY, endMs: otherEnd = Number.POSITIVE_INFINITY } = other;
+  return startMs <= otherStart && otherEnd <= endMs;
 }
 
 function capped(count: number): Total {

@@ -1,3 +1,5 @@
+import { LRUCache } from 'lru-cache';
+
 /** What earlier pages showed of a list: how its events lie in time. It is a hint, and never decides what a page holds. */
 export interface Pace {
   /** The time of the newest event, in milliseconds. */
@@ -13,7 +15,7 @@ const LISTS_MAX = 10_000;
 
 /** Remembers the paces of the lists that were read last. */
 export class PagePaces {
-  readonly #paces = new Map<string, Pace>();
+  readonly #paces = new LRUCache<string, Pace>({ max: LISTS_MAX });
 
   /** Returns what is known of a list. */
   of(list: string): Pace | undefined {
@@ -22,15 +24,6 @@ export class PagePaces {
 
   /** Adds to what is known of a list. */
   learn(list: string, pace: Pace): void {
-    const known = this.#paces.get(list);
-    // Deleted first, so that the map is in the order of use.
-    this.#paces.delete(list);
-    this.#paces.set(list, { ...known, ...pace });
-    if (this.#paces.size > LISTS_MAX) {
-      for (const oldest of this.#paces.keys()) {
-        this.#paces.delete(oldest);
-        break;
-      }
-    }
+    this.#paces.set(list, { ...this.#paces.get(list), ...pace });
   }
 }
