@@ -15,25 +15,44 @@ const SCATTERED_ROWS = 5_000;
 const DELETIONS = 1_000_000;
 const USERS = 2_000_000;
 
-/**
- * Fills three databases: `small` with a million events of a month, `deleted` with the same and a million past deletions,
- * and `large` with events of 36 months and two million users. Afterwards nothing is merged.
- *
- * @returns the large database, and how many events it should hold
- */
-export async function fillDatabases(
-  engine: BenchEngine,
-  events: number,
-): Promise<{ readonly large: BenchDatabase; readonly expected: number }> {
-  await filled(engine, 'small', SMALL_EVENTS, MONTH_DAYS);
-  const deleted = await filled(engine, 'deleted', SMALL_EVENTS, MONTH_DAYS);
-  await addDeletions(deleted.client);
+/** The databases of the benchmark. In all of them nothing is merged any more. */
+export interface ScaleDatabases {
+  /** A million events of a month. */
+  readonly small: BenchDatabase;
+  /** The very parts of `small`, and a million past deletions. */
+  readonly deleted: BenchDatabase;
+  /** Events of 36 months, and two million users. */
+  readonly large: BenchDatabase;
+  /** A tenth of the events of `large`, of as many months. */
+  readonly tenth: BenchDatabase;
+  /** How many events `large` should hold. */
+  readonly expected: number;
+}
+
+export async function fillDatabases(engine: BenchEngine, events: number): Promise<ScaleDatabases> {
+  const small = await filled(engine, 'small', SMALL_EVENTS, MONTH_DAYS);
+  const tenth = await filled(engine, 'tenth', events / 10, MONTHS * MONTH_DAYS);
   const large = await filled(engine, 'large', events, MONTHS * MONTH_DAYS);
   await addUsers(large.client);
   await engine.settleMerges();
   await engine.stopMerges();
   await scatter(large);
-  return { large, expected: events + SCATTERED_ROWS };
+  const deleted = await engine.database('deleted');
+  await copyParts(small, deleted);
+  await addDeletions(deleted.client);
+  return { small, deleted, large, tenth, expected: events + SCATTERED_ROWS };
+}
+
+async function copyParts(from: BenchDatabase, to: BenchDatabase): Promise<void> {
+  const query = `SELECT DISTINCT partition_id AS id FROM system.parts
+    WHERE database = currentDatabase() AND table = 'events' AND active`;
+  const partitions = await (await from.client.query({ query, format: 'JSONEachRow' })).json<{ id: string }>();
+  for (const { id } of partitions) {
+    await to.client.command({
+      query: 'ALTER TABLE events ATTACH PARTITION ID {id:String} FROM small.events',
+      query_params: { id },
+    });
+  }
 }
 
 async function filled(engine: BenchEngine, name: string, events: number, days: number): Promise<BenchDatabase> {

@@ -2,11 +2,12 @@ import { Agent } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { cpuTimeUs } from './cpu-time.ts';
-import { type BenchEngine, startBenchEngine } from './engine.ts';
+import { type BenchEngine, type Cost, startBenchEngine } from './engine.ts';
+import { eraseUser } from './erasing.ts';
 import { median } from './figures.ts';
 import { filterQueries, WORKSPACE } from './filter-queries.ts';
 import { type QueryApi, send, startQueryApi } from './query-api.ts';
-import { fillDatabases } from './scale-data.ts';
+import { fillDatabases, type ScaleDatabases } from './scale-data.ts';
 import { createTraffic } from './traffic.ts';
 
 /** The workspace with one in a hundred of the events. */
@@ -22,6 +23,10 @@ const INSERTS = [
   { rows: 5_000, events: 200_000, mostUs: 15 },
   { rows: 1_000, events: 60_000, mostUs: 45 },
 ] as const;
+
+/** How many events the user has that is erased. */
+const ERASED_EVENTS = 160;
+const ERASURE_ROUNDS = 5;
 
 /** The cost of one request. */
 interface RequestCost {
@@ -59,7 +64,7 @@ export async function benchScale(rounds: number, events: number): Promise<boolea
   const bars: Bar[] = [];
   await measureInserts(engine, bars);
 
-  const { large, expected } = await fillDatabases(engine, events);
+  const { large, tenth, expected } = await fillDatabases(engine, events);
   await printParts(large.client, bars);
 
   await using api = await startQueryApi(engine.url, 'large', WORKSPACE);
@@ -69,8 +74,11 @@ export async function benchScale(rounds: number, events: number): Promise<boolea
   await measurePages(engine, rounds, bars, { api, smallApi, deletedApi });
   await measureFilters(engine, rounds, bars, api, large.client, WORKSPACE, 'large tenant');
   await measureFilters(engine, rounds, bars, tenant, large.client, SMALL_TENANT, 'small tenant');
+  const sound = await large.verdict(expected);
+  await engine.resumeMerges();
+  await measureErasing(engine, bars, { large, tenth }, api);
   printBars(bars);
-  return await large.verdict(expected);
+  return sound;
 }
 
 async function measureInserts(engine: BenchEngine, bars: Bar[]): Promise<void> {
@@ -88,6 +96,28 @@ async function measureInserts(engine: BenchEngine, bars: Bar[]): Promise<void> {
     table[what] = { 'CPU µs an event': (cpuUs / events).toFixed(1), 'indexes ÷ columns': share.toFixed(2) };
   }
   console.table(table);
+}
+
+/** Measures erasing one user, and counting all events before and after. */
+async function measureErasing(
+  engine: BenchEngine,
+  bars: Bar[],
+  { large, tenth }: Pick<ScaleDatabases, 'large' | 'tenth'>,
+  api: QueryApi,
+): Promise<void> {
+  await engine.settleMerges();
+  const count = { ...page('count of all events', api, { limit: '0' }), requests: CHEAP_REQUESTS };
+  const before = (await measure(engine, ERASURE_ROUNDS, [count])).get(count.name);
+  const few = await eraseUser(engine, tenth, ERASED_EVENTS);
+  const many = await eraseUser(engine, large, ERASED_EVENTS);
+  await engine.settleMerges();
+  const after = (await measure(engine, ERASURE_ROUNDS, [count])).get(count.name);
+  const seconds = ({ cpuUs }: Cost) => `${(cpuUs / 1e6).toFixed(1)} s`;
+  console.log(`Erasing a user of ${ERASED_EVENTS} events: ${seconds(many)} of CPU, ${seconds(few)} among a tenth`);
+  const what = `erasing a user of ${ERASED_EVENTS} events ÷ the same among a tenth of the events, CPU`;
+  bars.push({ what, ratio: many.cpuUs / few.cpuUs, most: 1.3 });
+  const ratio = (after?.cpuMs ?? Number.NaN) / (before?.cpuMs ?? Number.NaN);
+  bars.push({ what: 'count of all events after erasing ÷ before, CPU', ratio, most: 1.1 });
 }
 
 interface PageApis {
