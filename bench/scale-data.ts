@@ -43,16 +43,27 @@ export async function fillDatabases(engine: BenchEngine, events: number): Promis
   return { small, deleted, large, tenth, expected: events + SCATTERED_ROWS };
 }
 
+/** Merges each month into one part, as ClickHouse does with months that get no events any more. */
+export async function mergeMonths(client: ClickHouseClient): Promise<void> {
+  for (const id of await partitionsOf(client)) {
+    await client.command({ query: 'OPTIMIZE TABLE events PARTITION ID {id:String} FINAL', query_params: { id } });
+  }
+}
+
 async function copyParts(from: BenchDatabase, to: BenchDatabase): Promise<void> {
-  const query = `SELECT DISTINCT partition_id AS id FROM system.parts
-    WHERE database = currentDatabase() AND table = 'events' AND active`;
-  const partitions = await (await from.client.query({ query, format: 'JSONEachRow' })).json<{ id: string }>();
-  for (const { id } of partitions) {
+  for (const id of await partitionsOf(from.client)) {
     await to.client.command({
       query: 'ALTER TABLE events ATTACH PARTITION ID {id:String} FROM small.events',
       query_params: { id },
     });
   }
+}
+
+async function partitionsOf(client: ClickHouseClient): Promise<string[]> {
+  const query = `SELECT DISTINCT partition_id AS id FROM system.parts
+    WHERE database = currentDatabase() AND table = 'events' AND active`;
+  const partitions = await (await client.query({ query, format: 'JSONEachRow' })).json<{ id: string }>();
+  return partitions.map(({ id }) => id);
 }
 
 async function filled(engine: BenchEngine, name: string, events: number, days: number): Promise<BenchDatabase> {

@@ -1,21 +1,22 @@
 import { Agent } from 'node:http';
-import { buffer } from 'node:stream/consumers';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { cpuTimeUs } from './cpu-time.ts';
 import { type BenchEngine, type Cost, startBenchEngine } from './engine.ts';
 import { eraseUser } from './erasing.ts';
-import { median } from './figures.ts';
 import { filterQueries, WORKSPACE } from './filter-queries.ts';
-import { type QueryApi, send, startQueryApi } from './query-api.ts';
-import { fillDatabases, type ScaleDatabases } from './scale-data.ts';
+import {
+  CHEAP_REQUESTS,
+  type MeasuredRequest,
+  measure,
+  page,
+  type RequestCost,
+  selectOne,
+} from './measured-requests.ts';
+import { type QueryApi, startQueryApi } from './query-api.ts';
+import { fillDatabases, mergeMonths, type ScaleDatabases } from './scale-data.ts';
 import { createTraffic } from './traffic.ts';
 
 /** The workspace with one in a hundred of the events. */
 const SMALL_TENANT = 'hooli';
-
-/** Requests between two readings of the CPU time, which is counted in hundredths of a second. */
-const REQUESTS = 5;
-const CHEAP_REQUESTS = 50;
 
 /** How many events are stored in batches of each size, and what one may cost, in microseconds. */
 const INSERTS = [
@@ -27,22 +28,6 @@ const INSERTS = [
 /** How many events the user has that is erased. */
 const ERASED_EVENTS = 160;
 const ERASURE_ROUNDS = 5;
-
-/** The cost of one request. */
-interface RequestCost {
-  readonly firstMs: number;
-  readonly ms: number;
-  /** CPU of ClickHouse and of query-api. */
-  readonly cpuMs: number;
-}
-
-interface MeasuredRequest {
-  readonly name: string;
-  readonly run: () => Promise<Pick<RequestCost, 'firstMs' | 'ms'>>;
-  readonly pid?: number;
-  /** Default {@link REQUESTS}. */
-  readonly requests?: number;
-}
 
 /** A cost divided by another one, and the most that it should be. */
 interface Bar {
@@ -64,21 +49,43 @@ export async function benchScale(rounds: number, events: number): Promise<boolea
   const bars: Bar[] = [];
   await measureInserts(engine, bars);
 
-  const { large, tenth, expected } = await fillDatabases(engine, events);
-  await printParts(large.client, bars);
-
+  const databases = await fillDatabases(engine, events);
+  const { large, expected } = databases;
   await using api = await startQueryApi(engine.url, 'large', WORKSPACE);
-  await using tenant = await startQueryApi(engine.url, 'large', SMALL_TENANT);
+  await using tenantApi = await startQueryApi(engine.url, 'large', SMALL_TENANT);
   await using smallApi = await startQueryApi(engine.url, 'small', WORKSPACE);
   await using deletedApi = await startQueryApi(engine.url, 'deleted', WORKSPACE);
-  await measurePages(engine, rounds, bars, { api, smallApi, deletedApi });
-  await measureFilters(engine, rounds, bars, api, large.client, WORKSPACE, 'large tenant');
-  await measureFilters(engine, rounds, bars, tenant, large.client, SMALL_TENANT, 'small tenant');
+  const apis = { api, tenantApi, smallApi, deletedApi };
+
+  await measureRequests(engine, rounds, bars, apis, large.client, 'just stored');
   const sound = await large.verdict(expected);
   await engine.resumeMerges();
-  await measureErasing(engine, bars, { large, tenth }, api);
+  await mergeMonths(large.client);
+  await engine.stopMerges();
+  await measureRequests(engine, rounds, bars, apis, large.client, 'months merged');
+  await engine.resumeMerges();
+  await measureErasing(engine, bars, databases, api);
   printBars(bars);
   return sound;
+}
+
+/** @param state of the database `large`; bars and tables name it */
+async function measureRequests(
+  engine: BenchEngine,
+  rounds: number,
+  bars: Bar[],
+  apis: PageApis,
+  client: ClickHouseClient,
+  state: string,
+): Promise<void> {
+  const { api, tenantApi } = apis;
+  console.log(`\n${state}`);
+  await printParts(client);
+  const found: Bar[] = [{ what: 'bytes of indexes ÷ bytes of columns', ratio: await indexShare(client), most: 0.4 }];
+  await measurePages(engine, rounds, found, apis);
+  await measureFilters(engine, rounds, found, api, client, WORKSPACE, 'large tenant');
+  await measureFilters(engine, rounds, found, tenantApi, client, SMALL_TENANT, 'small tenant');
+  bars.push(...found.map((bar) => ({ ...bar, what: `${state}: ${bar.what}` })));
 }
 
 async function measureInserts(engine: BenchEngine, bars: Bar[]): Promise<void> {
@@ -122,6 +129,7 @@ async function measureErasing(
 
 interface PageApis {
   readonly api: QueryApi;
+  readonly tenantApi: QueryApi;
   readonly smallApi: QueryApi;
   readonly deletedApi: QueryApi;
 }
@@ -202,72 +210,11 @@ async function measureFilters(
   }
 }
 
-function page(
-  name: string,
-  api: QueryApi,
-  parameters: Readonly<Record<string, string>>,
-  path = '/events',
-): MeasuredRequest {
-  return {
-    name,
-    pid: api.pid,
-    async run() {
-      const response = await api.get(path, parameters);
-      if (response.status !== 200) throw new Error(`${name}: ${response.status} ${JSON.stringify(response.body)}`);
-      return response;
-    },
-  };
-}
-
-async function selectOne(url: string, agent: Agent): Promise<Pick<RequestCost, 'firstMs' | 'ms'>> {
-  const startedAt = performance.now();
-  await buffer(await send(`${url}/?query=SELECT+1`, agent));
-  const ms = performance.now() - startedAt;
-  return { firstMs: ms, ms };
-}
-
-/** Measures requests in turn. Prints and returns the medians. */
-async function measure(
-  engine: BenchEngine,
-  rounds: number,
-  measuredRequests: readonly MeasuredRequest[],
-): Promise<ReadonlyMap<string, RequestCost>> {
-  const measured = new Map<string, RequestCost[]>(measuredRequests.map(({ name }) => [name, []]));
-  // Round -1 warms up.
-  for (let round = -1; round < rounds; round += 1) {
-    for (const { name, run, pid, requests: turns = REQUESTS } of measuredRequests) {
-      const times: Pick<RequestCost, 'firstMs' | 'ms'>[] = [];
-      const ownBefore = pid === undefined ? 0 : await cpuTimeUs(pid);
-      const { cpuUs } = await engine.measure(async () => {
-        for (let turn = 0; turn < turns; turn += 1) times.push(await run());
-      });
-      const own = pid === undefined ? 0 : (await cpuTimeUs(pid)) - ownBefore;
-      if (round < 0) continue;
-      const cpuMs = (cpuUs + own) / turns / 1_000;
-      const of = (key: 'firstMs' | 'ms') => median(times.map((time) => time[key]));
-      measured.get(name)?.push({ firstMs: of('firstMs'), ms: of('ms'), cpuMs });
-    }
-  }
-  const medians = new Map(
-    [...measured].map(([name, costs]) => {
-      const of = (key: keyof RequestCost) => median(costs.map((cost) => cost[key]));
-      return [name, { firstMs: of('firstMs'), ms: of('ms'), cpuMs: of('cpuMs') }];
-    }),
-  );
-  const lines = [...medians].map(([name, { firstMs, ms, cpuMs }]) => [
-    name,
-    { 'first record, ms': firstMs.toFixed(1), 'all, ms': ms.toFixed(1), 'CPU, ms': cpuMs.toFixed(1) },
-  ]);
-  console.table(Object.fromEntries(lines));
-  return medians;
-}
-
-async function printParts(client: ClickHouseClient, bars: Bar[]): Promise<void> {
+async function printParts(client: ClickHouseClient): Promise<void> {
   const query = `SELECT count() AS parts, uniqExact(partition) AS partitions, sum(rows) AS rows FROM system.parts
     WHERE database = currentDatabase() AND table = 'events' AND active`;
   const [found] = await (await client.query({ query, format: 'JSONEachRow' })).json<Record<string, number>>();
-  console.log(`\n${found?.['rows']} events in ${found?.['parts']} parts of ${found?.['partitions']} partitions`);
-  bars.push({ what: 'bytes of indexes ÷ bytes of columns', ratio: await indexShare(client), most: 0.4 });
+  console.log(`${found?.['rows']} events in ${found?.['parts']} parts of ${found?.['partitions']} partitions`);
 }
 
 /** Bytes of indexes divided by bytes of columns. */

@@ -1012,15 +1012,15 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
   {
     name: 'query/slow-list-counted-again',
     file: query('events/events-total.ts'),
-    search: 'if (slow && contains(request, slow))',
-    replacement: 'if (slow && !contains(request, slow))',
+    search: 'if (slow && covers(request, slow))',
+    replacement: 'if (slow && !covers(request, slow))',
     breaks: 'Every request for a list that takes too long to count uses its whole time budget for nothing.',
     tests: [query('events/events-total.test.ts')],
   },
   {
     name: 'query/narrower-list-not-counted',
     file: query('events/events-total.ts'),
-    search: 'if (slow && contains(request, slow))',
+    search: 'if (slow && covers(request, slow))',
     replacement: 'if (slow)',
     breaks: 'The total of a short time range is null because that of a long one was.',
     tests: [query('events/events-total.test.ts')],

@@ -3,6 +3,7 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { configSchema } from '@sluice/writer/config';
+import type { Admin } from 'kafkajs';
 import { until } from './service.ts';
 
 /** Waits until the writers of a pipeline have committed the end of every partition, so that everything is stored. */
@@ -14,20 +15,28 @@ export async function waitUntilCommitted(kafkaBrokers: readonly string[], pipeli
   });
   const groupId = `${pipelineName}-writer`;
   const topics = Object.values(topicNames(config));
-  await withAdmin(createKafka(config, 'test', createLogger('test', 'silent')), async (admin) => {
-    const behind = async () => {
-      const committed = await admin.fetchOffsets({ groupId, topics });
-      const ends = await Promise.all(topics.map((topic) => admin.fetchTopicOffsets(topic)));
-      const offsets = new Map(
-        committed.flatMap(({ topic, partitions }) => partitions.map((at) => [`${topic}/${at.partition}`, at.offset])),
-      );
-      return topics.flatMap((topic, index) =>
-        (ends[index] ?? [])
-          .filter(({ partition, high }) => high !== '0' && offsets.get(`${topic}/${partition}`) !== high)
-          .map(({ partition }) => `${topic}/${partition}`),
-      );
-    };
-    // A broker that was just started may refuse to say where its partitions end.
-    await until('every offset to be committed', async () => (await behind().catch(() => undefined))?.length === 0);
+  const kafka = createKafka(config, 'test', createLogger('test', 'silent'));
+  let last: readonly string[] | undefined;
+  await until('every offset to be committed', async () => {
+    // A broker that was just started may refuse to say where its partitions end. An admin client of kafkajs believes for
+    // five minutes what it was told of leaders, so each try has its own.
+    last = await withAdmin(kafka, (admin) => partitionsBehind(admin, groupId, topics)).catch(() => undefined);
+    return last?.length === 0;
+  }).catch((error: Error) => {
+    throw new Error(`${error.message}; behind are ${last?.join(', ') ?? 'unknown partitions'}`);
   });
+}
+
+/** Returns the partitions whose end is not committed, with both offsets. */
+async function partitionsBehind(admin: Admin, groupId: string, topics: readonly string[]): Promise<readonly string[]> {
+  const committed = await admin.fetchOffsets({ groupId, topics: [...topics] });
+  const ends = await Promise.all(topics.map((topic) => admin.fetchTopicOffsets(topic)));
+  const offsets = new Map(
+    committed.flatMap(({ topic, partitions }) => partitions.map((at) => [`${topic}/${at.partition}`, at.offset])),
+  );
+  return topics.flatMap((topic, index) =>
+    (ends[index] ?? [])
+      .filter(({ partition, high }) => high !== '0' && offsets.get(`${topic}/${partition}`) !== high)
+      .map(({ partition, high }) => `${topic}/${partition}: ${offsets.get(`${topic}/${partition}`)} of ${high}`),
+  );
 }

@@ -147,7 +147,11 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
       const url = `${services['ingest-api'].url}/v1/users?foreignId=${encodeURIComponent(foreignId)}`;
       return await request(url, { method: 'DELETE' }, withKey);
     },
-    drained: () => waitUntilCommitted(options.kafkaBrokers, options.name),
+    async drained() {
+      await waitUntilCommitted(options.kafkaBrokers, options.name).catch((error: Error) => {
+        throw new Error(`${error.message}\nThe writer's log ends with:\n${services.writer.log().slice(-4_000)}`);
+      });
+    },
     async settled(total, withKey = key) {
       let seen: number | null = null;
       await until(`${total} events to be visible`, async () => {

@@ -44,7 +44,7 @@ function limits(config: QueryConfig): string {
 | records of a page | ${number.format(LIMIT_MAX)} |
 | a query | ${number.format(config.QUERY_TIMEOUT_MS)} ms, ${number.format(config.QUERY_MEMORY_BYTES_MAX)} bytes of memory, ${number.format(config.QUERY_BYTES_READ_MAX)} bytes read${rows === undefined ? '' : `, ${number.format(rows)} rows left to read by its dates and indexes`} |
 | queries of a workspace at once | ${number.format(config.QUERY_CONCURRENCY_PER_WORKSPACE)}; others wait for their turn |
-| counting the total | ${number.format(config.COUNT_TIMEOUT_MS)} ms, then \`total\` is \`null\`, and at once for 30 times as long |
+| counting the total | ${number.format(config.COUNT_TIMEOUT_MS)} ms, then \`total\` is \`null\`, and at once for 30 times as long, a minute at most |
 | filters on properties | ${PROPERTY_FILTERS_MAX}, of at most ${NAME_DOTS_MAX} dots each |
 | a key without a rate limit of its own | ${rate === undefined ? 'none' : `${number.format(rate)} requests a second`} |
 

@@ -35,6 +35,12 @@ export interface WriterDependencies {
   readonly fail: (error: unknown) => void;
 }
 
+/**
+ * After how many session timeouts without a sign of life kafkajs is given up. The loss of a broker silences it for ten
+ * to twenty seconds, more on a busy machine.
+ */
+const SILENT_SESSIONS_MAX = 6;
+
 /** Builds the writer: what it consists of, and how its components are connected. */
 export function createWriter(config: WriterConfig, deps: WriterDependencies): Writer {
   const { kafka, client, erasureClient, logger, metrics, writerId, fail } = deps;
@@ -64,8 +70,9 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     partitionCount: config.KAFKA_PARTITIONS,
   });
   const erasure = new Erasure(config, erasureClient, writerId, logger);
-  const watchdog = createWatchdog(2 * config.KAFKA_SESSION_TIMEOUT_MS, () => {
-    fail(new Error('kafkajs has done nothing for two session timeouts'));
+  const silenceMs = SILENT_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
+  const watchdog = createWatchdog(silenceMs, () => {
+    fail(new Error(`kafkajs has not fetched, joined or sent a heartbeat for ${silenceMs} ms`));
   });
   const group = new GroupConsumer({
     config,

@@ -31,12 +31,22 @@ export function querySettings(config: QueryConfig): QuerySettings {
     // reads many more rows of each part than a page needs.
     read_in_order_two_level_merge_threshold: '100000',
     // Text indexes say which granules to read; the rows themselves decide. With use_top_k_dynamic_filtering,
-    // ClickHouse 26.7 loses rows of a page if it answers from such an index alone.
+    // ClickHouse 26.7 loses rows of a page if it answers from such an index alone. Counts do: see COUNT_SETTINGS.
     query_plan_direct_read_from_text_index: '0',
     query_plan_text_index_add_hint: '0',
     ...(config.CLICKHOUSE_CLUSTER !== undefined && SHARD_SETTINGS),
   };
 }
+
+/**
+ * Settings of a query without ORDER BY and LIMIT: a text index says which rows have a value, and the column with the
+ * value is not read.
+ */
+export const COUNT_SETTINGS: QuerySettings = {
+  query_plan_direct_read_from_text_index: '1',
+  query_plan_text_index_add_hint: '1',
+  use_top_k_dynamic_filtering: '0',
+};
 
 /** Returns the setting that ends a query after a time, in milliseconds. */
 export function timeLimit(timeoutMs: number): QuerySettings {

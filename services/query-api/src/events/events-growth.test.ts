@@ -83,12 +83,20 @@ function expectNoGrowth(small: ReadCost, large: ReadCost): void {
   expect(large.queries).toBeLessThanOrEqual(small.queries);
 }
 
-test('the data is in more than a hundred parts', async () => {
+/** How many parts and partitions hold the events of `b`. */
+async function partsOfLarge(): Promise<{ readonly parts: number; readonly partitions: number }> {
   const result = await query.clickHouse.query({
-    query: "SELECT uniqExact(_part) AS parts FROM events WHERE workspace_id = 'b'",
+    query: `SELECT uniqExact(_part) AS parts, uniqExact(_partition_id) AS partitions
+      FROM events WHERE workspace_id = 'b'`,
     format: 'JSONEachRow',
   });
-  expect(Number((await result.json<{ parts: string }>())[0]?.parts)).toBeGreaterThan(100);
+  const [{ parts, partitions } = { parts: 0, partitions: 0 }] =
+    await result.json<Record<'parts' | 'partitions', number>>();
+  return { parts: Number(parts), partitions: Number(partitions) };
+}
+
+test('the data is in more than a hundred parts', async () => {
+  expect((await partsOfLarge()).parts).toBeGreaterThan(100);
 });
 
 test.each([
@@ -142,4 +150,15 @@ test('a cursor is found by the sorting key, in a window that leaves few granules
   await rowsOf(asked);
   const cost = await costOf(await after(asked, 500));
   expect(cost.granules).toBeLessThan(100);
+});
+
+test('months that get no events any more become one part each', async () => {
+  const { parts, partitions } = await partsOfLarge();
+  expect(parts).toBeGreaterThan(2 * partitions);
+  const result = await query.clickHouse.query({ query: 'SHOW CREATE TABLE events', format: 'TabSeparatedRaw' });
+  expect(await result.text()).toContain(`min_age_to_force_merge_seconds = ${35 * 86_400}`);
+  // Only the time is shortened.
+  await query.clickHouse.command({ query: 'ALTER TABLE events MODIFY SETTING min_age_to_force_merge_seconds = 1' });
+  await query.clickHouse.command({ query: 'SYSTEM START MERGES events' });
+  await expect.poll(partsOfLarge, { timeout: 200_000, interval: 500 }).toEqual({ parts: partitions, partitions });
 });

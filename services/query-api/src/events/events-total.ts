@@ -1,6 +1,7 @@
 import { Problem } from '@sluice/shared/http/problem';
 import { LRUCache } from 'lru-cache';
 import type { QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
+import { COUNT_SETTINGS } from '../clickhouse/query-settings.ts';
 import { SlotRefused } from '../clickhouse/query-slots.ts';
 import type { Sql } from '../clickhouse/sql.ts';
 import type { TimeRange } from '../filters/filter-sql.ts';
@@ -36,10 +37,14 @@ export function totalOfPage(
 const SLOW_LISTS_MAX = 10_000;
 
 /**
- * A list whose count took too long is not counted again for this many times the budget. So the counts of a list take no
- * more than a thirtieth of the time, however often it is requested.
+ * A list whose count took too long is not counted again for this many times the budget, and for a minute at most. So the
+ * counts of a list that is requested all the time take a thirtieth of the time.
  */
 const SLOW_LIST_PAUSE = 30;
+const SLOW_LIST_PAUSE_MS_MAX = 60_000;
+
+/** How much shorter than a slow time range another one may be, to count as the same: "the last seven days" moves on. */
+const SLACK = 0.1;
 
 /** Counts the events of requests. */
 export class EventCounter {
@@ -52,7 +57,10 @@ export class EventCounter {
   constructor(queryRunner: Pick<QueryRunner, 'all'>, timeoutMs: number) {
     this.#queryRunner = queryRunner;
     this.#timeoutMs = timeoutMs;
-    this.#slow = new LRUCache({ max: SLOW_LISTS_MAX, ttl: SLOW_LIST_PAUSE * timeoutMs });
+    this.#slow = new LRUCache({
+      max: SLOW_LISTS_MAX,
+      ttl: Math.min(SLOW_LIST_PAUSE * timeoutMs, SLOW_LIST_PAUSE_MS_MAX),
+    });
   }
 
   /**
@@ -63,11 +71,13 @@ export class EventCounter {
   async count(request: EventsRequest, hidden: Sql | undefined, context: QueryContext): Promise<Total> {
     const isCapped = request.total === 'capped';
     const slow = isCapped ? undefined : this.#slow.get(request.listKey);
-    if (slow && contains(request, slow)) return { value: null };
-    const sql = isCapped ? cappedCountQuery(request, hidden) : countQuery(request, hidden);
+    if (slow && covers(request, slow)) return { value: null };
+    const query = isCapped
+      ? cappedCountQuery(request, hidden)
+      : { ...countQuery(request, hidden), settings: COUNT_SETTINGS };
     try {
-      const query = { kind: 'events_count', timeoutMs: this.#timeoutMs, graceMs: 0, ...context, ...sql } as const;
-      const [row] = await this.#queryRunner.all(query);
+      const budget = { timeoutMs: this.#timeoutMs, graceMs: 0 };
+      const [row] = await this.#queryRunner.all({ kind: 'events_count', ...budget, ...context, ...query });
       const value = row?.[0] as number;
       return isCapped ? capped(value) : { value };
     } catch (error) {
@@ -80,10 +90,13 @@ export class EventCounter {
   }
 }
 
-function contains(range: TimeRange, other: TimeRange): boolean {
-  const { startMs = Number.NEGATIVE_INFINITY, endMs = Number.POSITIVE_INFINITY } = range;
-  const { startMs: otherStart = Number.NEGATIVE_INFINITY, endMs: otherEnd = Number.POSITIVE_INFINITY } = other;
-  return startMs <= otherStart && otherEnd <= endMs;
+/** Whether a time range includes nearly all of another. */
+function covers({ startMs, endMs }: TimeRange, slow: TimeRange): boolean {
+  const nowMs = Date.now();
+  const slackMs = slow.startMs === undefined ? 0 : SLACK * Math.max(0, (slow.endMs ?? nowMs) - slow.startMs);
+  const startsBefore = startMs === undefined || (slow.startMs !== undefined && startMs <= slow.startMs + slackMs);
+  const endsAfter = endMs === undefined || endMs >= (slow.endMs ?? nowMs) - slackMs;
+  return startsBefore && endsAfter;
 }
 
 function capped(count: number): Total {

@@ -51,12 +51,12 @@ export function fieldCondition({ field, condition }: FieldFilter, { column, type
   }
 }
 
-/** What the text index on uuids responses: it is on this very expression, the last five digits. */
+/** The condition that the text index on uuids answers: it is on this very expression, the last six digits. */
 function uuidTailIn(column: string, name: string, uuids: readonly string[]): Sql {
   const tails = `${name}_tails`;
   return {
-    sql: `substring(toString(${column}), 32) IN {${tails}:Array(String)}`,
-    params: { [tails]: uuids.map((uuid) => uuid.slice(31)) },
+    sql: `substring(toString(${column}), 31) IN {${tails}:Array(String)}`,
+    params: { [tails]: uuids.map((uuid) => uuid.slice(30)) },
   };
 }
 

@@ -47,7 +47,7 @@ export class PartitionKeeper {
    */
   async takeOver(assignment: Assignment, consumer: Consumer): Promise<void> {
     this.#halted.reset();
-    await this.#retry(assignment, 'becoming an owner of the partitions failed', async () => {
+    await this.#retry(assignment, 'taking the partitions over failed', async () => {
       // First: no older owner stores anything after this, so what is read next stays true.
       const epoch = await this.#options.ownership.begin(assignment.generation, assignment.memberId);
       assignment.epoch = epoch;
@@ -91,7 +91,7 @@ export class PartitionKeeper {
       const halt = active.get(nameOf(partition));
       if (halt) this.#halted.add(halt);
       else if (inspection.kind === 'fault') this.halt(assignment, consumer, partition, inspection.fault);
-      else {
+      else if (!assignment.isOpen(partition)) {
         const { position, committed } = inspection;
         sound.push({ partition, position });
         if (position.nextOffset !== committed) uncommitted.push({ ...partition, offset: String(position.nextOffset) });
@@ -102,7 +102,10 @@ export class PartitionKeeper {
     // messages are gone. Committed any later, it could replace the newer offset of a batch.
     if (uncommitted.length > 0) await consumer.commitOffsets(uncommitted);
     assignment.signal.throwIfAborted();
-    for (const { partition, position } of sound) this.#goOn(assignment, consumer, partition, position);
+    for (const { partition, position } of sound) {
+      // Another inspection may have opened it meanwhile.
+      if (!assignment.isOpen(partition)) this.#goOn(assignment, consumer, partition, position);
+    }
     await this.#halted.record().catch(() => undefined);
   }
 
@@ -122,7 +125,7 @@ export class PartitionKeeper {
       await sleep(POLL_MS, signal);
       if (signal.aborted) return;
       await this.#followOnce(assignment, consumer).catch((error: Error) => {
-        this.#options.logger.debug({ reason: error.message }, 'reading the halts failed; retrying');
+        this.#options.logger.debug({ reason: error.message }, 'following the halts failed; retrying');
       });
     }
   }

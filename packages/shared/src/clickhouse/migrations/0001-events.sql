@@ -21,8 +21,8 @@ CREATE TABLE IF NOT EXISTS events (
   INDEX anonymous_id_text anonymous_id TYPE text(tokenizer = 'array'),
   INDEX instance_id_text instance_id TYPE text(tokenizer = 'array'),
   INDEX event_text event TYPE text(tokenizer = 'array'),
-  -- The last five digits find one event nearly as well as the whole UUID, and have at most a million values.
-  INDEX uuid_text substring(toString(uuid), 32) TYPE text(tokenizer = 'array'),
+  -- The last six digits have at most 16 million values. Of a billion events 60 have the same ones.
+  INDEX uuid_text substring(toString(uuid), 31) TYPE text(tokenizer = 'array'),
   -- Names with their values as they stand in the text, at any depth: `"plan":"pro"`.
   INDEX properties_text splitByChar(',', translate(properties, '{}[]', ',,,,')) TYPE text(tokenizer = 'array')
 )
@@ -37,6 +37,10 @@ SETTINGS
   index_granularity = 128,
   min_compress_block_size = 2048,
   max_compress_block_size = 4096,
+  -- A partition that has got no rows for 35 days is merged into one part: a query looks into every part that could hold
+  -- a row. It is merged as a whole or not at all, so it is rewritten at most once in 35 days.
+  min_age_to_force_merge_seconds = 3024000,
+  min_age_to_force_merge_on_partition_only = 1,
   -- Durability, the same for every table that the writer inserts into. ClickHouse confirms an insert when its bytes are
   -- on the disk: the writer then commits its offsets, and Kafka does not send the rows again after a power loss.
   fsync_after_insert = 1,
