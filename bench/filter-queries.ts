@@ -31,21 +31,11 @@ export const NEWEST: FilterQuery = { name: 'newest page', parameters: {} };
  * the stored events.
  */
 export async function filterQueries(client: ClickHouseClient, workspace: string): Promise<readonly FilterQuery[]> {
-  const read = <Row>(query: string, params: Record<string, unknown> = {}) =>
-    readRows<Row>(client, query, { ...params, workspace });
-  /** An identifier with about this many events. */
-  async function identifierWith(column: string, events: number): Promise<string> {
-    const [found] = await read<{ id: string }>(
-      `SELECT {column:Identifier} AS id FROM events WHERE workspace_id = {workspace:String} AND id != ''
-       GROUP BY id ORDER BY abs(toInt64(count()) - {events:Int64}), id LIMIT 1`,
-      { column, events },
-    );
-    return found?.id ?? '';
-  }
-  const user = (events: number) => identifierWith('user_id', events);
-  const organization = (events: number) => identifierWith('group_id', events);
-  const anonymous = await identifierWith('anonymous_id', 100);
-  const instance = await identifierWith('instance_id', 100);
+  const read = <Row>(query: string) => readRows<Row>(client, query, { workspace });
+  const user = (events: number) => identifierWith(client, workspace, 'user_id', events);
+  const organization = (events: number) => identifierWith(client, workspace, 'group_id', events);
+  const anonymous = await identifierWith(client, workspace, 'anonymous_id', 100);
+  const instance = await identifierWith(client, workspace, 'instance_id', 100);
   // An event in the middle of the table: this order has nothing to do with time.
   const [some] = await read<{ uuid: string; requestId: string }>(
     `SELECT toString(uuid) AS uuid, JSONExtractString(properties, 'requestId') AS requestId
@@ -76,10 +66,26 @@ export async function filterQueries(client: ClickHouseClient, workspace: string)
   ];
 }
 
-async function readRows<Row>(
+/** Returns the identifier of a workspace that has about this many events. */
+export async function identifierWith(
+  client: ClickHouseClient,
+  workspace: string,
+  column: string,
+  events: number,
+): Promise<string> {
+  const [found] = await readRows<{ id: string }>(
+    client,
+    `SELECT {column:Identifier} AS id FROM events WHERE workspace_id = {workspace:String} AND id != ''
+     GROUP BY id ORDER BY abs(toInt64(count()) - {events:Int64}), id LIMIT 1`,
+    { workspace, column, events },
+  );
+  return found?.id ?? '';
+}
+
+export async function readRows<Row>(
   client: ClickHouseClient,
   query: string,
-  query_params: Record<string, unknown>,
+  query_params: Record<string, unknown> = {},
 ): Promise<Row[]> {
   return await (await client.query({ query, query_params, format: 'JSONEachRow' })).json<Row>();
 }

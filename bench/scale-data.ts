@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { BenchDatabase, BenchEngine } from './engine.ts';
-import { WORKSPACE } from './filter-queries.ts';
+import { readRows, WORKSPACE } from './filter-queries.ts';
 import { storeTraffic } from './query.ts';
 import { randomBatch } from './rows.ts';
 import { createTraffic } from './traffic.ts';
@@ -62,7 +62,7 @@ async function copyParts(from: BenchDatabase, to: BenchDatabase): Promise<void> 
 async function partitionsOf(client: ClickHouseClient): Promise<string[]> {
   const query = `SELECT DISTINCT partition_id AS id FROM system.parts
     WHERE database = currentDatabase() AND table = 'events' AND active`;
-  const partitions = await (await client.query({ query, format: 'JSONEachRow' })).json<{ id: string }>();
+  const partitions = await readRows<{ id: string }>(client, query);
   return partitions.map(({ id }) => id);
 }
 

@@ -2,7 +2,7 @@ import { Agent } from 'node:http';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { type BenchEngine, type Cost, startBenchEngine } from './engine.ts';
 import { eraseUser } from './erasing.ts';
-import { filterQueries, WORKSPACE } from './filter-queries.ts';
+import { filterQueries, readRows, WORKSPACE } from './filter-queries.ts';
 import {
   CHEAP_REQUESTS,
   type MeasuredRequest,
@@ -213,7 +213,7 @@ async function measureFilters(
 async function printParts(client: ClickHouseClient): Promise<void> {
   const query = `SELECT count() AS parts, uniqExact(partition) AS partitions, sum(rows) AS rows FROM system.parts
     WHERE database = currentDatabase() AND table = 'events' AND active`;
-  const [found] = await (await client.query({ query, format: 'JSONEachRow' })).json<Record<string, number>>();
+  const [found] = await readRows<Record<string, number>>(client, query);
   console.log(`${found?.['rows']} events in ${found?.['parts']} parts of ${found?.['partitions']} partitions`);
 }
 
@@ -221,7 +221,7 @@ async function printParts(client: ClickHouseClient): Promise<void> {
 async function indexShare(client: ClickHouseClient): Promise<number> {
   const query = `SELECT sum(secondary_indices_compressed_bytes + secondary_indices_marks_bytes) / sum(data_compressed_bytes) AS ratio
     FROM system.parts WHERE database = currentDatabase() AND table = 'events' AND active`;
-  const [found] = await (await client.query({ query, format: 'JSONEachRow' })).json<{ ratio: number }>();
+  const [found] = await readRows<{ ratio: number }>(client, query);
   return found?.ratio ?? Number.NaN;
 }
 

@@ -1011,7 +1011,7 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'query/closed-months-stay-in-parts',
-    file: 'packages/shared/src/clickhouse/migrations/0001-events.sql',
+    file: shared('clickhouse/migrations/0001-events.sql'),
     search: '  min_age_to_force_merge_seconds = 3024000,\n',
     replacement: '',
     breaks: 'A look-up costs more with every part that was ever inserted, instead of every month.',

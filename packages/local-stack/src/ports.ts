@@ -38,14 +38,14 @@ export async function isPortFree(port: number, host = '127.0.0.1'): Promise<bool
 
 /** `count` different ports that are free on 127.0.0.1 now, outside the range of outgoing connections. */
 export async function findFreePorts(count: number): Promise<number[]> {
-  const found = new Set<number>();
-  for (let attempt = 0; found.size < count; attempt += 1) {
+  const found: number[] = [];
+  for (let attempt = 0; found.length < count; attempt += 1) {
     if (attempt >= ATTEMPTS_MAX + count) throw new Error(`no ${count} free ports between ${PORT_MIN} and ${PORT_MAX}`);
     const port = nextPort;
     nextPort = port < PORT_MAX ? port + 1 : PORT_MIN;
-    if (await isPortFree(port)) found.add(port);
+    if (await isPortFree(port)) found.push(port);
   }
-  return [...found];
+  return found;
 }
 
 /**

@@ -39,14 +39,16 @@ export function querySettings(config: QueryConfig): QuerySettings {
 }
 
 /**
- * Settings of a query without ORDER BY and LIMIT: a text index says which rows have a value, and the column with the
- * value is not read.
+ * The text index alone says which rows have a value: ClickHouse does not read the values. Together with
+ * use_top_k_dynamic_filtering, ClickHouse 26.7 would lose rows.
  */
-export const COUNT_SETTINGS: QuerySettings = {
+export const INDEX_ALONE: QuerySettings = {
   query_plan_direct_read_from_text_index: '1',
-  query_plan_text_index_add_hint: '1',
   use_top_k_dynamic_filtering: '0',
 };
+
+/** Settings of a query that only counts. */
+export const COUNT_SETTINGS: QuerySettings = { ...INDEX_ALONE, query_plan_text_index_add_hint: '1' };
 
 /** Returns the setting that ends a query after a time, in milliseconds. */
 export function timeLimit(timeoutMs: number): QuerySettings {

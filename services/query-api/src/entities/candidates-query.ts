@@ -1,4 +1,4 @@
-import type { QuerySettings } from '../clickhouse/query-settings.ts';
+import { INDEX_ALONE, type QuerySettings } from '../clickhouse/query-settings.ts';
 import { type Sql, tables } from '../clickhouse/sql.ts';
 import {
   type CandidateConditions,
@@ -23,15 +23,6 @@ const FEW_ROWS: QuerySettings = { max_block_size: '512', max_threads: '1' };
 
 /** For queries that read every row, or every row of a property. */
 const MANY_ROWS: QuerySettings = { max_block_size: '8192' };
-
-/**
- * The index alone says which rows have a token: ClickHouse does not read their values. Together with
- * use_top_k_dynamic_filtering, ClickHouse 26.7 would lose rows.
- */
-const INDEX_ALONE: QuerySettings = {
-  query_plan_direct_read_from_text_index: '1',
-  use_top_k_dynamic_filtering: '0',
-};
 
 /**
  * Returns the query for the first `count` candidates of one positive filter after an identifier. It reads what the index
