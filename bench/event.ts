@@ -22,6 +22,24 @@ const CONTEXT = JSON.stringify({
 
 /** An event of 600 bytes as JSON. Its UUID ends in its number, so that the sum of numbers shows which were stored. */
 export function eventJson(number: number): string {
-  const uuid = `00000000-0000-4000-8000-${number.toString(16).padStart(12, '0')}`;
-  return `{"event":"member_invited","uuid":"${uuid}","timestamp":"${TIMESTAMP}","anonymousId":"anon-7f3a","properties":${PROPERTIES},"context":${CONTEXT}}`;
+  return `{"event":"member_invited","uuid":"${uuidOf(number)}","timestamp":"${TIMESTAMP}","anonymousId":"anon-7f3a","properties":${PROPERTIES},"context":${CONTEXT}}`;
+}
+
+/** The user and the organization of the event, as the load generator submits it. */
+export function subjectsOf(number: number): { readonly user: string; readonly organization: string } {
+  return { user: `user-${number % 1_000}`, organization: `group-${number % 100}` };
+}
+
+/** The row that ingest-api creates of the event. */
+export function rowJson(number: number): string {
+  const { user, organization } = subjectsOf(number);
+  return (
+    `{"workspace_id":"test","timestamp":${Date.parse(TIMESTAMP)},"uuid":"${uuidOf(number)}","event":"member_invited",` +
+    `"user_id":"${user}","group_id":"${organization}","anonymous_id":"anon-7f3a","properties":${PROPERTIES},` +
+    `"context":${CONTEXT},"received_at":${Date.now() * 1_000}}`
+  );
+}
+
+function uuidOf(number: number): string {
+  return `00000000-0000-4000-8000-${number.toString(16).padStart(12, '0')}`;
 }

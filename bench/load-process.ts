@@ -1,6 +1,9 @@
 // Sends submissions as fast as the server responds. load.ts starts this process and tells it what to send.
+
+import { gzipSync } from 'node:zlib';
+import { sleep } from '@sluice/shared/retry';
 import { Pool } from 'undici';
-import { eventJson } from './event.ts';
+import { eventJson, subjectsOf } from './event.ts';
 import type { LoadResult, LoadSpec } from './load.ts';
 
 process.on('disconnect', () => process.exit());
@@ -8,13 +11,19 @@ process.on('message', (spec: LoadSpec) => void run(spec).then((result) => proces
 process.send?.('ready');
 
 /** Each connection sends one request after the other until the time is over, and waits for the last response. */
-async function run({ url, key, eventsPerRequest, connections, durationMs, firstEvent }: LoadSpec): Promise<LoadResult> {
+async function run(spec: LoadSpec): Promise<LoadResult> {
+  const { url, key, eventsPerRequest, connections, durationMs, firstEvent, gzip, requestsPerSecond } = spec;
   const pool = new Pool(url, { connections, pipelining: 1 });
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+  const headers = {
+    authorization: `Bearer ${key}`,
+    'content-type': 'application/json',
+    ...(gzip && { 'content-encoding': 'gzip' }),
+  };
   const latenciesMs: number[] = [];
   const faults: string[] = [];
   let next = firstEvent;
   let numbersSum = 0n;
+  let slots = 0;
   const start = performance.now();
 
   async function sendOne(): Promise<void> {
@@ -22,11 +31,12 @@ async function run({ url, key, eventsPerRequest, connections, durationMs, firstE
     next += eventsPerRequest;
     let events = eventJson(first);
     for (let number = first + 1; number < next; number += 1) events += `,${eventJson(number)}`;
-    const body = `{"foreignUserGroupId":"group-${first % 100}","foreignUserId":"user-${first % 1_000}","events":[${events}]}`;
-    await send(body, first, next - 1);
+    const { user, organization } = subjectsOf(first);
+    const body = `{"foreignUserGroupId":"${organization}","foreignUserId":"${user}","events":[${events}]}`;
+    await send(gzip ? gzipSync(body, { level: 1 }) : body, first, next - 1);
   }
 
-  async function send(body: string, first: number, last: number): Promise<void> {
+  async function send(body: string | Buffer, first: number, last: number): Promise<void> {
     const sentAt = performance.now();
     const response = await pool.request({ method: 'POST', path: '/v1/public/userGroups', headers, body });
     if (response.statusCode !== 202) faults.push(`${response.statusCode} ${await response.body.text()}`);
@@ -36,7 +46,18 @@ async function run({ url, key, eventsPerRequest, connections, durationMs, firstE
   }
 
   async function connection(): Promise<void> {
-    while (performance.now() - start < durationMs && faults.length === 0) await sendOne();
+    while (performance.now() - start < durationMs && faults.length === 0) {
+      if (requestsPerSecond !== undefined) await nextSlot(requestsPerSecond);
+      await sendOne();
+    }
+  }
+
+  /** Waits for the next of the times at which requests are due. */
+  async function nextSlot(perSecond: number): Promise<void> {
+    const at = start + (slots / perSecond) * 1_000;
+    slots += 1;
+    const ms = at - performance.now();
+    if (ms > 0) await sleep(ms);
   }
 
   await Promise.all(

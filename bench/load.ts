@@ -8,6 +8,9 @@ export interface LoadSpec {
   readonly eventsPerRequest: number;
   readonly connections: number;
   readonly durationMs: number;
+  readonly gzip?: boolean;
+  /** Default: as many as the server responds to. */
+  readonly requestsPerSecond?: number;
   /** The number of the first event; the others follow it. */
   readonly firstEvent: number;
 }

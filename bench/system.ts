@@ -3,12 +3,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startClickHouse } from '@sluice/local-stack/clickhouse';
 import { startKafka } from '@sluice/local-stack/kafka';
+import { sleep } from '@sluice/shared/retry';
 import { type Pipeline, startPipeline } from '../tests/support/pipeline.ts';
 import { until } from '../tests/support/service.ts';
-import { cpuTimeUs } from './cpu-time.ts';
+import { cpuTimeUs, residentBytes } from './cpu-time.ts';
 
 /** The longest time until all accepted events are stored, in milliseconds. */
 const STORED_TIMEOUT_MS = 120_000;
+
+/** How long no merge must have run, in milliseconds. */
+const SETTLE_MS = 1_000;
+const SETTLE_MS_MAX = 30_000;
 
 export const PROCESS_NAMES = ['ingest-api', 'Kafka', 'writer', 'ClickHouse'] as const;
 
@@ -25,6 +30,15 @@ export interface StoredEvents {
 /** The services and engines of one benchmark, each a process. */
 export interface System extends AsyncDisposable {
   readonly pipeline: Pipeline;
+  readonly clickhousePid: number;
+  readonly clickhouseUrl: string;
+  readonly kafkaBrokers: readonly string[];
+  /** Returns what a SELECT returns, in the format of its own. @throws with ClickHouse's error */
+  query(sql: string): Promise<string>;
+  /** Waits until merges are done, and no other one has begun for a second; half a minute at most. */
+  mergesSettled(): Promise<void>;
+  /** Resident memory of each process, in bytes. */
+  memory(): Promise<Record<ProcessName, number>>;
   /** CPU time that each process has used so far, in microseconds. */
   cpuTimes(names?: readonly ProcessName[]): Promise<Record<string, number>>;
   stored(): Promise<StoredEvents>;
@@ -44,41 +58,57 @@ export async function startSystem(env: Readonly<Record<string, string>> = {}): P
     kafkaBrokers: kafka.brokers,
     clickhouseUrl: clickhouse.url,
     name: 'bench',
-    // The default; tests have fewer.
-    env: { KAFKA_PARTITIONS: '48', ...env },
+    // The defaults; tests have others.
+    env: { KAFKA_PARTITIONS: '48', BATCH_INTERVAL_MS: '500', ...env },
   });
   started.defer(() => pipeline.stop());
+
+  async function query(sql: string): Promise<string> {
+    const response = await fetch(clickhouse.url, { method: 'POST', body: sql });
+    const text = await response.text();
+    if (!response.ok) throw new Error(text);
+    return text;
+  }
 
   async function stored(): Promise<StoredEvents> {
     const number = `reinterpretAsUInt64(reverse(unhex(substring(toString(uuid), 25))))`;
     const sql = `SELECT toString(count()), toString(uniqExact(uuid)), toString(sum(${number})) FROM ${pipeline.database}.events FORMAT TSV`;
-    const response = await fetch(clickhouse.url, { method: 'POST', body: sql });
-    if (!response.ok) throw new Error(await response.text());
-    const [rows = '', distinct = '', numbersSum = ''] = (await response.text()).trim().split('\t');
+    const [rows = '', distinct = '', numbersSum = ''] = (await query(sql)).trim().split('\t');
     return { rows: Number(rows), distinct: Number(distinct), numbersSum };
   }
 
-  async function countRows(): Promise<number> {
-    const response = await fetch(clickhouse.url, {
-      method: 'POST',
-      body: `SELECT count() FROM ${pipeline.database}.events`,
-    });
-    return Number(await response.text());
+  const countRows = async () => Number(await query(`SELECT count() FROM ${pipeline.database}.events`));
+
+  async function mergesSettled(): Promise<void> {
+    const endAt = Date.now() + SETTLE_MS_MAX;
+    for (let idleSince = Date.now(); Date.now() < Math.min(idleSince + SETTLE_MS, endAt); ) {
+      if ((await query('SELECT count() FROM system.merges')) !== '0\n') idleSince = Date.now();
+      await sleep(100);
+    }
   }
+
+  const pids = (): Record<ProcessName, number> => ({
+    'ingest-api': pipeline.services['ingest-api'].pid,
+    Kafka: kafka.pids[0] ?? -1,
+    writer: pipeline.services.writer.pid,
+    ClickHouse: clickhouse.pid ?? -1,
+  });
 
   const running = started.move();
   return {
     pipeline,
+    clickhousePid: clickhouse.pid ?? -1,
+    clickhouseUrl: clickhouse.url,
+    kafkaBrokers: kafka.brokers,
+    query,
+    mergesSettled,
     async cpuTimes(names = PROCESS_NAMES) {
-      const { services } = pipeline;
-      const pids = {
-        'ingest-api': services['ingest-api'].pid,
-        Kafka: kafka.pids[0] ?? -1,
-        writer: services.writer.pid,
-        ClickHouse: clickhouse.pid ?? -1,
-      };
-      const times = names.map(async (name) => [name, await cpuTimeUs(pids[name])] as const);
+      const times = names.map(async (name) => [name, await cpuTimeUs(pids()[name])] as const);
       return Object.fromEntries(await Promise.all(times));
+    },
+    async memory() {
+      const sizes = PROCESS_NAMES.map(async (name) => [name, await residentBytes(pids()[name])] as const);
+      return Object.fromEntries(await Promise.all(sizes)) as Record<ProcessName, number>;
     },
     stored,
     async storedAtLeast(rows) {

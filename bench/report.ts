@@ -1,0 +1,39 @@
+import { execFileSync } from 'node:child_process';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { availableParallelism, cpus, totalmem } from 'node:os';
+import { join } from 'node:path';
+
+const FOLDER = join(import.meta.dirname, 'results');
+
+/** The printed tables of a benchmark, by their titles. */
+export type Report = Record<string, Readonly<Record<string, string>>>;
+
+/** Writes the report to `bench/results`, with the machine, the versions and the commit. */
+export async function saveReport(
+  name: string,
+  options: Readonly<Record<string, unknown>>,
+  report: Report,
+): Promise<void> {
+  const manifest = JSON.parse(
+    await readFile(join(import.meta.dirname, '..', 'packages', 'local-stack', 'package.json'), 'utf8'),
+  );
+  const commit = execFileSync('git', ['describe', '--always', '--dirty'], {
+    cwd: FOLDER.replace(/results$/, ''),
+    encoding: 'utf8',
+  });
+  const contents = {
+    measuredAt: new Date().toISOString(),
+    commit: commit.trim(),
+    machine: {
+      cpu: cpus()[0]?.model,
+      cores: availableParallelism(),
+      memoryGiB: Math.round(totalmem() / 2 ** 30),
+    },
+    versions: { node: process.version, chdb: manifest.dependencies?.chdb },
+    options,
+    report,
+  };
+  await mkdir(FOLDER, { recursive: true });
+  await writeFile(join(FOLDER, `${name}.json`), `${JSON.stringify(contents, undefined, 2)}\n`);
+  console.log(`The figures are in bench/results/${name}.json.`);
+}
