@@ -203,7 +203,7 @@ function environment(options: PipelineOptions, keysFile: string, database: strin
     QUERY_TIMEOUT_MS: '60000',
     COUNT_TIMEOUT_MS: '30000',
     // Fewer batches under a load: each costs ClickHouse about as much as thousands of events.
-    FETCH_WAIT_MS: '500',
+    BATCH_INTERVAL_MS: '1000',
     ...options.env,
   };
 }

@@ -7,6 +7,7 @@ import { createProbe } from '@sluice/shared/probe';
 import { retry } from '@sluice/shared/retry';
 import type { Kafka } from 'kafkajs';
 import { createBatchLoop } from './batches/batch-loop.ts';
+import { BatchPace } from './batches/batch-pace.ts';
 import type { WriterConfig } from './config.ts';
 import { BatchIntake } from './consumer/batch-intake.ts';
 import { GroupConsumer } from './consumer/group-consumer.ts';
@@ -64,7 +65,9 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     },
   });
   const store = createStagedStore({ ...common, ownership });
-  const batches = createBatchLoop({ store, positions, bytesMax: config.BATCH_BYTES_MAX, alarm, metrics, logger });
+  const bytesMax = config.BATCH_BYTES_MAX;
+  const pace = new BatchPace({ intervalMs: config.BATCH_INTERVAL_MS, bytesMax });
+  const batches = createBatchLoop({ store, positions, bytesMax, pace, alarm, metrics, logger });
   const intake = new BatchIntake({
     ...{ kafka, keeper, batches, metrics, logger },
     partitionCount: config.KAFKA_PARTITIONS,
@@ -88,6 +91,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
       keeper.reopen(assignment, consumer, partition).catch(fail);
     },
     store: (batch, assignment, consumer) => intake.store(batch, assignment, consumer),
+    rest: (signal) => pace.rest(signal),
     fail,
   });
   return new Writer(config, deps, { group, keeper, alarm, erasure, watchdog });

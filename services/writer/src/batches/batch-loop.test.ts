@@ -39,6 +39,7 @@ function createLoop() {
     store: createStagedStore(options),
     positions: createPositions(options),
     bytesMax: 1_000_000,
+    pace: { stored: () => undefined },
     alarm: createDeadLetterAlarm(),
     metrics: createWriterMetrics(new Registry(), async () => []),
     logger: createLogger('test', 'silent'),

@@ -9,7 +9,8 @@ import { Fenced } from '../ownership/fenced.ts';
 import { nameOf, positionAfter } from '../partitions/position.ts';
 import type { Positions, StoredPosition } from '../partitions/positions.ts';
 import type { StagedStore } from '../store/staged-store.ts';
-import { createBatchSize, sizeOf } from './batch-size.ts';
+import type { BatchPace } from './batch-pace.ts';
+import { bytesOf, createBatchSize } from './batch-size.ts';
 import { createGatherer, type Gatherer } from './gatherer.ts';
 import { type SourceMessage, toRowBatch } from './row-batch.ts';
 
@@ -21,6 +22,7 @@ export interface BatchLoopOptions {
   readonly positions: Positions;
   /** The size of a batch, in bytes of rows. */
   readonly bytesMax: number;
+  readonly pace: Pick<BatchPace, 'stored'>;
   readonly alarm: DeadLetterAlarm;
   readonly metrics: WriterMetrics;
   readonly logger: Logger;
@@ -36,7 +38,7 @@ export interface BatchLoopOptions {
  * safe in Kafka, and only their age grows.
  */
 export function createBatchLoop(options: BatchLoopOptions): Gatherer<Assignment> {
-  const { store, positions, bytesMax, alarm, metrics, logger } = options;
+  const { store, positions, bytesMax, pace, alarm, metrics, logger } = options;
   const size = createBatchSize(bytesMax);
 
   function onDeadLetters(deadLetters: readonly DeadLetter[]): void {
@@ -85,13 +87,14 @@ export function createBatchLoop(options: BatchLoopOptions): Gatherer<Assignment>
       return false;
     }
     metrics.storedMessages.inc(piece.length);
-    metrics.storedBytes.inc(piece.reduce((sum, message) => sum + sizeOf(message), 0));
+    metrics.storedBytes.inc(bytesOf(piece));
     metrics.batchDuration.observe((performance.now() - startedAt) / 1_000);
     return true;
   }
 
   async function storeBatch(messages: readonly SourceMessage[], { epoch, signal }: Assignment): Promise<void> {
     if (!epoch) throw new Fenced('nothing may be stored before the take-over');
+    const startedAt = performance.now();
     let delays = backoff(FIRST_DELAY_MS, MAX_DELAY_MS);
     for (let done = 0; done < messages.length; ) {
       signal.throwIfAborted();
@@ -106,6 +109,7 @@ export function createBatchLoop(options: BatchLoopOptions): Gatherer<Assignment>
       }
     }
     await keepTrying(() => positions.store(positionsAfter(messages), epoch), messages.length, signal);
+    pace.stored(startedAt, bytesOf(messages));
   }
 
   return createGatherer(storeBatch, bytesMax);

@@ -27,12 +27,16 @@ export function createBatchSize(bytesMax: number): BatchSize {
       bytes = Math.min(bytesMax, bytes * GROWTH);
     },
     failed(messages) {
-      bytes = Math.max(1, messages.reduce((sum, message) => sum + sizeOf(message), 0) / 2);
+      bytes = Math.max(1, bytesOf(messages) / 2);
     },
   };
 }
 
-/** Returns the size of a message, in bytes of rows. */
-export function sizeOf({ message }: SourceMessage): number {
+/** Returns the size of messages, in bytes of rows. */
+export function bytesOf(messages: readonly SourceMessage[]): number {
+  return messages.reduce((sum, message) => sum + sizeOf(message), 0);
+}
+
+function sizeOf({ message }: SourceMessage): number {
   return message.value?.length ?? 0;
 }

@@ -1,4 +1,4 @@
-import { sizeOf } from './batch-size.ts';
+import { bytesOf } from './batch-size.ts';
 import type { SourceMessage } from './row-batch.ts';
 
 /**
@@ -43,7 +43,7 @@ export function createGatherer<Owner>(
 
   return {
     add(messages, owner) {
-      const bytes = messages.reduce((sum, message) => sum + sizeOf(message), 0);
+      const bytes = bytesOf(messages);
       let batch = queue.at(-1);
       if (!batch || batch.owner !== owner || (batch.bytes > 0 && batch.bytes + bytes > bytesMax)) {
         batch = { owner, messages: [], bytes: 0, stored: Promise.withResolvers() };

@@ -2,6 +2,7 @@ import type { Batch, ConsumerGroupJoinEvent } from 'kafkajs';
 import type { Epoch } from '../ownership/epoch.ts';
 import { Fenced } from '../ownership/fenced.ts';
 import { leaderEpochOf, nameOf, type Position, positionAfter, type TopicPartition } from '../partitions/position.ts';
+import { OffsetCommits } from './offset-commits.ts';
 
 /** How a fetched batch fits the assignment. */
 export type Delivery =
@@ -29,6 +30,8 @@ export class Assignment {
   /** Undefined until this writer is recorded as an owner. */
   epoch: Epoch | undefined;
   readonly #ending = new AbortController();
+  /** Commits what is stored in the name of this assignment. */
+  readonly commits = new OffsetCommits(this.#ending.signal);
   /** The positions of the open partitions, by name. */
   readonly #positions = new Map<string, Position>();
   /** Where the batches begin that are being stored. */

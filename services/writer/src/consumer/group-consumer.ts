@@ -29,6 +29,8 @@ export interface GroupConsumerOptions {
    * its statements is running any more.
    */
   readonly store: (batch: Batch, assignment: Assignment, consumer: Consumer) => Promise<boolean>;
+  /** Resolves when the next batch may be fetched. It never throws. */
+  readonly rest: (signal: AbortSignal) => Promise<void>;
   /** Called with an error that only a restart can resolve. */
   readonly fail: (error: unknown) => void;
 }
@@ -36,8 +38,11 @@ export interface GroupConsumerOptions {
 /** This writer's membership of the consumer group: joins, receives assignments and batches, commits, leaves. */
 export class GroupConsumer {
   readonly #options: GroupConsumerOptions;
+  readonly #stopping = new AbortController();
   #consumer: Consumer | undefined;
   #assignment: Assignment | undefined;
+  /** Aborts with the assignment, and when this writer begins to stop. */
+  #resting = this.#stopping.signal;
 
   constructor(options: GroupConsumerOptions) {
     this.#options = options;
@@ -73,6 +78,7 @@ export class GroupConsumer {
 
   /** Leaves the group, after the batch that is being stored, if that takes less than {@link STOP_GRACE_MS}. */
   async stop(): Promise<void> {
+    this.#stopping.abort();
     const leaving = this.#consumer?.disconnect();
     await Promise.race([leaving, sleep(STOP_GRACE_MS)]);
     this.#assignment?.end('the writer is stopping');
@@ -89,6 +95,7 @@ export class GroupConsumer {
       this.#endAssignment('the group has assigned the partitions anew');
       const assignment = new Assignment(payload);
       this.#assignment = assignment;
+      this.#resting = AbortSignal.any([assignment.signal, this.#stopping.signal]);
       const assigned = Object.entries(assignment.partitions);
       consumer.pause(assigned.map(([topic, partitions]) => ({ topic, partitions: [...partitions] })));
       logger.info({ assignment: payload.memberAssignment }, 'joined the consumer group');
@@ -141,6 +148,8 @@ export class GroupConsumer {
       if (assignment === this.#assignment) fetchAgain(batch, assignment, consumer);
       throw error;
     }
+    // kafkajs fetches again only when this returns.
+    await this.#options.rest(this.#resting);
   }
 
   #endAssignment(reason: string): void {

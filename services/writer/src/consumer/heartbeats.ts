@@ -1,5 +1,3 @@
-import { sleep } from '@sluice/shared/retry';
-
 /** Kafka's errors after which kafkajs joins the group again: the assignment is over. */
 const REJOIN_ERRORS = new Set<unknown>(['REBALANCE_IN_PROGRESS', 'ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID']);
 
@@ -19,16 +17,7 @@ export async function withHeartbeats(
   heartbeat: () => Promise<void>,
   everyMs: number,
 ): Promise<void> {
-  let done = false;
-  const finished = work.finally(() => {
-    done = true;
-  });
-  // After a failed heartbeat nothing awaits this promise any more.
-  finished.catch(() => undefined);
-  while (!done) {
-    const tick = new AbortController();
-    await Promise.race([finished, sleep(everyMs, tick.signal)]).finally(() => tick.abort());
-    if (!done) await heartbeat();
-  }
-  await finished;
+  const { promise: rejected, reject } = Promise.withResolvers<never>();
+  const timer = setInterval(() => heartbeat().catch(reject), everyMs);
+  await Promise.race([work, rejected]).finally(() => clearInterval(timer));
 }

@@ -4,6 +4,9 @@ import type { WriterConfig } from '../config.ts';
 /** How long kafkajs uses what it knows of leaders and partitions, in milliseconds. */
 const METADATA_AGE_MS_MAX = 10_000;
 
+/** How long a broker that has no messages holds a fetch, in milliseconds. */
+const FETCH_WAIT_MS = 200;
+
 /** Returns the interval between two heartbeats, in milliseconds. */
 export function heartbeatIntervalMs({ KAFKA_SESSION_TIMEOUT_MS }: WriterConfig): number {
   return KAFKA_SESSION_TIMEOUT_MS / 4;
@@ -17,9 +20,9 @@ export function createKafkaConsumer(kafka: Kafka, config: WriterConfig): Consume
     heartbeatInterval: heartbeatIntervalMs(config),
     rebalanceTimeout: 60_000,
     allowAutoTopicCreation: false,
-    // The broker responds to a fetch when it has this many bytes, or after this time: that makes batches large.
-    minBytes: config.FETCH_BYTES_MIN,
-    maxWaitTimeInMs: config.FETCH_WAIT_MS,
+    // The broker responds as soon as it has anything. BatchPace decides when to fetch, and so how large batches are.
+    minBytes: 1,
+    maxWaitTimeInMs: FETCH_WAIT_MS,
     // After this time at most, a partition with a new leader is fetched again, and a new partition is assigned.
     metadataMaxAge: METADATA_AGE_MS_MAX,
     // Limits the response of one broker, compressed and decompressed.

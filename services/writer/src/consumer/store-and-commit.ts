@@ -1,4 +1,4 @@
-import type { Batch, EachBatchPayload } from 'kafkajs';
+import type { EachBatchPayload } from 'kafkajs';
 import type { Assignment } from './assignment.ts';
 import { leadsToRejoin, withHeartbeats } from './heartbeats.ts';
 
@@ -35,14 +35,8 @@ export async function storeAndCommit(options: StoreAndCommitOptions): Promise<vo
     throw error;
   }
   const isStored = await storing;
-  // kafkajs would commit in the name of its newest assignment, not of this one.
   if (!isStored || assignment.signal.aborted) return;
   resolveOffset(batch.lastOffset());
   // The one place where offsets of stored batches are committed: GroupConsumer turns kafkajs's own commits off.
-  await commitOffsetsIfNecessary({ topics: [offsetAfter(batch)] });
-}
-
-function offsetAfter(batch: Batch) {
-  const offset = String(BigInt(batch.lastOffset()) + 1n);
-  return { topic: batch.topic, partitions: [{ partition: batch.partition, offset }] };
+  await assignment.commits.commit(batch, commitOffsetsIfNecessary);
 }

@@ -10,6 +10,9 @@ const SESSION_TIMEOUT_SECONDS = 60;
 /** The client's types do not know close_session: it is a parameter of the HTTP interface, sent like a setting. */
 const CLOSING = { close_session: 1 } as unknown as ClickHouseSettings;
 
+/** Small chunks are sent together, about this many bytes: each chunk costs as much as some kilobytes. */
+const CHUNK_BYTES = 256 * 1_024;
+
 /** A session of ClickHouse. No other session sees its temporary tables, and they are gone when it is closed. */
 export interface ClickHouseSession {
   /** Runs a statement. `settings` are added to those of the session. @throws ClickHouse's errors */
@@ -73,7 +76,7 @@ export function openClickHouseSession(
     run,
     runLast: (statement, parameters, settings) => run(statement, parameters, { ...settings, ...CLOSING }),
     async load(statement, chunks) {
-      const values = Readable.from(chunks, { objectMode: false });
+      const values = Readable.from(inLargeChunks(chunks), { objectMode: false });
       const { stream, summary } = await client.exec({ ...common(statement), values });
       for await (const _ of stream);
       return Number(summary?.written_rows ?? 0);
@@ -91,4 +94,18 @@ export function openClickHouseSession(
       await client.command({ query: 'SELECT 1', session_id: sessionId, clickhouse_settings });
     },
   };
+}
+
+function* inLargeChunks(chunks: readonly Uint8Array[]): Generator<Uint8Array> {
+  let open: Uint8Array[] = [];
+  let bytes = 0;
+  for (const chunk of chunks) {
+    open.push(chunk);
+    bytes += chunk.length;
+    if (bytes < CHUNK_BYTES) continue;
+    yield open.length === 1 ? chunk : Buffer.concat(open, bytes);
+    open = [];
+    bytes = 0;
+  }
+  if (open.length > 0) yield Buffer.concat(open, bytes);
 }

@@ -1,0 +1,58 @@
+import type { EachBatchPayload, OffsetsByTopicPartition } from 'kafkajs';
+import { expect, test } from 'vitest';
+import { OffsetCommits } from './offset-commits.ts';
+
+function batch(topic: string, partition: number, last: number): EachBatchPayload['batch'] {
+  return { topic, partition, lastOffset: () => String(last) } as EachBatchPayload['batch'];
+}
+
+function recorder(): { sent: OffsetsByTopicPartition[]; send: (offsets: OffsetsByTopicPartition) => Promise<void> } {
+  const sent: OffsetsByTopicPartition[] = [];
+  return { sent, send: async (offsets) => void sent.push(offsets) };
+}
+
+test('what is committed in one turn of the event loop goes to Kafka in one request', async () => {
+  const commits = new OffsetCommits(new AbortController().signal);
+  const { sent, send } = recorder();
+  const together = [batch('events', 0, 9), batch('entities', 0, 4), batch('events', 1, 7)];
+  await Promise.all(together.map((stored) => commits.commit(stored, send)));
+  await commits.commit(batch('events', 0, 12), send);
+  expect(sent).toMatchObject([
+    {
+      topics: [
+        {
+          topic: 'events',
+          partitions: [
+            { partition: 0, offset: '10' },
+            { partition: 1, offset: '8' },
+          ],
+        },
+        { topic: 'entities', partitions: [{ partition: 0, offset: '5' }] },
+      ],
+    },
+    { topics: [{ topic: 'events', partitions: [{ partition: 0, offset: '13' }] }] },
+  ]);
+});
+
+test('a commit that fails rejects for every batch in it, and for none after it', async () => {
+  const commits = new OffsetCommits(new AbortController().signal);
+  const fail = () => Promise.reject(new Error('not the coordinator'));
+  const results = await Promise.allSettled([
+    commits.commit(batch('t', 0, 1), fail),
+    commits.commit(batch('t', 1, 1), fail),
+  ]);
+  expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  const { sent, send } = recorder();
+  await commits.commit(batch('t', 0, 1), send);
+  expect(sent).toHaveLength(1);
+});
+
+test('nothing is committed once the assignment is over', async () => {
+  const ending = new AbortController();
+  const commits = new OffsetCommits(ending.signal);
+  const { sent, send } = recorder();
+  const committed = commits.commit(batch('t', 0, 1), send);
+  ending.abort();
+  await committed;
+  expect(sent).toEqual([]);
+});
