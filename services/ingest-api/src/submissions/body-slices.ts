@@ -6,6 +6,9 @@ import { IDENTIFIER_LENGTH_MAX, JSON_VALUES_MAX } from './submission-limits.ts';
 /** A field with more bytes is not parsed: as a text, whatever its escapes, it is longer than an identifier may be. */
 const FIELD_BYTES_MAX = 12 * IDENTIFIER_LENGTH_MAX + 2;
 
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
 /** A value with more levels is not parsed: it has a fault anyway, and the exact parser recurses. */
 const DEPTH_PARSED_MAX = 500;
 
@@ -16,14 +19,26 @@ export function parsingFault({ depth, values }: JsonSlice): string | undefined {
 }
 
 /** @throws {SyntaxError} */
-export function parseName(body: Buffer, { start, end }: JsonSlice): string {
-  return JSON.parse(body.toString('utf8', start, end)) as string;
+export function parseName(body: Buffer, slice: JsonSlice): string {
+  return parseSlice(body, slice) as string;
 }
 
 /** @throws {SyntaxError} */
-export function parseSlice(body: Buffer, { start, end, needsExactParser }: JsonSlice): unknown {
+export function parseSlice(body: Buffer, slice: JsonSlice): unknown {
+  const { start, end, needsExactParser } = slice;
+  if (isPlainString(body, slice)) return body.toString('utf8', start + 1, end - 1);
   const text = body.toString('utf8', start, end);
   return needsExactParser ? parseExactJson(text) : JSON.parse(text);
+}
+
+/** Whether the value is a string without escapes, which need not be parsed. */
+function isPlainString(body: Buffer, { start, end }: JsonSlice): boolean {
+  if (body[start] !== QUOTE || body[end - 1] !== QUOTE || end - start < 2) return false;
+  for (let at = start + 1; at < end - 1; at += 1) {
+    const byte = body[at] as number;
+    if (byte < 0x20 || byte === QUOTE || byte === BACKSLASH) return false;
+  }
+  return true;
 }
 
 /**
@@ -34,7 +49,7 @@ export function parseSlice(body: Buffer, { start, end, needsExactParser }: JsonS
 export function parseFieldValue(body: Buffer, slice: JsonSlice): unknown {
   if (slice.size <= FIELD_BYTES_MAX && parsingFault(slice) === undefined) return parseSlice(body, slice);
   switch (body[slice.start]) {
-    case 0x22:
+    case QUOTE:
       return ' '.repeat(FIELD_BYTES_MAX);
     case 0x5b:
       return [];

@@ -9,7 +9,6 @@ const UUID = z.regexes.uuid();
 
 const IDENTIFIER_FIELDS: ReadonlySet<string> = new Set(EVENT_IDENTIFIERS.map(({ field }) => field));
 
-/** Every event starts as a copy of this one, so that all have the same shape in V8. */
 const EMPTY_EVENT: SubmittedEvent = {
   event: '',
   type: undefined,
@@ -24,6 +23,11 @@ const EMPTY_EVENT: SubmittedEvent = {
   traits: undefined,
 };
 
+/** Returns an event without fields. Every event starts as one, so that all have the same shape in V8. */
+export function emptyEvent(): SubmittedEvent {
+  return { ...EMPTY_EVENT };
+}
+
 /**
  * Parses an event in a fifth of the time that zod takes, compiled or not. It returns `undefined` for an event that it
  * does not know to be valid: then the schema in submission.ts decides.
@@ -32,13 +36,18 @@ const EMPTY_EVENT: SubmittedEvent = {
  */
 export function parseEvent(value: unknown, timestampMsMax: number): SubmittedEvent | undefined {
   if (!isJsonObject(value) || !isText(value['event'], EVENT_NAME_LENGTH_MAX)) return undefined;
-  const event: SubmittedEvent = { ...EMPTY_EVENT };
+  const event = emptyEvent();
   event.event = value['event'];
   for (const name of Object.keys(value)) {
     if (name !== 'event' && !parseField(event, name, value[name])) return undefined;
   }
-  const ms = event.timestamp ?? uuidV7TimeMs(event.uuid);
-  return ms === undefined || (ms >= TIMESTAMP_MS_MIN && ms <= timestampMsMax) ? event : undefined;
+  return acceptsTime(event, timestampMsMax) ? event : undefined;
+}
+
+/** Whether the time of an event, if it has one, is neither too early nor too late. */
+export function acceptsTime({ timestamp, uuid }: SubmittedEvent, timestampMsMax: number): boolean {
+  const ms = timestamp ?? uuidV7TimeMs(uuid);
+  return ms === undefined || (ms >= TIMESTAMP_MS_MIN && ms <= timestampMsMax);
 }
 
 /** Sets a field of the event, and returns whether the field exists and the value is valid for it. */

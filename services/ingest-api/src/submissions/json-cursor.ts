@@ -17,6 +17,14 @@ export interface JsonSlice {
   readonly needsExactParser: boolean;
 }
 
+/** Reads some elements of an array directly, so that they need not be passed first and parsed afterwards. */
+export interface ElementReader<Element> {
+  /** Returns the element that begins at an offset; `undefined` to have it passed. */
+  read(start: number): Element | undefined;
+  /** The offset after the element that was read last. */
+  readonly end: number;
+}
+
 /** The text is not JSON. */
 export class MalformedJson extends Error {
   override readonly name = 'MalformedJson';
@@ -96,15 +104,18 @@ export class JsonCursor {
     }
   }
 
-  /** The array's elements. Each is passed when it is yielded. */
-  *elements(): Generator<JsonSlice, void> {
+  /** The array's elements: each as the reader returns it, or as a slice that was passed. */
+  *elements<Element>(reader: ElementReader<Element>): Generator<Element | JsonSlice, void> {
     this.#take(0x5b);
     if (this.#peek() === 0x5d) {
       this.#at += 1;
       return;
     }
     for (;;) {
-      yield this.skip();
+      this.#peek();
+      const element = reader.read(this.#at);
+      if (element !== undefined) this.#at = reader.end;
+      yield element ?? this.skip();
       if (this.#takeEither(COMMA, 0x5d)) return;
     }
   }

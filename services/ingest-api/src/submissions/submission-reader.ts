@@ -3,6 +3,7 @@ import { Problem } from '@sluice/shared/http/problem';
 import type { z } from 'zod';
 import type { Pause } from '../http/turns.ts';
 import { parseFieldValue, parseSlice, parsingFault } from './body-slices.ts';
+import { CanonicalEvents } from './canonical-events.ts';
 import { isText, parseEvent } from './event-parser.ts';
 import { JsonCursor, type JsonSlice, MalformedJson } from './json-cursor.ts';
 import { encodeJson, faultOfMember } from './json-object.ts';
@@ -47,7 +48,7 @@ export class SubmissionReader {
     issues: readonly z.core.$ZodIssue[],
     pause: Pause,
   ): Promise<Submission> {
-    const { schemas, eventBytesMax } = this.#options;
+    const { schemas, eventBytesMax, now } = this.#options;
     const body = withoutByteOrderMark(bytes);
     if (!isUtf8(body)) throw new Problem('malformed_json', 'The body is not UTF-8.');
     const faults = new SubmissionFaults();
@@ -59,9 +60,11 @@ export class SubmissionReader {
         cursor.end();
         throw faults.problem();
       }
-      const outline = await readOutline(body, route, this.#options, faults, pause);
+      const timestampMsMax = now() + TIMESTAMP_AHEAD_MS_MAX;
+      const canonical = new CanonicalEvents(body, { eventBytesMax, timestampMsMax });
+      const outline = await readOutline(body, route, this.#options, canonical, faults, pause);
       const fields = readFields(body, outline, route, schemas, faults);
-      const events = await this.#readEvents(body, outline, faults, pause);
+      const events = await this.#readEvents(body, outline, timestampMsMax, faults, pause);
       const properties = await this.#readProperties(body, outline, faults, pause);
       faults.throwIfAny(eventBytesMax);
       return { ...fields, events, properties };
@@ -74,16 +77,20 @@ export class SubmissionReader {
   async #readEvents(
     body: Buffer,
     outline: SubmissionOutline,
+    timestampMsMax: number,
     faults: SubmissionFaults,
     pause: Pause,
   ): Promise<SubmittedEvent[]> {
-    const { schemas, eventBytesMax, eventsMax, now } = this.#options;
+    const { schemas, eventBytesMax, eventsMax } = this.#options;
     const events: SubmittedEvent[] = [];
     if (!outline.events) return events;
-    const { slices, count } = outline.events;
+    const { found, count } = outline.events;
     if (count > eventsMax) faults.addAt(['events'], 'too_big', tooManyEvents(eventsMax));
-    const timestampMsMax = now() + TIMESTAMP_AHEAD_MS_MAX;
-    for (const [index, slice] of slices.entries()) {
+    for (const [index, slice] of found.entries()) {
+      if ('event' in slice) {
+        events.push(slice);
+        continue;
+      }
       const waiting = pause();
       if (waiting) await waiting;
       if (slice.size > eventBytesMax) {

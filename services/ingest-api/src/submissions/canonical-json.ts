@@ -1,0 +1,207 @@
+/** What reading returns when a text is not canonical, or no JSON at all: the caller parses it then. */
+export const NOT_CANONICAL = -1;
+
+/** With more names, an object is not read: each name is compared with the names before it. */
+const NAMES_MAX = 64;
+
+/** How many names all open objects may have together: as many levels as are accepted, each with the most names. */
+const OPEN_NAMES_MAX = 33 * NAMES_MAX;
+
+/** A 64-bit float holds every number of at most this many digits exactly, and JavaScript writes it in the same way. */
+const EXACT_DIGITS = 15;
+
+/** JavaScript writes numbers below 0.000001 with an exponent. */
+const LEADING_ZEROS_MAX = 5;
+
+/** The hashes of the names of the open objects. All readers share it: none of them waits while it reads. */
+const openNames = new Int32Array(OPEN_NAMES_MAX);
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const MINUS = 0x2d;
+const POINT = 0x2e;
+const ZERO = 0x30;
+const NINE = 0x39;
+const COLON = 0x3a;
+
+/** Bytes that end the plain part of a string: its end, escapes, and control characters, which JSON does not allow. */
+const SPECIAL = new Uint8Array(256).fill(1, 0, 0x20);
+SPECIAL[QUOTE] = 1;
+SPECIAL[0x5c] = 1;
+
+const WORDS: Readonly<Record<number, Uint8Array>> = Object.fromEntries(
+  ['true', 'false', 'null'].map((word) => [word.charCodeAt(0), Buffer.from(word)]),
+);
+
+/**
+ * Reads JSON that JSON.parse and JSON.stringify would return as it is, byte for byte. Such a text need not be parsed to be
+ * checked and stored: it is its own copy. Canonical here means:
+ *
+ * - no white space between tokens, and no escapes in strings;
+ * - no name twice in an object, and none that begins with a digit, which JavaScript would move to the front;
+ * - numbers of at most {@link EXACT_DIGITS} digits without exponent, superfluous zeros or negative zero.
+ *
+ * What most producers send is canonical. Everything else has to be parsed; so does what is not worth telling apart here.
+ * The bytes must be UTF-8.
+ */
+export class CanonicalJson {
+  readonly #bytes: Uint8Array;
+  /** How many names the open objects have so far. */
+  #open = 0;
+  #values = 0;
+  /** All bytes of strings so far, combined by "or". */
+  #seen = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  /** How many values were read so far: objects, arrays, strings and so on. */
+  get values(): number {
+    return this.#values;
+  }
+
+  /** Whether everything that was read so far is ASCII. */
+  get isAscii(): boolean {
+    return this.#seen < 0x80;
+  }
+
+  /** Forgets what was read so far. */
+  restart(): void {
+    this.#open = 0;
+    this.#values = 0;
+    this.#seen = 0;
+  }
+
+  /**
+   * Reads the object that begins at an offset.
+   *
+   * @param levels how many levels of objects and arrays may nest, the object included
+   * @returns the offset after it
+   */
+  object(start: number, levels: number): number {
+    const bytes = this.#bytes;
+    if (levels === 0) return NOT_CANONICAL;
+    this.#values += 1;
+    const first = this.#open;
+    let at = start + 1;
+    if (bytes[at] === 0x7d) return at + 1;
+    for (;;) {
+      at = this.#name(at, first);
+      if (at < 0) return at;
+      at = this.value(at, levels - 1);
+      if (at < 0) return at;
+      const next = bytes[at];
+      at += 1;
+      if (next === COMMA) continue;
+      this.#open = first;
+      return next === 0x7d ? at : NOT_CANONICAL;
+    }
+  }
+
+  /** Reads the value that begins at an offset, and returns the offset after it; see {@link object}. */
+  value(at: number, levels: number): number {
+    const byte = this.#bytes[at] as number;
+    if (byte === QUOTE) return this.string(at);
+    if (byte === 0x7b) return this.object(at, levels);
+    if (byte === 0x5b) return this.#array(at, levels);
+    this.#values += 1;
+    return byte === MINUS || (byte >= ZERO && byte <= NINE) ? this.#number(at) : this.#word(at, byte);
+  }
+
+  /** Reads the string that begins at an offset, and returns the offset after its closing quote. */
+  string(start: number): number {
+    const bytes = this.#bytes;
+    this.#values += 1;
+    let seen = 0;
+    let at = start + 1;
+    for (; at < bytes.length; at += 1) {
+      const byte = bytes[at] as number;
+      if (SPECIAL[byte] === 1) break;
+      seen |= byte;
+    }
+    this.#seen |= seen;
+    return bytes[at] === QUOTE ? at + 1 : NOT_CANONICAL;
+  }
+
+  /** Reads a name and its colon. `first` is the index of the first name of its object. */
+  #name(start: number, first: number): number {
+    const bytes = this.#bytes;
+    const initial = bytes[start + 1] as number;
+    if (bytes[start] !== QUOTE || (initial >= ZERO && initial <= NINE)) return NOT_CANONICAL;
+    let at = start + 1;
+    let seen = 0;
+    let hash = 0;
+    for (; at < bytes.length; at += 1) {
+      const byte = bytes[at] as number;
+      if (SPECIAL[byte] === 1) break;
+      seen |= byte;
+      hash = (Math.imul(hash, 31) + byte) | 0;
+    }
+    this.#seen |= seen;
+    if (bytes[at] !== QUOTE || bytes[at + 1] !== COLON) return NOT_CANONICAL;
+    const count = this.#open;
+    if (count - first === NAMES_MAX || count === OPEN_NAMES_MAX) return NOT_CANONICAL;
+    // Names with equal hashes may differ: then the object is parsed without need.
+    for (let index = first; index < count; index += 1) if (openNames[index] === hash) return NOT_CANONICAL;
+    openNames[count] = hash;
+    this.#open = count + 1;
+    return at + 2;
+  }
+
+  #array(start: number, levels: number): number {
+    const bytes = this.#bytes;
+    if (levels === 0) return NOT_CANONICAL;
+    this.#values += 1;
+    let at = start + 1;
+    if (bytes[at] === 0x5d) return at + 1;
+    for (;;) {
+      at = this.value(at, levels - 1);
+      if (at < 0) return at;
+      const next = bytes[at];
+      at += 1;
+      if (next === COMMA) continue;
+      return next === 0x5d ? at : NOT_CANONICAL;
+    }
+  }
+
+  #number(start: number): number {
+    const bytes = this.#bytes;
+    const isNegative = bytes[start] === MINUS;
+    const whole = isNegative ? start + 1 : start;
+    let at = this.#digits(whole);
+    const hasLeadingZero = bytes[whole] === ZERO;
+    if (at === whole || (hasLeadingZero && at > whole + 1)) return NOT_CANONICAL;
+    if (bytes[at] === POINT) {
+      const fraction = at + 1;
+      at = this.#digits(fraction);
+      if (at === fraction || bytes[at - 1] === ZERO) return NOT_CANONICAL;
+      if (hasLeadingZero && this.#isTiny(fraction)) return NOT_CANONICAL;
+    } else if (isNegative && hasLeadingZero) return NOT_CANONICAL;
+    const next = bytes[at] as number;
+    return at - whole > EXACT_DIGITS || next === 0x65 || next === 0x45 ? NOT_CANONICAL : at;
+  }
+
+  #digits(start: number): number {
+    const bytes = this.#bytes;
+    let at = start;
+    while ((bytes[at] as number) >= ZERO && (bytes[at] as number) <= NINE) at += 1;
+    return at;
+  }
+
+  #isTiny(fraction: number): boolean {
+    for (let zeros = 0; zeros <= LEADING_ZEROS_MAX; zeros += 1) {
+      if (this.#bytes[fraction + zeros] !== ZERO) return false;
+    }
+    return true;
+  }
+
+  #word(start: number, initial: number): number {
+    const word = WORDS[initial];
+    if (word === undefined) return NOT_CANONICAL;
+    for (let index = 1; index < word.length; index += 1) {
+      if (this.#bytes[start + index] !== word[index]) return NOT_CANONICAL;
+    }
+    return start + word.length;
+  }
+}
