@@ -390,6 +390,22 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
     tests: [writer('partitions/inspect-partitions.test.ts')],
   },
   {
+    name: 'writer/ended-assignment-commits',
+    file: writer('consumer/offset-commits.ts'),
+    search: 'if (this.#signal.aborted) return;',
+    replacement: '{}',
+    breaks: 'Offsets are committed in the name of an assignment that is over.',
+    tests: [writer('consumer/offset-commits.test.ts')],
+  },
+  {
+    name: 'writer/backlog-rests',
+    file: writer('batches/batch-pace.ts'),
+    search: 'isBehind ? 0 :',
+    replacement: 'isBehind && false ? 0 :',
+    breaks: 'A backlog is stored with a pause after each batch.',
+    tests: [writer('batches/batch-pace.test.ts')],
+  },
+  {
     name: 'writer/late-fetch-stored',
     file: writer('consumer/assignment.ts'),
     search: 'batch.generationId !== this.generation || ',
@@ -685,7 +701,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   {
     name: 'ingest/expired-requests-kept',
     file: ingest('kafka/row-publisher.ts'),
-    search: '        this.#queueOf(item).remove(item);\n',
+    search: '        this.#targetOf(item).queue.remove(item);\n',
     replacement: '',
     breaks: 'While Kafka is away, memory grows with the requests that were given up.',
     tests: [faults('kafka-away')],
@@ -725,14 +741,54 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   {
     name: 'ingest/memory-not-given-back',
     file: ingest('http/memory-budget.ts'),
-    search: 'release: () => change(-own),',
-    replacement: 'release: () => change(0),',
+    search: 'this.#change(-this.#bytes);',
+    replacement: 'this.#change(0);',
     breaks: 'After some requests every other one is answered 503.',
     tests: [ingest('without-kafka.test.ts')],
+  },
+  {
+    name: 'ingest/canonical-names-repeat',
+    file: ingest('submissions/canonical-json.ts'),
+    search: 'if (openNames[index] === hash) return NOT_CANONICAL;',
+    replacement: '{}',
+    breaks: 'A row holds a name twice, and the first of its values counts.',
+    tests: [ingest('submissions/canonical-events.test.ts')],
+  },
+  {
+    name: 'ingest/canonical-numbers-too-long',
+    file: ingest('submissions/canonical-json.ts'),
+    search: 'const EXACT_DIGITS = 15;',
+    replacement: 'const EXACT_DIGITS = 30;',
+    breaks: 'A number is stored otherwise than other spellings of it are.',
+    tests: [ingest('submissions/canonical-events.test.ts')],
+  },
+  {
+    name: 'ingest/workers-ready-apart',
+    file: ingest('workers/ready-together.ts'),
+    search: 'own.length > 0 || allReady ? own',
+    replacement: 'own.length > 0 || !allReady || allReady ? own',
+    breaks: 'The service is ready while one of its workers responds 503.',
+    tests: [ingest('workers/ready-together.test.ts')],
+  },
+  {
+    name: 'ingest/worker-lost',
+    file: ingest('workers/primary.ts'),
+    search: 'if (!this.#stopping) this.#fail(',
+    replacement: 'if (!this.#stopping) void (',
+    breaks: 'A service goes on with fewer workers for ever.',
+    tests: ['tests/e2e/workers.test.ts'],
   },
 ];
 
 const SHARED_MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'shared/found-keys-kept',
+    file: shared('keys/key-ring.ts'),
+    search: '      found = new Map();\n',
+    replacement: '',
+    breaks: 'A key that was used before its removal stays in force.',
+    tests: [shared('keys/keys.test.ts'), faults('keys')],
+  },
   {
     name: 'shared/rates-not-held',
     file: shared('http/rate-limiter.ts'),

@@ -15,6 +15,7 @@ export const configSchema = z
   .object({
     ...serviceEnv(4000),
     ...kafkaEnv,
+    INGEST_WORKERS: integer(1, 256).default(1),
     API_KEYS_FILE: z.string(),
     RATE_LIMIT_DEFAULT: integer(1).optional(),
     CORS_ORIGINS: commaSeparated.default([]),
@@ -23,7 +24,7 @@ export const configSchema = z
     EVENTS_PER_SUBMISSION_MAX: integer(1).default(5_000),
     PROPERTIES_PER_SUBMISSION_MAX: integer(1).default(1_000),
     PENDING_BYTES_MAX: integer(MEBIBYTE).default(defaultPendingBytes),
-    PRODUCE_LINGER_MS: integer(0, 1_000).default(3),
+    PRODUCE_LINGER_MS: integer(0, 1_000).default(20),
     PRODUCE_TIMEOUT_MS: integer(100).default(10_000),
     KAFKA_COMPRESSION: z.enum(['none', 'gzip', 'zstd']).default('none'),
     CLOCK_SKEW_MS_MAX: integer(100).default(2_000),

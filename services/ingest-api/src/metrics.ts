@@ -17,10 +17,12 @@ export function createIngestMetrics(registry: Registry) {
     leaderlessPartitions: new SampledGauge(registry, {
       name: 'sluice_ingest_leaderless_partitions',
       help: 'Partitions without a leader: nothing can be sent to them.',
+      ofWorkers: 'max',
     }),
     clockAhead: new SampledGauge(registry, {
       name: 'sluice_ingest_clock_ahead_seconds',
       help: "By how much this machine's clock is ahead of Kafka's; negative when it is behind.",
+      ofWorkers: 'average',
     }),
     memoryBudget: new Gauge({
       name: 'sluice_ingest_memory_budget_bytes',
@@ -30,21 +32,30 @@ export function createIngestMetrics(registry: Registry) {
     reservedMemory: new SampledGauge(registry, {
       name: 'sluice_ingest_reserved_bytes',
       help: 'Memory that requests under way have reserved.',
+      ofWorkers: 'sum',
     }),
   };
 }
 
 export type IngestMetrics = ReturnType<typeof createIngestMetrics>;
 
+interface SampledGaugeOptions {
+  readonly name: string;
+  readonly help: string;
+  /** How the values of several workers become one. */
+  readonly ofWorkers: 'max' | 'average' | 'sum';
+}
+
 /** A gauge that takes its value from a function whenever the metrics are read; 0 until it has one. */
 class SampledGauge {
   #sample: () => number | undefined = () => undefined;
 
-  constructor(registry: Registry, { name, help }: { readonly name: string; readonly help: string }) {
+  constructor(registry: Registry, { name, help, ofWorkers }: SampledGaugeOptions) {
     const sample = () => this.#sample();
     new Gauge({
       name,
       help,
+      aggregator: ofWorkers,
       registers: [registry],
       collect() {
         const value = sample();

@@ -7,8 +7,8 @@ const LOG_INTERVAL_MS = 5_000;
 
 /** Counts the requests that are refused, and logs those for which the service is to blame. */
 export interface Refusals {
-  /** `log` is the request's logger, `error` what was thrown. */
-  record(problem: Problem, error: Error, log: Logger): void;
+  /** `log` returns the request's logger, `error` is what was thrown. */
+  record(problem: Problem, error: Error, log: () => Logger): void;
 }
 
 export function createRefusals(
@@ -17,7 +17,7 @@ export function createRefusals(
 ): Refusals {
   const logged = new Map<ProblemCode, { at: number; suppressed: number }>();
 
-  function logUnavailable({ code, message, cause }: Problem, log: Logger): void {
+  function logUnavailable({ code, message, cause }: Problem, log: () => Logger): void {
     const last = logged.get(code);
     if (last && now() - last.at < LOG_INTERVAL_MS) {
       last.suppressed += 1;
@@ -25,14 +25,14 @@ export function createRefusals(
     }
     logged.set(code, { at: now(), suppressed: 0 });
     const reason = cause instanceof Error ? cause.message : message;
-    log.warn({ code, reason, suppressed: last?.suppressed ?? 0 }, 'requests get 503');
+    log().warn({ code, reason, suppressed: last?.suppressed ?? 0 }, 'requests get 503');
   }
 
   return {
     record(problem, error, log) {
       refusedRequests.inc({ code: problem.code });
       if (problem.status === 503) logUnavailable(problem, log);
-      else if (problem.status >= 500) log.error({ err: error, code: problem.code }, 'request failed');
+      else if (problem.status >= 500) log().error({ err: error, code: problem.code }, 'request failed');
     },
   };
 }

@@ -47,6 +47,8 @@ export function createHttpServer({ logger, registry, readiness, bodyLimit }: Htt
   const app: FastifyInstance = Fastify({
     loggerInstance: logger as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
+    // `requestLog` adds the request's id.
+    childLoggerFactory: (parent) => parent,
     genReqId: (request) => requestId(request.headers['x-request-id']),
     forceCloseConnections: 'idle',
     // A client that announces a body and sends none must not hold memory for it.
@@ -75,9 +77,10 @@ export function createHttpServer({ logger, registry, readiness, bodyLimit }: Htt
   });
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'unknown';
-    const labels = { route, method: request.method, status: reply.statusCode };
-    metrics.requestDuration.observe(labels, reply.elapsedTime / 1_000);
-    request.log.debug({ ...labels, ms: reply.elapsedTime }, 'response sent');
+    const { method } = request;
+    const { statusCode: status, elapsedTime: ms } = reply;
+    metrics.observeRequest(route, method, status, ms / 1_000);
+    if (logger.isLevelEnabled('debug')) requestLog(request).debug({ route, method, status, ms }, 'response sent');
     done();
   });
   app.addHook('preClose', async () => {
@@ -106,13 +109,21 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket, refusals:
     const detail = tooLarge ? 'The address and the headers are too long.' : 'The request is not HTTP/1.1.';
     const id = randomUUIDv7();
     const problem = new Problem('invalid_request', detail);
-    refusals.record(problem, error, logger);
+    refusals.record(problem, error, () => logger);
     const body = JSON.stringify(problemBody(problem, id));
     socket.write(
       `HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nX-Request-Id: ${id}\r\nConnection: close\r\n\r\n${body}`,
     );
   }
   socket.destroy(error);
+}
+
+/**
+ * Returns the logger of a request, whose lines have the request's id. Create it only to log: to create one for each request
+ * costs as much as checking the request.
+ */
+export function requestLog(request: FastifyRequest): Logger {
+  return request.log.child({ reqId: request.id }) as Logger;
 }
 
 /** Returns the component that listens for requests. */
@@ -140,7 +151,7 @@ function requestId(given: string | string[] | undefined): string {
 function createErrorHandler(refusals: Refusals) {
   return async (error: FastifyError | Problem, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const problem = toProblem(error);
-    refusals.record(problem, error, request.log as Logger);
+    refusals.record(problem, error, () => requestLog(request));
     reply.code(problem.status).headers(problem.headers).header('x-request-id', request.id);
     reply.type('application/problem+json; charset=utf-8');
     return await reply.send(JSON.stringify(problemBody(problem, request.id)));

@@ -37,6 +37,8 @@ interface Known {
  */
 export function createKeyRing(path: string, logger: Logger): KeyRing {
   let keys: ReadonlyMap<string, Known> | undefined;
+  /** Keys that were found, by their text: to hash a key costs more than the other checks of a request together. */
+  let found = new Map<string, ApiKey>();
   /** Why the file could not be used the last time. */
   let fault: string | undefined;
   let retryTimer: NodeJS.Timeout | undefined;
@@ -60,6 +62,7 @@ export function createKeyRing(path: string, logger: Logger): KeyRing {
           return [entry.hash, { key: { ...entry, bucket }, hash: Buffer.from(entry.hash, 'hex') }];
         }),
       );
+      found = new Map();
       fault = undefined;
       logger.info({ path, keys: entries.length }, 'API keys loaded');
     } catch (error) {
@@ -98,9 +101,13 @@ export function createKeyRing(path: string, logger: Logger): KeyRing {
       clearTimeout(retryTimer);
     },
     find(key) {
+      const before = found.get(key);
+      if (before) return before;
       const digest = hash('sha256', key, 'buffer');
       const known = keys?.get(digest.toString('hex'));
-      return known && timingSafeEqual(known.hash, digest) ? known.key : undefined;
+      if (!known || !timingSafeEqual(known.hash, digest)) return undefined;
+      found.set(key, known.key);
+      return known.key;
     },
   };
 }

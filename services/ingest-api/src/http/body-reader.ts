@@ -33,23 +33,28 @@ export function registerBodyReader(app: FastifyInstance, bytesMax: number): void
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: FastifyRequest['raw']) => {
     const encoding = request.headers['content-encoding']?.toLowerCase() ?? 'identity';
-    if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw tooLarge();
-    const body = await receive(payload, request.reservation, bytesMax);
+    const announced = Number(request.headers['content-length'] ?? 0);
+    if (announced > bytesMax) throw tooLarge();
+    const body = await receive(payload, announced, request.reservation, bytesMax);
     if (body.length === 0) return undefined;
     return encoding === 'identity' ? body : await decompress(body, encoding, bytesMax, request.reservation);
   });
 }
 
-/** @throws {Problem} */
+/**
+ * @param announced the `Content-Length`; 0 when there is none
+ * @throws {Problem}
+ */
 function receive(
   payload: FastifyRequest['raw'],
+  announced: number,
   reservation: Reservation | undefined,
   bytesMax: number,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const startedAt = performance.now();
   // One buffer that grows. To keep the chunks would cost more: one may hold a single byte of a large allocation.
-  let buffer = Buffer.alloc(0);
+  let buffer: Buffer = Buffer.alloc(0);
   let bytes = 0;
 
   function end(): void {
@@ -72,8 +77,16 @@ function receive(
     return true;
   }
 
+  /** A small body comes in one chunk of its size. It is not copied. */
+  function takeWhole(chunk: Buffer): void {
+    if (reservation && !reservation.grow(chunk.length)) refuse(overloaded());
+    buffer = chunk;
+    bytes = chunk.length;
+  }
+
   function onData(chunk: Buffer): void {
-    if (bytes + chunk.length > bytesMax) refuse(tooLarge());
+    if (chunk.length === announced) takeWhole(chunk);
+    else if (bytes + chunk.length > bytesMax) refuse(tooLarge());
     else if (!makeRoom(bytes + chunk.length)) refuse(overloaded());
     else bytes += chunk.copy(buffer, bytes);
   }

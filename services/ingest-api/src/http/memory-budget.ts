@@ -33,51 +33,75 @@ const KEY_SHARE = 1;
  * 200: twice the 100 that stay free.
  */
 export function createMemoryBudget(bytesMax: number): MemoryBudget {
-  const held = new Map<string, number>();
-  let reserved = 0;
-
-  function add(holder: string, bytes: number): void {
-    const sum = (held.get(holder) ?? 0) + bytes;
-    if (sum === 0) held.delete(holder);
-    else held.set(holder, sum);
-  }
-
+  const budget = { free: bytesMax };
+  const keys = new Accounts();
+  const workspaces = new Accounts();
   return {
-    open({ hash, workspace }) {
-      const keyHolder = `key ${hash}`;
-      const workspaceHolder = `workspace ${workspace}`;
-      let own = 0;
-
-      function change(bytes: number): void {
-        own += bytes;
-        reserved += bytes;
-        add(keyHolder, bytes);
-        add(workspaceHolder, bytes);
-      }
-
-      function fits(bytes: number): boolean {
-        const free = bytesMax - reserved - bytes;
-        const ofWorkspace = (held.get(workspaceHolder) ?? 0) + bytes;
-        const ofKey = (held.get(keyHolder) ?? 0) + bytes;
-        return ofWorkspace <= WORKSPACE_SHARE * free && ofKey <= KEY_SHARE * free;
-      }
-
-      return {
-        fits,
-        grow(bytes) {
-          const granted = fits(bytes);
-          if (granted) change(bytes);
-          return granted;
-        },
-        shrink: (bytes) => change(-bytes),
-        release: () => change(-own),
-        get bytes() {
-          return own;
-        },
-      };
-    },
+    open: ({ hash, workspace }) => new RequestReservation(budget, keys.of(hash), workspaces.of(workspace)),
     get reservedBytes() {
-      return reserved;
+      return bytesMax - budget.free;
     },
   };
+}
+
+/** What the requests of one key, or of one workspace, hold together. */
+interface Account {
+  bytes: number;
+}
+
+/** There are as many as there are keys, and they stay: to look one up costs less than to create it. */
+class Accounts {
+  readonly #accounts = new Map<string, Account>();
+
+  of(name: string): Account {
+    let account = this.#accounts.get(name);
+    if (!account) {
+      account = { bytes: 0 };
+      this.#accounts.set(name, account);
+    }
+    return account;
+  }
+}
+
+class RequestReservation implements Reservation {
+  readonly #budget: { free: number };
+  readonly #key: Account;
+  readonly #workspace: Account;
+  #bytes = 0;
+
+  constructor(budget: { free: number }, key: Account, workspace: Account) {
+    this.#budget = budget;
+    this.#key = key;
+    this.#workspace = workspace;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  fits(bytes: number): boolean {
+    const free = this.#budget.free - bytes;
+    return this.#workspace.bytes + bytes <= WORKSPACE_SHARE * free && this.#key.bytes + bytes <= KEY_SHARE * free;
+  }
+
+  grow(bytes: number): boolean {
+    const granted = this.fits(bytes);
+    if (granted) this.#change(bytes);
+    return granted;
+  }
+
+  shrink(bytes: number): void {
+    this.#change(-bytes);
+  }
+
+  release(): void {
+    this.#change(-this.#bytes);
+  }
+
+  #change(bytes: number): void {
+    this.#bytes += bytes;
+    this.#key.bytes += bytes;
+    this.#workspace.bytes += bytes;
+    this.#budget.free -= bytes;
+  }
 }

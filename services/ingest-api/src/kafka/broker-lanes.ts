@@ -1,5 +1,6 @@
 import { backoff, sleep } from '@sluice/shared/retry';
 import type { BatchSender, Bundle } from './batch-sender.ts';
+import type { LoadMeter } from './load-meter.ts';
 import type { TopicPartition } from './topic-partition.ts';
 import type { TopicWatch } from './topic-watch.ts';
 
@@ -13,13 +14,17 @@ export interface BrokerLanesOptions {
   readonly partitions: readonly TopicPartition[];
   readonly watch: Pick<TopicWatch, 'faults' | 'check'>;
   readonly sender: Pick<BatchSender, 'send'>;
-  /** How long rows are gathered before they are sent, in milliseconds. */
+  /** How long rows are gathered at most before they are sent, in milliseconds. */
   readonly lingerMs: number;
+  readonly load: LoadMeter;
 }
 
 /**
  * One lane for each broker that leads partitions, with one send at a time. While a send is under way the next one is
  * gathered, and a broker that does not respond delays only its own partitions.
+ *
+ * A send costs this process and Kafka as much as many rows. So the busier the process is, the longer rows are gathered:
+ * not at all when it is idle, and `lingerMs` when it does nothing but work.
  *
  *     broker 1   [events 0, events 3] ──send──▶ acknowledged   [events 0] ──send──▶ …
  *     broker 2   [events 1] ──send──────────────────────────────▶ left out: waits again, perhaps for another broker
@@ -33,11 +38,14 @@ export class BrokerLanes {
     this.#options = options;
   }
 
-  /** Starts a lane for each broker that has rows waiting and no lane yet. */
-  schedule(): void {
-    const { partitions, watch } = this.#options;
-    if (watch.faults.length > 0) return;
-    for (const target of partitions) {
+  /**
+   * Starts a lane for each broker that has rows waiting and no lane yet.
+   *
+   * @param targets the partitions that may have rows waiting since the last call; default all
+   */
+  schedule(targets: Iterable<TopicPartition> = this.#options.partitions): void {
+    if (this.#options.watch.faults.length > 0) return;
+    for (const target of targets) {
       // A constant: the partition may have another leader by the time that the lane ends.
       const { leader } = target;
       if (!target.isWaiting || this.#lanes.has(leader)) continue;
@@ -59,7 +67,7 @@ export class BrokerLanes {
     const delays = backoff(50, 1_000);
     let isBehind = false;
     for (let targets = this.#waitingFor(leader); targets.length > 0; targets = this.#waitingFor(leader)) {
-      if (!isBehind) await sleep(this.#options.lingerMs);
+      if (!isBehind) await sleep(this.#options.lingerMs * this.#options.load());
       const bundles = takeBundles(this.#waitingFor(leader));
       isBehind = this.#waitingFor(leader).length > 0;
       if (await this.#sendBundles(bundles, leader)) continue;

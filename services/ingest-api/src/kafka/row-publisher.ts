@@ -8,8 +8,9 @@ import type { IngestMetrics } from '../metrics.ts';
 import type { PartitionRows } from '../rows/row-gatherer.ts';
 import { BatchSender } from './batch-sender.ts';
 import { BrokerLanes } from './broker-lanes.ts';
-import type { PartitionQueue, QueuedRows } from './partition-queue.ts';
-import { createTopicPartitions, type TopicPartitions } from './topic-partition.ts';
+import type { LoadMeter } from './load-meter.ts';
+import type { QueuedRows } from './partition-queue.ts';
+import { createTopicPartitions, type TopicPartition, type TopicPartitions } from './topic-partition.ts';
 import { TopicWatch } from './topic-watch.ts';
 
 /** Rows were not acknowledged in time. They may be stored or not; sending them again is right in both cases. */
@@ -22,10 +23,12 @@ export interface RowPublisherOptions {
   readonly config: IngestConfig;
   readonly metrics: Pick<IngestMetrics, 'lostMessages' | 'leaderlessPartitions'>;
   readonly logger: Logger;
+  /** Decides how long rows are gathered. */
+  readonly load: LoadMeter;
 }
 
 /**
- * Gathers the rows of many requests for `PRODUCE_LINGER_MS` and sends them as few messages. What Kafka does not
+ * Gathers the rows of many requests for up to `PRODUCE_LINGER_MS` and sends them as few messages. What Kafka does not
  * acknowledge is sent again until its request times out.
  */
 export class RowPublisher implements Component {
@@ -39,7 +42,7 @@ export class RowPublisher implements Component {
   #running: Promise<void> | undefined;
 
   constructor(options: RowPublisherOptions) {
-    const { kafka, config, metrics, logger } = options;
+    const { kafka, config, metrics, logger, load } = options;
     this.#options = options;
     this.#partitions = createTopicPartitions(config);
     const partitions = [...this.#partitions.events, ...this.#partitions.entities];
@@ -63,6 +66,7 @@ export class RowPublisher implements Component {
       watch: this.#watch,
       sender: this.#sender,
       lingerMs: config.PRODUCE_LINGER_MS,
+      load,
     });
   }
 
@@ -85,7 +89,7 @@ export class RowPublisher implements Component {
     const timer = setTimeout(() => {
       for (const item of queued) {
         item.expired = true;
-        this.#queueOf(item).remove(item);
+        this.#targetOf(item).queue.remove(item);
       }
       reject(new PublishTimeout('Kafka has not acknowledged the rows in time'));
     }, this.#options.config.PRODUCE_TIMEOUT_MS);
@@ -97,8 +101,12 @@ export class RowPublisher implements Component {
       resolve();
     }
 
-    for (const item of queued) this.#queueOf(item).add(item);
-    this.#lanes.schedule();
+    const targets = queued.map((item) => {
+      const target = this.#targetOf(item);
+      target.queue.add(item);
+      return target;
+    });
+    this.#lanes.schedule(targets);
     return promise;
   }
 
@@ -135,9 +143,9 @@ export class RowPublisher implements Component {
     logger.info({ partitions: config.KAFKA_PARTITIONS }, 'connected to Kafka');
   }
 
-  #queueOf({ topic, partition }: PartitionRows): PartitionQueue {
+  #targetOf({ topic, partition }: PartitionRows): TopicPartition {
     const target = this.#partitions[topic][partition];
     if (!target) throw new Error(`there is no partition ${partition} of ${topic}`);
-    return target.queue;
+    return target;
   }
 }

@@ -58,6 +58,7 @@ export async function startIngest(
     KAFKA_TOPIC_PREFIX: `ingest-${randomUUID()}.`,
     API_KEYS_FILE: keysFile,
     KAFKA_PARTITIONS: '3',
+    PRODUCE_LINGER_MS: '3',
     ...env,
   });
   const logger = createLogger('ingest-api', 'silent');
@@ -65,7 +66,7 @@ export async function startIngest(
   const keys = createKeyRing(keysFile, logger);
   const registry = new Registry();
   const metrics = createIngestMetrics(registry);
-  const publisher = new RowPublisher({ kafka, config, metrics, logger });
+  const publisher = new RowPublisher({ kafka, config, metrics, logger, load: () => 1 });
   const clock = new BrokerClock({ kafka, config, metrics, logger });
   const readiness = createReadiness(kafka, config, publisher, clock);
   const app = buildApp(config, {

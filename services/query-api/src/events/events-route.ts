@@ -1,6 +1,8 @@
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
-import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import { requestLog } from '@sluice/shared/http/server';
+import type { Logger } from '@sluice/shared/log';
+import type { FastifyInstance } from 'fastify';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { Row, RowBatches } from '../clickhouse/row-parser.ts';
 import type { QueryConfig } from '../config.ts';
@@ -38,7 +40,7 @@ export function registerEvents(
         const total = parsed.total === 'none' ? { value: null } : await count();
         return await sendJson(reply, page.chunks(), () => ({ known: totalJson(total), find: async () => '' }));
       }
-      return await sendJson(reply, page.chunks(), () => tailOf(parsed, page, count, request.log));
+      return await sendJson(reply, page.chunks(), () => tailOf(parsed, page, count, () => requestLog(request)));
     });
   });
 }
@@ -46,7 +48,7 @@ export function registerEvents(
 async function* noRows(): AsyncGenerator<readonly Row[], void, undefined> {}
 
 /** The end of the response, with the total. The page has been sent when counting fails: the total is unknown then. */
-function tailOf(request: EventsRequest, page: PageJson, count: () => Promise<Total>, log: FastifyBaseLogger): JsonTail {
+function tailOf(request: EventsRequest, page: PageJson, count: () => Promise<Total>, log: () => Logger): JsonTail {
   const known = totalOfPage(request, page);
   return {
     known: known && totalJson(known),
@@ -55,7 +57,7 @@ function tailOf(request: EventsRequest, page: PageJson, count: () => Promise<Tot
         return totalJson(await count());
       } catch (error) {
         if (!(error instanceof Problem) || error.status === 500)
-          log.error({ err: error }, 'cannot count the events of a page');
+          log().error({ err: error }, 'cannot count the events of a page');
         return totalJson({ value: null });
       }
     },

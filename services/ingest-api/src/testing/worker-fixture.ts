@@ -1,0 +1,10 @@
+// A worker that is ready when it is told so, and says on request what is missing. ready-together.test.ts starts it.
+import { readyTogether } from '../workers/ready-together.ts';
+
+let own: readonly string[] = ['Kafka cannot be reached'];
+const readiness = readyTogether(async () => own);
+process.on('message', (message) => {
+  if (message === 'become ready') own = [];
+  if (message === 'what is missing?') void readiness().then((missing) => process.send?.({ missing }));
+});
+process.on('disconnect', () => process.exit());
