@@ -613,7 +613,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   {
     name: 'ingest/order-within-a-partition',
     file: ingest('kafka/partition-queue.ts'),
-    search: 'const [rows] = first?.[1] ?? [];',
+    search: 'const rows = first?.[1].values().next().value;',
     replacement: 'const rows = [...(first?.[1] ?? [])].at(-1);',
     breaks: 'Rows of a workspace overtake each other.',
     tests: [ingest('kafka/row-packing.test.ts')],
@@ -749,8 +749,8 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   {
     name: 'ingest/canonical-names-repeat',
     file: ingest('submissions/canonical-json.ts'),
-    search: 'if (openNames[index] === hash) return NOT_CANONICAL;',
-    replacement: '{}',
+    search: 'if (nameKeys[other] === key &&',
+    replacement: 'if (nameKeys[other] === -1 &&',
     breaks: 'A row holds a name twice, and the first of its values counts.',
     tests: [ingest('submissions/canonical-events.test.ts')],
   },

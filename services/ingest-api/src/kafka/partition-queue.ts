@@ -24,6 +24,7 @@ export function createPartitionQueue(): PartitionQueue {
   /** Removes the first rows of a workspace, which then goes to the end of the line. */
   function takeFirst(workspace: string, queue: Set<QueuedRows>, rows: QueuedRows): void {
     queue.delete(rows);
+    if (queue.size > 0 && waiting.size === 1) return;
     waiting.delete(workspace);
     if (queue.size > 0) waiting.set(workspace, queue);
   }
@@ -45,10 +46,10 @@ export function createPartitionQueue(): PartitionQueue {
       const taken: QueuedRows[] = [];
       let bytes = 0;
       while (bytes < bytesMax) {
-        const [first] = waiting;
-        const [rows] = first?.[1] ?? [];
+        const first = waiting.entries().next().value;
+        const rows = first?.[1].values().next().value;
         if (!first || !rows || (bytes > 0 && bytes + rows.lines.length > bytesMax)) break;
-        takeFirst(...first, rows);
+        takeFirst(first[0], first[1], rows);
         taken.push(rows);
         bytes += rows.lines.length;
       }

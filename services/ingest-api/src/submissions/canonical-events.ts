@@ -144,7 +144,7 @@ export class CanonicalEvents {
   }
 
   #text(start: number, end: number): string {
-    return this.#json.isAscii ? this.#body.toString('latin1', start, end) : this.#body.toString('utf8', start, end);
+    return this.#body.toString('utf8', start, end);
   }
 
   /** Whether a string with a UUID in lower case begins at an offset, of version 1 to 8 (RFC 9562). */
