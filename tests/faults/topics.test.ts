@@ -129,7 +129,7 @@ test('a writer with another KAFKA_PARTITIONS than the stored rows were spread ov
   });
   const [port = 0] = await findFreePorts(1);
   const other = startService('writer', port, { ...running.environment, KAFKA_PARTITIONS: '1' });
-  expect(await other.exited()).toBe(1);
+  expect(await other.endsItself()).toBe(1);
   expect(other.log()).toMatch(/counted\.\w+ were spread over 2 partitions, and KAFKA_PARTITIONS is 1: set it to 2/);
 });
 

@@ -25,6 +25,8 @@ export interface Service {
   thaw(): void;
   /** Resolves with the exit code once the process has ended. */
   exited(): Promise<number | null>;
+  /** Waits until the process ends by itself, and resolves with the exit code. @throws after a minute */
+  endsItself(): Promise<number | null>;
   /** Starts the same again, on the same address, once it has ended. */
   again(): Service;
 }
@@ -96,9 +98,17 @@ export function startService(name: ServiceName, port: number, env: Readonly<Reco
     },
     thaw: () => thaw?.(),
     exited: () => exit,
+    async endsItself() {
+      const { promise: late, reject } = Promise.withResolvers<never>();
+      const timer = setTimeout(() => reject(new Error(`${name} is still running:\n${log().slice(-4_000)}`)), ENDS_MS);
+      return await Promise.race([exit, late]).finally(() => clearTimeout(timer));
+    },
     again: () => startService(name, port, env),
   };
 }
+
+/** How long a service may take to end by itself, in milliseconds. */
+const ENDS_MS = 60_000;
 
 const POLL_INTERVAL_MS = 100;
 

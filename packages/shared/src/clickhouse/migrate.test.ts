@@ -21,6 +21,26 @@ const client = createClickHouse(config('migrate_once'), {
 });
 afterAll(() => client.close());
 
+/** Migrations that databases have applied. Append only: a change goes into a new migration. */
+const FROZEN: readonly (readonly [file: string, checksum: string])[] = [
+  ['0001-events.sql', 'f532a3dd6b31f6606e4bbdcbee9fd7614c220e89b8ba2bd729e6a7caa30a5d90'],
+  ['0002-entities.sql', '7639d61007effc53825d99e3725a6f264d5a76aea2f38b0d1f33243c9cc5667e'],
+  ['0003-entity-properties.sql', 'f90258e732b3fdc32accc9a2838967ce63a4dfc6be109903021917c0e0920a52'],
+  ['0004-user-deletions.sql', '8101f04a02bb4e953ab9d82e648587d285df7d9ab9509388acf05a86ce05df45'],
+  ['0005-user-sightings.sql', 'bcb422efcbd62d87438c133a180c841a2c3418f15d438163e9fd86263c28cc0d'],
+  ['0006-writer-epochs.sql', 'e540222e6c161a92c2edd68493872fb4be92b9db9bf4b84251de42deaa822cad'],
+  ['0007-writer-positions.sql', '266a00ff476e8dcbe17926a20f9b6a0349b6cbe935675a4a86bdef1f63073485'],
+  ['0008-writer-halts.sql', '024703535b476d2c5561719a08b045dcb676fa6d1a8fee40056f2783e95ea990'],
+  ['0009-dead-letters.sql', '76647787571ebf64f242ef5ba756a4e4505fd7d1bff0acaddc3671f0c2889ece'],
+  ['0010-pending-deletions.sql', 'f35dc4d81a3d9a23055f4f77e446d937b0a790cbe4ba5f64725a51a0aaf2f3a9'],
+  ['0011-topic-partitions.sql', 'ecb537bb46e09c01364b7f364f734f34c16e0b9d248b6bad215a6e9e0576bc0c'],
+];
+
+test('a migration that databases have applied never changes', async () => {
+  const migrations = (await readMigrations()).map(({ name, checksum }) => [name, checksum]);
+  expect(migrations.slice(0, FROZEN.length)).toEqual(FROZEN);
+});
+
 test('several services that start together bring the database to the newest schema once', async () => {
   await Promise.all(Array.from({ length: 6 }, () => migrate(config('migrate_once'), logger)));
   expect(await isMigrated(client)).toBe(true);
