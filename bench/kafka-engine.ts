@@ -1,4 +1,4 @@
-import { STATEMENTS } from '../services/writer/src/sql/statements.ts';
+import { stagingColumns } from '../services/writer/src/sql/statements.ts';
 import { until } from '../tests/support/service.ts';
 import type { Bench } from './pipeline.ts';
 import { difference, type System } from './system.ts';
@@ -8,10 +8,7 @@ const TIMEOUT_MS = 300_000;
 const DATABASE = 'kafka_engine';
 
 /** The columns of an event's row, as the writer stages it. The Kafka engine takes no defaults. */
-const ROW_COLUMNS = STATEMENTS['stage-events'].sql
-  .replace(/^[\s\S]*?CREATE TEMPORARY TABLE \w+ \(/, '')
-  .replace(/,\s*CONSTRAINT[\s\S]*$/, '')
-  .replace(/ DEFAULT '[^']*'/g, '');
+const ROW_COLUMNS = stagingColumns('events').replace(/ DEFAULT '[^']*'/g, '');
 
 const STORED_COLUMNS =
   'workspace_id, timestamp, uuid, event, user_id, group_id, anonymous_id, instance_id, properties, context, traits, received_at';
@@ -34,9 +31,8 @@ export async function compareKafkaEngine(bench: Bench, quick: boolean): Promise<
   const { system, loader, tally } = bench;
   const { pipeline } = system;
   await pipeline.services.writer.kill9();
-  const target = { url: pipeline.services['ingest-api'].url, key: pipeline.key };
   const load = { eventsPerRequest: 20, connections: 64, durationMs: quick ? LOAD_MS.quick : LOAD_MS.whole };
-  const backlog = await loader.run({ ...target, ...load, firstEvent: tally.events });
+  const backlog = await loader.run({ ...system.target, ...load, firstEvent: tally.events });
   tally.add(backlog);
 
   const engine = await measure(system, tally.events, {

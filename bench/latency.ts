@@ -28,10 +28,9 @@ export async function measureLatency(bench: Bench, capacity: number, quick: bool
   const idle = await probe(bench, probes);
   const durationMs = probes * 2.2 * PROBE_INTERVAL_MS;
   const requestsPerSecond = capacity / 2 / EVENTS_PER_REQUEST;
-  const target = { url: system.pipeline.services['ingest-api'].url, key: system.pipeline.key };
   const load = { eventsPerRequest: EVENTS_PER_REQUEST, connections: 64, durationMs, requestsPerSecond };
   // The numbers before belong to the probes.
-  const loading = loader.run({ ...target, ...load, firstEvent: tally.events + probes });
+  const loading = loader.run({ ...system.target, ...load, firstEvent: tally.events + probes });
   const busy = await probe(bench, probes);
   const result = await loading;
   tally.add(result);

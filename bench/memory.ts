@@ -16,10 +16,9 @@ const EVENTS_PER_REQUEST = 20;
 export async function measureMemory(bench: Bench, capacity: number, quick: boolean): Promise<Record<string, string>> {
   const { system, loader, tally } = bench;
   const durationMs = quick ? DURATION_MS.quick : DURATION_MS.whole;
-  const target = { url: system.pipeline.services['ingest-api'].url, key: system.pipeline.key };
   const requestsPerSecond = capacity / 2 / EVENTS_PER_REQUEST;
   const load = { eventsPerRequest: EVENTS_PER_REQUEST, connections: 64, durationMs, requestsPerSecond };
-  const loading = loader.run({ ...target, ...load, firstEvent: tally.events });
+  const loading = loader.run({ ...system.target, ...load, firstEvent: tally.events });
   const samples: Awaited<ReturnType<typeof system.memory>>[] = [];
   for (let sample = 0; sample < SAMPLES; sample += 1) {
     await sleep(durationMs / SAMPLES);

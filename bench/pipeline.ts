@@ -119,13 +119,11 @@ async function measureRound(
   straight: StraightInserts,
   quick: boolean,
 ): Promise<Omit<Round, 'bareUs'>> {
-  const { pipeline } = system;
   const durationMs = quick ? ROUND_MS.quick : ROUND_MS.whole;
-  const target = { url: pipeline.services['ingest-api'].url, key: pipeline.key };
   const before = await system.cpuTimes();
   const start = performance.now();
   const result = await loader.run({
-    ...target,
+    ...system.target,
     eventsPerRequest,
     connections,
     gzip,

@@ -22,13 +22,13 @@ export async function benchProfile(rounds: number): Promise<boolean> {
   let sound = true;
   for (const load of LOADS) {
     await using system = await startSystem(PROFILED);
-    const { services, key } = system.pipeline;
+    const { services } = system.pipeline;
     const loader = await startLoader();
     const tally = createTally();
 
     async function run(durationMs: number): Promise<number> {
       const before = tally.events;
-      tally.add(await loader.run({ url: services['ingest-api'].url, key, ...load, durationMs, firstEvent: before }));
+      tally.add(await loader.run({ ...system.target, ...load, durationMs, firstEvent: before }));
       await system.storedAtLeast(tally.events);
       return tally.events - before;
     }

@@ -18,7 +18,7 @@ export async function saveReport(
     await readFile(join(import.meta.dirname, '..', 'packages', 'local-stack', 'package.json'), 'utf8'),
   );
   const commit = execFileSync('git', ['describe', '--always', '--dirty'], {
-    cwd: FOLDER.replace(/results$/, ''),
+    cwd: import.meta.dirname,
     encoding: 'utf8',
   });
   const contents = {

@@ -7,6 +7,7 @@ import { sleep } from '@sluice/shared/retry';
 import { type Pipeline, startPipeline } from '../tests/support/pipeline.ts';
 import { until } from '../tests/support/service.ts';
 import { cpuTimeUs, residentBytes } from './cpu-time.ts';
+import type { LoadSpec } from './load.ts';
 
 /** The longest time until all accepted events are stored, in milliseconds. */
 const STORED_TIMEOUT_MS = 120_000;
@@ -30,6 +31,8 @@ export interface StoredEvents {
 /** The services and engines of one benchmark, each a process. */
 export interface System extends AsyncDisposable {
   readonly pipeline: Pipeline;
+  /** Where the load goes. */
+  readonly target: Pick<LoadSpec, 'url' | 'key'>;
   readonly clickhousePid: number;
   readonly clickhouseUrl: string;
   readonly kafkaBrokers: readonly string[];
@@ -97,7 +100,8 @@ export async function startSystem(env: Readonly<Record<string, string>> = {}): P
   const running = started.move();
   return {
     pipeline,
-    clickhousePid: clickhouse.pid ?? -1,
+    target: { url: pipeline.services['ingest-api'].url, key: pipeline.key },
+    clickhousePid: pids().ClickHouse,
     clickhouseUrl: clickhouse.url,
     kafkaBrokers: kafka.brokers,
     query,

@@ -11,6 +11,7 @@ import { WorkerRegistry } from './workers/worker-registry.ts';
 const config = loadConfigOrExit(configSchema, process.env);
 const logger = createLogger('ingest-api', config.LOG_LEVEL);
 if (cluster.worker) {
-  serve(config, logger.child({ worker: cluster.worker.id }), new WorkerRegistry(), readyTogether);
+  const own = logger.child({ worker: cluster.worker.id });
+  serve(config, { logger: own, registry: new WorkerRegistry(), together: readyTogether });
 } else if (config.INGEST_WORKERS > 1) runWorkers(config, logger);
-else serve(config, logger, new Registry());
+else serve(config, { logger, registry: new Registry() });

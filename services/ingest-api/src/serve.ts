@@ -7,7 +7,7 @@ import type { Registry } from 'prom-client';
 import { buildApp } from './app.ts';
 import type { IngestConfig } from './config.ts';
 import { BrokerClock } from './kafka/broker-clock.ts';
-import { createLoadMeter } from './kafka/load-meter.ts';
+import { createLoadMeter, type LoadMeter } from './kafka/load-meter.ts';
 import { RowPublisher } from './kafka/row-publisher.ts';
 import { createIngestMetrics } from './metrics.ts';
 import { createReadiness } from './readiness.ts';
@@ -15,23 +15,26 @@ import { createVersionClock } from './rows/version-clock.ts';
 
 export type Readiness = () => Promise<readonly string[]>;
 
-/**
- * Serves requests in this process until it is told to stop.
- *
- * @param together makes the readiness of the service from that of this process
- */
-export function serve(
+export interface IngestOptions {
+  readonly logger: Logger;
+  readonly registry: Registry;
+  readonly load: LoadMeter;
+  /** Makes the readiness of the service from that of this process. */
+  readonly together?: (readiness: Readiness) => Readiness;
+}
+
+/** Builds ingest-api: its HTTP server, and the components that the server needs, in the order in which they start. */
+export function createIngest(
   config: IngestConfig,
-  logger: Logger,
-  registry: Registry,
-  together: (readiness: Readiness) => Readiness = (readiness) => readiness,
-): void {
+  { logger, registry, load, together = (readiness) => readiness }: IngestOptions,
+) {
   const kafka = createKafka(config, 'sluice-ingest-api', logger);
   const keys = createKeyRing(config.API_KEYS_FILE, logger);
   const metrics = createIngestMetrics(registry);
-  const publisher = new RowPublisher({ kafka, config, metrics, logger, load: createLoadMeter() });
+  const publisher = new RowPublisher({ kafka, config, metrics, logger, load });
   const clock = new BrokerClock({ kafka, config, metrics, logger });
-  const readiness = createReadiness(kafka, config, publisher, clock);
+  const ofKafka = createReadiness(kafka, config, publisher, clock);
+  const readiness = together(async () => [...missingKeys(keys), ...(await ofKafka())]);
   const app = buildApp(config, {
     keys,
     publisher,
@@ -41,11 +44,17 @@ export function serve(
     metrics,
     versions: createVersionClock(),
     now: Date.now,
-    readiness: together(async () => [...missingKeys(keys), ...(await readiness())]),
+    readiness,
   });
+  return { app, kafka, readiness, components: [keys, publisher, clock] as const };
+}
+
+/** Serves requests in this process until it is told to stop. */
+export function serve(config: IngestConfig, options: Omit<IngestOptions, 'load'>): void {
+  const { app, components } = createIngest(config, { ...options, load: createLoadMeter() });
   runService({
-    logger,
-    components: [keys, publisher, clock, listening(app, config.HOST, config.PORT)],
+    logger: options.logger,
+    components: [...components, listening(app, config.HOST, config.PORT)],
     shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
     exitOnStdinEnd: config.EXIT_ON_STDIN_END,
   });

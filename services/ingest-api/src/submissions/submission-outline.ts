@@ -16,8 +16,8 @@ export interface SubmissionOutline {
 }
 
 /**
- * Finds the parts of a body that is a JSON object. Events that `canonical` can read are read at once. Of more events and properties than are allowed, it keeps only as many
- * as are. Unknown fields become faults.
+ * Finds the parts of a body that is a JSON object. Events that `canonical` can read are read at once. Of more events and
+ * properties than are allowed, it keeps only as many as are. Unknown fields become faults.
  *
  * @throws {MalformedJson | SyntaxError}
  */

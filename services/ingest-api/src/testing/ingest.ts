@@ -3,22 +3,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '@sluice/shared/config';
-import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
-import { createKeyRing } from '@sluice/shared/keys/key-ring';
 import { hashKey, type KeyEntry, readKeysFile, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { createLogger } from '@sluice/shared/log';
 import { sleep } from '@sluice/shared/retry';
 import type { FastifyInstance } from 'fastify';
 import type { Consumer } from 'kafkajs';
 import { Registry } from 'prom-client';
-import { buildApp } from '../app.ts';
 import { configSchema } from '../config.ts';
-import { BrokerClock } from '../kafka/broker-clock.ts';
-import { RowPublisher } from '../kafka/row-publisher.ts';
-import { createIngestMetrics } from '../metrics.ts';
-import { createReadiness } from '../readiness.ts';
-import { createVersionClock } from '../rows/version-clock.ts';
+import { createIngest } from '../serve.ts';
 
 /** A message of rows as it is stored in Kafka. */
 export interface StoredMessage {
@@ -62,27 +55,12 @@ export async function startIngest(
     ...env,
   });
   const logger = createLogger('ingest-api', 'silent');
-  const kafka = createKafka(config, 'test', logger);
-  const keys = createKeyRing(keysFile, logger);
-  const registry = new Registry();
-  const metrics = createIngestMetrics(registry);
-  const publisher = new RowPublisher({ kafka, config, metrics, logger, load: () => 1 });
-  const clock = new BrokerClock({ kafka, config, metrics, logger });
-  const readiness = createReadiness(kafka, config, publisher, clock);
-  const app = buildApp(config, {
-    keys,
-    publisher,
-    clock,
+  const { app, kafka, readiness, components } = createIngest(config, {
     logger,
-    registry,
-    metrics,
-    versions: createVersionClock(),
-    now: Date.now,
-    readiness,
+    registry: new Registry(),
+    load: () => 1,
   });
-  await keys.start();
-  await publisher.start();
-  await clock.start();
+  for (const component of components) await component.start();
   await app.ready();
   if (waitUntilReady) await until(async () => (await readiness()).length === 0);
 
@@ -115,9 +93,7 @@ export async function startIngest(
     async stop() {
       await app.close();
       await consumer?.disconnect();
-      await clock.stop();
-      await publisher.stop();
-      await keys.stop();
+      for (const component of components.toReversed()) await component.stop();
       await rm(folder, { recursive: true });
     },
   };

@@ -1,8 +1,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import { getHeapStatistics } from 'node:v8';
-import type { Component } from '@sluice/shared/lifecycle';
-import { runService } from '@sluice/shared/lifecycle';
+import { type Component, runService } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
 import { AggregatorRegistry } from 'prom-client';
 import type { IngestConfig } from '../config.ts';

@@ -73,11 +73,17 @@ export interface NumberedRowStatements {
   readonly readLoaded: Statement;
 }
 
+/** Returns the columns of a staging table as SQL: what a row of this kind holds, without the table's constraints. */
+export function stagingColumns(kind: 'events' | 'changes'): string {
+  const { sql } = STATEMENTS[`stage-${kind}`];
+  return sql.replace(/^[\s\S]*?CREATE TEMPORARY TABLE \w+ \(/, '').replace(/,\s*CONSTRAINT[\s\S]*$/, '');
+}
+
 /** Derives the statements from the staging table's own statement, so that both define a row in the same way. */
 function numberedRowStatements(kind: 'events' | 'changes'): NumberedRowStatements {
   const staging = STATEMENTS[`stage-${kind}`].sql;
   const table = `numbered_${kind}`;
-  const columns = staging.replace(/^[\s\S]*?CREATE TEMPORARY TABLE \w+ \(/, '').replace(/,\s*CONSTRAINT[\s\S]*$/, '');
+  const columns = stagingColumns(kind);
   const checks = [...staging.matchAll(/CONSTRAINT (\w+) CHECK (.+?),?$/gm)];
   const violated = checks.map(([, name, check]) => `NOT (${check}), '${name}'`).join(', ');
   const load = `INSERT INTO ${table}`;
