@@ -8,6 +8,7 @@ WORKDIR /sluice
 COPY package.json pnpm-workspace.yaml pnpm-lock.yaml ./
 COPY patches patches
 COPY packages/shared/package.json packages/shared/
+COPY packages/submissions/package.json packages/submissions/
 COPY packages/keys-command/package.json packages/keys-command/
 COPY services/ingest-api/package.json services/ingest-api/
 COPY services/writer/package.json services/writer/
@@ -32,6 +33,7 @@ ENV NODE_ENV=production SERVICE=$SERVICE HOST=0.0.0.0 PORT=8080
 COPY --from=dependencies /sluice ./
 COPY LICENSE ./
 COPY packages/shared/src packages/shared/src
+COPY packages/submissions/src packages/submissions/src
 COPY packages/keys-command/src packages/keys-command/src
 COPY services/$SERVICE/src services/$SERVICE/src
 # A volume mounted here belongs to the user that the service runs as.

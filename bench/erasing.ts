@@ -11,7 +11,7 @@ const TIMEOUT_MS = 600_000;
 /** Deletes the user of a workspace who has about this many events, and erases the user as the writer does. */
 export async function eraseUser(engine: BenchEngine, database: BenchDatabase, events: number): Promise<Cost> {
   const user = await identifierWith(database.client, WORKSPACE, 'user_id', events);
-  await database.store({ events: [], changes: [deletionOf(user)], unreadable: [] });
+  await database.store({ events: [], changes: [deletionOf(user)], deadLetters: [] });
   const config = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 500, ERASURE_GATHER_MS: 0 };
   const erasure = new Erasure(config, database.client, randomUUID(), createLogger('bench', 'warn'));
   erasure.setOwner(true);

@@ -1,4 +1,5 @@
-const TIMESTAMP = '2026-03-01T12:00:00.000Z';
+/** The time of event 0. Each event is a millisecond later than the one before. */
+const FIRST_MS = Date.UTC(2026, 2, 1, 12);
 
 const PROPERTIES = JSON.stringify({
   plan: 'business',
@@ -22,7 +23,18 @@ const CONTEXT = JSON.stringify({
 
 /** An event of 600 bytes as JSON. Its UUID ends in its number, so that the sum of numbers shows which were stored. */
 export function eventJson(number: number): string {
-  return `{"event":"member_invited","uuid":"${uuidOf(number)}","timestamp":"${TIMESTAMP}","anonymousId":"anon-7f3a","properties":${PROPERTIES},"context":${CONTEXT}}`;
+  return `{"event":"member_invited","uuid":"${uuidOf(number)}","timestamp":"${new Date(FIRST_MS + number).toISOString()}","anonymousId":"anon-7f3a","properties":${PROPERTIES},"context":${CONTEXT}}`;
+}
+
+/** The same event as a track call of `@segment/analytics-node`. */
+export function callJson(number: number): string {
+  const { user, organization } = subjectsOf(number);
+  const time = new Date(FIRST_MS + number).toISOString();
+  return (
+    `{"timestamp":"${time}","integrations":{},"userId":"${user}","groupId":"${organization}","event":"member_invited",` +
+    `"anonymousId":"anon-7f3a","properties":${PROPERTIES},"type":"track","context":${CONTEXT},` +
+    `"messageId":"node-next-${FIRST_MS + number}-${uuidOf(number)}","_metadata":{"nodeVersion":"26.10.0","jsRuntime":"node"}}`
+  );
 }
 
 /** The user and the organization of the event, as the load generator submits it. */
@@ -34,7 +46,7 @@ export function subjectsOf(number: number): { readonly user: string; readonly or
 export function rowJson(number: number): string {
   const { user, organization } = subjectsOf(number);
   return (
-    `{"workspace_id":"test","timestamp":${Date.parse(TIMESTAMP)},"uuid":"${uuidOf(number)}","event":"member_invited",` +
+    `{"workspace_id":"test","timestamp":${FIRST_MS + number},"uuid":"${uuidOf(number)}","event":"member_invited",` +
     `"user_id":"${user}","group_id":"${organization}","anonymous_id":"anon-7f3a","properties":${PROPERTIES},` +
     `"context":${CONTEXT},"received_at":${Date.now() * 1_000}}`
   );

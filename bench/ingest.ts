@@ -11,8 +11,9 @@ interface Round {
 }
 
 /**
- * Compares ingest-api on a real Kafka with a bare Fastify that parses the same JSON and responds 202, in alternating
- * rounds. The writer is down during the rounds. At the end it stores everything, and the events are counted.
+ * Compares ingest-api on a real Kafka with a bare Fastify that parses the same JSON and responds 202, and submissions with
+ * the same events as calls, in alternating rounds. The writer is down during the rounds. At the end it stores everything,
+ * and the events are counted.
  *
  * @returns whether all accepted events are stored once
  */
@@ -26,17 +27,22 @@ export async function benchIngest(rounds: number): Promise<boolean> {
     const tally = createTally();
     let firstEvent = 0;
 
-    async function run(load: (typeof LOADS)[number], target: 'ingest' | 'bare', durationMs = ROUND_MS): Promise<Round> {
-      const url = target === 'ingest' ? pipeline.services['ingest-api'].url : String(bare.message);
+    async function run(
+      load: (typeof LOADS)[number],
+      target: 'ingest' | 'calls' | 'bare',
+      durationMs = ROUND_MS,
+    ): Promise<Round> {
+      const url = target === 'bare' ? String(bare.message) : pipeline.services['ingest-api'].url;
+      const calls = target === 'calls';
       const cpuTimes = async () => ({
         ...(await system.cpuTimes(['ingest-api', 'Kafka'])),
         'bare Fastify': await cpuTimeUs(bare.process.pid ?? -1),
         'load generator': await cpuTimeUs(loader.pid),
       });
       const before = await cpuTimes();
-      const result = await loader.run({ url, key: pipeline.key, ...load, durationMs, firstEvent });
+      const result = await loader.run({ url, key: pipeline.key, ...load, calls, durationMs, firstEvent });
       const used = difference(before, await cpuTimes());
-      if (target === 'ingest') {
+      if (target !== 'bare') {
         tally.add(result);
         firstEvent += result.events;
       }
@@ -49,15 +55,17 @@ export async function benchIngest(rounds: number): Promise<boolean> {
 
     for (const load of LOADS) {
       const ingest: Round[] = [];
+      const calls: Round[] = [];
       const fastify: Round[] = [];
       const again: Round[] = [];
-      for (const target of ['ingest', 'bare'] as const) await run(load, target, ROUND_MS / 2);
+      for (const target of ['ingest', 'calls', 'bare'] as const) await run(load, target, ROUND_MS / 2);
       for (let round = 0; round < rounds; round += 1) {
         fastify.push(await run(load, 'bare'));
         ingest.push(await run(load, 'ingest'));
+        calls.push(await run(load, 'calls'));
         again.push(await run(load, 'bare'));
       }
-      print(load.eventsPerRequest, ingest, fastify, again);
+      print(load.eventsPerRequest, { ingest, calls, bare: fastify, again });
     }
     await pipeline.restart('writer');
     await system.storedAtLeast(tally.events);
@@ -70,9 +78,7 @@ export async function benchIngest(rounds: number): Promise<boolean> {
 
 function print(
   eventsPerRequest: number,
-  ingest: readonly Round[],
-  bare: readonly Round[],
-  again: readonly Round[],
+  { ingest, calls, bare, again }: Readonly<Record<'ingest' | 'calls' | 'bare' | 'again', readonly Round[]>>,
 ): void {
   const rates = (rounds: readonly Round[]) => rounds.map(({ requestsPerSecond }) => requestsPerSecond);
   const ratios = (over: readonly Round[], under: readonly Round[]) =>
@@ -97,6 +103,11 @@ function print(
     'CPU µs an event, Kafka': spread(cpu(ingest, 'Kafka'), 1),
     'CPU µs an event, bare Fastify': spread(cpu(bare, 'bare Fastify'), 1),
     'CPU µs an event, load generator': spread(cpu(ingest, 'load generator'), 1),
+    'CPU µs an event, ingest-api, as calls': spread(cpu(calls, 'ingest-api'), 1),
+    'CPU of calls ÷ submissions (bar 1.3)': spread(
+      cpu(calls, 'ingest-api').map((us, index) => us / (cpu(ingest, 'ingest-api')[index] ?? Number.NaN)),
+      2,
+    ),
     'CPU of ingest-api ÷ bare Fastify': (median(cpu(ingest, 'ingest-api')) / median(cpu(bare, 'bare Fastify'))).toFixed(
       2,
     ),

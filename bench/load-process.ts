@@ -3,7 +3,7 @@
 import { gzipSync } from 'node:zlib';
 import { sleep } from '@sluice/shared/retry';
 import { Pool } from 'undici';
-import { eventJson, subjectsOf } from './event.ts';
+import { callJson, eventJson, subjectsOf } from './event.ts';
 import type { LoadResult, LoadSpec } from './load.ts';
 
 process.on('disconnect', () => process.exit());
@@ -12,7 +12,7 @@ process.send?.('ready');
 
 /** Each connection sends one request after the other until the time is over, and waits for the last response. */
 async function run(spec: LoadSpec): Promise<LoadResult> {
-  const { url, key, eventsPerRequest, connections, durationMs, firstEvent, gzip, requestsPerSecond } = spec;
+  const { url, key, eventsPerRequest, connections, durationMs, firstEvent, gzip, calls, requestsPerSecond } = spec;
   const pool = new Pool(url, { connections, pipelining: 1 });
   const headers = {
     authorization: `Bearer ${key}`,
@@ -29,20 +29,29 @@ async function run(spec: LoadSpec): Promise<LoadResult> {
   async function sendOne(): Promise<void> {
     const first = next;
     next += eventsPerRequest;
-    let events = eventJson(first);
-    for (let number = first + 1; number < next; number += 1) events += `,${eventJson(number)}`;
+    const json = calls ? callJson : eventJson;
+    let events = json(first);
+    for (let number = first + 1; number < next; number += 1) events += `,${json(number)}`;
     const { user, organization } = subjectsOf(first);
-    const body = `{"foreignUserGroupId":"${organization}","foreignUserId":"${user}","events":[${events}]}`;
+    const body = calls
+      ? `{"batch":[${events}],"sentAt":"2026-03-01T12:00:00.000Z"}`
+      : `{"foreignUserGroupId":"${organization}","foreignUserId":"${user}","events":[${events}]}`;
     await send(gzip ? gzipSync(body, { level: 1 }) : body, first, next - 1);
   }
 
   async function send(body: string | Buffer, first: number, last: number): Promise<void> {
     const sentAt = performance.now();
-    const response = await pool.request({ method: 'POST', path: '/v1/public/userGroups', headers, body });
-    if (response.statusCode !== 202) faults.push(`${response.statusCode} ${await response.body.text()}`);
+    const response = await pool.request({
+      method: 'POST',
+      path: calls ? '/v1/batch' : '/v1/public/userGroups',
+      headers,
+      body,
+    });
+    if (response.statusCode !== (calls ? 200 : 202))
+      faults.push(`${response.statusCode} ${await response.body.text()}`);
     else await response.body.dump();
     latenciesMs.push(performance.now() - sentAt);
-    numbersSum += (BigInt(first + last) * BigInt(last - first + 1)) / 2n;
+    if (!calls) numbersSum += (BigInt(first + last) * BigInt(last - first + 1)) / 2n;
   }
 
   async function connection(): Promise<void> {

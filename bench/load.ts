@@ -9,6 +9,8 @@ export interface LoadSpec {
   readonly connections: number;
   readonly durationMs: number;
   readonly gzip?: boolean;
+  /** Sends batches of track calls, as `@segment/analytics-node` does, instead of submissions. */
+  readonly calls?: boolean;
   /** Default: as many as the server responds to. */
   readonly requestsPerSecond?: number;
   /** The number of the first event; the others follow it. */
@@ -16,15 +18,15 @@ export interface LoadSpec {
 }
 
 export interface LoadResult {
-  /** How many had the response 202. */
+  /** How many had the response 202, or 200 to calls. */
   readonly requests: number;
   readonly events: number;
   /** From the first request to the last response. */
   readonly seconds: number;
   readonly latencyMs: { readonly median: number; readonly p99: number };
-  /** The sum of the numbers of the events, in decimal. */
+  /** The sum of the numbers of the events, in decimal; 0 for calls, whose uuids have no numbers. */
   readonly numbersSum: string;
-  /** The first response that was not 202. With one, the figures are void. */
+  /** The first other response. With one, the figures are void. */
   readonly fault: string | undefined;
 }
 

@@ -37,7 +37,7 @@ export async function measureMemory(bench: Bench, capacity: number, quick: boole
     }),
   );
   console.log(
-    `\nmemory under ${Math.round(capacity / 2)} events/s for ${durationMs / 60_000} minutes (bar 0.9 to 1.1)`,
+    `\nmemory under ${Math.round(capacity / 2)} events/s for ${(durationMs / 60_000).toFixed(1)} minutes (bar 0.9 to 1.1)`,
   );
   console.table(lines);
   return lines;

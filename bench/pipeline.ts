@@ -91,7 +91,8 @@ export async function benchPipeline({
     report['memory'] = await measureMemory(bench, capacity, quick);
     report['Kafka engine'] = await compareKafkaEngine(bench, quick);
     const sound = bench.tally.verdict(await system.stored());
-    if (sound && save) await saveReport('pipeline', { rounds }, report);
+    if (sound && save)
+      await saveReport('pipeline', { rounds }, report, (await system.query('SELECT version()')).trim());
     return sound;
   } finally {
     loader.stop();

@@ -1,22 +1,25 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
+import { KAFKA_VERSION } from '@sluice/local-stack/kafka-libs';
 
 const FOLDER = join(import.meta.dirname, 'results');
 
 /** The printed tables of a benchmark, by their titles. */
 export type Report = Record<string, Readonly<Record<string, string>>>;
 
-/** Writes the report to `bench/results`, with the machine, the versions and the commit. */
+/**
+ * Writes the report to `bench/results`, with the machine, the versions and the commit.
+ *
+ * @param clickhouse the version of ClickHouse
+ */
 export async function saveReport(
   name: string,
   options: Readonly<Record<string, unknown>>,
   report: Report,
+  clickhouse: string,
 ): Promise<void> {
-  const manifest = JSON.parse(
-    await readFile(join(import.meta.dirname, '..', 'packages', 'local-stack', 'package.json'), 'utf8'),
-  );
   const commit = execFileSync('git', ['describe', '--always', '--dirty'], {
     cwd: import.meta.dirname,
     encoding: 'utf8',
@@ -29,7 +32,7 @@ export async function saveReport(
       cores: availableParallelism(),
       memoryGiB: Math.round(totalmem() / 2 ** 30),
     },
-    versions: { node: process.version, chdb: manifest.dependencies?.chdb },
+    versions: { node: process.version, clickhouse, kafka: KAFKA_VERSION },
     options,
     report,
   };

@@ -34,7 +34,7 @@ export function batchOf(rows: number, nextRow: () => string): RowBatch {
       value: Buffer.from(text),
     });
   }
-  return { events, changes: [], unreadable: [] };
+  return { events, changes: [], deadLetters: [] };
 }
 
 function randomRow(timestamp: number): string {

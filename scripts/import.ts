@@ -1,11 +1,12 @@
-// npm run import: sends a file of submissions to Sluice. `npm run import -- --help` shows its usage.
+// npm run import: sends a file of submissions or calls to Sluice. `npm run import -- --help` shows its usage.
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { ArgumentsError } from '@sluice/shared/command-line';
 import { IMPORT_HELP, type ImportArguments, parseImportArguments } from './import/arguments.ts';
-import { count, rate, showProgress } from './import/progress.ts';
+import { FORMATS, type FormatName } from './import/formats.ts';
+import { count, type ImportCounts, rate, showProgress } from './import/progress.ts';
 import { createRefusedLines } from './import/refused-lines.ts';
-import { createImport, type Import, type ImportEnd } from './import/run-import.ts';
+import { createImport, type ImportEnd } from './import/run-import.ts';
 import { createSender } from './import/sender.ts';
 import { openSource } from './import/source.ts';
 
@@ -21,19 +22,29 @@ async function findKey(given: string | undefined): Promise<string> {
   throw new ArgumentsError('A key is needed: pass --key, set SLUICE_API_KEY, or run npm start once.');
 }
 
-function summarise(job: Import, end: ImportEnd, seconds: number, refusedFile: string): string[] {
-  const { submissions, events, refused } = job.counts;
+interface Summary extends ImportCounts {
+  readonly format: FormatName;
+  readonly end: ImportEnd;
+  readonly seconds: number;
+  readonly refusedFile: string;
+}
+
+function summarise({ format, end, seconds, refusedFile, accepted, events, refused }: Summary): string[] {
+  const { unit } = FORMATS[format];
+  const what = unit === 'calls' ? '' : ` with ${count(events)} events`;
   const lines = [
-    `${count(submissions)} submissions with ${count(events)} events were accepted in ${seconds.toFixed(1)} s ` +
-      `(${count(rate(events, seconds))} events/s); ${count(refused)} submissions were refused.`,
+    `${count(accepted)} ${unit}${what} were accepted in ${seconds.toFixed(1)} s ` +
+      `(${count(rate(events, seconds))} events/s); ${count(refused)} ${unit} were refused.`,
   ];
   if (refused > 0) lines.push(`${refusedFile} lists the refused lines with the reasons.`);
-  if (end.kind === 'interrupted') lines.push(`Interrupted after line ${count(job.lineNumber)}.`);
+  if (end.kind === 'interrupted') lines.push(`Interrupted after line ${count(end.line)}.`);
   if (end.kind === 'stopped') lines.push(`Stopped at line ${count(end.line)}: ${end.reason}.`);
   if (end.kind !== 'complete') {
     lines.push(
-      'Run it again to send the rest. Events with a timestamp or a UUIDv7 are never stored twice; ' +
-        'others are recognised as repeats for at least five minutes.',
+      unit === 'calls'
+        ? 'Run it again to send the rest. No call is stored twice.'
+        : 'Run it again to send the rest. Events with a timestamp or a UUIDv7 are never stored twice; ' +
+            'others are recognised as repeats for at least five minutes.',
     );
   }
   return lines;
@@ -55,7 +66,7 @@ function interruption(): AbortSignal {
 }
 
 async function importFile(options: ImportArguments): Promise<number> {
-  const { url, concurrency, giveUpAfterMs, refusedFile } = options;
+  const { format, url, concurrency, giveUpAfterMs, refusedFile } = options;
   const key = await findKey(options.key);
   // No header can carry any other key, so every request would fail.
   if (!/^[\x21-\x7e]+$/.test(key)) {
@@ -69,11 +80,16 @@ async function importFile(options: ImportArguments): Promise<number> {
     trouble = { reason, at: performance.now() };
   };
   const sender = createSender({ url, key, connectionsMax: concurrency, giveUpAfterMs, onRetry });
-  const job = createImport({ chunks: source.chunks, sender, refusedLines, concurrency, signal });
+  const job = createImport({
+    ...{ sender, refusedLines, concurrency, signal },
+    format: FORMATS[format],
+    chunks: source.chunks,
+  });
 
   const startedAt = performance.now();
   const progress = showProgress(process.stderr, () => ({
     ...job.counts,
+    unit: FORMATS[format].unit,
     bytesRead: source.bytesRead(),
     bytesTotal: source.bytesTotal,
     seconds: (performance.now() - startedAt) / 1_000,
@@ -83,7 +99,7 @@ async function importFile(options: ImportArguments): Promise<number> {
   const seconds = (performance.now() - startedAt) / 1_000;
   progress.stop();
   await refusedLines.close();
-  for (const line of summarise(job, end, seconds, refusedFile)) console.log(line);
+  for (const line of summarise({ ...job.counts, format, end, seconds, refusedFile })) console.log(line);
   if (end.kind === 'interrupted') return 130;
   return end.kind === 'complete' && job.counts.refused === 0 ? 0 : 1;
 }

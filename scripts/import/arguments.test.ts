@@ -5,6 +5,7 @@ import { parseImportArguments } from './arguments.ts';
 test('a file alone is enough', () => {
   expect(parseImportArguments(['data/commits.ndjson.gz'], '/home/ada')).toEqual({
     file: '/home/ada/data/commits.ndjson.gz',
+    format: 'native',
     url: new URL('http://127.0.0.1:4000'),
     key: undefined,
     concurrency: 32,
@@ -14,9 +15,21 @@ test('a file alone is enough', () => {
 });
 
 test('every option is followed', () => {
-  const args = ['--url', 'https://in.example/x', '--key', 'k', '--concurrency', '5', '--give-up-after', '0'];
+  const args = [
+    '--format',
+    'segment',
+    '--url',
+    'https://in.example/x',
+    '--key',
+    'k',
+    '--concurrency',
+    '5',
+    '--give-up-after',
+    '0',
+  ];
   expect(parseImportArguments([...args, '--refused', 'r.txt', '-'], '/home/ada')).toEqual({
     file: '-',
+    format: 'segment',
     url: new URL('https://in.example/x'),
     key: 'k',
     concurrency: 5,
@@ -33,6 +46,8 @@ test.each([
   [[]],
   [['a', 'b']],
   [['--nope', 'a']],
+  [['--format', 'rudderstack', 'a']],
+  [['--format', 'constructor', 'a']],
   [['--url', 'localhost:4000', 'a']],
   [['--concurrency', '0', 'a']],
   [['--concurrency', 'many', 'a']],

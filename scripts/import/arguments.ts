@@ -1,27 +1,34 @@
 import { basename, join, resolve } from 'node:path';
 import { ArgumentsError, parseArguments } from '@sluice/shared/command-line';
+import { FORMATS, type FormatName } from './formats.ts';
 
 export const IMPORT_HELP = `Usage: npm run import -- [options] FILE
 
-Sends submissions to Sluice. Each line of FILE is the JSON body of POST /v1/public/userGroups, or, if it has a
-"foreignId", of POST /v1/public/users. FILE may be compressed with gzip; - is standard input.
-Importing a file again adds no event that has a "timestamp" or a UUIDv7. Other events are recognised as repeats for at
-least five minutes; after that they are stored again.
+Sends the lines of FILE to Sluice. FILE may be compressed with gzip; - is standard input.
 
+  --format FORMAT       what the lines are (default native):
+      native    the JSON body of POST /v1/public/userGroups, or, if it has a "foreignId", of POST /v1/public/users
+      segment   a call that Segment or RudderStack has archived in object storage (docs/migrate/from-segment.md)
+      trench    a row of Trench's table "events", as FORMAT JSONEachRow prints it (docs/migrate/from-trench.md)
   --url URL             the address of ingest-api (default http://127.0.0.1:4000)
   --key KEY             an API key with the scope "ingest" (default: SLUICE_API_KEY, else the development key of
                         npm start)
-  --concurrency N       how many submissions are sent at the same time, 1 to 1000 (default 32)
+  --concurrency N       how many requests are sent at the same time, 1 to 1000 (default 32). A request is one line,
+                        or up to 500 calls
   --refused FILE        the file that lists refused lines with the reasons (default: NAME.refused.txt in this folder)
-  --give-up-after S     seconds without any accepted or refused submission after which the import stops (default 60);
+  --give-up-after S     seconds without any accepted or refused request after which the import stops (default 60);
                         waiting for the rate limit of the key does not count
   --help                this text
+
+Importing a file again stores no call of another format twice, and no event of the native format that has a "timestamp"
+or a UUIDv7. Other events are recognised as repeats for at least five minutes; after that they are stored again.
 
 Exit codes: 0 everything was accepted, 1 something was not, 2 the arguments are wrong, 130 interrupted.`;
 
 /** The arguments of `npm run import`, checked. */
 export interface ImportArguments {
   readonly file: string;
+  readonly format: FormatName;
   readonly url: URL;
   /** `undefined`: the key comes from the environment or the data folder. */
   readonly key: string | undefined;
@@ -47,6 +54,7 @@ export function parseImportArguments(args: readonly string[], cwd: string): Impo
     throw new ArgumentsError('--refused and FILE must be different files.');
   return {
     file: file === '-' ? file : resolve(cwd, file),
+    format: parseFormat(values.format),
     url: parseUrl(values.url),
     key: values.key,
     concurrency: parseNumber('--concurrency', values.concurrency, 1, 1_000),
@@ -60,6 +68,7 @@ function parse(args: readonly string[]) {
     args: [...args],
     allowPositionals: true,
     options: {
+      format: { type: 'string', default: 'native' },
       url: { type: 'string', default: 'http://127.0.0.1:4000' },
       key: { type: 'string' },
       concurrency: { type: 'string', default: '32' },
@@ -68,6 +77,11 @@ function parse(args: readonly string[]) {
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
+}
+
+function parseFormat(text: string): FormatName {
+  if (Object.hasOwn(FORMATS, text)) return text as FormatName;
+  throw new ArgumentsError(`--format must be one of: ${Object.keys(FORMATS).join(', ')}.`);
 }
 
 function parseUrl(text: string): URL {

@@ -1,15 +1,18 @@
 import type { WriteStream } from 'node:tty';
 import { Presets, SingleBar } from 'cli-progress';
+import type { Format } from './format.ts';
 
 /** The counts of an import so far. */
 export interface ImportCounts {
-  /** Submissions that were accepted. */
-  readonly submissions: number;
+  /** Lines that were accepted. */
+  readonly accepted: number;
   readonly events: number;
   readonly refused: number;
 }
 
 export interface ProgressState extends ImportCounts {
+  /** What the lines are. A call is one event. */
+  readonly unit: Format['unit'];
   readonly bytesRead: number;
   readonly bytesTotal: number | undefined;
   readonly seconds: number;
@@ -32,11 +35,11 @@ export function showProgress(output: NodeJS.WriteStream & Partial<WriteStream>, 
 
 /** The progress as one line of text. */
 export function progressLine(state: ProgressState): string {
-  const { submissions, events, refused, seconds, trouble } = state;
+  const { unit, accepted, events, refused, seconds, trouble } = state;
   const parts = [
     ...(state.bytesTotal ? [`${Math.floor((100 * state.bytesRead) / state.bytesTotal)} %`] : []),
-    `${count(submissions)} submissions`,
-    `${count(events)} events`,
+    `${count(accepted)} ${unit}`,
+    ...(unit === 'submissions' ? [`${count(events)} events`] : []),
     `${count(rate(events, seconds))} events/s`,
     ...(refused > 0 ? [`${count(refused)} refused`] : []),
     ...timeLeft(state),

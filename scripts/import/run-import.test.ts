@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { FORMATS, type FormatName } from './formats.ts';
 import { createRefusedLines } from './refused-lines.ts';
 import { createImport, type ImportEnd } from './run-import.ts';
 import { createSender } from './sender.ts';
@@ -14,6 +15,7 @@ import { openSource } from './source.ts';
 
 interface Received {
   readonly path: string;
+  readonly text: string;
   readonly body: Readonly<Record<string, unknown>>;
   readonly key: string | undefined;
   readonly idempotencyKey: string;
@@ -30,8 +32,10 @@ let open: number;
 let openMax: number;
 let respond: Respond;
 
-const accept: Respond = (_request, response) => {
-  response.writeHead(202, { 'content-type': 'application/json' }).end('{"status":"accepted","events":[]}');
+const accept: Respond = ({ path }, response) => {
+  const isBatch = path === '/base/v1/batch';
+  const body = isBatch ? '{"success":true}' : '{"status":"accepted","events":[]}';
+  response.writeHead(isBatch ? 200 : 202, { 'content-type': 'application/json' }).end(body);
 };
 
 function refuse(response: ServerResponse, status: number, code: string, headers: Record<string, string> = {}): void {
@@ -64,9 +68,11 @@ beforeEach(async () => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const { url: path = '', headers } = request;
+    const text = Buffer.concat(chunks).toString();
     const one = {
       path,
-      body: JSON.parse(Buffer.concat(chunks).toString()) as Received['body'],
+      text,
+      body: JSON.parse(text) as Received['body'],
       key: headers.authorization,
       idempotencyKey: String(headers['idempotency-key']),
     };
@@ -85,20 +91,28 @@ afterEach(async () => {
 });
 
 interface RunOptions {
+  readonly format?: FormatName;
   readonly concurrency?: number;
   readonly giveUpAfterMs?: number;
   readonly signal?: AbortSignal;
 }
 
 async function runImport(content: string | Buffer, options: RunOptions = {}) {
-  const { concurrency = 4, giveUpAfterMs = 5_000, signal = new AbortController().signal } = options;
+  const { format = 'native', concurrency = 4, giveUpAfterMs = 5_000, signal = new AbortController().signal } = options;
   const file = join(folder, 'input');
   await writeFile(file, content);
   const refusedFile = join(folder, 'refused.txt');
   const refusedLines = await createRefusedLines(refusedFile);
   const sender = createSender({ url, key: 'the-key', connectionsMax: concurrency, giveUpAfterMs });
   const source = await openSource(file, signal);
-  const job = createImport({ chunks: source.chunks, sender, refusedLines, concurrency, signal });
+  const job = createImport({
+    format: FORMATS[format],
+    chunks: source.chunks,
+    sender,
+    refusedLines,
+    concurrency,
+    signal,
+  });
   const end: ImportEnd = await job.run();
   await refusedLines.close();
   return { end, counts: job.counts, refused: await readFile(refusedFile, 'utf8').catch(() => undefined) };
@@ -114,7 +128,7 @@ test('every line is sent once, to the place it is for, with the key', async () =
   const content = `${lines(20, organization)}\n  \n{"foreignId":"ada","events":[{"event":"e"},{"event":"f"}]}`;
   const { end, counts, refused } = await runImport(content);
   expect(end).toEqual({ kind: 'complete' });
-  expect(counts).toEqual({ submissions: 21, events: 22, refused: 0 });
+  expect(counts).toEqual({ accepted: 21, events: 22, refused: 0 });
   expect(refused).toBeUndefined();
   expect(new Set(received.map(({ key }) => key))).toEqual(new Set(['Bearer the-key']));
   expect(received.filter(({ path }) => path === '/base/v1/public/users').map(({ body }) => body['foreignId'])).toEqual([
@@ -128,7 +142,7 @@ test('every line is sent once, to the place it is for, with the key', async () =
 
 test('a compressed file is unpacked, whatever its name, and one that is cut off is said to be', async () => {
   const packed = gzipSync(lines(1_000, organization));
-  expect((await runImport(packed)).counts.submissions).toBe(1_000);
+  expect((await runImport(packed)).counts.accepted).toBe(1_000);
   const { end } = await runImport(packed.subarray(0, packed.length / 2));
   expect(end).toMatchObject({ kind: 'stopped', reason: expect.stringContaining('cannot be read') });
 });
@@ -155,7 +169,7 @@ test('properties of one organization or user arrive in the order of the file; th
     return { ...subject, properties: { index } };
   });
   const { counts } = await runImport(content, { concurrency: 8 });
-  expect(counts.submissions).toBe(60);
+  expect(counts.accepted).toBe(60);
   const bySubject = Map.groupBy(
     received.filter(({ body }) => body['properties']),
     ({ body }) => String(body['foreignUserGroupId'] ?? body['foreignId']),
@@ -180,7 +194,7 @@ test('what the service refuses, and what is no JSON, is listed with its line num
   ]);
   const { end, counts, refused } = await runImport(content, { concurrency: 1 });
   expect(end).toEqual({ kind: 'complete' });
-  expect(counts).toEqual({ submissions: 2, events: 0, refused: 4 });
+  expect(counts).toEqual({ accepted: 2, events: 0, refused: 4 });
   expect(refused?.split('\n').sort()).toEqual([
     '',
     'line 3: is not JSON',
@@ -207,7 +221,7 @@ test('a submission is retried while the service is down, busy or cut off, with t
   const { counts } = await runImport('{"foreignUserGroupId":"acme","events":[{"event":"e"}]}', {
     giveUpAfterMs: 20_000,
   });
-  expect(counts).toEqual({ submissions: 1, events: 1, refused: 0 });
+  expect(counts).toEqual({ accepted: 1, events: 1, refused: 0 });
   expect(received).toHaveLength(5);
   expect(performance.now() - startedAt).toBeGreaterThan(1_000);
   expect(new Set(received.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1);
@@ -232,7 +246,7 @@ test('over the rate of the key it waits as it is told, longer than it would for 
   const startedAt = performance.now();
   const { end, counts } = await runImport(lines(3, organization), { concurrency: 3, giveUpAfterMs: 300 });
   expect(end).toEqual({ kind: 'complete' });
-  expect(counts).toEqual({ submissions: 3, events: 3, refused: 0 });
+  expect(counts).toEqual({ accepted: 3, events: 3, refused: 0 });
   expect(performance.now() - startedAt).toBeGreaterThan(1_800);
   expect([notBefore.size, tooSoon]).toEqual([2, 0]);
 });
@@ -256,7 +270,7 @@ test('without any progress it gives up after the time that was set, and says whe
   const startedAt = performance.now();
   const { end, counts } = await runImport(lines(10, organization), { concurrency: 1, giveUpAfterMs: 700 });
   expect(end).toEqual({ kind: 'stopped', line: 3, reason: expect.stringMatching(/503 overloaded.*for 1 seconds/) });
-  expect(counts.submissions).toBe(2);
+  expect(counts.accepted).toBe(2);
   expect(performance.now() - startedAt).toBeLessThan(3_000);
 });
 
@@ -280,7 +294,135 @@ test('an interruption finishes what is under way and begins nothing more', async
     await accept(request, response, number);
   };
   const { end, counts } = await runImport(lines(100, organization), { concurrency: 2, signal: controller.signal });
-  expect(end).toEqual({ kind: 'interrupted' });
-  expect(counts.submissions).toBe(received.length);
+  expect(counts.accepted).toBe(received.length);
+  expect(end).toEqual({ kind: 'interrupted', line: received.length });
   expect(received.length).toBeLessThan(8);
+});
+
+interface SentCall {
+  readonly type: string;
+  readonly messageId: string;
+  readonly userId?: string;
+  readonly context?: { readonly groupId?: string };
+  readonly traits?: { readonly index: number };
+}
+
+const callsOf = ({ body }: Received): readonly SentCall[] => body['batch'] as SentCall[];
+const call = (index: number) => ({
+  type: 'track',
+  event: 'e',
+  userId: 'jane',
+  messageId: `m${index}`,
+  timestamp: '2026-03-01T12:00:00.000Z',
+});
+
+test('calls are sent together, each once, and without an Idempotency-Key', async () => {
+  const { end, counts, refused } = await runImport(lines(1_203, call), { format: 'segment' });
+  expect(end).toEqual({ kind: 'complete' });
+  expect(counts).toEqual({ accepted: 1_203, events: 1_203, refused: 0 });
+  expect(refused).toBeUndefined();
+  expect(received.map(({ path }) => path)).toEqual(Array(3).fill('/base/v1/batch'));
+  expect(new Set(received.map(({ idempotencyKey }) => idempotencyKey))).toEqual(new Set(['undefined']));
+  const sent = received.flatMap(callsOf).map(({ messageId }) => Number(messageId.slice(1)));
+  expect(sent.sort((a, b) => a - b)).toEqual(Array.from({ length: 1_203 }, (_, index) => index));
+});
+
+test('a batch is at most a megabyte, and a call that is larger is sent alone', async () => {
+  const padding = [300_000, 300_000, 300_000, 300_000, 2_000_000, 1_000].map((bytes) => 'x'.repeat(bytes));
+  await runImport(
+    lines(6, (index) => ({ ...call(index), properties: { padding: padding[index] } })),
+    { format: 'segment', concurrency: 1 },
+  );
+  expect(received.map((request) => callsOf(request).map(({ messageId }) => messageId))).toEqual([
+    ['m0', 'm1', 'm2'],
+    ['m3'],
+    ['m4'],
+    ['m5'],
+  ]);
+});
+
+test('each rejected call is listed with its own line number and reason; the others of its batch are accepted', async () => {
+  respond = (request, response) => {
+    const rejected = callsOf(request).flatMap(({ type }, index) =>
+      type === 'bad' ? [{ index, code: 'invalid_call', message: 'type must be\none of: track.' }] : [],
+    );
+    response.writeHead(200).end(JSON.stringify({ success: true, rejected, rejectedCount: rejected.length }));
+  };
+  const content = lines(1_000, (index) => ({ ...call(index), type: index % 400 === 7 ? 'bad' : 'track' }));
+  const { end, counts, refused } = await runImport(`\n${content}`, { format: 'segment' });
+  expect(end).toEqual({ kind: 'complete' });
+  expect(counts).toEqual({ accepted: 997, events: 997, refused: 3 });
+  expect(refused?.trim().split('\n').sort()).toEqual([
+    'line 409: invalid_call: type must be one of: track.',
+    'line 809: invalid_call: type must be one of: track.',
+    'line 9: invalid_call: type must be one of: track.',
+  ]);
+});
+
+test('a batch that is refused as a whole is halved until the line is found that is the reason', async () => {
+  respond = (request, response, number) => {
+    if (callsOf(request).some(({ messageId }) => messageId === 'm70')) return refuse(response, 400, 'malformed_json');
+    if (callsOf(request).length > 30) return refuse(response, 413, 'body_too_large');
+    return accept(request, response, number);
+  };
+  const { end, counts, refused } = await runImport(lines(100, call), { format: 'segment' });
+  expect(end).toEqual({ kind: 'complete' });
+  expect(counts).toEqual({ accepted: 99, events: 99, refused: 1 });
+  expect(refused).toBe('line 71: 400 malformed_json: The request has a fault. events.0.event must not be empty\n');
+});
+
+test('changes of one user or organization are taken in the order of the file, with several batches under way', async () => {
+  const taken: SentCall[] = [];
+  respond = async (request, response, number) => {
+    if (number % 3 === 0) return refuse(response, 503, 'overloaded', { 'retry-after': '0' });
+    taken.push(...callsOf(request));
+    await wait(20);
+    return accept(request, response, number);
+  };
+  const content = lines(9_000, (index) => {
+    const change = { ...call(index), traits: { index } };
+    if (index % 3 === 0) return { ...change, type: 'identify', userId: index % 2 === 0 ? 'jane' : index % 7 };
+    if (index % 3 === 1) return { ...change, type: 'group', context: { groupId: `o${index % 5}` } };
+    return call(index);
+  });
+  const { counts } = await runImport(content, { format: 'segment', concurrency: 8, giveUpAfterMs: 20_000 });
+  expect(counts.accepted).toBe(9_000);
+  expect(openMax).toBeGreaterThan(2);
+  const byEntity = Map.groupBy(taken, ({ type, userId, context }) =>
+    type === 'identify' ? `user ${userId}` : type === 'group' ? `organization ${context?.groupId}` : '',
+  );
+  byEntity.delete('');
+  expect(byEntity.size).toBe(13);
+  for (const found of byEntity.values()) {
+    const order = found.map(({ traits }) => traits?.index ?? 0);
+    expect(order).toEqual(order.toSorted((a, b) => a - b));
+  }
+});
+
+test('no call waits for the end of the file', async () => {
+  const content = lines(30_000, (index) => ({ ...call(index), type: index === 0 ? 'identify' : 'track' }));
+  const { counts } = await runImport(content, { format: 'segment', concurrency: 1 });
+  expect(counts.accepted).toBe(30_000);
+  const first = received.findIndex((request) => callsOf(request)[0]?.messageId === 'm0');
+  expect(first).toBeLessThan(received.length / 2);
+});
+
+test('the summary of what is left counts the lines that are held as well', async () => {
+  const controller = new AbortController();
+  respond = (request, response, number) => {
+    controller.abort();
+    return accept(request, response, number);
+  };
+  // The first call falls into another batch than the rest, which is full first.
+  const content = lines(5_000, (index) => ({ ...call(index), type: index === 0 ? 'identify' : 'track' }));
+  const { end, counts } = await runImport(content, { format: 'segment', concurrency: 1, signal: controller.signal });
+  expect(end).toEqual({ kind: 'interrupted', line: 0 });
+  expect(counts.accepted).toBe(500 * received.length);
+});
+
+test('an address that accepts everything and is not Sluice ends the import', async () => {
+  respond = (_request, response) => void response.writeHead(200).end('OK');
+  const { end, counts } = await runImport(lines(3, call), { format: 'segment' });
+  expect(end).toEqual({ kind: 'stopped', line: 1, reason: expect.stringMatching(/is not Sluice/) });
+  expect(counts.accepted).toBe(0);
 });

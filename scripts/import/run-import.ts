@@ -1,14 +1,16 @@
+import type { Batch, Format } from './format.ts';
+import type { LineToSend } from './line-content.ts';
 import { type Line, readLines } from './lines.ts';
 import { createOrderedPool } from './ordered-pool.ts';
 import type { ImportCounts } from './progress.ts';
 import type { RefusedLines } from './refused-lines.ts';
 import { FatalResponse, GivenUp, type Sender } from './sender.ts';
-import { readSubmission, type SubmissionLine } from './submission-line.ts';
 
 /** Longer lines are refused without sending them: no service accepts a body of this size. */
 const LINE_BYTES_MAX = 64 * 1_024 * 1_024;
 
 export interface ImportOptions {
+  readonly format: Format;
   readonly chunks: AsyncIterable<Buffer>;
   readonly sender: Sender;
   readonly refusedLines: RefusedLines;
@@ -20,8 +22,6 @@ export interface ImportOptions {
 /** `counts` changes while the import runs. */
 export interface Import {
   readonly counts: ImportCounts;
-  /** The last line that was read. */
-  readonly lineNumber: number;
   /** Sends everything; resolves to how the import ended. */
   run(): Promise<ImportEnd>;
 }
@@ -29,18 +29,20 @@ export interface Import {
 /** How an import ended. */
 export type ImportEnd =
   | { readonly kind: 'complete' }
-  | { readonly kind: 'interrupted' }
+  /** All lines up to `line` were accepted or refused, and perhaps some after it. */
+  | { readonly kind: 'interrupted'; readonly line: number }
   /** `reason` is a phrase for people, `line` the first line that was neither accepted nor refused. */
   | { readonly kind: 'stopped'; readonly reason: string; readonly line: number };
 
 /** Creates an import of every line of `chunks`. It sends lines that set properties of the same entity in their order. */
-export function createImport({ chunks, sender, refusedLines, concurrency, signal }: ImportOptions): Import {
-  const counts = { submissions: 0, events: 0, refused: 0 };
-  /** The numbers of lines that are being sent, in the order in which they were read. */
+export function createImport({ format, chunks, sender, refusedLines, concurrency, signal }: ImportOptions): Import {
+  const counts = { accepted: 0, events: 0, refused: 0 };
+  /** The numbers of lines that are neither accepted nor refused yet, in the order in which they were read. */
   const open = new Set<number>();
   const stop = new AbortController();
   const ended = AbortSignal.any([signal, stop.signal]);
   let lineNumber = 0;
+  const gatherer = format.createGatherer();
   const pool = createOrderedPool({ concurrency, waitingMax: 32 * concurrency, bytesMax: 2 * LINE_BYTES_MAX });
 
   function refuse(number: number, reason: string): void {
@@ -48,46 +50,65 @@ export function createImport({ chunks, sender, refusedLines, concurrency, signal
     refusedLines.add(number, reason);
   }
 
-  async function send(number: number, line: SubmissionLine): Promise<void> {
-    const outcome = await sender.send(line, ended);
+  function settle({ number, events }: LineToSend, reason: string | undefined): void {
     open.delete(number);
-    if (outcome.kind === 'refused') refuse(number, outcome.reason);
-    else {
-      counts.submissions += 1;
-      counts.events += line.events;
+    if (reason === undefined) {
+      counts.accepted += 1;
+      counts.events += events;
+    } else refuse(number, reason);
+  }
+
+  async function send(lines: Batch['lines']): Promise<void> {
+    const outcome = await sender.send(format.requestOf(lines), ended);
+    if (outcome.kind === 'accepted') {
+      const rejected = format.rejectedIn(outcome.response);
+      for (const [index, line] of lines.entries()) settle(line, rejected.get(index));
+      return;
     }
+    const [first, ...others] = lines;
+    const [next, ...rest] = others.splice(Math.floor(others.length / 2));
+    if (!next) return settle(first, outcome.reason);
+    // What is wrong may be one line, or the size of them all.
+    await send([first, ...others]);
+    await send([next, ...rest]);
+  }
+
+  async function enqueue(batches: readonly Batch[]): Promise<void> {
+    for (const { lines, orderKey, bytes } of batches) await pool.add({ key: orderKey, bytes, run: () => send(lines) });
   }
 
   async function take({ number, bytes }: Line): Promise<void> {
     lineNumber = number;
     if (!bytes) return refuse(number, `is longer than ${LINE_BYTES_MAX} bytes`);
-    const content = readSubmission(bytes, number);
+    const content = format.readLine(bytes, number);
     if (content.kind === 'blank') return;
     if (content.kind === 'refused') return refuse(number, content.reason);
     open.add(number);
-    await pool.add({ key: content.orderKey, bytes: bytes.length, run: () => send(number, content) });
+    await enqueue(gatherer.add(content));
+  }
+
+  /** The first line that is neither accepted nor refused. */
+  function firstOpen(): number {
+    const [line = lineNumber + 1] = open;
+    return line;
   }
 
   return {
     counts,
-    get lineNumber() {
-      return lineNumber;
-    },
     async run() {
       try {
         for await (const line of readLines(chunks, LINE_BYTES_MAX)) {
           if (signal.aborted) break;
           await take(line);
         }
+        if (!signal.aborted) await enqueue(gatherer.rest());
         await pool.drained();
-        return signal.aborted ? { kind: 'interrupted' } : { kind: 'complete' };
+        return signal.aborted ? { kind: 'interrupted', line: firstOpen() - 1 } : { kind: 'complete' };
       } catch (error) {
         stop.abort();
         await pool.settled();
-        if (signal.aborted) return { kind: 'interrupted' };
-        // All lines are done up to the first that is still open, or to the last that was read.
-        const [line = lineNumber + 1] = open;
-        return { kind: 'stopped', reason: reasonOf(error), line };
+        if (signal.aborted) return { kind: 'interrupted', line: firstOpen() - 1 };
+        return { kind: 'stopped', reason: reasonOf(error), line: firstOpen() };
       }
     },
   };

@@ -1,17 +1,19 @@
 import { problemSchema } from '@sluice/shared/http/problem';
 import { backoff, sleep } from '@sluice/shared/retry';
 import { Pool } from 'undici';
-import type { SubmissionLine } from './submission-line.ts';
+import type { ImportRequest } from './format.ts';
 
-/** The outcome of a submission. */
-export type SendOutcome = { readonly kind: 'accepted' } | { readonly kind: 'refused'; readonly reason: string };
+/** The outcome of a request: the response, or why the service refused it. */
+export type SendOutcome =
+  | { readonly kind: 'accepted'; readonly response: string }
+  | { readonly kind: 'refused'; readonly reason: string };
 
-/** A response after which every other submission would fail too: the key is refused, or the address is not Sluice. */
+/** A response after which every other request would fail too: the key is refused, or the address is not Sluice. */
 export class FatalResponse extends Error {
   override readonly name = 'FatalResponse';
 }
 
-/** No submission was accepted or refused for too long. */
+/** No request was accepted or refused for too long. */
 export class GivenUp extends Error {
   override readonly name = 'GivenUp';
 }
@@ -20,7 +22,7 @@ export interface SenderOptions {
   readonly url: URL;
   readonly key: string;
   readonly connectionsMax: number;
-  /** The longest time without any accepted or refused submission, in milliseconds, not counting waits for a rate limit. */
+  /** The longest time without any accepted or refused request, in milliseconds, not counting waits for a rate limit. */
   readonly giveUpAfterMs: number;
   /** Called before each retry. */
   readonly onRetry?: (reason: string) => void;
@@ -28,11 +30,11 @@ export interface SenderOptions {
 
 export interface Sender {
   /**
-   * Sends and retries until the service accepts or refuses the submission. The signal ends the retries.
+   * Sends and retries until the service accepts or refuses the request. The signal ends the retries.
    *
    * @throws {FatalResponse | GivenUp}
    */
-  send(line: SubmissionLine, signal: AbortSignal): Promise<SendOutcome>;
+  send(request: ImportRequest, signal: AbortSignal): Promise<SendOutcome>;
   close(): Promise<void>;
 }
 
@@ -45,7 +47,12 @@ const RETRY_AFTER_MS_MAX = 3_600_000;
 /** The longest time for one response, in milliseconds; longer than the service's own time limit. */
 const RESPONSE_TIMEOUT_MS = 30_000;
 
-/** Sends submissions over connections that stay open. It uses undici, which needs a fifth of fetch's CPU time. */
+/**
+ * Sends requests over connections that stay open. It uses undici, which needs a fifth of fetch's CPU time.
+ *
+ * It is not the client of producers: that has one request under way and drops events when its queue is full. An import
+ * has many under way, keeps the order of changes, knows the line of each refusal, and drops nothing.
+ */
 export function createSender({ url, key, connectionsMax, giveUpAfterMs, onRetry }: SenderOptions): Sender {
   const base = url.pathname.replace(/\/$/, '');
   const pool = new Pool(url.origin, {
@@ -55,11 +62,11 @@ export function createSender({ url, key, connectionsMax, giveUpAfterMs, onRetry 
   });
   let progressAt = performance.now();
 
-  async function tryOnce({ path, body, idempotencyKey }: SubmissionLine): Promise<SendOutcome | Retry> {
+  async function tryOnce({ path, body, idempotencyKey }: ImportRequest): Promise<SendOutcome | Retry> {
     const headers = {
       authorization: `Bearer ${key}`,
       'content-type': 'application/json',
-      'idempotency-key': idempotencyKey,
+      ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
     };
     let response: Awaited<ReturnType<typeof pool.request>>;
     let text: string;
@@ -73,9 +80,9 @@ export function createSender({ url, key, connectionsMax, giveUpAfterMs, onRetry 
   }
 
   return {
-    async send(line, signal) {
+    async send(request, signal) {
       for (const delayMs of backoff(RETRY_MS_FIRST, RETRY_MS_MAX)) {
-        const outcome = await tryOnce(line);
+        const outcome = await tryOnce(request);
         if (outcome.kind !== 'retry') {
           progressAt = performance.now();
           return outcome;
@@ -102,12 +109,12 @@ interface Retry {
 }
 
 /**
- * What a response means for the submission.
+ * What a response means for the request.
  *
  * @throws {FatalResponse}
  */
 function outcomeOf(status: number, text: string, retryAfter: string | string[] | undefined): SendOutcome | Retry {
-  if (status >= 200 && status < 300) return { kind: 'accepted' };
+  if (status >= 200 && status < 300) return { kind: 'accepted', response: text };
   const reason = describe(status, text);
   if (status === 401 || status === 403) throw new FatalResponse(`the service refuses the key (${reason})`);
   if (status === 404 || status === 405 || status < 400)
@@ -118,8 +125,11 @@ function outcomeOf(status: number, text: string, retryAfter: string | string[] |
   return { kind: 'retry', reason, afterMs, limited: status === 429 && afterMs > 0 };
 }
 
+/** What is read of a problem. An older ingest-api sends no `message`. */
+const readProblem = problemSchema.pick({ code: true, detail: true, errors: true });
+
 function describe(status: number, text: string): string {
-  const body = problemSchema.safeParse(jsonOf(text));
+  const body = readProblem.safeParse(jsonOf(text));
   if (!body.success) return `status ${status}`;
   const { code, detail, errors = [] } = body.data;
   return `${status} ${code}: ${[detail, ...errors.map(({ path, message }) => `${path} ${message}`)].join(' ')}`;

@@ -5,6 +5,7 @@ import type { Mutation } from './mutation.ts';
 const writer = (name: string) => `services/writer/src/${name}`;
 const sql = (name: string) => writer(`sql/${name}.sql`);
 const ingest = (name: string) => `services/ingest-api/src/${name}`;
+const submissions = (name: string) => `packages/submissions/src/${name}`;
 const query = (name: string) => `services/query-api/src/${name}`;
 const shared = (name: string) => `packages/shared/src/${name}`;
 const faults = (name: string) => `tests/faults/${name}.test.ts`;
@@ -15,10 +16,12 @@ const STAGED_BATCH = writer('store/staged-batch.test.ts');
 const OWNERSHIP = writer('ownership/ownership.test.ts');
 const STATEMENTS = writer('sql/statements.test.ts');
 const DEAD_LETTERS = writer('dead-letters/dead-letters.test.ts');
+const CALLS = ingest('routes/post-calls.test.ts');
 const SUBMISSIONS = ingest('routes/post-user-groups.test.ts');
 const PARTITIONS = faults('partitions');
 const SHARDS = query('shards.test.ts');
 const ENTITIES_LISTS = query('entities/entities-lists.test.ts');
+const MEMBERSHIPS = query('entities/memberships.test.ts');
 const ENTITIES_GROWTH = query('entities/entities-growth.test.ts');
 
 /** The order in which the writer does things. */
@@ -230,6 +233,14 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     tests: [STATEMENTS],
   },
   {
+    name: 'sql/memberships-not-erased-on-both-sides',
+    file: sql('erase-entities'),
+    search: "OR kind = 'member'",
+    replacement: "OR 0 AND kind = 'member'",
+    breaks: 'A deleted user stays listed in the rows of their organizations for ever.',
+    tests: [writer('erasure/erasure.test.ts')],
+  },
+  {
     name: 'sql/sightings-not-erased',
     file: sql('erase-sightings'),
     search: 'WHERE (workspace_id, user_id) IN',
@@ -398,11 +409,27 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
     tests: [writer('consumer/offset-commits.test.ts')],
   },
   {
+    name: 'writer/events-of-a-timestamp-read',
+    file: writer('sql/store-events.sql'),
+    search: 'WHERE (workspace_id, timestamp, uuid) IN (SELECT workspace_id, timestamp, uuid FROM staged_events)',
+    replacement: 'WHERE (workspace_id, timestamp) IN (SELECT workspace_id, timestamp FROM staged_events)',
+    breaks: 'Each batch reads all stored events that have a timestamp of its own, such as a midnight.',
+    tests: [writer('store/staged-batch.test.ts')],
+  },
+  {
     name: 'writer/backlog-rests',
     file: writer('batches/batch-pace.ts'),
-    search: 'isBehind ? 0 :',
-    replacement: 'isBehind && false ? 0 :',
+    search: 'if (bytes >= bytesMax / 2) return 0;',
+    replacement: '',
     breaks: 'A backlog is stored with a pause after each batch.',
+    tests: [writer('batches/batch-pace.test.ts')],
+  },
+  {
+    name: 'writer/slow-storing-more-batches',
+    file: writer('batches/batch-pace.ts'),
+    search: 'Math.max(ageMs - tookMs, ageMs / 2)',
+    replacement: 'ageMs - tookMs',
+    breaks: 'A slow ClickHouse gets smaller batches, and so more work.',
     tests: [writer('batches/batch-pace.test.ts')],
   },
   {
@@ -489,8 +516,8 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   {
     name: 'writer/replayed-anywhere',
     file: writer('dead-letters/dead-letters.ts'),
-    search: 'const messages = [{ value, headers, partition }];',
-    replacement: 'const messages = [{ value, headers, partition: partition === 0 ? 1 : 0 }];',
+    search: 'headers: { kind, format }, partition }',
+    replacement: 'headers: { kind, format }, partition: partition === 0 ? 1 : 0 }',
     breaks: 'A dead letter is replayed to another partition than that of its repeats.',
     tests: [faults('poison')],
   },
@@ -515,7 +542,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'ingest/partition-count-not-sent',
-    file: ingest('kafka/message-packing.ts'),
+    file: submissions('rows/message-packing.ts'),
     search: 'const headers = { ...messageHeaders(item.kind), [PARTITIONS_HEADER]: String(partitionCount) };',
     replacement: 'const headers = messageHeaders(item.kind);',
     breaks: 'Nobody notices an ingest-api with another KAFKA_PARTITIONS.',
@@ -523,15 +550,15 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'ingest/random-partition',
-    file: ingest('rows/row-gatherer.ts'),
-    search: 'append(row.hash % partitionCount, row.line)',
-    replacement: 'append(Math.floor(Math.random() * partitionCount), row.line)',
+    file: submissions('rows/row-gatherer.ts'),
+    search: 'append(topic, rows, hash % partitionCount, line)',
+    replacement: 'append(topic, rows, Math.floor(Math.random() * partitionCount), line)',
     breaks: 'A repeat lies in another partition than its original, where nobody knows it.',
     tests: [PARTITIONS],
   },
   {
     name: 'ingest/partition-by-end-of-uuid',
-    file: ingest('rows/submission-rows.ts'),
+    file: submissions('rows/event-row.ts'),
     search: 'hash: eventHash(uuid), line',
     replacement: 'hash: Number.parseInt(uuid.slice(-8), 16), line',
     breaks: 'All events of a producer whose uuids end alike lie in one partition.',
@@ -539,7 +566,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'ingest/uuids-as-written',
-    file: ingest('submissions/event-parser.ts'),
+    file: submissions('reading/event-parser.ts'),
     search: 'event.uuid = value.toLowerCase()',
     replacement: 'event.uuid = value',
     breaks: 'A uuid in capitals lies in another partition than in small letters.',
@@ -580,7 +607,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'ingest/deletion-in-one-partition',
-    file: ingest('rows/submission-rows.ts'),
+    file: submissions('rows/submission-rows.ts'),
     search: "hash: 'all', line: JSON.stringify(row)",
     replacement: 'hash: 0, line: JSON.stringify(row)',
     breaks: 'An event that is sent again after a deletion may be taken for a repeat.',
@@ -588,7 +615,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'ingest/stamp-not-told',
-    file: ingest('rows/submission-rows.ts'),
+    file: submissions('rows/event-row.ts'),
     search: '? \',"stamped":1\'',
     replacement: "? ''",
     breaks: 'A stamped event that is sent again is stored twice.',
@@ -596,7 +623,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'ingest/one-uuid-for-equal-events',
-    file: ingest('rows/submission-rows.ts'),
+    file: submissions('rows/event-row.ts'),
     search: '${workspace}\\0${key}\\0${index}',
     replacement: '${workspace}\\0${key}',
     breaks: 'Of several equal events with an Idempotency-Key one is stored.',
@@ -604,7 +631,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'ingest/idempotency-key-without-body',
-    file: ingest('rows/submission-rows.ts'),
+    file: submissions('rows/event-row.ts'),
     search: "\\0${timestamp ?? ''}\\0${contents}`",
     replacement: '`',
     breaks: 'An Idempotency-Key that is used again with another body is answered 202, and nothing is stored.',
@@ -628,7 +655,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'ingest/messages-of-two-kinds',
-    file: ingest('kafka/message-packing.ts'),
+    file: submissions('rows/message-packing.ts'),
     search: 'next && next.kind === item.kind &&',
     replacement: 'next &&',
     breaks: 'Events and changes share a message, and some of them become dead letters.',
@@ -636,7 +663,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'ingest/rows-not-bounded',
-    file: ingest('rows/row-size.ts'),
+    file: submissions('rows/row-size.ts'),
     search: 'if (bytes > bytesMax) throw rowsTooLarge(bytes, bytesMax);',
     replacement: '',
     breaks: 'Long identifiers make a small body a hundred times larger in memory.',
@@ -644,7 +671,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'ingest/values-not-bounded',
-    file: ingest('submissions/body-slices.ts'),
+    file: submissions('reading/body-slices.ts'),
     search: 'return values > JSON_VALUES_MAX',
     replacement: 'return values > Infinity',
     breaks: 'An event of many small values takes many times its bytes of memory, and blocks the event loop.',
@@ -667,6 +694,78 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
     tests: [faults('slow-bodies')],
   },
   {
+    name: 'ingest/rejected-call-lost',
+    file: submissions('calls/call-rows.ts'),
+    search: 'gatherer.add(result.row);',
+    replacement: '',
+    breaks: 'A call that is rejected is kept nowhere.',
+    tests: [CALLS],
+  },
+  {
+    name: 'ingest/one-version-for-a-batch',
+    file: submissions('calls/call-rows.ts'),
+    search: 'const version = this.#options.versions();',
+    replacement: 'const version = 1;',
+    breaks: 'Of two changes of one property in a batch, chance decides which wins.',
+    tests: [CALLS],
+  },
+  {
+    name: 'ingest/context-repeated-without-limit',
+    file: submissions('calls/call-rows.ts'),
+    search: 'this.#options.reserve(length);',
+    replacement: '',
+    breaks: 'A body with a large context and many calls becomes gigabytes of rows.',
+    tests: [CALLS],
+  },
+  {
+    name: 'ingest/call-field-twice',
+    file: submissions('reading/canonical-reader.ts'),
+    search: '(found & field.bit) !== 0',
+    replacement: 'false',
+    breaks: 'Of a field that comes twice, not the last one counts when the call is read without parsing it.',
+    tests: [submissions('calls/canonical-calls.test.ts')],
+  },
+  {
+    name: 'ingest/wrong-key-passed-over',
+    file: ingest('http/call-keys.ts'),
+    search: 'if (authorization === undefined) return',
+    replacement: 'if (true) return',
+    breaks: 'A wrong key in the header does not count when the query has another.',
+    tests: [CALLS],
+  },
+  {
+    name: 'ingest/calls-wait-as-long-as-others',
+    file: ingest('routes/post-calls.ts'),
+    search: 'Math.min(produceTimeoutMs, HOLD_MS_MAX)',
+    replacement: 'produceTimeoutMs',
+    breaks: 'A client gives a request up before it gets its 503.',
+    tests: [faults('calls')],
+  },
+  {
+    name: 'writer/rejected-calls-alarm',
+    file: writer('batches/batch-loop.ts'),
+    search: "kind !== 'rejected'",
+    replacement: 'true',
+    breaks: 'Producers that send bad calls raise the alarm for rows that ClickHouse cannot store.',
+    tests: [faults('calls')],
+  },
+  {
+    name: 'writer/rejected-call-again',
+    file: writer('dead-letters/dead-letter.ts'),
+    search: 'const identity = end < 0 ? row : row.subarray(0, end);',
+    replacement: 'const identity = row;',
+    breaks: 'A call that is sent and rejected again and again becomes as many dead letters.',
+    tests: [faults('calls')],
+  },
+  {
+    name: 'ingest/largest-body-reserved',
+    file: ingest('http/body-reader.ts'),
+    search: 'Math.min(bytesMax, expectedBytes(body, encoding))',
+    replacement: 'bytesMax',
+    breaks: 'A few small compressed bodies at once exhaust the memory budget, and producers get 503.',
+    tests: [SUBMISSIONS],
+  },
+  {
     name: 'ingest/wrong-clock-accepted',
     file: ingest('http/admission.ts'),
     search: 'if (clock.fault() !== undefined)',
@@ -684,19 +783,19 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'ingest/long-numbers-rounded',
-    file: ingest('submissions/json-cursor.ts'),
+    file: submissions('reading/json-cursor.ts'),
     search: 'if (digits > EXACT_DIGITS) needsExactParser = true;',
     replacement: '',
     breaks: 'Integers beyond 2^53 are changed silently.',
-    tests: [ingest('submissions/submission-reader.test.ts')],
+    tests: [submissions('reading/submission-reader.test.ts')],
   },
   {
     name: 'ingest/escaped-names-misread',
-    file: ingest('submissions/json-cursor.ts'),
+    file: submissions('reading/json-cursor.ts'),
     search: 'else if (escaped) needsExactParser = true;',
     replacement: '',
     breaks: 'A name that is written with an escape is taken for another one.',
-    tests: [SUBMISSIONS, ingest('submissions/submission-reader.test.ts')],
+    tests: [SUBMISSIONS, submissions('reading/submission-reader.test.ts')],
   },
   {
     name: 'ingest/expired-requests-kept',
@@ -716,11 +815,11 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'ingest/versions-repeat',
-    file: ingest('rows/version-clock.ts'),
+    file: ingest('routes/version-clock.ts'),
     search: 'Math.max(last + 1, nowMs() * 1_000)',
     replacement: 'nowMs() * 1_000',
     breaks: 'Two changes within a millisecond, or after the clock was set back, have no order.',
-    tests: [ingest('rows/version-clock.test.ts')],
+    tests: [ingest('routes/version-clock.test.ts')],
   },
   {
     name: 'ingest/events-of-unserved-requests-counted',
@@ -748,19 +847,19 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'ingest/canonical-names-repeat',
-    file: ingest('submissions/canonical-json.ts'),
+    file: submissions('reading/canonical-json.ts'),
     search: 'if (nameKeys[other] === key &&',
     replacement: 'if (nameKeys[other] === -1 &&',
     breaks: 'A row holds a name twice, and the first of its values counts.',
-    tests: [ingest('submissions/canonical-events.test.ts')],
+    tests: [submissions('reading/canonical-events.test.ts')],
   },
   {
     name: 'ingest/canonical-numbers-too-long',
-    file: ingest('submissions/canonical-json.ts'),
+    file: submissions('reading/canonical-json.ts'),
     search: 'const EXACT_DIGITS = 15;',
     replacement: 'const EXACT_DIGITS = 30;',
     breaks: 'A number is stored otherwise than other spellings of it are.',
-    tests: [ingest('submissions/canonical-events.test.ts')],
+    tests: [submissions('reading/canonical-events.test.ts')],
   },
   {
     name: 'ingest/workers-ready-apart',
@@ -919,6 +1018,30 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     replacement: ".join('.'))}:`)];",
     breaks: 'A filter does not find a user with an array, inside a property, that contains its value.',
     tests: [query('entities/entities.test.ts'), query('entities/entities-lists.test.ts')],
+  },
+  {
+    name: 'query/memberships-of-deleted-users-shown',
+    file: query('entities/memberships-reader.ts'),
+    search: 'version > (deletedVersion(otherId) ?? 0)',
+    replacement: 'version > 0',
+    breaks: 'A deleted user is listed as a user of their organizations until the erasure.',
+    tests: [MEMBERSHIPS],
+  },
+  {
+    name: 'query/memberships-since-before-the-deletion',
+    file: query('entities/memberships-reader.ts'),
+    search: 'if (deletedVersion(otherId) === undefined) return',
+    replacement: 'if (true) return',
+    breaks: 'A user who came back is listed with the times from before the deletion.',
+    tests: [MEMBERSHIPS],
+  },
+  {
+    name: 'query/all-memberships-read-for-a-page',
+    file: query('entities/memberships-query.ts'),
+    search: 'AND other_id > {after:String}\nORDER BY',
+    replacement: 'AND identity(other_id) > {after:String}\nORDER BY',
+    breaks: 'A page in the middle of an organization of a million users reads half a million rows.',
+    tests: [ENTITIES_GROWTH],
   },
   {
     name: 'query/one-shard-of-many',
@@ -1188,16 +1311,16 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
   {
     name: 'query/users-candidates-not-checked',
     file: query('entities/entities-reader.ts'),
-    search: 'isCurrent(id, version) && conditions.every(matches)',
-    replacement: 'isCurrent(id, version)',
+    search: 'return conditions.every(matches);',
+    replacement: 'return true;',
     breaks: 'A list of users has users whose property has another value now.',
     tests: [ENTITIES_LISTS],
   },
   {
     name: 'query/users-deleted-not-checked',
     file: query('entities/entities-reader.ts'),
-    search: 'isCurrent(id, version) && conditions.every(matches)',
-    replacement: 'conditions.every(matches)',
+    search: '(rows as IdentityRow[]).filter(([id, , , version]) => isCurrent(id, version))',
+    replacement: 'rows as IdentityRow[]',
     breaks: 'Deleted users are shown until they are erased.',
     tests: [ENTITIES_LISTS, query('entities/entities.test.ts')],
   },

@@ -4,8 +4,8 @@ import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { messageHeaders } from '@sluice/shared/rows';
-import { configSchema } from '@sluice/writer/config';
 import { runDeadLettersCommand } from '@sluice/writer/dead-letters/command';
+import { deadLettersConfig } from '@sluice/writer/dead-letters/config';
 import { createDeadLetters, type DeadLetters } from '@sluice/writer/dead-letters/dead-letters';
 import type { Kafka } from 'kafkajs';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
@@ -22,14 +22,14 @@ let client: ReturnType<typeof createClickHouse>;
 beforeAll(async () => {
   const [kafkaBrokers, clickhouseUrl] = [inject('kafkaBrokers'), inject('clickhouseUrl')];
   pipeline = await startPipeline({ kafkaBrokers, clickhouseUrl, name: 'poison' });
-  const config = loadConfig(configSchema, {
+  const config = loadConfig(deadLettersConfig, {
     KAFKA_BROKERS: kafkaBrokers.join(','),
     CLICKHOUSE_URL: clickhouseUrl,
     CLICKHOUSE_DATABASE: pipeline.database,
   });
   kafka = createKafka(config, 'test', createLogger('test', 'silent'));
   client = createClickHouse(config, { application: 'test', requestTimeoutMs: 10_000, connectionsMax: 1 });
-  deadLetters = createDeadLetters(client, kafka);
+  deadLetters = createDeadLetters(config, client, kafka);
 });
 afterAll(async () => {
   await client?.close();

@@ -52,11 +52,13 @@ async function countsOf(db: TestStore, workspace: string): Promise<Counts> {
 async function expectAllStored(db: TestStore, workspace: string, count: number): Promise<void> {
   expect(await countsOf(db, workspace)).toEqual({ rows: count, unique: count, months: 3 });
   const entities = await db.read(
-    `SELECT kind, id FROM entities FINAL WHERE workspace_id = '${workspace}' ORDER BY kind, id`,
+    `SELECT kind, id, other_id FROM entities FINAL WHERE workspace_id = '${workspace}' ORDER BY kind`,
   );
   expect(entities).toEqual([
-    { kind: 'organization', id: 'g' },
-    { kind: 'user', id: 'u' },
+    { kind: 'member', id: 'g', other_id: 'u' },
+    { kind: 'membership', id: 'u', other_id: 'g' },
+    { kind: 'organization', id: 'g', other_id: '' },
+    { kind: 'user', id: 'u', other_id: '' },
   ]);
   const of = (table: string, column: string) =>
     db.read(`SELECT DISTINCT ${column} FROM ${table} WHERE workspace_id = '${workspace}'`);

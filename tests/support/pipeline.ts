@@ -16,6 +16,8 @@ export interface PipelineOptions {
   readonly name: string;
   /** Added to every service's environment. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Another key of all scopes for each of these workspaces. */
+  readonly keys?: Readonly<Record<string, string>>;
 }
 
 export interface ServiceResponse<Body> {
@@ -72,8 +74,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
   const extra: Service[] = [];
   let stopped = false;
 
-  async function createKey(workspace: string, scopes: readonly Scope[]): Promise<string> {
-    const key = generateKey();
+  async function createKey(workspace: string, scopes: readonly Scope[], key = generateKey()): Promise<string> {
     entries.push({ id: `k${entries.length}`, hash: hashKey(key), workspace, scopes: [...scopes] });
     await writeKeysFile(keysFile, entries);
     return key;
@@ -81,6 +82,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
 
   const start = (name: ServiceName, port = addresses[name]) => startService(name, port, env);
   const key = await createKey('test', SCOPES);
+  for (const [workspace, given] of Object.entries(options.keys ?? {})) await createKey(workspace, SCOPES, given);
   const services = { writer: start('writer'), 'ingest-api': start('ingest-api'), 'query-api': start('query-api') };
 
   async function startExtra(begin: () => Service): Promise<Service> {
@@ -203,7 +205,7 @@ function environment(options: PipelineOptions, keysFile: string, database: strin
     QUERY_TIMEOUT_MS: '60000',
     COUNT_TIMEOUT_MS: '30000',
     // Fewer batches under a load: each costs ClickHouse about as much as thousands of events.
-    BATCH_INTERVAL_MS: '1000',
+    BATCH_AGE_MS: '1000',
     ...options.env,
   };
 }

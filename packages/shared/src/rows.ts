@@ -4,7 +4,7 @@
  */
 
 /** The kinds of messages: events to store, and changes of users and organizations. */
-export type MessageKind = 'events' | 'changes';
+export type MessageKind = 'events' | 'changes' | 'rejected';
 
 /** The version of the rows' format that this code writes. */
 export const ROW_FORMAT = '1';
@@ -36,6 +36,8 @@ export interface EventRow extends Partial<Record<IdentifierColumn, string>> {
   /** In milliseconds since 1970. */
   timestamp: number;
   uuid: string;
+  /** Default: `track`. */
+  type?: string;
   event: string;
   user_id?: string;
   group_id?: string;

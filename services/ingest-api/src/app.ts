@@ -5,21 +5,24 @@ import { registerReference } from '@sluice/shared/http/reference';
 import { createHttpServer } from '@sluice/shared/http/server';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import type { Logger } from '@sluice/shared/log';
+import { submissionSchemas } from '@sluice/submissions/reading/submission';
+import { SubmissionReader } from '@sluice/submissions/reading/submission-reader';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import { type IngestConfig, rowBytesMax } from './config.ts';
 import { Admission } from './http/admission.ts';
 import { registerBodyReader } from './http/body-reader.ts';
 import { createMemoryBudget } from './http/memory-budget.ts';
+import { createTurns } from './http/turns.ts';
 import type { BrokerClock } from './kafka/broker-clock.ts';
 import type { RowPublisher } from './kafka/row-publisher.ts';
 import type { IngestMetrics } from './metrics.ts';
 import { ingestDocument } from './openapi.ts';
 import { registerDeleteUser } from './routes/delete-user.ts';
+import { registerPostCalls } from './routes/post-calls.ts';
 import { registerPostSubmissions } from './routes/post-submissions.ts';
-import type { VersionClock } from './rows/version-clock.ts';
-import { submissionSchemas } from './submissions/submission.ts';
-import { SubmissionReader } from './submissions/submission-reader.ts';
+import { registerSourceConfig } from './routes/source-config.ts';
+import type { VersionClock } from './routes/version-clock.ts';
 
 export interface IngestDependencies {
   readonly keys: KeyRing;
@@ -52,15 +55,19 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   const admission = createAdmission(config, deps);
   admission.register(app);
 
-  registerPostSubmissions(app, {
-    admission,
-    reader,
-    publisher,
-    versions,
-    metrics,
-    partitionCount,
-    rowBytesMax: rowBytesMax(config),
+  const turns = createTurns();
+  const common = { admission, turns, publisher, versions, metrics, partitionCount, rowBytesMax: rowBytesMax(config) };
+  registerPostSubmissions(app, { ...common, reader });
+  registerPostCalls(app, {
+    ...common,
+    bodyBytesMax: config.BODY_BYTES_MAX,
+    callsMax: config.EVENTS_PER_SUBMISSION_MAX,
+    callBytesMax: config.EVENT_BYTES_MAX,
+    propertiesMax: config.PROPERTIES_PER_SUBMISSION_MAX,
+    produceTimeoutMs: config.PRODUCE_TIMEOUT_MS,
+    now,
   });
+  registerSourceConfig(app, admission);
   registerDeleteUser(app, { admission, publisher, versions, partitionCount });
   registerReference(app, ingestDocument(config, schemas));
   refuseOtherMethods(app);
@@ -72,8 +79,8 @@ function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
   if (origins.length === 0) return;
   app.register(cors, {
     origin: [...origins],
-    methods: ['POST'],
-    allowedHeaders: ['authorization', 'content-type', 'content-encoding', 'idempotency-key', 'x-request-id'],
+    methods: ['GET', 'POST'],
+    // The headers that a preflight asks for are allowed: clients send headers of their own.
     exposedHeaders: ['x-request-id', 'retry-after'],
     maxAge: 86_400,
   });

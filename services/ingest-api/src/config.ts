@@ -1,5 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
 import { commaSeparated, integer, kafkaEnv, serviceEnv } from '@sluice/shared/config';
+import { limitsEnv } from '@sluice/submissions/limits-env';
 import { z } from 'zod';
 
 const MEBIBYTE = 1_024 * 1_024;
@@ -20,9 +21,8 @@ export const configSchema = z
     RATE_LIMIT_DEFAULT: integer(1).optional(),
     CORS_ORIGINS: commaSeparated.default([]),
     BODY_BYTES_MAX: integer(1_024, 64 * MEBIBYTE).default(4 * MEBIBYTE),
-    EVENT_BYTES_MAX: integer(1_024, 384 * 1_024).default(256 * 1_024),
     EVENTS_PER_SUBMISSION_MAX: integer(1).default(5_000),
-    PROPERTIES_PER_SUBMISSION_MAX: integer(1).default(1_000),
+    ...limitsEnv,
     PENDING_BYTES_MAX: integer(MEBIBYTE).default(defaultPendingBytes),
     PRODUCE_LINGER_MS: integer(0, 1_000).default(20),
     PRODUCE_TIMEOUT_MS: integer(100).default(10_000),

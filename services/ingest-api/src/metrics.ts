@@ -9,6 +9,11 @@ export function createIngestMetrics(registry: Registry) {
       help: 'Events that Kafka has acknowledged.',
       registers,
     }),
+    rejectedCalls: new Counter({
+      name: 'sluice_ingest_rejected_calls_total',
+      help: 'Calls that could not be taken; the event log has them for the dead letters.',
+      registers,
+    }),
     lostMessages: new Counter({
       name: 'sluice_ingest_lost_messages_total',
       help: 'Messages that Kafka acknowledged and that its log no longer holds, as far as this process has noticed.',

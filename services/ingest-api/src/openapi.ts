@@ -1,10 +1,11 @@
 import { createApiDocument, type OpenApiDocument, type PathDescriptions } from '@sluice/shared/http/openapi';
 import { OPERATIONAL_PATHS, OPERATIONAL_TAG } from '@sluice/shared/http/operational-paths';
+import { deletionParameters, idempotencyKey, type SubmissionSchemas } from '@sluice/submissions/reading/submission';
+import { JSON_VALUES_MAX } from '@sluice/submissions/reading/submission-limits';
 import { z } from 'zod';
 import { type IngestConfig, rowBytesMax } from './config.ts';
 import { CONTENT_ENCODINGS } from './http/body-reader.ts';
-import { deletionParameters, idempotencyKey, type SubmissionSchemas } from './submissions/submission.ts';
-import { JSON_VALUES_MAX } from './submissions/submission-limits.ts';
+import { CALL_PATH_DESCRIPTIONS } from './openapi-calls.ts';
 
 /** Creates the OpenAPI document of ingest-api: its routes, with the limits that are in force. */
 export function ingestDocument(config: IngestConfig, schemas: SubmissionSchemas): OpenApiDocument {
@@ -13,10 +14,11 @@ export function ingestDocument(config: IngestConfig, schemas: SubmissionSchemas)
     description: `Accepts events, and properties of users and organizations, and responds once the event log has them.\n\n${limits(config)}`,
     tags: [
       { name: 'submissions', description: 'Events and properties' },
+      { name: 'calls', description: 'For the clients of Segment and of RudderStack' },
       { name: 'users', description: 'Deleting users' },
       OPERATIONAL_TAG,
     ],
-    paths: { ...paths(schemas), ...OPERATIONAL_PATHS },
+    paths: { ...paths(schemas), ...CALL_PATH_DESCRIPTIONS, ...OPERATIONAL_PATHS },
   });
 }
 

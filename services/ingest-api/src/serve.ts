@@ -7,18 +7,18 @@ import type { Registry } from 'prom-client';
 import { buildApp } from './app.ts';
 import type { IngestConfig } from './config.ts';
 import { BrokerClock } from './kafka/broker-clock.ts';
-import { createLoadMeter, type LoadMeter } from './kafka/load-meter.ts';
+import { LoadMeter } from './kafka/load-meter.ts';
 import { RowPublisher } from './kafka/row-publisher.ts';
 import { createIngestMetrics } from './metrics.ts';
 import { createReadiness } from './readiness.ts';
-import { createVersionClock } from './rows/version-clock.ts';
+import { createVersionClock } from './routes/version-clock.ts';
 
 export type Readiness = () => Promise<readonly string[]>;
 
 export interface IngestOptions {
   readonly logger: Logger;
   readonly registry: Registry;
-  readonly load: LoadMeter;
+  readonly load: Pick<LoadMeter, 'count' | 'share'>;
   /** Makes the readiness of the service from that of this process. */
   readonly together?: (readiness: Readiness) => Readiness;
 }
@@ -51,7 +51,7 @@ export function createIngest(
 
 /** Serves requests in this process until it is told to stop. */
 export function serve(config: IngestConfig, options: Omit<IngestOptions, 'load'>): void {
-  const { app, components } = createIngest(config, { ...options, load: createLoadMeter() });
+  const { app, components } = createIngest(config, { ...options, load: new LoadMeter() });
   runService({
     logger: options.logger,
     components: [...components, listening(app, config.HOST, config.PORT)],

@@ -82,8 +82,8 @@ test('a body for which there is no memory does not count against the rate of its
     Array.from({ length: 60 }, (_, index) => post(slow.app, body, { key: index % 2 === 0 ? 'first' : 'second' })),
   );
   await expect.poll(reservedBytes, { timeout: 5_000, interval: 20 }).toBeGreaterThan(0.6 * BUDGET_BYTES);
-  // Small enough to be admitted, and too large after decompression.
-  const compressed = gzipSync(JSON.stringify(body));
+  // Small enough to be admitted, and after decompression larger than what the workspace has left.
+  const compressed = gzipSync(JSON.stringify({ ...body, properties: { pad: 'x'.repeat(240_000) } }));
   const headers = { 'content-encoding': 'gzip' };
   for (let attempt = 0; attempt < 4; attempt += 1) {
     const response = await post(slow.app, compressed, { key: 'limited', headers });

@@ -9,7 +9,9 @@ export type QueryKind =
   | 'entities_page'
   | 'entity_deletions'
   | 'entity_properties'
-  | 'entity_times';
+  | 'entity_times'
+  | 'memberships_page'
+  | 'membership_times';
 
 /** How a query ended. `cancelled`: the client went away. */
 export type QueryOutcome = 'ok' | 'too_expensive' | 'overloaded' | 'unavailable' | 'cancelled' | 'failed';

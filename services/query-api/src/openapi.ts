@@ -2,7 +2,7 @@ import { createApiDocument, type OpenApiDocument, type PathDescriptions } from '
 import { OPERATIONAL_PATHS, OPERATIONAL_TAG } from '@sluice/shared/http/operational-paths';
 import type { QueryConfig } from './config.ts';
 import { entityPaths } from './entities/entities-openapi.ts';
-import { ENTITY_KINDS, ENTITY_ROUTES } from './entities/entity-kinds.ts';
+import { ENTITY_KINDS } from './entities/entity-kinds.ts';
 import { eventPaths } from './events/events-openapi.ts';
 import { LIMIT_MAX, NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from './limits.ts';
 
@@ -27,7 +27,7 @@ function paths(keyOptional: boolean): PathDescriptions {
     keyOptional,
     codes: ['query_too_expensive', 'store_unavailable', 'overloaded'],
   } as const;
-  const entities = ENTITY_KINDS.map((kind) => entityPaths(ENTITY_ROUTES[kind], common));
+  const entities = ENTITY_KINDS.map((kind) => entityPaths(kind, common));
   return { ...eventPaths(common), ...Object.assign({}, ...entities) };
 }
 

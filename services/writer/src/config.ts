@@ -12,7 +12,7 @@ export const configSchema = z
     ...clickHouseEnv,
     ...groupEnv,
     KAFKA_SESSION_TIMEOUT_MS: integer(6_000, 300_000).default(10_000),
-    BATCH_INTERVAL_MS: integer(0, 60_000).default(500),
+    BATCH_AGE_MS: integer(0, 60_000).default(900),
     BATCH_BYTES_MAX: integer(1_024).default(32 * 1_024 * 1_024),
     STATEMENT_TIMEOUT_MS: integer(1_000).default(30_000),
     ERASURE_INTERVAL_MS: integer(100).default(10_000),

@@ -66,7 +66,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   });
   const store = createStagedStore({ ...common, ownership });
   const bytesMax = config.BATCH_BYTES_MAX;
-  const pace = new BatchPace({ intervalMs: config.BATCH_INTERVAL_MS, bytesMax });
+  const pace = new BatchPace({ ageMs: config.BATCH_AGE_MS, bytesMax });
   const batches = createBatchLoop({ store, positions, bytesMax, pace, alarm, metrics, logger });
   const intake = new BatchIntake({
     ...{ kafka, keeper, batches, metrics, logger },

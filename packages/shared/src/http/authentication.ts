@@ -19,6 +19,15 @@ export function authenticate(request: FastifyRequest, keys: KeyRing, scope: Scop
   if (header === undefined) throw unauthorized('An API key is needed: send "Authorization: Bearer <key>".');
   const token = BEARER.exec(header)?.[1];
   if (token === undefined) throw unauthorized('The API key must be sent as "Authorization: Bearer <key>".');
+  return findKey(token, keys, scope);
+}
+
+/**
+ * Returns the API key with this text.
+ *
+ * @throws {Problem} `unauthorized` when it is not known; `missing_scope` and `keys_unavailable` as {@link authenticate}
+ */
+export function findKey(token: string, keys: KeyRing, scope: Scope): ApiKey {
   // A producer drops events that get 401, so it must not get 401 while the keys are not known.
   if (!keys.loaded) {
     throw new Problem('keys_unavailable', 'API keys cannot be checked now; send the request again.', {
@@ -31,6 +40,6 @@ export function authenticate(request: FastifyRequest, keys: KeyRing, scope: Scop
   return key;
 }
 
-function unauthorized(detail: string): Problem {
+export function unauthorized(detail: string): Problem {
   return new Problem('unauthorized', detail, { headers: { 'www-authenticate': 'Bearer' } });
 }

@@ -1,4 +1,4 @@
-import { authenticate } from '@sluice/shared/http/authentication';
+import { authenticate, findKey } from '@sluice/shared/http/authentication';
 import { Problem } from '@sluice/shared/http/problem';
 import type { RateLimiter } from '@sluice/shared/http/rate-limiter';
 import type { ApiKey, KeyRing } from '@sluice/shared/keys/key-ring';
@@ -13,6 +13,9 @@ const REQUEST_BYTES = 16 * 1_024;
 
 /** The memory of an ordinary request as a multiple of its body: the body itself and its rows. */
 const MEMORY_PER_BODY = 2.5;
+
+/** The account of memory of requests whose key is not known yet. No key and no workspace has an empty name. */
+const NO_KEY = { hash: '', workspace: '' };
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -71,16 +74,39 @@ export class Admission {
    * `missing_scope`, `keys_unavailable`, `event_log_unavailable`, `clock_skewed`, `rate_limited` and `overloaded`.
    */
   admit(scope: Scope): (request: FastifyRequest, reply: FastifyReply, done: () => void) => void {
-    const { keys, limiter } = this.#options;
+    const { keys } = this.#options;
     return (request, reply, done) => {
-      const key = authenticate(request, keys, scope);
-      request.apiKey = key;
-      this.#checkClock();
-      limiter.admit(key);
-      request.counted = 1;
-      this.#reserve(request, reply);
+      this.#admitKey(request, authenticate(request, keys, scope));
+      this.#reserve(request, reply, request.apiKey);
       done();
     };
+  }
+
+  /**
+   * Creates the hook that admits requests whose API key may be in the body. `tokenOf` returns the key that a request has
+   * outside of its body. Without one, all such requests share one account of memory until `admitBodyKey` is called.
+   */
+  admitCalls(
+    tokenOf: (request: FastifyRequest) => string | undefined,
+  ): (request: FastifyRequest, reply: FastifyReply, done: () => void) => void {
+    return (request, reply, done) => {
+      const token = tokenOf(request);
+      if (token === undefined) this.#checkClock();
+      else this.#admitKey(request, findKey(token, this.#options.keys, 'ingest'));
+      this.#reserve(request, reply, token === undefined ? NO_KEY : request.apiKey);
+      done();
+    };
+  }
+
+  /** Admits a request by the key that its body has. Throws what the hooks throw. */
+  admitBodyKey(request: FastifyRequest, token: string): void {
+    const { keys, memory } = this.#options;
+    this.#admitKey(request, findKey(token, keys, 'ingest'));
+    const bytes = request.reservation?.bytes ?? 0;
+    request.reservation?.release();
+    const reservation = memory.open(request.apiKey);
+    if (!reservation.grow(bytes)) throw overloaded();
+    request.reservation = reservation;
   }
 
   /**
@@ -89,9 +115,26 @@ export class Admission {
    * @throws {Problem} `overloaded`, `rate_limited`
    */
   admitRows(request: FastifyRequest, rowBytes: number, events: number): void {
+    this.admitMemory(request, rowBytes);
+    this.admitEvents(request, events);
+  }
+
+  /** Reserves memory for rows. @throws {Problem} `overloaded` */
+  admitMemory(request: FastifyRequest, rowBytes: number): void {
     if (!request.reservation?.grow(rowBytes)) throw overloaded();
+  }
+
+  /** Charges the key of a request for its events instead of one request. @throws {Problem} `rate_limited` */
+  admitEvents(request: FastifyRequest, events: number): void {
     this.#options.limiter.recount(request.apiKey, events);
     request.counted = Math.max(events, 1);
+  }
+
+  #admitKey(request: FastifyRequest, key: ApiKey): void {
+    request.apiKey = key;
+    this.#checkClock();
+    this.#options.limiter.admit(key);
+    request.counted = 1;
   }
 
   #checkClock(): void {
@@ -104,16 +147,16 @@ export class Admission {
     }
   }
 
-  #reserve(request: FastifyRequest, reply: FastifyReply): void {
+  #reserve(request: FastifyRequest, reply: FastifyReply, account: Pick<ApiKey, 'hash' | 'workspace'>): void {
     const { memory, bodyBytesMax } = this.#options;
-    const reservation = memory.open(request.apiKey);
+    const reservation = memory.open(account);
     const announced = Math.min(Number(request.headers['content-length'] ?? 0), bodyBytesMax);
     // Refuses a body that does not fit before it is sent. Its memory is not reserved yet: the body may never come.
     if (!reservation.fits(MEMORY_PER_BODY * announced) || !reservation.grow(REQUEST_BYTES)) throw overloaded();
     request.reservation = reservation;
     // A request whose body breaks off gets no response. One whose body is complete always does.
     reply.raw.once('close', () => {
-      if (!request.raw.complete) reservation.release();
+      if (!request.raw.complete) request.reservation?.release();
     });
   }
 }

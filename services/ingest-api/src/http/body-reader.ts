@@ -24,6 +24,13 @@ const BODY_BYTES_PER_SECOND_MIN = 64 * 1_024;
 
 const SPEED_CHECK_MS = 1_000;
 
+/** The header and the end of gzip data. */
+const GZIP_BYTES_MIN = 18;
+
+/** Memory is reserved for so many bytes after decompression at first, and for so many times those of the body. */
+const EXPECTED_BYTES = 16 * 1_024;
+const EXPECTED_RATIO = 16;
+
 /**
  * Reads bodies of `application/json`, compressed or not, of at most `bytesMax` bytes after decompression. `request.body`
  * is then a Buffer, or `undefined` for an empty body. Memory is reserved as bytes arrive, so a client that announces a
@@ -32,13 +39,41 @@ const SPEED_CHECK_MS = 1_000;
 export function registerBodyReader(app: FastifyInstance, bytesMax: number): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: FastifyRequest['raw']) => {
-    const encoding = request.headers['content-encoding']?.toLowerCase() ?? 'identity';
-    const announced = Number(request.headers['content-length'] ?? 0);
-    if (announced > bytesMax) throw tooLarge();
-    const body = await receive(payload, announced, request.reservation, bytesMax);
-    if (body.length === 0) return undefined;
-    return encoding === 'identity' ? body : await decompress(body, encoding, bytesMax, request.reservation);
+    return await readBody(request, payload, bytesMax, () => encodingOf(request));
   });
+}
+
+/** As {@link registerBodyReader}, for bodies of any type; a body that begins as gzip data does is gzip data. */
+export function registerAnyBodyReader(app: FastifyInstance, bytesMax: number): void {
+  app.removeAllContentTypeParsers();
+  // Fastify refuses what is no type at all.
+  app.addHook('onRequest', (request, _reply, done) => {
+    request.headers['content-type'] = 'application/json';
+    done();
+  });
+  app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: FastifyRequest['raw']) => {
+    const encoding = encodingOf(request);
+    const isGzip = (body: Buffer) => encoding === 'identity' && body[0] === 0x1f && body[1] === 0x8b;
+    return await readBody(request, payload, bytesMax, (body) => (isGzip(body) ? 'gzip' : encoding));
+  });
+}
+
+function encodingOf({ headers }: FastifyRequest): string {
+  return headers['content-encoding']?.toLowerCase() ?? 'identity';
+}
+
+async function readBody(
+  request: FastifyRequest,
+  payload: FastifyRequest['raw'],
+  bytesMax: number,
+  encodingOfBody: (body: Buffer) => string,
+): Promise<Buffer | undefined> {
+  const announced = Number(request.headers['content-length'] ?? 0);
+  if (announced > bytesMax) throw tooLarge();
+  const body = await receive(payload, announced, request.reservation, bytesMax);
+  if (body.length === 0) return undefined;
+  const encoding = encodingOfBody(body);
+  return encoding === 'identity' ? body : await decompress(body, encoding, bytesMax, request.reservation);
 }
 
 /**
@@ -116,18 +151,29 @@ async function decompress(
 ): Promise<Buffer> {
   const decompressor = Object.hasOwn(DECOMPRESSORS, encoding) ? DECOMPRESSORS[encoding] : undefined;
   if (!decompressor) throw unsupportedEncoding();
-  // The size after decompression is not known yet: reserve the largest.
-  if (reservation && !reservation.grow(bytesMax)) throw overloaded();
-  try {
-    const plain = await decompressor(body, { maxOutputLength: bytesMax });
-    reservation?.shrink(bytesMax - plain.length + body.length);
-    return plain;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
-      throw new Problem('body_too_large', 'The body is larger than this service accepts after decompression.');
+  // The size after decompression is not known before. A body that turns out to be larger is decompressed again.
+  for (let limit = Math.min(bytesMax, expectedBytes(body, encoding)); ; limit = bytesMax) {
+    if (reservation && !reservation.grow(limit)) throw overloaded();
+    try {
+      const plain = await decompressor(body, { maxOutputLength: limit });
+      reservation?.shrink(limit - plain.length + body.length);
+      return plain;
+    } catch (error) {
+      reservation?.shrink(limit);
+      const isLarger = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
+      if (!isLarger) throw new Problem('malformed_json', `The body is not ${encoding} data.`, { cause: error });
+      if (limit === bytesMax) {
+        throw new Problem('body_too_large', 'The body is larger than this service accepts after decompression.');
+      }
     }
-    throw new Problem('malformed_json', `The body is not ${encoding} data.`, { cause: error });
   }
+}
+
+/** What a body is expected to be after decompression, in bytes. It need not be true. */
+function expectedBytes(body: Buffer, encoding: string): number {
+  // The end of gzip data says how much it is (RFC 1952, ISIZE).
+  if (encoding === 'gzip' && body.length >= GZIP_BYTES_MIN) return Math.max(1, body.readUInt32LE(body.length - 4));
+  return EXPECTED_BYTES + EXPECTED_RATIO * body.length;
 }
 
 function unsupportedEncoding(): Problem {

@@ -1,4 +1,4 @@
-import { FAULTS_MAX, Problem } from '@sluice/shared/http/problem';
+import { Problem } from '@sluice/shared/http/problem';
 
 /** Seconds after which a client should send its request again. */
 export const RETRY_AFTER_SECONDS = 2;
@@ -10,10 +10,4 @@ export function overloaded(): Problem {
 export function eventLogUnavailable(cause?: unknown): Problem {
   const detail = 'The event log cannot be reached; send the request again.';
   return new Problem('event_log_unavailable', detail, { retryAfter: RETRY_AFTER_SECONDS, cause });
-}
-
-/** A `body_too_large` that names the events and properties at `paths`. */
-export function partsTooLarge(paths: readonly string[], message: string): Problem {
-  const errors = paths.slice(0, FAULTS_MAX).map((path) => ({ path, code: 'too_large', message }));
-  return new Problem('body_too_large', 'A part of the body is too large.', { errors });
 }

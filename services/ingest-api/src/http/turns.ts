@@ -1,20 +1,15 @@
 import { setImmediate as nextTurnOfEventLoop } from 'node:timers/promises';
+import { NO_PAUSE, type Pause } from '@sluice/submissions/pause';
+
+/** A body of at most this many bytes is read at once. A larger one waits for its turn, and pauses. */
+const READ_AT_ONCE_BYTES_MAX = 64 * 1_024;
 
 /** How long work may block the event loop before other work runs, in milliseconds. */
 const SLICE_MS = 5;
 
-/**
- * Long work calls this often. It returns a promise to await when the work has blocked the event loop for long enough,
- * else `undefined`.
- */
-export type Pause = () => Promise<void> | undefined;
-
-/** For work too short to pause. */
-export const NO_PAUSE: Pause = () => undefined;
-
 export interface Turns {
-  /** Runs `work` when it is the workspace's turn. */
-  take<Result>(workspace: string, work: (pause: Pause) => Promise<Result>): Promise<Result>;
+  /** Runs `work` on a body: at once on a small one, and when it is the workspace's turn on a large one. */
+  read<Result>(workspace: string, body: Buffer, work: (pause: Pause) => Promise<Result>): Promise<Result>;
 }
 
 /**
@@ -51,15 +46,17 @@ export function createTurns(): Turns {
     await promise;
   }
 
+  async function take<Result>(workspace: string, work: (pause: Pause) => Promise<Result>): Promise<Result> {
+    await wait(workspace);
+    try {
+      return await work(createPause());
+    } finally {
+      next();
+    }
+  }
+
   return {
-    async take(workspace, work) {
-      await wait(workspace);
-      try {
-        return await work(createPause());
-      } finally {
-        next();
-      }
-    },
+    read: (workspace, body, work) => (body.length <= READ_AT_ONCE_BYTES_MAX ? work(NO_PAUSE) : take(workspace, work)),
   };
 }
 

@@ -1,8 +1,8 @@
 import type { Logger } from '@sluice/shared/log';
+import { packMessages } from '@sluice/submissions/rows/message-packing';
 import kafkajs, { type Kafka, type Producer, type RecordMetadata } from 'kafkajs';
 import type { IngestConfig } from '../config.ts';
 import type { IngestMetrics } from '../metrics.ts';
-import { packMessages } from './message-packing.ts';
 import type { QueuedRows } from './partition-queue.ts';
 import type { TopicPartition } from './topic-partition.ts';
 

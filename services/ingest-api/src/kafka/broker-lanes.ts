@@ -16,7 +16,7 @@ export interface BrokerLanesOptions {
   readonly sender: Pick<BatchSender, 'send'>;
   /** How long rows are gathered at most before they are sent, in milliseconds. */
   readonly lingerMs: number;
-  readonly load: LoadMeter;
+  readonly load: Pick<LoadMeter, 'share'>;
 }
 
 /**
@@ -67,7 +67,7 @@ export class BrokerLanes {
     const delays = backoff(50, 1_000);
     let isBehind = false;
     for (let targets = this.#waitingFor(leader); targets.length > 0; targets = this.#waitingFor(leader)) {
-      if (!isBehind) await sleep(this.#options.lingerMs * this.#options.load());
+      if (!isBehind) await sleep(this.#options.lingerMs * this.#options.load.share());
       const bundles = takeBundles(this.#waitingFor(leader));
       isBehind = this.#waitingFor(leader).length > 0;
       if (await this.#sendBundles(bundles, leader)) continue;

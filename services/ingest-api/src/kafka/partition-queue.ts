@@ -1,4 +1,4 @@
-import type { PartitionRows } from '../rows/row-gatherer.ts';
+import type { PartitionRows } from '@sluice/submissions/rows/row-gatherer';
 
 /** Rows that wait to be sent, or that are on their way. */
 export interface QueuedRows extends PartitionRows {

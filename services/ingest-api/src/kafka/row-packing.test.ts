@@ -1,6 +1,6 @@
+import { packMessages } from '@sluice/submissions/rows/message-packing';
+import { createRowGatherer, type OutgoingRow, type PartitionRows } from '@sluice/submissions/rows/row-gatherer';
 import { expect, test } from 'vitest';
-import { createRowGatherer, type OutgoingRow, type PartitionRows } from '../rows/row-gatherer.ts';
-import { packMessages } from './message-packing.ts';
 import { createPartitionQueue, type QueuedRows } from './partition-queue.ts';
 
 function row(line: string, hash: OutgoingRow['hash'], topic: OutgoingRow['topic'] = 'events'): OutgoingRow {
@@ -22,10 +22,10 @@ test('rows for one partition stay together and in order, without rows for others
   expect(gathered.map(({ topic, partition, kind, lines }) => [topic, partition, kind, String(lines)])).toEqual([
     ['events', 0, 'events', 'a\nc\n'],
     ['events', 1, 'events', 'b\n'],
-    ['entities', 0, 'changes', 'd\n'],
     ['events', 0, 'changes', 'deletion\n'],
     ['events', 1, 'changes', 'deletion\n'],
     ['events', 2, 'changes', 'deletion\n'],
+    ['entities', 0, 'changes', 'd\n'],
   ]);
 });
 

@@ -2,10 +2,10 @@ import { ensureTopics } from '@sluice/shared/kafka/topics';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
 import { retry } from '@sluice/shared/retry';
+import type { PartitionRows } from '@sluice/submissions/rows/row-gatherer';
 import type { Kafka } from 'kafkajs';
 import type { IngestConfig } from '../config.ts';
 import type { IngestMetrics } from '../metrics.ts';
-import type { PartitionRows } from '../rows/row-gatherer.ts';
 import { BatchSender } from './batch-sender.ts';
 import { BrokerLanes } from './broker-lanes.ts';
 import type { LoadMeter } from './load-meter.ts';
@@ -24,7 +24,7 @@ export interface RowPublisherOptions {
   readonly metrics: Pick<IngestMetrics, 'lostMessages' | 'leaderlessPartitions'>;
   readonly logger: Logger;
   /** Decides how long rows are gathered. */
-  readonly load: LoadMeter;
+  readonly load: Pick<LoadMeter, 'count' | 'share'>;
 }
 
 /**
@@ -80,9 +80,15 @@ export class RowPublisher implements Component {
   /**
    * Resolves once Kafka has acknowledged every row on all in-sync replicas.
    *
-   * @throws {PublishTimeout} after `PRODUCE_TIMEOUT_MS`
+   * @param timeoutMs by default `PRODUCE_TIMEOUT_MS`
+   * @throws {PublishTimeout} after that time
    */
-  publish(workspace: string, rows: readonly PartitionRows[]): Promise<void> {
+  publish(
+    workspace: string,
+    rows: readonly PartitionRows[],
+    timeoutMs: number = this.#options.config.PRODUCE_TIMEOUT_MS,
+  ): Promise<void> {
+    this.#options.load.count();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     let remaining = rows.length;
     const queued = rows.map((item): QueuedRows => ({ ...item, workspace, expired: false, acknowledged }));
@@ -92,7 +98,7 @@ export class RowPublisher implements Component {
         this.#targetOf(item).queue.remove(item);
       }
       reject(new PublishTimeout('Kafka has not acknowledged the rows in time'));
-    }, this.#options.config.PRODUCE_TIMEOUT_MS);
+    }, timeoutMs);
 
     function acknowledged(): void {
       remaining -= 1;

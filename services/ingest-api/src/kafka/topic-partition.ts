@@ -1,6 +1,6 @@
 import type { KafkaConfig } from '@sluice/shared/config';
 import { topicNames } from '@sluice/shared/kafka/topics';
-import type { RowTopic } from '../rows/row-gatherer.ts';
+import type { RowTopic } from '@sluice/submissions/rows/row-gatherer';
 import { createPartitionQueue, type PartitionQueue } from './partition-queue.ts';
 
 /** A partition that rows are sent to, with the rows that wait for it. */

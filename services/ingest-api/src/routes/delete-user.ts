@@ -1,13 +1,13 @@
 import { invalidRequest } from '@sluice/shared/http/problem';
+import { deletionParameters } from '@sluice/submissions/reading/submission';
+import { createRowGatherer } from '@sluice/submissions/rows/row-gatherer';
+import { deletionRow } from '@sluice/submissions/rows/submission-rows';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { Admission } from '../http/admission.ts';
 import type { RowPublisher } from '../kafka/row-publisher.ts';
-import { createRowGatherer } from '../rows/row-gatherer.ts';
-import { deletionRow } from '../rows/submission-rows.ts';
-import type { VersionClock } from '../rows/version-clock.ts';
-import { deletionParameters } from '../submissions/submission.ts';
 import { publishRows } from './publish-rows.ts';
+import type { VersionClock } from './version-clock.ts';
 
 const deletionQuery = z.strictObject({
   foreignId: z

@@ -1,23 +1,22 @@
 import { Problem } from '@sluice/shared/http/problem';
+import type { Pause } from '@sluice/submissions/pause';
+import type { SubmissionRoute } from '@sluice/submissions/reading/submission';
+import type { SubmissionReader } from '@sluice/submissions/reading/submission-reader';
+import { createRowGatherer, type PartitionRows } from '@sluice/submissions/rows/row-gatherer';
+import { estimateRowBytes } from '@sluice/submissions/rows/row-size';
+import { gatherRows } from '@sluice/submissions/rows/submission-rows';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { z } from 'zod';
 import type { Admission } from '../http/admission.ts';
-import { createTurns, NO_PAUSE, type Pause } from '../http/turns.ts';
+import type { Turns } from '../http/turns.ts';
 import type { RowPublisher } from '../kafka/row-publisher.ts';
 import type { IngestMetrics } from '../metrics.ts';
-import { createRowGatherer, type PartitionRows } from '../rows/row-gatherer.ts';
-import { estimateRowBytes } from '../rows/row-size.ts';
-import { gatherRows } from '../rows/submission-rows.ts';
-import type { VersionClock } from '../rows/version-clock.ts';
-import { idempotencyKey, type SubmissionRoute } from '../submissions/submission.ts';
-import type { SubmissionReader } from '../submissions/submission-reader.ts';
+import { readIdempotencyKey } from './idempotency-key.ts';
 import { publishRows } from './publish-rows.ts';
-
-/** A body of at most this many bytes is read at once. A larger one waits for its turn, and pauses. */
-const READ_AT_ONCE_BYTES_MAX = 64 * 1_024;
+import type { VersionClock } from './version-clock.ts';
 
 export interface PostSubmissionsOptions {
   readonly admission: Admission;
+  readonly turns: Turns;
   readonly reader: SubmissionReader;
   readonly publisher: RowPublisher;
   readonly versions: VersionClock;
@@ -38,20 +37,17 @@ export function registerPostSubmissions(app: FastifyInstance, options: PostSubmi
 
 class PostSubmissions {
   readonly #options: PostSubmissionsOptions;
-  readonly #turns = createTurns();
 
   constructor(options: PostSubmissionsOptions) {
     this.#options = options;
   }
 
   async post(request: FastifyRequest, reply: FastifyReply, route: SubmissionRoute): Promise<FastifyReply> {
-    const { publisher, metrics } = this.#options;
+    const { publisher, metrics, turns } = this.#options;
     const { workspace } = request.apiKey;
     const body = request.body as Buffer | undefined;
     if (body === undefined) throw new Problem('malformed_json', 'A JSON body is needed.');
-    const { rows, uuids } = await (body.length <= READ_AT_ONCE_BYTES_MAX
-      ? this.#createRows(request, body, route, NO_PAUSE)
-      : this.#turns.take(workspace, (pause) => this.#createRows(request, body, route, pause)));
+    const { rows, uuids } = await turns.read(workspace, body, (pause) => this.#createRows(request, body, route, pause));
     // The rows hold everything that is needed. The body, which may be much larger, can go.
     request.body = undefined;
     if (rows.length > 0) await publishRows(publisher, workspace, rows);
@@ -85,13 +81,4 @@ class PostSubmissions {
 function acceptedBody(uuids: readonly string[]): string {
   const events = uuids.length === 0 ? '' : `{"uuid":"${uuids.join('"},{"uuid":"')}"}`;
   return `{"status":"accepted","events":[${events}]}`;
-}
-
-function readIdempotencyKey(header: string | string[] | undefined): {
-  readonly key: string | undefined;
-  readonly issues: readonly z.core.$ZodIssue[];
-} {
-  if (header === undefined) return { key: undefined, issues: [] };
-  const { data, error } = idempotencyKey.safeParse(header);
-  return { key: data, issues: (error?.issues ?? []).map((issue) => ({ ...issue, path: ['Idempotency-Key'] })) };
 }

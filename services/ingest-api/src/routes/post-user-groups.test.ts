@@ -158,6 +158,27 @@ describe('202', () => {
     await accepted(zstdCompressSync(body), { headers: { 'content-encoding': 'zstd' } });
   });
 
+  test('a body may become many times as large when it is decompressed', async () => {
+    const body = gzipSync(`{"foreignUserGroupId":"acme",${' '.repeat(300_000)}"events":[{"event":"e"}]}`);
+    expect(body.length).toBeLessThan(1_000);
+    await accepted(body, { headers: { 'content-encoding': 'gzip' } });
+  });
+
+  test('small compressed bodies take little memory, however many come at once', async () => {
+    const small = await startIngest(inject('kafkaBrokers'), {
+      BODY_BYTES_MAX: String(4 * 1_024 * 1_024),
+      PENDING_BYTES_MAX: String(48 * 1_024 * 1_024),
+    });
+    try {
+      const body = gzipSync('{"foreignUserGroupId":"acme","events":[{"event":"e"}]}');
+      const send = () => post(small.app, body, { headers: { 'content-encoding': 'gzip' } });
+      const responses = await Promise.all(Array.from({ length: 64 }, send));
+      expect(new Set(responses.map(({ statusCode }) => statusCode))).toEqual(new Set([202]));
+    } finally {
+      await small.stop();
+    }
+  });
+
   test('names are data: every name is accepted, and none changes a prototype', async () => {
     const properties =
       '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"":0,"a.b":1,"\\u0000":2,"\\"":3}';

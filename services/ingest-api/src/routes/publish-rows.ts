@@ -1,6 +1,6 @@
+import type { PartitionRows } from '@sluice/submissions/rows/row-gatherer';
 import { eventLogUnavailable } from '../http/problems.ts';
 import { PublishTimeout, type RowPublisher } from '../kafka/row-publisher.ts';
-import type { PartitionRows } from '../rows/row-gatherer.ts';
 
 /**
  * Publishes the rows of one request.
@@ -11,9 +11,10 @@ export async function publishRows(
   publisher: RowPublisher,
   workspace: string,
   rows: readonly PartitionRows[],
+  timeoutMs?: number,
 ): Promise<void> {
   try {
-    await publisher.publish(workspace, rows);
+    await publisher.publish(workspace, rows, timeoutMs);
   } catch (error) {
     throw error instanceof PublishTimeout ? eventLogUnavailable(error) : error;
   }

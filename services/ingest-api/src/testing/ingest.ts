@@ -58,7 +58,7 @@ export async function startIngest(
   const { app, kafka, readiness, components } = createIngest(config, {
     logger,
     registry: new Registry(),
-    load: () => 1,
+    load: { count() {}, share: () => 1 },
   });
   for (const component of components) await component.start();
   await app.ready();

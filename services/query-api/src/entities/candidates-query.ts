@@ -1,4 +1,4 @@
-import { INDEX_ALONE, type QuerySettings } from '../clickhouse/query-settings.ts';
+import type { QuerySettings } from '../clickhouse/query-settings.ts';
 import { type Sql, tables } from '../clickhouse/sql.ts';
 import {
   type CandidateConditions,
@@ -19,7 +19,7 @@ export interface CandidatesQuery extends Sql {
 }
 
 /** ClickHouse ends a query earlier that needs few rows when it processes few at a time, in one thread. */
-const FEW_ROWS: QuerySettings = { max_block_size: '512', max_threads: '1' };
+export const FEW_ROWS: QuerySettings = { max_block_size: '512', max_threads: '1' };
 
 /** For queries that read every row, or every row of a property. */
 const MANY_ROWS: QuerySettings = { max_block_size: '8192' };
@@ -31,14 +31,13 @@ const MANY_ROWS: QuerySettings = { max_block_size: '8192' };
 export function findQuery(kind: EntityKind, filter: PropertyFilter, after: string, count: number): CandidatesQuery {
   const { indexed, findsValue, exact, params } = candidateConditions(filter, 0);
   const condition = findsValue ? indexed : `${indexed} AND ${exact}`;
-  const settings = { ...(findsValue ? FEW_ROWS : MANY_ROWS), ...INDEX_ALONE };
-  return { ...inOrder(condition, { ...params, kind, after, count }), settings };
+  return { ...inOrder(condition, { ...params, kind, after, count }), settings: findsValue ? FEW_ROWS : MANY_ROWS };
 }
 
 /** Returns the query for the first `count` entities after an identifier that the index finds for a positive filter. */
 export function indexQuery(kind: EntityKind, filter: PropertyFilter, after: string, count: number): CandidatesQuery {
   const { indexed, params } = candidateConditions(filter, 0);
-  return { ...inOrder(indexed, { ...params, kind, after, count }), settings: { ...FEW_ROWS, ...INDEX_ALONE } };
+  return { ...inOrder(indexed, { ...params, kind, after, count }), settings: FEW_ROWS };
 }
 
 /** Returns the query for the first `count` candidates of all positive filters after an identifier; reads every row. */

@@ -162,12 +162,13 @@ async function* windows(
   }
 }
 
-function idsOf(rows: readonly Row[]): readonly string[] {
+/** Returns the first column of a result. */
+export function idsOf(rows: readonly Row[]): readonly string[] {
   return rows.map(([id]) => id as string);
 }
 
 /** Splits identifiers into groups that fit into one query. */
-function* groupsOf(ids: readonly string[]): Generator<readonly string[]> {
+export function* groupsOf(ids: readonly string[]): Generator<readonly string[]> {
   let group: string[] = [];
   let bytes = 0;
   for (const id of ids) {

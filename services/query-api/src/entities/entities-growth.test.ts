@@ -9,6 +9,7 @@ import { configSchema } from '../config.ts';
 import type { Condition } from '../filters/operators.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import { type EntitiesPage, type RunQuery, readEntity, readPage } from './entities-reader.ts';
+import { readMemberships } from './memberships-reader.ts';
 
 // What a page reads of eight times as many users, as ClickHouse counts it.
 
@@ -48,10 +49,22 @@ beforeAll(async () => {
     });
     await client.command({
       query: `INSERT INTO entities
-        SELECT {workspace:String}, 'user', leftPad(toString(number), 9, '0'), 1000, 2000, number + 1
+        SELECT {workspace:String}, 'user', leftPad(toString(number), 9, '0'), 1000, 2000, number + 1, ''
         FROM numbers({users:UInt32})`,
       query_params: { workspace, users },
     });
+    // All users belong to one organization, and one user to as many organizations.
+    for (const [kind, id] of [
+      ['member', 'all'],
+      ['membership', '000000007'],
+    ]) {
+      await client.command({
+        query: `INSERT INTO entities
+          SELECT {workspace:String}, {kind:String}, {id:String}, 1000, 2000, number + 1, leftPad(toString(number), 9, '0')
+          FROM numbers({users:UInt32})`,
+        query_params: { workspace, users, kind, id },
+      });
+    }
     // Past deletions of users who are gone.
     await client.command({
       query: `INSERT INTO user_deletions
@@ -128,6 +141,30 @@ test.each<[string, readonly PropertyFilter[]]>([
       expect(large.results).toBe(small.results);
       expect(large.rows, JSON.stringify({ small, large })).toBeLessThanOrEqual(1.5 * small.rows + 256);
       expect(large.bytes, JSON.stringify({ small, large })).toBeLessThanOrEqual(1.5 * small.bytes + 16_384);
+    }
+  },
+);
+
+test.each([
+  ['organization', 'all'],
+  ['user', '000000007'],
+] as const)(
+  'a page of the memberships of one %s reads as much of eight times as many, at its start and in the middle',
+  async (kind, id) => {
+    const costOf = async (workspace: Workspace, after: string) => {
+      const cost = { rows: 0, bytes: 0, results: 0 };
+      const memberships = readMemberships(counted(workspace, cost), { kind, id, after, rowsMax: LIMIT + 1 });
+      for await (const _ of memberships) cost.results += 1;
+      return cost;
+    };
+    for (const part of [0, 0.5]) {
+      const after = (users: number) => (part === 0 ? '' : String(users * part).padStart(9, '0'));
+      const small = await costOf('small', after(USERS));
+      const large = await costOf('large', after(8 * USERS));
+      expect(large.results).toBe(LIMIT + 1);
+      expect(large.rows, JSON.stringify({ small, large })).toBeLessThanOrEqual(small.rows + 256);
+      expect(large.bytes, JSON.stringify({ small, large })).toBeLessThanOrEqual(1.5 * small.bytes + 16_384);
+      expect(small.rows).toBeLessThan(2_000);
     }
   },
 );

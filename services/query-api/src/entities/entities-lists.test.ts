@@ -125,9 +125,11 @@ function expected(changes: readonly Change[], kind: 'user' | 'organization', wan
 }
 
 test.each([
-  ['user', '/users'],
-  ['organization', '/organizations'],
-] as const)('every page of every filter of a %s is what the changes say, merged or not', async (kind, path) => {
+  ['user', '/users', undefined],
+  ['organization', '/organizations', undefined],
+  // ClickHouse lost rows here when it read the text index alone.
+  ['user', '/users', 2_109_492_559],
+] as const)('every page of every filter of a %s is what the changes say, merged or not', async (kind, path, seed) => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(change, { minLength: 60, maxLength: 160 }),
@@ -154,7 +156,7 @@ test.each([
         }
       },
     ),
-    { numRuns: 3, endOnFailure: true },
+    { numRuns: 3, endOnFailure: true, ...(seed !== undefined && { seed }) },
   );
 });
 

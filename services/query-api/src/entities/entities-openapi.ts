@@ -8,16 +8,16 @@ import {
   nextCursorSchema,
   timeSchema,
 } from '../openapi-schemas.ts';
-import { entitiesParameters } from './entities-parameters.ts';
-import type { EntityRoute } from './entity-kinds.ts';
+import { entitiesParameters, membershipsParameters } from './entities-parameters.ts';
+import { ENTITY_ROUTES, type EntityKind, OTHER_KIND } from './entity-kinds.ts';
+
+const identifierParameter = z.string().meta({ description: 'The identifier, percent-encoded.' });
 
 const filters = { properties: documentFilters('properties') };
 
-/** Describes the list of users or organizations, and one of them. */
-export function entityPaths(
-  { path, idName, schema: name, tag, noun, exampleId }: EntityRoute,
-  common: CommonDescription,
-): PathDescriptions {
+/** Describes the list of users or organizations, one of them, and its memberships. */
+export function entityPaths(kind: EntityKind, common: CommonDescription): PathDescriptions {
+  const { path, idName, schema: name, tag, noun, exampleId } = ENTITY_ROUTES[kind];
   const entity = z
     .object({ [idName]: z.string(), properties: jsonObjectSchema, firstSeenAt: timeSchema, lastSeenAt: timeSchema })
     .meta({ id: name });
@@ -58,11 +58,49 @@ export function entityPaths(
         operationId: `get${name}`,
         summary: `${noun[0]?.toUpperCase()}${noun.slice(1)} as it is now`,
         tag,
-        requestParams: {
-          path: z.object({ [idName]: z.string().meta({ description: 'The identifier, percent-encoded.' }) }),
-        },
+        requestParams: { path: z.object({ [idName]: identifierParameter }) },
         responses: {
           200: { description: 'As it is now.', content: { 'application/json': { schema: entity, example } } },
+        },
+      },
+    },
+    ...membershipPaths(kind, common),
+  };
+}
+
+function membershipPaths(kind: EntityKind, common: CommonDescription): PathDescriptions {
+  const { path, idName, schema: name, tag, noun } = ENTITY_ROUTES[kind];
+  const other = ENTITY_ROUTES[OTHER_KIND[kind]];
+  const membership = z
+    .object({ [other.idName]: z.string(), firstSeenAt: timeSchema, lastSeenAt: timeSchema })
+    .meta({ id: `${name}${other.schema}` });
+  const example = {
+    [other.idName]: other.exampleId,
+    firstSeenAt: '2026-03-01T12:00:00.000Z',
+    lastSeenAt: '2026-03-02T08:30:00.000Z',
+  };
+  const page = z
+    .object({ limit: limitSchema, results: z.array(membership), nextCursor: nextCursorSchema })
+    .meta({ id: `${name}${other.schema}Page` });
+  return {
+    [`${path}/{${idName}}${other.path}`]: {
+      get: {
+        ...common,
+        codes: ['not_found', ...common.codes],
+        operationId: `list${name}${other.schema}s`,
+        summary: `The ${other.tag} of ${noun}, ordered by identifier, a page at a time`,
+        tag,
+        requestParams: {
+          path: z.object({ [idName]: identifierParameter }),
+          query: querySchema(membershipsParameters, {}),
+        },
+        responses: {
+          200: {
+            description: `A page of ${other.tag}, with the times of the first and the last event that names both.`,
+            content: {
+              'application/json': { schema: page, example: { limit: 100, results: [example], nextCursor: null } },
+            },
+          },
         },
       },
     },

@@ -11,16 +11,21 @@ import type { EntityKind } from './entity-kinds.ts';
 /** The parameters of `GET /users` and `GET /organizations`, except those of properties. */
 export const entitiesParameters = { limit: limitParameter, cursor: cursorParameter('filters') } as const;
 
-const filterable = { fields: {}, documents: ['properties'] } as const;
+/** The parameters of the memberships of one user or organization. */
+export const membershipsParameters = { limit: limitParameter, cursor: cursorParameter('path') } as const;
 
-/** A valid request for users or organizations. */
-export interface EntitiesRequest {
-  readonly properties: readonly PropertyFilter[];
+/** A valid request for a list. */
+export interface ListRequest {
   readonly limit: number;
-  /** The identifier after which the page begins. */
-  readonly after: string | undefined;
+  /** The identifier after which the page begins; empty for the first page. */
+  readonly after: string;
   /** What a cursor belongs to: the kind, the workspace and the filters. */
   readonly list: unknown;
+}
+
+/** A valid request for users or organizations. */
+export interface EntitiesRequest extends ListRequest {
+  readonly properties: readonly PropertyFilter[];
 }
 
 const position = z.tuple([z.string()]).transform(([id]) => id);
@@ -31,15 +36,41 @@ const position = z.tuple([z.string()]).transform(([id]) => id);
  * @throws {Problem} `invalid_request`, naming every fault
  */
 export function parseEntitiesRequest(kind: EntityKind, query: QueryParameters, workspace: string): EntitiesRequest {
-  const { values, properties, faults } = parseParameters(entitiesParameters, filterable, query);
-  const found: Fault[] = [...faults];
-  const list = [kind, workspace, canonicalFilters(properties)];
-  const { cursor } = values;
-  const after = cursor !== undefined && found.length === 0 ? decodeCursor(cursor, list, position) : undefined;
-  if (cursor !== undefined && found.length === 0 && after === undefined) {
+  const { values, properties, faults } = parseParameters(
+    entitiesParameters,
+    { fields: {}, documents: ['properties'] },
+    query,
+  );
+  return { properties, ...listRequest([kind, workspace, canonicalFilters(properties)], values, faults) };
+}
+
+/**
+ * Parses the query of the memberships of one user or organization.
+ *
+ * @throws {Problem} `invalid_request`, naming every fault
+ */
+export function parseMembershipsRequest(
+  kind: EntityKind,
+  id: string,
+  query: QueryParameters,
+  workspace: string,
+): ListRequest {
+  const { values, faults } = parseParameters(membershipsParameters, { fields: {}, documents: [] }, query);
+  return listRequest(['memberships', kind, workspace, id], values, faults);
+}
+
+/** @throws {Problem} `invalid_request`, naming every fault */
+function listRequest(
+  list: unknown,
+  { cursor, limit = LIMIT_DEFAULT }: { readonly cursor?: string; readonly limit?: number },
+  faults: readonly Fault[],
+): ListRequest {
+  const found = [...faults];
+  const after = cursor === undefined || found.length > 0 ? '' : decodeCursor(cursor, list, position);
+  if (after === undefined) {
     const message = 'this cursor belongs to another query; repeat its filters';
     found.push({ path: 'cursor', code: 'invalid', message });
   }
   refuseFaults(found);
-  return { properties, limit: values.limit ?? LIMIT_DEFAULT, after, list };
+  return { limit, after: after ?? '', list };
 }

@@ -76,8 +76,8 @@ export function currentProperties(condition: string): string {
   )`;
 }
 
-/** Nothing of a user up to the version of the last deletion counts. */
-const DELETIONS = `
+/** SQL for the last deletion of those of `ids` that were ever deleted. Nothing of a user up to its version counts. */
+export const DELETIONS = `
   SELECT user_id AS id, toInt64(max(version)) AS deleted_version
   FROM ${tables.userDeletions}
   WHERE user_id IN {ids:Array(String)}

@@ -59,6 +59,30 @@ export async function readEntity(run: RunQuery, kind: EntityKind, id: string): P
   return entity;
 }
 
+/** Returns whether there is a user or an organization of this identifier. */
+export async function entityExists(run: RunQuery, kind: EntityKind, id: string): Promise<boolean> {
+  return (await readIdentities(run, kind, [id])).identities.length > 0;
+}
+
+/** Returns the version of the last deletion of those users that were ever deleted, in microseconds. */
+export async function deletedVersionsOf(run: RunQuery, users: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  return new Map((await run('entity_deletions', deletionsQuery(users))) as [string, number][]);
+}
+
+const NO_DELETIONS: ReadonlyMap<string, number> = new Map();
+
+/** Returns those of some entities that exist, and the deletions of those that came back. */
+async function readIdentities(run: RunQuery, kind: EntityKind, ids: readonly string[]) {
+  const [rows, deletedVersions] = await Promise.all([
+    run('entities_page', identitiesQuery(kind, ids)),
+    // Organizations are not deleted; one may have the identifier of a deleted user.
+    kind === 'user' ? deletedVersionsOf(run, ids) : NO_DELETIONS,
+  ]);
+  const isCurrent = (id: string, version: number) => version > (deletedVersions.get(id) ?? 0);
+  const identities = (rows as IdentityRow[]).filter(([id, , , version]) => isCurrent(id, version));
+  return { identities, deletedVersions, isCurrent };
+}
+
 /** Returns those of some entities that exist and match, in the order of their identifiers. */
 async function readEntities(
   run: RunQuery,
@@ -66,22 +90,18 @@ async function readEntities(
   ids: readonly string[],
 ): Promise<readonly Entity[]> {
   const conditions = properties.map(entityCondition);
-  const [identities, deletions, rows] = await Promise.all([
-    run('entities_page', identitiesQuery(kind, ids)),
-    // Organizations are not deleted; one may have the identifier of a deleted user.
-    kind === 'user' ? run('entity_deletions', deletionsQuery(ids)) : [],
+  const [{ identities, deletedVersions, isCurrent }, rows] = await Promise.all([
+    readIdentities(run, kind, ids),
     run('entity_properties', propertiesQuery(kind, ids, conditions)),
   ]);
-  const deletedVersions = new Map(deletions as [string, number][]);
-  const isCurrent = (id: string, version: number) => version > (deletedVersions.get(id) ?? 0);
   const byId = Map.groupBy(
     (rows as PropertyRow[]).filter(([id, , , version]) => isCurrent(id, version)),
     ([id]) => id,
   );
-  const found = (identities as IdentityRow[]).filter(([id, , , version]) => {
+  const found = identities.filter(([id]) => {
     const current = byId.get(id) ?? [];
     const matches = ({ negated }: EntityCondition, index: number) => current.some((row) => row[4][index]) !== negated;
-    return isCurrent(id, version) && conditions.every(matches);
+    return conditions.every(matches);
   });
   const returned = found.map(([id]) => id).filter((id) => deletedVersions.has(id));
   const times = returned.length > 0 ? await run('entity_times', timesSinceDeletionQuery(returned)) : [];

@@ -1,67 +1,97 @@
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { QueryConfig } from '../config.ts';
 import { encodeCursor } from '../cursor.ts';
 import { whileConnected } from '../disconnection.ts';
 import { refuseParameters } from '../filters/parameters.ts';
 import { sendJson } from '../json-response.ts';
-import { type EntitiesRequest, parseEntitiesRequest } from './entities-parameters.ts';
-import { readEntity, readPage, withinTime } from './entities-reader.ts';
-import { ENTITY_KINDS, ENTITY_ROUTES, type EntityRoute } from './entity-kinds.ts';
-import { type Entity, entityRecord } from './entity-record.ts';
+import { type ListRequest, parseEntitiesRequest, parseMembershipsRequest } from './entities-parameters.ts';
+import { entityExists, type RunQuery, readEntity, readPage, withinTime } from './entities-reader.ts';
+import { ENTITY_KINDS, ENTITY_ROUTES, type EntityKind, OTHER_KIND } from './entity-kinds.ts';
+import { entityRecord, membershipRecord } from './entity-record.ts';
+import { readMemberships } from './memberships-reader.ts';
 
-/** Registers `GET /users`, `GET /users/{foreignId}`, and the same for organizations. */
+/** Registers `GET /users`, `GET /users/{foreignId}`, its organizations, and the same for organizations. */
 export function registerEntities(app: FastifyInstance, config: QueryConfig, queryRunner: QueryRunner): void {
   for (const kind of ENTITY_KINDS) {
-    const route = ENTITY_ROUTES[kind];
+    const { path, idName } = ENTITY_ROUTES[kind];
+    const other = ENTITY_ROUTES[OTHER_KIND[kind]];
 
-    app.get(route.path, async (request, reply) => {
-      const { workspace } = request;
-      const parsed = parseEntitiesRequest(kind, request.query as QueryParameters, workspace);
-      const { limit, after = '', properties } = parsed;
-      return await whileConnected(reply, async (signal) => {
-        const run = withinTime(queryRunner, { workspace, requestId: request.id, signal }, config.QUERY_TIMEOUT_MS);
-        const entities = limit === 0 ? noEntities() : readPage(run, { kind, after, properties, rowsMax: limit + 1 });
-        return await sendJson(reply, pageJson(route, parsed, entities));
+    async function handle(
+      request: FastifyRequest,
+      reply: FastifyReply,
+      respond: (run: RunQuery) => Promise<FastifyReply>,
+    ): Promise<FastifyReply> {
+      const { workspace, id: requestId } = request;
+      return await whileConnected(reply, async (signal) =>
+        respond(withinTime(queryRunner, { workspace, requestId, signal }, config.QUERY_TIMEOUT_MS)),
+      );
+    }
+
+    app.get(path, async (request, reply) => {
+      const parsed = parseEntitiesRequest(kind, request.query as QueryParameters, request.workspace);
+      const { limit, after, properties } = parsed;
+      return await handle(request, reply, async (run) => {
+        const entities = limit === 0 ? none() : readPage(run, { kind, after, properties, rowsMax: limit + 1 });
+        return await sendJson(
+          reply,
+          pageJson(parsed, entities, (entity) => entityRecord(idName, entity)),
+        );
       });
     });
 
-    app.get(`${route.path}/:id`, async (request, reply) => {
+    app.get(`${path}/:id`, async (request, reply) => {
       refuseParameters(request.query as QueryParameters);
-      const { workspace } = request;
       const { id } = request.params as { id: string };
-      return await whileConnected(reply, async (signal) => {
-        const context = { workspace, requestId: request.id, signal };
-        const entity = await readEntity(withinTime(queryRunner, context, config.QUERY_TIMEOUT_MS), kind, id);
-        if (!entity) throw new Problem('not_found', `There is no such ${kind}.`);
+      return await handle(request, reply, async (run) => {
+        const entity = await readEntity(run, kind, id);
+        if (!entity) throw notFound(kind);
         reply.type('application/json; charset=utf-8');
-        return await reply.send(entityRecord(route.idName, entity));
+        return await reply.send(entityRecord(idName, entity));
+      });
+    });
+
+    app.get(`${path}/:id${other.path}`, async (request, reply) => {
+      const { id } = request.params as { id: string };
+      const parsed = parseMembershipsRequest(kind, id, request.query as QueryParameters, request.workspace);
+      const { limit, after } = parsed;
+      return await handle(request, reply, async (run) => {
+        if (!(await entityExists(run, kind, id))) throw notFound(kind);
+        const memberships = limit === 0 ? none() : readMemberships(run, { kind, id, after, rowsMax: limit + 1 });
+        return await sendJson(
+          reply,
+          pageJson(parsed, memberships, (membership) => membershipRecord(other.idName, membership)),
+        );
       });
     });
   }
 }
 
-async function* noEntities(): AsyncGenerator<Entity, void, undefined> {}
+function notFound(kind: EntityKind): Problem {
+  return new Problem('not_found', `There is no such ${kind}.`);
+}
+
+async function* none(): AsyncGenerator<never, void, undefined> {}
 
 /** The JSON of a page, in chunks. */
-async function* pageJson(
-  { idName }: EntityRoute,
-  { limit, list }: EntitiesRequest,
-  entities: AsyncGenerator<Entity, void, undefined>,
+async function* pageJson<Item extends { readonly id: string }>(
+  { limit, list }: ListRequest,
+  items: AsyncGenerator<Item, void, undefined>,
+  recordOf: (item: Item) => string,
 ): AsyncGenerator<string, void, undefined> {
   let count = 0;
   let lastId = '';
   let nextCursor: string | null = null;
   yield `{"limit":${limit},"results":[`;
-  for await (const entity of entities) {
+  for await (const item of items) {
     if (count === limit) {
       nextCursor = encodeCursor(list, [lastId]);
       break;
     }
-    yield count === 0 ? entityRecord(idName, entity) : `,${entityRecord(idName, entity)}`;
-    lastId = entity.id;
+    yield count === 0 ? recordOf(item) : `,${recordOf(item)}`;
+    lastId = item.id;
     count += 1;
   }
   yield `],"nextCursor":${JSON.stringify(nextCursor)}}`;

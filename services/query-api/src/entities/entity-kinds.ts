@@ -17,3 +17,9 @@ export type EntityKind = keyof typeof ENTITY_ROUTES;
 export type EntityRoute = (typeof ENTITY_ROUTES)[EntityKind];
 
 export const ENTITY_KINDS = Object.keys(ENTITY_ROUTES) as readonly EntityKind[];
+
+/** The kind of the memberships of a kind: a user belongs to organizations, and an organization has users. */
+export const OTHER_KIND = { user: 'organization', organization: 'user' } as const satisfies Record<
+  EntityKind,
+  EntityKind
+>;

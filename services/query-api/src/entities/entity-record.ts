@@ -17,6 +17,18 @@ export function entityRecord(idName: EntityRoute['idName'], entity: Entity): str
   return `{"${idName}":${JSON.stringify(entity.id)},"properties":{${properties}},"firstSeenAt":"${isoTime(entity.firstSeenMs)}","lastSeenAt":"${isoTime(entity.lastSeenMs)}"}`;
 }
 
+/** A user of an organization, or an organization of a user, and when the two were seen together, in milliseconds. */
+export interface Membership {
+  readonly id: string;
+  readonly firstSeenMs: number;
+  readonly lastSeenMs: number;
+}
+
+/** Returns a membership's record as JSON. */
+export function membershipRecord(idName: EntityRoute['idName'], { id, firstSeenMs, lastSeenMs }: Membership): string {
+  return `{"${idName}":${JSON.stringify(id)},"firstSeenAt":"${isoTime(firstSeenMs)}","lastSeenAt":"${isoTime(lastSeenMs)}"}`;
+}
+
 function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }

@@ -42,13 +42,16 @@ export function createBatchLoop(options: BatchLoopOptions): Gatherer<Assignment>
   const size = createBatchSize(bytesMax);
 
   function onDeadLetters(deadLetters: readonly DeadLetter[]): void {
-    metrics.deadLetters.inc(deadLetters.length);
-    const fields = { rows: deadLetters.length, reason: deadLetters[0]?.reason };
+    // ingest-api has counted the calls that it rejected.
+    const unstorable = deadLetters.filter(({ kind }) => kind !== 'rejected');
+    if (unstorable.length === 0) return;
+    metrics.deadLetters.inc(unstorable.length);
+    const fields = { rows: unstorable.length, reason: unstorable[0]?.reason };
     logger.error(
       fields,
       'ClickHouse cannot store some rows; they are kept. Show them with: npm run dead-letters -- list',
     );
-    alarm.count(0, deadLetters.length);
+    alarm.count(0, unstorable.length);
   }
 
   function onFailure(error: unknown, messages: number): void {

@@ -1,11 +1,14 @@
 import { sleep } from '@sluice/shared/retry';
 
-/** Batches begin this many times as far apart as the last one took: storing leaves most of the time to queries. */
+/** Small batches begin this many times as far apart as the last one took: storing leaves most of the time to queries. */
 const SHARE_OF_TIME = 3;
 
+/** A batch of this many bytes, some 200 events, shows a steady load. */
+const STEADY_BYTES = 128 * 1_024;
+
 export interface BatchPaceOptions {
-  /** How far apart batches begin at most, in milliseconds, as long as they are not full. */
-  readonly intervalMs: number;
+  /** How old a row of a steady load may be when it is stored, in milliseconds, as long as batches are not full. */
+  readonly ageMs: number;
   /** The size of a full batch, in bytes of rows. */
   readonly bytesMax: number;
 }
@@ -16,7 +19,7 @@ export interface BatchPaceOptions {
  *
  *     now and then   stored as soon as they come
  *     a few          a batch begins three times as long after the last one as that took to store
- *     many           a batch begins every `intervalMs`
+ *     many           a batch begins so long after the last one that it is stored when its first row is `ageMs` old
  *     a backlog      one full batch after the other
  */
 export class BatchPace {
@@ -34,9 +37,15 @@ export class BatchPace {
    * @param bytes of its rows
    */
   stored(startedAt: number, bytes: number, now = performance.now()): void {
-    const { intervalMs, bytesMax } = this.#options;
-    const isBehind = bytes >= bytesMax / 2;
-    this.#nextAt = startedAt + (isBehind ? 0 : Math.min(intervalMs, SHARE_OF_TIME * (now - startedAt)));
+    this.#nextAt = startedAt + this.#intervalMs(now - startedAt, bytes);
+  }
+
+  #intervalMs(tookMs: number, bytes: number): number {
+    const { ageMs, bytesMax } = this.#options;
+    if (bytes >= bytesMax / 2) return 0;
+    // At least half of it, or a slow ClickHouse would get smaller batches and more work.
+    const steadyMs = Math.max(ageMs - tookMs, ageMs / 2);
+    return bytes >= STEADY_BYTES ? steadyMs : Math.min(steadyMs, SHARE_OF_TIME * tookMs);
   }
 
   /** Returns how long to wait before the next batch is fetched, in milliseconds. */

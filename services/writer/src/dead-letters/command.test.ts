@@ -5,8 +5,8 @@ import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { configSchema } from '../config.ts';
 import { runDeadLettersCommand } from './command.ts';
+import { deadLettersConfig } from './config.ts';
 import { createDeadLetters } from './dead-letters.ts';
 
 /** Would clear the screen, rename the window, write from right to left, and end the line. */
@@ -16,7 +16,7 @@ const HOSTILE = '\u001b[2J\u001b]0;owned\u0007\u009b31m\u202egnp.exe\u2028\u007f
 const OBEYED = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
 
 test('control characters in any field of a dead letter reach the terminal only escaped', async () => {
-  const config = loadConfig(configSchema, {
+  const config = loadConfig(deadLettersConfig, {
     KAFKA_BROKERS: inject('kafkaBrokers').join(','),
     CLICKHOUSE_URL: inject('clickhouseUrl'),
     CLICKHOUSE_DATABASE: `letters_${randomUUID().replaceAll('-', '')}`,
@@ -41,7 +41,7 @@ test('control characters in any field of a dead letter reach the terminal only e
     row: text('row'),
   };
   await client.insert({ table: 'dead_letters', values: [deadLetter], format: 'JSONEachRow' });
-  const deadLetters = createDeadLetters(client, createKafka(config, 'test', logger));
+  const deadLetters = createDeadLetters(config, client, createKafka(config, 'test', logger));
 
   async function output(...args: string[]): Promise<string[]> {
     const lines: string[] = [];

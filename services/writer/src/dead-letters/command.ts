@@ -1,12 +1,13 @@
 import { ArgumentsError, calledAs } from '@sluice/shared/command-line';
 import { printable } from '@sluice/shared/printable';
 import { parseCommand } from '../operator/parse-command.ts';
-import type { DeadLetters, StoredDeadLetter } from './dead-letters.ts';
+import { type DeadLetters, NotReplayable, type StoredDeadLetter } from './dead-letters.ts';
 
 export const DEAD_LETTERS_HELP = `Usage: ${calledAs('dead-letters')} COMMAND
 
-Dead letters are rows that ClickHouse could not store. They are kept byte for byte, with the reason. Replay them once the
-reason is gone.
+Dead letters are rows that ClickHouse could not store, and calls that ingest-api could not take. They are kept byte for
+byte, with the reason. Replay them once the reason is gone. Calls are read again with EVENT_BYTES_MAX and
+PROPERTIES_PER_SUBMISSION_MAX of this environment.
 
   list [--all] [--limit N]   the newest N (default 100) that were not replayed yet; with --all also those that were
   show ID                    one dead letter: where it came from, why it failed, and its row
@@ -48,7 +49,10 @@ export async function runDeadLettersCommand(
 
 async function show(id: string, deadLetters: DeadLetters, print: (line: string) => void): Promise<number> {
   const found = await deadLetters.read(id);
-  if (!found) return notFound(id, print);
+  if (!found) {
+    print(unknown(id));
+    return 1;
+  }
   for (const [name, value] of Object.entries(found.deadLetter)) print(`${name.padEnd(12)} ${value ?? '-'}`);
   print(`row          ${JSON.stringify(found.row.toString())}`);
   return 0;
@@ -61,32 +65,45 @@ async function replay(
 ): Promise<number> {
   let code = 0;
   for (const id of ids) {
-    if (await deadLetters.replay(id)) print(`${id} replayed`);
-    else code = notFound(id, print);
+    const fault = await replayOne(id, deadLetters);
+    print(fault ?? `${id} replayed`);
+    if (fault !== undefined) code = 1;
   }
   return code;
+}
+
+/** Returns why a dead letter was not replayed; `undefined` when it was. */
+async function replayOne(id: string, deadLetters: DeadLetters): Promise<string | undefined> {
+  try {
+    return (await deadLetters.replay(id)) ? undefined : unknown(id);
+  } catch (error) {
+    if (!(error instanceof NotReplayable)) throw error;
+    return `${id} cannot be taken: ${error.message}`;
+  }
 }
 
 async function replayAll(deadLetters: DeadLetters, print: (line: string) => void): Promise<number> {
   // Each is replayed once: a row that fails again must not keep the command running for ever.
   const done = new Set<string>();
+  let failed = 0;
   for (;;) {
-    const found = await deadLetters.list({ limit: REPLAY_PAGE, replayed: false });
+    const found = await deadLetters.list({ limit: REPLAY_PAGE + failed, replayed: false });
     const fresh = found.filter(({ id }) => !done.has(id));
     if (fresh.length === 0) break;
     for (const { id } of fresh) {
-      await deadLetters.replay(id);
+      const fault = await replayOne(id, deadLetters);
+      if (fault !== undefined) print(fault);
+      if (fault !== undefined) failed += 1;
       done.add(id);
     }
-    print(`${done.size} replayed`);
+    print(`${done.size - failed} replayed`);
   }
   if (done.size === 0) print('nothing to replay');
-  return 0;
+  return failed === 0 ? 0 : 1;
 }
 
-function notFound(id: string, print: (line: string) => void): number {
-  print(`${id} is not a dead letter`);
-  return 1;
+function unknown(id: string): string {
+  return `${id} is not a dead letter`;
 }
 
 /** Returns one line without the row, and with the first line of the reason. */

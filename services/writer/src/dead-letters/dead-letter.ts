@@ -14,7 +14,12 @@ export interface DeadLetter {
   readonly reason: string;
 }
 
-/** Returns the same id for the same row, whenever and in whichever partition it fails. */
+/**
+ * Returns the same id for the same row, whenever and in whichever partition it fails. A rejected call has the same id
+ * whenever it comes: its row ends with the time of receipt.
+ */
 export function deadLetterId({ kind, row }: Pick<DeadLetter, 'kind' | 'row'>): string {
-  return createHash('sha256').update(kind).update('\0').update(row).digest('hex').slice(0, 32);
+  const end = kind === 'rejected' ? row.lastIndexOf(',"received_at":') : -1;
+  const identity = end < 0 ? row : row.subarray(0, end);
+  return createHash('sha256').update(kind).update('\0').update(identity).digest('hex').slice(0, 32);
 }

@@ -35,7 +35,7 @@ test('rows that cannot be stored are isolated, byte for byte, with their offset 
 
   // The second time is like a restart after a crash before the offsets were committed.
   for (let again = 0; again < 2; again += 1) {
-    const { rows, dead } = await db.store({ events: messages('events', lines), changes, unreadable: [] });
+    const { rows, dead } = await db.store({ events: messages('events', lines), changes, deadLetters: [] });
     expect(rows).toBe(44);
     expect(dead.map(({ offset, line, row }) => [offset, line, row.toString()])).toEqual([
       ...[...bad].map(([index, row]) => [String(100 + Math.floor(index / 10)), index % 10, row]),
@@ -68,7 +68,7 @@ test.each([
 test('bytes that are not UTF-8 are kept as they are', async () => {
   const row = Buffer.from([0x7b, 0xff, 0x00, 0xfe]);
   const deadLetter = { kind: 'bytes', format: '1', topic: 't', partition: 0, offset: '1', line: 0, row, reason: 'r' };
-  await db.store({ ...batchOf([]), unreadable: [deadLetter] });
+  await db.store({ ...batchOf([]), deadLetters: [deadLetter] });
   expect(await db.read("SELECT hex(row) AS bytes FROM dead_letters FINAL WHERE kind = 'bytes'")).toEqual([
     { bytes: '7BFF00FE' },
   ]);
@@ -85,13 +85,13 @@ test('a message of an unknown kind or format is one dead letter', async () => {
     message({ kind: 'songs', format: '1' }),
     message({}),
   ]);
-  expect(batch.unreadable.map(({ kind, format, reason }) => [kind, format, reason])).toEqual([
+  expect(batch.deadLetters.map(({ kind, format, reason }) => [kind, format, reason])).toEqual([
     ['events', '2', 'the format is not 1'],
     ['songs', '1', 'the kind is not known'],
     ['', '', 'the format is not 1'],
   ]);
-  const { dead } = await db.store({ ...batchOf([]), unreadable: batch.unreadable });
-  expect(dead).toEqual(batch.unreadable);
+  const { dead } = await db.store({ ...batchOf([]), deadLetters: batch.deadLetters });
+  expect(dead).toEqual(batch.deadLetters);
 });
 
 test('masses of bad rows are isolated within seconds, and the good ones among them are stored', async () => {

@@ -1,5 +1,10 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import type { Kafka } from 'kafkajs';
+import { topicNames } from '@sluice/shared/kafka/topics';
+import { parseRejectedCall } from '@sluice/submissions/calls/rejected-call';
+import { rowsOfRejectedCall } from '@sluice/submissions/calls/replay-call';
+import { packMessages } from '@sluice/submissions/rows/message-packing';
+import type { Kafka, TopicMessages } from 'kafkajs';
+import type { DeadLettersConfig } from './config.ts';
 import type { DeadLetter } from './dead-letter.ts';
 
 /** A dead letter as ClickHouse has it, without its row. */
@@ -20,9 +25,11 @@ export interface DeadLetters {
   read(id: string): Promise<{ deadLetter: StoredDeadLetter; row: Buffer } | undefined>;
   /**
    * Sends a row to the Kafka partition that it came from. The writer stores it unless it is stored already, so replaying
-   * twice changes nothing. A row that fails again becomes the same dead letter again.
+   * twice changes nothing. A row that fails again becomes the same dead letter again. A call that ingest-api rejected is
+   * read again, with the present limits, and its rows are sent.
    *
    * @returns false when there is no such dead letter
+   * @throws {NotReplayable} when the call cannot be taken now either
    */
   replay(id: string): Promise<boolean>;
 }
@@ -39,8 +46,21 @@ const LIST = `SELECT ${COLUMNS} FROM dead_letters FINAL
 const MARK_REPLAYED = `INSERT INTO dead_letters
   SELECT * REPLACE (now64(6) AS state_at, now64(3) AS replayed_at) FROM dead_letters FINAL WHERE id = {id:String}`;
 
+/** A call that was rejected cannot be taken now either. The message is a sentence. */
+export class NotReplayable extends Error {
+  override readonly name = 'NotReplayable';
+}
+
 /** Returns the dead letters in ClickHouse; only `replay` connects to Kafka. */
-export function createDeadLetters(client: ClickHouseClient, kafka: Kafka): DeadLetters {
+export function createDeadLetters(config: DeadLettersConfig, client: ClickHouseClient, kafka: Kafka): DeadLetters {
+  const topics = topicNames(config);
+  const limits = {
+    callBytesMax: config.EVENT_BYTES_MAX,
+    propertiesMax: config.PROPERTIES_PER_SUBMISSION_MAX,
+    partitionCount: config.KAFKA_PARTITIONS,
+    now: Date.now,
+  };
+
   async function read(id: string): Promise<{ deadLetter: StoredDeadLetter; row: Buffer } | undefined> {
     const result = await client.query({ query: READ, query_params: { id }, format: 'JSONEachRow' });
     const [found] = await result.json<StoredDeadLetter & { row64: string }>();
@@ -49,15 +69,30 @@ export function createDeadLetters(client: ClickHouseClient, kafka: Kafka): DeadL
     return { deadLetter, row: Buffer.from(row64, 'base64') };
   }
 
-  async function send({ id, topic, partition, kind, format }: StoredDeadLetter, row: Buffer): Promise<void> {
-    const value = Buffer.concat([row, Buffer.from('\n')]);
-    const headers = { kind, format };
+  /** Returns what is to be sent, by topic. */
+  async function messagesOf(deadLetter: StoredDeadLetter, row: Buffer): Promise<TopicMessages[]> {
+    const { id, topic, partition, kind, format } = deadLetter;
+    if (kind !== 'rejected') {
+      return [
+        { topic, messages: [{ value: Buffer.concat([row, Buffer.from('\n')]), headers: { kind, format }, partition }] },
+      ];
+    }
+    const call = parseRejectedCall(row);
+    const rows = call ? await rowsOfRejectedCall(call, { ...limits, id }) : 'The row is no rejected call.';
+    if (typeof rows === 'string') throw new NotReplayable(rows);
+    return rows.map((item) => ({
+      topic: topics[item.topic],
+      messages: packMessages(item.partition, [item], limits.partitionCount),
+    }));
+  }
+
+  async function send(id: string, topicMessages: TopicMessages[]): Promise<void> {
     const producer = kafka.producer({ allowAutoTopicCreation: false, idempotent: false });
     await producer.connect();
     try {
-      const messages = [{ value, headers, partition }];
-      const [metadata] = await producer.send({ topic, acks: -1, messages });
-      if (metadata?.errorCode !== 0) throw new Error(`Kafka has not acknowledged the dead letter ${id}`);
+      const results = await producer.sendBatch({ acks: -1, topicMessages });
+      const isComplete = results.length > 0 && results.every(({ errorCode }) => errorCode === 0);
+      if (!isComplete) throw new Error(`Kafka has not acknowledged the dead letter ${id}`);
     } finally {
       await producer.disconnect();
     }
@@ -72,7 +107,7 @@ export function createDeadLetters(client: ClickHouseClient, kafka: Kafka): DeadL
     async replay(id) {
       const found = await read(id);
       if (!found) return false;
-      await send(found.deadLetter, found.row);
+      await send(id, await messagesOf(found.deadLetter, found.row));
       await client.command({ query: MARK_REPLAYED, query_params: { id } });
       return true;
     },

@@ -1,6 +1,6 @@
 import { ClickHouseError } from '@clickhouse/client';
 import { ROW_FORMAT } from '@sluice/shared/rows';
-import { type Line, linesOf, type RowMessage } from '../batches/row-batch.ts';
+import { type Line, linesOf, type RowMessage, withoutLineFeed } from '../batches/row-batch.ts';
 import { NUMBERED_ROWS, type NumberedRowStatements } from '../sql/statements.ts';
 import type { ClickHouseSession } from '../store/clickhouse-session.ts';
 import type { DeadLetter } from './dead-letter.ts';
@@ -94,7 +94,7 @@ interface NumberedLine {
  * is not JSON it may skip more than that line.
  */
 function numberLine(line: Line, number: number): NumberedLine | string | undefined {
-  const row = rowOf(line);
+  const row = withoutLineFeed(line.bytes);
   if (row.length === 0) return undefined;
   const notAnObject = 'NOT_AN_OBJECT: the line is not one JSON object';
   if (row[0] !== 0x7b || row.at(-1) !== 0x7d) return notAnObject;
@@ -168,12 +168,7 @@ class BadLineSearch {
   }
 }
 
-/** Returns a row without its line feed. */
-function rowOf({ bytes }: Line): Buffer {
-  return bytes.at(-1) === 0x0a ? bytes.subarray(0, -1) : bytes;
-}
-
 function deadLetter(line: Line, reason: string): DeadLetter {
   const { value: _value, ...origin } = line.message;
-  return { ...origin, format: ROW_FORMAT, line: line.index, row: rowOf(line), reason };
+  return { ...origin, format: ROW_FORMAT, line: line.index, row: withoutLineFeed(line.bytes), reason };
 }

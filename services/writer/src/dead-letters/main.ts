@@ -1,18 +1,19 @@
 // npm run dead-letters: lists, shows and replays dead letters, with the environment of a writer.
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { ArgumentsError, calledAs, runCommand } from '@sluice/shared/command-line';
-import { clickHouseEnv, kafkaEnv, loadConfigOrExit } from '@sluice/shared/config';
+import { loadConfigOrExit } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { printable } from '@sluice/shared/printable';
-import { z } from 'zod';
 import { runDeadLettersCommand } from './command.ts';
+import { deadLettersConfig } from './config.ts';
 import { createDeadLetters } from './dead-letters.ts';
 
-const config = loadConfigOrExit(z.object({ ...kafkaEnv, ...clickHouseEnv }), process.env);
+const config = loadConfigOrExit(deadLettersConfig, process.env);
 const application = 'sluice-dead-letters';
 const client = createClickHouse(config, { application, requestTimeoutMs: 60_000, connectionsMax: 1 });
-const deadLetters = createDeadLetters(client, createKafka(config, application, createLogger(application, 'warn')));
+const kafka = createKafka(config, application, createLogger(application, 'warn'));
+const deadLetters = createDeadLetters(config, client, kafka);
 
 process.exitCode = await runCommand(calledAs('dead-letters'), async () => {
   try {

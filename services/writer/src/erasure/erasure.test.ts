@@ -83,7 +83,8 @@ test('only the deletion is left of a deleted user, and what came after it of a u
   const seen = (id: string, version: number) => changeRow({ id, operation: 'seen', version });
   const set = (id: string, version: number) =>
     changeRow({ id, operation: 'set', property: `at ${version}`, value: '1', version });
-  const event = (user_id: string, received_at: number) => eventRow({ user_id, received_at });
+  const event = (user_id: string, received_at: number) =>
+    eventRow({ user_id, received_at, group_id: received_at < DELETED_US ? 'before' : 'after' });
   for (const version of [DELETED_US - 5, DELETED_US + 5]) {
     const users = version < DELETED_US ? ['gone', 'back', 'other'] : ['back', 'other'];
     await db.store(
@@ -111,10 +112,19 @@ test('only the deletion is left of a deleted user, and what came after it of a u
   expect(await left('events', 'user_id')).toEqual(remaining);
   expect(await left('user_sightings', 'user_id')).toEqual(remaining);
   expect(await left('entity_properties', 'id')).toEqual(remaining);
-  expect(await left('entities FINAL', 'id')).toEqual([
+  expect(await left("entities FINAL WHERE kind = 'user'", 'id')).toEqual([
     { user: 'back', found: 1 },
     { user: 'other', found: 1 },
   ]);
+  const remainingMemberships = [
+    { user: 'back', organizations: ['after'] },
+    { user: 'other', organizations: ['after', 'before'] },
+  ];
+  const memberships = async (kind: string, user: string, organization: string) =>
+    await db.read(`SELECT ${user} AS user, arraySort(groupUniqArray(${organization})) AS organizations
+      FROM entities WHERE kind = '${kind}' GROUP BY user ORDER BY user`);
+  expect(await memberships('membership', 'id', 'other_id')).toEqual(remainingMemberships);
+  expect(await memberships('member', 'other_id', 'id')).toEqual(remainingMemberships);
 });
 
 test("a deleted user's dead letters are erased, whole rows and broken ones, and no others", async () => {
@@ -141,7 +151,7 @@ test("a deleted user's dead letters are erased, whole rows and broken ones, and 
   const { dead } = await db.store({
     events: messages('events', [...gone.events, ...kept.events]),
     changes: messages('changes', [...gone.changes, ...kept.changes]),
-    unreadable: [],
+    deadLetters: [],
   });
   expect(dead).toHaveLength(12);
   await db.store(batchOf([], [deletionOf(name)]));

@@ -24,9 +24,10 @@ WHERE (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Arr
     indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), user_id))
   ]
 UNION ALL
+-- A member is in the same part as its membership, since an insert writes both: it need not be looked for.
 SELECT DISTINCT toString(workspace_id), id, 'entities', ''
 FROM entities
-WHERE kind = 'user'
+WHERE kind IN ('user', 'membership')
   AND (workspace_id, id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
   AND version <= {versions:Array(Int64)}[
     indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), id))

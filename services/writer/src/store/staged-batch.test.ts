@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import type { ChangeRow } from '@sluice/shared/rows';
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { STATEMENTS } from '../sql/statements.ts';
 import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from '../testing/store.ts';
 import { openClickHouseSession } from './clickhouse-session.ts';
@@ -51,11 +52,31 @@ describe('events', () => {
     expect(await storedEvents('months')).toHaveLength(300);
   });
 
+  test('storing an event reads little, however many stored events have its timestamp', async () => {
+    const database = await createTestStore(inject('clickhouseUrl'));
+    try {
+      await database.client.command({
+        query: `
+          INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, received_at)
+          SELECT 'midnight', fromUnixTimestamp64Milli(${NOON}, 'UTC'), generateUUIDv4(), 'e', 'u', now64(6)
+          FROM numbers(200000)`,
+      });
+      const command = vi.spyOn(database.client, 'command');
+      await database.store(batchOf([eventRow({ workspace_id: 'midnight' })]));
+      const results = await Promise.all(command.mock.results.map(({ value }) => value));
+      const read = results.reduce((sum, { summary }) => sum + Number(summary?.read_rows ?? 0), 0);
+      expect(read).toBeGreaterThan(0);
+      expect(read).toBeLessThan(5_000);
+    } finally {
+      await database.close();
+    }
+  });
+
   test('JSON objects are stored as the text that came', async () => {
     const properties =
       '{"b":1,"a":{"c":null,"d":{}},"a.c":[],"__proto__":{"x":1},"n":-0,"big":12345678901234567890,"s":"\\ud800\\u0000"}';
     const row = JSON.stringify(eventRow({ workspace_id: 'text' })).replace('}', `,"properties":${properties}}`);
-    await db.store({ events: messages('events', [row]), changes: [], unreadable: [] });
+    await db.store({ events: messages('events', [row]), changes: [], deadLetters: [] });
     const stored = await db.read<{ properties: string }>(
       "SELECT properties, context FROM events WHERE workspace_id = 'text'",
     );
@@ -107,13 +128,34 @@ describe('users and organizations', () => {
     await db.store(batchOf([at(5)]));
     await db.store(batchOf([at(9), at(2)]));
     const rows = await db.read(
-      "SELECT kind, id, first_seen_at, last_seen_at FROM entities FINAL WHERE workspace_id = 'seen' ORDER BY kind",
+      `SELECT kind, id, other_id, first_seen_at, last_seen_at FROM entities FINAL
+       WHERE workspace_id = 'seen' ORDER BY kind`,
     );
     const span = { first_seen_at: '2026-01-02 00:00:00.000', last_seen_at: '2026-01-09 00:00:00.000' };
     expect(rows).toEqual([
-      { kind: 'organization', id: 'g', ...span },
-      { kind: 'user', id: 'u', ...span },
+      { kind: 'member', id: 'g', other_id: 'u', ...span },
+      { kind: 'membership', id: 'u', other_id: 'g', ...span },
+      { kind: 'organization', id: 'g', other_id: '', ...span },
+      { kind: 'user', id: 'u', other_id: '', ...span },
     ]);
+  });
+
+  test('belong together by the events that were stored before memberships, after one statement', async () => {
+    const memberships = async () =>
+      await db.read(
+        `SELECT kind, id, other_id, first_seen_at, last_seen_at, version FROM entities FINAL
+         WHERE workspace_id = 'seen' AND other_id != '' ORDER BY kind`,
+      );
+    const before = await memberships();
+    expect(before).toHaveLength(2);
+    await db.client.command({
+      query: "ALTER TABLE entities DELETE WHERE other_id != '' SETTINGS mutations_sync = 1",
+    });
+    expect(await memberships()).toEqual([]);
+    const decision = new URL('../../../../docs/decisions/0023-memberships.md', import.meta.url);
+    const [, statement = ''] = /```sql\n([\s\S]+?)```/.exec(await readFile(decision, 'utf8')) ?? [];
+    for (let time = 0; time < 2; time += 1) await db.client.command({ query: statement });
+    expect(await memberships()).toEqual(before);
   });
 
   test('have the same result after every order of six changes, with a deletion among them and each repeated', async () => {

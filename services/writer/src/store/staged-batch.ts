@@ -113,7 +113,7 @@ export class StagedBatch {
   constructor(batch: RowBatch, options: StagedBatchOptions) {
     this.#options = options;
     this.#rows = batch;
-    this.#deadLetters = batch.unreadable;
+    this.#deadLetters = batch.deadLetters;
     this.#state = newBatch(this.#contents());
   }
 
@@ -223,7 +223,7 @@ export class StagedBatch {
     const bad = [...events.bad, ...changes.bad];
     if (bad.length === 0) throw new Error('ClickHouse refused the batch, but takes each of its rows alone');
     this.#deadLetters = [...this.#deadLetters, ...bad];
-    this.#rows = { events: events.good, changes: changes.good, unreadable: [] };
+    this.#rows = { events: events.good, changes: changes.good, deadLetters: [] };
     this.#state = newBatch(this.#contents());
   }
 

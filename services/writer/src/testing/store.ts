@@ -109,7 +109,7 @@ export function changeRow(row: Partial<ChangeRow> & Pick<ChangeRow, 'operation' 
 
 export function batchOf(events: readonly EventRow[], changes: readonly ChangeRow[] = []): RowBatch {
   const lines = (rows: readonly object[]) => rows.map((row) => JSON.stringify(row));
-  return { events: messages('events', lines(events)), changes: messages('changes', lines(changes)), unreadable: [] };
+  return { events: messages('events', lines(events)), changes: messages('changes', lines(changes)), deadLetters: [] };
 }
 
 /** Returns rows as the writer gets them from Kafka, ten per message. */

@@ -1,0 +1,153 @@
+import createFetchClient from 'openapi-fetch';
+import type { components, operations, paths } from './query-schema.ts';
+
+export type Event = components['schemas']['Event'];
+export type EventPage = components['schemas']['EventPage'];
+export type User = components['schemas']['User'];
+export type Organization = components['schemas']['Organization'];
+export type UserOrganization = components['schemas']['UserOrganization'];
+export type OrganizationUser = components['schemas']['OrganizationUser'];
+
+/** Filters with open names, as in docs/queries.md: `{ 'properties.plan': 'pro', 'userId[in]': 'jane,joe' }`. */
+export interface PropertyFilters {
+  readonly [filter: `${'properties' | 'context' | 'traits'}.${string}`]: string;
+}
+
+export interface FieldFilters {
+  readonly [filter: `${string}[${string}]`]: string;
+}
+
+/** The parameters of `GET /events`. */
+export type EventQuery = Named<operations['listEvents']['parameters']['query']> & PropertyFilters & FieldFilters;
+
+/** The parameters of `GET /users` and `GET /organizations`. */
+export type EntityQuery = Named<operations['listUsers']['parameters']['query']> & PropertyFilters;
+
+/** Parameters without those whose names are open. */
+type Named<Query> = Omit<NonNullable<Query>, 'properties' | 'context' | 'traits' | 'operators'>;
+
+export interface QueryClientOptions {
+  /** The address of query-api: `https://queries.example.com`. */
+  readonly url: string;
+  /** An API key with the scope `query`. Default: none, for a workspace that may be read without one. */
+  readonly key?: string | undefined;
+}
+
+/** All methods throw {@link QueryError}. */
+export interface QueryClient {
+  /** All events that match, from page to page, without skipping or repeating one. `limit` is the size of a page. */
+  events(query?: EventQuery): AsyncGenerator<Event, void, void>;
+  /** All users that match, ordered by identifier. */
+  users(query?: EntityQuery): AsyncGenerator<User, void, void>;
+  /** All organizations that match, ordered by identifier. */
+  organizations(query?: EntityQuery): AsyncGenerator<Organization, void, void>;
+  /** The organizations of a user, ordered by identifier. */
+  organizationsOf(foreignId: string): AsyncGenerator<UserOrganization, void, void>;
+  /** The users of an organization, ordered by identifier. */
+  usersOf(foreignUserGroupId: string): AsyncGenerator<OrganizationUser, void, void>;
+  /** One page of events, with their total. */
+  eventPage(query?: EventQuery): Promise<EventPage>;
+  /** A user as it is now; `undefined` when there is none. */
+  user(foreignId: string): Promise<User | undefined>;
+  /** An organization as it is now; `undefined` when there is none. */
+  organization(foreignUserGroupId: string): Promise<Organization | undefined>;
+}
+
+/** An error response of query-api. */
+export class QueryError extends Error {
+  override readonly name = 'QueryError';
+  readonly status: number;
+  /** A stable code: see docs/api.md. `''` when something else than query-api responded. */
+  readonly code: string;
+
+  constructor(status: number, code: string, message: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+const PAGE_SIZE = 1_000;
+
+interface Page<Item> {
+  readonly results: readonly Item[];
+  readonly nextCursor: string | null;
+}
+
+/**
+ * Creates a client of query-api.
+ *
+ * @example
+ * const query = createQueryClient({ url: 'https://queries.example.com', key });
+ * for await (const event of query.events({ event: 'signed_up', 'properties.plan': 'pro' })) console.log(event);
+ */
+export function createQueryClient({ url, key }: QueryClientOptions): QueryClient {
+  const api = createFetchClient<paths>({
+    baseUrl: url,
+    ...(key !== undefined && { headers: { authorization: `Bearer ${key}` } }),
+    // Names of parameters may hold any character, and openapi-fetch encodes values only.
+    querySerializer: (query) => String(new URLSearchParams(definedOf(query))),
+  });
+  type Query = Record<never, never>;
+  const eventPage = async (query: Query = {}) => dataOf(await api.GET('/events', { params: { query } }));
+  return {
+    // The total is not needed, and costs more than a page.
+    events: (query) => itemsOf((cursor) => eventPage({ total: 'none', limit: PAGE_SIZE, ...query, ...cursor })),
+    users: (query) =>
+      itemsOf(async (cursor) =>
+        dataOf(await api.GET('/users', { params: { query: { limit: PAGE_SIZE, ...query, ...cursor } } })),
+      ),
+    organizations: (query) =>
+      itemsOf(async (cursor) =>
+        dataOf(await api.GET('/organizations', { params: { query: { limit: PAGE_SIZE, ...query, ...cursor } } })),
+      ),
+    organizationsOf: (foreignId) =>
+      itemsOf(async (cursor) => {
+        const params = { path: { foreignId }, query: { limit: PAGE_SIZE, ...cursor } };
+        return dataOf(await api.GET('/users/{foreignId}/organizations', { params }));
+      }),
+    usersOf: (foreignUserGroupId) =>
+      itemsOf(async (cursor) => {
+        const params = { path: { foreignUserGroupId }, query: { limit: PAGE_SIZE, ...cursor } };
+        return dataOf(await api.GET('/organizations/{foreignUserGroupId}/users', { params }));
+      }),
+    eventPage,
+    user: async (foreignId) => foundOf(await api.GET('/users/{foreignId}', { params: { path: { foreignId } } })),
+    organization: async (foreignUserGroupId) =>
+      foundOf(await api.GET('/organizations/{foreignUserGroupId}', { params: { path: { foreignUserGroupId } } })),
+  };
+}
+
+async function* itemsOf<Item>(
+  load: (query: { cursor?: string }) => Promise<Page<Item>>,
+): AsyncGenerator<Item, void, void> {
+  let page = await load({});
+  yield* page.results;
+  while (page.nextCursor !== null) {
+    page = await load({ cursor: page.nextCursor });
+    yield* page.results;
+  }
+}
+
+interface Fetched<Data> {
+  readonly data?: Data;
+  readonly error?: unknown;
+  readonly response: { readonly status: number };
+}
+
+/** @throws {QueryError} */
+function dataOf<Data>({ data, error, response }: Fetched<Data>): Data {
+  if (data !== undefined) return data;
+  const { code = '', message = `query-api responded ${response.status}.` } = Object(error) as Partial<QueryError>;
+  throw new QueryError(response.status, code, message);
+}
+
+/** @throws {QueryError} */
+function foundOf<Data>(fetched: Fetched<Data>): Data | undefined {
+  const { code } = Object(fetched.error) as Partial<QueryError>;
+  return code === 'not_found' ? undefined : dataOf(fetched);
+}
+
+function definedOf(query: object): [string, string][] {
+  return Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]));
+}

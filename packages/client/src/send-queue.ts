@@ -1,0 +1,267 @@
+import { type Answer, batchBody, bytesOf, compress, createEntry, type Entry, fitting, isWaiting } from './batch.ts';
+import type { CallStore, ClientErrorCode, FlushOptions, QueuedCall } from './calls.ts';
+import { retryDelayMs } from './retry-delay.ts';
+import { DELAY_MS_MAX, later, type Timer } from './timers.ts';
+
+/** What the queue uses of a browser. */
+interface Browser {
+  readonly document?: {
+    readonly visibilityState: string;
+    addEventListener(type: 'visibilitychange', listener: () => void): void;
+    removeEventListener(type: 'visibilitychange', listener: () => void): void;
+  };
+  readonly navigator: { sendBeacon(url: string, text: string): boolean };
+}
+
+const { document, navigator } = globalThis as unknown as Browser;
+
+/** Whether a request can outlive a page. Firefox knows `keepalive` since version 133. */
+const canKeepAlive = document !== undefined && 'keepalive' in Request.prototype;
+
+/** Browsers allow requests that outlive a page 64 KiB, for everything on the page together. Some is left to others. */
+const KEEPALIVE_BYTES_MAX = 60_000;
+
+/** The largest batch, in bytes of JSON: well below the service's default for a body. In a browser it can outlive a page. */
+const BATCH_BYTES_MAX = canKeepAlive ? KEEPALIVE_BYTES_MAX : 1_048_576;
+
+/** The memory that calls may take, in bytes of JSON. */
+const QUEUE_BYTES_MAX = 16_777_216;
+
+/** Longer than the service holds a request while Kafka does not respond, which is 8 seconds. */
+const REQUEST_TIMEOUT_MS = 20_000;
+
+const FLUSH_TIMEOUT_MS = 30_000;
+
+/** Reports an error to `onError`. */
+export type Report = (
+  code: ClientErrorCode,
+  message: unknown,
+  dropped: number,
+  call?: Pick<QueuedCall, 'text'>,
+  status?: number,
+) => void;
+
+export interface SendQueueOptions {
+  /** The address of `POST /v1/batch`. */
+  readonly url: string;
+  readonly key: string;
+  readonly batchCallsMax: number;
+  readonly batchAgeMsMax: number;
+  readonly queueCallsMax: number;
+  readonly store?: CallStore | undefined;
+}
+
+/**
+ * Sends calls in order, a batch at a time, until the service has them.
+ *
+ * - One request is in flight, so that the service sees the calls of a user in their order.
+ * - A batch is sent when it is full or old, or when {@link SendQueue.flush} was called.
+ * - When a page is hidden, the browser gets what waits, and sends it even if the page is closed. The calls leave the queue
+ *   with the response. A page that lives on may send some of them again; they are stored once.
+ */
+export class SendQueue {
+  readonly #options: SendQueueOptions;
+  readonly #report: Report;
+  /** In order, also those in flight. */
+  #queue: Entry[] = [];
+  #bytes = 0;
+  #batchCallsMax: number;
+  #failures = 0;
+  /** Calls that were dropped because the queue was full, and are not reported yet. */
+  #overflow = 0;
+  #isRunning = false;
+  #isClosed = false;
+  #ageTimer: Timer | undefined;
+  #request: AbortController | undefined;
+  /** The loop waits for it: for the calls of earlier pages, and for what was handed to the browser. */
+  #before: Promise<unknown>;
+  /** The request in flight, and the wait after it. */
+  #step: Promise<void> | undefined;
+
+  constructor(options: SendQueueOptions, report: Report) {
+    this.#options = options;
+    this.#report = report;
+    this.#batchCallsMax = options.batchCallsMax;
+    this.#before = this.#adopt();
+    document?.addEventListener('visibilitychange', this.#onVisibility);
+  }
+
+  add(call: QueuedCall): void {
+    const { store, queueCallsMax } = this.#options;
+    if (this.#isClosed) {
+      this.#report('not_delivered', 'closed', 1, call);
+      return;
+    }
+    const entry = createEntry(call);
+    this.#bytes += entry.bytes;
+    this.#queue.push(entry);
+    store?.add(call);
+    while (this.#queue.length > queueCallsMax || this.#bytes > QUEUE_BYTES_MAX) {
+      const dropped = this.#queue.splice(this.#queue.findIndex(isWaiting), 1);
+      this.#bytes -= bytesOf(dropped);
+      this.#overflow += 1;
+      store?.remove(dropped);
+    }
+    this.#schedule();
+  }
+
+  /** @returns how many of the calls made so far are undelivered, after `timeoutMs` at most */
+  async flush({ timeoutMs = FLUSH_TIMEOUT_MS }: FlushOptions = {}): Promise<number> {
+    let timer: Timer | undefined;
+    const timeout = new Promise<true>((resolve) => {
+      // The only timer that keeps a process alive: somebody waits for this method.
+      timer = setTimeout(resolve, Math.min(timeoutMs, DELAY_MS_MAX), true);
+    });
+    await Promise.race([timeout, this.#before]);
+    const calls = new Set(this.#queue);
+    const undelivered = () => this.#queue.filter((call) => calls.has(call)).length;
+    this.#hurry();
+    while (undelivered() > 0 && !(await Promise.race([timeout, this.#step])));
+    clearTimeout(timer);
+    return undelivered();
+  }
+
+  /** Flushes, and ends. @returns how many calls are undelivered, after `timeoutMs` at most */
+  async close(limit?: FlushOptions): Promise<number> {
+    this.#isClosed = true;
+    const left = await this.flush(limit);
+    const lost = this.#overflow + (this.#options.store ? 0 : left);
+    document?.removeEventListener('visibilitychange', this.#onVisibility);
+    this.#queue = [];
+    this.#request?.abort();
+    if (left > 0) this.#report('not_delivered', `${left} calls`, lost);
+    return left;
+  }
+
+  /** All calls so far do not wait for a full batch. */
+  #hurry(): void {
+    for (const call of this.#queue) call.isDue = true;
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#isRunning || this.#queue.length === 0) return;
+    if (this.#isDue()) void this.#run();
+    else {
+      this.#ageTimer ??= later(() => {
+        this.#ageTimer = undefined;
+        this.#hurry();
+      }, this.#options.batchAgeMsMax);
+    }
+  }
+
+  #isDue(): boolean | undefined {
+    const [oldest] = this.#queue;
+    return oldest && (oldest.isDue || this.#queue.length >= this.#batchCallsMax || this.#bytes >= BATCH_BYTES_MAX);
+  }
+
+  async #run(): Promise<void> {
+    this.#isRunning = true;
+    clearTimeout(this.#ageTimer);
+    this.#ageTimer = undefined;
+    do {
+      this.#step = this.#sendAndWait();
+      await this.#step;
+    } while (this.#isDue());
+    this.#isRunning = false;
+    this.#schedule();
+  }
+
+  async #sendAndWait(): Promise<void> {
+    await this.#before;
+    const delayMs = await this.#send();
+    const dropped = this.#overflow;
+    this.#overflow = 0;
+    if (dropped > 0) this.#report('queue_full', `${dropped} calls`, dropped);
+    if (delayMs > 0) await new Promise<void>((resolve) => later(resolve, delayMs));
+  }
+
+  /** Sends the oldest calls. @returns how long to wait before the next request, in milliseconds */
+  async #send(): Promise<number> {
+    const oldest = this.#queue.slice(0, this.#batchCallsMax || 1);
+    // The first is sent alone if it is larger than a batch.
+    const calls = oldest.slice(0, fitting(oldest, BATCH_BYTES_MAX) || 1);
+    if (calls.length === 0) return 0;
+    const { status, retryAfter, success, message } = await this.#post(calls, await compress(batchBody(calls)));
+    if (success || this.#queue.length === 0) return 0;
+    // One of these calls may be what the service, or a proxy before it, does not accept.
+    if (status === 413 || status === 400) {
+      this.#batchCallsMax = Math.ceil(calls.length / 2);
+      if (calls.length === 1) {
+        this.#remove(calls);
+        this.#report('rejected', message, 1, calls[0], status);
+      }
+      if (status === 413) return 0;
+    }
+    this.#failures += 1;
+    this.#report('request_failed', `${status} ${message}`, 0, undefined, status);
+    return retryDelayMs(this.#failures, retryAfter, Date.now());
+  }
+
+  /** Sends calls once. What the service has leaves the queue. Status 0: there was no response. */
+  async #post(
+    calls: readonly Entry[],
+    body: string | ArrayBuffer,
+  ): Promise<Answer & { readonly status: number; readonly retryAfter: string | null }> {
+    const { url, key, batchCallsMax } = this.#options;
+    for (const call of calls) call.isInFlight = true;
+    const keepalive = canKeepAlive && this.#bytes - bytesOf(this.#queue.filter(isWaiting)) <= KEEPALIVE_BYTES_MAX;
+    const request = new AbortController();
+    const timer = later(() => request.abort('timeout'), REQUEST_TIMEOUT_MS);
+    let status = 0;
+    let retryAfter: string | null = null;
+    let answer: Answer;
+    this.#request = request;
+    try {
+      const response = await fetch(url, {
+        ...{ method: 'POST', body, keepalive, signal: request.signal },
+        headers: { authorization: `Bearer ${key}` },
+        // A redirect is a mistake in the address: a POST would become a GET.
+        redirect: 'manual',
+      });
+      status = response.status;
+      retryAfter = response.headers.get('retry-after');
+      answer = (await response.json()) as Answer;
+      if (answer.success) {
+        this.#failures = 0;
+        this.#batchCallsMax = Math.min(this.#batchCallsMax + 1, batchCallsMax);
+        for (const { index, message } of answer.rejected ?? []) this.#report('rejected', message, 1, calls[index]);
+        this.#remove(calls);
+      }
+    } catch (error) {
+      answer = { message: String((error as Error).cause ?? error) };
+    }
+    clearTimeout(timer);
+    for (const call of calls) call.isInFlight = false;
+    return { ...answer, status, retryAfter };
+  }
+
+  /** Hands to the browser what it does not have yet. Nothing may be waited for: the page may be gone. */
+  readonly #onVisibility = (): void => {
+    if (document?.visibilityState !== 'hidden') return;
+    const waiting = this.#queue.filter(isWaiting);
+    const calls = waiting.slice(0, fitting(waiting, KEEPALIVE_BYTES_MAX - this.#bytes + bytesOf(waiting)));
+    const body = batchBody(calls);
+    if (calls.length === 0) return;
+    if (canKeepAlive) this.#before = Promise.all([this.#before, this.#post(calls, body)]);
+    // There is no response to a beacon: these calls stay in the queue.
+    else navigator.sendBeacon(`${this.#options.url}?writeKey=${encodeURIComponent(this.#options.key)}`, body);
+  };
+
+  /** The service has these calls, or they are dropped. */
+  #remove(calls: readonly Entry[]): void {
+    const removed = new Set(calls);
+    this.#queue = this.#queue.filter((call) => !removed.has(call));
+    this.#bytes = bytesOf(this.#queue);
+    this.#options.store?.remove(calls);
+  }
+
+  /** Takes over the calls of earlier pages. */
+  async #adopt(): Promise<void> {
+    const calls = (await this.#options.store?.load()) ?? [];
+    const entries = calls.map((call) => ({ ...createEntry(call), isDue: true }));
+    this.#queue.unshift(...entries);
+    this.#bytes += bytesOf(entries);
+    this.#schedule();
+  }
+}

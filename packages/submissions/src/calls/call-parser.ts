@@ -1,0 +1,218 @@
+import { EVENT_IDENTIFIERS, type EventIdentifier } from '@sluice/shared/rows';
+import { parseTimestamp } from '@sluice/shared/timestamp';
+import { z } from 'zod';
+import { encodeJson, faultOfMember, faultOfObject, isJsonObject } from '../reading/json-object.ts';
+import { type SubmittedProperty, textFault, tooManyProperties } from '../reading/submission.ts';
+import {
+  EVENT_NAME_LENGTH_MAX,
+  IDENTIFIER_LENGTH_MAX,
+  TIMESTAMP_AHEAD_MS_MAX,
+  TIMESTAMP_MS_MIN,
+  uuidV7TimeMs,
+} from '../reading/submission-limits.ts';
+import { CALL_TYPES, type Call, type CallType, MESSAGE_ID_LENGTH_MAX } from './call.ts';
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+const UUID = z.regexes.uuid();
+
+/** `@segment/analytics-node` writes the time of the call into its messageIds. */
+const NODE_MESSAGE_ID = /^node-next-(\d{13})-/;
+
+/** What makes a call one that cannot be taken. Its message is a sentence. */
+export class InvalidCall extends Error {
+  override readonly name = 'InvalidCall';
+}
+
+export interface CallParserOptions {
+  readonly propertiesMax: number;
+  /** The server's clock, in milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+/**
+ * Makes a call of its JSON value: its event with everything that is stored, and the properties that it sets. `null` counts
+ * as absent, and so does an empty identifier. A number as an identifier is its JSON text.
+ *
+ * @param type the type that the route says; `undefined`: the call says it
+ * @param batchContext lies under the call's own context, name by name
+ * @throws {InvalidCall}
+ */
+export function parseCall(
+  value: unknown,
+  type: CallType | undefined,
+  batchContext: JsonObject,
+  options: CallParserOptions,
+): Call {
+  if (!isJsonObject(value)) throw new InvalidCall('A call must be an object.');
+  const callType = type ?? typeOf(value);
+  const context = contextOf(value, batchContext);
+  const messageId = identifierOf(value, 'messageId', MESSAGE_ID_LENGTH_MAX);
+  const uuid = messageId !== undefined && UUID.test(messageId) ? messageId.toLowerCase() : undefined;
+  const { timestamp, sentTimestamp } = timeOf(value, messageId, uuid, options.now());
+  if (messageId !== undefined && uuid === undefined) context['messageId'] ??= messageId;
+  if (sentTimestamp !== undefined) context['sentTimestamp'] = sentTimestamp;
+  const subject = subjectOf(value, context);
+  const traits = traitsOf(value, callType, context);
+  return {
+    type: callType,
+    event: nameOf(value, callType),
+    messageId,
+    uuid,
+    timestamp,
+    ...subject,
+    properties: propertiesText(value, callType, subject.previousId),
+    context: Object.keys(context).length === 0 ? undefined : objectText('context', context),
+    traits: objectText('traits', traits),
+    changes: changesOf(callType, subject, traits, options.propertiesMax),
+  };
+}
+
+function typeOf({ type }: JsonObject): CallType {
+  const known = CALL_TYPES.find((name) => name === type);
+  if (!known) throw new InvalidCall(`type must be one of: ${CALL_TYPES.join(', ')}.`);
+  return known;
+}
+
+/** Returns the user of a call that cannot be taken, if it names one. */
+export function userIdOf(value: unknown): string | undefined {
+  try {
+    return isJsonObject(value) ? identifierOf(value, 'userId', IDENTIFIER_LENGTH_MAX) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+interface Subject extends Partial<Record<EventIdentifier, string | undefined>> {
+  readonly userId: string | undefined;
+  readonly groupId: string | undefined;
+  readonly previousId: string | undefined;
+}
+
+function subjectOf(value: JsonObject, context: JsonObject): Subject {
+  const subject: Record<string, string | undefined> = {};
+  for (const { field } of EVENT_IDENTIFIERS) subject[field] = identifierOf(value, field, IDENTIFIER_LENGTH_MAX);
+  subject['userId'] = identifierOf(value, 'userId', IDENTIFIER_LENGTH_MAX);
+  subject['groupId'] =
+    identifierOf(value, 'groupId', IDENTIFIER_LENGTH_MAX) ?? identifierOf(context, 'groupId', IDENTIFIER_LENGTH_MAX);
+  subject['previousId'] = identifierOf(value, 'previousId', IDENTIFIER_LENGTH_MAX);
+  const { userId, anonymousId, groupId, previousId } = subject;
+  if ((userId ?? anonymousId ?? groupId ?? previousId) === undefined) {
+    throw new InvalidCall('One of userId, anonymousId, groupId and previousId is needed.');
+  }
+  return subject as unknown as Subject;
+}
+
+function identifierOf(value: JsonObject, name: string, lengthMax: number): string | undefined {
+  const given = value[name];
+  if (given === undefined || given === null || given === '') return undefined;
+  const text = typeof given === 'number' || JSON.isRawJSON(given) ? JSON.stringify(given) : given;
+  if (typeof text !== 'string') throw new InvalidCall(`${name} must be a string.`);
+  const fault = textFault(text, lengthMax);
+  if (fault !== undefined) throw new InvalidCall(`${name} ${fault}.`);
+  return text;
+}
+
+function objectOf(value: JsonObject, name: string): JsonObject | undefined {
+  const given = value[name];
+  if (given === undefined || given === null) return undefined;
+  if (!isJsonObject(given)) throw new InvalidCall(`${name} must be an object.`);
+  return given;
+}
+
+function objectText(name: string, object: JsonObject | undefined): string | undefined {
+  if (object === undefined) return undefined;
+  const fault = faultOfObject(object);
+  if (fault !== undefined) throw new InvalidCall(`${name} ${fault}.`);
+  return encodeJson(object);
+}
+
+/** A copy without a prototype: `__proto__` is a name like any other. */
+function contextOf(value: JsonObject, batchContext: JsonObject): Record<string, unknown> {
+  return Object.assign(Object.create(null), batchContext, objectOf(value, 'context'));
+}
+
+function nameOf(value: JsonObject, type: CallType): string {
+  const given = value[type === 'track' ? 'event' : 'name'];
+  switch (type) {
+    case 'track':
+      return eventName('event', given);
+    case 'page':
+    case 'screen':
+      return given === undefined || given === null || given === '' ? type : eventName('name', given);
+    default:
+      return type;
+  }
+}
+
+function eventName(field: string, given: unknown): string {
+  if (typeof given !== 'string') throw new InvalidCall(`${field} must be a string.`);
+  const fault = textFault(given, EVENT_NAME_LENGTH_MAX);
+  if (fault !== undefined) throw new InvalidCall(`${field} ${fault}.`);
+  return given;
+}
+
+function propertiesText(value: JsonObject, type: CallType, previousId: string | undefined): string | undefined {
+  const given = objectOf(value, 'properties');
+  const added: Record<string, unknown> = {};
+  if (type === 'page' || type === 'screen') {
+    for (const name of ['name', 'category']) {
+      const text = value[name];
+      if (typeof text === 'string' && text !== '') added[name] = text;
+    }
+  }
+  if (previousId !== undefined) added['previousId'] = previousId;
+  const isWhole = given !== undefined && Object.keys(added).every((name) => Object.hasOwn(given, name));
+  if (isWhole) return objectText('properties', given);
+  const all = { ...added, ...given };
+  return given === undefined && Object.keys(added).length === 0 ? undefined : objectText('properties', all);
+}
+
+/** The traits of `identify` may be in the context alone, as RudderStack's Python client sends them. */
+function traitsOf(value: JsonObject, type: CallType, context: JsonObject): JsonObject | undefined {
+  const given = objectOf(value, 'traits');
+  return given ?? (type === 'identify' ? objectOf(context, 'traits') : undefined);
+}
+
+function changesOf(
+  type: CallType,
+  { userId, groupId }: Subject,
+  traits: JsonObject | undefined,
+  propertiesMax: number,
+): SubmittedProperty[] {
+  const id = type === 'identify' ? userId : type === 'group' ? groupId : undefined;
+  if (type === 'group' && groupId === undefined) throw new InvalidCall('groupId is needed in a group call.');
+  if (id === undefined || traits === undefined) return [];
+  const entries = Object.entries(traits);
+  if (entries.length > propertiesMax) throw new InvalidCall(`traits ${tooManyProperties(propertiesMax)}.`);
+  return entries.map(([name, trait]) => {
+    const fault = faultOfMember(name, trait);
+    if (fault !== undefined) throw new InvalidCall(`traits ${fault}.`);
+    return { name, json: trait === null ? undefined : encodeJson(trait) };
+  });
+}
+
+/**
+ * Returns the time of a call: its timestamp, else its originalTimestamp, else the time in its messageId. A time that is
+ * more than a day ahead, of a wrong clock, counts as none, and is returned as `sentTimestamp`.
+ */
+function timeOf(
+  value: JsonObject,
+  messageId: string | undefined,
+  uuid: string | undefined,
+  now: number,
+): { timestamp: number | undefined; sentTimestamp: string | undefined } {
+  const name = ['timestamp', 'originalTimestamp'].find((field) => (value[field] ?? '') !== '');
+  if (name !== undefined) {
+    const text = value[name];
+    const ms = typeof text === 'string' ? parseTimestamp(text)?.ms : undefined;
+    if (ms === undefined) throw new InvalidCall(`${name} must be an ISO 8601 timestamp.`);
+    if (ms < TIMESTAMP_MS_MIN) throw new InvalidCall(`${name} must not be before 2000-01-01.`);
+    if (ms <= now + TIMESTAMP_AHEAD_MS_MAX) return { timestamp: ms, sentTimestamp: undefined };
+    return { timestamp: undefined, sentTimestamp: text as string };
+  }
+  const written = NODE_MESSAGE_ID.exec(messageId ?? '')?.[1];
+  const ms = written === undefined ? uuidV7TimeMs(uuid) : Number(written);
+  const isKnown = ms !== undefined && ms >= TIMESTAMP_MS_MIN && ms <= now + TIMESTAMP_AHEAD_MS_MAX;
+  return { timestamp: isKnown ? ms : undefined, sentTimestamp: undefined };
+}

@@ -1,0 +1,156 @@
+import { randomUUIDv7 } from 'node:crypto';
+import { asProblem } from '../not-json.ts';
+import type { Pause } from '../pause.ts';
+import { parseSlice, parsingFault } from '../reading/body-slices.ts';
+import type { JsonSlice } from '../reading/json-cursor.ts';
+import type { Acceptance } from '../rows/acceptance.ts';
+import { outgoingChange, propertyRow } from '../rows/change-row.ts';
+import { EventRows, subjectFields } from '../rows/event-row.ts';
+import type { OutgoingRow, RowGatherer } from '../rows/row-gatherer.ts';
+import { fitsRecord, ROW_BYTES_MAX } from '../rows/row-size.ts';
+import type { Call, CallFault, CallRoute } from './call.ts';
+import { type CallOutline, parseBatchContext } from './call-outline.ts';
+import { type CallParserOptions, InvalidCall, parseCall, userIdOf } from './call-parser.ts';
+import { messageUuid } from './message-uuid.ts';
+import { rejectedCallRow } from './rejected-call.ts';
+
+export interface CallRowsOptions extends CallParserOptions {
+  /** The largest call, in bytes as sent, without white space between tokens. */
+  readonly callBytesMax: number;
+  readonly route: CallRoute;
+  readonly workspace: string;
+  readonly idempotencyKey: string | undefined;
+  /** Returns the next version; each call has one of its own, so that their order decides between two changes. */
+  readonly versions: () => number;
+  /** Called with the length of each call's rows, in UTF-16 code units: to count bytes would copy each row. May throw. */
+  readonly reserve: (length: number) => void;
+}
+
+export interface RejectedIndex extends Pick<CallFault, 'code' | 'message'> {
+  /** The position of the call in its batch. */
+  readonly index: number;
+}
+
+/**
+ * Reads the calls of a body one after the other, and creates their rows. A call that cannot be taken does not keep the
+ * others from being taken.
+ *
+ * @returns the calls that were rejected, in order
+ * @throws {Problem} `malformed_json` where the body turns out not to be JSON, and what `reserve` throws
+ */
+export async function gatherCalls(
+  outline: CallOutline,
+  gatherer: RowGatherer,
+  options: CallRowsOptions,
+  pause: Pause,
+): Promise<RejectedIndex[]> {
+  try {
+    return await gatherAll(outline, gatherer, options, pause);
+  } catch (error) {
+    throw asProblem(error);
+  }
+}
+
+async function gatherAll(
+  outline: CallOutline,
+  gatherer: RowGatherer,
+  options: CallRowsOptions,
+  pause: Pause,
+): Promise<RejectedIndex[]> {
+  const rejected: RejectedIndex[] = [];
+  const reader = new CallRowsReader(outline, options);
+  for (const [index, call] of outline.calls.entries()) {
+    const waiting = pause();
+    if (waiting) await waiting;
+    const result = 'type' in call ? reader.rowsOf(call, index) : reader.read(call, index);
+    if (Array.isArray(result)) for (const row of result) gatherer.add(row);
+    else {
+      const { code, message } = result.fault;
+      gatherer.add(result.row);
+      rejected.push({ index, code, message });
+    }
+  }
+  return rejected;
+}
+
+class CallRowsReader {
+  readonly #outline: CallOutline;
+  readonly #options: CallRowsOptions;
+  readonly #batchContext: Readonly<Record<string, unknown>> | string;
+  readonly #contextBytes: number;
+  readonly #eventRows: EventRows;
+
+  constructor(outline: CallOutline, options: CallRowsOptions) {
+    this.#outline = outline;
+    this.#options = options;
+    this.#batchContext = parseBatchContext(outline);
+    this.#contextBytes = outline.context?.size ?? 0;
+    this.#eventRows = new EventRows(options);
+  }
+
+  /** Returns the rows of a call that is valid, and reserves memory for them. @throws {CallTooLarge} */
+  rowsOf(call: Call, index: number, version: number = this.#options.versions()): OutgoingRow[] {
+    const rows = this.#callRows(call, index, version);
+    let length = 0;
+    for (const { line } of rows) {
+      if (!fitsRecord(line)) throw new CallTooLarge(`A call must be at most ${ROW_BYTES_MAX} bytes as a row.`);
+      length += line.length;
+    }
+    this.#options.reserve(length);
+    return rows;
+  }
+
+  #callRows(call: Call, index: number, version: number): OutgoingRow[] {
+    const { workspace, idempotencyKey } = this.#options;
+    const { timestamp, userId, groupId, messageId } = call;
+    const uuid = call.uuid ?? (messageId === undefined ? undefined : messageUuid(workspace, messageId));
+    const subject = subjectFields(userId, groupId);
+    const { row } = this.#eventRows.create(call, { subject, version, uuid, ownTimeMs: timestamp, timestamp, index });
+    return call.changes.length === 0 ? [row] : [row, ...changesOf(call, { workspace, version, idempotencyKey })];
+  }
+
+  /** Returns the rows of the call at a place in the body, or why it cannot be taken. */
+  read(slice: JsonSlice, index: number): OutgoingRow[] | { fault: CallFault; row: OutgoingRow } {
+    const version = this.#options.versions();
+    let value: unknown;
+    try {
+      this.#checkSize(slice);
+      value = parseSlice(this.#outline.body, slice);
+      return this.rowsOf(this.#parse(value), index, version);
+    } catch (error) {
+      if (!(error instanceof InvalidCall)) throw error;
+      const code = error instanceof CallTooLarge ? 'too_large' : 'invalid_call';
+      const fault: CallFault = { code, message: error.message, userId: userIdOf(value) };
+      const { route, workspace, reserve } = this.#options;
+      const row = rejectedCallRow(this.#outline, { slice, route, fault, workspace, version });
+      reserve(row.line.length);
+      return { fault, row };
+    }
+  }
+
+  #checkSize(slice: JsonSlice): void {
+    const { callBytesMax } = this.#options;
+    if (slice.size + this.#contextBytes > callBytesMax) {
+      throw new CallTooLarge(`A call must be at most ${callBytesMax} bytes as JSON, with the context of its batch.`);
+    }
+    const fault = parsingFault(slice);
+    if (fault !== undefined) throw new InvalidCall(`The call ${fault}.`);
+    if (typeof this.#batchContext === 'string') throw new InvalidCall(this.#batchContext);
+  }
+
+  #parse(value: unknown): Call {
+    const { route } = this.#options;
+    const batchContext = this.#batchContext as Readonly<Record<string, unknown>>;
+    return parseCall(value, route === 'batch' ? undefined : route, batchContext, this.#options);
+  }
+}
+
+class CallTooLarge extends InvalidCall {}
+
+function changesOf({ type, userId, groupId, changes }: Call, acceptance: Acceptance): OutgoingRow[] {
+  const kind = type === 'identify' ? 'user' : 'organization';
+  const id = type === 'identify' ? userId : groupId;
+  if (id === undefined) return [];
+  const changeId = randomUUIDv7();
+  return changes.map((property) => outgoingChange(propertyRow(kind, id, property, acceptance, changeId)));
+}

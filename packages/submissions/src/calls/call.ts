@@ -1,0 +1,42 @@
+import type { EventIdentifier } from '@sluice/shared/rows';
+import type { SubmittedProperty } from '../reading/submission.ts';
+
+/** The types of calls that Segment's clients make, and RudderStack's, which have the same format. */
+export const CALL_TYPES = ['track', 'identify', 'group', 'page', 'screen', 'alias'] as const;
+
+export type CallType = (typeof CALL_TYPES)[number];
+
+/** In code points. */
+export const MESSAGE_ID_LENGTH_MAX = 512;
+
+/** A valid call: an event, and perhaps properties that it sets. */
+export interface Call extends Partial<Record<EventIdentifier, string | undefined>> {
+  readonly type: CallType;
+  /** The name of the event. */
+  readonly event: string;
+  readonly messageId: string | undefined;
+  /** The messageId, when it is a UUID. */
+  readonly uuid: string | undefined;
+  /** In milliseconds since 1970; `undefined`: the time of receipt. */
+  readonly timestamp: number | undefined;
+  readonly userId: string | undefined;
+  readonly groupId: string | undefined;
+  /** Objects as JSON text. */
+  readonly properties: string | undefined;
+  readonly context: string | undefined;
+  readonly traits: string | undefined;
+  /** Properties of the user (`identify`) or of the organization (`group`) to set or to remove. */
+  readonly changes: readonly SubmittedProperty[];
+}
+
+/** Why a call cannot be taken. Clients see both; never change a code. */
+export interface CallFault {
+  readonly code: 'invalid_call' | 'too_large';
+  /** A sentence. */
+  readonly message: string;
+  /** The user of the call, as far as it names one, so that a deletion of the user erases what is kept of the call. */
+  readonly userId: string | undefined;
+}
+
+/** A call is of a type that its route says, or says its type itself: `batch`. */
+export type CallRoute = CallType | 'batch';

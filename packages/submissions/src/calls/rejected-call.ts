@@ -1,0 +1,94 @@
+import { eventHash } from '@sluice/shared/row-hashes';
+import { z } from 'zod';
+import type { JsonSlice } from '../reading/json-cursor.ts';
+import type { OutgoingRow } from '../rows/row-gatherer.ts';
+import { fitsRecord } from '../rows/row-size.ts';
+import { CALL_TYPES, type CallFault, type CallRoute } from './call.ts';
+import type { CallOutline } from './call-outline.ts';
+
+/** Of a larger call, or one with a larger context of its batch, only the beginning is kept, in bytes. */
+const KEPT_BYTES_MAX = 256 * 1_024;
+
+/**
+ * A call that could not be taken, on its way to the dead letters: as it came, with what is needed to take it later. The
+ * fields are in the order of the row.
+ */
+const rejectedCall = z.object({
+  workspace_id: z.string(),
+  user_id: z.string().optional(),
+  /** The type that the route said. */
+  type: z.enum(CALL_TYPES).optional(),
+  /** The text of the call. */
+  call: z.string(),
+  /** The text of the batch's context. */
+  context: z.string().optional(),
+  /** The call or its context was too large, and `call` is its beginning: it cannot be taken later. */
+  cut: z.literal(true).optional(),
+  reason: z.string(),
+  /** In microseconds since 1970. */
+  received_at: z.number(),
+});
+
+export type RejectedCall = z.output<typeof rejectedCall>;
+
+export interface Rejection {
+  readonly slice: JsonSlice;
+  readonly route: CallRoute;
+  readonly fault: CallFault;
+  readonly workspace: string;
+  readonly version: number;
+}
+
+/** Creates the row of a call that cannot be taken. Kafka keeps it like any other, and the writer makes it a dead letter. */
+export function rejectedCallRow(outline: CallOutline, { slice, ...rejection }: Rejection): OutgoingRow {
+  const { body, context } = outline;
+  // Looked at first: a large context would be encoded again for each rejected call of its batch.
+  const isSmall = lengthOf(slice) <= KEPT_BYTES_MAX && (!context || lengthOf(context) <= KEPT_BYTES_MAX);
+  const whole = isSmall ? lineOf(rejection, textOf(body, slice), context && textOf(body, context)) : undefined;
+  const line = whole !== undefined && fitsRecord(whole) ? whole : cutLine(body, slice, rejection);
+  return { topic: 'events', kind: 'rejected', hash: eventHash(line), line };
+}
+
+/** The row of as much of the beginning of a call as fits. A character that is cut in two becomes U+FFFD. */
+function cutLine(body: Buffer, { start, end }: JsonSlice, rejection: Omit<Rejection, 'slice'>): string {
+  for (let bytes = Math.min(KEPT_BYTES_MAX, end - start); ; bytes = Math.floor(bytes / 2)) {
+    const line = lineOf(rejection, body.toString('utf8', start, start + bytes), undefined, true);
+    if (fitsRecord(line)) return line;
+  }
+}
+
+function lineOf(
+  { fault, route, workspace, version }: Omit<Rejection, 'slice'>,
+  call: string,
+  context: string | undefined,
+  cut?: true,
+): string {
+  const row: RejectedCall = {
+    workspace_id: workspace,
+    user_id: fault.userId,
+    type: route === 'batch' ? undefined : route,
+    call,
+    context,
+    cut,
+    reason: fault.message,
+    received_at: version,
+  };
+  return JSON.stringify(row);
+}
+
+function lengthOf({ start, end }: JsonSlice): number {
+  return end - start;
+}
+
+/** Parses a row of {@link rejectedCallRow}. Returns `undefined` when it is none. */
+export function parseRejectedCall(row: Buffer): RejectedCall | undefined {
+  try {
+    return rejectedCall.parse(JSON.parse(row.toString()));
+  } catch {
+    return undefined;
+  }
+}
+
+function textOf(body: Buffer, { start, end }: JsonSlice): string {
+  return body.toString('utf8', start, end);
+}

@@ -1,0 +1,101 @@
+import type { RawNumber } from '@sluice/shared/json';
+import { z } from 'zod';
+
+/** How many levels of objects and arrays may nest; the object itself is level 1. */
+export const JSON_DEPTH_MAX = 32;
+
+/** What a walk through a JSON value finds: nothing, a negative zero, or why the value is refused. */
+type Finding = 'negative zero' | keyof typeof FAULTS | undefined;
+
+export const TOO_DEEP = `is nested deeper than ${JSON_DEPTH_MAX} levels`;
+
+const FAULTS = {
+  number: 'holds a number that is too large for a 64-bit float',
+  depth: TOO_DEEP,
+  name: 'holds a name with a lone surrogate, which is not Unicode text',
+} as const;
+
+/**
+ * Any JSON object; its names are data, so every name is allowed. Refused are objects that nest deeper than
+ * {@link JSON_DEPTH_MAX}, and those that would be returned otherwise than they came: with numbers too large for a 64-bit
+ * float, or with names that UTF-8 cannot hold.
+ */
+export const jsonObject = z
+  .custom<Readonly<Record<string, unknown>>>(isJsonObject, 'Invalid input: expected object')
+  .superRefine((object, context) => {
+    const finding = inspect(object, JSON_DEPTH_MAX);
+    if (isFault(finding)) context.addIssue({ code: 'custom', message: FAULTS[finding] });
+  })
+  .meta({ type: 'object', description: `Any JSON object, to depth ${JSON_DEPTH_MAX}.` });
+
+/** Whether the value is a JSON object: no array, not null, and no {@link RawNumber}. */
+export function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value);
+}
+
+/** Returns why {@link jsonObject} refuses an object with this member; `undefined` when it does not. */
+export function faultOfMember(name: string, value: unknown): string | undefined {
+  const finding = name.isWellFormed() ? inspect(value, JSON_DEPTH_MAX - 1) : 'name';
+  return isFault(finding) ? FAULTS[finding] : undefined;
+}
+
+/** Returns why {@link jsonObject} refuses an object; `undefined` when it does not. */
+export function faultOfObject(object: Readonly<Record<string, unknown>>): string | undefined {
+  const finding = inspect(object, JSON_DEPTH_MAX);
+  return isFault(finding) ? FAULTS[finding] : undefined;
+}
+
+/** Returns the JSON text of what {@link jsonObject} accepts, else `undefined`. It walks through the value once. */
+export function jsonObjectText(value: unknown): string | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const finding = inspect(value, JSON_DEPTH_MAX);
+  return isFault(finding) ? undefined : stringify(value, finding === 'negative zero');
+}
+
+/** Writes JSON text that parses to an equal value. Unlike JSON.stringify, it keeps the sign of a negative zero. */
+export function encodeJson(value: unknown): string {
+  return stringify(value, inspect(value, Number.POSITIVE_INFINITY) === 'negative zero');
+}
+
+function isFault(finding: Finding): finding is keyof typeof FAULTS {
+  return finding !== undefined && finding !== 'negative zero';
+}
+
+/** Returns the first fault, else whether there is a negative zero. */
+function inspect(value: unknown, levels: number): Finding {
+  if (typeof value === 'number') return inspectNumber(value);
+  if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return undefined;
+  if (levels === 0) return 'depth';
+  let found: Finding;
+  if (Array.isArray(value)) {
+    for (const member of value) {
+      const finding = inspect(member, levels - 1);
+      if (isFault(finding)) return finding;
+      found ??= finding;
+    }
+    return found;
+  }
+  const names = Object.keys(value);
+  for (const name of names) if (!name.isWellFormed()) return 'name';
+  for (const name of names) {
+    const finding = inspect((value as Readonly<Record<string, unknown>>)[name], levels - 1);
+    if (isFault(finding)) return finding;
+    found ??= finding;
+  }
+  return found;
+}
+
+function inspectNumber(value: number): Finding {
+  if (!Number.isFinite(value)) return 'number';
+  return Object.is(value, -0) ? 'negative zero' : undefined;
+}
+
+function stringify(value: unknown, negativeZero: boolean): string {
+  return negativeZero ? JSON.stringify(value, keepNegativeZero) : JSON.stringify(value);
+}
+
+const NEGATIVE_ZERO: RawNumber = JSON.rawJSON('-0');
+
+function keepNegativeZero(_name: string, value: unknown): unknown {
+  return Object.is(value, -0) ? NEGATIVE_ZERO : value;
+}

@@ -1,0 +1,69 @@
+import type { Pause } from '../pause.ts';
+import { parseName } from './body-slices.ts';
+import { type ElementReader, JsonCursor, type JsonSlice } from './json-cursor.ts';
+import { ROUTE_FIELDS, type SubmissionRoute, type SubmittedEvent } from './submission.ts';
+import type { SubmissionFaults } from './submission-faults.ts';
+import type { SubmissionLimits } from './submission-limits.ts';
+
+/** Where the parts of a body are. */
+export interface SubmissionOutline {
+  /** The fields of the route; also `events` and `properties` when they do not have the type that they should have. */
+  readonly fields: Map<string, JsonSlice>;
+  /** `undefined` when they are absent, or no array. */
+  events: { readonly found: (SubmittedEvent | JsonSlice)[]; count: number } | undefined;
+  /** `undefined` when they are absent, or no object. */
+  properties: { readonly slices: Map<string, JsonSlice>; tooMany: boolean } | undefined;
+}
+
+/**
+ * Finds the parts of a body that is a JSON object. Events that `canonical` can read are read at once. Of more events and
+ * properties than are allowed, it keeps only as many as are. Unknown fields become faults.
+ *
+ * @throws {MalformedJson | SyntaxError}
+ */
+export async function readOutline(
+  body: Buffer,
+  route: SubmissionRoute,
+  { eventsMax, propertiesMax }: Pick<SubmissionLimits, 'eventsMax' | 'propertiesMax'>,
+  canonical: ElementReader<SubmittedEvent>,
+  faults: SubmissionFaults,
+  pause: Pause,
+): Promise<SubmissionOutline> {
+  const known: readonly string[] = [...ROUTE_FIELDS[route], 'events', 'properties'];
+  const cursor = new JsonCursor(body);
+  const outline: SubmissionOutline = { fields: new Map(), events: undefined, properties: undefined };
+  for (const nameSlice of cursor.members()) {
+    const waiting = pause();
+    if (waiting) await waiting;
+    const name = parseName(body, nameSlice);
+    outline.fields.delete(name);
+    if (name === 'events' && cursor.atArray) {
+      outline.events = { found: [], count: 0 };
+      for (const event of cursor.elements(canonical)) {
+        const waiting = pause();
+        if (waiting) await waiting;
+        outline.events.count += 1;
+        if (outline.events.count <= eventsMax) outline.events.found.push(event);
+      }
+    } else if (name === 'properties' && cursor.atObject) {
+      outline.properties = { slices: new Map(), tooMany: false };
+      const { slices } = outline.properties;
+      for (const memberSlice of cursor.members()) {
+        const waiting = pause();
+        if (waiting) await waiting;
+        const member = slices.size > propertiesMax ? undefined : parseName(body, memberSlice);
+        const slice = cursor.skip();
+        if (member !== undefined) slices.set(member, slice);
+      }
+      outline.properties.tooMany = slices.size > propertiesMax;
+    } else {
+      if (name === 'events') outline.events = undefined;
+      if (name === 'properties') outline.properties = undefined;
+      const slice = cursor.skip();
+      if (known.includes(name)) outline.fields.set(name, slice);
+      else faults.addUnknownField(name);
+    }
+  }
+  cursor.end();
+  return outline;
+}

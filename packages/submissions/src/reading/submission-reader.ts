@@ -1,0 +1,175 @@
+import { isUtf8 } from 'node:buffer';
+import { Problem } from '@sluice/shared/http/problem';
+import type { z } from 'zod';
+import { asProblem } from '../not-json.ts';
+import type { Pause } from '../pause.ts';
+import { parseFieldValue, parseSlice, parsingFault } from './body-slices.ts';
+import { CanonicalEvents } from './canonical-events.ts';
+import { isText, parseEvent } from './event-parser.ts';
+import { JsonCursor, type JsonSlice } from './json-cursor.ts';
+import { encodeJson, faultOfMember } from './json-object.ts';
+import {
+  ROUTE_FIELDS,
+  type Submission,
+  type SubmissionRoute,
+  type SubmissionSchemas,
+  type SubmittedEvent,
+  type SubmittedProperty,
+  tooManyEvents,
+  tooManyProperties,
+} from './submission.ts';
+import { SubmissionFaults } from './submission-faults.ts';
+import { IDENTIFIER_LENGTH_MAX, type SubmissionLimits, TIMESTAMP_AHEAD_MS_MAX } from './submission-limits.ts';
+import { readOutline, type SubmissionOutline } from './submission-outline.ts';
+
+export interface SubmissionReaderOptions extends SubmissionLimits {
+  readonly schemas: SubmissionSchemas;
+  /** The largest event, and the largest property, in bytes as sent, without white space between tokens. */
+  readonly eventBytesMax: number;
+}
+
+/**
+ * Reads and validates the bodies of submissions. It first finds where the parts of a body are, and then parses one event
+ * and one property at a time. So neither memory nor the time between two pauses grows with the body.
+ */
+export class SubmissionReader {
+  readonly #options: SubmissionReaderOptions;
+
+  constructor(options: SubmissionReaderOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @param issues faults that were found before, to be named together with those of the body
+   * @throws {Problem} `malformed_json`, `invalid_request` with every fault, or `body_too_large` with every part that is
+   */
+  async read(
+    bytes: Buffer,
+    route: SubmissionRoute,
+    issues: readonly z.core.$ZodIssue[],
+    pause: Pause,
+  ): Promise<Submission> {
+    const { schemas, eventBytesMax, now } = this.#options;
+    const body = withoutByteOrderMark(bytes);
+    if (!isUtf8(body)) throw new Problem('malformed_json', 'The body is not UTF-8.');
+    const faults = new SubmissionFaults();
+    for (const issue of issues) faults.add(issue);
+    try {
+      const cursor = new JsonCursor(body);
+      if (!cursor.atObject) {
+        faults.check(schemas[route], parseFieldValue(body, cursor.skip()), []);
+        cursor.end();
+        throw faults.problem();
+      }
+      const timestampMsMax = now() + TIMESTAMP_AHEAD_MS_MAX;
+      const canonical = new CanonicalEvents(body, { bytesMax: eventBytesMax, timestampMsMax });
+      const outline = await readOutline(body, route, this.#options, canonical, faults, pause);
+      const fields = readFields(body, outline, route, schemas, faults);
+      const events = await this.#readEvents(body, outline, timestampMsMax, faults, pause);
+      const properties = await this.#readProperties(body, outline, faults, pause);
+      faults.throwIfAny(eventBytesMax);
+      return { ...fields, events, properties };
+    } catch (error) {
+      throw asProblem(error);
+    }
+  }
+
+  async #readEvents(
+    body: Buffer,
+    outline: SubmissionOutline,
+    timestampMsMax: number,
+    faults: SubmissionFaults,
+    pause: Pause,
+  ): Promise<SubmittedEvent[]> {
+    const { schemas, eventBytesMax, eventsMax } = this.#options;
+    const events: SubmittedEvent[] = [];
+    if (!outline.events) return events;
+    const { found, count } = outline.events;
+    if (count > eventsMax) faults.addAt(['events'], 'too_big', tooManyEvents(eventsMax));
+    for (const [index, slice] of found.entries()) {
+      if ('event' in slice) {
+        events.push(slice);
+        continue;
+      }
+      const waiting = pause();
+      if (waiting) await waiting;
+      if (slice.size > eventBytesMax) {
+        faults.addTooLarge(`events.${index}`);
+        continue;
+      }
+      const fault = parsingFault(slice);
+      if (fault !== undefined) {
+        faults.addAt(['events', index], 'custom', fault);
+        continue;
+      }
+      const value = parseSlice(body, slice);
+      const event = parseEvent(value, timestampMsMax) ?? faults.check(schemas.event, value, ['events', index]);
+      if (event && faults.count === 0) events.push(event);
+    }
+    return events;
+  }
+
+  async #readProperties(
+    body: Buffer,
+    outline: SubmissionOutline,
+    faults: SubmissionFaults,
+    pause: Pause,
+  ): Promise<SubmittedProperty[] | undefined> {
+    const { eventBytesMax, propertiesMax } = this.#options;
+    if (!outline.properties) return undefined;
+    const { slices, tooMany } = outline.properties;
+    if (tooMany) faults.addAt(['properties'], 'custom', tooManyProperties(propertiesMax));
+    const properties: SubmittedProperty[] = [];
+    // A fault that several properties have is named once.
+    const found = new Set<string>();
+    for (const [name, slice] of slices) {
+      const waiting = pause();
+      if (waiting) await waiting;
+      if (slice.size + Buffer.byteLength(name) > eventBytesMax) {
+        faults.addTooLarge(`properties.${name.slice(0, 100)}`);
+        continue;
+      }
+      const property = readProperty(body, name, slice);
+      if (typeof property === 'string') found.add(property);
+      else properties.push(property);
+    }
+    for (const fault of found) faults.addAt(['properties'], 'custom', fault);
+    return properties;
+  }
+}
+
+/** Returns the property, or its fault. */
+function readProperty(body: Buffer, name: string, slice: JsonSlice): SubmittedProperty | string {
+  const parsing = parsingFault(slice);
+  if (parsing !== undefined) return parsing;
+  const value = parseSlice(body, slice);
+  const fault = faultOfMember(name, value);
+  return fault ?? { name, json: value === null ? undefined : encodeJson(value) };
+}
+
+/** Returns the identifiers. What is wrong with them becomes faults. */
+function readFields(
+  body: Buffer,
+  { fields }: SubmissionOutline,
+  route: SubmissionRoute,
+  schemas: SubmissionSchemas,
+  faults: SubmissionFaults,
+): Pick<Submission, 'subject' | 'userId' | 'groupId'> {
+  const values: Record<string, unknown> = {};
+  const names: readonly string[] = ROUTE_FIELDS[route];
+  let valid = true;
+  for (const [name, slice] of fields) values[name] = parseFieldValue(body, slice);
+  for (const [name, value] of Object.entries(values)) {
+    valid &&= isText(value, IDENTIFIER_LENGTH_MAX) && name !== 'events' && name !== 'properties';
+  }
+  // Only the first of a route's fields is required.
+  const checked = valid && values[names[0] as string] !== undefined ? values : faults.check(schemas[route], values, []);
+  const text = (name: string) => checked?.[name as keyof typeof checked] as string | undefined;
+  return route === 'user'
+    ? { subject: 'user', userId: text('foreignId'), groupId: undefined }
+    : { subject: 'organization', userId: text('foreignUserId'), groupId: text('foreignUserGroupId') };
+}
+
+function withoutByteOrderMark(body: Buffer): Buffer {
+  return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;
+}

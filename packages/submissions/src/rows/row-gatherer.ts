@@ -1,0 +1,80 @@
+import type { MessageKind } from '@sluice/shared/rows';
+
+/** A request's rows for one partition are kept together up to this many UTF-16 code units. */
+const TOGETHER_LENGTH_MAX = 32 * 1_024;
+
+/** The topics that hold rows; `topicNames` says what they are called in Kafka. */
+export type RowTopic = 'events' | 'entities';
+
+/** A row on its way to Kafka. */
+export interface OutgoingRow {
+  readonly topic: RowTopic;
+  readonly kind: MessageKind;
+  /** Chooses the partition: rows with the same hash share one. `all` puts a copy into every partition of the topic. */
+  readonly hash: number | 'all';
+  /** One line of JSON without its line feed. */
+  readonly line: string;
+}
+
+/** Rows of one request, of one kind and for one partition, in order. Kafka acknowledges them together. */
+export interface PartitionRows {
+  readonly topic: RowTopic;
+  readonly partition: number;
+  readonly kind: MessageKind;
+  /** Each row ends with a line feed. */
+  readonly lines: Buffer;
+}
+
+/** Gathers the rows of one request by partition, and keeps their order within each. */
+export interface RowGatherer {
+  add(row: OutgoingRow): void;
+  /** Returns all rows that were added. Nothing may be added afterwards. */
+  finish(): readonly PartitionRows[];
+}
+
+/** Rows of one topic and kind, by partition, until there are enough of them. */
+interface OpenRows {
+  readonly kind: MessageKind;
+  readonly lines: string[];
+}
+
+/** @param partitionCount the number of partitions of each topic */
+export function createRowGatherer(partitionCount: number): RowGatherer {
+  const gathered: PartitionRows[] = [];
+  const open: Record<RowTopic, OpenRows | undefined> = { events: undefined, entities: undefined };
+
+  function close(topic: RowTopic, { kind, lines }: OpenRows, partition: number): void {
+    const text = lines[partition];
+    if (text === undefined) return;
+    gathered.push({ topic, partition, kind, lines: Buffer.from(text) });
+    delete lines[partition];
+  }
+
+  function closeAll(topic: RowTopic): void {
+    const rows = open[topic];
+    if (!rows) return;
+    for (let partition = 0; partition < rows.lines.length; partition += 1) close(topic, rows, partition);
+    open[topic] = undefined;
+  }
+
+  function append(topic: RowTopic, rows: OpenRows, partition: number, line: string): void {
+    const text = `${rows.lines[partition] ?? ''}${line}\n`;
+    rows.lines[partition] = text;
+    if (text.length >= TOGETHER_LENGTH_MAX) close(topic, rows, partition);
+  }
+
+  return {
+    add({ topic, kind, hash, line }) {
+      if (open[topic]?.kind !== kind) closeAll(topic);
+      const rows = open[topic] ?? { kind, lines: [] };
+      open[topic] = rows;
+      if (hash !== 'all') append(topic, rows, hash % partitionCount, line);
+      else for (let partition = 0; partition < partitionCount; partition += 1) append(topic, rows, partition, line);
+    },
+    finish() {
+      closeAll('events');
+      closeAll('entities');
+      return gathered;
+    },
+  };
+}

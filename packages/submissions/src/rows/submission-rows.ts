@@ -1,0 +1,72 @@
+import { randomUUIDv7 } from 'node:crypto';
+import type { ChangeRow } from '@sluice/shared/rows';
+import { partsTooLarge } from '../parts-too-large.ts';
+import type { Pause } from '../pause.ts';
+import type { Submission } from '../reading/submission.ts';
+import { uuidV7TimeMs } from '../reading/submission-limits.ts';
+import type { Acceptance } from './acceptance.ts';
+import { changeRow, outgoingChange, propertyRow } from './change-row.ts';
+import { EventRows, subjectFields } from './event-row.ts';
+import type { OutgoingRow, RowGatherer } from './row-gatherer.ts';
+import { fitsRecord, ROW_BYTES_MAX } from './row-size.ts';
+
+/**
+ * Creates the rows of a valid submission. Everything that decides where a row is stored is decided here.
+ *
+ * @returns the uuids of the events, in order
+ * @throws {Problem} `body_too_large` when an event or a property does not fit into a Kafka record
+ */
+export async function gatherRows(
+  submission: Submission,
+  acceptance: Acceptance,
+  gatherer: RowGatherer,
+  pause: Pause,
+): Promise<string[]> {
+  const uuids: string[] = [];
+  const tooLarge: string[] = [];
+  const rows = new EventRows(acceptance);
+  const { version } = acceptance;
+  const subject = subjectFields(submission.userId, submission.groupId);
+  for (const [index, event] of submission.events.entries()) {
+    const waiting = pause();
+    if (waiting) await waiting;
+    const { timestamp, uuid: ownUuid } = event;
+    const ownTimeMs = timestamp ?? uuidV7TimeMs(ownUuid);
+    const { uuid, row } = rows.create(event, { subject, version, uuid: ownUuid, ownTimeMs, timestamp, index });
+    uuids.push(uuid);
+    if (!fitsRecord(row.line)) tooLarge.push(`events.${index}`);
+    gatherer.add(row);
+  }
+  for (const row of changeRows(submission, acceptance)) {
+    const waiting = pause();
+    if (waiting) await waiting;
+    const outgoing = outgoingChange(row);
+    if (!fitsRecord(outgoing.line)) tooLarge.push(`properties.${row.property?.slice(0, 100)}`);
+    gatherer.add(outgoing);
+  }
+  if (tooLarge.length > 0) throw partsTooLarge(tooLarge, `must be at most ${ROW_BYTES_MAX} bytes as a row`);
+  return uuids;
+}
+
+/**
+ * Creates the row that deletes a user. Every partition of `events` gets a copy, so that an event that follows it in its
+ * partition was accepted after it: an event that is sent again after its user was deleted is then new, not a repeat.
+ */
+export function deletionRow(userId: string, workspace: string, version: number): OutgoingRow {
+  const row = changeRow('user', userId, { workspace, version, idempotencyKey: undefined }, 'delete', randomUUIDv7());
+  return { topic: 'events', kind: 'changes', hash: 'all', line: JSON.stringify(row) };
+}
+
+function* changeRows(submission: Submission, acceptance: Acceptance): Generator<ChangeRow> {
+  const { subject, userId, groupId, events, properties } = submission;
+  if (events.length > 0 && properties === undefined) return;
+  const changeId = randomUUIDv7();
+  // An event shows by itself that its user and organization exist. Without events, a row says so.
+  if (events.length === 0) {
+    if (userId !== undefined) yield changeRow('user', userId, acceptance, 'seen', changeId);
+    if (groupId !== undefined) yield changeRow('organization', groupId, acceptance, 'seen', changeId);
+  }
+  const id = subject === 'user' ? userId : groupId;
+  if (id === undefined) return;
+  for (const property of properties ?? []) yield propertyRow(subject, id, property, acceptance, changeId);
+}

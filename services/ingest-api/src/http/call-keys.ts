@@ -1,0 +1,22 @@
+import { unauthorized } from '@sluice/shared/http/authentication';
+import type { QueryParameters } from '@sluice/shared/http/query-string';
+import type { FastifyRequest } from 'fastify';
+
+const AUTHORIZATION = /^(bearer|basic) +(\S+) *$/i;
+
+/**
+ * Returns the API key that a call has outside of its body: the token of `Authorization: Bearer`, the user name of
+ * `Authorization: Basic`, else the parameter `writeKey`. The first one counts, also when it is wrong.
+ *
+ * @throws {Problem} `unauthorized` when there is an Authorization header of another kind
+ */
+export function callKeyOf(request: FastifyRequest): string | undefined {
+  const { authorization } = request.headers;
+  if (authorization === undefined) return (request.query as QueryParameters)['writeKey']?.[0];
+  const [, scheme, token] = AUTHORIZATION.exec(authorization) ?? [];
+  if (scheme === undefined || token === undefined) {
+    throw unauthorized('The API key must be sent as "Authorization: Bearer <key>", or as the user name of Basic.');
+  }
+  if (scheme.toLowerCase() === 'bearer') return token;
+  return Buffer.from(token, 'base64').toString().split(':', 1)[0] ?? '';
+}

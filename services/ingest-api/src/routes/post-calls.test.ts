@@ -1,0 +1,388 @@
+import { randomUUID } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { type Ingest, startIngest } from '../testing/ingest.ts';
+
+type Row = Readonly<Record<string, unknown>>;
+
+let ingest: Ingest;
+
+beforeAll(async () => {
+  ingest = await startIngest(inject('kafkaBrokers'), {
+    BODY_BYTES_MAX: '700000',
+    EVENT_BYTES_MAX: '20000',
+    EVENTS_PER_SUBMISSION_MAX: '50',
+    PROPERTIES_PER_SUBMISSION_MAX: '5',
+    CORS_ORIGINS: 'https://app.example',
+  });
+});
+afterAll(() => ingest.stop());
+
+interface SendOptions {
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+async function send(body: unknown, { path = '/v1/batch', headers }: SendOptions = {}) {
+  return await ingest.app.inject({
+    method: 'POST',
+    url: path,
+    headers: headers ?? { authorization: 'Bearer all' },
+    payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
+  });
+}
+
+/** Sends calls, expects that all are taken, and returns their rows in the order of the calls. */
+async function taken(...calls: readonly Row[]): Promise<Row[]> {
+  const marks = calls.map(() => randomUUID());
+  const marked = calls.map((call, index) => ({
+    ...call,
+    context: { ...(call['context'] as object | undefined), mark: marks[index] },
+  }));
+  const response = await send({ batch: marked });
+  expect([response.statusCode, response.body]).toEqual([200, '{"success":true}']);
+  const isMarked = (row: Row, mark: string | undefined) => (row['context'] as Row | undefined)?.['mark'] === mark;
+  const rows = await rowsWhere('events', (row) => marks.some((mark) => isMarked(row, mark)), calls.length);
+  return marks.map((mark) => rows.find((row) => isMarked(row, mark)) as Row);
+}
+
+async function rowsWhere(topic: 'events' | 'entities', is: (row: Row) => boolean, count = 1): Promise<Row[]> {
+  for (let wanted = count; ; wanted += 1) {
+    const rows = (await ingest.read(topic, wanted)).flatMap((message) => message.rows);
+    const found = rows.filter(is);
+    if (found.length >= count) return found;
+    wanted = rows.length;
+  }
+}
+
+async function rejectedOf(call: unknown): Promise<{ index: number; code: string; message: string } | undefined> {
+  const response = await send({ batch: [call] });
+  expect(response.statusCode).toBe(200);
+  return response.json().rejected?.[0];
+}
+
+describe('each call becomes', () => {
+  test('a track call: an event with everything as it was sent', async () => {
+    const [row] = await taken({
+      type: 'track',
+      event: 'Order Completed',
+      userId: 'ada',
+      anonymousId: 'anon',
+      properties: { total: 9.5, list: [1, null] },
+      context: { groupId: 'acme', ip: '8.8.8.8' },
+      timestamp: '2026-03-01T12:00:00.000Z',
+      integrations: { All: false },
+      _metadata: {},
+      sentAt: '2026-03-01T12:00:01.000Z',
+    });
+    expect(row).toMatchObject({
+      workspace_id: 'test',
+      event: 'Order Completed',
+      user_id: 'ada',
+      anonymous_id: 'anon',
+      group_id: 'acme',
+      properties: { total: 9.5, list: [1, null] },
+      context: { groupId: 'acme', ip: '8.8.8.8' },
+      timestamp: Date.UTC(2026, 2, 1, 12),
+    });
+    expect(row).not.toHaveProperty('type');
+    expect(Object.keys((row as Row)['context'] as object)).toEqual(['groupId', 'ip', 'mark']);
+  });
+
+  test('an identify call: an event, and properties of the user', async () => {
+    const user = randomUUID();
+    const [row] = await taken({ type: 'identify', userId: user, traits: { name: 'Ada', age: 36, trial: null } });
+    expect(row).toMatchObject({ type: 'identify', event: 'identify', user_id: user, traits: { name: 'Ada' } });
+    const changes = await rowsWhere('entities', ({ id }) => id === user, 3);
+    expect(changes).toMatchObject([
+      { kind: 'user', operation: 'set', property: 'name', value: '"Ada"' },
+      { kind: 'user', operation: 'set', property: 'age', value: '36' },
+      { kind: 'user', operation: 'remove', property: 'trial' },
+    ]);
+  });
+
+  test('an identify call without traits of its own: those of its context', async () => {
+    const user = randomUUID();
+    const [row] = await taken({ type: 'identify', userId: user, context: { traits: { plan: 'pro' } } });
+    expect(row).toMatchObject({ traits: { plan: 'pro' } });
+    expect(await rowsWhere('entities', ({ id }) => id === user)).toMatchObject([{ property: 'plan', value: '"pro"' }]);
+  });
+
+  test('an identify call of a stranger: the event alone', async () => {
+    const [row] = await taken({ type: 'identify', anonymousId: 'anon', traits: { plan: 'pro' } });
+    expect(row).toMatchObject({ type: 'identify', anonymous_id: 'anon', traits: { plan: 'pro' } });
+  });
+
+  test('a group call: an event with user and organization, and properties of the organization', async () => {
+    const group = randomUUID();
+    const [row] = await taken({ type: 'group', userId: 'ada', groupId: group, traits: { name: 'Acme' } });
+    expect(row).toMatchObject({ type: 'group', event: 'group', user_id: 'ada', group_id: group });
+    expect(await rowsWhere('entities', ({ id }) => id === group)).toMatchObject([
+      { kind: 'organization', operation: 'set', property: 'name', value: '"Acme"' },
+    ]);
+  });
+
+  test.each(['page', 'screen'])('a %s call: an event with its name, which is in its properties, too', async (type) => {
+    const common = { type, anonymousId: 'anon' };
+    const rows = await taken(
+      { ...common, name: 'Home', category: 'Docs', properties: { name: 'Own', url: '/' } },
+      { ...common, name: 'Home', category: 'Docs' },
+      common,
+    );
+    expect(rows).toMatchObject([
+      { type, event: 'Home', properties: { name: 'Own', category: 'Docs', url: '/' } },
+      { type, event: 'Home', properties: { name: 'Home', category: 'Docs' } },
+      { type, event: type },
+    ]);
+    expect(rows[2]).not.toHaveProperty('properties');
+  });
+
+  test('an alias call: an event with the identifier before', async () => {
+    const [row] = await taken({ type: 'alias', userId: 'ada', previousId: 'anon' });
+    expect(row).toMatchObject({ type: 'alias', event: 'alias', user_id: 'ada', properties: { previousId: 'anon' } });
+  });
+});
+
+describe('an event', () => {
+  const track = { type: 'track', event: 'e', userId: 'ada' };
+
+  test('has the messageId as its uuid when that is one', async () => {
+    const messageId = randomUUID();
+    const [row] = await taken({ ...track, messageId: messageId.toUpperCase() });
+    expect(row).toMatchObject({ uuid: messageId, stamped: 1 });
+    expect((row as Row)['context']).not.toHaveProperty('messageId');
+  });
+
+  test('has a uuid of the whole messageId when that is none, the same each time', async () => {
+    const messageId = `node-next-1772366400000-${randomUUID()}`;
+    const [one, again, other] = await taken(
+      { ...track, messageId },
+      { ...track, messageId },
+      { ...track, messageId: `${messageId}x`, context: { messageId: 'own' } },
+    );
+    expect(one).toMatchObject({ timestamp: 1772366400000, context: { messageId } });
+    expect(one).not.toHaveProperty('stamped');
+    expect(again?.['uuid']).toBe(one?.['uuid']);
+    expect(other?.['uuid']).not.toBe(one?.['uuid']);
+    expect(other).toMatchObject({ context: { messageId: 'own' } });
+  });
+
+  test('has the first of its times', async () => {
+    const [microseconds, original, ahead, none] = await taken(
+      { ...track, timestamp: '2026-03-01T12:00:00.123456+00:00', originalTimestamp: '2026-01-01T00:00:00Z' },
+      { ...track, timestamp: null, originalTimestamp: '2026-01-01T00:00:00Z' },
+      { ...track, timestamp: '2099-01-01T00:00:00.000Z', messageId: randomUUID() },
+      track,
+    );
+    expect(microseconds).toMatchObject({ timestamp: Date.UTC(2026, 2, 1, 12) + 123 });
+    expect(original).toMatchObject({ timestamp: Date.UTC(2026, 0, 1) });
+    expect(ahead).toMatchObject({ stamped: 1, context: { sentTimestamp: '2099-01-01T00:00:00.000Z' } });
+    expect(Math.abs(Number(ahead?.['timestamp']) - Date.now())).toBeLessThan(60_000);
+    expect(none).not.toHaveProperty('stamped');
+  });
+
+  test('may have numbers as identifiers, and empty ones', async () => {
+    const [row] = await taken({ ...track, userId: 12345678901234567000, anonymousId: '', groupId: null });
+    expect(row).toMatchObject({ user_id: '12345678901234567000' });
+    expect(row).not.toHaveProperty('anonymous_id');
+  });
+
+  test('has the context of its batch under its own', async () => {
+    const mark = randomUUID();
+    const body = { batch: [{ ...track, context: { a: 1, mark } }], context: { a: 2, b: 2, ['__proto__']: 3 } };
+    expect((await send(body)).statusCode).toBe(200);
+    const [row] = await rowsWhere('events', (found) => (found['context'] as Row | undefined)?.['mark'] === mark);
+    expect((row as Row)['context']).toEqual(JSON.parse(`{"a":1,"b":2,"__proto__":3,"mark":"${mark}"}`));
+  });
+
+  test('keeps names that are data', async () => {
+    const id = randomUUID();
+    const properties = `{"__proto__":{"x":1},"constructor":null,"":0,"id":"${id}"}`;
+    const body = `{"batch":[{"type":"track","event":"e","userId":"ada","properties":${properties}}]}`;
+    expect((await send(body)).statusCode).toBe(200);
+    const [row] = await rowsWhere('events', (found) => (found['properties'] as Row | undefined)?.['id'] === id);
+    expect(JSON.stringify((row as Row)['properties'])).toBe(properties);
+  });
+});
+
+test('of two changes in a batch the later one wins', async () => {
+  const user = randomUUID();
+  await taken(
+    { type: 'identify', userId: user, traits: { plan: 'free' } },
+    { type: 'track', event: 'e', userId: user },
+    { type: 'identify', userId: user, traits: { plan: 'pro' } },
+  );
+  const changes = await rowsWhere('entities', ({ id }) => id === user, 2);
+  const [newest] = changes.toSorted((a, b) => Number(b['version']) - Number(a['version']));
+  expect(newest).toMatchObject({ value: '"pro"' });
+  expect(new Set(changes.map(({ version }) => version)).size).toBe(2);
+});
+
+describe('a call that cannot be taken', () => {
+  test.each([
+    ['is no object', 1, 'A call must be an object.'],
+    ['has no type', { userId: 'a', event: 'e' }, 'type must be one of'],
+    ['has no identifier', { type: 'track', event: 'e', userId: '' }, 'One of userId'],
+    ['has no event name', { type: 'track', userId: 'a' }, 'event must be a string'],
+    ['has an identifier that is too long', { type: 'page', userId: 'x'.repeat(513) }, 'userId must be at most'],
+    ['has an identifier that is no text', { type: 'page', userId: { a: 1 } }, 'userId must be a string'],
+    [
+      'has properties that are no object',
+      { type: 'page', userId: 'a', properties: [] },
+      'properties must be an object',
+    ],
+    ['has no timestamp', { type: 'page', userId: 'a', timestamp: 'soon' }, 'timestamp must be an ISO 8601'],
+    ['is of another century', { type: 'page', userId: 'a', timestamp: '1970-01-01T00:00:00Z' }, 'before 2000'],
+    ['names no organization', { type: 'group', userId: 'a' }, 'groupId is needed'],
+    ['sets too much', { type: 'identify', userId: 'a', traits: { a: 1, b: 1, c: 1, d: 1, e: 1, f: 1 } }, 'at most 5'],
+    ['is too large', { type: 'page', userId: 'a', properties: { p: 'x'.repeat(20_000) } }, 'at most 20000 bytes'],
+  ])('because it %s is named, and kept', async (_why, call, message) => {
+    expect(await rejectedOf(call)).toMatchObject({ index: 0, message: expect.stringContaining(message) });
+    const [row] = await rowsWhere('events', (found) => found['call'] === JSON.stringify(call));
+    expect(row).toMatchObject({ workspace_id: 'test', reason: expect.stringContaining(message) });
+  });
+
+  test('does not keep the others from being taken', async () => {
+    const mark = randomUUID();
+    const good = { type: 'track', event: mark, userId: 'a' };
+    const response = await send({ batch: [good, { type: 'track' }, good, 'x', good] });
+    expect(response.json()).toMatchObject({ success: true, rejectedCount: 2, rejected: [{ index: 1 }, { index: 3 }] });
+    expect(await rowsWhere('events', ({ event }) => event === mark, 3)).toHaveLength(3);
+  });
+
+  test('on a route of one type is kept with its type and its user', async () => {
+    const user = randomUUID();
+    const response = await send({ userId: user, event: '' }, { path: '/v1/track' });
+    expect(response.json()).toMatchObject({ success: true, rejected: [{ index: 0, code: 'invalid_call' }] });
+    const [row] = await rowsWhere('events', (found) => found['user_id'] === user);
+    expect(row).toMatchObject({ type: 'track', call: `{"userId":"${user}","event":""}` });
+  });
+
+  test('is cut when the context of its batch is very large', async () => {
+    const id = randomUUID();
+    const response = await send({ batch: [{ type: 'page', userId: id }], context: { text: 'x'.repeat(300_000) } });
+    expect(response.json()).toMatchObject({ rejected: [{ code: 'too_large' }] });
+    const [row] = await rowsWhere('events', ({ call }) => String(call).includes(id));
+    expect(row).toMatchObject({ cut: true });
+    expect(row).not.toHaveProperty('context');
+  });
+
+  test('is cut when it is very large', async () => {
+    const id = randomUUID();
+    const response = await send(`{"batch":[{"type":"page","userId":"${id}","p":"${'\u0001'.repeat(300_000)}"}]}`);
+    expect(response.json()).toMatchObject({ rejected: [{ code: 'too_large' }] });
+    const [row] = await rowsWhere('events', ({ call }) => String(call).includes(id));
+    expect(row).toMatchObject({ cut: true });
+    expect(JSON.stringify(row).length).toBeLessThan(800 * 1_024);
+  });
+});
+
+describe('the key may be', () => {
+  const body = { userId: 'a', event: 'e' };
+  const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
+
+  test.each([
+    ['a bearer token', '/v1/track', { authorization: 'Bearer all' }, body],
+    ['a user name', '/v1/track', { authorization: basic('all:') }, body],
+    ['in the query', '/v1/track?writeKey=all', {}, body],
+    ['in the body', '/v1/track', {}, { ...body, writeKey: 'all' }],
+    ['in the batch', '/v1/batch', {}, { writeKey: 'all', batch: [{ ...body, type: 'track' }] }],
+    ['in the first call', '/v1/batch', {}, { batch: [{ ...body, type: 'track', writeKey: 'all' }] }],
+  ])('%s', async (_what, path, headers, sent) => {
+    const response = await send(sent, { path, headers });
+    expect([response.statusCode, response.body]).toEqual([200, '{"success":true}']);
+  });
+
+  test.each([
+    ['absent', '/v1/track', {}, body, 401],
+    ['wrong', '/v1/track', { authorization: basic('nobody:') }, body, 401],
+    ['wrong first', '/v1/track?writeKey=all', { authorization: 'Bearer nobody' }, { ...body, writeKey: 'all' }, 401],
+    ['wrong in the query', '/v1/track?writeKey=nobody', {}, { ...body, writeKey: 'all' }, 401],
+    ['wrong in the body', '/v1/track', {}, { ...body, writeKey: 'nobody' }, 401],
+    ['no text', '/v1/track', {}, { ...body, writeKey: { a: 1 } }, 401],
+    ['of another scope', '/v1/track', {}, { ...body, writeKey: 'query-only' }, 403],
+  ])('but not %s', async (_what, path, headers, sent, status) => {
+    const response = await send(sent, { path, headers });
+    expect(response.statusCode).toBe(status);
+    expect(response.json().message).toBe(response.json().detail);
+  });
+});
+
+describe('a body', () => {
+  const text = '{"type":"track","event":"e","userId":"a","batch":[]}';
+
+  test.each(['application/json', 'text/plain', 'application/x-www-form-urlencoded', 'nonsense', ''])(
+    'may be of the type %j',
+    async (type) => {
+      const headers = { authorization: 'Bearer all', ...(type && { 'content-type': type }) };
+      for (const path of ['/v1/track', '/v1/track/', '/v1/t', '/v1/b', '/v1/import', '/beacon/v1/batch/']) {
+        expect((await send(text, { path, headers })).body).toBe('{"success":true}');
+      }
+    },
+  );
+
+  test('may be gzip data that says so, or does not', async () => {
+    for (const headers of [{ 'content-encoding': 'gzip' }, { 'content-type': 'application/x-www-form-urlencoded' }]) {
+      const response = await send(gzipSync(text), {
+        path: '/v1/t',
+        headers: { authorization: 'Bearer all', ...headers },
+      });
+      expect(response.body).toBe('{"success":true}');
+    }
+  });
+
+  test.each([
+    ['no JSON', '{"batch":[}', 400, 'malformed_json'],
+    ['no JSON inside of a call', '{"batch":[{"a":tru}]}', 400, 'malformed_json'],
+    ['empty', '', 400, 'malformed_json'],
+    ['not UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 400, 'malformed_json'],
+    ['without a batch', '{"type":"track"}', 400, 'invalid_request'],
+    ['an array', '[]', 400, 'invalid_request'],
+    ['with a batch that is none', '{"batch":{}}', 400, 'invalid_request'],
+    ['too large', `{"batch":[],"a":"${'x'.repeat(700_000)}"}`, 413, 'body_too_large'],
+    ['of too many calls', JSON.stringify({ batch: Array.from({ length: 51 }, () => ({})) }), 413, 'body_too_large'],
+  ])('is refused when it is %s', async (_what, body, status, code) => {
+    expect((await send(body)).json()).toMatchObject({ status, code, message: expect.any(String) });
+  });
+
+  test('whose context would be repeated too often is refused', async () => {
+    const calls = Array.from({ length: 50 }, () => ({ type: 'page', userId: 'a' }));
+    const context = { text: 'x'.repeat(19_000) };
+    expect((await send({ batch: calls, context })).body).toBe('{"success":true}');
+    const many = await startIngest(inject('kafkaBrokers'), { BODY_BYTES_MAX: '100000', PENDING_BYTES_MAX: '2000000' });
+    try {
+      const body = JSON.stringify({ batch: calls, context });
+      const headers = { authorization: 'Bearer all' };
+      const response = await many.app.inject({ method: 'POST', url: '/v1/batch', headers, payload: body });
+      expect(response.json()).toMatchObject({ status: 413, code: 'body_too_large' });
+    } finally {
+      await many.stop();
+    }
+  });
+});
+
+test('browsers may send what their clients send', async () => {
+  const preflight = await ingest.app.inject({
+    method: 'OPTIONS',
+    url: '/v1/batch',
+    headers: {
+      origin: 'https://app.example',
+      'access-control-request-method': 'POST',
+      'access-control-request-headers': 'anonymousid,authorization,content-type,sentat',
+    },
+  });
+  expect(preflight.headers).toMatchObject({
+    'access-control-allow-origin': 'https://app.example',
+    'access-control-allow-headers': 'anonymousid,authorization,content-type,sentat',
+    'access-control-max-age': '86400',
+  });
+  const refused = await send('{', { headers: { origin: 'https://app.example', authorization: 'Bearer nobody' } });
+  expect([refused.statusCode, refused.headers['access-control-allow-origin']]).toEqual([401, 'https://app.example']);
+});
+
+test('the source of RudderStack’s browser client needs a key', async () => {
+  const authorization = `Basic ${Buffer.from('all:').toString('base64')}`;
+  const found = await ingest.app.inject({ url: '/sourceConfig/?p=npm&v=3', headers: { authorization } });
+  expect(found.json()).toMatchObject({ source: { enabled: true, destinations: [] } });
+  expect((await ingest.app.inject({ url: '/sourceConfig' })).statusCode).toBe(401);
+});

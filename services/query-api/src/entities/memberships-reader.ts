@@ -1,0 +1,83 @@
+import { groupsOf, idsOf } from './candidates.ts';
+import { FEW_ROWS } from './candidates-query.ts';
+import { deletedVersionsOf, type RunQuery } from './entities-reader.ts';
+import type { EntityKind } from './entity-kinds.ts';
+import type { Membership } from './entity-record.ts';
+import { membershipsQuery, nextMembershipsQuery, timesTogetherSinceDeletionQuery } from './memberships-query.ts';
+
+/** Times in milliseconds, the version in microseconds. */
+type MembershipRow = [otherId: string, firstSeenMs: number, lastSeenMs: number, version: number];
+
+type TimesRow = [user: string, organization: string, firstSeenMs: number, lastSeenMs: number];
+
+/** What a page of memberships holds. */
+export interface MembershipsPage {
+  /** The kind of the entity whose memberships these are, and its identifier. */
+  readonly kind: EntityKind;
+  readonly id: string;
+  /** The identifier after which the page begins; empty for the first page. */
+  readonly after: string;
+  readonly rowsMax: number;
+}
+
+/** Reads the memberships of a page, in the order of their identifiers. */
+export async function* readMemberships(
+  run: RunQuery,
+  { kind, id, rowsMax, ...page }: MembershipsPage,
+): AsyncGenerator<Membership, void, undefined> {
+  let { after } = page;
+  let left = rowsMax;
+  for (;;) {
+    const otherIds = idsOf(await run('memberships_page', nextMembershipsQuery(kind, id, after, rowsMax), FEW_ROWS));
+    for (const group of groupsOf(otherIds)) {
+      for (const membership of await currentMemberships(run, kind, id, group)) {
+        yield membership;
+        left -= 1;
+        if (left === 0) return;
+      }
+    }
+    if (otherIds.length < rowsMax) return;
+    after = otherIds.at(-1) ?? after;
+  }
+}
+
+/** Returns those of some memberships that no deletion of the user hides. */
+async function currentMemberships(
+  run: RunQuery,
+  kind: EntityKind,
+  id: string,
+  otherIds: readonly string[],
+): Promise<readonly Membership[]> {
+  const [rows, deletedVersions] = await Promise.all([
+    run('memberships_page', membershipsQuery(kind, id, otherIds)),
+    deletedVersionsOf(run, kind === 'user' ? [id] : otherIds),
+  ]);
+  const deletedVersion = (otherId: string) => deletedVersions.get(kind === 'user' ? id : otherId);
+  const current = (rows as MembershipRow[]).filter(
+    ([otherId, , , version]) => version > (deletedVersion(otherId) ?? 0),
+  );
+  const returned = current.map(([otherId]) => otherId).filter((otherId) => deletedVersion(otherId) !== undefined);
+  const since = await timesSinceDeletion(run, kind, id, returned);
+  return current.map(([otherId, firstSeenMs, lastSeenMs, version]) => {
+    if (deletedVersion(otherId) === undefined) return { id: otherId, firstSeenMs, lastSeenMs };
+    // Until an event since the deletion is stored, the time of its receipt stands in for it.
+    const receivedMs = Math.floor(version / 1_000);
+    const [firstMs, lastMs] = since.get(otherId) ?? [receivedMs, receivedMs];
+    return { id: otherId, firstSeenMs: firstMs, lastSeenMs: lastMs };
+  });
+}
+
+async function timesSinceDeletion(
+  run: RunQuery,
+  kind: EntityKind,
+  id: string,
+  otherIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly [firstMs: number, lastMs: number]>> {
+  if (otherIds.length === 0) return new Map();
+  const query =
+    kind === 'user' ? timesTogetherSinceDeletionQuery([id], otherIds) : timesTogetherSinceDeletionQuery(otherIds, [id]);
+  const rows = (await run('membership_times', query)) as TimesRow[];
+  return new Map(
+    rows.map(([user, organization, firstMs, lastMs]) => [kind === 'user' ? organization : user, [firstMs, lastMs]]),
+  );
+}

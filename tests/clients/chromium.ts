@@ -1,0 +1,46 @@
+import { execFile } from 'node:child_process';
+import { access, constants } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** The commands that install Chromium on Debian. */
+const COMMANDS = [
+  ['apt-get', 'update'],
+  ['apt-get', 'install', '-y', '--no-install-recommends', 'chromium'],
+] as const;
+
+/**
+ * Returns the path of Chromium. Installs Debian's package when it is missing and this process may do that.
+ *
+ * @throws {Error} with the commands that install it
+ */
+export async function findChromium(): Promise<string> {
+  const path = (await findOnPath('chromium')) ?? (await installChromium());
+  if (path) return path;
+  const commands = COMMANDS.map((command) => `sudo ${command.join(' ')}`).join(' && ');
+  throw new Error(`Chromium is needed on the PATH. Install it, on Debian with: ${commands}`);
+}
+
+async function installChromium(): Promise<string | undefined> {
+  if (process.getuid?.() !== 0 || !(await findOnPath('apt-get'))) return undefined;
+  for (const [program, ...args] of COMMANDS) {
+    console.error(`Installing Debian's package chromium: ${program} ${args.join(' ')}`);
+    await run(program, args, { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }, maxBuffer: 2 ** 26 });
+  }
+  return await findOnPath('chromium');
+}
+
+/** Returns the path of a program on the PATH. */
+async function findOnPath(program: string): Promise<string | undefined> {
+  for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
+    const path = join(folder, program);
+    const found = await access(path, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (found) return path;
+  }
+  return undefined;
+}

@@ -1,0 +1,143 @@
+import { CALLS, type TestCall } from './calls.ts';
+
+/** A client of others as it is published. */
+export interface ThirdPartyClient {
+  /** Also the name of its workspace and of the folder with its recorded requests. */
+  readonly name: string;
+  readonly runsIn: NodeProgram | PythonProgram | BrowserPage;
+  /** `library` in the context of its calls. */
+  readonly library: { readonly name: string; readonly version: string };
+  /** Those calls of `CALLS` that it has methods for. */
+  readonly calls: readonly TestCall[];
+  /** Where it sends them. */
+  readonly paths: readonly string[];
+}
+
+interface NodeProgram {
+  readonly platform: 'node';
+  readonly program: 'segment-node.ts' | 'rudder-node.ts';
+  /** A package of `packages/package.json`. */
+  readonly module: string;
+}
+
+interface PythonProgram {
+  readonly platform: 'python';
+  /** The `<name>` of `packages/python-<name>.txt`. */
+  readonly environment: string;
+  readonly module: string;
+}
+
+export interface BrowserPage {
+  readonly platform: 'browser';
+  /** The built file of the client, in `node_modules`. */
+  readonly script: string;
+  readonly api: 'segment' | 'rudder';
+  /** What the client is loaded with, beside the address and the key. */
+  readonly options: object;
+  /** The page is left as soon as the calls are made. Default: it stays until all are delivered. */
+  readonly left?: true;
+}
+
+/**
+ * The page whose clients make the calls. Its origin is another one than ingest-api's, and a secure context, as all of
+ * localhost.
+ */
+export const PAGE = {
+  origin: 'http://app.localhost',
+  url: 'http://app.localhost/?from=tests',
+  path: '/',
+  search: '?from=tests',
+  title: 'A page',
+} as const;
+
+/** The key of a client's workspace, which its recorded requests carry. */
+export function keyOf({ name }: ThirdPartyClient): string {
+  return `key-of-${name}`;
+}
+
+const segmentNode: readonly ThirdPartyClient[] = ['1.3.0', '2.3.0', '3.0.0', '3.1.0'].map((version) => {
+  const name = `segment-analytics-node-${version}`;
+  return {
+    name,
+    runsIn: { platform: 'node', program: 'segment-node.ts', module: name },
+    library: { name: '@segment/analytics-node', version },
+    calls: CALLS,
+    paths: ['/v1/batch'],
+  };
+});
+
+const rudderNode: ThirdPartyClient = {
+  name: 'rudder-sdk-node-3.0.13',
+  runsIn: { platform: 'node', program: 'rudder-node.ts', module: '@rudderstack/rudder-sdk-node' },
+  library: { name: 'analytics-node', version: '3.0.13' },
+  calls: CALLS,
+  paths: ['/v1/batch'],
+};
+
+const python: readonly ThirdPartyClient[] = (
+  [
+    ['segment', '2.3.3', 'segment'],
+    ['segment', '2.4.0', 'segment'],
+    ['rudder', '2.1.9', 'rudderstack'],
+  ] as const
+).map(([vendor, version, module]) => ({
+  name: `${vendor}-python-${version}`,
+  runsIn: { platform: 'python', environment: `${vendor}-${version}`, module },
+  library: { name: 'analytics-python', version },
+  calls: CALLS,
+  paths: ['/v1/batch'],
+}));
+
+type PageOptions = Pick<BrowserPage, 'options' | 'left'>;
+
+const segmentBrowser = (name: string, page: PageOptions, paths: readonly string[]): ThirdPartyClient => ({
+  name,
+  runsIn: { platform: 'browser', script: '@segment/analytics-next/dist/umd/index.js', api: 'segment', ...page },
+  library: { name: 'analytics.js', version: 'next-1.84.3' },
+  calls: CALLS,
+  paths,
+});
+
+const rudderBrowser = (name: string, page: PageOptions, paths: readonly string[]): ThirdPartyClient => ({
+  name,
+  runsIn: {
+    platform: 'browser',
+    // The variant that loads nothing from a CDN.
+    script: '@rudderstack/analytics-js/dist/npm/modern/bundled/umd/index.js',
+    api: 'rudder',
+    ...page,
+  },
+  library: { name: 'RudderLabs JavaScript SDK', version: '3.34.1' },
+  calls: CALLS.filter(({ type }) => type !== 'screen'),
+  paths,
+});
+
+const batching = (size: number, timeout: number) => ({
+  deliveryStrategy: { strategy: 'batching', config: { size, timeout } },
+});
+
+export const CLIENTS: readonly ThirdPartyClient[] = [
+  ...segmentNode,
+  rudderNode,
+  ...python,
+  segmentBrowser(
+    'segment-analytics-next-1.84.3',
+    { options: {} },
+    ['i', 't', 'g', 'p', 's', 'a'].map((path) => `/v1/${path}`),
+  ),
+  segmentBrowser('segment-analytics-next-1.84.3-batching', { options: batching(4, 500) }, ['/v1/b']),
+  segmentBrowser('segment-analytics-next-1.84.3-page-left', { options: batching(100, 60_000), left: true }, ['/v1/b']),
+  rudderBrowser(
+    'rudder-analytics-js-3.34.1',
+    { options: {} },
+    ['identify', 'track', 'group', 'page', 'alias'].map((path) => `/v1/${path}`),
+  ),
+  rudderBrowser(
+    'rudder-analytics-js-3.34.1-batching',
+    { options: { queueOptions: { batch: { enabled: true, maxItems: 4, flushInterval: 500 } } } },
+    ['/v1/batch'],
+  ),
+  rudderBrowser('rudder-analytics-js-3.34.1-page-left', { options: { useBeacon: true }, left: true }, [
+    '/beacon/v1/batch',
+  ]),
+];

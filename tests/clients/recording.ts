@@ -1,0 +1,113 @@
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage, request as sendRequest } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+
+const FOLDER = join(import.meta.dirname, 'recorded');
+
+/** The address of ingest-api in what is recorded. */
+const HOST = 'localhost:4000';
+
+/** A proxy in front of ingest-api that keeps each request. */
+export interface Recorder extends AsyncDisposable {
+  readonly url: string;
+  /** Writes the requests into the folder of the client, in the place of those that were there. */
+  save(name: string): Promise<void>;
+}
+
+export async function startRecorder(targetUrl: string): Promise<Recorder> {
+  const requests: Buffer[] = [];
+  const target = new URL(targetUrl);
+  const server = createServer(async (incoming, outgoing) => {
+    const body = await buffer(incoming);
+    requests.push(requestBytes(incoming, body));
+    const { method, url, headers } = incoming;
+    const forwarded = sendRequest(
+      { host: target.hostname, port: target.port, method, path: url, headers },
+      (response) => {
+        outgoing.writeHead(response.statusCode ?? 0, response.rawHeaders);
+        response.pipe(outgoing);
+      },
+    );
+    forwarded.on('error', () => outgoing.destroy());
+    forwarded.end(body);
+  });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  server.listen(0, '127.0.0.1', resolve);
+  await promise;
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async save(name) {
+      const folder = join(FOLDER, name);
+      await rm(folder, { recursive: true, force: true });
+      await mkdir(folder, { recursive: true });
+      for (const [index, bytes] of requests.entries()) {
+        await writeFile(join(folder, `${String(index + 1).padStart(2, '0')}.http`), bytes);
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((done) => server.close(done));
+    },
+  };
+}
+
+/** Returns a request as it was on the wire, with another host, and one connection for it alone. */
+function requestBytes({ method, url, rawHeaders }: IncomingMessage, body: Buffer): Buffer {
+  const lines = [`${method} ${url} HTTP/1.1`];
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const [name = '', value = ''] = rawHeaders.slice(index, index + 2);
+    const lower = name.toLowerCase();
+    if (lower === 'transfer-encoding') throw new Error(`A body with Transfer-Encoding: ${value} cannot be recorded.`);
+    lines.push(`${name}: ${lower === 'host' ? HOST : value}`);
+  }
+  return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), body]);
+}
+
+/** Returns the recorded requests of a client in their order, byte for byte. */
+export async function readRecording(name: string): Promise<Buffer[]> {
+  const folder = join(FOLDER, name);
+  const files = (await readdir(folder)).sort();
+  return await Promise.all(files.map((file) => readFile(join(folder, file))));
+}
+
+export interface RawResponse {
+  readonly status: number;
+  /** Names in small letters. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** Sends bytes on a connection of their own, and returns the response. */
+export async function sendBytes(url: string, bytes: Buffer): Promise<RawResponse> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  const { promise, resolve, reject } = Promise.withResolvers<RawResponse>();
+  const chunks: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => {
+    chunks.push(chunk);
+    const response = parseResponse(Buffer.concat(chunks));
+    if (response) resolve(response);
+  });
+  socket.on('error', reject);
+  socket.on('close', () => reject(new Error(`The connection was closed after: ${Buffer.concat(chunks)}`)));
+  socket.write(bytes);
+  return await promise.finally(() => socket.destroy());
+}
+
+/** Returns nothing as long as the response is not complete. */
+function parseResponse(bytes: Buffer): RawResponse | undefined {
+  const end = bytes.indexOf('\r\n\r\n');
+  if (end === -1) return undefined;
+  const [start = '', ...lines] = bytes.toString('latin1', 0, end).split('\r\n');
+  const headers = Object.fromEntries(
+    lines.map((line) => {
+      const colon = line.indexOf(':');
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+    }),
+  );
+  const body = bytes.subarray(end + 4);
+  if (body.length < Number(headers['content-length'] ?? 0)) return undefined;
+  return { status: Number(start.split(' ')[1]), headers, body: body.toString() };
+}

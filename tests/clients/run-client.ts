@@ -1,0 +1,52 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { runInBrowser } from './browser.ts';
+import { STRANGER, type TestCall } from './calls.ts';
+import { keyOf, type ThirdPartyClient } from './clients.ts';
+import { NPM_FOLDER, pythonOf } from './installation.ts';
+import { encodeInput, type ProgramOutcome } from './programs/program.ts';
+
+const run = promisify(execFile);
+
+/** So long that it only ends a client that hangs. */
+const RUN_MS_MAX = 240_000;
+
+export interface ClientRun {
+  /** Of ingest-api. */
+  readonly url: string;
+  /** Resolves when ingest-api has all calls: needed for a page that is left. */
+  readonly received?: () => Promise<void>;
+  /** Default: those of the client. */
+  readonly calls?: readonly TestCall[];
+  /** Between two calls of a client that is not in a browser. Default 0. */
+  readonly paceMs?: number;
+}
+
+export interface ClientOutcome extends ProgramOutcome {
+  /** What the process wrote to its standard error. */
+  readonly log: string;
+}
+
+/** Runs a client in a process of its own. Makes the calls, and resolves when the client has sent all or has given up. */
+export async function runClient(
+  client: ThirdPartyClient,
+  { url, received = async () => undefined, calls = client.calls, paceMs = 0 }: ClientRun,
+): Promise<ClientOutcome> {
+  const { runsIn } = client;
+  const key = keyOf(client);
+  if (runsIn.platform === 'browser') {
+    return { ...(await runInBrowser(runsIn, { url, key, calls, anonymousId: STRANGER }, received)), log: '' };
+  }
+  const [interpreter, program] =
+    runsIn.platform === 'node'
+      ? [process.execPath, runsIn.program]
+      : [pythonOf(runsIn.environment), 'python_client.py'];
+  const input = encodeInput({ url, key, calls, paceMs, module: runsIn.module, folder: NPM_FOLDER });
+  const path = join(import.meta.dirname, 'programs', program);
+  // Nothing else of the environment: a proxy of the machine must not come between.
+  const env = { PATH: process.env['PATH'] };
+  const { stdout, stderr } = await run(interpreter, [path, input], { timeout: RUN_MS_MAX, env });
+  const outcome = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '') as ProgramOutcome;
+  return { ...outcome, log: stderr };
+}

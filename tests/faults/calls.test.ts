@@ -1,0 +1,132 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { LocalKafka } from '@sluice/local-stack/kafka';
+import { createClickHouse } from '@sluice/shared/clickhouse/client';
+import { loadConfig } from '@sluice/shared/config';
+import { createKafka } from '@sluice/shared/kafka/client';
+import { createLogger } from '@sluice/shared/log';
+import { runDeadLettersCommand } from '@sluice/writer/dead-letters/command';
+import { deadLettersConfig } from '@sluice/writer/dead-letters/config';
+import { createDeadLetters } from '@sluice/writer/dead-letters/dead-letters';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { ownKafka } from '../support/engines.ts';
+import { freeze } from '../support/freeze.ts';
+import { readMetric } from '../support/metrics.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import type { EventPage } from '../support/records.ts';
+import { until } from '../support/service.ts';
+
+const EVENT_BYTES_MAX = 2_000;
+
+let kafka: LocalKafka & AsyncDisposable;
+let pipeline: Pipeline;
+
+beforeAll(async () => {
+  kafka = await ownKafka();
+  pipeline = await startPipeline({
+    kafkaBrokers: kafka.brokers,
+    clickhouseUrl: inject('clickhouseUrl'),
+    name: 'calls',
+    env: { EVENT_BYTES_MAX: String(EVENT_BYTES_MAX) },
+  });
+});
+afterAll(async () => {
+  await pipeline?.stop();
+  await kafka?.[Symbol.asyncDispose]();
+});
+
+async function send(batch: readonly object[]): Promise<{ status: number; body: unknown; seconds: number }> {
+  const start = performance.now();
+  const { status, body } = await pipeline.submit<unknown>({ batch }, { path: '/v1/batch' });
+  return { status, body, seconds: (performance.now() - start) / 1_000 };
+}
+
+function track(event: string, index: number): { type: 'track'; event: string; userId: string; messageId: string } {
+  return { type: 'track', event, userId: 'ada', messageId: `${event}-${index}` };
+}
+
+async function stored(event: string): Promise<number | null> {
+  return (await pipeline.get<EventPage>(`/events?event=${event}`)).body.total;
+}
+
+/** Runs the command for dead letters with a limit of its own. */
+async function deadLetters(limit: number, ...args: string[]): Promise<{ code: number; output: string }> {
+  const config = loadConfig(deadLettersConfig, { ...pipeline.environment, EVENT_BYTES_MAX: String(limit) });
+  const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 10_000, connectionsMax: 1 });
+  try {
+    const lines: string[] = [];
+    const letters = createDeadLetters(config, client, createKafka(config, 'test', createLogger('test', 'silent')));
+    const code = await runDeadLettersCommand(args, letters, (line) => lines.push(line));
+    return { code, output: lines.join('\n') };
+  } finally {
+    await client.close();
+  }
+}
+
+async function rejectedIds(): Promise<string[]> {
+  const { output } = await deadLetters(EVENT_BYTES_MAX, 'list');
+  return [...output.matchAll(/^(\w+) .* "rejected" /gm)].map(([, id]) => id as string);
+}
+
+test('while Kafka does not respond for five seconds, a request waits, and nothing is sent twice', async () => {
+  const thaw = freeze(kafka.pids[0] ?? -1);
+  const sending = send([track('held', 0), track('held', 1)]);
+  await delay(5_000);
+  thaw();
+  const { status, body, seconds } = await sending;
+  expect([status, body]).toEqual([200, { success: true }]);
+  expect(seconds).toBeGreaterThan(4.9);
+  await until('both events', async () => (await stored('held')) === 2);
+});
+
+test('a request waits for eight seconds at most, and what is sent again is stored once', async () => {
+  const batch = [track('late', 0), track('late', 1)];
+  const thaw = freeze(kafka.pids[0] ?? -1);
+  try {
+    const { status, body, seconds } = await send(batch);
+    expect([status, body]).toEqual([503, expect.objectContaining({ code: 'event_log_unavailable' })]);
+    expect(seconds).toBeGreaterThan(7.9);
+    // @segment/analytics-node gives up after ten.
+    expect(seconds).toBeLessThan(9.5);
+  } finally {
+    thaw();
+  }
+  await until('it to be accepted', async () => (await send(batch)).status === 200);
+  await pipeline.drained();
+  expect(await stored('late')).toBe(2);
+});
+
+test('of a batch with a bad call the others are stored; the bad one is replayed once the limit is higher', async () => {
+  const bad = { ...track('mixed', 25), timestamp: '2026-03-01T12:00:00.000Z', properties: { text: 'x'.repeat(3_000) } };
+  const batch = Array.from({ length: 50 }, (_, index) => (index === 25 ? bad : track('mixed', index)));
+  for (let times = 0; times < 2; times += 1) {
+    expect((await send(batch)).body).toMatchObject({ success: true, rejected: [{ index: 25, code: 'too_large' }] });
+  }
+  await pipeline.drained();
+  expect(await stored('mixed')).toBe(49);
+  const [id = '', ...others] = await rejectedIds();
+  expect(others, 'sent twice, it is one dead letter').toEqual([]);
+  // ClickHouse refused nothing, so nobody has to be alarmed.
+  expect(await readMetric(pipeline.services.writer, 'sluice_writer_dead_letters_total')).toBe(0);
+  expect(await readMetric(pipeline.services['ingest-api'], 'sluice_ingest_rejected_calls_total')).toBe(2);
+  expect((await deadLetters(EVENT_BYTES_MAX, 'show', id)).output).toContain(`messageId`);
+
+  expect(await deadLetters(EVENT_BYTES_MAX, 'replay', id)).toEqual({
+    code: 1,
+    output: `${id} cannot be taken: A call must be at most 2000 bytes as JSON, with the context of its batch.`,
+  });
+  for (let times = 0; times < 2; times += 1) {
+    expect(await deadLetters(10_000, 'replay', id)).toEqual({ code: 0, output: `${id} replayed` });
+  }
+  await pipeline.drained();
+  expect(await stored('mixed')).toBe(50);
+  const { body } = await pipeline.get<EventPage>('/events?event=mixed&endDate=2026-03-02');
+  expect(body.results).toMatchObject([{ timestamp: bad.timestamp, userId: 'ada', properties: bad.properties }]);
+});
+
+test('the deletion of a user erases what was rejected of it', async () => {
+  const before = await rejectedIds();
+  await send([{ type: 'track', event: '', userId: 'secret' }]);
+  await until('the dead letter', async () => (await rejectedIds()).length === before.length + 1);
+  await pipeline.deleteUser('secret');
+  await until('the dead letter to be erased', async () => (await rejectedIds()).length === before.length);
+});

@@ -1,0 +1,71 @@
+import { execFile } from 'node:child_process';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import type { Pipeline } from './pipeline.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** A command of a document, and the output that the document shows. */
+export interface DocExample {
+  readonly command: string;
+  readonly output: string;
+}
+
+/** The blocks of shell commands that are followed by a block with their output, in JSON or as text. */
+export function docExamples(text: string): DocExample[] {
+  return [...text.matchAll(/^```sh\n(.*?)\n```\n\n```(?:json|text)\n(.*?)\n```$/gms)].map(
+    ([, command = '', output = '']): DocExample => ({ command, output }),
+  );
+}
+
+/** Runs the commands of documents as a person does in the folder of the project, but against a pipeline. */
+export class DocShell {
+  readonly #pipeline: Pipeline;
+  readonly #folder: string;
+
+  private constructor(pipeline: Pipeline, folder: string) {
+    this.#pipeline = pipeline;
+    this.#folder = folder;
+  }
+
+  /** Prepares `folder` so that the commands find in it what they name. `key` is the development key. */
+  static async create(pipeline: Pipeline, folder: string, key: string): Promise<DocShell> {
+    await mkdir(join(folder, '.sluice'));
+    await writeFile(join(folder, '.sluice', 'dev-key'), key);
+    await symlink(join(root, 'examples'), join(folder, 'examples'));
+    return new DocShell(pipeline, folder);
+  }
+
+  /** What the commands print, whatever their exit code. */
+  async run(commands: string): Promise<string> {
+    const { services } = this.#pipeline;
+    const ingestUrl = services['ingest-api'].url;
+    const importer = `"${process.execPath}" "${join(root, 'scripts', 'import.ts')}" --url ${ingestUrl}`;
+    const script = commands
+      .replaceAll('http://localhost:4000', ingestUrl)
+      .replaceAll('http://localhost:4001', services['query-api'].url)
+      .replaceAll('npm run import --', importer);
+    // Of npm the importer needs nothing. It looks for the key in the folder that SLUICE_DATA_DIR names.
+    const env = { PATH: process.env['PATH'] ?? '', SLUICE_DATA_DIR: join(this.#folder, '.sluice') };
+    const options = { cwd: this.#folder, env };
+    return await promisify(execFile)('sh', ['-c', script], options).then(
+      ({ stdout }) => stdout,
+      (error: { stdout: string }) => error.stdout,
+    );
+  }
+}
+
+/** Output without what differs in every run: times of receipt, durations and the folder. */
+export function withoutVariation(output: string): unknown {
+  if (!output.trimStart().startsWith('{')) {
+    return output
+      .trim()
+      .replaceAll(/ in [\d.]+ s \([\d,]+ events\/s\)/g, ' in a time')
+      .replaceAll(/^\/.*\/([^/]+\.refused\.txt) /gm, 'FOLDER/$1 ');
+  }
+  return JSON.parse(output, (name, value: unknown) =>
+    name === 'receivedAt' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(String(value)) ? 'a time' : value,
+  );
+}
