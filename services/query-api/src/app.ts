@@ -16,6 +16,7 @@ import { registerEvents } from './events/events-route.ts';
 import { PendingDeletions } from './events/pending-deletions.ts';
 import { createMetrics } from './metrics.ts';
 import { queryDocument } from './openapi.ts';
+import { registerReports } from './reports/reports-route.ts';
 import { workspaceOf } from './workspace.ts';
 
 export interface QueryDependencies {
@@ -54,6 +55,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     });
     registerEvents(routes, config, queryRunner, pendingDeletions.hiddenCondition);
     registerEntities(routes, config, queryRunner);
+    registerReports(routes, { config, queryRunner, hiddenCondition: pendingDeletions.hiddenCondition });
   });
   registerReference(app, queryDocument(config));
   refuseOtherMethods(app);

@@ -21,6 +21,8 @@ export const configSchema = z
     QUERY_THREADS_MAX: integer(1, 1_000).optional(),
     QUERY_CONNECTIONS_MAX: integer(1, 1_000).default(32),
     QUERY_CONCURRENCY_PER_WORKSPACE: integer(1, 1_000).default(8),
+    REPORT_CONNECTIONS_MAX: integer(1, 1_000).default(4),
+    REPORT_CONCURRENCY_PER_WORKSPACE: integer(1, 1_000).default(2),
     QUERY_PENDING_MAX: integer(1).default(512),
   })
   .refine((config) => config.API_KEYS_FILE !== undefined || config.QUERY_ANONYMOUS_WORKSPACE !== undefined, {

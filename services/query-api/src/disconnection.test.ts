@@ -67,18 +67,18 @@ async function readBeginning(request: ClientRequest): Promise<IncomingMessage> {
 
 async function expectRunning(service: QueryService, count: number): Promise<void> {
   // The look-up of pending deletions, which needs no slot, has ended by then.
-  await expect.poll(() => metric(service, 'sluice_queries{state="running"}'), { interval: 5 }).toBe(count);
+  await expect.poll(() => metric(service, 'sluice_queries{pool="pages",state="running"}'), { interval: 5 }).toBe(count);
   await expect.poll(() => queriesRunning(service), { interval: 5 }).toBe(count);
 }
 
 async function expectWaiting(service: QueryService, count: number): Promise<void> {
-  await expect.poll(() => metric(service, 'sluice_queries{state="waiting"}')).toBe(count);
+  await expect.poll(() => metric(service, 'sluice_queries{pool="pages",state="waiting"}')).toBe(count);
 }
 
 /** ClickHouse notices between two blocks that a query is cancelled: a second or two with filters as slow as these. */
 async function expectIdle(service: QueryService): Promise<void> {
   await expect.poll(() => queriesRunning(service), { interval: 20, timeout: 10_000 }).toBe(0);
-  await expect.poll(() => metric(service, 'sluice_queries{state="running"}')).toBe(0);
+  await expect.poll(() => metric(service, 'sluice_queries{pool="pages",state="running"}')).toBe(0);
   await expectWaiting(service, 0);
 }
 
@@ -101,7 +101,7 @@ test.each([
 test('a client that disconnects leaves the queue, and its queries never run', async () => {
   for (const path of [SLOW_PAGE, SLOW_COUNT]) start(query, path);
   await expectRunning(query, 2);
-  const left = () => metric(query, 'sluice_query_wait_seconds_count{outcome="cancelled"}');
+  const left = () => metric(query, 'sluice_query_wait_seconds_count{pool="pages",outcome="cancelled"}');
   const before = await left();
   const waiting = [SLOW_PAGE, SLOW_COUNT].map((path) => start(query, path));
   await expectWaiting(query, 2);
@@ -131,7 +131,7 @@ test.each(['identity', 'gzip'])(
     try {
       await storeLong(hurried);
       const response = await readBeginning(start(hurried, LONG_PAGE, 'b', encoding));
-      expect(await metric(hurried, 'sluice_queries{state="running"}')).toBe(1);
+      expect(await metric(hurried, 'sluice_queries{pool="pages",state="running"}')).toBe(1);
       // The client has read nothing since.
       await expectIdle(hurried);
       expect((await hurried.get('/events?limit=1&total=none', 'b')).status).toBe(200);

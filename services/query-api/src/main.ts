@@ -35,7 +35,7 @@ const clickHouse = createClickHouse(config, {
   connectionsMax: CLIENT_CONNECTIONS,
 });
 const reader = createClickHouseReader(config, {
-  connectionsMax: config.QUERY_CONNECTIONS_MAX + SPARE_CONNECTIONS,
+  connectionsMax: config.QUERY_CONNECTIONS_MAX + config.REPORT_CONNECTIONS_MAX + SPARE_CONNECTIONS,
   settings: querySettings(config),
 });
 const connections: Component = {

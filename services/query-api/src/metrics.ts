@@ -13,6 +13,9 @@ export type QueryKind =
   | 'memberships_page'
   | 'membership_times';
 
+/** The slots that queries run in: those of reports are few, so that they never keep pages waiting. */
+export type QueryPool = 'pages' | 'reports';
+
 /** How a query ended. `cancelled`: the client went away. */
 export type QueryOutcome = 'ok' | 'too_expensive' | 'overloaded' | 'unavailable' | 'cancelled' | 'failed';
 
@@ -30,13 +33,25 @@ export interface QueryCounts {
  */
 export interface QueryMetrics {
   readonly queryDurationSeconds: Histogram<'kind' | 'outcome'>;
-  readonly queryWaitSeconds: Histogram<'outcome'>;
-  /** From now on the gauge of queries reads its values here. */
-  countQueries(read: () => QueryCounts): void;
+  readonly queryWaitSeconds: Histogram<'pool' | 'outcome'>;
+  /** From now on the gauge of queries reads its values of a pool here. */
+  countQueries(pool: QueryPool, read: () => QueryCounts): void;
 }
 
 /** Declares the metrics in a registry. */
 export function createMetrics(registry: Registry): QueryMetrics {
+  const counts = new Map<QueryPool, () => QueryCounts>();
+  new Gauge({
+    name: 'sluice_queries',
+    help: 'Queries that run and that wait for a slot, by pool.',
+    labelNames: ['pool', 'state'],
+    registers: [registry],
+    collect() {
+      for (const [pool, read] of counts) {
+        for (const [state, count] of Object.entries(read())) this.set({ pool, state }, count);
+      }
+    },
+  });
   return {
     queryDurationSeconds: new Histogram({
       name: 'sluice_query_duration_seconds',
@@ -47,21 +62,13 @@ export function createMetrics(registry: Registry): QueryMetrics {
     }),
     queryWaitSeconds: new Histogram({
       name: 'sluice_query_wait_seconds',
-      help: 'Time that queries waited for a slot, by outcome of the wait.',
-      labelNames: ['outcome'],
+      help: 'Time that queries waited for a slot, by pool and outcome of the wait.',
+      labelNames: ['pool', 'outcome'],
       buckets: [0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10],
       registers: [registry],
     }),
-    countQueries(read) {
-      new Gauge({
-        name: 'sluice_queries',
-        help: 'Queries that run and that wait for a slot.',
-        labelNames: ['state'],
-        registers: [registry],
-        collect() {
-          for (const [state, count] of Object.entries(read())) this.set({ state }, count);
-        },
-      });
+    countQueries(pool, read) {
+      counts.set(pool, read);
     },
   };
 }

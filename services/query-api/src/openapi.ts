@@ -5,6 +5,7 @@ import { entityPaths } from './entities/entities-openapi.ts';
 import { ENTITY_KINDS } from './entities/entity-kinds.ts';
 import { eventPaths } from './events/events-openapi.ts';
 import { LIMIT_MAX, NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from './limits.ts';
+import { reportPaths } from './reports/reports-openapi.ts';
 
 /** Returns the OpenAPI document of query-api: its routes, with the limits that are in force. */
 export function queryDocument(config: QueryConfig): OpenApiDocument {
@@ -28,7 +29,7 @@ function paths(keyOptional: boolean): PathDescriptions {
     codes: ['query_too_expensive', 'store_unavailable', 'overloaded'],
   } as const;
   const entities = ENTITY_KINDS.map((kind) => entityPaths(kind, common));
-  return { ...eventPaths(common), ...Object.assign({}, ...entities) };
+  return { ...eventPaths(common), ...reportPaths(common), ...Object.assign({}, ...entities) };
 }
 
 function limits(config: QueryConfig): string {

@@ -6,8 +6,8 @@ let query: QueryService;
 
 const HEAVY_REQUESTS = 50;
 const HEAVY = `/events?total=none&orderByField=event&${SLOW_FILTERS}`;
-const WAITING = 'sluice_queries{state="waiting"}';
-const RUNNING = 'sluice_queries{state="running"}';
+const WAITING = 'sluice_queries{pool="pages",state="waiting"}';
+const RUNNING = 'sluice_queries{pool="pages",state="running"}';
 
 beforeAll(async () => {
   query = await startQuery(inject('clickhouseUrl'), { QUERY_TIMEOUT_MS: '600000', COUNT_TIMEOUT_MS: '600000' });
@@ -125,7 +125,7 @@ test.each([
     const { statusCode, headers, body } = await narrow.app.inject({ url, headers: { authorization: 'Bearer b' } });
     expect([statusCode, JSON.parse(body)]).toEqual([expected.status, expect.objectContaining(expected.body)]);
     expect(headers['retry-after']).toBe(expected.retryAfter);
-    expect(await metric(narrow, 'sluice_query_wait_seconds_count{outcome="timed_out"}')).toBe(1);
+    expect(await metric(narrow, 'sluice_query_wait_seconds_count{pool="pages",outcome="timed_out"}')).toBe(1);
     holder.destroy();
     await expect.poll(async () => (await narrow.get(url, 'b')).body, { timeout: 20_000 }).toMatchObject(later);
   } finally {

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { QueryConfig } from '../config.ts';
-import type { QueryKind, QueryMetrics, QueryOutcome } from '../metrics.ts';
+import type { QueryKind, QueryMetrics, QueryOutcome, QueryPool } from '../metrics.ts';
 import type { ClickHouseReader } from './clickhouse-reader.ts';
 import { isTimeout, outcomeOf, queryProblem } from './query-error.ts';
-import { type QuerySettings, timeLimit } from './query-settings.ts';
+import { POOL_SETTINGS, type QuerySettings, timeLimit } from './query-settings.ts';
 import { QuerySlots, type SlotLimits } from './query-slots.ts';
 import { ClickHouseException } from './read-failures.ts';
 import type { Row, RowBatches } from './row-parser.ts';
@@ -21,6 +21,8 @@ export interface QueryContext {
 
 export interface Query extends Sql, QueryContext {
   readonly kind: QueryKind;
+  /** Whose slots it takes. Default: `pages`. */
+  readonly pool?: QueryPool;
   /** Runs at once, without a slot: for a small query that others wait for, whose number is bounded. Default: false. */
   readonly urgent?: boolean;
   /** How long the query may run, and how long it may wait before, in milliseconds. Default: QUERY_TIMEOUT_MS. */
@@ -58,10 +60,22 @@ const WAITING_SHARE = 1 / 4;
 
 /**
  * Creates the query runner. Queries cannot write: each is sent as `readonly`. QUERY_CONNECTIONS_MAX of them run at
- * once, besides urgent ones; the reader needs a connection for each, and some to spare.
+ * once, besides REPORT_CONNECTIONS_MAX reports and urgent ones; the reader needs a connection for each, and some to
+ * spare.
  */
 export function createQueryRunner(reader: ClickHouseReader, config: QueryConfig, metrics: QueryMetrics): QueryRunner {
-  const slots = new QuerySlots(slotLimits(config), metrics);
+  const slots: Readonly<Record<QueryPool, QuerySlots>> = {
+    pages: new QuerySlots(
+      slotLimits(config, config.QUERY_CONNECTIONS_MAX, config.QUERY_CONCURRENCY_PER_WORKSPACE),
+      metrics,
+      'pages',
+    ),
+    reports: new QuerySlots(
+      slotLimits(config, config.REPORT_CONNECTIONS_MAX, config.REPORT_CONCURRENCY_PER_WORKSPACE),
+      metrics,
+      'reports',
+    ),
+  };
 
   async function* rows(query: Query): RowBatches {
     const settle = startTimer(metrics, query.kind);
@@ -84,8 +98,8 @@ export function createQueryRunner(reader: ClickHouseReader, config: QueryConfig,
   }
 
   async function* readInSlot(query: Query, timeoutMs: number): RowBatches {
-    const { workspace, signal } = query;
-    const release = query.urgent ? () => undefined : await slots.acquire({ workspace, signal, timeoutMs });
+    const { workspace, signal, pool = 'pages' } = query;
+    const release = query.urgent ? () => undefined : await slots[pool].acquire({ workspace, signal, timeoutMs });
     const deadline = AbortSignal.timeout(timeoutMs + (query.graceMs ?? GRACE_MS));
     const end = signal ? AbortSignal.any([signal, deadline]) : deadline;
     // A reader that has stopped reading does not come back to release the slot.
@@ -96,6 +110,7 @@ export function createQueryRunner(reader: ClickHouseReader, config: QueryConfig,
         ...{ sql, params: { ...params, workspace }, signal: end, queryId: queryIdOf(query) },
         settings: {
           ...timeLimit(timeoutMs),
+          ...POOL_SETTINGS[pool],
           ...query.settings,
           ...(query.requestId && { log_comment: query.requestId }),
         },
@@ -115,7 +130,9 @@ export function createQueryRunner(reader: ClickHouseReader, config: QueryConfig,
       for await (const batch of rows(query)) found.push(...batch);
       return found;
     },
-    close: () => slots.close(),
+    close() {
+      for (const pool of Object.values(slots)) pool.close();
+    },
   };
 }
 
@@ -140,10 +157,10 @@ function startTimer({ queryDurationSeconds }: QueryMetrics, kind: QueryKind): (o
   };
 }
 
-function slotLimits(config: QueryConfig): SlotLimits {
+function slotLimits(config: QueryConfig, running: number, runningOfWorkspace: number): SlotLimits {
   return {
-    running: config.QUERY_CONNECTIONS_MAX,
-    runningOfWorkspace: config.QUERY_CONCURRENCY_PER_WORKSPACE,
+    running,
+    runningOfWorkspace,
     waiting: config.QUERY_PENDING_MAX,
     waitingOfWorkspace: Math.ceil(config.QUERY_PENDING_MAX * WAITING_SHARE),
   };

@@ -1,5 +1,6 @@
 import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
 import type { QueryConfig } from '../config.ts';
+import type { QueryPool } from '../metrics.ts';
 import { SHARD_SETTINGS } from './shards.ts';
 
 /** Settings by their names, as ClickHouse's HTTP interface takes them. */
@@ -46,6 +47,15 @@ export const COUNT_SETTINGS: QuerySettings = {
   query_plan_direct_read_from_text_index: '1',
   use_top_k_dynamic_filtering: '0',
   query_plan_text_index_add_hint: '1',
+};
+
+/**
+ * Settings by pool. Before each block, ClickHouse lets a report wait while a page runs, for 20 ms at most: a report never
+ * stops, however many pages come. Small blocks end soon after the client left.
+ */
+export const POOL_SETTINGS: Readonly<Record<QueryPool, QuerySettings>> = {
+  pages: { priority: '1' },
+  reports: { priority: '2', low_priority_query_wait_time_ms: '20', max_block_size: '16384' },
 };
 
 /** Returns the setting that ends a query after a time, in milliseconds. */

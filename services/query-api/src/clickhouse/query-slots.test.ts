@@ -17,7 +17,7 @@ const TIMEOUT_MS = 1_000;
 function slotsWith(given: Partial<SlotLimits>) {
   const registry = new Registry();
   const limits = { running: 2, runningOfWorkspace: 2, waiting: 100, waitingOfWorkspace: 100, ...given };
-  const slots = new QuerySlots(limits, createMetrics(registry));
+  const slots = new QuerySlots(limits, createMetrics(registry), 'pages');
   const admitted: string[] = [];
   const ended = new Map<string, string>();
   const releases = new Map<string, () => void>();
@@ -116,16 +116,16 @@ test('a query whose client disconnects leaves the queue at once, and one whose c
   await request('a1', 'a2', 'a3');
   await leave('a2');
   expect([...ended]).toEqual([['a2', 'AbortError']]);
-  expect(await metric('sluice_queries{state="waiting"}')).toBe(1);
+  expect(await metric('sluice_queries{pool="pages",state="waiting"}')).toBe(1);
   await end('a1');
   expect(admitted).toEqual(['a1', 'a3']);
   // It runs already.
   await leave('a3');
-  expect(await metric('sluice_queries{state="running"}')).toBe(1);
-  expect(await metric('sluice_queries{state="waiting"}')).toBe(0);
+  expect(await metric('sluice_queries{pool="pages",state="running"}')).toBe(1);
+  expect(await metric('sluice_queries{pool="pages",state="waiting"}')).toBe(0);
 
   const limits = { running: 1, runningOfWorkspace: 1, waiting: 1, waitingOfWorkspace: 1 };
-  const slots = new QuerySlots(limits, createMetrics(new Registry()));
+  const slots = new QuerySlots(limits, createMetrics(new Registry()), 'pages');
   const signal = AbortSignal.abort(new Error('gone'));
   await expect(slots.acquire({ workspace: 'a', timeoutMs: 1, signal })).rejects.toThrow('gone');
 });
@@ -180,14 +180,14 @@ test('once closed no query waits, and one that finds a free slot still runs', as
 test('metrics count the queries that run and wait, and the outcomes of waits, without naming a workspace', async () => {
   const { request, leave, pass, metric } = slotsWith({ running: 1, waiting: 2 });
   await request('a1', 'a2', 'b1', 'b2');
-  expect(await metric('sluice_queries{state="running"}')).toBe(1);
-  expect(await metric('sluice_queries{state="waiting"}')).toBe(2);
+  expect(await metric('sluice_queries{pool="pages",state="running"}')).toBe(1);
+  expect(await metric('sluice_queries{pool="pages",state="waiting"}')).toBe(2);
   await leave('a2');
   await pass(TIMEOUT_MS);
   for (const outcome of ['admitted', 'full', 'cancelled', 'timed_out']) {
-    expect(await metric(`sluice_query_wait_seconds_count{outcome="${outcome}"}`), outcome).toBe(1);
+    expect(await metric(`sluice_query_wait_seconds_count{pool="pages",outcome="${outcome}"}`), outcome).toBe(1);
   }
-  expect(await metric('sluice_queries{state="waiting"}')).toBe(0);
+  expect(await metric('sluice_queries{pool="pages",state="waiting"}')).toBe(0);
 });
 
 type Act = readonly ['request' | 'end' | 'leave', nat: number];

@@ -1,4 +1,4 @@
-import type { QueryCounts, QueryMetrics, WaitOutcome } from '../metrics.ts';
+import type { QueryCounts, QueryMetrics, QueryPool, WaitOutcome } from '../metrics.ts';
 
 /** How many queries may run and wait, in all and of one workspace. */
 export interface SlotLimits {
@@ -45,22 +45,24 @@ interface Workspace {
 }
 
 /**
- * Limits the queries of one process. FIFO within a workspace, round-robin between workspaces: a workspace with many
+ * Limits the queries of one pool in one process. FIFO within a workspace, round-robin between workspaces: a workspace with many
  * queries cannot keep the others waiting. Other processes and other clients of ClickHouse are not counted.
  */
 export class QuerySlots {
   readonly #limits: SlotLimits;
   readonly #metrics: QueryMetrics;
+  readonly #pool: QueryPool;
   /** The workspaces with queries that run or wait. The first one has the next turn. */
   readonly #workspaces = new Map<string, Workspace>();
   #running = 0;
   #waiting = 0;
   #closed = false;
 
-  constructor(limits: SlotLimits, metrics: QueryMetrics) {
+  constructor(limits: SlotLimits, metrics: QueryMetrics, pool: QueryPool) {
     this.#limits = limits;
     this.#metrics = metrics;
-    metrics.countQueries((): QueryCounts => ({ running: this.#running, waiting: this.#waiting }));
+    this.#pool = pool;
+    metrics.countQueries(pool, (): QueryCounts => ({ running: this.#running, waiting: this.#waiting }));
   }
 
   /**
@@ -81,7 +83,7 @@ export class QuerySlots {
       outcome = error instanceof SlotRefused ? error.reason : 'cancelled';
       throw error;
     } finally {
-      this.#metrics.queryWaitSeconds.observe({ outcome }, (performance.now() - startedAt) / 1_000);
+      this.#metrics.queryWaitSeconds.observe({ pool: this.#pool, outcome }, (performance.now() - startedAt) / 1_000);
     }
   }
 

@@ -5,7 +5,7 @@ import { conditionsFor, textOf } from '../testing/conditions.ts';
 import { anEvent, eachIdentifier, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
 import { fieldMeets } from '../testing/reference.ts';
 import { FILTER_FIELDS, type FilterField } from './event-columns.ts';
-import { eventFilterable } from './events-parameters.ts';
+import { eventFilterable } from './event-selection.ts';
 
 let query: QueryService;
 

@@ -9,7 +9,8 @@ import {
   timeSchema,
 } from '../openapi-schemas.ts';
 import { DOCUMENT_FIELDS, EVENT_FIELDS, type EventColumnType } from './event-columns.ts';
-import { eventFilterable, eventParameters } from './events-parameters.ts';
+import { eventFilterable } from './event-selection.ts';
+import { eventParameters } from './events-parameters.ts';
 
 const SCHEMAS: Readonly<Record<EventColumnType, z.ZodType>> = {
   uuid: z.guid(),

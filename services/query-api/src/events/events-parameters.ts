@@ -1,47 +1,20 @@
 import type { Fault } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
-import { endOfDay } from '@sluice/shared/timestamp';
 import { z } from 'zod';
 import { decodeCursor, hashOf } from '../cursor.ts';
-import type { FieldFilter, OperandKind } from '../filters/operators.ts';
-import {
-  cursorParameter,
-  limitParameter,
-  offsetParameter,
-  textParameter,
-  timestampParameter,
-  uuidParameter,
-} from '../filters/parameter-schemas.ts';
-import { canonicalFilters, type Filterable, parseParameters, refuseFaults } from '../filters/parameters.ts';
-import type { PropertyFilter } from '../filters/property-filter.ts';
+import { cursorParameter, limitParameter, offsetParameter } from '../filters/parameter-schemas.ts';
+import { canonicalFilters, parseParameters, refuseFaults } from '../filters/parameters.ts';
 import { LIMIT_DEFAULT, TOTAL_CAP } from '../limits.ts';
-import {
-  DOCUMENT_FIELDS,
-  type DocumentField,
-  EVENT_COLUMNS,
-  FILTER_FIELDS,
-  type FilterField,
-  ORDER_FIELDS,
-} from './event-columns.ts';
+import { ORDER_FIELDS } from './event-columns.ts';
 import { type EventOrder, type EventPosition, positionSchema } from './event-order.ts';
+import { type EventSelection, eventFilterable, START_AFTER_END, selectionParameters } from './event-selection.ts';
 
 /** What `total` may be. */
 const TOTALS = ['exact', 'capped', 'none'] as const;
 
 /** The parameters of `GET /events`, except those of properties and operators. */
 export const eventParameters = {
-  ...byFilterField((field) => {
-    const { type, filter } = EVENT_COLUMNS[field];
-    return type === 'uuid' ? uuidParameter(filter.description) : textParameter(filter.description);
-  }),
-  startDate: timestampParameter(
-    (dayMs) => dayMs,
-    'Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond.',
-  ),
-  endDate: timestampParameter(
-    endOfDay,
-    'Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond.',
-  ),
+  ...selectionParameters,
   limit: limitParameter,
   offset: offsetParameter,
   orderByField: z.enum(ORDER_FIELDS, `must be one of ${ORDER_FIELDS.join(', ')}`).meta({
@@ -60,26 +33,8 @@ export const eventParameters = {
   }),
 } as const;
 
-/** What `GET /events` can filter by. */
-export const eventFilterable: Filterable<FilterField, DocumentField> = {
-  fields: byFilterField((field): OperandKind => {
-    const { type, filter } = EVENT_COLUMNS[field];
-    const item = type === 'uuid' ? uuidParameter(filter.description) : z.string();
-    return { operators: filter.operators, item, typed: false };
-  }),
-  documents: DOCUMENT_FIELDS,
-};
-
-function byFilterField<Value>(create: (field: FilterField) => Value): Readonly<Record<FilterField, Value>> {
-  return Object.fromEntries(FILTER_FIELDS.map((field) => [field, create(field)])) as Record<FilterField, Value>;
-}
-
-/** A valid request for events. Times in milliseconds, inclusive. */
-export interface EventsRequest {
-  readonly fields: readonly FieldFilter<FilterField>[];
-  readonly properties: readonly PropertyFilter<DocumentField>[];
-  readonly startMs: number | undefined;
-  readonly endMs: number | undefined;
+/** A valid request for a page of events. */
+export interface EventsRequest extends EventSelection {
   readonly order: EventOrder;
   readonly limit: number;
   readonly offset: number;
@@ -101,9 +56,7 @@ export function parseEventsRequest(query: QueryParameters, workspace: string): E
   const { values, fields, properties, faults } = parseParameters(eventParameters, eventFilterable, query);
   const found: Fault[] = [...faults];
   const { startDate: startMs, endDate: endMs, cursor } = values;
-  if (startMs !== undefined && endMs !== undefined && startMs > endMs) {
-    found.push({ path: 'startDate', code: 'invalid', message: 'must not be after endDate' });
-  }
+  if (startMs !== undefined && endMs !== undefined && startMs > endMs) found.push(START_AFTER_END);
   if (query['cursor'] && query['offset']) {
     found.push({ path: 'offset', code: 'invalid', message: 'cannot be combined with cursor; leave one of them out' });
   }

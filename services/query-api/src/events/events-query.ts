@@ -1,10 +1,10 @@
 import { type Sql, tables, where } from '../clickhouse/sql.ts';
-import { eventPropertyCondition, fieldCondition, type TimeRange, timeConditions } from '../filters/filter-sql.ts';
+import { type TimeRange, timeConditions } from '../filters/filter-sql.ts';
 import { TOTAL_CAP } from '../limits.ts';
-import { EVENT_COLUMNS } from './event-columns.ts';
 import type { EventPosition } from './event-order.ts';
 import { afterPosition, orderBy } from './event-order-sql.ts';
 import { EVENT_SELECT } from './event-record.ts';
+import { filterConditions, selectionConditions, shownConditions, whereSelected } from './event-selection.ts';
 import type { EventsRequest } from './events-parameters.ts';
 
 /** A range of a page's list, and the rows of it that a query returns. */
@@ -26,8 +26,12 @@ export function wholePage({ startMs, endMs, after, limit, offset }: EventsReques
  */
 export function pageQuery(request: EventsRequest, hidden: Sql | undefined, slice = wholePage(request)): Sql {
   const position = slice.after ? [afterPosition(request.order, slice.after)] : [];
-  const shown = hidden ? [{ ...hidden, sql: `NOT (${hidden.sql})` }] : [];
-  const { sql, params } = where([...filtersOf(request), ...timeConditions(slice), ...position, ...shown]);
+  const { sql, params } = where([
+    ...filterConditions(request),
+    ...timeConditions(slice),
+    ...position,
+    ...shownConditions(hidden),
+  ]);
   return {
     sql: `SELECT ${EVENT_SELECT}
 FROM ${tables.events}
@@ -44,7 +48,7 @@ LIMIT {rows:UInt64} OFFSET {offset:UInt64}`,
  * the table.
  */
 export function countQuery(request: EventsRequest, hidden: Sql | undefined): Sql {
-  const conditions = [...filtersOf(request), ...timeConditions(request)];
+  const conditions = selectionConditions(request);
   const all = count(conditions);
   if (!hidden) return all;
   const alsoHidden = count([...conditions, hidden]);
@@ -53,8 +57,7 @@ export function countQuery(request: EventsRequest, hidden: Sql | undefined): Sql
 
 /** Returns the query for the same number as {@link countQuery}, which stops one above {@link TOTAL_CAP}. */
 export function cappedCountQuery(request: EventsRequest, hidden: Sql | undefined): Sql {
-  const shown = hidden ? [{ ...hidden, sql: `NOT (${hidden.sql})` }] : [];
-  const { sql, params } = where([...filtersOf(request), ...timeConditions(request), ...shown]);
+  const { sql, params } = whereSelected(request, hidden);
   return {
     sql: `SELECT count() FROM (SELECT 1 FROM ${tables.events}\n${sql}\nLIMIT {counted:UInt64})`,
     params: { ...params, counted: TOTAL_CAP + 1 },
@@ -64,11 +67,4 @@ export function cappedCountQuery(request: EventsRequest, hidden: Sql | undefined
 function count(conditions: readonly Sql[]): Sql {
   const { sql, params } = where(conditions);
   return { sql: `SELECT count() FROM ${tables.events}\n${sql}`, params };
-}
-
-function filtersOf({ fields, properties }: EventsRequest): readonly Sql[] {
-  return [
-    ...fields.map((filter) => fieldCondition(filter, EVENT_COLUMNS[filter.field])),
-    ...properties.map((filter, index) => eventPropertyCondition(filter, EVENT_COLUMNS[filter.document].column, index)),
-  ];
 }

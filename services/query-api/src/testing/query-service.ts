@@ -131,7 +131,7 @@ export async function startQuery(url: string, env: Readonly<Record<string, strin
     connectionsMax: 8,
   });
   const reader = createClickHouseReader(config, {
-    connectionsMax: config.QUERY_CONNECTIONS_MAX + 2,
+    connectionsMax: config.QUERY_CONNECTIONS_MAX + config.REPORT_CONNECTIONS_MAX + 2,
     settings: querySettings(config),
   });
   const keys = createKeyRing(keysFile, logger);

@@ -1,0 +1,84 @@
+import type { Fault } from '@sluice/shared/http/problem';
+import { endOfDay } from '@sluice/shared/timestamp';
+import { z } from 'zod';
+import { type Sql, where } from '../clickhouse/sql.ts';
+import { eventPropertyCondition, fieldCondition, type TimeRange, timeConditions } from '../filters/filter-sql.ts';
+import type { FieldFilter, OperandKind } from '../filters/operators.ts';
+import { textParameter, timestampParameter, uuidParameter } from '../filters/parameter-schemas.ts';
+import type { Filterable } from '../filters/parameters.ts';
+import type { PropertyFilter } from '../filters/property-filter.ts';
+import {
+  DOCUMENT_FIELDS,
+  type DocumentField,
+  EVENT_COLUMNS,
+  FILTER_FIELDS,
+  type FilterField,
+} from './event-columns.ts';
+
+/** Which events a request is about. Times in milliseconds, inclusive. */
+export interface EventSelection extends TimeRange {
+  readonly fields: readonly FieldFilter<FilterField>[];
+  readonly properties: readonly PropertyFilter<DocumentField>[];
+}
+
+/** The parameters that select events, except those of properties and operators. */
+export const selectionParameters = {
+  ...byFilterField((field) => {
+    const { type, filter } = EVENT_COLUMNS[field];
+    return type === 'uuid' ? uuidParameter(filter.description) : textParameter(filter.description);
+  }),
+  startDate: timestampParameter(
+    (dayMs) => dayMs,
+    'Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond.',
+  ),
+  endDate: timestampParameter(
+    endOfDay,
+    'Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond.',
+  ),
+} as const;
+
+/** What events can be filtered by. */
+export const eventFilterable: Filterable<FilterField, DocumentField> = {
+  fields: byFilterField((field): OperandKind => {
+    const { type, filter } = EVENT_COLUMNS[field];
+    const item = type === 'uuid' ? uuidParameter(filter.description) : z.string();
+    return { operators: filter.operators, item, typed: false };
+  }),
+  documents: DOCUMENT_FIELDS,
+};
+
+export const START_AFTER_END: Fault = { path: 'startDate', code: 'invalid', message: 'must not be after endDate' };
+
+function byFilterField<Value>(create: (field: FilterField) => Value): Readonly<Record<FilterField, Value>> {
+  return Object.fromEntries(FILTER_FIELDS.map((field) => [field, create(field)])) as Record<FilterField, Value>;
+}
+
+/** Returns the conditions of the filters alone, without the dates. */
+export function filterConditions({
+  fields,
+  properties,
+}: Pick<EventSelection, 'fields' | 'properties'>): readonly Sql[] {
+  return [
+    ...fields.map((filter) => fieldCondition(filter, EVENT_COLUMNS[filter.field])),
+    ...properties.map((filter, index) => eventPropertyCondition(filter, EVENT_COLUMNS[filter.document].column, index)),
+  ];
+}
+
+/** Returns the conditions that the selected events meet, hidden ones among them. */
+export function selectionConditions(selection: EventSelection): readonly Sql[] {
+  return [...filterConditions(selection), ...timeConditions(selection)];
+}
+
+/**
+ * Returns the condition that an event is not hidden, as a list to be spread.
+ *
+ * @param hidden the condition that the events of pending deletions meet, if there are any
+ */
+export function shownConditions(hidden: Sql | undefined): readonly Sql[] {
+  return hidden ? [{ ...hidden, sql: `NOT (${hidden.sql})` }] : [];
+}
+
+/** Returns the WHERE of the selected events that are not hidden, and `more` conditions. */
+export function whereSelected(selection: EventSelection, hidden: Sql | undefined, more: readonly Sql[] = []): Sql {
+  return where([...selectionConditions(selection), ...more, ...shownConditions(hidden)]);
+}

@@ -1,0 +1,29 @@
+import type { Fault } from '@sluice/shared/http/problem';
+import type { DocumentField, FilterField } from '../events/event-columns.ts';
+import { type EventSelection, START_AFTER_END, type selectionParameters } from '../events/event-selection.ts';
+import type { ParsedParameters } from '../filters/parameters.ts';
+
+/** The events that a report is about: its range has both ends. */
+export interface ReportSelection extends EventSelection {
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+const START_REQUIRED: Fault = { path: 'startDate', code: 'required', message: 'is required' };
+
+/**
+ * Returns the selection of a report, whose parameters were parsed with {@link selectionParameters}: `endDate` is now when
+ * left out. The faults are those of the parameters and of the range. With a fault, the selection must not be used.
+ */
+export function reportSelection(
+  parsed: ParsedParameters<typeof selectionParameters, FilterField, DocumentField>,
+  nowMs = Date.now(),
+): { readonly selection: ReportSelection; readonly faults: Fault[] } {
+  const { values, fields, properties } = parsed;
+  const faults = [...parsed.faults];
+  const { startDate: startMs, endDate: endMs = nowMs } = values;
+  const isNamed = faults.some(({ path }) => path === 'startDate');
+  if (startMs === undefined && !isNamed) faults.push(START_REQUIRED);
+  if (startMs !== undefined && startMs > endMs) faults.push(START_AFTER_END);
+  return { selection: { fields, properties, startMs: startMs ?? endMs, endMs }, faults };
+}

@@ -1,0 +1,14 @@
+import type { FastifyInstance } from 'fastify';
+import type { QueryRunner } from '../clickhouse/query-runner.ts';
+import type { QueryConfig } from '../config.ts';
+import type { HiddenCondition } from '../events/pending-deletions.ts';
+
+/** What the routes of reports need. */
+export interface ReportDependencies {
+  readonly config: QueryConfig;
+  readonly queryRunner: QueryRunner;
+  readonly hiddenCondition: HiddenCondition;
+}
+
+/** Registers the reads that dashboards draw from. */
+export function registerReports(_app: FastifyInstance, _deps: ReportDependencies): void {}
