@@ -18,6 +18,11 @@ const reachAll = (): boolean => true;
 /** Fewer than the response to a commit of all partitions has, more than one to a commit of a few. */
 const ALL_PARTITIONS_BYTES = 150;
 
+/** Error codes of Kafka's protocol. */
+const COORDINATOR_LOADS = 14;
+const COORDINATOR_NOT_AVAILABLE = 15;
+const GROUP_AUTHORIZATION_FAILED = 30;
+
 let decide: (api: number, bytes: number) => KafkaFate = deliver;
 /** Whether a request gets to the broker. */
 let reaches: (api: number) => boolean = reachAll;
@@ -165,4 +170,36 @@ test('responses to fetches, heartbeats and joins that are lost or late, at rando
     await running.startAnother('writer');
     await Promise.all([lose(1, fetch), lose(1, heartbeat, joinGroup), lose(6, fetch, heartbeat, joinGroup)]);
   });
+});
+
+test('a coordinator that the brokers create slowly at a first start: the writer waits for it, and does not start again', async () => {
+  const { findCoordinator, joinGroup } = KAFKA_API;
+  let looked = 0;
+  let joined = 0;
+  // kafkajs looks for about ten seconds until it has looked so often. A connection is cut now and then.
+  decide = (api) => {
+    if (api === findCoordinator && ++looked <= 18) {
+      return looked % 8 === 0 ? 'cut' : { errorCode: COORDINATOR_NOT_AVAILABLE };
+    }
+    return api === joinGroup && ++joined === 1 ? { errorCode: COORDINATOR_LOADS } : 'deliver';
+  };
+  try {
+    await using running = await startPipeline({ kafkaBrokers: brokers(), clickhouseUrl, name: 'slowcoordinator' });
+    await running.submit({ foreignUserGroupId: 'g', events: [{ event: 'e' }] });
+    await running.settled(1);
+    expect(looked).toBeGreaterThan(18);
+    expect(running.services.writer.log()).not.toMatch(/"level":[456]0/);
+  } finally {
+    decide = deliver;
+  }
+});
+
+test('a group that the writer may not use: it ends, and says why', async () => {
+  decide = (api) => (api === KAFKA_API.findCoordinator ? { errorCode: GROUP_AUTHORIZATION_FAILED } : 'deliver');
+  try {
+    const start = startPipeline({ kafkaBrokers: brokers(), clickhouseUrl, name: 'forbidden' });
+    await expect(start).rejects.toThrow(/"level":60.*Not authorized to access group.*cannot go on/);
+  } finally {
+    decide = deliver;
+  }
 });

@@ -6,13 +6,25 @@ export const KAFKA_API = {
   produce: 0,
   fetch: 1,
   offsetCommit: 8,
+  findCoordinator: 10,
   joinGroup: 11,
   heartbeat: 12,
   syncGroup: 14,
 } as const;
 
-/** What happens to a response. `{ delayMs }` delivers it that much later, `{ until }` when the promise resolves. */
-export type KafkaFate = Fate | { readonly delayMs: number } | { readonly until: Promise<unknown> };
+/**
+ * What happens to a response. `{ delayMs }` delivers it that much later, `{ until }` when the promise resolves.
+ * `{ errorCode }` delivers it with this error, if it begins with a throttle time and an error code, as the responses to
+ * FindCoordinator and JoinGroup do.
+ */
+export type KafkaFate =
+  | Fate
+  | { readonly delayMs: number }
+  | { readonly until: Promise<unknown> }
+  | { readonly errorCode: number };
+
+/** Where the error code of such a response is: after its length, correlation id and throttle time, in four bytes each. */
+const ERROR_CODE_AT = 12;
 
 /** A proxy in front of one broker that can lose responses: the broker has done its work, and the client does not know. */
 export interface KafkaProxy extends AsyncDisposable {
@@ -49,7 +61,11 @@ export async function startKafkaProxy(
       pending.delete(correlationId);
       if (client.destroyed || stalled) return;
       const fate = decide(api, frame.length, clientId);
-      if (typeof fate === 'object') await ('until' in fate ? fate.until : delay(fate.delayMs));
+      if (typeof fate === 'object') {
+        if ('until' in fate) await fate.until;
+        else if ('delayMs' in fate) await delay(fate.delayMs);
+        else frame.writeInt16BE(fate.errorCode, ERROR_CODE_AT);
+      }
       if (fate === 'deliver' || typeof fate === 'object') {
         client.write(frame);
         return;

@@ -120,10 +120,7 @@ export class GroupConsumer {
         fail(payload.error);
         return;
       }
-      const { error } = payload;
-      // A healthy first start meets a coordinator that still loads the group.
-      const isExpected = 'type' in error && error.type === 'GROUP_LOAD_IN_PROGRESS';
-      logger[isExpected ? 'info' : 'warn']({ reason: error.message }, 'the Kafka consumer failed and restarts');
+      logger.warn({ reason: payload.error.message }, 'the Kafka consumer failed and restarts');
     });
   }
 
