@@ -21,6 +21,7 @@ const SUBMISSIONS = ingest('routes/post-user-groups.test.ts');
 const PARTITIONS = faults('partitions');
 const SHARDS = query('shards.test.ts');
 const ENTITIES_LISTS = query('entities/entities-lists.test.ts');
+const HOUR_COUNTS = query('reports/hour-counts.test.ts');
 const MEMBERSHIPS = query('entities/memberships.test.ts');
 const ENTITIES_GROWTH = query('entities/entities-growth.test.ts');
 
@@ -1331,6 +1332,30 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     replacement: ')`;',
     breaks: 'A list of users by `ne` leaves out a user who came back after a deletion.',
     tests: [ENTITIES_LISTS],
+  },
+  {
+    name: 'query/hours-beyond-the-range',
+    file: query('reports/hour-counts.ts'),
+    search: 'const fromMs = startMs === undefined ? undefined : Math.ceil(startMs / HOUR_MS) * HOUR_MS;',
+    replacement: 'const fromMs = startMs === undefined ? undefined : Math.floor(startMs / HOUR_MS) * HOUR_MS;',
+    breaks: 'Counts of a range that begins within an hour have events from before it.',
+    tests: [HOUR_COUNTS],
+  },
+  {
+    name: 'query/hidden-events-counted-by-hour',
+    file: query('reports/hour-counts.ts'),
+    search: "if (hidden) counts.push(count([...selectionConditions(selection), hidden], '-'));",
+    replacement: '',
+    breaks: 'Counts by hour have the events of deleted users until they are erased.',
+    tests: [HOUR_COUNTS],
+  },
+  {
+    name: 'query/events-of-an-hour-read-one-by-one',
+    file: query('reports/hour-counts.ts'),
+    search: "export const EVENT_HOUR = 'toStartOfHour(timestamp)';",
+    replacement: "export const EVENT_HOUR = 'toStartOfHour(timestamp + toIntervalMillisecond(0))';",
+    breaks: 'ClickHouse reads each event to count those of an hour, instead of the projection.',
+    tests: [HOUR_COUNTS],
   },
   {
     name: 'query/users-time-not-shared',

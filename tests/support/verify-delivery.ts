@@ -4,6 +4,7 @@ import type { Tally } from './load.ts';
 import type { Pipeline } from './pipeline.ts';
 import type { EventPage } from './records.ts';
 import { ofEntities, timestampsOf, wrongEntities } from './verify-entities.ts';
+import { wrongHours } from './verify-hours.ts';
 import { wrongMemberships } from './verify-memberships.ts';
 
 /** What the clients of a load were told, compared with what is stored and served. A list is empty when all is well. */
@@ -72,6 +73,7 @@ export async function verifyDelivery(
     ...(await wrongEntities(pipeline, '/organizations', organizations, cutOff)),
     ...(await wrongTotals(pipeline, visible, [...organizations.keys()])),
     ...(await wrongMemberships(pipeline, visible)),
+    ...(await wrongHours(database, clickhouseUrl)),
   ];
   return {
     accepted: tally.accepted.size,

@@ -1,0 +1,6 @@
+-- How many events there are by type, name and hour. ClickHouse writes it with each part, by insert, merge and erasure, from
+-- the rows of that part: it cannot differ from them (docs/decisions/0024-counts-by-hour.md).
+ALTER TABLE events ADD PROJECTION IF NOT EXISTS by_hour (
+  SELECT workspace_id, type, event, toStartOfHour(timestamp), count(), min(timestamp), max(timestamp)
+  GROUP BY workspace_id, type, event, toStartOfHour(timestamp)
+)

@@ -1,0 +1,149 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { querySettings } from '../clickhouse/query-settings.ts';
+import type { Sql } from '../clickhouse/sql.ts';
+import type { EventSelection } from '../events/event-selection.ts';
+import { createMeasuredRunner } from '../testing/measured-runner.ts';
+import { anEvent, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
+import { EVENT_HOUR, hourCountsQuery, isCountedByHour } from './hour-counts.ts';
+
+const HOUR_MS = 3_600_000;
+const FIRST_MS = Date.UTC(2026, 0, 30);
+const KEYS = { type: 'type', event: 'event', day: `toString(toDate(${EVENT_HOUR}))` };
+
+/** The user whose events are hidden. */
+const GONE = 'gone';
+const HIDDEN: Sql = { sql: 'user_id = {gone:String}', params: { gone: GONE } };
+
+let service: QueryService;
+let events: TestEvent[];
+
+beforeAll(async () => {
+  service = await startQuery(inject('clickhouseUrl'));
+  events = Array.from({ length: 600 }, (_, index) =>
+    anEvent({
+      // Also at the first and the last millisecond of an hour.
+      timestampMs: FIRST_MS + ((index * 977) % 96) * (HOUR_MS / 2) + (index % 3) - 1,
+      type: index % 5 === 0 ? 'page' : 'track',
+      event: `e${index % 4}`,
+      userId: index % 7 === 0 ? GONE : `u${index % 9}`,
+    }),
+  );
+  for (let at = 0; at < events.length; at += 100) await service.store('a', events.slice(at, at + 100));
+  await service.store('b', [anEvent({ timestampMs: FIRST_MS })]);
+});
+afterAll(() => service.stop());
+
+/** Runs a statement so that it fails unless the projection answers all of it, or so that none answers any of it. */
+async function rows({ sql, params }: Sql, projection: 'force' | 'none'): Promise<unknown[][]> {
+  const result = await service.clickHouse.query({
+    query: sql,
+    query_params: { ...params, workspace: 'a' },
+    format: 'JSONCompact',
+    clickhouse_settings: {
+      ...querySettings(service.config),
+      ...(projection === 'force' ? { force_optimize_projection: 1 } : { optimize_use_projections: 0 }),
+    },
+  });
+  return (await result.json<unknown[]>()).data.toSorted((a, b) => (String(a) < String(b) ? -1 : 1));
+}
+
+function selectionOf(given: Partial<EventSelection>): EventSelection {
+  return { fields: [], properties: [], startMs: undefined, endMs: undefined, ...given };
+}
+
+/** The rows that the query has to return, folded from the events. */
+function folded(stored: readonly TestEvent[], { startMs, endMs, fields }: EventSelection): unknown[][] {
+  const counts = new Map<string, number>();
+  for (const { timestampMs, type, event } of stored) {
+    if (timestampMs < (startMs ?? -Infinity) || timestampMs > (endMs ?? Infinity)) continue;
+    if (!fields.every(({ field, condition }) => ({ type, event })[field as 'event'] === condition.value)) continue;
+    const key = [type, event, new Date(timestampMs).toISOString().slice(0, 10)].join();
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  return [...counts]
+    .map(([key, count]) => [...key.split(','), count])
+    .toSorted((a, b) => (String(a) < String(b) ? -1 : 1));
+}
+
+const momentMs = fc
+  .tuple(fc.integer({ min: -2, max: 50 }), fc.constantFrom(-1, 0, 1, 1_234_567))
+  .map(([hours, ms]) => FIRST_MS + hours * HOUR_MS + ms);
+
+test('counts of any range, with and without hidden events, equal a fold of the events', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.option(momentMs, { nil: undefined }),
+      fc.option(momentMs, { nil: undefined }),
+      fc.boolean(),
+      fc.boolean(),
+      async (startMs, endMs, hides, filters) => {
+        const selection = selectionOf({
+          startMs,
+          endMs,
+          fields: filters ? [{ field: 'event', condition: { operator: 'eq', value: 'e1' } }] : [],
+        });
+        if (startMs !== undefined && endMs !== undefined && startMs > endMs) return;
+        const shown = hides ? events.filter(({ userId }) => userId !== GONE) : events;
+        const query = hourCountsQuery(selection, KEYS, hides ? HIDDEN : undefined);
+        expect(await rows(query, 'none')).toEqual(folded(shown, selection));
+        const counted = await service.clickHouse.query({
+          query: query.sql,
+          query_params: { ...query.params, workspace: 'a' },
+          format: 'JSONCompact',
+          clickhouse_settings: querySettings(service.config),
+        });
+        const { data } = await counted.json<unknown[]>();
+        expect(data.toSorted((a, b) => (String(a) < String(b) ? -1 : 1))).toEqual(folded(shown, selection));
+      },
+    ),
+    { numRuns: 60, seed: 14 },
+  );
+});
+
+test('the projection answers whole hours: it stays equal to the rows through repeats, merges and erasure', async () => {
+  const query = hourCountsQuery(selectionOf({}), KEYS, undefined);
+  const expectEqual = async () => {
+    const counted = await rows(query, 'force');
+    expect(counted).toEqual(await rows(query, 'none'));
+    return counted;
+  };
+  expect(await expectEqual()).toEqual(folded(events, selectionOf({})));
+  // The writer stores no event twice. Were one stored twice, a merge would remove it from both.
+  await service.store('a', events.slice(0, 100));
+  await expectEqual();
+  await service.clickHouse.command({ query: 'OPTIMIZE TABLE events FINAL' });
+  expect(await expectEqual()).toEqual(folded(events, selectionOf({})));
+  await service.clickHouse.command({
+    query: 'ALTER TABLE events DELETE WHERE user_id = {gone:String}',
+    query_params: { gone: GONE },
+    clickhouse_settings: { mutations_sync: '2' },
+  });
+  events = events.filter(({ userId }) => userId !== GONE);
+  expect(await expectEqual()).toEqual(folded(events, selectionOf({})));
+});
+
+test('a count by name reads rows for hours, not for events', async () => {
+  const runner = createMeasuredRunner(service.clickHouse, service.config);
+  const range = { startMs: FIRST_MS, endMs: FIRST_MS + 48 * HOUR_MS - 1 };
+  const query = hourCountsQuery(selectionOf(range), KEYS, undefined);
+  const read = async (perHour: number) => {
+    const many = Array.from({ length: 48 * perHour }, (_, index) =>
+      anEvent({ timestampMs: FIRST_MS + (index % 48) * HOUR_MS + index }),
+    );
+    await service.store(`c`, many);
+    await service.clickHouse.command({ query: 'OPTIMIZE TABLE events FINAL' });
+    return await runner.measure(() => runner.all({ ...query, kind: 'events_count', workspace: 'c' }));
+  };
+  const few = await read(10);
+  const many = await read(400);
+  expect(many.rows).toBeLessThanOrEqual(2 * few.rows);
+});
+
+test('only filters on type and name are counted by hour', () => {
+  const eq = { operator: 'eq', value: 'x' } as const;
+  expect(isCountedByHour(selectionOf({ fields: [{ field: 'event', condition: eq }] }))).toBe(true);
+  expect(isCountedByHour(selectionOf({ fields: [{ field: 'userId', condition: eq }] }))).toBe(false);
+  const property = { document: 'properties', name: 'a', condition: eq } as const;
+  expect(isCountedByHour(selectionOf({ properties: [property] }))).toBe(false);
+});
