@@ -7,7 +7,7 @@ import { z } from 'zod';
  * grants no access.
  */
 export function encodeCursor(list: unknown, position: readonly (string | number)[]): string {
-  return Buffer.from(JSON.stringify([hashOf(list), ...position])).toString('base64url');
+  return tokenOf([hashOf(list), ...position]);
 }
 
 /** Returns the position in a cursor; `undefined` if the cursor belongs to another list, or was altered. */
@@ -16,10 +16,7 @@ export function decodeCursor<Position extends z.ZodType>(
   list: unknown,
   position: Position,
 ): z.output<Position> | undefined {
-  const bytes = Buffer.from(cursor, 'base64url');
-  // Buffer.from skips characters that are not base64url; a cursor has one spelling only.
-  if (bytes.toString('base64url') !== cursor) return undefined;
-  const content = z.tuple([z.literal(hashOf(list))], z.unknown()).safeParse(parseJson(bytes.toString()));
+  const content = z.tuple([z.literal(hashOf(list))], z.unknown()).safeParse(parseToken(cursor));
   if (!content.success) return undefined;
   const result = position.safeParse(content.data.slice(1));
   return result.success ? result.data : undefined;
@@ -30,9 +27,18 @@ export function hashOf(list: unknown): string {
   return createHash('sha256').update(JSON.stringify(list)).digest('base64url').slice(0, 16);
 }
 
-function parseJson(text: string): unknown {
+/** Returns JSON as base64url. */
+export function tokenOf(content: unknown): string {
+  return Buffer.from(JSON.stringify(content)).toString('base64url');
+}
+
+/** Returns the content of a {@link tokenOf}; `undefined` when the text is none. */
+export function parseToken(token: string): unknown {
+  const bytes = Buffer.from(token, 'base64url');
+  // Buffer.from skips characters that are not base64url; a token has one spelling only.
+  if (bytes.toString('base64url') !== token) return undefined;
   try {
-    return JSON.parse(text);
+    return JSON.parse(bytes.toString());
   } catch {
     return undefined;
   }

@@ -11,7 +11,9 @@ export type QueryKind =
   | 'entity_properties'
   | 'entity_times'
   | 'memberships_page'
-  | 'membership_times';
+  | 'membership_times'
+  | 'stream_newest'
+  | 'stream_events';
 
 /** The slots that queries run in: those of reports are few, so that they never keep pages waiting. */
 export type QueryPool = 'pages' | 'reports';

@@ -16,7 +16,7 @@ export function queryStringOf(
 function parameterText(value: SqlValue): string {
   if (typeof value === 'number') return String(value);
   if (typeof value === 'string') return escaped(value);
-  return `[${value.map((item) => `'${escaped(item)}'`).join(',')}]`;
+  return `[${value.map((item) => (typeof item === 'number' ? item : `'${escaped(item)}'`)).join(',')}]`;
 }
 
 function escaped(text: string): string {

@@ -1,6 +1,6 @@
 import { EVENT_HASH_SQL } from '@sluice/shared/row-hashes';
 import type { QueryConfig } from '../config.ts';
-import { type Sql, tables } from './sql.ts';
+import { EVENTS_OF_ALL_WORKSPACES, NEWEST_BLOCKS, type Sql, tables } from './sql.ts';
 
 type TableName = keyof typeof tables;
 
@@ -18,18 +18,24 @@ const PLACES: Readonly<Record<TableName, 'sharded' | 'everywhere'>> = {
 const SHARDING_KEY = EVENT_HASH_SQL.replace('uuid', 'identity(uuid)');
 
 /** The text that names a table of one server, with the text that names it on all shards. */
-const SHARDED_TABLES = (Object.keys(tables) as TableName[])
-  .filter((name) => PLACES[name] === 'sharded')
-  .map((name) => {
-    const view = tables[name].replace('(SELECT * FROM ', 'view(SELECT * FROM {database:Identifier}.');
-    const key = name === 'events' ? `, ${SHARDING_KEY}` : '';
-    return {
-      local: tables[name],
-      sharded: `cluster({cluster:String}, ${view})`,
-      // Where a query asks for one uuid, ClickHouse leaves out the shards that cannot have it.
-      keyed: `cluster({cluster:String}, ${view}${key})`,
-    };
-  });
+const SHARDED_TABLES = [
+  ...(Object.keys(tables) as TableName[])
+    .filter((name) => PLACES[name] === 'sharded')
+    // Where a query asks for one uuid, ClickHouse leaves out the shards that cannot have it.
+    .map((name) => shardedTable(tables[name], name === 'events' ? `, ${SHARDING_KEY}` : '')),
+  shardedTable(EVENTS_OF_ALL_WORKSPACES),
+  shardedTable(NEWEST_BLOCKS),
+];
+
+/** @param key the sharding key, behind a comma */
+function shardedTable(local: string, key = '') {
+  const view = `view${local.replace(/FROM (?=\w)/, 'FROM {database:Identifier}.')}`;
+  return {
+    local,
+    sharded: `cluster({cluster:String}, ${view})`,
+    keyed: `cluster({cluster:String}, ${view}${key})`,
+  };
+}
 
 export type ShardsConfig = Pick<QueryConfig, 'CLICKHOUSE_CLUSTER' | 'CLICKHOUSE_DATABASE'>;
 

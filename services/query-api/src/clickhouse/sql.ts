@@ -4,7 +4,7 @@ export interface Sql {
   readonly params: Readonly<Record<string, SqlValue>>;
 }
 
-export type SqlValue = string | number | readonly string[];
+export type SqlValue = string | number | readonly string[] | readonly number[];
 
 /**
  * The tables, restricted to one workspace. Queries name tables in no other way, so that none can leave out the
@@ -22,6 +22,31 @@ export const tables = {
 
 /** The only table that is read for all workspaces at once, to learn which of them have pending deletions. */
 export const PENDING_DELETIONS_OF_ALL_WORKSPACES = 'pending_deletions';
+
+/**
+ * The events of all workspaces, for the stream alone: its statements compare the workspace in each of their conditions.
+ * `block` is the number of the insert that stored the row, `blocks_up_to` the highest one of the row's part: ClickHouse
+ * leaves out whole parts by it. `shard` is the number of the server, 0 without a cluster.
+ */
+export const EVENTS_OF_ALL_WORKSPACES = `(
+  SELECT
+    *,
+    _block_number AS block,
+    toUInt64OrZero(splitByChar('_', _part)[3]) AS blocks_up_to,
+    shardNum() AS shard
+  FROM events
+)`;
+
+/**
+ * The newest number that each server has given to an insert or a mutation. The name of a part has both: partition, lowest
+ * block, highest block, level, mutation. ClickHouse answers from its list of parts, and reads no rows.
+ */
+export const NEWEST_BLOCKS = `(
+  SELECT
+    shardNum() AS shard,
+    max(greatest(toUInt64OrZero(splitByChar('_', _part)[3]), toUInt64OrZero(splitByChar('_', _part)[5]))) AS newest
+  FROM (SELECT _part, count() FROM events GROUP BY _part)
+)`;
 
 function ofWorkspace(table: string): string {
   return `(SELECT * FROM ${table} WHERE workspace_id = {workspace:String})`;

@@ -1,0 +1,122 @@
+import type { Row } from '../clickhouse/row-parser.ts';
+import { EVENTS_OF_ALL_WORKSPACES, NEWEST_BLOCKS, type Sql, type SqlValue } from '../clickhouse/sql.ts';
+import { EVENT_FIELDS } from '../events/event-columns.ts';
+import { EVENT_SELECT, type EventRow, positionOf } from '../events/event-record.ts';
+import { type EventSelection, filterConditions, shownConditions } from '../events/event-selection.ts';
+import { endOfBlock, isEndOfBlock, type StoredAt, type StreamPosition } from './stream-position.ts';
+
+/** What some listeners are sent: the events of one workspace that pass some filters. */
+export interface StreamSelection extends Pick<EventSelection, 'fields' | 'properties'> {
+  readonly workspace: string;
+}
+
+/** Where the order of storage ends at this moment: every event up to there is visible, and no later one. */
+export const NEWEST: Sql = { sql: `SELECT shard, newest FROM ${NEWEST_BLOCKS}`, params: {} };
+
+/** Reads the rows of {@link NEWEST}. */
+export function newestPosition(rows: readonly Row[]): StreamPosition {
+  return new Map(rows.map(([shard, block]) => [shard as number, endOfBlock(block as number)]));
+}
+
+/** A row of {@link pageQuery}. */
+export interface StreamRow {
+  readonly event: EventRow;
+  readonly shard: number;
+  readonly place: StoredAt;
+  /** The selections that the event belongs to, by their index. */
+  readonly selections: readonly number[];
+}
+
+/** An element of an array of the query, for the server that runs it; 0 for a server that the position does not name. */
+const ofShard = (array: string) => `{${array}}[indexOf({shards:Array(UInt32)}, shard)]`;
+
+/**
+ * The rows of a part are sorted by workspace and time, so a block is not at one place in a part that was merged; but most
+ * parts end before the first block of the range, and are left out.
+ */
+const IN_RANGE = `blocks_up_to >= ${ofShard('from_blocks:Array(UInt64)')}
+  AND block BETWEEN ${ofShard('from_blocks:Array(UInt64)')} AND ${ofShard('to_blocks:Array(UInt64)')}
+  AND (
+    block > ${ofShard('from_blocks:Array(UInt64)')}
+    OR (toUnixTimestamp64Milli(timestamp), toUInt128(uuid))
+      > (${ofShard('after_times:Array(Int64)')}, toUInt128(${ofShard('after_uuids:Array(UUID)')}))
+  )`;
+
+const BEFORE_ALL_UUIDS = '00000000-0000-0000-0000-000000000000';
+
+/**
+ * Returns the query for the events after one position, up to and with another one at the ends of blocks, that belong to
+ * any of some selections: in the order of storage, the first `limit` of them and those of equal keys.
+ *
+ * @param hidden the condition that the events of pending deletions meet, by workspace
+ */
+export function pageQuery(
+  selections: readonly StreamSelection[],
+  hidden: ReadonlyMap<string, Sql | undefined>,
+  { from, to, limit }: { readonly from: StreamPosition; readonly to: StreamPosition; readonly limit: number },
+): Sql {
+  const conditions = selections.map((selection, index) =>
+    renamed(conditionOf(selection, hidden.get(selection.workspace)), `s${index}_`),
+  );
+  const matches = conditions.map(({ sql }, index) => `if(${sql}, ${index}, -1)`);
+  return {
+    sql: `
+SELECT ${EVENT_SELECT}, shard, block, arrayFilter(selection -> selection >= 0, [${matches.join(',\n  ')}]) AS selections
+FROM ${EVENTS_OF_ALL_WORKSPACES}
+WHERE ${IN_RANGE}
+  AND workspace_id IN {workspaces:Array(String)}
+  AND notEmpty(selections)
+ORDER BY shard, block, timestamp, toUInt128(uuid)
+LIMIT {limit:UInt32} WITH TIES`,
+    params: Object.assign(
+      { workspaces: [...new Set(selections.map(({ workspace }) => workspace))], limit },
+      rangeParameters(from, to),
+      ...conditions.map(({ params }) => params),
+    ) as Record<string, SqlValue>,
+  };
+}
+
+/** Reads a row of {@link pageQuery}. */
+export function asStreamRow(row: Row): StreamRow {
+  const event = row.slice(0, EVENT_FIELDS.length) as unknown as EventRow;
+  const [shard, block, selections] = row.slice(EVENT_FIELDS.length) as [number, number, number[]];
+  const { timestampMs, uuid } = positionOf(event, 'timestamp');
+  return { event, shard, place: { block, timestampMs, uuid }, selections };
+}
+
+function conditionOf({ workspace, ...filters }: StreamSelection, hidden: Sql | undefined): Sql {
+  const ofWorkspace = { sql: 'workspace_id = {workspace:String}', params: { workspace } };
+  const all = [ofWorkspace, ...filterConditions(filters), ...shownConditions(hidden)];
+  return {
+    sql: all.map(({ sql }) => `(${sql})`).join(' AND '),
+    params: Object.assign({}, ...all.map(({ params }) => params)),
+  };
+}
+
+/** Puts a prefix before the name of each parameter, so that conditions of several selections stand in one query. */
+function renamed({ sql, params }: Sql, prefix: string): Sql {
+  return {
+    sql: sql.replaceAll(/\{(\w+):/g, (placeholder, name: string) =>
+      Object.hasOwn(params, name) ? `{${prefix}${name}:` : placeholder,
+    ),
+    params: Object.fromEntries(Object.entries(params).map(([name, value]) => [prefix + name, value])),
+  };
+}
+
+function rangeParameters(from: StreamPosition, to: StreamPosition): Record<string, SqlValue> {
+  const shards = [...to.keys()];
+  const starts = shards.map((shard) => startAfter(from.get(shard)));
+  return {
+    shards,
+    from_blocks: starts.map(({ block }) => block),
+    to_blocks: [...to.values()].map(({ block }) => block),
+    after_times: starts.map(({ timestampMs }) => timestampMs),
+    after_uuids: starts.map(({ uuid }) => uuid),
+  };
+}
+
+/** Returns the first block that may hold later events, and the key in it after which they come. */
+function startAfter(place: StoredAt | undefined): StoredAt {
+  if (place && !isEndOfBlock(place)) return place;
+  return { block: place ? place.block + 1 : 0, timestampMs: -1, uuid: BEFORE_ALL_UUIDS };
+}
