@@ -14,10 +14,12 @@ import type { QueryConfig } from './config.ts';
 import { registerEntities } from './entities/entities-route.ts';
 import { registerEvents } from './events/events-route.ts';
 import { PendingDeletions } from './events/pending-deletions.ts';
-import { createMetrics } from './metrics.ts';
+import { createMetrics, createStreamMetrics } from './metrics.ts';
 import { queryDocument } from './openapi.ts';
 import { registerReports } from './reports/reports-route.ts';
-import { workspaceOf } from './workspace.ts';
+import { StreamHub } from './stream/stream-hub.ts';
+import { registerStream } from './stream/stream-route.ts';
+import { allowsWorkspace, workspaceOf } from './workspace.ts';
 
 export interface QueryDependencies {
   readonly reader: ClickHouseReader;
@@ -41,10 +43,16 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const limiter = createRateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
   const queryRunner = createQueryRunner(reader, config, createMetrics(registry));
   const pendingDeletions = new PendingDeletions(queryRunner);
+  const { hiddenCondition } = pendingDeletions;
+  const streamMetrics = createStreamMetrics(registry);
+  const hub = new StreamHub({ config, queryRunner, hiddenCondition, readiness, metrics: streamMetrics, logger });
   app.addHook('onReady', async () => pendingDeletions.start());
   app.addHook('onClose', () => pendingDeletions.stop());
   // Before the server waits for its requests to end.
-  app.addHook('preClose', async () => queryRunner.close());
+  app.addHook('preClose', async () => {
+    queryRunner.close();
+    await hub.stop();
+  });
 
   allowOrigins(app, config.CORS_ORIGINS);
   compressResponses(app);
@@ -53,9 +61,10 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     routes.addHook('onRequest', async (request) => {
       request.workspace = workspaceOf(request, keys, limiter, config.QUERY_ANONYMOUS_WORKSPACE);
     });
-    registerEvents(routes, config, queryRunner, pendingDeletions.hiddenCondition);
+    registerEvents(routes, config, queryRunner, hiddenCondition);
     registerEntities(routes, config, queryRunner);
-    registerReports(routes, { config, queryRunner, hiddenCondition: pendingDeletions.hiddenCondition });
+    registerReports(routes, { config, queryRunner, hiddenCondition });
+    registerStream(routes, hub, (request) => allowsWorkspace(request, keys, config.QUERY_ANONYMOUS_WORKSPACE));
   });
   registerReference(app, queryDocument(config));
   refuseOtherMethods(app);

@@ -24,6 +24,9 @@ export const configSchema = z
     REPORT_CONNECTIONS_MAX: integer(1, 1_000).default(4),
     REPORT_CONCURRENCY_PER_WORKSPACE: integer(1, 1_000).default(2),
     QUERY_PENDING_MAX: integer(1).default(512),
+    STREAM_INTERVAL_MS: integer(10, 60_000).default(500),
+    STREAM_LISTENERS_PER_WORKSPACE: integer(1).default(100),
+    STREAM_LISTENERS_MAX: integer(1).default(1_000),
   })
   .refine((config) => config.API_KEYS_FILE !== undefined || config.QUERY_ANONYMOUS_WORKSPACE !== undefined, {
     path: ['API_KEYS_FILE'],

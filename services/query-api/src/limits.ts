@@ -17,3 +17,6 @@ export const NAME_DOTS_MAX = 6;
 
 /** Items of a list behind `[in]`. */
 export const ITEMS_MAX = 100;
+
+/** How long a position of the stream can be resumed, in days. */
+export const RESUMABLE_DAYS = 7;

@@ -1,4 +1,5 @@
-import { Gauge, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { STREAM_ENDS } from './stream/stream-listener.ts';
 
 /** What a query is for. */
 export type QueryKind =
@@ -71,6 +72,46 @@ export function createMetrics(registry: Registry): QueryMetrics {
     }),
     countQueries(pool, read) {
       counts.set(pool, read);
+    },
+  };
+}
+
+/** The metrics of `GET /events/stream`. */
+export interface StreamMetrics {
+  readonly sentEvents: Counter;
+  readonly endedStreams: Counter<'reason'>;
+  /** From now on the gauge of listeners reads its value here. */
+  countListeners(read: () => number): void;
+}
+
+/** Declares the metrics of the stream in a registry. */
+export function createStreamMetrics(registry: Registry): StreamMetrics {
+  const registers = [registry];
+  let readListeners = () => 0;
+  new Gauge({
+    name: 'sluice_stream_listeners',
+    help: 'Clients that listen to GET /events/stream.',
+    registers,
+    collect() {
+      this.set(readListeners());
+    },
+  });
+  const ended = new Counter({
+    name: 'sluice_stream_ended_total',
+    help: 'Streams that ended, by reason: the client left, read nothing for a minute, lost its key; its query failed, ClickHouse counts its blocks anew, the service stopped.',
+    labelNames: ['reason'],
+    registers,
+  });
+  for (const reason of STREAM_ENDS) ended.inc({ reason }, 0);
+  return {
+    sentEvents: new Counter({
+      name: 'sluice_stream_events_total',
+      help: 'Events sent to listeners; an event counts once for each.',
+      registers,
+    }),
+    endedStreams: ended,
+    countListeners(read) {
+      readListeners = read;
     },
   };
 }

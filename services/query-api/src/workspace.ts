@@ -20,3 +20,13 @@ export function workspaceOf(
   limiter.admit(key);
   return key.workspace;
 }
+
+/** Whether a request that {@link workspaceOf} admitted would still be admitted: its key may have been revoked since. */
+export function allowsWorkspace(request: FastifyRequest, keys: KeyRing, anonymousWorkspace: string | undefined): boolean {
+  if (request.headers.authorization === undefined) return anonymousWorkspace !== undefined;
+  try {
+    return authenticate(request, keys, 'query').workspace === request.workspace;
+  } catch {
+    return false;
+  }
+}

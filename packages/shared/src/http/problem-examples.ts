@@ -35,6 +35,10 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
     summary: 'The body did not arrive in time',
     detail: 'The body arrives too slowly; send it faster or in parts.',
   },
+  position_lost: {
+    summary: 'The position of a stream is too old, or the event store does not have it; listen again without it',
+    detail: 'The position is older than 7 days.',
+  },
   body_too_large: {
     summary: 'The body, an event or a property is too large',
     detail: 'A part of the body is too large.',
@@ -47,6 +51,10 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
   rate_limited: {
     summary: 'The key is over its rate; send the request again after `Retry-After` seconds',
     detail: 'The API key is over its limit of 50 a second; send the request again in 2 s.',
+  },
+  too_many_listeners: {
+    summary: 'As many clients as may listen to the workspace do so already',
+    detail: '100 clients listen to this workspace already; close one, or try again later.',
   },
   internal: {
     summary: 'The service failed',

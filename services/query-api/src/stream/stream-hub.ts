@@ -1,0 +1,234 @@
+import { Problem } from '@sluice/shared/http/problem';
+import type { Logger } from '@sluice/shared/log';
+import { backoff, sleep } from '@sluice/shared/retry';
+import type { QueryRunner } from '../clickhouse/query-runner.ts';
+import type { QueryConfig } from '../config.ts';
+import type { HiddenCondition } from '../events/pending-deletions.ts';
+import type { StreamMetrics } from '../metrics.ts';
+import { type ListenRequest, StreamListener } from './stream-listener.ts';
+import { isAtLeast, type StreamPosition } from './stream-position.ts';
+import { StreamReader } from './stream-reader.ts';
+
+/** How often each listener gets a heartbeat, in milliseconds. */
+const HEARTBEAT_MS = 15_000;
+
+/** The `Retry-After` of a refused request, in seconds. */
+const RETRY_AFTER_SECONDS = 10;
+
+export type StreamConfig = Pick<
+  QueryConfig,
+  'STREAM_INTERVAL_MS' | 'STREAM_LISTENERS_MAX' | 'STREAM_LISTENERS_PER_WORKSPACE'
+>;
+
+export interface StreamHubOptions {
+  readonly config: StreamConfig;
+  readonly queryRunner: QueryRunner;
+  readonly hiddenCondition: HiddenCondition;
+  /** Returns what is missing; the order of storage needs all migrations. */
+  readonly readiness: () => Promise<readonly string[]>;
+  readonly metrics: StreamMetrics;
+  readonly logger: Logger;
+}
+
+/**
+ * Sends stored events to all listeners of this process. One loop reads for all of them. Each round:
+ *
+ * 1. It looks where the order of storage ends now. Usually nothing is new, and the round is over.
+ * 2. One query reads what is new for the listeners that have everything before.
+ * 3. Of those that are behind, because they resume or read slowly, one has its turn. The query for it also serves all
+ *    that are further. While any listener is behind, the next round begins at once.
+ *
+ * Without listeners there is no loop.
+ */
+export class StreamHub {
+  readonly #options: StreamHubOptions;
+  readonly #reader: StreamReader;
+  readonly #stopping = new AbortController();
+  readonly #listeners = new Set<StreamListener>();
+  /** How many listen, or are about to, by workspace. */
+  readonly #counts = new Map<string, number>();
+  /** The listeners that were behind, and the number of the round in which each had its last turn. */
+  readonly #turns = new WeakMap<StreamListener, number>();
+  #round = 0;
+  /** Up to where the listeners that are not behind have everything. */
+  #cursor: StreamPosition | undefined;
+  /** The newest number, while it is below the cursor. */
+  #fallen: StreamPosition | undefined;
+  #looking: Promise<StreamPosition> | undefined;
+  #running: Promise<void> | undefined;
+  #isMigrated = false;
+
+  constructor(options: StreamHubOptions) {
+    this.#options = options;
+    const { queryRunner, hiddenCondition, metrics } = options;
+    const { signal } = this.#stopping;
+    const onSent = (events: number) => metrics.sentEvents.inc(events);
+    this.#reader = new StreamReader({ queryRunner, hiddenCondition, signal, onSent });
+    metrics.countListeners(() => this.#listeners.size);
+  }
+
+  /** Ends all streams. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    for (const listener of this.#listeners) listener.end('stopping');
+    await this.#running;
+  }
+
+  /**
+   * Adds a listener, whose stream begins after a position, or now.
+   *
+   * @throws {Problem} `too_many_listeners`, `position_lost`, `store_unavailable`, `overloaded`
+   */
+  async open(request: ListenRequest, after?: StreamPosition): Promise<StreamListener> {
+    const { workspace } = request.selection;
+    this.#reserve(workspace);
+    try {
+      await this.#requireMigrations();
+      const cursor = this.#cursor ?? (await this.#look());
+      if (after) await this.#requireKnown(after, cursor);
+      if (this.#stopping.signal.aborted) throw overloaded('The service is stopping; try again.');
+      const listener = new StreamListener(request, after ?? cursor);
+      this.#add(listener, cursor);
+      return listener;
+    } catch (error) {
+      this.#release(workspace);
+      throw error;
+    }
+  }
+
+  #reserve(workspace: string): void {
+    const { STREAM_LISTENERS_PER_WORKSPACE: ofWorkspaceMax, STREAM_LISTENERS_MAX: max } = this.#options.config;
+    const ofWorkspace = this.#counts.get(workspace) ?? 0;
+    if (ofWorkspace >= ofWorkspaceMax) {
+      const detail = `${ofWorkspaceMax} clients listen to this workspace already; close one, or try again later.`;
+      throw new Problem('too_many_listeners', detail, { retryAfter: RETRY_AFTER_SECONDS });
+    }
+    const all = [...this.#counts.values()].reduce((sum, count) => sum + count, 0);
+    if (all >= max) throw overloaded('Too many clients listen already; try again later.');
+    this.#counts.set(workspace, ofWorkspace + 1);
+  }
+
+  #release(workspace: string): void {
+    const count = (this.#counts.get(workspace) ?? 0) - 1;
+    if (count > 0) this.#counts.set(workspace, count);
+    else this.#counts.delete(workspace);
+  }
+
+  /** Without the last migration merges change the order of storage. */
+  async #requireMigrations(): Promise<void> {
+    this.#isMigrated ||= (await this.#options.readiness()).length === 0;
+    if (!this.#isMigrated) {
+      const detail = 'The event store is not ready; try again.';
+      throw new Problem('store_unavailable', detail, { retryAfter: RETRY_AFTER_SECONDS });
+    }
+  }
+
+  /** Requests that come together share one look. */
+  #look(): Promise<StreamPosition> {
+    this.#looking ??= this.#reader.newest().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  /** A position may be newer than the cursor: another process may have sent it. */
+  async #requireKnown(after: StreamPosition, cursor: StreamPosition): Promise<void> {
+    const isOfStore = after.size === cursor.size && [...after.keys()].every((shard) => cursor.has(shard));
+    if (isOfStore && (isAtLeast(cursor, after) || isAtLeast(await this.#reader.newest(), after))) return;
+    throw new Problem(
+      'position_lost',
+      'The event store does not have this position: it has other data than when the position was sent. Read what you may have missed from GET /events, and listen again without the position.',
+    );
+  }
+
+  #add(listener: StreamListener, cursor: StreamPosition): void {
+    const { workspace } = listener.request.selection;
+    this.#cursor ??= cursor;
+    this.#listeners.add(listener);
+    listener.onceEnded((reason) => {
+      this.#listeners.delete(listener);
+      this.#release(workspace);
+      this.#options.metrics.endedStreams.inc({ reason });
+    });
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined;
+      this.#cursor = undefined;
+      // One that came while the loop ended.
+      const [waiting] = this.#listeners;
+      if (waiting && !this.#stopping.signal.aborted) this.#running = this.#run();
+    });
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    const { config, logger } = this.#options;
+    const beating = setInterval(() => this.#beat(), HEARTBEAT_MS);
+    let delays = backoff(config.STREAM_INTERVAL_MS, HEARTBEAT_MS);
+    let isFailing = false;
+    while (this.#listeners.size > 0 && !signal.aborted) {
+      try {
+        const isSomeoneBehind = await this.#takeRound();
+        if (isFailing) delays = backoff(config.STREAM_INTERVAL_MS, HEARTBEAT_MS);
+        isFailing = false;
+        if (!isSomeoneBehind) await sleep(config.STREAM_INTERVAL_MS, signal);
+      } catch (error) {
+        if (!isFailing && !signal.aborted) {
+          logger.warn({ reason: (error as Error).message }, 'the stream cannot read events; retrying');
+        }
+        isFailing = true;
+        await sleep(delays.next().value, signal);
+      }
+    }
+    clearInterval(beating);
+  }
+
+  #beat(): void {
+    for (const listener of this.#listeners) listener.beat();
+  }
+
+  /** Returns whether a listener is behind and could be sent more at once. */
+  async #takeRound(): Promise<boolean> {
+    this.#round += 1;
+    for (const listener of this.#listeners) if (!listener.request.isAllowed()) listener.end('unauthorized');
+    const from = this.#cursor ?? (await this.#look());
+    const to = this.#endAfter(from, await this.#reader.newest());
+    const isCurrent = ({ position }: StreamListener) => isAtLeast(position, from);
+    const open = () => [...this.#listeners].filter(({ isOpen }) => isOpen);
+    const current = open().filter(isCurrent);
+    if (!isAtLeast(from, to) && current.length > 0) await this.#reader.deliver(current, { from, to });
+    this.#cursor = to;
+    const behind = open().filter((listener) => !isAtLeast(listener.position, to));
+    const next = this.#nextOf(behind);
+    if (!next) return false;
+    this.#turns.set(next, this.#round);
+    const { position } = next;
+    const served = behind.filter((listener) => isAtLeast(listener.position, position));
+    await this.#reader.deliver(served, { from: position, to });
+    return true;
+  }
+
+  /**
+   * Returns up to where to read. The newest number falls when the newest parts lose all of their rows: the next insert
+   * has a number above it all the same. When it grows again and is still below what was read, ClickHouse counts anew.
+   */
+  #endAfter(cursor: StreamPosition, newest: StreamPosition): StreamPosition {
+    const isBelow = !isAtLeast(newest, cursor);
+    const isNew = isBelow && this.#fallen !== undefined && !isAtLeast(this.#fallen, newest);
+    this.#fallen = isBelow && !isNew ? newest : undefined;
+    if (isNew) for (const listener of this.#listeners) listener.end('position_lost');
+    return isBelow && !isNew ? cursor : newest;
+  }
+
+  /** Returns the one that has waited for the longest time; of several, the one that has the most to catch up. */
+  #nextOf(listeners: readonly StreamListener[]): StreamListener | undefined {
+    const turn = (listener: StreamListener) => this.#turns.get(listener) ?? 0;
+    return listeners.reduce<StreamListener | undefined>((first, listener) => {
+      if (first === undefined || turn(listener) < turn(first)) return listener;
+      return turn(listener) === turn(first) && isAtLeast(first.position, listener.position) ? listener : first;
+    }, undefined);
+  }
+}
+
+function overloaded(detail: string): Problem {
+  return new Problem('overloaded', detail, { retryAfter: RETRY_AFTER_SECONDS });
+}

@@ -1,0 +1,135 @@
+import { PassThrough, type Readable } from 'node:stream';
+import { eventRecord } from '../events/event-record.ts';
+import { encodePosition, isPlaceAtLeast, laterOf, type StreamPosition } from './stream-position.ts';
+import type { StreamRow, StreamSelection } from './stream-query.ts';
+
+/**
+ * How many bytes wait for a client before it is sent nothing more, in each of the two buffers of its stream. One batch of
+ * rows may come on top.
+ */
+const BUFFER_BYTES = 64 * 1_024;
+
+/** How long a client may read nothing before it is disconnected, in milliseconds. */
+const STALL_MS_MAX = 60_000;
+
+/** How long a client waits before it connects again, in milliseconds: for browsers, which have a default of some seconds. */
+const RECONNECT_MS = 1_000;
+
+/** Why a stream ended. */
+export const STREAM_ENDS = ['client', 'stalled', 'unauthorized', 'failed', 'position_lost', 'stopping'] as const;
+
+export type StreamEnd = (typeof STREAM_ENDS)[number];
+
+export interface ListenRequest {
+  readonly selection: StreamSelection;
+  /** Equal for equal selections. */
+  readonly key: string;
+  /** Whether the client may still read the workspace: its key may be revoked while it listens. */
+  readonly isAllowed: () => boolean;
+}
+
+/**
+ * One client of the stream: what it is sent, and how far it is.
+ *
+ * A client that reads slowly is left out while its buffer is full. It keeps its position, and goes on from there once it
+ * has read: it gets the same events, later, at the price of a query. A client that reads nothing for a minute is
+ * disconnected, and may resume.
+ */
+export class StreamListener {
+  readonly request: ListenRequest;
+  readonly #body = new PassThrough({ highWaterMark: BUFFER_BYTES });
+  readonly #now: () => number;
+  #position: StreamPosition;
+  #fullSince: number | undefined;
+  #end: StreamEnd = 'client';
+
+  /** @param now returns milliseconds since 1970 */
+  constructor(request: ListenRequest, position: StreamPosition, now: () => number = Date.now) {
+    this.request = request;
+    this.#position = position;
+    this.#now = now;
+    this.#body.on('drain', () => {
+      this.#fullSince = undefined;
+    });
+    this.#write(`retry: ${RECONNECT_MS}\n${this.#idLine()}\n`);
+  }
+
+  /** The response. To destroy it ends the listening. */
+  get body(): Readable {
+    return this.#body;
+  }
+
+  /** Everything up to here was sent, or does not belong to the selection. */
+  get position(): StreamPosition {
+    return this.#position;
+  }
+
+  get isEnded(): boolean {
+    return this.#body.writableEnded || this.#body.destroyed;
+  }
+
+  /** Whether it can be sent more: the client has read most of what it was sent, and has not left. */
+  get isOpen(): boolean {
+    return !this.isEnded && this.#fullSince === undefined;
+  }
+
+  /** Resolves when the client has read what it was sent, or has left, or the signal aborts. */
+  drained(signal: AbortSignal): Promise<void> {
+    if (this.isOpen || this.isEnded) return Promise.resolve();
+    return new Promise((resolve) => {
+      const done = () => {
+        for (const event of ['drain', 'close']) this.#body.off(event, done);
+        signal.removeEventListener('abort', done);
+        resolve();
+      };
+      for (const event of ['drain', 'close']) this.#body.on(event, done);
+      signal.addEventListener('abort', done);
+    });
+  }
+
+  /** Sends the event at a position, unless the client has it already; returns whether it was sent. */
+  send({ event, shard, place }: StreamRow, position: StreamPosition): boolean {
+    const known = this.#position.get(shard);
+    if (this.isEnded || (known && isPlaceAtLeast(known, place))) return false;
+    this.reach(position);
+    // JSON keeps its meaning when its line breaks change: inside of strings it has none.
+    const data = eventRecord(event).replaceAll(/\r\n?|\n/g, '\ndata: ');
+    this.#write(`${this.#idLine()}data: ${data}\n\n`);
+    return true;
+  }
+
+  /** Notes that nothing up to a position is left to be sent. */
+  reach(position: StreamPosition): void {
+    this.#position = laterOf(this.#position, position);
+  }
+
+  /** Sends a comment, and the position: a client that gets few events resumes from here, and not from its last event. */
+  beat(): void {
+    if (this.isEnded) return;
+    if (this.#fullSince === undefined) this.#write(`: heartbeat\n${this.#idLine()}\n`);
+    else if (this.#now() - this.#fullSince >= STALL_MS_MAX) this.end('stalled');
+  }
+
+  end(reason: StreamEnd): void {
+    if (this.isEnded) return;
+    this.#end = reason;
+    // The end of a response that nobody reads would never be sent.
+    if (this.#fullSince !== undefined) this.#body.destroy();
+    else this.#body.end();
+  }
+
+  /** Calls back once, when the client has left or everything up to the end was sent. */
+  onceEnded(callback: (reason: StreamEnd) => void): void {
+    this.#body.once('close', () => callback(this.#end));
+    // A client that leaves is no error.
+    this.#body.on('error', () => undefined);
+  }
+
+  #idLine(): string {
+    return `id: ${encodePosition(this.#position, this.#now())}\n`;
+  }
+
+  #write(text: string): void {
+    if (!this.#body.write(text)) this.#fullSince ??= this.#now();
+  }
+}

@@ -1,0 +1,68 @@
+import { type Fault, Problem } from '@sluice/shared/http/problem';
+import type { QueryParameters } from '@sluice/shared/http/query-string';
+import { eventFilterable, selectionParameters } from '../events/event-selection.ts';
+import { notEmpty } from '../filters/operators.ts';
+import { canonicalFilters, parseParameters, refuseFaults } from '../filters/parameters.ts';
+import { RESUMABLE_DAYS } from '../limits.ts';
+import { decodePosition, type StreamPosition } from './stream-position.ts';
+import type { StreamSelection } from './stream-query.ts';
+
+const { startDate: _start, endDate: _end, ...fieldParameters } = selectionParameters;
+
+/** The parameters of `GET /events/stream`, except those of properties and operators. */
+export const streamParameters = {
+  ...fieldParameters,
+  after: notEmpty.meta({
+    description:
+      'The `id` of the last event that was received: the stream goes on after it. The header `Last-Event-ID`, which browsers send when they connect again, counts more.',
+  }),
+} as const;
+
+/** The header in which a client that connects again sends the last `id`. */
+export const LAST_EVENT_ID = 'last-event-id';
+
+const DAY_MS = 86_400_000;
+
+/** A valid request for a stream. */
+export interface StreamRequest {
+  readonly selection: StreamSelection;
+  /** Equal for requests with the same workspace and filters. */
+  readonly key: string;
+  /** Where the stream begins; `undefined`: now. */
+  readonly after: StreamPosition | undefined;
+}
+
+/**
+ * Parses a request for `GET /events/stream`.
+ *
+ * @param lastEventId the header; it may be empty, as browsers may send it
+ * @throws {Problem} `invalid_request`, naming every fault; `position_lost` when the position is too old
+ */
+export function parseStreamRequest(
+  query: QueryParameters,
+  lastEventId: string | undefined,
+  workspace: string,
+  nowMs = Date.now(),
+): StreamRequest {
+  const { values, fields, properties, faults } = parseParameters(streamParameters, eventFilterable, query);
+  const found: Fault[] = [...faults];
+  const ids = { [LAST_EVENT_ID]: lastEventId || undefined, after: values.after };
+  const decoded = Object.entries(ids).flatMap(([path, id]) => {
+    if (id === undefined) return [];
+    const position = decodePosition(id);
+    if (!position) found.push({ path, code: 'invalid', message: 'is not the id of an event of a stream' });
+    return position ? [position] : [];
+  });
+  refuseFaults(found);
+  const [after] = decoded;
+  if (after && nowMs - after.sentAtMs > RESUMABLE_DAYS * DAY_MS) {
+    const detail = `The position is older than ${RESUMABLE_DAYS} days. Read what you missed from GET /events, and listen again without the position.`;
+    throw new Problem('position_lost', detail);
+  }
+  const filters = canonicalFilters([...fields, ...properties]);
+  return {
+    selection: { workspace, fields, properties },
+    key: JSON.stringify([workspace, filters]),
+    after: after?.position,
+  };
+}

@@ -1,0 +1,143 @@
+import { Problem } from '@sluice/shared/http/problem';
+import type { QueryRunner } from '../clickhouse/query-runner.ts';
+import type { RowBatches } from '../clickhouse/row-parser.ts';
+import type { HiddenCondition } from '../events/pending-deletions.ts';
+import type { StreamListener } from './stream-listener.ts';
+import { endOfBlock, type StreamPosition } from './stream-position.ts';
+import { asStreamRow, NEWEST, newestPosition, pageQuery, type StreamRow } from './stream-query.ts';
+
+/** Events of one query. A query that has more is followed by another one. */
+const PAGE_EVENTS = 1_000;
+
+/** Selections of one query: more of them are read by several queries. */
+const SELECTIONS_MAX = 50;
+
+/** How long a query waits for clients when all of them are slow, in milliseconds. */
+const DRAIN_MS = 250;
+
+/** Into how many pieces a range of blocks is cut that is too expensive as a whole. */
+const PIECES = 16;
+
+/** Listeners with equal selections. */
+type Group = readonly StreamListener[];
+
+/** A part of the order of storage. */
+export interface Range {
+  readonly from: StreamPosition;
+  /** At the ends of blocks. */
+  readonly to: StreamPosition;
+}
+
+export interface StreamReaderOptions {
+  readonly queryRunner: QueryRunner;
+  readonly hiddenCondition: HiddenCondition;
+  readonly signal: AbortSignal;
+  readonly onSent: (events: number) => void;
+}
+
+/** Reads the stored events for many listeners at once. Its queries run one at a time, and take no slot from others. */
+export class StreamReader {
+  readonly #options: StreamReaderOptions;
+
+  constructor(options: StreamReaderOptions) {
+    this.#options = options;
+  }
+
+  /** Returns up to where everything is visible. @throws {Problem} */
+  async newest(): Promise<StreamPosition> {
+    const { queryRunner, signal } = this.#options;
+    const query = { ...NEWEST, kind: 'stream_newest', urgent: true, workspace: '', signal } as const;
+    return newestPosition(await queryRunner.all(query));
+  }
+
+  /**
+   * Sends each listener its events of a range, or the first ones of many. All of them must be at `from` at least. A
+   * listener that nothing can be read for is ended.
+   *
+   * @throws {Problem} `store_unavailable`, `overloaded`: each listener is where it was, or further
+   */
+  async deliver(listeners: readonly StreamListener[], range: Range): Promise<void> {
+    const groups = [...Map.groupBy(listeners, ({ request }) => request.key).values()];
+    for (let first = 0; first < groups.length; first += SELECTIONS_MAX) {
+      await this.#deliverTo(groups.slice(first, first + SELECTIONS_MAX), range);
+    }
+  }
+
+  /** One selection may be too expensive, and others must not suffer from it: it is found by halving. */
+  async #deliverTo(groups: readonly Group[], range: Range): Promise<void> {
+    try {
+      await this.#deliverPage(groups, range);
+    } catch (error) {
+      if (this.#options.signal.aborted || isPassing(error)) throw error;
+      const half = Math.ceil(groups.length / 2);
+      const piece = firstPiece(range);
+      if (groups.length > 1) {
+        await this.#deliverTo(groups.slice(0, half), range);
+        await this.#deliverTo(groups.slice(half), range);
+      } else if (piece) await this.#deliverTo(groups, piece);
+      else for (const listener of groups.flat()) listener.end('failed');
+    }
+  }
+
+  async #deliverPage(groups: readonly Group[], { from, to }: Range): Promise<void> {
+    const selections = groups.flatMap(([listener]) => (listener ? [listener.request.selection] : []));
+    const workspaces = [...new Set(selections.map(({ workspace }) => workspace))];
+    const hidden = new Map<string, Awaited<ReturnType<HiddenCondition>>>();
+    for (const workspace of workspaces) hidden.set(workspace, await this.#options.hiddenCondition(workspace));
+    const { queryRunner, signal, onSent } = this.#options;
+    await using batches: RowBatches = queryRunner.rows({
+      ...pageQuery(selections, hidden, { from, to, limit: PAGE_EVENTS }),
+      ...({ kind: 'stream_events', pool: 'reports', urgent: true, graceMs: 0, workspace: '', signal } as const),
+    });
+    let open = new Set(groups.flat());
+    let rows = 0;
+    let last: StreamRow | undefined;
+    for await (const batch of batches) {
+      open = await this.#openOf(open);
+      // What they have not been sent is read again.
+      if (open.size === 0) return;
+      let sent = 0;
+      for (const row of batch.map(asStreamRow)) {
+        for (const index of row.selections) {
+          const takers = groups[index]?.filter((listener) => open.has(listener)) ?? [];
+          sent += takers.filter((listener) => listener.send(row, placeOf(row, { from, to }))).length;
+        }
+        last = row;
+        rows += 1;
+      }
+      onSent(sent);
+    }
+    const end = rows < PAGE_EVENTS || last === undefined ? to : placeOf(last, { from, to });
+    for (const listener of open) listener.reach(end);
+  }
+
+  /** Returns those that take more rows. Once left out, a listener stays so: it would miss the rows in between. */
+  async #openOf(listeners: ReadonlySet<StreamListener>): Promise<Set<StreamListener>> {
+    const all = [...listeners];
+    if (!all.some(({ isOpen }) => isOpen)) {
+      const signal = AbortSignal.any([this.#options.signal, AbortSignal.timeout(DRAIN_MS)]);
+      await Promise.race(all.map((listener) => listener.drained(signal)));
+    }
+    return new Set(all.filter(({ isOpen }) => isOpen));
+  }
+}
+
+/** Returns the position of a row of a range: the rows of lower shards come before it, those of higher ones after it. */
+function placeOf({ shard, place }: StreamRow, { from, to }: Range): StreamPosition {
+  return new Map([...from, ...[...to].filter(([other]) => other < shard), [shard, place]]);
+}
+
+/** Whether the failure has nothing to do with the query. */
+function isPassing(error: unknown): boolean {
+  return error instanceof Problem && (error.code === 'store_unavailable' || error.code === 'overloaded');
+}
+
+/** Returns the beginning of a range, or `undefined` when no server has more than one block in it. */
+function firstPiece({ from, to }: Range): Range | undefined {
+  const cut = [...to].map(([shard, { block }]) => {
+    const start = from.get(shard)?.block ?? 0;
+    return { shard, block, end: Math.min(block, start + Math.max(1, Math.ceil((block - start) / PIECES))) };
+  });
+  if (cut.every(({ block, end }) => end === block)) return undefined;
+  return { from, to: new Map(cut.map(({ shard, end }) => [shard, endOfBlock(end)])) };
+}

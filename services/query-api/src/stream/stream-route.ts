@@ -1,0 +1,31 @@
+import type { QueryParameters } from '@sluice/shared/http/query-string';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { StreamHub } from './stream-hub.ts';
+import { LAST_EVENT_ID, parseStreamRequest } from './stream-parameters.ts';
+
+/**
+ * Registers `GET /events/stream`: events of a workspace as they become visible, as server-sent events.
+ *
+ * @param isAllowed whether the client may still read its workspace
+ */
+export function registerStream(
+  app: FastifyInstance,
+  hub: StreamHub,
+  isAllowed: (request: FastifyRequest) => boolean,
+): void {
+  app.get('/events/stream', async (request, reply) => {
+    const lastEventId = request.headers[LAST_EVENT_ID]?.toString();
+    const { after, ...listener } = parseStreamRequest(request.query as QueryParameters, lastEventId, request.workspace);
+    // A response without a body ends at once.
+    if (request.method === 'HEAD') return await withHeaders(reply).send('');
+    const { body } = await hub.open({ ...listener, isAllowed: () => isAllowed(request) }, after);
+    // It may have left while the position was looked up.
+    if (reply.raw.destroyed) body.destroy();
+    return await withHeaders(reply).send(body);
+  });
+}
+
+function withHeaders(reply: FastifyReply): FastifyReply {
+  // nginx would keep events until it has some kilobytes of them.
+  return reply.type('text/event-stream').header('cache-control', 'no-store').header('x-accel-buffering', 'no');
+}
