@@ -22,7 +22,11 @@ export function workspaceOf(
 }
 
 /** Whether a request that {@link workspaceOf} admitted would still be admitted: its key may have been revoked since. */
-export function allowsWorkspace(request: FastifyRequest, keys: KeyRing, anonymousWorkspace: string | undefined): boolean {
+export function allowsWorkspace(
+  request: FastifyRequest,
+  keys: KeyRing,
+  anonymousWorkspace: string | undefined,
+): boolean {
   if (request.headers.authorization === undefined) return anonymousWorkspace !== undefined;
   try {
     return authenticate(request, keys, 'query').workspace === request.workspace;

@@ -1,7 +1,5 @@
 import { type ClientRequest, get, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { parseJson } from '@sluice/shared/json';
-import type { QueryService } from './query-service.ts';
+import { parseJson } from '../json.ts';
 
 /** An event of a stream, as a client of the standard sees it. */
 export interface StreamedEvent {
@@ -10,8 +8,7 @@ export interface StreamedEvent {
 }
 
 export interface StreamOptions {
-  /** Default: `a`. */
-  readonly workspace?: string;
+  readonly key: string;
   readonly lastEventId?: string | undefined;
 }
 
@@ -36,26 +33,21 @@ export class EventStream {
     response.on('error', () => undefined);
   }
 
-  /** Connects and reads. Fails when the connection is refused; `response` has the status. */
-  static async open(service: QueryService, path: string, options: StreamOptions = {}): Promise<EventStream> {
-    const stream = await EventStream.openPaused(service, path, options);
+  /** Connects and reads. @throws when the connection is refused; `response` has the status */
+  static async open(url: string, options: StreamOptions): Promise<EventStream> {
+    const stream = await EventStream.openPaused(url, options);
     stream.read();
     return stream;
   }
 
   /** Connects, and reads nothing until {@link read} is called. */
-  static async openPaused(
-    { app }: QueryService,
-    path: string,
-    { workspace = 'a', lastEventId }: StreamOptions = {},
-  ): Promise<EventStream> {
-    const { port } = app.server.address() as AddressInfo;
+  static async openPaused(url: string, { key, lastEventId }: StreamOptions): Promise<EventStream> {
     const headers = {
-      authorization: `Bearer ${workspace}`,
+      authorization: `Bearer ${key}`,
       ...(lastEventId !== undefined && { 'last-event-id': lastEventId }),
     };
     return await new Promise((resolve, reject) => {
-      const request = get(`http://127.0.0.1:${port}${path}`, { agent: false, headers });
+      const request = get(url, { agent: false, headers });
       request.on('error', reject);
       request.once('response', (response) => resolve(new EventStream(request, response)));
     });
