@@ -21,6 +21,33 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/events/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Events as they become visible
+         * @description Server-sent events, until the client leaves or the service stops. Each message is an event of `GET /events` as JSON, with
+         *     its position as `id`. All filters have to match; there are no dates. The stream follows the order of storage: an event
+         *     with an old timestamp that is stored now is sent now. A client that connects again with the last `id`, in the header
+         *     `Last-Event-ID` or as `after`, gets each later event once, also after restarts. Without it the stream begins now.
+         *
+         *     Every 15 seconds there is a comment, with the `id` up to which everything was sent. A client that reads slowly is sent the
+         *     same events later; one that reads nothing for a minute is disconnected. A position can be resumed for 7 days.
+         *     100 clients may listen to a workspace at a time.
+         */
+        get: operations["streamEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/users": {
         parameters: {
             query?: never;
@@ -397,6 +424,113 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["EventPage"];
+                };
+            };
+        };
+    };
+    streamEvents: {
+        parameters: {
+            query?: {
+                /** @description Events with this uuid. */
+                uuid?: string;
+                /** @description Events of this type. */
+                type?: string;
+                /** @description Events of this name. */
+                event?: string;
+                /** @description Events of this user. */
+                userId?: string;
+                /** @description Events of this organization. */
+                groupId?: string;
+                /** @description Events with this anonymous identifier. */
+                anonymousId?: string;
+                /** @description Events of this installation or device. */
+                instanceId?: string;
+                /** @description The `id` of the last event that was received: the stream goes on after it. The header `Last-Event-ID`, which browsers send when they connect again, counts more. */
+                after?: string;
+                /**
+                 * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                properties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `context.<name>=<value>`, or with an operator in brackets behind the name: `context.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                context?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `traits.<name>=<value>`, or with an operator in brackets behind the name: `traits.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                traits?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                operators?: {
+                    [key: string]: string;
+                };
+            };
+            header?: {
+                /** @description The last `id` that was received; the stream goes on after it. */
+                "Last-Event-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Messages, one for each event. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example retry: 1000
+                     *     id: WzE3NzIzNjY0MDAsWzAsNDcxMSwxNzcyMzY2NDAwMDAwLCIwMThmM2M1ZS03YjFhLTdjYzAtOWQ1ZS0wMjQyYWMxMjAwMDIiXV0
+                     *
+                     *     id: WzE3NzIzNjY0MDAsWzAsNDcxMSwxNzcyMzY2NDAwMDAwLCIwMThmM2M1ZS03YjFhLTdjYzAtOWQ1ZS0wMjQyYWMxMjAwMDIiXV0
+                     *     data: {"uuid":"018f3c5e-7b1a-7cc0-9d5e-0242ac120002","type":"track","event":"signed_up","userId":"jane","groupId":"acme","anonymousId":null,"instanceId":null,"properties":{"plan":"pro"},"context":{},"traits":{},"timestamp":"2026-03-01T12:00:00.000Z","receivedAt":"2026-03-01T12:00:01.250Z"}
+                     */
+                    "text/event-stream": string;
                 };
             };
         };

@@ -10,6 +10,8 @@ import {
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { entitiesParameters } from './entities/entities-parameters.ts';
 import { eventParameters } from './events/events-parameters.ts';
+import { encodePosition, endOfBlock } from './stream/stream-position.ts';
+import { streamParameters } from './stream/stream-parameters.ts';
 import { anEvent, aRegister, eachIdentifier, type QueryService, startQuery } from './testing/query-service.ts';
 
 let query: QueryService;
@@ -70,6 +72,8 @@ test('it describes every parameter, and no other', () => {
     'traits',
     'operators',
   ]);
+  const documents = ['properties', 'context', 'traits', 'operators'];
+  expect(named('GET /events/stream')).toEqual([...Object.keys(streamParameters), ...documents]);
   for (const path of ['/users', '/organizations']) {
     expect(named(`GET ${path}`)).toEqual([...Object.keys(entitiesParameters), 'properties']);
   }
@@ -144,6 +148,7 @@ test.each([
   ['unauthorized', 'GET /events', '/events', 'nope'],
   ['missing_scope', 'GET /organizations', '/organizations', 'ingest-only'],
   ['not_found', 'GET /users/{foreignId}', '/users/nobody', 'a'],
+  ['position_lost', 'GET /events/stream', `/events/stream?after=${encodePosition(new Map([[9, endOfBlock(1)]]), 1e12)}`, 'a'],
   ['not_found', 'GET /docs/{file}', '/docs/nothing', 'a'],
 ])('the response with %s of %s is as documented', async (code, operation, url, key) => {
   const response = await query.app.inject({ url, headers: { authorization: `Bearer ${key}` } });

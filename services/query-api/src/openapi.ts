@@ -6,6 +6,7 @@ import { ENTITY_KINDS } from './entities/entity-kinds.ts';
 import { eventPaths } from './events/events-openapi.ts';
 import { LIMIT_MAX, NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from './limits.ts';
 import { reportPaths } from './reports/reports-openapi.ts';
+import { streamPaths } from './stream/stream-openapi.ts';
 
 /** Returns the OpenAPI document of query-api: its routes, with the limits that are in force. */
 export function queryDocument(config: QueryConfig): OpenApiDocument {
@@ -18,18 +19,23 @@ export function queryDocument(config: QueryConfig): OpenApiDocument {
       { name: 'organizations', description: 'Organizations as they are now' },
       OPERATIONAL_TAG,
     ],
-    paths: { ...paths(config.QUERY_ANONYMOUS_WORKSPACE !== undefined), ...OPERATIONAL_PATHS },
+    paths: { ...paths(config), ...OPERATIONAL_PATHS },
   });
 }
 
-function paths(keyOptional: boolean): PathDescriptions {
+function paths(config: QueryConfig): PathDescriptions {
   const common = {
     scope: 'query',
-    keyOptional,
+    keyOptional: config.QUERY_ANONYMOUS_WORKSPACE !== undefined,
     codes: ['query_too_expensive', 'store_unavailable', 'overloaded'],
   } as const;
   const entities = ENTITY_KINDS.map((kind) => entityPaths(kind, common));
-  return { ...eventPaths(common), ...reportPaths(common), ...Object.assign({}, ...entities) };
+  return {
+    ...eventPaths(common),
+    ...streamPaths(common, config),
+    ...reportPaths(common),
+    ...Object.assign({}, ...entities),
+  };
 }
 
 function limits(config: QueryConfig): string {

@@ -14,6 +14,7 @@ import {
   type TestEvent,
   type TestResponse,
 } from './testing/query-service.ts';
+import { expectEvents, listenTo, PATIENCE } from './testing/streams.ts';
 
 /** As KAFKA_PARTITIONS: a row is on the shard that holds its partition. */
 const PARTITIONS = 48;
@@ -243,6 +244,27 @@ test('every query of two shards returns what one server returns with the same ro
     fc.asyncProperty(url, fc.constantFrom(...WORKSPACES), (query, workspace) => expectSamePages(query, workspace)),
     { numRuns: 40, endOnFailure: true },
   );
+});
+
+test('a stream follows the order of storage of both shards, and is resumed after each of its events', async () => {
+  const [service] = sharded as [QueryService];
+  const streams = await listenTo(service);
+  const stream = await streams.open('?event[ne]=nothing', { workspace: 'd' });
+  const events: TestEvent[] = [];
+  for (let batch = 0; batch < 4; batch += 1) {
+    const some = someEvents(8);
+    await storeEvents('d', some);
+    events.push(...some);
+  }
+  await expectEvents(stream, events);
+  for (const [index, { id }] of stream.events.entries()) {
+    const rest = new Set(stream.uuids.slice(index + 1));
+    const resumed = await streams.open('', { workspace: 'd', lastEventId: id });
+    await expect.poll(() => resumed.events.length, PATIENCE).toBe(rest.size);
+    expect(new Set(resumed.uuids)).toEqual(rest);
+    resumed.close();
+  }
+  await streams.closeAll();
 });
 
 test('a look-up by uuid asks only the shard that has it; any other query fails while a shard is away', async () => {

@@ -32,7 +32,7 @@ const event = z
   )
   .meta({ id: 'Event' });
 
-const eventExample = Object.fromEntries(EVENT_FIELDS.map(([field, { example }]) => [field, example]));
+export const eventExample: Readonly<Record<string, unknown>> = Object.fromEntries(EVENT_FIELDS.map(([field, { example }]) => [field, example]));
 
 const eventPage = z
   .object({
@@ -50,7 +50,8 @@ const eventPage = z
   })
   .meta({ id: 'EventPage' });
 
-const filters = {
+/** The filters of all reads of events, except the parameters with fixed names. */
+export const eventFilters = {
   ...Object.fromEntries(DOCUMENT_FIELDS.map((document) => [document, documentFilters(document)])),
   operators: fieldFilters(eventFilterable.fields, { 'userId[in]': 'jane,joe', 'event[prefix]': 'invoice_' }),
 };
@@ -66,7 +67,7 @@ export function eventPaths(common: CommonDescription): PathDescriptions {
         description:
           'All parameters are optional, and all filters have to match. Pages by `nextCursor` cost the same however deep they are, and neither skip nor repeat an event while others arrive.',
         tag: 'events',
-        requestParams: { query: querySchema(eventParameters, filters) },
+        requestParams: { query: querySchema(eventParameters, eventFilters) },
         responses: {
           200: {
             description: 'A page of events.',

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
+import { tokenOf } from '../cursor.ts';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
 import { expectedRecord } from '../testing/reference.ts';
 import { expectEvents, listenTo, PATIENCE, someEvents, type TestStreams } from '../testing/streams.ts';
+import { decodePosition, encodePosition, endOfBlock } from './stream-position.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -86,4 +88,53 @@ test('events of deleted users are not sent, and those of users who came back are
   const other = anEvent({ userId: 'other' });
   await query.store('a', [hidden, back, other]);
   await expectEvents(stream, [back, other]);
+});
+
+test('every client gets a heartbeat, and resumes from it: one that gets few events reads nothing again', async () => {
+  const client = await streams.open('?event=rare');
+  await query.store('a', someEvents(5));
+  await expect.poll(() => client.comments, PATIENCE).toContain('heartbeat');
+  expect(client.events).toEqual([]);
+  const resumed = await streams.open('', { lastEventId: client.lastEventId });
+  const later = anEvent();
+  await query.store('a', [later]);
+  await expectEvents(resumed, [later]);
+});
+
+test('a client that asks for the head of a stream gets its headers, and takes no place', async () => {
+  const response = await query.app.inject({
+    method: 'HEAD',
+    url: '/events/stream',
+    headers: { authorization: 'Bearer a' },
+  });
+  expect([response.statusCode, response.headers['content-type']]).toEqual([200, 'text/event-stream']);
+});
+
+test.each([
+  ['startDate=2026-01-01', ['startDate']],
+  ['limit=1&cursor=x&colour=1', ['limit', 'cursor', 'colour']],
+  ['after=1&event[exists]=true', ['after', 'event[exists]']],
+  [`after=${tokenOf([1, [0, 1, 2, 'x']])}`, ['after']],
+])('the parameters %s are refused by name', async (parameters, paths) => {
+  const { status, body } = await query.get(`/events/stream?${parameters}`);
+  expect([status, body.code]).toEqual([400, 'invalid_request']);
+  expect(body.errors.map(({ path }) => path).sort()).toEqual([...paths].sort());
+});
+
+test('a position that is too old, or not of this store, is refused with what to do, and never skipped', async () => {
+  const { lastEventId = '' } = await streams.open();
+  const { position } = decodePosition(lastEventId) ?? {};
+  const now = Date.now();
+  const resume = (id: string) => query.get(`/events/stream?after=${id}`);
+  for (const id of [
+    encodePosition(position ?? new Map(), now - 7 * DAY_MS - 2_000),
+    encodePosition(new Map([[0, endOfBlock(1e9)]]), now),
+    encodePosition(new Map([[1, endOfBlock(1)]]), now),
+    encodePosition(new Map([...(position ?? []), [1, endOfBlock(1)]]), now),
+  ]) {
+    const { status, body, text } = await resume(id);
+    expect([status, body.code]).toEqual([410, 'position_lost']);
+    expect(text).toContain('GET /events');
+  }
+  await streams.open(`?after=${encodePosition(position ?? new Map(), now - 7 * DAY_MS + 60_000)}`);
 });
