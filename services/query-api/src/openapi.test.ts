@@ -10,8 +10,8 @@ import {
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { entitiesParameters } from './entities/entities-parameters.ts';
 import { eventParameters } from './events/events-parameters.ts';
-import { encodePosition, endOfBlock } from './stream/stream-position.ts';
 import { streamParameters } from './stream/stream-parameters.ts';
+import { encodePosition, endOfBlock } from './stream/stream-position.ts';
 import { anEvent, aRegister, eachIdentifier, type QueryService, startQuery } from './testing/query-service.ts';
 
 let query: QueryService;
@@ -148,7 +148,12 @@ test.each([
   ['unauthorized', 'GET /events', '/events', 'nope'],
   ['missing_scope', 'GET /organizations', '/organizations', 'ingest-only'],
   ['not_found', 'GET /users/{foreignId}', '/users/nobody', 'a'],
-  ['position_lost', 'GET /events/stream', `/events/stream?after=${encodePosition(new Map([[9, endOfBlock(1)]]), 1e12)}`, 'a'],
+  [
+    'position_lost',
+    'GET /events/stream',
+    `/events/stream?after=${encodePosition(new Map([[9, endOfBlock(1)]]), 1e12)}`,
+    'a',
+  ],
   ['not_found', 'GET /docs/{file}', '/docs/nothing', 'a'],
 ])('the response with %s of %s is as documented', async (code, operation, url, key) => {
   const response = await query.app.inject({ url, headers: { authorization: `Bearer ${key}` } });

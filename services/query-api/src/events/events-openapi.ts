@@ -32,7 +32,9 @@ const event = z
   )
   .meta({ id: 'Event' });
 
-export const eventExample: Readonly<Record<string, unknown>> = Object.fromEntries(EVENT_FIELDS.map(([field, { example }]) => [field, example]));
+export const eventExample: Readonly<Record<string, unknown>> = Object.fromEntries(
+  EVENT_FIELDS.map(([field, { example }]) => [field, example]),
+);
 
 const eventPage = z
   .object({

@@ -71,11 +71,22 @@ test('a client resumes after any event, by header or parameter, without a gap or
   for (const batch of batches) await query.store('a', batch);
   await expectEvents(stream, batches.flat());
   await query.clickHouse.command({ query: 'OPTIMIZE TABLE events FINAL' });
-  for (const [index, { id }] of stream.events.entries()) {
-    const rest = stream.uuids.slice(index + 1);
-    const resumed = index % 2 === 0 ? await streams.open(`?after=${id}`) : await streams.open('', { lastEventId: id });
-    await expect.poll(() => resumed.uuids, PATIENCE).toEqual(rest);
+  // All at once, so that one query serves clients that are at different positions.
+  const resumed = await Promise.all(
+    stream.events.map(({ id }, index) =>
+      index % 2 === 0 ? streams.open(`?after=${id}`) : streams.open('', { lastEventId: id }),
+    ),
+  );
+  for (const [index, client] of resumed.entries()) {
+    await expect.poll(() => client.uuids, PATIENCE).toEqual(stream.uuids.slice(index + 1));
   }
+});
+
+test('a client gets all events of a large import, and more than one query reads them', async () => {
+  const stream = await streams.open();
+  const events = Array.from({ length: 2_500 }, (_, index) => anEvent({ timestampMs: 1e12 + (index % 7) }));
+  await query.store('a', events);
+  await expectEvents(stream, events);
 });
 
 test('events of deleted users are not sent, and those of users who came back are', async () => {
