@@ -1,6 +1,7 @@
 // npm start: runs the whole system on this machine, in the foreground. `npm start -- --help` shows its usage.
 import { join } from 'node:path';
 import { ArgumentsError, parseArguments } from '@sluice/shared/command-line';
+import { buildConsole } from '../packages/console/scripts/build.ts';
 import { lockDataFolder, unlockDataFolder } from './start/data-folder.ts';
 import { createOutput } from './start/output.ts';
 import { findObstacles } from './start/preflight.ts';
@@ -38,7 +39,7 @@ if (obstacles.length > 0) {
 }
 
 const context = { baseEnv: env, onLine: output.serviceLine, report: output.say };
-const { stages, devKey } = await describeSystem(settings, root, context);
+const [{ stages, devKey }] = await Promise.all([describeSystem(settings, root, context), buildConsole()]);
 const supervisor = createSupervisor({ stages, report: output.say });
 let firstSignalAt: number | undefined;
 

@@ -13,6 +13,7 @@ interface Check {
 
 const CHECKS: readonly Check[] = [
   { name: 'types (tsc)', command: ['tsc', '--noEmit', '-p', '.'] },
+  { name: 'types of the console (tsc)', command: ['tsc', '--noEmit', '-p', 'packages/console'] },
   { name: 'lint and format (biome)', command: ['biome', 'ci', '--colors=off', '--error-on-warnings', '.'] },
 ];
 

@@ -1,6 +1,6 @@
 import type { Settings } from './settings.ts';
 
-/** The block that `npm start` prints when everything is ready: addresses, the key, the docs, two commands to paste. */
+/** The block that `npm start` prints when everything is ready: addresses, the key, the console, the docs, two commands to paste. */
 export function welcome({ ports, dataDir, externalKafka, externalClickHouse }: Settings, key: string): string {
   const ingest = `http://127.0.0.1:${ports.ingest}`;
   const query = `http://127.0.0.1:${ports.query}`;
@@ -17,6 +17,7 @@ Sluice is ready.
 
   ingest-api  ${ingest}
   query-api   ${query}
+  console     ${query}/console/
   writer      http://127.0.0.1:${ports.writer}/readyz
   Kafka       ${externalKafka ? 'from KAFKA_BROKERS' : `127.0.0.1:${ports.kafka}`}
   ClickHouse  ${clickhouse}

@@ -11,6 +11,7 @@ import type { ClickHouseReader } from './clickhouse/clickhouse-reader.ts';
 import { createQueryRunner } from './clickhouse/query-runner.ts';
 import { compressResponses } from './compression.ts';
 import type { QueryConfig } from './config.ts';
+import { registerConsole } from './console/console-route.ts';
 import { registerEntities } from './entities/entities-route.ts';
 import { registerEvents } from './events/events-route.ts';
 import { PendingDeletions } from './events/pending-deletions.ts';
@@ -66,7 +67,8 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     registerReports(routes, { config, queryRunner, hiddenCondition });
     registerStream(routes, hub, (request) => allowsWorkspace(request, keys, config.QUERY_ANONYMOUS_WORKSPACE));
   });
-  registerReference(app, queryDocument(config));
+  registerConsole(app);
+  registerReference(app, queryDocument(config), 'console/');
   refuseOtherMethods(app);
   return app;
 }

@@ -1,6 +1,7 @@
 import { createApiDocument, type OpenApiDocument, type PathDescriptions } from '@sluice/shared/http/openapi';
 import { OPERATIONAL_PATHS, OPERATIONAL_TAG } from '@sluice/shared/http/operational-paths';
 import type { QueryConfig } from './config.ts';
+import { CONSOLE_PATHS } from './console/console-openapi.ts';
 import { entityPaths } from './entities/entities-openapi.ts';
 import { ENTITY_KINDS } from './entities/entity-kinds.ts';
 import { eventPaths } from './events/events-openapi.ts';
@@ -20,6 +21,7 @@ export function queryDocument(config: QueryConfig): OpenApiDocument {
       OPERATIONAL_TAG,
     ],
     paths: { ...paths(config), ...OPERATIONAL_PATHS },
+    paths: { ...paths(config.QUERY_ANONYMOUS_WORKSPACE !== undefined), ...OPERATIONAL_PATHS, ...CONSOLE_PATHS },
   });
 }
 

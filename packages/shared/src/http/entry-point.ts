@@ -38,7 +38,16 @@ export const ENTRY_POINT_PATH: PathDescriptions = {
   },
 };
 
-/** Answers `GET /` with the service's name and its paths, without a key. */
-export function registerEntryPoint(app: FastifyInstance, name: string): void {
-  app.get('/', async () => ({ name, ...LINKS }));
+/**
+ * Answers `GET /` with the service's name and its paths, without a key.
+ *
+ * @param page where a browser is sent instead, relative to `/`. Default: browsers get the same as others
+ */
+export function registerEntryPoint(app: FastifyInstance, name: string, page?: string): void {
+  app.get('/', async (request, reply) => {
+    if (page === undefined) return { name, ...LINKS };
+    reply.header('vary', 'accept');
+    if (request.headers.accept?.includes('text/html')) return await reply.redirect(page);
+    return { name, ...LINKS };
+  });
 }

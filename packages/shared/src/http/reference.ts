@@ -31,10 +31,14 @@ export const REFERENCE_FILES: Readonly<
   },
 };
 
-/** Serves a service's OpenAPI document at `/openapi.json`, and a page to browse it at `/docs`; both need no key. */
-export function registerReference(app: FastifyInstance, document: OpenApiDocument): void {
+/**
+ * Serves a service's OpenAPI document at `/openapi.json`, and a page to browse it at `/docs`; both need no key.
+ *
+ * @param startPage where `GET /` sends a browser; see {@link registerEntryPoint}
+ */
+export function registerReference(app: FastifyInstance, document: OpenApiDocument, startPage?: string): void {
   const text = JSON.stringify(document);
-  registerEntryPoint(app, document.info.title);
+  registerEntryPoint(app, document.info.title, startPage);
   app.get('/openapi.json', async (_request, reply) => {
     reply.type('application/json; charset=utf-8');
     return await reply.send(text);

@@ -1,0 +1,73 @@
+import type { components } from '../../client/src/query-schema.ts';
+import { access, key } from './session.ts';
+
+export type Event = components['schemas']['Event'];
+export type EventPage = components['schemas']['EventPage'];
+export type User = components['schemas']['User'];
+export type Organization = components['schemas']['Organization'];
+export type UserOrganizationPage = components['schemas']['UserOrganizationPage'];
+export type OrganizationUserPage = components['schemas']['OrganizationUserPage'];
+
+/** query-api, wherever a proxy has put it: the console is one folder below. */
+const BASE = new URL('../', document.baseURI);
+
+/** An error response of query-api, or no response. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  /** 0 without a response. */
+  readonly status: number;
+  /** Each fault of the request as a sentence. */
+  readonly faults: readonly string[];
+
+  constructor(status: number, message: string, faults: readonly string[] = []) {
+    super(message);
+    this.status = status;
+    this.faults = faults;
+  }
+}
+
+interface Problem {
+  readonly message?: string;
+  readonly errors?: readonly { readonly path: string; readonly message: string }[];
+}
+
+/**
+ * Sends a GET with the key.
+ *
+ * @param path without a leading slash
+ * @throws {ApiError} after any other response than 200. After `401` the console asks for a key
+ */
+export async function request(path: string, init: RequestInit = {}, withKey = key.value): Promise<Response> {
+  const headers = new Headers(init.headers);
+  if (withKey !== '') headers.set('authorization', `Bearer ${withKey}`);
+  const response = await fetch(new URL(path, BASE), { ...init, headers }).catch((error) => {
+    if (init.signal?.aborted) throw error;
+    throw new ApiError(0, 'query-api does not respond.');
+  });
+  if (response.ok) return response;
+  if (response.status === 401) access.value = 'closed';
+  const { message = `query-api responded ${response.status}.`, errors = [] } = await problemOf(response);
+  throw new ApiError(
+    response.status,
+    message,
+    errors.map((error) => `${error.path} ${error.message}.`),
+  );
+}
+
+/** Returns the JSON of a response; throws as {@link request} does. */
+export async function getJson<Body>(path: string, signal: AbortSignal): Promise<Body> {
+  return await (await request(path, { signal })).json();
+}
+
+/** Finds out whether a key may read, `''` for none. */
+export async function checkKey(candidate: string): Promise<void> {
+  await request('events?limit=0&total=none', {}, candidate);
+}
+
+async function problemOf(response: Response): Promise<Problem> {
+  try {
+    return Object(await response.json());
+  } catch {
+    return {};
+  }
+}

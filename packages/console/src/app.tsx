@@ -1,0 +1,98 @@
+import { useEffect, useRef } from 'preact/hooks';
+import { checkKey } from './api.ts';
+import { EventsPage } from './events-page.tsx';
+import { hrefOf, type Route, route } from './route.ts';
+import { access, key, useKey } from './session.ts';
+import { SignIn } from './sign-in.tsx';
+
+interface PageDescription {
+  readonly title: string;
+  readonly content: preact.ComponentChild;
+}
+
+const LINKS = [['events', 'Events']] as const;
+
+function pageOf({ path: [name = 'events'], params }: Route): PageDescription {
+  switch (name) {
+    case 'events':
+      return { title: 'Events', content: <EventsPage params={params} /> };
+    default:
+      return { title: 'Not found', content: <p>There is no such page.</p> };
+  }
+}
+
+/** The whole console: its navigation, and the page that the address names, or the form for a key. */
+export function App() {
+  const main = useRef<HTMLElement>(null);
+  const isOpen = access.value === 'open';
+  const { title, content } = isOpen ? pageOf(route.value) : { title: 'Sign in', content: <SignIn /> };
+  useEffect(() => {
+    if (access.value === 'checking') void openWith(key.value);
+  }, []);
+  useEffect(() => {
+    document.title = `${title} · Sluice`;
+  }, [title]);
+  const page = `${isOpen} ${route.value.path.join('/')}`;
+  const shown = useRef(page);
+  useEffect(() => {
+    if (shown.current === page) return;
+    shown.current = page;
+    // What had the focus is gone.
+    main.current?.focus();
+    scrollTo(0, 0);
+  }, [page]);
+  return (
+    <>
+      <header>
+        <button type="button" class="skip" onClick={() => main.current?.focus()}>
+          Skip to the content
+        </button>
+        <a class="brand" href="#/events">
+          Sluice
+        </a>
+        {isOpen && <Navigation />}
+      </header>
+      <main id="main" tabIndex={-1} ref={main}>
+        {access.value !== 'checking' && content}
+      </main>
+    </>
+  );
+}
+
+function Navigation() {
+  const [current = 'events'] = route.value.path;
+  return (
+    <>
+      <nav aria-label="Pages">
+        <ul>
+          {LINKS.map(([name, title]) => (
+            <li key={name}>
+              <a href={hrefOf([name])} aria-current={name === current ? 'page' : undefined}>
+                {title}
+              </a>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <a href="../docs">API reference</a>
+      <button type="button" onClick={() => signOut()}>
+        {key.value === '' ? 'Use a key' : 'Sign out'}
+      </button>
+    </>
+  );
+}
+
+function signOut(): void {
+  useKey('');
+  access.value = 'closed';
+}
+
+/** Without a key too: an operator may let everybody read a workspace. */
+async function openWith(candidate: string): Promise<void> {
+  try {
+    await checkKey(candidate);
+    access.value = 'open';
+  } catch {
+    access.value = 'closed';
+  }
+}

@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest';
+import { createMessageParser } from './event-source-parser.ts';
+
+const STREAM =
+  ': heartbeat\n\nid: 1\ndata: {"a":1}\n\nid:2\r\ndata:{"b":\r\ndata: 2}\r\n\r\nevent: other\n\ndata: 3\n\ndata: 4';
+
+const MESSAGES = [
+  { id: '1', data: '{"a":1}' },
+  { id: '2', data: '{"b":\n2}' },
+  { id: '2', data: '3' },
+];
+
+test.each([1, 2, 7, STREAM.length])('a stream that arrives %i characters at a time has its whole messages', (size) => {
+  const parse = createMessageParser();
+  const pieces = STREAM.match(new RegExp(`.{1,${size}}`, 'gs')) ?? [];
+  expect(pieces.flatMap(parse)).toEqual(MESSAGES);
+});

@@ -1,0 +1,96 @@
+import { useEffect, useState } from 'preact/hooks';
+import { ApiError, type Event, request } from './api.ts';
+import { createMessageParser } from './event-source-parser.ts';
+import { without } from './filters.ts';
+
+/** As many events stay on the page. */
+const EVENTS_MAX = 200;
+
+/** New events are shown together, so often. */
+const SHOWN_EVERY_MS = 250;
+
+const RETRY_AFTER_MS = 2_000;
+
+/** The parameters of a page that a stream does not have. */
+const OF_PAGES = ['startDate', 'endDate', 'limit', 'offset', 'orderByField', 'orderByDirection', 'cursor', 'total'];
+
+export interface LiveTail {
+  /** The newest first. */
+  readonly events: readonly Event[];
+  /** What the tail does now. */
+  readonly status: string;
+  /** Why it has ended. */
+  readonly error: Error | undefined;
+}
+
+const NOTHING: LiveTail = { events: [], status: '', error: undefined };
+
+/** Follows `GET /events/stream` while `isOn`, with the filters of a page. */
+export function useLiveTail(isOn: boolean, params: URLSearchParams): LiveTail {
+  const [tail, setTail] = useState<LiveTail>(NOTHING);
+  const query = without(params, ...OF_PAGES).toString();
+  useEffect(() => {
+    setTail(NOTHING);
+    if (!isOn) return;
+    const controller = new AbortController();
+    let arrived: Event[] = [];
+    const show = () => {
+      if (arrived.length === 0) return;
+      const newest = arrived.reverse();
+      arrived = [];
+      setTail((last) => ({ ...last, events: [...newest, ...last.events].slice(0, EVENTS_MAX) }));
+    };
+    const timer = setInterval(show, SHOWN_EVERY_MS);
+    const setStatus = (status: string) => setTail((last) => ({ ...last, status }));
+    follow(query, controller.signal, setStatus, (event) => arrived.push(event)).catch((error) => {
+      if (!controller.signal.aborted) setTail((last) => ({ ...last, status: 'Stopped.', error }));
+    });
+    return () => {
+      clearInterval(timer);
+      controller.abort();
+    };
+  }, [isOn, query]);
+  return tail;
+}
+
+/** Connects again after each end, where the stream was left, until query-api refuses the request. */
+async function follow(
+  query: string,
+  signal: AbortSignal,
+  onStatus: (status: string) => void,
+  onEvent: (event: Event) => void,
+): Promise<void> {
+  let lastId = '';
+  while (!signal.aborted) {
+    try {
+      onStatus('Connecting …');
+      const headers = { accept: 'text/event-stream', ...(lastId !== '' && { 'last-event-id': lastId }) };
+      // EventSource cannot send the key in a header.
+      const { body } = await request(`events/stream?${query}`, { headers, signal });
+      onStatus('Live: new events appear at the top.');
+      const parse = createMessageParser();
+      for await (const piece of pieces(body)) {
+        for (const { id, data } of parse(piece)) {
+          lastId = id;
+          onEvent(JSON.parse(data));
+        }
+      }
+    } catch (error) {
+      const { status } = error as Partial<ApiError>;
+      if (error instanceof ApiError && status !== 0 && status !== 503) throw error;
+    }
+    onStatus('The connection was lost; trying again …');
+    await new Promise((resolve) => setTimeout(resolve, RETRY_AFTER_MS));
+  }
+}
+
+async function* pieces(body: ReadableStream<Uint8Array> | null): AsyncGenerator<string, void, void> {
+  if (!body) return;
+  // Chromium has no asynchronous iteration of streams on all versions in use.
+  const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();
+  try {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}

@@ -1,0 +1,61 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { Problem } from '@sluice/shared/http/problem';
+import type { FastifyInstance } from 'fastify';
+
+/** What `packages/console/scripts/build.ts` has built. */
+const FOLDER = join(dirname(createRequire(import.meta.url).resolve('@sluice/console/package.json')), 'dist');
+
+/** The page loads everything from query-api. uPlot and Preact set styles as properties, which needs no 'unsafe-inline'. */
+const PAGE_HEADERS = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-cache',
+} as const;
+
+/** The name of a file has a hash of its content. */
+const FILE_HEADERS = {
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'public, max-age=31536000, immutable',
+} as const;
+
+const FILE_NAME = /^[a-z]+-[0-9a-f]+\.(js|css|svg)$/;
+
+const TYPES: Readonly<Record<string, string>> = {
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  svg: 'image/svg+xml',
+};
+
+/**
+ * Serves the console at `/console/` without a key: it asks for one. The files are read from `folder` at each request, so
+ * that a build needs no restart.
+ *
+ * @param folder default: where the package @sluice/console is built
+ */
+export function registerConsole(app: FastifyInstance, folder = FOLDER): void {
+  app.get('/console', async (request, reply) => {
+    const [path = ''] = request.url.split('?', 1);
+    // The page names its files relative to itself, so that it works behind a proxy that adds a path.
+    if (!path.endsWith('/')) return await reply.redirect('console/');
+    const page = await readFile(join(folder, 'index.html')).catch(() => undefined);
+    if (!page) throw new Problem('not_found', 'The console is not built: run node packages/console/scripts/build.ts.');
+    const etag = `W/"${createHash('sha256').update(page).digest('hex')}"`;
+    reply.headers({ ...PAGE_HEADERS, etag });
+    if (request.headers['if-none-match'] === etag) return await reply.code(304).send();
+    reply.type('text/html; charset=utf-8');
+    return await reply.send(page);
+  });
+
+  app.get<{ Params: { file: string } }>('/console/:file', async ({ params }, reply) => {
+    const [, extension = ''] = FILE_NAME.exec(params.file) ?? [];
+    const file = extension === '' ? undefined : await readFile(join(folder, params.file)).catch(() => undefined);
+    if (!file) throw new Problem('not_found', 'There is nothing here.');
+    reply.headers(FILE_HEADERS).type(TYPES[extension] ?? '');
+    return await reply.send(file);
+  });
+}
