@@ -79,6 +79,7 @@ function describeServices(
         CLICKHOUSE_PASSWORD: password,
       };
   const keys = { API_KEYS_FILE: keysFile };
+  const others = { INGEST_URLS: `http://127.0.0.1:${ports.ingest}`, WRITER_URL: `http://127.0.0.1:${ports.writer}` };
   const anonymous = { QUERY_ANONYMOUS_WORKSPACE: 'local' };
   return [
     { name: 'ingest-api', mainFile: mainFile('ingest-api'), port: ports.ingest, env: { ...kafka, ...keys } },
@@ -87,7 +88,7 @@ function describeServices(
       name: 'query-api',
       mainFile: mainFile('query-api'),
       port: ports.query,
-      env: { ...clickhouse, ...keys, ...anonymous },
+      env: { ...clickhouse, ...keys, ...anonymous, ...others },
     },
   ];
 }

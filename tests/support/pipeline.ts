@@ -70,7 +70,11 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     writer: ports[1] ?? 0,
     'query-api': ports[2] ?? 0,
   };
-  const env = environment(options, keysFile, database);
+  const env = {
+    INGEST_URLS: `http://127.0.0.1:${addresses['ingest-api']}`,
+    WRITER_URL: `http://127.0.0.1:${addresses.writer}`,
+    ...environment(options, keysFile, database),
+  };
   const extra: Service[] = [];
   let stopped = false;
 

@@ -15,7 +15,7 @@ export async function generateQuerySchema(): Promise<string> {
   const config = loadConfig(configSchema, { CLICKHOUSE_URL: 'http://localhost', API_KEYS_FILE: 'keys.json' });
   const document = JSON.parse(JSON.stringify(queryDocument(config))) as OpenAPI3;
   const paths = Object.entries(document.paths ?? {})
-    .filter(([path]) => /^\/(events|users|organizations)/.test(path))
+    .filter(([path]) => /^\/(events|users|organizations|pipeline)/.test(path))
     .map(([path, item]) => [path, { get: onlyData((item as { get: OperationObject }).get) }]);
   const { Problem: _, ...schemas } = document.components?.schemas ?? {};
   const data: OpenAPI3 = { ...document, paths: Object.fromEntries(paths), components: { schemas } };

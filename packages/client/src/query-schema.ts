@@ -22,6 +22,7 @@ export interface paths {
         trace?: never;
     };
     "/events/stream": {
+    "/pipeline": {
         parameters: {
             query?: never;
             header?: never;
@@ -40,6 +41,8 @@ export interface paths {
          *     100 clients may listen to a workspace at a time.
          */
         get: operations["streamEvents"];
+        /** What is accepted, what is not stored yet, and dead letters */
+        get: operations["getPipeline"];
         put?: never;
         post?: never;
         delete?: never;
@@ -195,6 +198,32 @@ export interface components {
              * @description In UTC, with milliseconds.
              */
             receivedAt: string;
+        };
+        Pipeline: {
+            /** @description Of all workspaces, since the ingest-apis of INGEST_URLS started; `null`: `missing` says why. */
+            accepted: {
+                /** @description Events that Kafka has acknowledged. */
+                events: number;
+                /** @description Calls that could not be taken; they became dead letters. */
+                rejectedCalls: number;
+            } | null;
+            /** @description Of all workspaces, from the writer of WRITER_URL; `null`: `missing` says why. */
+            lag: {
+                /** @description Kafka messages that the writers have not stored yet. */
+                messages: number;
+                /** @description Age of the oldest of them. */
+                seconds: number;
+            } | null;
+            /** @description Why `accepted` or `lag` is `null`. */
+            missing: string[];
+            /** @description Of the workspace. A row that does not say its workspace is not counted. */
+            deadLetters: {
+                /** @description Dead letters that have not been replayed. */
+                waiting: number;
+                /** @description Dead letters of the last 24 hours, replayed or not. */
+                lastDay: number;
+                newestAt: string | null;
+            };
         };
         UserPage: {
             /** @description The limit that was applied. */
@@ -512,12 +541,17 @@ export interface operations {
                 /** @description The last `id` that was received; the stream goes on after it. */
                 "Last-Event-ID"?: string;
             };
+    getPipeline: {
+        parameters: {
+            query?: never;
+            header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             /** @description Messages, one for each event. */
+            /** @description The state of the pipeline. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -531,6 +565,24 @@ export interface operations {
                      *     data: {"uuid":"018f3c5e-7b1a-7cc0-9d5e-0242ac120002","type":"track","event":"signed_up","userId":"jane","groupId":"acme","anonymousId":null,"instanceId":null,"properties":{"plan":"pro"},"context":{},"traits":{},"timestamp":"2026-03-01T12:00:00.000Z","receivedAt":"2026-03-01T12:00:01.250Z"}
                      */
                     "text/event-stream": string;
+                     * @example {
+                     *       "accepted": {
+                     *         "events": 80019,
+                     *         "rejectedCalls": 2
+                     *       },
+                     *       "lag": {
+                     *         "messages": 12,
+                     *         "seconds": 0.4
+                     *       },
+                     *       "missing": [],
+                     *       "deadLetters": {
+                     *         "waiting": 2,
+                     *         "lastDay": 2,
+                     *         "newestAt": "2026-03-01T12:00:00.000Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Pipeline"];
                 };
             };
         };

@@ -7,6 +7,7 @@ export type User = components['schemas']['User'];
 export type Organization = components['schemas']['Organization'];
 export type UserOrganizationPage = components['schemas']['UserOrganizationPage'];
 export type OrganizationUserPage = components['schemas']['OrganizationUserPage'];
+export type Pipeline = components['schemas']['Pipeline'];
 
 /** query-api, wherever a proxy has put it: the console is one folder below. */
 const BASE = new URL('../', document.baseURI);

@@ -1,6 +1,9 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { checkKey } from './api.ts';
+import { ChartPage } from './chart-page.tsx';
+import { EntityPage } from './entity-page.tsx';
 import { EventsPage } from './events-page.tsx';
+import { HealthPage } from './health-page.tsx';
 import { hrefOf, type Route, route } from './route.ts';
 import { access, key, useKey } from './session.ts';
 import { SignIn } from './sign-in.tsx';
@@ -10,15 +13,26 @@ interface PageDescription {
   readonly content: preact.ComponentChild;
 }
 
-const LINKS = [['events', 'Events']] as const;
+const LINKS = [
+  ['events', 'Events'],
+  ['chart', 'Chart'],
+  ['pipeline', 'Pipeline'],
+] as const;
 
-function pageOf({ path: [name = 'events'], params }: Route): PageDescription {
+function pageOf({ path: [name = 'events', id = ''], params }: Route): PageDescription {
   switch (name) {
     case 'events':
       return { title: 'Events', content: <EventsPage params={params} /> };
-    default:
-      return { title: 'Not found', content: <p>There is no such page.</p> };
+    case 'chart':
+      return { title: 'Chart', content: <ChartPage params={params} /> };
+    case 'pipeline':
+      return { title: 'Pipeline', content: <HealthPage /> };
+    case 'users':
+    case 'organizations':
+      if (id === '') break;
+      return { title: id, content: <EntityPage key={`${name}/${id}`} path={name} id={id} /> };
   }
+  return { title: 'Not found', content: <h1>There is no such page</h1> };
 }
 
 /** The whole console: its navigation, and the page that the address names, or the form for a key. */

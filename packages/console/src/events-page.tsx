@@ -1,8 +1,9 @@
 import { useState } from 'preact/hooks';
 import { type EventPage, getJson } from './api.ts';
 import { EventTable } from './event-table.tsx';
+import { EVENT_FIELDS } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
-import { FIELDS, without } from './filters.ts';
+import { without } from './filters.ts';
 import { useLiveTail } from './live-tail.ts';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
@@ -24,7 +25,7 @@ export function EventsPage({ params }: { readonly params: URLSearchParams }) {
       <h1>Events</h1>
       <FilterForm
         params={params}
-        fields={FIELDS}
+        fields={EVENT_FIELDS}
         onApply={(applied) => {
           location.hash = hrefOf(['events'], applied);
         }}

@@ -1,14 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
-import { type Condition, type Field, type Filters, filterParams, OPERATORS, parseFilters } from './filters.ts';
-
-const LABELS: Readonly<Record<Field, string>> = {
-  event: 'Event',
-  type: 'Type',
-  userId: 'User',
-  groupId: 'Organization',
-  startDate: 'From',
-  endDate: 'To',
-};
+import type { FieldDescription } from './fields.ts';
+import { type Condition, type Filters, filterParams, OPERATORS, parseFilters } from './filters.ts';
 
 const OPERATOR_LABELS: Readonly<Record<string, string>> = {
   eq: 'is',
@@ -27,16 +19,19 @@ const NEW_CONDITION: Condition = { name: 'properties.', operator: 'eq', value: '
 
 interface FilterFormProps {
   readonly params: URLSearchParams;
-  /** The fields to show. */
-  readonly fields: readonly Field[];
+  readonly fields: readonly FieldDescription[];
   readonly onApply: (params: URLSearchParams) => void;
 }
 
-/** A form for the parameters of `GET /events`. */
+/** A form for the parameters of a page: fields, conditions, and all others as text. */
 export function FilterForm({ params, fields, onApply }: FilterFormProps) {
-  const [filters, setFilters] = useState<Filters>(() => parseFilters(params));
-  const query = params.toString();
-  useEffect(() => setFilters(parseFilters(params)), [query]);
+  const parse = () =>
+    parseFilters(
+      params,
+      fields.map(({ name }) => name),
+    );
+  const [filters, setFilters] = useState<Filters>(parse);
+  useEffect(() => setFilters(parse()), [params.toString()]);
   const setCondition = (index: number, condition: Condition | undefined) => {
     setFilters({ ...filters, conditions: filters.conditions.toSpliced(index, 1, ...(condition ? [condition] : [])) });
   };
@@ -48,22 +43,18 @@ export function FilterForm({ params, fields, onApply }: FilterFormProps) {
     <form class="filters" onSubmit={submit} aria-label="Filters">
       <div class="fields">
         {fields.map((field) => (
-          <label key={field}>
-            {LABELS[field]}
-            <input
-              value={filters.fields[field]}
-              placeholder={field.endsWith('Date') ? '2026-01-31' : undefined}
-              onInput={({ currentTarget }) =>
-                setFilters({ ...filters, fields: { ...filters.fields, [field]: currentTarget.value } })
-              }
-            />
-          </label>
+          <FilterField
+            key={field.name}
+            field={field}
+            value={filters.fields[field.name] ?? ''}
+            onChange={(value) => setFilters({ ...filters, fields: { ...filters.fields, [field.name]: value } })}
+          />
         ))}
         <label class="other">
           Other parameters
           <input
             value={filters.other}
-            placeholder="orderByDirection=ASC&limit=100"
+            placeholder="anonymousId=…"
             onInput={({ currentTarget }) => setFilters({ ...filters, other: currentTarget.value })}
           />
         </label>
@@ -83,6 +74,49 @@ export function FilterForm({ params, fields, onApply }: FilterFormProps) {
         </button>
       </div>
     </form>
+  );
+}
+
+interface FilterFieldProps {
+  readonly field: FieldDescription;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+}
+
+function FilterField({ field, value, onChange }: FilterFieldProps) {
+  const { name, label, placeholder, options, suggestions } = field;
+  const listId = `suggestions-${name}`;
+  if (options) {
+    return (
+      <label>
+        {label}
+        <select value={value} onChange={({ currentTarget }) => onChange(currentTarget.value)}>
+          {options.map(([one, text]) => (
+            <option key={one} value={one}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </label>
+    );
+  }
+  return (
+    <label>
+      {label}
+      <input
+        value={value}
+        placeholder={placeholder}
+        list={suggestions && listId}
+        onInput={({ currentTarget }) => onChange(currentTarget.value)}
+      />
+      {suggestions && (
+        <datalist id={listId}>
+          {suggestions.map((one) => (
+            <option key={one} value={one} />
+          ))}
+        </datalist>
+      )}
+    </label>
   );
 }
 

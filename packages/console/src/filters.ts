@@ -1,8 +1,3 @@
-/** The filters that have a field of their own in the form. */
-export const FIELDS = ['event', 'type', 'userId', 'groupId', 'startDate', 'endDate'] as const;
-
-export type Field = (typeof FIELDS)[number];
-
 /** The operators of query-api; `eq` is left out of a parameter's name. */
 export const OPERATORS = ['eq', 'ne', 'in', 'exists', 'lt', 'lte', 'gt', 'gte', 'prefix', 'contains'] as const;
 
@@ -14,9 +9,10 @@ export interface Condition {
   readonly value: string;
 }
 
-/** The parameters of `GET /events` as a form shows them. */
+/** The parameters of a page as a form shows them. */
 export interface Filters {
-  readonly fields: Readonly<Record<Field, string>>;
+  /** The values of the parameters that have a field of their own; empty without one. */
+  readonly fields: Readonly<Record<string, string>>;
   readonly conditions: readonly Condition[];
   /** All other parameters, as in an address. */
   readonly other: string;
@@ -25,14 +21,18 @@ export interface Filters {
 const CONDITION = /^(.+?)(?:\[([A-Za-z]+)\])?$/s;
 const DOCUMENT = /^(?:properties|context|traits)\./;
 
-/** Parses parameters for a form. A cursor belongs to the old filters, so it is left out. */
-export function parseFilters(params: URLSearchParams): Filters {
-  const fields = Object.fromEntries(FIELDS.map((field) => [field, params.get(field) ?? ''])) as Record<Field, string>;
+/**
+ * Parses parameters for a form. A cursor belongs to the old filters, so it is left out.
+ *
+ * @param names the parameters that have a field of their own
+ */
+export function parseFilters(params: URLSearchParams, names: readonly string[]): Filters {
+  const fields = Object.fromEntries(names.map((name) => [name, params.get(name) ?? '']));
   const conditions: Condition[] = [];
   const other = new URLSearchParams();
   for (const [param, value] of params) {
+    if (param === 'cursor' || names.includes(param)) continue;
     const [, name = param, operator = 'eq'] = CONDITION.exec(param) ?? [];
-    if (param === 'cursor' || (FIELDS as readonly string[]).includes(param)) continue;
     if (DOCUMENT.test(param) || name !== param) conditions.push({ name, operator, value });
     else other.append(param, value);
   }
@@ -42,7 +42,7 @@ export function parseFilters(params: URLSearchParams): Filters {
 /** Returns the parameters of a form; empty fields are left out. */
 export function filterParams({ fields, conditions, other }: Filters): URLSearchParams {
   const params = new URLSearchParams();
-  for (const field of FIELDS) if (fields[field].trim() !== '') params.append(field, fields[field].trim());
+  for (const [name, value] of Object.entries(fields)) if (value.trim() !== '') params.append(name, value.trim());
   for (const { name, operator, value } of conditions) {
     const base = name.trim();
     // The `[lt]` of a name that ends so would be its operator.

@@ -17,6 +17,7 @@ import { registerEvents } from './events/events-route.ts';
 import { PendingDeletions } from './events/pending-deletions.ts';
 import { createMetrics, createStreamMetrics } from './metrics.ts';
 import { queryDocument } from './openapi.ts';
+import { registerPipeline } from './pipeline/pipeline-route.ts';
 import { registerReports } from './reports/reports-route.ts';
 import { StreamHub } from './stream/stream-hub.ts';
 import { registerStream } from './stream/stream-route.ts';
@@ -66,6 +67,8 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     registerEntities(routes, config, queryRunner);
     registerReports(routes, { config, queryRunner, hiddenCondition });
     registerStream(routes, hub, (request) => allowsWorkspace(request, keys, config.QUERY_ANONYMOUS_WORKSPACE));
+    registerPipeline(routes, config, queryRunner);
+    registerReports(routes, { config, queryRunner, hiddenCondition: pendingDeletions.hiddenCondition });
   });
   registerConsole(app);
   registerReference(app, queryDocument(config), 'console/');

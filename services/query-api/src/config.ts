@@ -2,6 +2,8 @@ import { clickHouseEnv, commaSeparated, integer, serviceEnv } from '@sluice/shar
 import { workspaceName } from '@sluice/shared/keys/keys-file';
 import { z } from 'zod';
 
+const serviceUrl = z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' });
+
 /** The environment of query-api; docs/configuration.md explains each variable. */
 export const configSchema = z
   .object({
@@ -12,6 +14,8 @@ export const configSchema = z
     RATE_LIMIT_DEFAULT: integer(1).optional(),
     CORS_ORIGINS: commaSeparated.default([]),
     QUERY_ANONYMOUS_WORKSPACE: workspaceName.optional(),
+    INGEST_URLS: commaSeparated.pipe(z.array(serviceUrl)).optional(),
+    WRITER_URL: serviceUrl.optional(),
     QUERY_TIMEOUT_MS: integer(100, 600_000).default(10_000),
     COUNT_TIMEOUT_MS: integer(10, 600_000).default(1_000),
     QUERY_MEMORY_BYTES_MAX: integer(16 * 1_024 * 1_024).default(1_024 * 1_024 * 1_024),

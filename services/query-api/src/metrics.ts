@@ -15,6 +15,7 @@ export type QueryKind =
   | 'membership_times'
   | 'stream_newest'
   | 'stream_events';
+  | 'dead_letters';
 
 /** The slots that queries run in: those of reports are few, so that they never keep pages waiting. */
 export type QueryPool = 'pages' | 'reports';

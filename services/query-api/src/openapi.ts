@@ -6,6 +6,7 @@ import { entityPaths } from './entities/entities-openapi.ts';
 import { ENTITY_KINDS } from './entities/entity-kinds.ts';
 import { eventPaths } from './events/events-openapi.ts';
 import { LIMIT_MAX, NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from './limits.ts';
+import { pipelinePaths } from './pipeline/pipeline-openapi.ts';
 import { reportPaths } from './reports/reports-openapi.ts';
 import { streamPaths } from './stream/stream-openapi.ts';
 
@@ -18,6 +19,7 @@ export function queryDocument(config: QueryConfig): OpenApiDocument {
       { name: 'events', description: 'Events, with filters, order and pages' },
       { name: 'users', description: 'Users as they are now' },
       { name: 'organizations', description: 'Organizations as they are now' },
+      { name: 'pipeline', description: 'What is accepted, stored and refused' },
       OPERATIONAL_TAG,
     ],
     paths: { ...paths(config), ...OPERATIONAL_PATHS },
@@ -38,6 +40,7 @@ function paths(config: QueryConfig): PathDescriptions {
     ...reportPaths(common),
     ...Object.assign({}, ...entities),
   };
+  return { ...eventPaths(common), ...reportPaths(common), ...pipelinePaths(common), ...Object.assign({}, ...entities) };
 }
 
 function limits(config: QueryConfig): string {

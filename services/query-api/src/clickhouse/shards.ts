@@ -12,6 +12,7 @@ const PLACES: Readonly<Record<TableName, 'sharded' | 'everywhere'>> = {
   userDeletions: 'everywhere',
   pendingDeletions: 'everywhere',
   userSightings: 'sharded',
+  deadLetters: 'sharded',
 };
 
 /** With `identity`, ClickHouse finds the shard both of `identity(uuid) = …` and of `uuid = …`. */

@@ -18,6 +18,8 @@ export const tables = {
   userDeletions: ofWorkspace('user_deletions'),
   pendingDeletions: ofWorkspace('pending_deletions'),
   userSightings: ofWorkspace('user_sightings'),
+  // The newest state of a dead letter counts.
+  deadLetters: ofWorkspace('dead_letters FINAL'),
 } as const;
 
 /** The only table that is read for all workspaces at once, to learn which of them have pending deletions. */

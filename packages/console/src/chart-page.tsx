@@ -1,0 +1,160 @@
+import { useMemo } from 'preact/hooks';
+import { getJson } from './api.ts';
+import { CHART_FIELDS } from './fields.ts';
+import { FilterForm } from './filter-form.tsx';
+import { without } from './filters.ts';
+import { formatBucket, formatChange, formatNumber } from './format.ts';
+import { Problem } from './problem.tsx';
+import { hrefOf } from './route.ts';
+import { type Line, linesOf, type SeriesResponse, seriesParams } from './series.ts';
+import { SeriesChart, strokeOf } from './series-chart.tsx';
+import { TIME_ZONE, Time } from './time.tsx';
+import { useLoad } from './use-load.ts';
+
+/** A chart of `GET /events/series`, whose parameters the address has, and a table of the same numbers. */
+export function ChartPage({ params }: { readonly params: URLSearchParams }) {
+  const { data, error, isLoading } = useLoad(params.toString(), (signal) =>
+    getJson<SeriesResponse>(`events/series?${seriesParams(params, TIME_ZONE, new Date())}`, signal),
+  );
+  return (
+    <>
+      <h1>Chart</h1>
+      <FilterForm
+        params={params}
+        fields={CHART_FIELDS}
+        onApply={(applied) => {
+          location.hash = hrefOf(['chart'], applied);
+        }}
+      />
+      <div class="bar">
+        <p role="status">{isLoading ? 'Loading …' : data && `Total ${formatNumber(data.total)}.`}</p>
+        <a href={hrefOf(['events'], without(params, 'range', 'interval', 'measure', 'groupBy', 'groups', 'compare'))}>
+          These events
+        </a>
+      </div>
+      {error && <Problem error={error} />}
+      {data && <Results response={data} />}
+    </>
+  );
+}
+
+function Results({ response }: { readonly response: SeriesResponse }) {
+  const { buckets, interval, timeZone, measure, startDate, endDate, complete, exact } = response;
+  const lines = useMemo(() => linesOf(response), [response]);
+  const subject = response.groupBy.length === 0 ? measure : `${measure} by ${response.groupBy.join(', ')}`;
+  return (
+    <>
+      <p class="muted">
+        <Time value={startDate} /> to <Time value={endDate} />, {timeZone}
+      </p>
+      {!complete && (
+        <p class="notice">
+          <strong>Incomplete:</strong> the query ran out of time. Times without numbers were not computed.
+        </p>
+      )}
+      {!exact && (
+        <p class="notice">
+          <strong>Approximate:</strong> there are too many different values to count them exactly (error below 1 %).
+        </p>
+      )}
+      {interval !== 'none' && (
+        <SeriesChart {...{ buckets, interval, timeZone, lines }} label={`Chart of ${subject} by ${interval}`} />
+      )}
+      <Totals response={response} lines={lines} subject={subject} />
+      {interval !== 'none' && <Numbers response={response} lines={lines} />}
+    </>
+  );
+}
+
+interface TableProps {
+  readonly response: SeriesResponse;
+  readonly lines: readonly Line[];
+}
+
+function Totals({ response, lines, subject }: TableProps & { readonly subject: string }) {
+  const { total, previous } = response;
+  const rows = [...lines, { label: 'Total', total, previous }];
+  return (
+    <table class="totals">
+      <caption>Totals of {subject}</caption>
+      <thead>
+        <tr>
+          <th scope="col">Group</th>
+          <th scope="col" class="number">
+            Total
+          </th>
+          {previous && (
+            <>
+              <th scope="col" class="number">
+                Before
+              </th>
+              <th scope="col" class="number">
+                Change
+              </th>
+            </>
+          )}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row, index) => (
+          <tr key={index}>
+            <th scope="row">
+              {index < lines.length && <Swatch index={index} />}
+              {row.label}
+            </th>
+            <td class="number">{formatNumber(row.total)}</td>
+            {previous && (
+              <>
+                <td class="number">{formatNumber(row.previous?.total ?? null)}</td>
+                <td class="number">{formatChange(row.total, row.previous?.total ?? null)}</td>
+              </>
+            )}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Swatch({ index }: { readonly index: number }) {
+  const { color, dash } = strokeOf(index);
+  return <span class={`swatch color-${color} dash-${dash}`} />;
+}
+
+function Numbers({ response: { buckets, interval, timeZone }, lines }: TableProps) {
+  return (
+    <details>
+      <summary>All numbers</summary>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+      <section class="scroll" aria-label="All numbers" tabIndex={0}>
+        <table class="numbers">
+          <caption>Every {interval} of the chart</caption>
+          <thead>
+            <tr>
+              <th scope="col">Begins</th>
+              {lines.map(({ label }, index) => (
+                <th key={index} scope="col" class="number">
+                  {label}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {buckets.map((bucket, row) => (
+              <tr key={bucket}>
+                <th scope="row">
+                  <time dateTime={bucket}>{formatBucket(bucket, interval, timeZone)}</time>
+                </th>
+                {lines.map(({ values }, index) => (
+                  <td key={index} class="number">
+                    {formatNumber(values[row] ?? null)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+    </details>
+  );
+}

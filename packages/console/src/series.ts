@@ -1,0 +1,103 @@
+import { without } from './filters.ts';
+
+/** The value of a group's field: `null` where it is missing. */
+type GroupKey = string | number | boolean | null;
+
+export interface Series {
+  readonly group: readonly GroupKey[];
+  readonly total: number | null;
+  readonly values: readonly (number | null)[];
+}
+
+type Others = Pick<Series, 'total' | 'values'> | null;
+
+/** The response of `GET /events/series`. */
+export interface SeriesResponse {
+  readonly interval: string;
+  readonly timeZone: string;
+  readonly measure: string;
+  readonly groupBy: readonly string[];
+  readonly startDate: string;
+  readonly endDate: string;
+  readonly buckets: readonly string[];
+  readonly series: readonly Series[];
+  readonly other: Others;
+  readonly total: number | null;
+  readonly complete: boolean;
+  readonly exact: boolean;
+  readonly previous?: {
+    readonly startDate: string;
+    readonly endDate: string;
+    readonly buckets: readonly string[];
+    readonly series: readonly Series[];
+    readonly other: Others;
+    readonly total: number | null;
+  };
+}
+
+/** A series as it is drawn: with a name, and beside the series of the time before. */
+export interface Line {
+  readonly label: string;
+  readonly total: number | null;
+  readonly values: readonly (number | null)[];
+  readonly previous: Pick<Series, 'total' | 'values'> | undefined;
+}
+
+/** Returns the lines of a response, the remaining groups last. */
+export function linesOf({ series, other, measure, previous }: SeriesResponse): Line[] {
+  const lines = series.map(({ group, ...rest }, index) => ({
+    ...rest,
+    label: group.length === 0 ? measure : group.map(labelOf).join(' / '),
+    previous: previous?.series[index],
+  }));
+  if (!other) return lines;
+  return [...lines, { ...other, label: 'All others', previous: previous?.other ?? undefined }];
+}
+
+function labelOf(key: GroupKey): string {
+  if (key === null) return '(none)';
+  return typeof key === 'string' ? key : JSON.stringify(key);
+}
+
+/** How long a range is, and the interval that draws it well. */
+const RANGES: Readonly<Record<string, { readonly hours?: number; readonly days?: number; readonly months?: number }>> =
+  {
+    '1h': { hours: 1 },
+    '24h': { hours: 24 },
+    '7d': { days: 7 },
+    '30d': { days: 30 },
+    '90d': { days: 90 },
+    '12m': { months: 12 },
+    '60m': { months: 60 },
+  };
+
+const RANGE_DEFAULT = '30d';
+
+const HOUR_MS = 3_600_000;
+
+/**
+ * Returns the parameters of `GET /events/series` for those of the page. The page also has `range`, whose last day or month
+ * is the current one; dates count instead of it. The interval follows from the range when the page has none.
+ */
+export function seriesParams(params: URLSearchParams, timeZone: string, now: Date): URLSearchParams {
+  const query = without(params, 'range');
+  query.set('timeZone', timeZone);
+  if (!query.has('startDate')) query.set('startDate', startOf(params.get('range') ?? RANGE_DEFAULT, now).toISOString());
+  if (!query.has('interval')) query.set('interval', intervalOf(query, now));
+  return query;
+}
+
+function startOf(range: string, now: Date): Date {
+  const { hours = 0, days = 0, months = 0 } = RANGES[range] ?? { days: 30 };
+  if (hours > 0) return new Date(now.getTime() - hours * HOUR_MS);
+  if (months > 0) return new Date(now.getFullYear(), now.getMonth() - months + 1, 1);
+  return new Date(now.getFullYear(), now.getMonth(), now.getDate() - days + 1);
+}
+
+function intervalOf(query: URLSearchParams, now: Date): string {
+  const end = query.get('endDate');
+  const hours = (Number(end === null ? now : new Date(end)) - Number(new Date(query.get('startDate') ?? ''))) / HOUR_MS;
+  if (hours <= 2) return 'minute';
+  if (hours <= 3 * 24) return 'hour';
+  return hours <= 200 * 24 ? 'day' : 'month';
+}

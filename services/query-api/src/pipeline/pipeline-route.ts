@@ -1,0 +1,30 @@
+import type { QueryParameters } from '@sluice/shared/http/query-string';
+import type { FastifyInstance } from 'fastify';
+import type { QueryRunner } from '../clickhouse/query-runner.ts';
+import type { QueryConfig } from '../config.ts';
+import { whileConnected } from '../disconnection.ts';
+import { refuseParameters } from '../filters/parameters.ts';
+import { DEAD_LETTERS, type DeadLettersRow, readServices } from './pipeline-state.ts';
+import { createMetricsReader } from './service-metrics.ts';
+
+/** Registers `GET /pipeline`: the dead letters of the workspace, and what the other services have accepted and not stored. */
+export function registerPipeline(app: FastifyInstance, config: QueryConfig, queryRunner: QueryRunner): void {
+  const readMetrics = createMetricsReader();
+
+  app.get('/pipeline', async (request, reply) => {
+    refuseParameters(request.query as QueryParameters);
+    const { workspace, id: requestId } = request;
+    return await whileConnected(reply, async (signal) => {
+      const [services, [row]] = await Promise.all([
+        readServices(config, readMetrics),
+        queryRunner.all({
+          ...{ kind: 'dead_letters', pool: 'reports', graceMs: 0, workspace, requestId, signal },
+          ...DEAD_LETTERS,
+        }),
+      ]);
+      const [waiting, lastDay, newestMs] = row as unknown as DeadLettersRow;
+      const newestAt = newestMs === 0 ? null : new Date(newestMs).toISOString();
+      return await reply.send({ ...services, deadLetters: { waiting, lastDay, newestAt } });
+    });
+  });
+}

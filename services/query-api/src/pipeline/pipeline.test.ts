@@ -1,0 +1,80 @@
+import { Gauge, Registry } from 'prom-client';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { type QueryService, startQuery } from '../testing/query-service.ts';
+import { valuesOf } from './service-metrics.ts';
+
+let query: QueryService;
+
+beforeAll(async () => {
+  query = await startQuery(inject('clickhouseUrl'), { INGEST_URLS: 'http://127.0.0.1:9, http://127.0.0.1:9/' });
+});
+afterAll(() => query.stop());
+
+interface DeadLetter {
+  readonly id: string;
+  readonly workspace?: string;
+  readonly recordedAt: Date;
+  readonly replayedAt?: Date;
+  readonly stateAt?: Date;
+}
+
+async function storeDeadLetters(deadLetters: readonly DeadLetter[]): Promise<void> {
+  await query.insert(
+    'dead_letters',
+    deadLetters.map(({ id, workspace, recordedAt, replayedAt, stateAt = recordedAt }) => ({
+      ...{ id, kind: 'events', format: '1', topic: 't', partition: 0, offset: 0, line: 0, reason: 'r' },
+      row: workspace === undefined ? 'not JSON' : JSON.stringify({ workspace_id: workspace }),
+      recorded_at: recordedAt.getTime(),
+      replayed_at: replayedAt?.getTime() ?? null,
+      state_at: stateAt.getTime() * 1_000,
+    })),
+  );
+}
+
+test('it counts the dead letters of the workspace alone, each once, in its newest state', async () => {
+  const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000);
+  const replayed = { id: '2', workspace: 'a', recordedAt: hoursAgo(3) };
+  await storeDeadLetters([
+    { id: '1', workspace: 'a', recordedAt: hoursAgo(30) },
+    replayed,
+    { id: '3', workspace: 'a', recordedAt: hoursAgo(2) },
+    { id: '4', workspace: 'b', recordedAt: hoursAgo(1) },
+    { id: '5', recordedAt: hoursAgo(1) },
+  ]);
+  await storeDeadLetters([{ ...replayed, replayedAt: hoursAgo(1), stateAt: hoursAgo(1) }]);
+  const { body } = await query.get('/pipeline');
+  expect(body).toMatchObject({ deadLetters: { waiting: 2, lastDay: 2, newestAt: expect.any(String) } });
+  expect((await query.get('/pipeline', 'b')).body).toMatchObject({ deadLetters: { waiting: 1, lastDay: 1 } });
+  expect((await query.get('/pipeline', 'c')).body).toMatchObject({
+    deadLetters: { waiting: 0, lastDay: 0, newestAt: null },
+  });
+});
+
+test('it says what it does not know, and why', async () => {
+  expect((await query.get('/pipeline')).body).toMatchObject({
+    accepted: null,
+    lag: null,
+    missing: [
+      'An ingest-api of INGEST_URLS does not respond.',
+      'WRITER_URL is not set, so query-api does not know the lag.',
+    ],
+  });
+});
+
+test('it needs a key that may query, and takes no parameters', async () => {
+  expect((await query.app.inject('/pipeline')).statusCode).toBe(401);
+  expect((await query.get('/pipeline', 'ingest-only')).status).toBe(403);
+  expect((await query.get('/pipeline?limit=1')).status).toBe(400);
+});
+
+test('the values of a metric are those of its name alone, whatever its labels hold', async () => {
+  const registry = new Registry();
+  const lag = new Gauge({ name: 'lag', help: 'lag 7', labelNames: ['topic'], registers: [registry] });
+  lag.set({ topic: 'a} 9' }, 1.5);
+  lag.set({ topic: 'b' }, 2);
+  new Gauge({ name: 'lag_seconds', help: 'h', registers: [registry] }).set(40);
+  const text = await registry.metrics();
+  expect(valuesOf(text, 'lag')).toEqual([1.5, 2]);
+  expect(valuesOf(text, 'lag_seconds')).toEqual([40]);
+  expect(valuesOf(text, 'la')).toEqual([]);
+});
