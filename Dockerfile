@@ -1,5 +1,5 @@
 # One image per service: docker build --build-arg SERVICE=writer .
-# The TypeScript sources run as they are; there is no build step. The build needs BuildKit (or podman).
+# The TypeScript sources run as they are; only the console of query-api is built. The build needs BuildKit (or podman).
 #
 # Behind a registry or a proxy of your own, pass its configuration as secrets; they leave no trace in the image:
 #   docker build --build-arg SERVICE=writer --secret id=npmrc,src=$HOME/.npmrc --secret id=ca,src=ca.pem .
@@ -12,6 +12,7 @@ COPY packages/submissions/package.json packages/submissions/
 COPY packages/keys-command/package.json packages/keys-command/
 COPY services/ingest-api/package.json services/ingest-api/
 COPY services/writer/package.json services/writer/
+COPY packages/console/package.json packages/console/
 COPY services/query-api/package.json services/query-api/
 ARG SERVICE
 RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
@@ -23,6 +24,21 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
 # What only the installation needs, and what only debuggers read.
 RUN rm -rf pnpm-lock.yaml pnpm-workspace.yaml patches node_modules/.pnpm/lock.yaml && \
     find node_modules -name '*.map' -type f -delete
+
+# The console is the same for every service, so that it is built once.
+FROM node:26.10.0-trixie-slim@sha256:ec7758ee051e457b468b32bde57b0879010b325bb9862718e9615225ce4aaae1 AS console
+WORKDIR /sluice
+COPY package.json pnpm-workspace.yaml pnpm-lock.yaml ./
+COPY patches patches
+COPY packages/console/package.json packages/console/
+RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
+    --mount=type=secret,id=ca,target=/run/secrets/ca.pem \
+    if [ -s /run/secrets/ca.pem ]; then export NODE_EXTRA_CA_CERTS=/run/secrets/ca.pem; fi; \
+    npm install --global pnpm@12.21.0 && \
+    pnpm install --frozen-lockfile --filter @sluice/console
+COPY packages/console/scripts packages/console/scripts
+COPY packages/console/src packages/console/src
+RUN node packages/console/scripts/build.ts
 
 FROM node:26.10.0-trixie-slim@sha256:ec7758ee051e457b468b32bde57b0879010b325bb9862718e9615225ce4aaae1
 # Nothing is installed in a running container.
@@ -36,6 +52,7 @@ COPY packages/shared/src packages/shared/src
 COPY packages/submissions/src packages/submissions/src
 COPY packages/keys-command/src packages/keys-command/src
 COPY services/$SERVICE/src services/$SERVICE/src
+COPY --from=console /sluice/packages/console/dist packages/console/dist
 # A volume mounted here belongs to the user that the service runs as.
 RUN mkdir /etc/sluice && chown node:node /etc/sluice
 USER node

@@ -55,6 +55,24 @@ export async function request(path: string, init: RequestInit = {}, withKey = ke
   );
 }
 
+/** Not yet in TypeScript's library. */
+const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
+
+/**
+ * Parses JSON that came from outside. A number that a double does not hold exactly keeps its digits, as it is shown again
+ * with `JSON.stringify`.
+ */
+export function parseRecords(text: string): unknown {
+  return JSON.parse(text, (_name, value, { source = '' }: { source?: string } = {}) =>
+    typeof value === 'number' && String(value) !== source ? rawJSON(source) : value,
+  );
+}
+
+/** Returns the events, users or organizations of a response, with {@link parseRecords}; throws as {@link request} does. */
+export async function getRecords<Body>(path: string, signal: AbortSignal): Promise<Body> {
+  return parseRecords(await (await request(path, { signal })).text()) as Body;
+}
+
 /** Returns the JSON of a response; throws as {@link request} does. */
 export async function getJson<Body>(path: string, signal: AbortSignal): Promise<Body> {
   return await (await request(path, { signal })).json();

@@ -3,6 +3,7 @@ import {
   ApiError,
   type EventPage,
   getJson,
+  getRecords,
   type Organization,
   type OrganizationUserPage,
   type User,
@@ -33,7 +34,7 @@ interface EntityProps {
 export function EntityPage({ path, id }: EntityProps) {
   const { noun, filter } = KINDS[path];
   const { data, error } = useLoad(`${path}/${id}`, (signal) =>
-    getJson<User | Organization>(addressOf(path, id), signal),
+    getRecords<User | Organization>(addressOf(path, id), signal),
   );
   const filters = new URLSearchParams({ [filter]: id });
   return (
@@ -181,7 +182,7 @@ function Activity({ path, id }: EntityProps) {
 
 function NewestEvents({ filters }: { readonly filters: URLSearchParams }) {
   const query = `${filters}&limit=20&total=none`;
-  const { data, error } = useLoad(query, (signal) => getJson<EventPage>(`events?${query}`, signal));
+  const { data, error } = useLoad(query, (signal) => getRecords<EventPage>(`events?${query}`, signal));
   return (
     <section aria-labelledby="newest">
       <h2 id="newest">Newest events</h2>

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { type EventPage, getJson } from './api.ts';
+import { type EventPage, getRecords } from './api.ts';
 import { EventTable } from './event-table.tsx';
 import { EVENT_FIELDS } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
@@ -17,7 +17,9 @@ export function EventsPage({ params }: { readonly params: URLSearchParams }) {
   const [isLive, setIsLive] = useState(false);
   const tail = useLiveTail(isLive, params);
   const query = new URLSearchParams([...Object.entries(DEFAULTS).filter(([name]) => !params.has(name)), ...params]);
-  const { data, error, isLoading } = useLoad(String(query), (signal) => getJson<EventPage>(`events?${query}`, signal));
+  const { data, error, isLoading } = useLoad(String(query), (signal) =>
+    getRecords<EventPage>(`events?${query}`, signal),
+  );
   const tailed = new Set(tail.events.map(({ uuid }) => uuid));
   const events = [...tail.events, ...(data?.results ?? []).filter(({ uuid }) => !tailed.has(uuid))];
   return (

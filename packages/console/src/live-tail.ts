@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { ApiError, type Event, request } from './api.ts';
+import { ApiError, type Event, parseRecords, request } from './api.ts';
 import { createMessageParser } from './event-source-parser.ts';
 import { without } from './filters.ts';
 
@@ -72,7 +72,7 @@ async function follow(
       for await (const piece of pieces(body)) {
         for (const { id, data } of parse(piece)) {
           lastId = id;
-          onEvent(JSON.parse(data));
+          onEvent(parseRecords(data) as Event);
         }
       }
     } catch (error) {

@@ -1,0 +1,209 @@
+import { mkdir, readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import type { EventPage } from '../support/records.ts';
+import { findChromium } from './chromium.ts';
+
+const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** Where the pages are kept as pictures, for people; unset: nowhere. */
+const PICTURES = process.env['SLUICE_CONSOLE_PICTURES'];
+
+const SCHEMES = ['light', 'dark'] as const;
+
+/** A page of each kind. */
+const PAGES: Readonly<Record<string, { readonly hash: string; readonly shows: string }>> = {
+  events: { hash: '#/events?event=signed_up&properties.plan%5Bin%5D=pro%2Cfree', shows: 'Events' },
+  user: { hash: '#/users/jane%2Fdoe', shows: 'jane/doe' },
+  organization: { hash: '#/organizations/acme', shows: 'acme' },
+  pipeline: { hash: '#/pipeline', shows: 'Pipeline' },
+};
+
+let pipeline: Pipeline;
+let browser: Browser;
+
+beforeAll(async () => {
+  pipeline = await startPipeline({
+    kafkaBrokers: inject('kafkaBrokers'),
+    clickhouseUrl: inject('clickhouseUrl'),
+    name: 'console',
+  });
+  browser = await chromium.launch({ executablePath: await findChromium(), args: ['--no-sandbox'] });
+  const events = Array.from({ length: 120 }, (_, index) => ({
+    event: index % 3 === 0 ? 'signed_up' : 'paid',
+    timestamp: new Date(Date.UTC(2026, 0, 1 + (index % 20), index % 24)).toISOString(),
+    properties: { plan: index % 2 === 0 ? 'pro' : 'free', amount: index },
+  }));
+  const submission = { foreignUserGroupId: 'acme', foreignUserId: 'jane/doe', events, properties: { tier: 'gold' } };
+  expect((await pipeline.submit(submission)).status).toBe(202);
+  await pipeline.settled(120);
+  await pipeline.drained();
+});
+afterAll(async () => {
+  await browser?.close();
+  await pipeline?.stop();
+});
+
+interface Opened {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /** What went wrong in the page, a violation of its policy included, and requests that left query-api. */
+  readonly faults: readonly string[];
+}
+
+/** Opens the console in a browser without storage. */
+async function open(hash = '', colorScheme: (typeof SCHEMES)[number] = 'light'): Promise<Opened> {
+  const { url } = pipeline.services['query-api'];
+  const context = await browser.newContext({ colorScheme, timezoneId: 'Europe/Berlin', locale: 'en-GB' });
+  onTestFinished(() => context.close());
+  const page = await context.newPage();
+  const faults: string[] = [];
+  page.on('pageerror', (error) => faults.push(String(error)));
+  page.on('console', (message) => {
+    // Chromium reports every status from 400 as an error of the page.
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+      faults.push(message.text());
+  });
+  page.on('request', (request) => {
+    if (new URL(request.url()).origin !== url) faults.push(`asked ${request.url()}`);
+    if (request.url().includes(pipeline.key)) faults.push(`the key is in ${request.url()}`);
+  });
+  await page.goto(`${url}/console/${hash}`);
+  return { page, context, faults };
+}
+
+/** Opens the console and signs in, by keyboard. */
+async function openSignedIn(hash = '', colorScheme: (typeof SCHEMES)[number] = 'light'): Promise<Opened> {
+  const opened = await open(hash, colorScheme);
+  await opened.page.getByLabel('API key').focus();
+  await opened.page.keyboard.type(pipeline.key);
+  await opened.page.keyboard.press('Enter');
+  await opened.page.getByRole('navigation', { name: 'Pages', exact: true }).waitFor();
+  return opened;
+}
+
+/** Presses Tab until an element has the focus. */
+async function tabTo(page: Page, target: Locator): Promise<void> {
+  const isFocused = () => target.evaluate((element) => element === element.ownerDocument.activeElement);
+  for (let count = 0; !(await isFocused()); count += 1) {
+    if (count === 100) throw new Error('the keyboard does not reach it');
+    await page.keyboard.press('Tab');
+  }
+}
+
+/** Returns the violations that axe-core finds. */
+async function violationsOf(page: Page): Promise<string[]> {
+  // The policy of the page does not hold for what the debugger evaluates.
+  await page.evaluate(AXE);
+  return await page.evaluate(async () => {
+    const { axe } = globalThis as unknown as {
+      axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
+    };
+    const { violations } = await axe.run();
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
+  });
+}
+
+async function takePicture(page: Page, name: string): Promise<void> {
+  if (!PICTURES) return;
+  await mkdir(PICTURES, { recursive: true });
+  await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true });
+}
+
+test('a wrong key is refused; a right one is kept for the tab, and gone after signing out', async () => {
+  const { page, context, faults } = await open('#/events');
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, 'sign-in-light');
+  await page.getByLabel('API key').fill('wrong');
+  await page.keyboard.press('Enter');
+  await page.getByRole('alert').waitFor();
+  await page.getByLabel('API key').fill(pipeline.key);
+  await page.keyboard.press('Enter');
+  await page.getByRole('table').waitFor();
+  await page.reload();
+  await page.getByRole('table').waitFor();
+  expect(await page.evaluate('[Object.keys(localStorage), document.cookie]')).toEqual([[], '']);
+  const other = await context.newPage();
+  await other.goto(page.url());
+  await other.getByLabel('API key').waitFor();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByLabel('API key').waitFor();
+  expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
+  expect(faults).toEqual([]);
+});
+
+test('events are filtered, paged and read by keyboard alone', async () => {
+  const { page, faults } = await openSignedIn('#/events?limit=10');
+  await tabTo(page, page.getByLabel('Event', { exact: true }));
+  await page.keyboard.type('paid');
+  await tabTo(page, page.getByRole('button', { name: 'Add a filter' }));
+  await page.keyboard.press('Enter');
+  // The new filter is before the button.
+  await page.keyboard.press('Shift+Tab');
+  await page.keyboard.press('Shift+Tab');
+  await page.keyboard.type('20');
+  await page.keyboard.press('Shift+Tab');
+  await page.keyboard.type('>');
+  await page.keyboard.press('Shift+Tab');
+  await page.keyboard.press('End');
+  await page.keyboard.type('amount');
+  await page.keyboard.press('Enter');
+  await page.getByText('10 of 66 events.').waitFor();
+  const query = 'event=paid&properties.amount[gt]=20&limit=10';
+  expect(decodeURIComponent(new URL(page.url()).hash)).toBe(`#/events?${query}`);
+  const { body } = await pipeline.get<EventPage>(`/events?${query}`);
+  const rows = page.getByRole('row').filter({ has: page.getByRole('rowheader') });
+  const amounts = async () => (await rows.allInnerTexts()).map((text) => Number(/"amount":(\d+)/.exec(text)?.[1]));
+  expect(await amounts()).toEqual(body.results.map(({ properties }) => properties['amount']));
+
+  await tabTo(page, page.getByRole('button', { name: /JSON/ }).first());
+  await page.keyboard.press('Space');
+  expect(JSON.parse(await page.locator('pre').textContent())).toEqual(body.results[0]);
+
+  await tabTo(page, page.getByRole('link', { name: 'Next page' }));
+  await page.keyboard.press('Enter');
+  const next = await pipeline.get<EventPage>(`/events?${query}&cursor=${body.nextCursor}`);
+  await expect.poll(amounts).toEqual(next.body.results.map(({ properties }) => properties['amount']));
+
+  await tabTo(page, page.getByRole('link', { name: 'jane/doe' }).first());
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: 'jane/doe' }).waitFor();
+  expect(await page.evaluate('document.activeElement.id')).toBe('main');
+  expect(faults).toEqual([]);
+});
+
+test('the faults of a filter are all said', async () => {
+  const { page } = await openSignedIn('#/events?startDate=never&nonsense=1');
+  await expect.poll(() => page.getByRole('alert').textContent()).toMatch(/startDate.*nonsense|nonsense.*startDate/s);
+});
+
+test('a page of a user or an organization has its properties, its members and its newest events', async () => {
+  const { page, faults } = await openSignedIn('#/organizations/acme');
+  await page.getByRole('row', { name: 'tier "gold"' }).waitFor();
+  await page.getByRole('region', { name: 'Users' }).getByRole('link', { name: 'jane/doe' }).click();
+  await page.getByRole('region', { name: 'Organizations' }).getByRole('link', { name: 'acme' }).waitFor();
+  await page.getByRole('table', { name: /newest/ }).waitFor();
+  await page.goto(`${pipeline.services['query-api'].url}/console/#/users/nobody`);
+  await expect.poll(() => page.getByRole('alert').textContent()).toBe('There is no such user.');
+  expect(faults).toEqual([]);
+});
+
+test('the page of the pipeline has what ingest-api and the writer say', async () => {
+  const { page, faults } = await openSignedIn('#/pipeline');
+  await expect.poll(() => page.locator('.figure').allInnerTexts()).toEqual(['120', '0', '0']);
+  expect(faults).toEqual([]);
+});
+
+const LOOKS = Object.entries(PAGES).flatMap(([name, page]) => SCHEMES.map((scheme) => ({ name, scheme, ...page })));
+
+test.each(LOOKS)('axe-core finds nothing on the page $name, $scheme', async ({ name, scheme, hash, shows }) => {
+  const { page, faults } = await openSignedIn(hash, scheme);
+  await page.getByRole('heading', { level: 1, name: shows }).waitFor();
+  await page.waitForLoadState('networkidle');
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, `${name}-${scheme}`);
+  expect(faults).toEqual([]);
+});
