@@ -161,7 +161,7 @@ test('events are filtered, paged and read by keyboard alone', async () => {
 
   await tabTo(page, page.getByRole('button', { name: /JSON/ }).first());
   await page.keyboard.press('Space');
-  expect(JSON.parse(await page.locator('pre').textContent())).toEqual(body.results[0]);
+  expect(JSON.parse((await page.locator('pre').textContent()) ?? '')).toEqual(body.results[0]);
 
   await tabTo(page, page.getByRole('link', { name: 'Next page' }));
   await page.keyboard.press('Enter');
