@@ -2,9 +2,10 @@ import { expect, test } from 'vitest';
 import { createMessageParser } from './event-source-parser.ts';
 
 const STREAM =
-  ': heartbeat\n\nid: 1\ndata: {"a":1}\n\nid:2\r\ndata:{"b":\r\ndata: 2}\r\n\r\nevent: other\n\ndata: 3\n\ndata: 4';
+  'retry: 9\nid: 0\n\n: heartbeat\n\nid: 1\ndata: {"a":1}\n\nid:2\r\ndata:{"b":\r\ndata: 2}\r\n\r\nevent: other\n\ndata: 3\n\ndata: 4';
 
 const MESSAGES = [
+  { id: '0', data: undefined },
   { id: '1', data: '{"a":1}' },
   { id: '2', data: '{"b":\n2}' },
   { id: '2', data: '3' },

@@ -2,18 +2,20 @@
 export interface Message {
   /** The last `id` so far, `''` without one. */
   readonly id: string;
-  readonly data: string;
+  /** `undefined` for a message that has an `id` alone: the stream can be resumed from there. */
+  readonly data: string | undefined;
 }
 
 /**
  * Returns a function that takes a stream of server-sent events in pieces, and returns the messages that a piece
- * completes. Comments and messages without data are left out.
+ * completes. Comments are left out.
  *
  * https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
  */
 export function createMessageParser(): (piece: string) => Message[] {
   let rest = '';
   let id = '';
+  let hasId = false;
   let data: string[] = [];
   return (piece) => {
     const messages: Message[] = [];
@@ -21,10 +23,14 @@ export function createMessageParser(): (piece: string) => Message[] {
     rest = lines.pop() ?? '';
     for (const line of lines.map((text) => text.replace(/\r$/, ''))) {
       const [, field = '', value = ''] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
-      if (field === 'id') id = value;
-      else if (field === 'data') data.push(value);
-      else if (line === '') {
-        if (data.length > 0) messages.push({ id, data: data.join('\n') });
+      if (field === 'id') {
+        id = value;
+        hasId = true;
+      } else if (field === 'data') {
+        data.push(value);
+      } else if (line === '') {
+        if (hasId || data.length > 0) messages.push({ id, data: data.length > 0 ? data.join('\n') : undefined });
+        hasId = false;
         data = [];
       }
     }

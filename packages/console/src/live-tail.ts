@@ -9,6 +9,9 @@ const EVENTS_MAX = 200;
 /** New events are shown together, so often. */
 const SHOWN_EVERY_MS = 250;
 
+/** The statuses after which it connects again; 0: there was no response. */
+const RETRIED: ReadonlySet<number> = new Set([0, 503]);
+
 const RETRY_AFTER_MS = 2_000;
 
 /** The parameters of a page that a stream does not have. */
@@ -72,13 +75,13 @@ async function follow(
       for await (const piece of pieces(body)) {
         for (const { id, data } of parse(piece)) {
           lastId = id;
-          onEvent(parseRecords(data) as Event);
+          if (data !== undefined) onEvent(parseRecords(data) as Event);
         }
       }
     } catch (error) {
-      const { status } = error as Partial<ApiError>;
-      if (error instanceof ApiError && status !== 0 && status !== 503) throw error;
+      if (error instanceof ApiError && !RETRIED.has(error.status)) throw error;
     }
+    if (signal.aborted) return;
     onStatus('The connection was lost; trying again …');
     await new Promise((resolve) => setTimeout(resolve, RETRY_AFTER_MS));
   }
@@ -86,7 +89,7 @@ async function follow(
 
 async function* pieces(body: ReadableStream<Uint8Array> | null): AsyncGenerator<string, void, void> {
   if (!body) return;
-  // Chromium has no asynchronous iteration of streams on all versions in use.
+  // Safari cannot iterate a stream.
   const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();
   try {
     for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
