@@ -1367,6 +1367,61 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
   },
 ];
 
+const CONSOLE = query('console/console-route.test.ts');
+const PIPELINE_STATE = query('pipeline/pipeline.test.ts');
+
+/** The console, and what it reads of the pipeline. */
+const CONSOLE_MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'console/any-file',
+    file: query('console/console-route.ts'),
+    search: 'const FILE_NAME = /^[a-z]+-[0-9a-f]+\\.(js|css|svg)$/;',
+    replacement: 'const FILE_NAME = /\\.(js|css|svg)$/;',
+    breaks: 'Everybody can read files outside of the folder of the console.',
+    tests: [CONSOLE],
+  },
+  {
+    name: 'console/page-without-slash',
+    file: query('console/console-route.ts'),
+    search: "if (!path.endsWith('/')) return await reply.redirect('console/');",
+    replacement: '',
+    breaks: 'The page at /console looks for its files in the wrong folder.',
+    tests: [CONSOLE],
+  },
+  {
+    name: 'console/page-kept',
+    file: query('console/console-route.ts'),
+    search: "'cache-control': 'no-cache',",
+    replacement: "'cache-control': 'public, max-age=31536000, immutable',",
+    breaks: 'A browser shows an old console for a year.',
+    tests: [CONSOLE],
+  },
+  {
+    name: 'pipeline/dead-letters-of-others',
+    file: query('clickhouse/sql.ts'),
+    search: "deadLetters: ofWorkspace('dead_letters FINAL'),",
+    replacement: "deadLetters: '(SELECT * FROM dead_letters FINAL)',",
+    breaks: 'A workspace sees how many dead letters others have.',
+    tests: [PIPELINE_STATE],
+  },
+  {
+    name: 'pipeline/dead-letters-repeated',
+    file: query('clickhouse/sql.ts'),
+    search: "deadLetters: ofWorkspace('dead_letters FINAL'),",
+    replacement: "deadLetters: ofWorkspace('dead_letters'),",
+    breaks: 'A dead letter that was replayed counts as waiting.',
+    tests: [PIPELINE_STATE],
+  },
+  {
+    name: 'pipeline/accepted-in-part',
+    file: query('pipeline/pipeline-state.ts'),
+    search: 'ingestUrls && !ingests.includes(undefined)',
+    replacement: 'ingestUrls',
+    breaks: 'What one ingest-api has accepted looks like what all have.',
+    tests: [PIPELINE_STATE],
+  },
+];
+
 /** Every mutation. When the code changes so that one does not fit any more, give it the new text, or a new fault. */
 export const MUTATIONS: readonly Mutation[] = [
   ...PROTOCOL_MUTATIONS,
@@ -1375,4 +1430,5 @@ export const MUTATIONS: readonly Mutation[] = [
   ...INGEST_MUTATIONS,
   ...SHARED_MUTATIONS,
   ...QUERY_MUTATIONS,
+  ...CONSOLE_MUTATIONS,
 ];

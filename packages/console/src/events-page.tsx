@@ -17,7 +17,7 @@ export function EventsPage({ params }: { readonly params: URLSearchParams }) {
   const [isLive, setIsLive] = useState(false);
   const tail = useLiveTail(isLive, params);
   const query = new URLSearchParams([...Object.entries(DEFAULTS).filter(([name]) => !params.has(name)), ...params]);
-  const { data, error, isLoading } = useLoad(String(query), (signal) =>
+  const { data, error, isLoading } = useLoad(`${query} ${tail.starts}`, (signal) =>
     getRecords<EventPage>(`events?${query}`, signal),
   );
   const tailed = new Set(tail.events.map(({ uuid }) => uuid));

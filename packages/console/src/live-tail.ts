@@ -24,17 +24,24 @@ export interface LiveTail {
   readonly status: string;
   /** Why it has ended. */
   readonly error: Error | undefined;
+  /** How often it has begun to listen. A page that is read after that misses nothing before the tail. */
+  readonly starts: number;
 }
 
-const NOTHING: LiveTail = { events: [], status: '', error: undefined };
+const NOTHING = { events: [], status: '', error: undefined };
 
-/** Follows `GET /events/stream` while `isOn`, with the filters of a page. */
+/**
+ * Follows `GET /events/stream` while `isOn`, with the filters of a page. What has arrived stays when it is switched off,
+ * until the filters change or it begins again.
+ */
 export function useLiveTail(isOn: boolean, params: URLSearchParams): LiveTail {
-  const [tail, setTail] = useState<LiveTail>(NOTHING);
+  const [tail, setTail] = useState<LiveTail>({ ...NOTHING, starts: 0 });
   const query = without(params, ...OF_PAGES).toString();
+  const clear = () => setTail(({ starts }) => ({ ...NOTHING, starts }));
+  useEffect(clear, [query]);
   useEffect(() => {
-    setTail(NOTHING);
     if (!isOn) return;
+    clear();
     const controller = new AbortController();
     let arrived: Event[] = [];
     const show = () => {
@@ -45,32 +52,38 @@ export function useLiveTail(isOn: boolean, params: URLSearchParams): LiveTail {
     };
     const timer = setInterval(show, SHOWN_EVERY_MS);
     const setStatus = (status: string) => setTail((last) => ({ ...last, status }));
-    follow(query, controller.signal, setStatus, (event) => arrived.push(event)).catch((error) => {
+    const onStart = () => setTail((last) => ({ ...last, starts: last.starts + 1 }));
+    follow(query, controller.signal, { setStatus, onStart, onEvent: (event) => arrived.push(event) }).catch((error) => {
       if (!controller.signal.aborted) setTail((last) => ({ ...last, status: 'Stopped.', error }));
     });
     return () => {
       clearInterval(timer);
       controller.abort();
+      show();
+      setStatus('');
     };
   }, [isOn, query]);
   return tail;
 }
 
+interface Follower {
+  readonly setStatus: (status: string) => void;
+  /** Called once, when the stream has begun. */
+  readonly onStart: () => void;
+  readonly onEvent: (event: Event) => void;
+}
+
 /** Connects again after each end, where the stream was left, until query-api refuses the request. */
-async function follow(
-  query: string,
-  signal: AbortSignal,
-  onStatus: (status: string) => void,
-  onEvent: (event: Event) => void,
-): Promise<void> {
+async function follow(query: string, signal: AbortSignal, { setStatus, onStart, onEvent }: Follower): Promise<void> {
   let lastId = '';
   while (!signal.aborted) {
     try {
-      onStatus('Connecting …');
+      setStatus('Connecting …');
       const headers = { accept: 'text/event-stream', ...(lastId !== '' && { 'last-event-id': lastId }) };
       // EventSource cannot send the key in a header.
       const { body } = await request(`events/stream?${query}`, { headers, signal });
-      onStatus('Live: new events appear at the top.');
+      setStatus('Live: new events appear at the top.');
+      if (lastId === '') onStart();
       const parse = createMessageParser();
       for await (const piece of pieces(body)) {
         for (const { id, data } of parse(piece)) {
@@ -82,7 +95,7 @@ async function follow(
       if (error instanceof ApiError && !RETRIED.has(error.status)) throw error;
     }
     if (signal.aborted) return;
-    onStatus('The connection was lost; trying again …');
+    setStatus('The connection was lost; trying again …');
     await new Promise((resolve) => setTimeout(resolve, RETRY_AFTER_MS));
   }
 }
