@@ -3,11 +3,12 @@ import { getJson } from './api.ts';
 import { CHART_FIELDS } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
 import { without } from './filters.ts';
-import { formatBucket, formatChange, formatNumber } from './format.ts';
+import { formatChange, formatNumber } from './format.ts';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
 import { type Line, linesOf, type SeriesResponse, seriesParams } from './series.ts';
 import { SeriesChart, strokeOf } from './series-chart.tsx';
+import { SeriesTable } from './series-table.tsx';
 import { TIME_ZONE, Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
 
@@ -61,17 +62,18 @@ function Results({ response }: { readonly response: SeriesResponse }) {
         <SeriesChart {...{ buckets, interval, timeZone, lines }} label={`Chart of ${subject} by ${interval}`} />
       )}
       <Totals response={response} lines={lines} subject={subject} />
-      {interval !== 'none' && <Numbers response={response} lines={lines} />}
+      {interval !== 'none' && <SeriesTable {...{ buckets, interval, timeZone, lines }} />}
     </>
   );
 }
 
-interface TableProps {
+interface TotalsProps {
   readonly response: SeriesResponse;
   readonly lines: readonly Line[];
+  readonly subject: string;
 }
 
-function Totals({ response, lines, subject }: TableProps & { readonly subject: string }) {
+function Totals({ response, lines, subject }: TotalsProps) {
   const { total, previous } = response;
   const rows = [...lines, { label: 'Total', total, previous }];
   return (
@@ -119,42 +121,4 @@ function Totals({ response, lines, subject }: TableProps & { readonly subject: s
 function Swatch({ index }: { readonly index: number }) {
   const { color, dash } = strokeOf(index);
   return <span class={`swatch color-${color} dash-${dash}`} />;
-}
-
-function Numbers({ response: { buckets, interval, timeZone }, lines }: TableProps) {
-  return (
-    <details>
-      <summary>All numbers</summary>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
-      <section class="scroll" aria-label="All numbers" tabIndex={0}>
-        <table class="numbers">
-          <caption>Every {interval} of the chart</caption>
-          <thead>
-            <tr>
-              <th scope="col">Begins</th>
-              {lines.map(({ label }, index) => (
-                <th key={index} scope="col" class="number">
-                  {label}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {buckets.map((bucket, row) => (
-              <tr key={bucket}>
-                <th scope="row">
-                  <time dateTime={bucket}>{formatBucket(bucket, interval, timeZone)}</time>
-                </th>
-                {lines.map(({ values }, index) => (
-                  <td key={index} class="number">
-                    {formatNumber(values[row] ?? null)}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
-    </details>
-  );
 }

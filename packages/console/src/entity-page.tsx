@@ -14,6 +14,7 @@ import { formatNumber } from './format.ts';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
 import { SeriesChart } from './series-chart.tsx';
+import { SeriesTable } from './series-table.tsx';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
 
@@ -94,7 +95,7 @@ const MEMBERS_MAX = 100;
 
 function Members({ path, id }: EntityProps) {
   const { members, membersTitle } = KINDS[path];
-  const { data, error } = useLoad(`${path}/${id}`, (signal) =>
+  const { data, error, isLoading } = useLoad(`${path}/${id}`, (signal) =>
     getJson<UserOrganizationPage | OrganizationUserPage>(
       `${addressOf(path, id)}/${members}?limit=${MEMBERS_MAX}`,
       signal,
@@ -103,6 +104,7 @@ function Members({ path, id }: EntityProps) {
   return (
     <section aria-labelledby="members">
       <h2 id="members">{membersTitle}</h2>
+      {isLoading && <p class="muted">Loading …</p>}
       {error && !isNotFound(error) && <Problem error={error} />}
       {data?.results.length === 0 && <p class="muted">None.</p>}
       <ul class="members">
@@ -132,7 +134,7 @@ interface ActivityResponse {
 }
 
 function Activity({ path, id }: EntityProps) {
-  const { data, error } = useLoad(`${path}/${id}`, (signal) =>
+  const { data, error, isLoading } = useLoad(`${path}/${id}`, (signal) =>
     getJson<ActivityResponse>(`${addressOf(path, id)}/activity`, signal),
   );
   const { filter } = KINDS[path];
@@ -142,17 +144,18 @@ function Activity({ path, id }: EntityProps) {
     return {
       buckets: data?.days.map(({ date }) => date) ?? [],
       lines: [{ label: 'Events', total, values: counts, previous: undefined }],
-      total,
     };
   }, [data]);
   return (
     <section aria-labelledby="activity">
       <h2 id="activity">Activity</h2>
+      {isLoading && <p class="muted">Loading …</p>}
       {error && !isNotFound(error) && <Problem error={error} />}
       {data && (
         <>
-          <p class="muted">{formatNumber(drawn.total)} events in the days below (UTC).</p>
+          <p class="muted">{formatNumber(drawn.lines[0]?.total ?? null)} events in the days below (UTC).</p>
           <SeriesChart {...drawn} interval="day" timeZone="UTC" label="Chart of events by day" />
+          <SeriesTable {...drawn} interval="day" timeZone="UTC" />
           <table class="totals">
             <caption>Most frequent events</caption>
             <thead>

@@ -1,3 +1,5 @@
+import type { Menus } from './menus.ts';
+
 /** A parameter that has a field of its own in a form. */
 export interface FieldDescription {
   readonly name: string;
@@ -5,12 +7,12 @@ export interface FieldDescription {
   readonly placeholder?: string;
   /** The values that it may have, each with its label; without them it is text. */
   readonly options?: readonly (readonly [value: string, label: string])[];
-  /** Values to choose from, beside any other text. */
-  readonly suggestions?: readonly string[];
+  /** Returns values to choose from, beside any other text. */
+  readonly suggestions?: (menus: Menus) => readonly string[];
 }
 
 const FILTERS: readonly FieldDescription[] = [
-  { name: 'event', label: 'Event' },
+  { name: 'event', label: 'Event', suggestions: ({ events }) => events },
   { name: 'type', label: 'Type' },
   { name: 'userId', label: 'User' },
   { name: 'groupId', label: 'Organization' },
@@ -58,13 +60,16 @@ export const CHART_FIELDS: readonly FieldDescription[] = [
     name: 'measure',
     label: 'Measure',
     placeholder: 'count',
-    suggestions: ['count', 'users', 'organizations', 'sum:properties.', 'avg:properties.', 'p95:properties.'],
+    suggestions: ({ properties }) => ['count', 'users', 'organizations', ...properties.flatMap(measuresOf)],
   },
   {
     name: 'groupBy',
     label: 'Group by',
     placeholder: 'properties.plan',
-    suggestions: ['event', 'type', 'userId', 'groupId', 'instanceId', 'properties.'],
+    suggestions: ({ properties }) => [
+      ...['event', 'type', 'userId', 'groupId', 'instanceId'],
+      ...properties.map(({ path }) => path),
+    ],
   },
   { name: 'groups', label: 'Groups', placeholder: '10' },
   {
@@ -76,3 +81,7 @@ export const CHART_FIELDS: readonly FieldDescription[] = [
     ],
   },
 ];
+
+function measuresOf({ path, types }: Menus['properties'][number]): string[] {
+  return types.includes('number') ? ['sum', 'avg', 'p95'].map((measure) => `${measure}:${path}`) : [];
+}

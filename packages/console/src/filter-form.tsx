@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { FieldDescription } from './fields.ts';
 import { type Condition, type Filters, filterParams, OPERATORS, parseFilters } from './filters.ts';
+import { menus } from './menus.ts';
 
 const OPERATOR_LABELS: Readonly<Record<string, string>> = {
   eq: 'is',
@@ -59,6 +60,11 @@ export function FilterForm({ params, fields, onApply }: FilterFormProps) {
           />
         </label>
       </div>
+      <datalist id="suggestions-properties">
+        {menus.value.properties.map(({ path }) => (
+          <option key={path} value={path} />
+        ))}
+      </datalist>
       {filters.conditions.map((condition, index) => (
         <ConditionFields key={index} condition={condition} onChange={(changed) => setCondition(index, changed)} />
       ))}
@@ -111,7 +117,7 @@ function FilterField({ field, value, onChange }: FilterFieldProps) {
       />
       {suggestions && (
         <datalist id={listId}>
-          {suggestions.map((one) => (
+          {suggestions(menus.value).map((one) => (
             <option key={one} value={one} />
           ))}
         </datalist>
@@ -134,6 +140,7 @@ function ConditionFields({ condition, onChange }: ConditionFieldsProps) {
       <input
         aria-label="Property or field"
         value={name}
+        list="suggestions-properties"
         onInput={({ currentTarget }) => onChange({ ...condition, name: currentTarget.value })}
       />
       <select
