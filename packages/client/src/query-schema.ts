@@ -22,7 +22,6 @@ export interface paths {
         trace?: never;
     };
     "/events/stream": {
-    "/pipeline": {
         parameters: {
             query?: never;
             header?: never;
@@ -41,6 +40,21 @@ export interface paths {
          *     100 clients may listen to a workspace at a time.
          */
         get: operations["streamEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
         /** What is accepted, what is not stored yet, and dead letters */
         get: operations["getPipeline"];
         put?: never;
@@ -541,17 +555,12 @@ export interface operations {
                 /** @description The last `id` that was received; the stream goes on after it. */
                 "Last-Event-ID"?: string;
             };
-    getPipeline: {
-        parameters: {
-            query?: never;
-            header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             /** @description Messages, one for each event. */
-            /** @description The state of the pipeline. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -565,6 +574,26 @@ export interface operations {
                      *     data: {"uuid":"018f3c5e-7b1a-7cc0-9d5e-0242ac120002","type":"track","event":"signed_up","userId":"jane","groupId":"acme","anonymousId":null,"instanceId":null,"properties":{"plan":"pro"},"context":{},"traits":{},"timestamp":"2026-03-01T12:00:00.000Z","receivedAt":"2026-03-01T12:00:01.250Z"}
                      */
                     "text/event-stream": string;
+                };
+            };
+        };
+    };
+    getPipeline: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The state of the pipeline. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
                      * @example {
                      *       "accepted": {
                      *         "events": 80019,

@@ -68,7 +68,6 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     registerReports(routes, { config, queryRunner, hiddenCondition });
     registerStream(routes, hub, (request) => allowsWorkspace(request, keys, config.QUERY_ANONYMOUS_WORKSPACE));
     registerPipeline(routes, config, queryRunner);
-    registerReports(routes, { config, queryRunner, hiddenCondition: pendingDeletions.hiddenCondition });
   });
   registerConsole(app);
   registerReference(app, queryDocument(config), 'console/');

@@ -14,7 +14,7 @@ export type QueryKind =
   | 'memberships_page'
   | 'membership_times'
   | 'stream_newest'
-  | 'stream_events';
+  | 'stream_events'
   | 'dead_letters';
 
 /** The slots that queries run in: those of reports are few, so that they never keep pages waiting. */

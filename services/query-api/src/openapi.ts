@@ -22,8 +22,7 @@ export function queryDocument(config: QueryConfig): OpenApiDocument {
       { name: 'pipeline', description: 'What is accepted, stored and refused' },
       OPERATIONAL_TAG,
     ],
-    paths: { ...paths(config), ...OPERATIONAL_PATHS },
-    paths: { ...paths(config.QUERY_ANONYMOUS_WORKSPACE !== undefined), ...OPERATIONAL_PATHS, ...CONSOLE_PATHS },
+    paths: { ...paths(config), ...OPERATIONAL_PATHS, ...CONSOLE_PATHS },
   });
 }
 
@@ -38,9 +37,9 @@ function paths(config: QueryConfig): PathDescriptions {
     ...eventPaths(common),
     ...streamPaths(common, config),
     ...reportPaths(common),
+    ...pipelinePaths(common),
     ...Object.assign({}, ...entities),
   };
-  return { ...eventPaths(common), ...reportPaths(common), ...pipelinePaths(common), ...Object.assign({}, ...entities) };
 }
 
 function limits(config: QueryConfig): string {
