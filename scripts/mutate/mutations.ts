@@ -25,6 +25,10 @@ const HOUR_COUNTS = query('reports/hour-counts.test.ts');
 const MEMBERSHIPS = query('entities/memberships.test.ts');
 const ENTITIES_GROWTH = query('entities/entities-growth.test.ts');
 
+const STREAM = query('stream/stream.test.ts');
+const STREAM_LIMITS = query('stream/stream-limits.test.ts');
+const STREAM_FAILURES = query('stream/stream-failures.test.ts');
+
 /** The order in which the writer does things. */
 const PROTOCOL_MUTATIONS: readonly Mutation[] = [
   {
@@ -1419,6 +1423,87 @@ const CONSOLE_MUTATIONS: readonly Mutation[] = [
     replacement: 'ingestUrls',
     breaks: 'What one ingest-api has accepted looks like what all have.',
     tests: [PIPELINE_STATE],
+/** `GET /events/stream`. */
+const STREAM_MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'stream/order-lost-in-merges',
+    file: shared('clickhouse/migrations/0015-block-numbers.sql'),
+    search: 'enable_block_number_column = 1',
+    replacement: 'enable_block_number_column = 0',
+    breaks: 'Merges change the position of events: a client that resumes misses some.',
+    tests: [query('stream/storage-order.test.ts')],
+  },
+  {
+    name: 'stream/other-workspaces',
+    file: query('stream/stream-query.ts'),
+    search: "sql: 'workspace_id = {workspace:String}'",
+    replacement: "sql: '{workspace:String} != toString(1)'",
+    breaks: 'A client gets the events of other workspaces that others listen to.',
+    tests: [STREAM],
+  },
+  {
+    name: 'stream/deleted-users',
+    file: query('stream/stream-query.ts'),
+    search: '...shownConditions(hidden)]',
+    replacement: '...shownConditions(hidden).slice(1)]',
+    breaks: 'Events of deleted users are sent.',
+    tests: [STREAM],
+  },
+  {
+    name: 'stream/page-taken-for-all',
+    file: query('stream/stream-reader.ts'),
+    search: 'rows < PAGE_EVENTS || last === undefined',
+    replacement: 'rows < Number.POSITIVE_INFINITY || last === undefined',
+    breaks: 'Of many events that are stored at once, a client gets the first ones only.',
+    tests: [STREAM],
+  },
+  {
+    name: 'stream/sent-again',
+    file: query('stream/stream-listener.ts'),
+    search: '(known && isPlaceAtLeast(known, place))',
+    replacement: 'known === undefined',
+    breaks: 'A client that resumes beside others gets events that it has.',
+    tests: [STREAM],
+  },
+  {
+    name: 'stream/slow-clients-buffered',
+    file: query('stream/stream-reader.ts'),
+    search: 'return new Set(all.filter(({ isOpen }) => isOpen));',
+    replacement: 'return new Set(all);',
+    breaks: 'What a slow client does not read is kept in memory without a limit.',
+    tests: [STREAM_LIMITS],
+  },
+  {
+    name: 'stream/listeners-unbounded',
+    file: query('stream/stream-hub.ts'),
+    search: 'if (ofWorkspace >= ofWorkspaceMax) {',
+    replacement: 'if (ofWorkspace > ofWorkspaceMax) {',
+    breaks: 'A workspace has more clients than it may have.',
+    tests: [STREAM_LIMITS],
+  },
+  {
+    name: 'stream/old-position',
+    file: query('stream/stream-parameters.ts'),
+    search: 'nowMs - after.sentAtMs > RESUMABLE_DAYS * DAY_MS',
+    replacement: 'nowMs < after.sentAtMs',
+    breaks: 'A position is resumed however old it is.',
+    tests: [STREAM],
+  },
+  {
+    name: 'stream/blocks-counted-anew',
+    file: query('stream/stream-hub.ts'),
+    search: 'const isNew = isBelow &&',
+    replacement: 'const isNew = false &&',
+    breaks: 'After ClickHouse was restored from a copy, streams silently skip events.',
+    tests: [STREAM_FAILURES],
+  },
+  {
+    name: 'stream/revoked-key',
+    file: query('stream/stream-hub.ts'),
+    search: "if (!listener.request.isAllowed()) listener.end('unauthorized');",
+    replacement: 'listener.request.isAllowed();',
+    breaks: 'A stream goes on after its key was revoked.',
+    tests: [STREAM_LIMITS],
   },
 ];
 
@@ -1431,4 +1516,5 @@ export const MUTATIONS: readonly Mutation[] = [
   ...SHARED_MUTATIONS,
   ...QUERY_MUTATIONS,
   ...CONSOLE_MUTATIONS,
+  ...STREAM_MUTATIONS,
 ];

@@ -23,6 +23,15 @@ afterEach(async () => {
 const command = (sql: string) => query.clickHouse.command({ query: sql });
 const ended = (reason: string) => metric(query, `sluice_stream_ended_total{reason="${reason}"}`);
 
+/** Waits until a look for new events has begun and ended, so that it saw what is stored now. */
+async function untilLookedAgain(): Promise<void> {
+  const looks = () => metric(query, 'sluice_query_duration_seconds_count{kind="stream_newest",outcome="ok"}');
+  const before = await looks();
+  await expect.poll(async () => (await looks()) > before + 1 || (await isIdle()), PATIENCE).toBe(true);
+}
+
+const isIdle = async () => (await metric(query, 'sluice_stream_listeners')) === 0;
+
 test('a client whose events cannot be read within the budget is disconnected; the others of the same query go on', async () => {
   const [costly, other] = [await streams.open(), await streams.open('', { workspace: 'b' })];
   const text = randomBytes(75_000).toString('base64');
@@ -36,35 +45,22 @@ test('a client whose events cannot be read within the budget is disconnected; th
 });
 
 test('filters that are too long for one query are read by several', async () => {
-  const name = `a${'.b'.repeat(NAME_DOTS_MAX)}`;
+  const path = '.b'.repeat(NAME_DOTS_MAX);
   const filters = (client: number) =>
-    Array.from({ length: PROPERTY_FILTERS_MAX / 2 }, (_, index) => `properties.${name}[ne]=${client}-${index}`).join(
-      '&',
-    );
-  const clients = await Promise.all([1, 2, 3, 4, 5, 6].map((client) => streams.open(`?${filters(client)}`)));
+    Array.from({ length: PROPERTY_FILTERS_MAX }, (_, index) => `properties.${index}${path}[ne]=${client}`).join('&');
+  const clients = await Promise.all([1, 2, 3].map((client) => streams.open(`?${filters(client)}`)));
   const event = anEvent();
   await query.store('a', [event]);
   for (const client of clients) await expectEvents(client, [event]);
 });
 
-test('streams go on when all events are erased', async () => {
+test('streams go on when ClickHouse has nothing left of the newest blocks', async () => {
   const stream = await streams.open();
   const before = someEvents(3);
   for (const event of before) await query.store('a', [event]);
   await expectEvents(stream, before);
-  await command('ALTER TABLE events DELETE WHERE 1');
-  const parts =
-    'SELECT count() AS parts FROM system.parts WHERE database = currentDatabase() AND table = {table:String} AND active';
-  await expect
-    .poll(async () => {
-      const result = await query.clickHouse.query({
-        query: parts,
-        query_params: { table: 'events' },
-        format: 'JSONEachRow',
-      });
-      return (await result.json<{ parts: number }>())[0]?.parts;
-    }, PATIENCE)
-    .toBe(0);
+  await command('TRUNCATE TABLE events');
+  await untilLookedAgain();
   const after = someEvents(2);
   for (const event of after) await query.store('a', [event]);
   await expectEvents(stream, [...before, ...after]);
@@ -82,10 +78,7 @@ test('when ClickHouse counts its blocks anew, streams end, and their positions a
   });
   for (let stored = 0; stored < 10 && !isEnded; stored += 1) {
     await query.store('a', someEvents(1));
-    // So that it looks in between.
-    const looks = () => metric(query, 'sluice_query_duration_seconds_count{kind="stream_newest",outcome="ok"}');
-    const before = await looks();
-    await expect.poll(async () => isEnded || (await looks()) > before + 1, PATIENCE).toBe(true);
+    await untilLookedAgain();
   }
   expect(await ended('position_lost')).toBe(1);
   const resumed = await query.get(`/events/stream?after=${stream.lastEventId}`);

@@ -150,12 +150,15 @@ export class StreamHub {
       this.#release(workspace);
       this.#options.metrics.endedStreams.inc({ reason });
     });
+    this.#keepRunning();
+  }
+
+  #keepRunning(): void {
     this.#running ??= this.#run().finally(() => {
       this.#running = undefined;
       this.#cursor = undefined;
-      // One that came while the loop ended.
-      const [waiting] = this.#listeners;
-      if (waiting && !this.#stopping.signal.aborted) this.#running = this.#run();
+      // One may have come while the loop ended.
+      if (this.#listeners.size > 0 && !this.#stopping.signal.aborted) this.#keepRunning();
     });
   }
 
@@ -202,8 +205,8 @@ export class StreamHub {
     if (!next) return false;
     this.#turns.set(next, this.#round);
     const { position } = next;
-    const served = behind.filter((listener) => isAtLeast(listener.position, position));
-    await this.#reader.deliver(served, { from: position, to });
+    const served = behind.filter((listener) => listener !== next && isAtLeast(listener.position, position));
+    await this.#reader.deliver([next, ...served], { from: position, to });
     return true;
   }
 

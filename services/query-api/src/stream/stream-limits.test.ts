@@ -95,7 +95,12 @@ test('a client that reads nothing takes little memory, holds up no other one, an
 
 test('a client that has read nothing for a minute is disconnected', () => {
   let nowMs = 0;
-  const request = { selection: { workspace: 'a', fields: [], properties: [] }, key: 'k', isAllowed: () => true };
+  const request = {
+    selection: { workspace: 'a', fields: [], properties: [] },
+    key: 'k',
+    weight: 1,
+    isAllowed: () => true,
+  };
   const listener = new StreamListener(request, new Map([[0, endOfBlock(1)]]), () => nowMs);
   while (listener.isOpen) listener.beat();
   nowMs = 59_999;

@@ -24,6 +24,8 @@ export interface ListenRequest {
   readonly selection: StreamSelection;
   /** Equal for equal selections. */
   readonly key: string;
+  /** How much the selection adds to a query. */
+  readonly weight: number;
   /** Whether the client may still read the workspace: its key may be revoked while it listens. */
   readonly isAllowed: () => boolean;
 }

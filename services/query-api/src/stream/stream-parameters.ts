@@ -5,7 +5,7 @@ import { notEmpty } from '../filters/operators.ts';
 import { canonicalFilters, parseParameters, refuseFaults } from '../filters/parameters.ts';
 import { RESUMABLE_DAYS } from '../limits.ts';
 import { decodePosition, type StreamPosition } from './stream-position.ts';
-import type { StreamSelection } from './stream-query.ts';
+import { type StreamSelection, weightOf } from './stream-query.ts';
 
 const { startDate: _start, endDate: _end, ...fieldParameters } = selectionParameters;
 
@@ -28,6 +28,8 @@ export interface StreamRequest {
   readonly selection: StreamSelection;
   /** Equal for requests with the same workspace and filters. */
   readonly key: string;
+  /** How much the filters add to a query. */
+  readonly weight: number;
   /** Where the stream begins; `undefined`: now. */
   readonly after: StreamPosition | undefined;
 }
@@ -60,8 +62,10 @@ export function parseStreamRequest(
     throw new Problem('position_lost', detail);
   }
   const filters = canonicalFilters([...fields, ...properties]);
+  const selection = { workspace, fields, properties };
   return {
-    selection: { workspace, fields, properties },
+    selection,
+    weight: weightOf(selection),
     key: JSON.stringify([workspace, filters]),
     after: after?.position,
   };

@@ -10,6 +10,13 @@ export interface StreamSelection extends Pick<EventSelection, 'fields' | 'proper
   readonly workspace: string;
 }
 
+/** Returns about how many bytes a selection adds to a query. */
+export function weightOf(selection: StreamSelection): number {
+  const { sql, params } = conditionOf(selection, undefined);
+  // A byte of a value may take three in an address.
+  return sql.length + 3 * JSON.stringify(params).length;
+}
+
 /** Where the order of storage ends at this moment: every event up to there is visible, and no later one. */
 export const NEWEST: Sql = { sql: `SELECT shard, newest FROM ${NEWEST_BLOCKS}`, params: {} };
 

@@ -9,8 +9,11 @@ import { asStreamRow, NEWEST, newestPosition, pageQuery, type StreamRow } from '
 /** Events of one query. A query that has more is followed by another one. */
 const PAGE_EVENTS = 1_000;
 
-/** Selections of one query: more of them are read by several queries. */
-const SELECTIONS_MAX = 50;
+/** The weight of the selections of one query, in bytes; more of them are read by several queries, a single one by one. */
+const WEIGHT_MAX = 100_000;
+
+/** How long queries for some listeners may begin, in milliseconds. The others are behind then, and have their turns. */
+const TURN_MS = 2_000;
 
 /** How long a query waits for clients when all of them are slow, in milliseconds. */
 const DRAIN_MS = 250;
@@ -51,15 +54,19 @@ export class StreamReader {
   }
 
   /**
-   * Sends each listener its events of a range, or the first ones of many. All of them must be at `from` at least. A
-   * listener that nothing can be read for is ended.
+   * Sends listeners their events of a range, or the first ones of many, the first listener before all others. All of them
+   * must be at `from` at least. When it takes long, some listeners stay where they are. A listener that nothing can be
+   * read for is ended.
    *
    * @throws {Problem} `store_unavailable`, `overloaded`: each listener is where it was, or further
    */
   async deliver(listeners: readonly StreamListener[], range: Range): Promise<void> {
-    const groups = [...Map.groupBy(listeners, ({ request }) => request.key).values()];
-    for (let first = 0; first < groups.length; first += SELECTIONS_MAX) {
-      await this.#deliverTo(groups.slice(first, first + SELECTIONS_MAX), range);
+    const [first, ...others] = Map.groupBy(listeners, ({ request }) => request.key).values();
+    if (!first) return;
+    const startedAt = performance.now();
+    for (const groups of packed([first, ...others.sort((one, other) => weightOf(one) - weightOf(other))])) {
+      await this.#deliverTo(groups, range);
+      if (performance.now() - startedAt > TURN_MS) return;
     }
   }
 
@@ -120,6 +127,25 @@ export class StreamReader {
     }
     return new Set(all.filter(({ isOpen }) => isOpen));
   }
+}
+
+function weightOf([listener]: Group): number {
+  return listener?.request.weight ?? 0;
+}
+
+/** Distributes groups over queries that are not too long, in their order. */
+function packed(groups: readonly Group[]): Group[][] {
+  const queries: Group[][] = [];
+  let weight = Number.POSITIVE_INFINITY;
+  for (const group of groups) {
+    weight += weightOf(group);
+    if (weight <= WEIGHT_MAX) queries.at(-1)?.push(group);
+    else {
+      queries.push([group]);
+      weight = weightOf(group);
+    }
+  }
+  return queries;
 }
 
 /** Returns the position of a row of a range: the rows of lower shards come before it, those of higher ones after it. */
