@@ -81,7 +81,7 @@ function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
   app.register(cors, {
     origin: [...origins],
     methods: ['GET'],
-    allowedHeaders: ['authorization', 'x-request-id'],
+    allowedHeaders: ['authorization', 'x-request-id', 'last-event-id'],
     exposedHeaders: ['x-request-id', 'retry-after'],
     maxAge: 86_400,
   });

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { RowBatches } from '../clickhouse/row-parser.ts';
@@ -123,6 +124,7 @@ export class StreamReader {
     const all = [...listeners];
     if (!all.some(({ isOpen }) => isOpen)) {
       const signal = AbortSignal.any([this.#options.signal, AbortSignal.timeout(DRAIN_MS)]);
+      setMaxListeners(all.length, signal);
       await Promise.race(all.map((listener) => listener.drained(signal)));
     }
     return new Set(all.filter(({ isOpen }) => isOpen));
