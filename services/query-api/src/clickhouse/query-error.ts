@@ -44,6 +44,14 @@ export function isTimeout(error: unknown): boolean {
   return error instanceof DOMException && error.name === 'TimeoutError';
 }
 
+/** Time: too slow (160), or over (159). */
+const OUT_OF_TIME: ReadonlySet<number> = new Set([159, 160]);
+
+/** Whether a query failed for its time alone: it may succeed over a shorter range, as `query_too_expensive` says. */
+export function isOutOfTime(error: unknown): boolean {
+  return isTimeout(error) || (error instanceof ClickHouseException && OUT_OF_TIME.has(error.code));
+}
+
 /** Returns the error response to a request whose query failed. It reveals neither the query nor the server. */
 export function queryProblem(outcome: Exclude<QueryOutcome, 'ok'>, cause: unknown): Problem {
   switch (outcome) {

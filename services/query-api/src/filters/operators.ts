@@ -103,7 +103,8 @@ function unquoted(text: string): string {
   }
 }
 
-function listOf(item: z.ZodType<string, string>): z.ZodType<readonly string[], string> {
+/** Returns the schema of items between commas: up to {@link ITEMS_MAX}, with `\,` for a comma and `\\` for a backslash. */
+export function listOf(item: z.ZodType<string, string>): z.ZodType<readonly string[], string> {
   const list = notEmpty.transform((text, context) => {
     const items = splitItems(text);
     if (items) return items;

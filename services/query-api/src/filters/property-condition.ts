@@ -24,7 +24,7 @@ export function propertyCondition(
 ): string {
   const segments = name.split('.');
   const keyOf = ({ from, to }: SegmentRange) => parameters.text(repairedKey(segments.slice(from, to).join('.')));
-  const values = places.map((place) => extract('json', place.map(keyOf))).join(', ');
+  const values = places.map((place) => extractRaw('json', place.map(keyOf))).join(', ');
   // Repairing changes neither most names nor most values: then it makes no difference whether it was needed.
   const [json, altered] = [name, ...acceptedJson(condition)].some((text) => REPAIRED.test(text))
     ? [repaired(column), '1']
@@ -34,7 +34,8 @@ export function propertyCondition(
   return `arrayExists((json, altered) -> arrayExists(raw -> raw != '' AND ${valueCondition(condition, parameters)}, [${values}]), [${json}], [${altered}])`;
 }
 
-function extract(json: string, keys: readonly string[]): string {
+/** SQL of the value at a path of keys, as ClickHouse writes it out again; the empty string when there is none. */
+export function extractRaw(json: string, keys: readonly string[]): string {
   return `JSONExtractRaw(${[json, ...keys].join(', ')})`;
 }
 
@@ -71,10 +72,10 @@ function valueCondition(condition: Condition, parameters: BoundParameters): stri
 }
 
 /** A name or a JSON text that {@link repaired} changes in more than its spelling. */
-const REPAIRED = /\0|\\u(?:0000|d[89a-f])|[0-9]{19}/;
+export const REPAIRED = /\0|\\u(?:0000|d[89a-f])|[0-9]{19}/;
 
 /** A key as it is in a {@link repaired} document. */
-function repairedKey(key: string): string {
+export function repairedKey(key: string): string {
   return key.replaceAll('\0', '\0' + '0000').replaceAll(/([:,[](?:-[0-9]{19,}|[0-9]{20,}))/g, '$1.0');
 }
 
@@ -86,7 +87,7 @@ function repairedKey(key: string): string {
  * - an integer of 20 digits or more, or a negative one of 19, gets `.0`, which makes it a double. So do such digits
  *   after a comma, colon or bracket inside a string; they get it in every text, so it does no harm.
  */
-function repaired(json: string): string {
+export function repaired(json: string): string {
   const plainBackslashes = String.raw`replaceAll(${json}, '\\\\', '\\u005c')`;
   return withPoint(
     String.raw`replaceRegexpAll(${plainBackslashes}, '\\\\u(0000|d[89a-f][0-9a-f]{2})', '\\\\u0000\\1')`,
@@ -115,6 +116,15 @@ function unrepaired(text: string): string {
   const withoutPoints = String.raw`replaceRegexpAll(${text}, '([:,\\[](?:-[0-9]{19,}|[0-9]{20,}))\\.0', '\\1')`;
   const replaced = String.raw`replaceRegexpAll(${withoutPoints}, '\\x00d[89a-f][0-9a-f]{2}', '\xef\xbf\xbd')`;
   return String.raw`replaceAll(${replaced}, '\x000000', '\x00')`;
+}
+
+/** SQL that undoes {@link repaired} in the JSON of a value of the document. */
+export function unrepairedJson(json: string): string {
+  const plainBackslashes = String.raw`replaceAll(${json}, '\\\\', '\\u005c')`;
+  const withoutPoints = String.raw`replaceRegexpAll(${plainBackslashes}, '([:,\\[](?:-[0-9]{19,}|[0-9]{20,}))\\.0', '\\1')`;
+  const surrogates = String.raw`replaceRegexpAll(${withoutPoints}, '\\\\u0000(d[89a-f][0-9a-f]{2})', '\\\\u\\1')`;
+  const nul = String.raw`replaceAll(${surrogates}, '\\u00000000', '\\u0000')`;
+  return String.raw`replaceAll(${nul}, '\\u005c', '\\\\')`;
 }
 
 const IS_STRING = `startsWith(raw, '"')`;

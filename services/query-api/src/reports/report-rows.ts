@@ -1,0 +1,35 @@
+import { Problem } from '@sluice/shared/http/problem';
+import { isOutOfTime } from '../clickhouse/query-error.ts';
+import type { Query, QueryRunner } from '../clickhouse/query-runner.ts';
+import type { QuerySettings } from '../clickhouse/query-settings.ts';
+import type { Row } from '../clickhouse/row-parser.ts';
+import type { QueryConfig } from '../config.ts';
+
+/** The share of a query's memory that its groups may take before they go to the disk. What they become needs memory too. */
+const GROUPS_SHARE = 1 / 4;
+
+/** Returns the settings of a query that collects the events of each user. */
+export function collectingSettings({ QUERY_MEMORY_BYTES_MAX }: QueryConfig): QuerySettings {
+  return {
+    // Users are spread over all of the sorting key.
+    optimize_aggregation_in_order: '0',
+    max_bytes_before_external_group_by: String(Math.floor(QUERY_MEMORY_BYTES_MAX * GROUPS_SHARE)),
+  };
+}
+
+/**
+ * Returns the rows of a report's query, whose result is known to be small; `undefined` when it ran out of its time.
+ *
+ * @throws {Problem} as {@link QueryRunner.rows} does; `query_too_expensive` only for other budgets than time
+ */
+export async function reportRows(
+  queryRunner: Pick<QueryRunner, 'all'>,
+  query: Omit<Query, 'pool' | 'graceMs'>,
+): Promise<readonly Row[] | undefined> {
+  try {
+    return await queryRunner.all({ ...query, pool: 'reports', graceMs: 0 });
+  } catch (error) {
+    if (error instanceof Problem && error.code === 'query_too_expensive' && isOutOfTime(error.cause)) return undefined;
+    throw error;
+  }
+}
