@@ -16,6 +16,7 @@ export type QueryKind =
   | 'stream_newest'
   | 'stream_events'
   | 'dead_letters';
+  | 'series';
 
 /** The slots that queries run in: those of reports are few, so that they never keep pages waiting. */
 export type QueryPool = 'pages' | 'reports';

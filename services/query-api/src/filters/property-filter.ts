@@ -1,4 +1,5 @@
 import { parseJson } from '@sluice/shared/json';
+import { NAME_DOTS_MAX } from '../limits.ts';
 import type { Condition } from './operators.ts';
 
 /** A condition on a property: `properties.<name>[<operator>]=<value>`. */
@@ -46,6 +47,13 @@ export interface PositiveFilter {
   readonly filter: PropertyFilter;
   readonly negated: boolean;
 }
+
+/** Returns what is wrong with the name of a property; `undefined` when nothing is. */
+export function propertyNameFault(name: string): string | undefined {
+  return name.split('.').length - 1 > NAME_DOTS_MAX ? TOO_MANY_DOTS : undefined;
+}
+
+const TOO_MANY_DOTS = `the name of a property may have at most ${NAME_DOTS_MAX} dots`;
 
 /** Turns `ne` into a negated `eq`, and `exists=false` into a negated `exists=true`. */
 export function toPositive(filter: PropertyFilter): PositiveFilter {

@@ -7,8 +7,8 @@ import { placesOf } from './property-filter.ts';
  * `"1"` and `1` differ. It is the empty string when the property is missing or `null`. Where a name can mean several
  * places, the first one that has a value counts, longer keys first.
  *
- * ClickHouse writes the value out again, in the same way for equal values: integers of 64 bits keep their digits, other
- * numbers are 64-bit floats, as filters compare them. Objects with another order of their members are others.
+ * ClickHouse writes the value out again, in the same way for equal values: integers keep up to 19 digits, negative ones
+ * 18; other numbers are 64-bit floats, as filters compare them. Objects with another order of their members are others.
  */
 export function propertyValue(column: string, name: string, parameters: BoundParameters): string {
   const fixed = unrepairedJson(valueIn(repaired(column), name, parameters, repairedKey));

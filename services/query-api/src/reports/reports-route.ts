@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { QueryConfig } from '../config.ts';
 import type { HiddenCondition } from '../events/pending-deletions.ts';
+import { registerSeries } from './series-route.ts';
 
 /** What the routes of reports need. */
 export interface ReportDependencies {
@@ -11,4 +12,6 @@ export interface ReportDependencies {
 }
 
 /** Registers the reads that dashboards draw from. */
-export function registerReports(_app: FastifyInstance, _deps: ReportDependencies): void {}
+export function registerReports(app: FastifyInstance, deps: ReportDependencies): void {
+  registerSeries(app, deps);
+}

@@ -1,0 +1,54 @@
+import { parseExactJson } from '@sluice/shared/json';
+import { z } from 'zod';
+import type { BoundParameters } from '../clickhouse/sql.ts';
+import { EVENT_COLUMNS } from '../events/event-columns.ts';
+import { propertyNameFault } from '../filters/property-filter.ts';
+import { propertyValue, textOfJson } from '../filters/property-value.ts';
+
+/** The fields that a report can group by, besides properties. */
+const GROUP_FIELDS = ['event', 'type', 'userId', 'groupId', 'instanceId'] as const;
+
+type GroupField = (typeof GROUP_FIELDS)[number];
+
+const DOCUMENT = 'properties.';
+
+/** What tells the groups of a report apart: a field of events, or the name of a property. */
+export type GroupKey = { readonly field: GroupField } | { readonly property: string };
+
+/** One of {@link GROUP_FIELDS} or `properties.<name>`. */
+export const groupKeyParameter = z.string().transform((text, context): GroupKey => {
+  const field = GROUP_FIELDS.find((one) => one === text);
+  if (field) return { field };
+  const property = text.slice(DOCUMENT.length);
+  const fault = text.startsWith(DOCUMENT) ? propertyNameFault(property) : UNKNOWN_KEY;
+  if (fault === undefined) return { property };
+  context.addIssue({ code: 'custom', message: fault });
+  return z.NEVER;
+});
+
+const UNKNOWN_KEY = `must be one of ${GROUP_FIELDS.join(', ')}, or properties.<name>`;
+
+/** Returns a key as a request names it. */
+export function nameOfKey(key: GroupKey): string {
+  return 'field' in key ? key.field : `${DOCUMENT}${key.property}`;
+}
+
+/** Returns SQL of an event's key: the text of a field, or the JSON of a property. A missing one is the empty string. */
+export function keyOfEvent(key: GroupKey, parameters: BoundParameters): string {
+  return 'field' in key
+    ? EVENT_COLUMNS[key.field].column
+    : propertyValue(EVENT_COLUMNS.properties.column, key.property, parameters);
+}
+
+/** Returns the SQL expressions that order keys by the bytes of their text; `column` holds a key of {@link keyOfEvent}. */
+export function keyOrder(key: GroupKey, column: string): readonly string[] {
+  const shown = `if(${column} = '', 'null', ${column})`;
+  // `1` comes after `"1"`, and a missing key after the text `null`.
+  return 'field' in key ? [shown, `${column} = ''`] : [textOfJson(shown), shown];
+}
+
+/** Returns the JSON value of a key of {@link keyOfEvent}. Numbers keep their digits. */
+export function keyValue(key: GroupKey, text: string): unknown {
+  if (text === '') return null;
+  return 'field' in key ? text : parseExactJson(text);
+}

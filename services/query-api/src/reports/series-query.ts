@@ -1,0 +1,187 @@
+import { BoundParameters, type Sql, tables } from '../clickhouse/sql.ts';
+import { whereSelected } from '../events/event-selection.ts';
+import { type GroupKey, keyOfEvent, keyOrder } from './group-key.ts';
+import { EVENT_HOUR, hourCountsQuery, isCountedByHour } from './hour-counts.ts';
+import { type MeasureSql, measureSql, ranksGroups } from './series-measure.ts';
+import type { SeriesRange, SeriesRequest } from './series-parameters.ts';
+
+// How a series is computed. ClickHouse aggregates the events of each bucket and group into a cell with a state of the
+// measure; the states of cells are merged for totals and for all groups that are not shown. So events are read once.
+//
+//   events ── group by bucket, keys ──▶ cells ── ranked by their groups ──▶ places ──▶ a row for each place
+//
+// Where there are too many cells, the largest groups are found first, and events of all others share the cells of one
+// place.
+
+/** What to compute of a request: one range, and the groups of it. */
+export interface SeriesPart {
+  readonly request: SeriesRequest;
+  readonly range: SeriesRange;
+  /** The condition that the events of pending deletions meet, if there are any. */
+  readonly hidden: Sql | undefined;
+  /** Whether distinct counts may be estimates. */
+  readonly approximate: boolean;
+}
+
+/** The place of everything together. The groups follow, from 1 on; behind the last one are all others together. */
+export const TOTAL_PLACE = 0;
+
+/**
+ * A row of a place: its group, its value over the range, and its cells, each the start of a bucket and a value. The group
+ * is its hash and its keys; it is empty of places that are no group, and where the groups were given.
+ */
+export type PlaceRow = readonly [
+  place: number,
+  group: readonly string[],
+  total: number | null,
+  cells: readonly (readonly [number, number | null])[],
+];
+
+const HOUR_MS = 3_600_000;
+
+const EVENT_MS = 'toUnixTimestamp64Milli(timestamp)';
+const EVENT_HOUR_MS = `toInt64(toUnixTimestamp(${EVENT_HOUR})) * ${HOUR_MS / 3_600}`;
+
+/**
+ * Returns the query for a series whose largest groups it finds itself; without `groupBy` all events are one group. Its
+ * rows are {@link PlaceRow}s.
+ */
+export function seriesQuery(part: SeriesPart): Sql {
+  const { groupBy, groups } = part.request;
+  const parameters = new BoundParameters('s');
+  const measure = measureSql(part.request.measure, parameters, part.approximate);
+  if (groupBy.length === 0) return placesQuery(cellsQuery(part, { place: 'toUInt8(1)' }, measure, parameters), measure);
+  const names = columnsOf(groupBy);
+  const cells = cellsQuery(part, keysOf(groupBy, parameters), measure, parameters);
+  return placesQuery(
+    {
+      sql: `SELECT place, group, cell.1 AS bucket, cell.2 AS state
+FROM (
+SELECT
+  least(row_number() OVER (ORDER BY ${groupOrder(part)}), ${groups + 1}) AS place,
+  ${groupOf(names)} AS group,
+  cells
+FROM (
+SELECT ${names.join(', ')}, ${measure.merged} AS value, sum(events) AS size, groupArray((bucket, state)) AS cells
+FROM (
+${cells.sql}
+)
+GROUP BY ${names.join(', ')}
+)
+)
+ARRAY JOIN cells AS cell`,
+      params: cells.params,
+    },
+    measure,
+  );
+}
+
+/** Returns the query for the largest groups: the hash and the keys of each, the largest first. */
+export function largestGroupsQuery(part: SeriesPart): Sql {
+  const { groupBy, groups } = part.request;
+  const parameters = new BoundParameters('s');
+  const measure = measureSql(part.request.measure, parameters, part.approximate);
+  const names = columnsOf(groupBy);
+  const cells = cellsQuery(part, keysOf(groupBy, parameters), measure, parameters, false);
+  return {
+    sql: `SELECT ${groupOf(names)}
+FROM (
+SELECT ${names.join(', ')}, ${measure.merged} AS value, sum(events) AS size
+FROM (
+${cells.sql}
+)
+GROUP BY ${names.join(', ')}
+)
+ORDER BY ${groupOrder(part)}
+LIMIT ${groups}`,
+    params: cells.params,
+  };
+}
+
+/** Returns the query for a series of given groups, by their hashes. Its rows are {@link PlaceRow}s. */
+export function givenGroupsQuery(part: SeriesPart, hashes: readonly string[]): Sql {
+  const parameters = new BoundParameters('s');
+  const measure = measureSql(part.request.measure, parameters, part.approximate);
+  const others = hashes.length + 1;
+  const hash = `sipHash64(${Object.values(keysOf(part.request.groupBy, parameters)).join(', ')})`;
+  const given = `arrayMap(hash -> toUInt64(hash), ${parameters.texts(hashes)})`;
+  const place = hashes.length === 0 ? 'toUInt8(1)' : `transform(${hash}, ${given}, range(1, ${others}), ${others})`;
+  return placesQuery(cellsQuery(part, { place }, measure, parameters), measure);
+}
+
+/** The cells of a range: `bucket`, the keys, `events`, and `state`. */
+function cellsQuery(
+  part: SeriesPart,
+  keys: Readonly<Record<string, string>>,
+  { state }: MeasureSql,
+  parameters: BoundParameters,
+  byBucket = true,
+): Sql {
+  const { request, range, hidden } = part;
+  const selection = { ...request.selection, startMs: range.startMs, endMs: range.endMs };
+  const params = { buckets: range.buckets };
+  const columns = (ms: string) => (byBucket ? { bucket: `roundDown(${ms}, {buckets:Array(Int64)})`, ...keys } : keys);
+  if (isReadByHour(part)) {
+    const names = Object.keys(columns(''));
+    const counts = hourCountsQuery(selection, columns(EVENT_HOUR_MS), hidden);
+    return {
+      sql: `SELECT ${names.join(', ')}, \`sum(counted)\` AS events, events AS state FROM (\n${counts.sql}\n)`,
+      params: { ...counts.params, ...parameters.params, ...params },
+    };
+  }
+  const selected = whereSelected(selection, hidden);
+  const expressions = Object.entries(columns(EVENT_MS)).map(([name, sql]) => `${sql} AS ${name}`);
+  return {
+    sql: `SELECT
+  ${[...expressions, 'count() AS events', `${state} AS state`].join(',\n  ')}
+FROM ${tables.events}
+${selected.sql}
+GROUP BY ${Object.keys(columns('')).join(', ')}`,
+    params: { ...selected.params, ...parameters.params, ...params },
+  };
+}
+
+/** Whether the projection by hour can count these cells: buckets are whole hours of UTC, and groups are names or types. */
+function isReadByHour({ request: { measure, groupBy, selection }, range: { buckets } }: SeriesPart): boolean {
+  const areHours = buckets.length === 1 || buckets.every((ms) => ms % HOUR_MS === 0);
+  const areNames = groupBy.every((key) => 'field' in key && (key.field === 'event' || key.field === 'type'));
+  return measure.kind === 'count' && areHours && areNames && isCountedByHour(selection);
+}
+
+/** Makes a row of each place from the cells of places: `place`, `bucket`, `state`, and `group` where groups were found. */
+function placesQuery(cells: Sql, { merged }: MeasureSql): Sql {
+  const group = cells.sql.includes('AS group') ? 'any(group)' : '[]::Array(String)';
+  return {
+    sql: `SELECT
+  place,
+  anyIf(group, whole),
+  anyIf(value, whole),
+  groupArrayIf((bucket, value), NOT whole)
+FROM (
+SELECT ${group} AS group, place, bucket, grouping(bucket) = 1 AS whole, ${merged} AS value
+FROM (
+${cells.sql}
+)
+GROUP BY GROUPING SETS ((place, bucket), (place), ())
+)
+GROUP BY place`,
+    params: cells.params,
+  };
+}
+
+function columnsOf(groupBy: readonly GroupKey[]): readonly string[] {
+  return groupBy.map((_, index) => `key_${index}`);
+}
+
+function keysOf(groupBy: readonly GroupKey[], parameters: BoundParameters): Readonly<Record<string, string>> {
+  return Object.fromEntries(groupBy.map((key, index) => [`key_${index}`, keyOfEvent(key, parameters)]));
+}
+
+function groupOf(names: readonly string[]): string {
+  return `[toString(sipHash64(${names.join(', ')})), ${names.map((name) => `toString(${name})`).join(', ')}]`;
+}
+
+function groupOrder({ request: { measure, groupBy } }: SeriesPart): string {
+  const size = ranksGroups(measure) ? 'value' : 'size';
+  return [`${size} DESC`, ...groupBy.flatMap((key, index) => keyOrder(key, `key_${index}`))].join(', ');
+}
