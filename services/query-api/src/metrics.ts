@@ -17,6 +17,8 @@ export type QueryKind =
   | 'stream_events'
   | 'dead_letters';
   | 'series';
+  | 'funnel'
+  | 'retention';
 
 /** The slots that queries run in: those of reports are few, so that they never keep pages waiting. */
 export type QueryPool = 'pages' | 'reports';

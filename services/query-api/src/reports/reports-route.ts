@@ -3,6 +3,7 @@ import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { QueryConfig } from '../config.ts';
 import type { HiddenCondition } from '../events/pending-deletions.ts';
 import { registerSeries } from './series-route.ts';
+import { registerFunnel } from './funnel-route.ts';
 
 /** What the routes of reports need. */
 export interface ReportDependencies {
@@ -14,4 +15,5 @@ export interface ReportDependencies {
 /** Registers the reads that dashboards draw from. */
 export function registerReports(app: FastifyInstance, deps: ReportDependencies): void {
   registerSeries(app, deps);
+  registerFunnel(app, deps);
 }
