@@ -45,24 +45,27 @@ export const ALL_GROUPS = '';
  */
 export function funnelQuery(request: FunnelRequest, hidden: Sql | undefined): Sql {
   const { steps, withinMs, groupBy } = request;
-  const persons = personsQuery(request, hidden);
   const indexes = [...steps.keys()];
   const later = indexes.slice(1);
+  const persons = personsQuery(request, hidden);
+  const computed = [...furthestStep(indexes), ...indexes.map(chosenEvent)].reduce(
+    // A select of its own for every step: ClickHouse copies an expression wherever another one of its select names it.
+    (from, columns) => `SELECT *,\n  ${columns.join(',\n  ')}\nFROM (\n${from}\n)`,
+    persons.sql,
+  );
   return {
     sql: `SELECT
   part,
   [${indexes.map((index) => `countIf(furthest > ${index})`).join(', ')}] AS counts,
   [${later.map((index) => `quantileExactInclusiveIf(0.5)(gaps[${index}], furthest > ${index})`).join(', ')}] AS medians
 FROM (
-  SELECT
-    ${groupBy ? 'arrayFirst(first -> first.1 = positions[at_0], firsts).2' : `''`} AS key,
-    arrayMap(position -> toUInt8(position), positions) AS masks,
-    arrayMap(position -> toInt64(bitShiftRight(position, 136)), positions) AS times,
-    ${[...furthestStep(indexes), ...indexes.map(chosenEvent)].join(',\n    ')},
-    [${later.map((index) => `times[at_${index}] - times[at_${index - 1}]`).join(', ')}] AS gaps
-  FROM (
-${persons.sql}
-  )
+SELECT
+  furthest,
+  [${later.map((index) => `times[at_${index}] - times[at_${index - 1}]`).join(', ')}] AS gaps,
+  ${groupBy ? 'arrayFirst(first -> first.1 = positions[at_0], firsts).2' : `''`} AS key
+FROM (
+${computed}
+)
 )
 ARRAY JOIN [${groupBy ? `'${ALL_GROUPS}', key` : `'${ALL_GROUPS}'`}] AS part
 GROUP BY part
@@ -118,30 +121,35 @@ function matchedSteps({ selection, steps }: FunnelRequest): Sql {
   };
 }
 
-/** Columns that lead to `furthest`, how many steps were completed, and `completed`, the time of the last one. */
-function furthestStep(indexes: readonly number[]): readonly string[] {
-  const steps = indexes.flatMap((index) => {
-    // Strictly later: the event itself is not the step before.
+/** Columns that lead to `furthest`, how many steps were completed, and `completed`, when the last of them was. */
+function furthestStep(indexes: readonly number[]): readonly (readonly string[])[] {
+  const steps = indexes.map((index) => {
+    // Strictly later: no event is a step and the one before.
     const before = index === 0 ? 'times' : `arrayShiftRight(latest_${index - 1}, 1, ${NO_START})`;
     return [
       `arrayMap((mask, start) -> if(bitTest(mask, ${index}), start, ${NO_START}), masks, ${before}) AS starts_${index}`,
-      // Starts only get later from one event of a step to the next.
+      // A later event of a step never has an earlier start.
       `arrayFill(start -> start != ${NO_START}, starts_${index}) AS latest_${index}`,
       `arrayFirstIndex((start, time) -> time - start <= {within:Int64}, starts_${index}, times) AS done_${index}`,
     ];
   });
   return [
+    [
+      'arrayMap(position -> toUInt8(position), positions) AS masks',
+      'arrayMap(position -> toInt64(bitShiftRight(position, 136)), positions) AS times',
+    ],
     ...steps,
-    `[${indexes.map((index) => `done_${index}`).join(', ')}] AS done`,
-    'arrayCount(position -> position > 0, done) AS furthest',
-    'times[done[furthest]] AS completed',
+    [
+      `[${indexes.map((index) => `done_${index}`).join(', ')}] AS done`,
+      'arrayCount(place -> place > 0, done) AS furthest',
+    ],
+    ['times[done[furthest]] AS completed'],
   ];
 }
 
 /** The event of a step in the attempt that counts; of a step beyond `furthest`, any. */
-function chosenEvent(index: number): string {
-  if (index === 0) {
-    return `arrayFirstIndex((mask, time) -> bitTest(mask, 0) AND time >= completed - {within:Int64}, masks, times) AS at_0`;
-  }
-  return `arrayFirstIndex((mask, place) -> bitTest(mask, ${index}) AND place > at_${index - 1}, masks, arrayEnumerate(masks)) AS at_${index}`;
+function chosenEvent(index: number): readonly string[] {
+  const [place, column] = index === 0 ? ['time', 'times'] : ['place', 'arrayEnumerate(masks)'];
+  const fits = index === 0 ? 'time >= completed - {within:Int64}' : `place > at_${index - 1}`;
+  return [`arrayFirstIndex((mask, ${place}) -> bitTest(mask, ${index}) AND ${fits}, masks, ${column}) AS at_${index}`];
 }
