@@ -4,6 +4,7 @@ import type { QueryConfig } from '../config.ts';
 import type { HiddenCondition } from '../events/pending-deletions.ts';
 import { registerSeries } from './series-route.ts';
 import { registerFunnel } from './funnel-route.ts';
+import { registerRetention } from './retention-route.ts';
 
 /** What the routes of reports need. */
 export interface ReportDependencies {
@@ -16,4 +17,5 @@ export interface ReportDependencies {
 export function registerReports(app: FastifyInstance, deps: ReportDependencies): void {
   registerSeries(app, deps);
   registerFunnel(app, deps);
+  registerRetention(app, deps);
 }
