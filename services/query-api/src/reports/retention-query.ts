@@ -5,9 +5,11 @@ import { fieldCondition } from '../filters/filter-sql.ts';
 import type { FieldFilter } from '../filters/operators.ts';
 import type { RetentionRequest } from './retention-parameters.ts';
 
-/** The number of an event's interval, counted from 0. */
-const INTERVAL =
-  'toUInt16(transform(roundDown(toUnixTimestamp64Milli(timestamp), {starts:Array(Int64)}), {starts:Array(Int64)}, range(length({starts:Array(Int64)}))))';
+const STARTS = '{starts:Array(Int64)}';
+
+/** The number of an event's interval, counted from 0. It is found by halving, and its number by hashing. */
+const INTERVAL = `toUInt16(transform(
+      roundDown(toUnixTimestamp64Milli(timestamp), ${STARTS}), ${STARTS}, range(length(${STARTS})), 0))`;
 
 /**
  * Returns the query for retention. A row has the number of a cohort's interval, a number of intervals, and how many users
@@ -31,11 +33,14 @@ FROM (
     cohort,
     arrayConcat([0], arrayFilter(later -> later BETWEEN 1 AND {later_max:Int32}, arrayMap(returned -> returned - cohort, returns))) AS laters
   FROM (
-    SELECT minIf(${INTERVAL}, ${begins.sql}) AS cohort, groupUniqArrayIf(${INTERVAL}, ${returns.sql}) AS returns
+    WITH
+      ${INTERVAL} AS interval,
+      (${begins.sql}) AS begins
+    SELECT minIf(interval, begins) AS cohort, groupUniqArrayIf(interval, ${returns.sql}) AS returns
     FROM ${tables.events}
     ${selected.sql}
     GROUP BY user_id
-    HAVING max(${begins.sql}) = 1
+    HAVING max(begins) = 1
   )
 )
 ARRAY JOIN laters AS later
