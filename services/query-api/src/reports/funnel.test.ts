@@ -202,6 +202,6 @@ test('a funnel equals a fold of the events that are shown', async () => {
         exact: true,
       });
     }),
-    { numRuns: 200, endOnFailure: true },
+    { numRuns: 100, endOnFailure: true },
   );
 });
