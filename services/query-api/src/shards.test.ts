@@ -209,6 +209,14 @@ const membershipsUrl = fc
   })
   .map(({ path, limit }) => `${path}?limit=${limit}`);
 
+const DATES = 'startDate=2026-02-27&endDate=2026-03-10';
+const reportsUrl = fc.constantFrom(
+  `/events/funnel?steps=opened,Closed&${DATES}&groupBy=groupId`,
+  `/events/funnel?steps=opened,opened,${encodeURIComponent('öffnet')}&by=organization&${DATES}&step2.properties.n=1`,
+  `/events/retention?interval=day&periods=5&${DATES}`,
+  `/events/retention?event=opened&returnEvent[ne]=opened&timeZone=Asia/Kathmandu&periods=5&${DATES}`,
+);
+
 function withoutRequestId(response: TestResponse): TestResponse {
   return { ...response, text: response.text.replace(/"requestId":"[^"]*"/, '') };
 }
@@ -239,7 +247,7 @@ test('deletions hide events and users in what the queries below return', async (
 });
 
 test('every query of two shards returns what one server returns with the same rows', async () => {
-  const url = fc.oneof({ weight: 3, arbitrary: eventsUrl }, entitiesUrl, entityUrl, membershipsUrl);
+  const url = fc.oneof({ weight: 3, arbitrary: eventsUrl }, entitiesUrl, entityUrl, membershipsUrl, reportsUrl);
   await fc.assert(
     fc.asyncProperty(url, fc.constantFrom(...WORKSPACES), (query, workspace) => expectSamePages(query, workspace)),
     { numRuns: 40, endOnFailure: true },

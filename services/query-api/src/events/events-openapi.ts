@@ -55,6 +55,13 @@ const eventPage = z
 /** The filters of all reads of events, except the parameters with fixed names. */
 export const eventFilters = {
   ...Object.fromEntries(DOCUMENT_FIELDS.map((document) => [document, documentFilters(document)])),
+/** The filters on the properties of an event's JSON objects. */
+export const eventDocumentFilters = Object.fromEntries(
+  DOCUMENT_FIELDS.map((document) => [document, documentFilters(document)]),
+);
+
+const filters = {
+  ...eventDocumentFilters,
   operators: fieldFilters(eventFilterable.fields, { 'userId[in]': 'jane,joe', 'event[prefix]': 'invoice_' }),
 };
 

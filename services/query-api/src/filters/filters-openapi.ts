@@ -3,13 +3,18 @@ import { ITEMS_MAX, PROPERTY_FILTERS_MAX } from '../limits.ts';
 import type { OperandKind } from './operators.ts';
 import type { ParameterShape } from './parameter-schemas.ts';
 
-/** Returns the schema of a query: parameters with fixed names, and filters whose names are open. */
-export function querySchema(shape: ParameterShape, filters: z.ZodRawShape) {
-  // zod-openapi reads the description of a parameter from the outermost schema.
-  const optional = Object.entries(shape).map(
-    ([name, schema]) => [name, schema.optional().meta({ description: schema.meta()?.description })] as const,
-  );
-  return z.object({ ...Object.fromEntries(optional), ...filters });
+/**
+ * Returns the schema of a query: parameters with fixed names, and filters whose names are open.
+ *
+ * @param required the names of the parameters that every request has
+ */
+export function querySchema(shape: ParameterShape, filters: z.ZodRawShape, required: readonly string[] = []) {
+  const parameters = Object.entries(shape).map(([name, schema]) => {
+    if (required.includes(name)) return [name, schema] as const;
+    // zod-openapi reads the description of a parameter from the outermost schema.
+    return [name, schema.optional().meta({ description: schema.meta()?.description })] as const;
+  });
+  return z.object({ ...Object.fromEntries(parameters), ...filters });
 }
 
 /** Describes the filters on the properties of a JSON object. */
@@ -37,7 +42,7 @@ export function fieldFilters(
 }
 
 /** Describes parameters with open names: the members of an object, each a parameter. */
-function openParameters(
+export function openParameters(
   pattern: string,
   description: string,
   example: Readonly<Record<string, string>>,

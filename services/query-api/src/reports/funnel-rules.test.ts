@@ -1,6 +1,8 @@
+import { createDocumentChecker } from '@sluice/shared/testing/openapi';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { SLOW_FILTERS, storeMany } from '../testing/load.ts';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
+import { funnelParameters } from './funnel-parameters.ts';
 import type { FunnelReport } from './funnel-report.ts';
 
 let query: QueryService;
@@ -221,6 +223,30 @@ test('at most 20 filters on properties, those of all steps together', async () =
   expect((await query.get(url + filters.slice(1).join('&'))).status).toBe(200);
   const { status, body } = await query.get(url + filters.join('&'));
   expect([status, body.errors.map(({ code }) => code)]).toEqual([400, ['too_many']]);
+});
+
+test('responses and parameters are as documented', async () => {
+  const checker = createDocumentChecker((await query.app.inject('/openapi.json')).json());
+  for (const url of [
+    `/events/funnel?steps=r1,r1&groupBy=event&${DAYS}`,
+    `/events/funnel?steps=r8,r8b,r8c&step2.properties.n[exists]=false&${DAYS}`,
+  ]) {
+    const response = await query.app.inject({ url, headers: { authorization: 'Bearer a' } });
+    expect(response.statusCode).toBe(200);
+    expect(checker.faultsOfResponse('GET /events/funnel', response)).toBeUndefined();
+  }
+  const parameters = checker.operations.get('GET /events/funnel')?.value['parameters'] as {
+    in?: string;
+    name?: string;
+  }[];
+  expect(parameters.filter((one) => one.in === 'query').map(({ name }) => name)).toEqual([
+    ...Object.keys(funnelParameters),
+    'properties',
+    'context',
+    'traits',
+    'stepFilters',
+    'operators',
+  ]);
 });
 
 test('a funnel that runs out of its time says so, and has no numbers', async () => {

@@ -1,7 +1,9 @@
 import type { PathDescriptions } from '@sluice/shared/http/openapi';
 import type { CommonDescription } from '../openapi-schemas.ts';
+import { funnelPaths } from './funnel-openapi.ts';
+import { retentionPaths } from './retention-openapi.ts';
 
 /** Describes the reads that dashboards draw from. */
-export function reportPaths(_common: CommonDescription): PathDescriptions {
-  return {};
+export function reportPaths(common: CommonDescription): PathDescriptions {
+  return { ...funnelPaths(common), ...retentionPaths(common) };
 }

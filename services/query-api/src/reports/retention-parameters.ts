@@ -53,7 +53,7 @@ export interface RetentionRequest {
   readonly starts: readonly number[];
 }
 
-const retentionFilterable: Filterable<FilterField | 'returnEvent', DocumentField> = {
+export const retentionFilterable: Filterable<FilterField | 'returnEvent', DocumentField> = {
   fields: { ...eventFilterable.fields, returnEvent: eventFilterable.fields.event },
   documents: eventFilterable.documents,
 };

@@ -1,6 +1,8 @@
+import { createDocumentChecker } from '@sluice/shared/testing/openapi';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { SLOW_FILTERS, storeMany } from '../testing/load.ts';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
+import { retentionParameters } from './retention-parameters.ts';
 import type { RetentionReport } from './retention-report.ts';
 
 let query: QueryService;
@@ -103,6 +105,27 @@ test.each([
   const { status, body } = await query.get(`/events/retention?${parameters}`);
   expect([status, body.code]).toEqual([400, 'invalid_request']);
   expect(body.errors.map(({ path }) => path).sort()).toEqual([...paths].sort());
+});
+
+test('responses and parameters are as documented', async () => {
+  const checker = createDocumentChecker((await query.app.inject('/openapi.json')).json());
+  for (const url of ['/events/retention?startDate=2026-03-02&event[in]=signed_up,opened']) {
+    const response = await query.app.inject({ url, headers: { authorization: 'Bearer a' } });
+    expect(response.statusCode).toBe(200);
+    expect(checker.faultsOfResponse('GET /events/retention', response)).toBeUndefined();
+  }
+  const parameters = checker.operations.get('GET /events/retention')?.value['parameters'] as {
+    in?: string;
+    name?: string;
+  }[];
+  expect(parameters.filter((one) => one.in === 'query').map(({ name }) => name)).toEqual([
+    ...Object.keys(retentionParameters),
+    'properties',
+    'context',
+    'traits',
+
+    'operators',
+  ]);
 });
 
 test('retention that runs out of its time says so, and has no cohorts', async () => {
