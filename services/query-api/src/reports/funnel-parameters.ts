@@ -6,7 +6,7 @@ import { eventFilterable, selectionParameters } from '../events/event-selection.
 import { listOf, notEmpty } from '../filters/operators.ts';
 import { type Filterable, parseParameters, refuseFaults } from '../filters/parameters.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
-import { type GroupField, groupFieldParameter } from './group-field.ts';
+import { type GroupKey, groupKeyParameter } from './group-key.ts';
 import { type ReportSelection, reportSelection } from './report-selection.ts';
 
 /** Steps of a funnel. */
@@ -50,7 +50,11 @@ export const funnelParameters = {
     override: { default: '7d' },
     description: `How long after the first step the others may be, inclusive: a number with \`s\`, \`m\`, \`h\` or \`d\`, at most \`${WITHIN_DAYS_MAX}d\`.`,
   }),
-  groupBy: groupFieldParameter.meta({ description: 'A field of the first step, which tells groups apart.' }),
+  groupBy: groupKeyParameter.meta({
+    description:
+      'What tells groups apart: `event`, `type`, `userId`, `groupId`, `instanceId` or `properties.<name>` of the first step.',
+    examples: ['properties.plan'],
+  }),
 } as const;
 
 /** A step of a funnel: an event name, and filters that only its events have to pass. */
@@ -67,7 +71,7 @@ export interface FunnelRequest {
   readonly by: (typeof PERSONS)[number];
   readonly withinMs: number;
   /** What the first step is grouped by. */
-  readonly groupBy: GroupField | undefined;
+  readonly groupBy: GroupKey | undefined;
 }
 
 /** A document of the events of one step, counted from 1: `step2.properties`. */

@@ -1,9 +1,9 @@
-import { type Sql, tables } from '../clickhouse/sql.ts';
+import { BoundParameters, type Sql, tables } from '../clickhouse/sql.ts';
 import { EVENT_COLUMNS } from '../events/event-columns.ts';
 import { whereSelected } from '../events/event-selection.ts';
 import { eventPropertyCondition } from '../filters/filter-sql.ts';
 import type { FunnelRequest } from './funnel-parameters.ts';
-import { groupKey } from './group-field.ts';
+import { keyOfEvent, keyOrder } from './group-key.ts';
 
 // How a funnel is computed, for each person (a user or an organization):
 //
@@ -33,13 +33,19 @@ const POSITION = `bitShiftLeft(toUInt256(toUnixTimestamp64Milli(timestamp) + ${M
 /** How many groups a funnel has at most. */
 export const FUNNEL_GROUPS_MAX = 10;
 
-/** The group of all persons together, which is not the JSON of a key. */
-export const ALL_GROUPS = '';
+/**
+ * A row of a funnel: whether it is of all groups together, the key of its group, the count of each step, and the median
+ * for each step but the first, in milliseconds since the step before.
+ */
+export type FunnelRow = readonly [
+  whole: 0 | 1,
+  key: string,
+  counts: readonly number[],
+  mediansMs: readonly (number | null)[],
+];
 
 /**
- * Returns the query for a funnel. A row has its group (the JSON of the key, or {@link ALL_GROUPS}), an array with the
- * count of each step, and an array with the median for each step but the first: milliseconds since the step before. All
- * groups together come first, then the largest groups.
+ * Returns the query for a funnel. Its rows are {@link FunnelRow}s: all groups together first, then the largest groups.
  *
  * @param hidden the condition that the events of pending deletions meet, if there are any
  */
@@ -55,7 +61,8 @@ export function funnelQuery(request: FunnelRequest, hidden: Sql | undefined): Sq
   );
   return {
     sql: `SELECT
-  part,
+  whole,
+  if(whole, '', key) AS part,
   [${indexes.map((index) => `countIf(furthest > ${index})`).join(', ')}] AS counts,
   [${later.map((index) => `quantileExactInclusiveIf(0.5)(gaps[${index}], furthest > ${index})`).join(', ')}] AS medians
 FROM (
@@ -67,11 +74,11 @@ FROM (
 ${computed}
 )
 )
-ARRAY JOIN [${groupBy ? `'${ALL_GROUPS}', key` : `'${ALL_GROUPS}'`}] AS part
-GROUP BY part
-ORDER BY part != '${ALL_GROUPS}', counts[1] DESC, part
-LIMIT {parts:UInt8}`,
-    params: { ...persons.params, within: withinMs, parts: 1 + FUNNEL_GROUPS_MAX },
+ARRAY JOIN ${groupBy ? '[1, 0]' : '[1]'} AS whole
+GROUP BY whole, part
+ORDER BY ${['whole DESC', 'counts[1] DESC', ...(groupBy ? keyOrder(groupBy, 'part') : [])].join(', ')}
+LIMIT {rows:UInt8}`,
+    params: { ...persons.params, within: withinMs, rows: 1 + FUNNEL_GROUPS_MAX },
   };
 }
 
@@ -80,7 +87,8 @@ function personsQuery(request: FunnelRequest, hidden: Sql | undefined): Sql {
   const { selection, steps, by, groupBy } = request;
   const person = EVENT_COLUMNS[by === 'user' ? 'userId' : 'groupId'].column;
   const matched = matchedSteps(request);
-  const key = groupBy && groupKey(groupBy);
+  const parameters = new BoundParameters('g');
+  const key = groupBy && keyOfEvent(groupBy, parameters);
   const selected = whereSelected(selection, hidden, [
     { sql: 'event IN {step_events:Array(String)}', params: { step_events: steps.map(({ event }) => event) } },
     { sql: `${person} != ''`, params: {} },
@@ -91,13 +99,13 @@ function personsQuery(request: FunnelRequest, hidden: Sql | undefined): Sql {
       ${matched.sql} AS matched,
       ${POSITION} AS position
     SELECT
-      ${key ? `groupArrayIf((position, ${key.sql}), bitTest(matched, 0)) AS firsts,` : ''}
+      ${key ? `groupArrayIf((position, toString(${key})), bitTest(matched, 0)) AS firsts,` : ''}
       arraySort(groupArray(position)) AS positions
     FROM ${tables.events}
     ${selected.sql}
     GROUP BY ${person}
     HAVING max(bitTest(matched, 0)) = 1`,
-    params: { ...selected.params, ...matched.params, ...key?.params },
+    params: { ...selected.params, ...matched.params, ...parameters.params },
   };
 }
 

@@ -1,7 +1,7 @@
-import { parseJson } from '@sluice/shared/json';
 import type { Row } from '../clickhouse/row-parser.ts';
 import type { FunnelRequest } from './funnel-parameters.ts';
-import { ALL_GROUPS } from './funnel-query.ts';
+import type { FunnelRow } from './funnel-query.ts';
+import { keyValue, nameOfKey } from './group-key.ts';
 
 /** How many persons completed a step. */
 export interface FunnelStepCount {
@@ -29,9 +29,6 @@ export interface FunnelReport {
   readonly exact: boolean;
 }
 
-/** A row of {@link funnelQuery}. */
-type PartRow = readonly [part: string, counts: readonly number[], mediansMs: readonly (number | null)[]];
-
 /**
  * Returns the report of a funnel.
  *
@@ -39,15 +36,18 @@ type PartRow = readonly [part: string, counts: readonly number[], mediansMs: rea
  */
 export function funnelReport(request: FunnelRequest, rows: readonly Row[] | undefined): FunnelReport {
   const { groupBy, selection } = request;
-  const parts = rows as readonly PartRow[] | undefined;
-  const all = parts?.find(([part]) => part === ALL_GROUPS);
-  const groups = parts?.filter(([part]) => part !== ALL_GROUPS);
+  const parts = rows as readonly FunnelRow[] | undefined;
+  const groups = parts?.filter(([whole]) => !whole);
   return {
-    steps: stepCounts(request, all, parts ? 0 : null),
-    groupBy: groupBy ? [groupBy] : [],
+    steps: stepCounts(
+      request,
+      parts?.find(([whole]) => whole),
+      parts ? 0 : null,
+    ),
+    groupBy: groupBy ? [nameOfKey(groupBy)] : [],
     ...(groupBy &&
       groups && {
-        groups: groups.map((part) => ({ group: [parseJson(part[0])], steps: stepCounts(request, part, 0) })),
+        groups: groups.map((row) => ({ group: [keyValue(groupBy, row[1])], steps: stepCounts(request, row, 0) })),
       }),
     startDate: new Date(selection.startMs).toISOString(),
     endDate: new Date(selection.endMs).toISOString(),
@@ -56,16 +56,16 @@ export function funnelReport(request: FunnelRequest, rows: readonly Row[] | unde
   };
 }
 
-/** @param countWithoutPart the count of every step when there is no row of the part: nobody began, or nobody knows */
+/** @param countWithoutRow the count of every step when there is no row: nobody began, or it is not known */
 function stepCounts(
   { steps }: FunnelRequest,
-  part: PartRow | undefined,
-  countWithoutPart: 0 | null,
+  row: FunnelRow | undefined,
+  countWithoutRow: 0 | null,
 ): FunnelStepCount[] {
-  const [, counts = [], mediansMs = []] = part ?? [];
+  const [, , counts = [], mediansMs = []] = row ?? [];
   return steps.map(({ event }, index) => ({
     event,
-    count: counts[index] ?? countWithoutPart,
+    count: counts[index] ?? countWithoutRow,
     medianSecondsFromPrevious: inSeconds(mediansMs[index - 1]),
   }));
 }

@@ -25,7 +25,14 @@ const anyEvent: fc.Arbitrary<TestEvent> = fc.record({
   userId: fc.constantFrom('', 'ada', 'bob', 'cem', 'dee'),
   groupId: fc.constantFrom('', 'acme', 'bolt'),
   instanceId: fc.constantFrom('', 'i', "j'"),
-  properties: fc.constantFrom('{}', '{"plan":"pro","n":1}', '{"plan":"free","n":2}', '{"plan":null,"n":3}'),
+  properties: fc.constantFrom(
+    '{}',
+    '{"plan":"pro","n":1}',
+    '{"plan":"free","n":2}',
+    '{"plan":null,"n":3}',
+    '{"plan":"1","nested":{"n":1.5}}',
+    '{"plan":1,"nested":{"n":["x"]}}',
+  ),
   context: fc.constant('{}'),
   traits: fc.constant('{}'),
 });
@@ -86,6 +93,8 @@ const GROUPINGS: Readonly<Record<string, (event: TestEvent) => unknown>> = {
   userId: ({ userId }) => userId || null,
   instanceId: ({ instanceId }) => instanceId || null,
   event: ({ event }) => event,
+  'properties.plan': ({ properties }) => JSON.parse(properties).plan ?? null,
+  'properties.nested.n': ({ properties }) => JSON.parse(properties).nested?.n ?? null,
 };
 
 interface Asked {
@@ -176,9 +185,15 @@ function groupsOf(asked: Asked, attempts: readonly (readonly TestEvent[])[]) {
   if (!keyOf) return undefined;
   const byKey = Map.groupBy(attempts, ([first]) => JSON.stringify(keyOf(first as TestEvent)));
   return [...byKey]
-    .toSorted(([a, one], [b, other]) => other.length - one.length || Buffer.compare(Buffer.from(a), Buffer.from(b)))
+    .toSorted(([a, one], [b, other]) => other.length - one.length || compareKeys(a, b))
     .slice(0, 10)
     .map(([key, members]) => ({ group: [JSON.parse(key)], steps: countsOf(asked, members) }));
+}
+
+/** Compares keys, given as JSON, by their text; `"1"` comes before `1`. */
+function compareKeys(a: string, b: string): number {
+  const textOf = (json: string) => Buffer.from(json.startsWith('"') ? JSON.parse(json) : json);
+  return Buffer.compare(textOf(a), textOf(b)) || Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
 async function funnel(asked: Asked): Promise<FunnelReport> {
