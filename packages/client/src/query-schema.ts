@@ -579,8 +579,8 @@ export interface operations {
                 by?: "user" | "organization";
                 /** @description How long after the first step the others may be, inclusive: a number with `s`, `m`, `h` or `d`, at most `36500d`. */
                 within?: string;
-                /** @description A field of the first step, which tells groups apart. */
-                groupBy?: "event" | "type" | "userId" | "groupId" | "instanceId";
+                /** @description What tells groups apart: `event`, `type`, `userId`, `groupId`, `instanceId` or `properties.<name>` of the first step. */
+                groupBy?: string;
                 /**
                  * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
                  *

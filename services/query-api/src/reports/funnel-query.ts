@@ -69,7 +69,7 @@ FROM (
 SELECT
   furthest,
   [${later.map((index) => `times[at_${index}] - times[at_${index - 1}]`).join(', ')}] AS gaps,
-  ${groupBy ? 'arrayFirst(first -> first.1 = positions[at_0], firsts).2' : `''`} AS key
+  ${groupBy ? 'keys[indexOf(firsts, positions[at_0])]' : `''`} AS key
 FROM (
 ${computed}
 )
@@ -88,7 +88,8 @@ function personsQuery(request: FunnelRequest, hidden: Sql | undefined): Sql {
   const person = EVENT_COLUMNS[by === 'user' ? 'userId' : 'groupId'].column;
   const matched = matchedSteps(request);
   const parameters = new BoundParameters('g');
-  const key = groupBy && keyOfEvent(groupBy, parameters);
+  // Of the events of other steps the key is not computed.
+  const key = groupBy && `if(bitTest(matched, 0), ${keyOfEvent(groupBy, parameters)}, '')`;
   const selected = whereSelected(selection, hidden, [
     { sql: 'event IN {step_events:Array(String)}', params: { step_events: steps.map(({ event }) => event) } },
     { sql: `${person} != ''`, params: {} },
@@ -99,7 +100,7 @@ function personsQuery(request: FunnelRequest, hidden: Sql | undefined): Sql {
       ${matched.sql} AS matched,
       ${POSITION} AS position
     SELECT
-      ${key ? `groupArrayIf((position, toString(${key})), bitTest(matched, 0)) AS firsts,` : ''}
+      ${key ? `groupArrayIf(position, bitTest(matched, 0)) AS firsts, groupArrayIf(${key}, bitTest(matched, 0)) AS keys,` : ''}
       arraySort(groupArray(position)) AS positions
     FROM ${tables.events}
     ${selected.sql}

@@ -250,7 +250,7 @@ test('responses and parameters are as documented', async () => {
 });
 
 test('a funnel that runs out of its time says so, and has no numbers', async () => {
-  const hurried = await startQuery(inject('clickhouseUrl'), { QUERY_TIMEOUT_MS: '2000', QUERY_THREADS_MAX: '1' });
+  const hurried = await startQuery(inject('clickhouseUrl'), { QUERY_TIMEOUT_MS: '5000', QUERY_THREADS_MAX: '1' });
   try {
     await storeMany(hurried, 'a', 400_000);
     const { status, body } = await hurried.get(`/events/funnel?steps=e,e&groupBy=event&${DAYS}&${SLOW_FILTERS}`);

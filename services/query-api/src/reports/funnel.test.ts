@@ -217,6 +217,6 @@ test('a funnel equals a fold of the events that are shown', async () => {
         exact: true,
       });
     }),
-    { numRuns: 100, endOnFailure: true },
+    { numRuns: 60, endOnFailure: true },
   );
 });

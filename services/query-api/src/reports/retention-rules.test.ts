@@ -129,7 +129,7 @@ test('responses and parameters are as documented', async () => {
 });
 
 test('retention that runs out of its time says so, and has no cohorts', async () => {
-  const hurried = await startQuery(inject('clickhouseUrl'), { QUERY_TIMEOUT_MS: '2000', QUERY_THREADS_MAX: '1' });
+  const hurried = await startQuery(inject('clickhouseUrl'), { QUERY_TIMEOUT_MS: '5000', QUERY_THREADS_MAX: '1' });
   try {
     await storeMany(hurried, 'a', 400_000);
     const url = `/events/retention?startDate=2026-03-01&endDate=2026-03-31&interval=week&${SLOW_FILTERS}`;
