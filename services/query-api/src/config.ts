@@ -27,6 +27,7 @@ export const configSchema = z
     QUERY_CONCURRENCY_PER_WORKSPACE: integer(1, 1_000).default(8),
     REPORT_CONNECTIONS_MAX: integer(1, 1_000).default(4),
     REPORT_CONCURRENCY_PER_WORKSPACE: integer(1, 1_000).default(2),
+    EXPORT_CONNECTIONS_MAX: integer(1, 1_000).default(2),
     QUERY_PENDING_MAX: integer(1).default(512),
     STREAM_INTERVAL_MS: integer(10, 60_000).default(500),
     STREAM_LISTENERS_PER_WORKSPACE: integer(1).default(100),
@@ -38,3 +39,8 @@ export const configSchema = z
   });
 
 export type QueryConfig = z.output<typeof configSchema>;
+
+/** Returns how many queries may run at once, without urgent ones. Each needs a connection. */
+export function connectionsOf(config: QueryConfig): number {
+  return config.QUERY_CONNECTIONS_MAX + config.REPORT_CONNECTIONS_MAX + config.EXPORT_CONNECTIONS_MAX;
+}

@@ -10,7 +10,7 @@ import { createClickHouseReader } from './clickhouse/clickhouse-reader.ts';
 import { querySettings } from './clickhouse/query-settings.ts';
 import { createReadiness } from './clickhouse/readiness.ts';
 import { createSchemaComponent } from './clickhouse/schema.ts';
-import { configSchema } from './config.ts';
+import { configSchema, connectionsOf } from './config.ts';
 
 /** Without a keys file a request needs no key, and any key that it sends is wrong. */
 const NO_KEYS: KeyRing = {
@@ -35,7 +35,7 @@ const clickHouse = createClickHouse(config, {
   connectionsMax: CLIENT_CONNECTIONS,
 });
 const reader = createClickHouseReader(config, {
-  connectionsMax: config.QUERY_CONNECTIONS_MAX + config.REPORT_CONNECTIONS_MAX + SPARE_CONNECTIONS,
+  connectionsMax: connectionsOf(config) + SPARE_CONNECTIONS,
   settings: querySettings(config),
 });
 const connections: Component = {

@@ -5,6 +5,7 @@ import { STREAM_ENDS } from './stream/stream-listener.ts';
 export type QueryKind =
   | 'events_page'
   | 'events_count'
+  | 'events_export'
   | 'pending_deletions'
   | 'entity_candidates'
   | 'entities_page'
@@ -20,8 +21,8 @@ export type QueryKind =
   | 'funnel'
   | 'retention';
 
-/** The slots that queries run in: those of reports are few, so that they never keep pages waiting. */
-export type QueryPool = 'pages' | 'reports';
+/** The slots that queries run in: reports never keep pages waiting, and exports, which take long, neither of them. */
+export type QueryPool = 'pages' | 'reports' | 'exports';
 
 /** How a query ended. `cancelled`: the client went away. */
 export type QueryOutcome = 'ok' | 'too_expensive' | 'overloaded' | 'unavailable' | 'cancelled' | 'failed';

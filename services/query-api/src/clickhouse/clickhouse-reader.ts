@@ -3,6 +3,7 @@ import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import type { ClickHouseConfig } from '@sluice/shared/config';
 import { queryStringOf } from './query-string.ts';
 import { ConnectionFailure, exceptionIn } from './read-failures.ts';
+import { resultBytes } from './result-bytes.ts';
 import { parseRows, type RowBatches } from './row-parser.ts';
 import type { Sql } from './sql.ts';
 
@@ -39,6 +40,10 @@ export interface ClickHouseReader {
    * @throws the reason of the signal
    */
   read(request: ReadRequest): RowBatches;
+  /**
+   * Sends a query whose SQL ends with a FORMAT, and returns the bytes of its result as they arrive; otherwise as `read`.
+   */
+  readBytes(request: ReadRequest): AsyncGenerator<Buffer, void, undefined>;
   close(): void;
 }
 
@@ -92,22 +97,32 @@ export function createClickHouseReader(
     }
   }
 
+  async function* receive<Item>(
+    query: ReadRequest,
+    parse: (response: IncomingMessage) => AsyncIterable<Item>,
+  ): AsyncGenerator<Item, void, undefined> {
+    const response = await send(query);
+    try {
+      if (response.statusCode !== 200) throw await failureOf(response);
+      yield* parse(response);
+      // A response that was closed looks like one that ended.
+      query.signal.throwIfAborted();
+    } catch (error) {
+      query.signal.throwIfAborted();
+      throw error;
+    }
+  }
+
   return {
-    async *read(query) {
-      const response = await send(query);
-      try {
-        if (response.statusCode !== 200) throw await failureOf(response);
-        yield* parseRows(textOf(response));
-        // A response that was closed looks like one that ended.
-        query.signal.throwIfAborted();
-      } catch (error) {
-        query.signal.throwIfAborted();
-        throw error;
-      }
-    },
+    read: (query) => receive(query, (response) => parseRows(textOf(response))),
+    readBytes: (query) =>
+      receive(query, (response) => resultBytes(bytesOf(response), String(response.headers[EXCEPTION_TAG]))),
     close: () => agent.destroy(),
   };
 }
+
+/** The header with the text that precedes an exception in the middle of a result. No result contains it by chance. */
+const EXCEPTION_TAG = 'x-clickhouse-exception-tag';
 
 function responseTo(request: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
@@ -119,6 +134,14 @@ function responseTo(request: ClientRequest): Promise<IncomingMessage> {
 
 async function* textOf(response: IncomingMessage): AsyncGenerator<string, void, undefined> {
   response.setEncoding('utf8');
+  try {
+    yield* response;
+  } catch (error) {
+    throw connectionFailure(error);
+  }
+}
+
+async function* bytesOf(response: IncomingMessage): AsyncGenerator<Buffer, void, undefined> {
   try {
     yield* response;
   } catch (error) {

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { QueryConfig } from '../config.ts';
 import type { QueryKind, QueryMetrics, QueryOutcome, QueryPool } from '../metrics.ts';
-import type { ClickHouseReader } from './clickhouse-reader.ts';
+import type { ClickHouseReader, ReadRequest } from './clickhouse-reader.ts';
 import { isTimeout, outcomeOf, queryProblem } from './query-error.ts';
 import { POOL_SETTINGS, type QuerySettings, timeLimit } from './query-settings.ts';
-import { QuerySlots, type SlotLimits } from './query-slots.ts';
+import { QuerySlots } from './query-slots.ts';
 import { ClickHouseException } from './read-failures.ts';
 import type { Row, RowBatches } from './row-parser.ts';
 import { onShards } from './shards.ts';
@@ -36,6 +36,12 @@ export interface Query extends Sql, QueryContext {
   readonly settings?: QuerySettings;
 }
 
+/** A query for everything that it finds: it has no time limit, and runs until its client leaves. */
+export interface ExportQuery extends Query {
+  readonly pool: 'exports';
+  readonly signal: AbortSignal;
+}
+
 /** Runs queries, each of one workspace and within its budget. */
 export interface QueryRunner {
   /**
@@ -48,6 +54,11 @@ export interface QueryRunner {
   rows(query: Query): RowBatches;
   /** Returns all rows of a query whose result is known to be small; throws as `rows` does. */
   all(query: Query): Promise<readonly Row[]>;
+  /**
+   * Returns the bytes of an export, whose SQL ends with a FORMAT, as they arrive; otherwise as `rows`. It holds its slot
+   * until it ends or its signal aborts.
+   */
+  bytes(query: ExportQuery): AsyncGenerator<Buffer, void, undefined>;
   /** Before the service stops: queries that wait are refused as `overloaded`, running ones go on. */
   close(): void;
 }
@@ -60,24 +71,23 @@ const WAITING_SHARE = 1 / 4;
 
 /**
  * Creates the query runner. Queries cannot write: each is sent as `readonly`. QUERY_CONNECTIONS_MAX of them run at
- * once, besides REPORT_CONNECTIONS_MAX reports and urgent ones; the reader needs a connection for each, and some to
- * spare.
+ * once, besides reports, exports and urgent ones; the reader needs a connection for each, and some to spare.
  */
 export function createQueryRunner(reader: ClickHouseReader, config: QueryConfig, metrics: QueryMetrics): QueryRunner {
   const slots: Readonly<Record<QueryPool, QuerySlots>> = {
-    pages: new QuerySlots(
-      slotLimits(config, config.QUERY_CONNECTIONS_MAX, config.QUERY_CONCURRENCY_PER_WORKSPACE),
-      metrics,
-      'pages',
-    ),
-    reports: new QuerySlots(
-      slotLimits(config, config.REPORT_CONNECTIONS_MAX, config.REPORT_CONCURRENCY_PER_WORKSPACE),
-      metrics,
-      'reports',
-    ),
+    pages: slotsOf('pages', config.QUERY_CONNECTIONS_MAX, config.QUERY_CONCURRENCY_PER_WORKSPACE),
+    reports: slotsOf('reports', config.REPORT_CONNECTIONS_MAX, config.REPORT_CONCURRENCY_PER_WORKSPACE),
+    exports: slotsOf('exports', config.EXPORT_CONNECTIONS_MAX, 1),
   };
 
-  async function* rows(query: Query): RowBatches {
+  function slotsOf(pool: QueryPool, running: number, runningOfWorkspace: number): QuerySlots {
+    const waiting = config.QUERY_PENDING_MAX;
+    const waitingOfWorkspace = Math.ceil(waiting * WAITING_SHARE);
+    return new QuerySlots({ running, runningOfWorkspace, waiting, waitingOfWorkspace }, metrics, pool);
+  }
+
+  /** Measures a query, and turns its failure into a problem. */
+  async function* measured<Item>(query: Query, items: AsyncIterable<Item>): AsyncGenerator<Item, void, undefined> {
     const settle = startTimer(metrics, query.kind);
     const cancel = () => settle('cancelled');
     // The reader may never request another batch once its client is gone.
@@ -85,7 +95,7 @@ export function createQueryRunner(reader: ClickHouseReader, config: QueryConfig,
     // Holds also when the reader stops before the end.
     let outcome: QueryOutcome = 'cancelled';
     try {
-      yield* readInSlot(query, query.timeoutMs ?? config.QUERY_TIMEOUT_MS);
+      yield* items;
       outcome = 'ok';
     } catch (error) {
       if (query.signal?.aborted) outcome = 'cancelled';
@@ -97,7 +107,7 @@ export function createQueryRunner(reader: ClickHouseReader, config: QueryConfig,
     }
   }
 
-  async function* readInSlot(query: Query, timeoutMs: number): RowBatches {
+  async function* rowsInSlot(query: Query, timeoutMs: number): RowBatches {
     const { workspace, signal, pool = 'pages' } = query;
     const release = query.urgent ? () => undefined : await slots[pool].acquire({ workspace, signal, timeoutMs });
     const deadline = AbortSignal.timeout(timeoutMs + (query.graceMs ?? GRACE_MS));
@@ -105,16 +115,7 @@ export function createQueryRunner(reader: ClickHouseReader, config: QueryConfig,
     // A reader that has stopped reading does not come back to release the slot.
     end.addEventListener('abort', release);
     try {
-      const { sql, params } = onShards(query, config);
-      yield* reader.read({
-        ...{ sql, params: { ...params, workspace }, signal: end, queryId: queryIdOf(query) },
-        settings: {
-          ...timeLimit(timeoutMs),
-          ...POOL_SETTINGS[pool],
-          ...query.settings,
-          ...(query.requestId && { log_comment: query.requestId }),
-        },
-      });
+      yield* reader.read(requestOf(query, end, timeLimit(timeoutMs)));
     } catch (error) {
       throw deadline.aborted && !(error instanceof ClickHouseException) ? deadline.reason : error;
     } finally {
@@ -123,8 +124,36 @@ export function createQueryRunner(reader: ClickHouseReader, config: QueryConfig,
     }
   }
 
+  async function* bytesInSlot(query: ExportQuery): AsyncGenerator<Buffer, void, undefined> {
+    const { workspace, signal } = query;
+    const release = await slots.exports.acquire({ workspace, signal, timeoutMs: config.QUERY_TIMEOUT_MS });
+    signal.addEventListener('abort', release);
+    try {
+      yield* reader.readBytes(requestOf(query, signal, {}));
+    } finally {
+      signal.removeEventListener('abort', release);
+      release();
+    }
+  }
+
+  function requestOf(query: Query, signal: AbortSignal, limits: QuerySettings): ReadRequest {
+    const { sql, params } = onShards(query, config);
+    return {
+      ...{ sql, params: { ...params, workspace: query.workspace }, signal, queryId: queryIdOf(query) },
+      settings: {
+        ...limits,
+        ...POOL_SETTINGS[query.pool ?? 'pages'],
+        ...query.settings,
+        ...(query.requestId && { log_comment: query.requestId }),
+      },
+    };
+  }
+
+  const rows = (query: Query) => measured(query, rowsInSlot(query, query.timeoutMs ?? config.QUERY_TIMEOUT_MS));
+
   return {
     rows,
+    bytes: (query) => measured(query, bytesInSlot(query)),
     async all(query) {
       const found: Row[] = [];
       for await (const batch of rows(query)) found.push(...batch);
@@ -154,14 +183,5 @@ function startTimer({ queryDurationSeconds }: QueryMetrics, kind: QueryKind): (o
   return (outcome) => {
     if (!settled) queryDurationSeconds.observe({ kind, outcome }, (performance.now() - startedAt) / 1_000);
     settled = true;
-  };
-}
-
-function slotLimits(config: QueryConfig, running: number, runningOfWorkspace: number): SlotLimits {
-  return {
-    running,
-    runningOfWorkspace,
-    waiting: config.QUERY_PENDING_MAX,
-    waitingOfWorkspace: Math.ceil(config.QUERY_PENDING_MAX * WAITING_SHARE),
   };
 }

@@ -50,12 +50,22 @@ export const COUNT_SETTINGS: QuerySettings = {
 };
 
 /**
- * Settings by pool. Before each block, ClickHouse lets a report wait while a page runs, for 20 ms at most: a report never
- * stops, however many pages come. Small blocks end soon after the client left.
+ * Settings by pool. Before each block, ClickHouse lets a report wait while a page runs, and an export while either does, for
+ * 20 ms at most: it never stops, however many pages come. Small blocks end soon after the client left.
  */
 export const POOL_SETTINGS: Readonly<Record<QueryPool, QuerySettings>> = {
   pages: { priority: '1' },
   reports: { priority: '2', low_priority_query_wait_time_ms: '20', max_block_size: '16384' },
+  exports: {
+    priority: '3',
+    low_priority_query_wait_time_ms: '20',
+    max_block_size: '8192',
+    // An export may take any time, and read and return everything.
+    max_execution_time: '0',
+    max_bytes_to_read: '0',
+    max_rows_to_read: '0',
+    max_result_bytes: '0',
+  },
 };
 
 /** Returns the setting that ends a query after a time, in milliseconds. */

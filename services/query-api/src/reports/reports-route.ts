@@ -5,6 +5,7 @@ import type { HiddenCondition } from '../events/pending-deletions.ts';
 import { registerSeries } from './series-route.ts';
 import { registerFunnel } from './funnel-route.ts';
 import { registerRetention } from './retention-route.ts';
+import { registerExport } from './export-route.ts';
 
 /** What the routes of reports need. */
 export interface ReportDependencies {
@@ -18,4 +19,5 @@ export function registerReports(app: FastifyInstance, deps: ReportDependencies):
   registerSeries(app, deps);
   registerFunnel(app, deps);
   registerRetention(app, deps);
+  registerExport(app, deps);
 }

@@ -15,7 +15,7 @@ import { buildApp } from '../app.ts';
 import { createClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
 import { querySettings } from '../clickhouse/query-settings.ts';
 import { createReadiness } from '../clickhouse/readiness.ts';
-import { configSchema, type QueryConfig } from '../config.ts';
+import { configSchema, connectionsOf, type QueryConfig } from '../config.ts';
 import { EVENT_COLUMNS, EVENT_FIELDS, type FieldsLike } from '../events/event-columns.ts';
 
 type Identifier = FieldsLike<{ readonly type: 'identifier' }>;
@@ -131,7 +131,7 @@ export async function startQuery(url: string, env: Readonly<Record<string, strin
     connectionsMax: 8,
   });
   const reader = createClickHouseReader(config, {
-    connectionsMax: config.QUERY_CONNECTIONS_MAX + config.REPORT_CONNECTIONS_MAX + 2,
+    connectionsMax: connectionsOf(config) + 2,
     settings: querySettings(config),
   });
   const keys = createKeyRing(keysFile, logger);

@@ -1,0 +1,74 @@
+import { Readable } from 'node:stream';
+import type { QueryParameters } from '@sluice/shared/http/query-string';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { ExportQuery } from '../clickhouse/query-runner.ts';
+import { whileConnected } from '../disconnection.ts';
+import { formatOf } from './export-formats.ts';
+import { parseExportRequest } from './export-parameters.ts';
+import { exportQuery } from './export-query.ts';
+import type { ReportDependencies } from './reports-route.ts';
+
+/** How long a client may read nothing, in milliseconds; then it is cut off, since it keeps others from exporting. */
+const STALL_MS_MAX = 60_000;
+
+/** Settings of the formats. */
+const FORMAT_SETTINGS = {
+  // As JSON.stringify writes them.
+  output_format_json_escape_forward_slashes: '0',
+  // NULL is an empty field.
+  format_csv_null_representation: '',
+  output_format_parquet_string_as_string: '1',
+  // Reading ahead pays where every row is read.
+  read_in_order_use_buffering: '1',
+};
+
+/** Registers `GET /events/export`: all events that match, as a file. */
+export function registerExport(app: FastifyInstance, { queryRunner, hiddenCondition }: ReportDependencies): void {
+  app.get('/events/export', async (request, reply) => {
+    const { workspace } = request;
+    const parsed = parseExportRequest(request.query as QueryParameters, request.headers.accept);
+    const format = formatOf(parsed.format);
+    return await whileConnected(reply, async (signal) => {
+      const query: ExportQuery = {
+        ...exportQuery(parsed, await hiddenCondition(workspace)),
+        ...{ kind: 'events_export', pool: 'exports', settings: FORMAT_SETTINGS },
+        ...{ workspace, requestId: request.id, signal },
+      };
+      const bytes = withTrailer(queryRunner.bytes(query), format);
+      // A query that fails at once still becomes an error response.
+      const first = await bytes.next();
+      reply.type(format.mediaTypes[0] as string);
+      reply.header('content-disposition', `attachment; filename="events.${parsed.format}"`);
+      return await reply.send(Readable.from(takenInTime(first, bytes, reply), { objectMode: false }));
+    });
+  });
+}
+
+async function* withTrailer(
+  bytes: AsyncIterable<Buffer>,
+  { createCounter, trailer }: ReturnType<typeof formatOf>,
+): AsyncGenerator<Buffer, void, undefined> {
+  const countEvents = createCounter?.();
+  let events = 0;
+  for await (const chunk of bytes) {
+    events += countEvents?.(chunk) ?? 0;
+    yield chunk;
+  }
+  if (trailer) yield Buffer.from(trailer(events));
+}
+
+/** Closes the connection when the client has taken no chunk for too long; that ends the query too. */
+async function* takenInTime(
+  first: IteratorResult<Buffer, void>,
+  rest: AsyncGenerator<Buffer, void, undefined>,
+  reply: FastifyReply,
+): AsyncGenerator<Buffer, void, undefined> {
+  for (let next = first; !next.done; next = await rest.next()) {
+    const timer = setTimeout(() => reply.raw.destroy(), STALL_MS_MAX);
+    try {
+      yield next.value;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
