@@ -116,13 +116,15 @@ export function createClickHouseReader(
   return {
     read: (query) => receive(query, (response) => parseRows(textOf(response))),
     readBytes: (query) =>
-      receive(query, (response) => resultBytes(bytesOf(response), String(response.headers[EXCEPTION_TAG]))),
+      receive(query, (response) => resultBytes(bytesOf(response), exceptionTagOf(response))),
     close: () => agent.destroy(),
   };
 }
 
-/** The header with the text that precedes an exception in the middle of a result. No result contains it by chance. */
-const EXCEPTION_TAG = 'x-clickhouse-exception-tag';
+/** Returns the random text of a response that comes before an exception in it. */
+function exceptionTagOf({ headers }: IncomingMessage): string {
+  return String(headers['x-clickhouse-exception-tag'] ?? '');
+}
 
 function responseTo(request: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {

@@ -1,15 +1,15 @@
 import { ConnectionFailure, exceptionIn } from './read-failures.ts';
 
-/** How much of an exception is read, in bytes. */
-const EXCEPTION_BYTES_MAX = 16 * 1_024;
+/** How much of an exception is read, in characters. */
+const EXCEPTION_CHARACTERS_MAX = 16 * 1_024;
 
 /**
- * Returns the bytes of a result in any format.
+ * Returns the bytes of a result in any format, as they arrive.
  *
- * ClickHouse appends an exception that it meets after it has begun its response: `\r\n__exception__\r\n<tag>\r\n`, and the
- * message. As much as that beginning is held back until what follows has come, so that no part of it is returned.
+ * ClickHouse appends an exception that it meets after it has begun its response: `\r\n__exception__\r\n<tag>\r\n` and the
+ * message. Each chunk is held back until the next one has come, so that no byte of an exception is ever returned.
  *
- * @param tag a random text that the headers of the response name
+ * @param tag the random text of this response that precedes an exception; empty when ClickHouse named none
  * @throws {ClickHouseException} what ClickHouse appended
  * @throws {ConnectionFailure} when the response breaks off
  */
@@ -17,22 +17,24 @@ export async function* resultBytes(
   chunks: AsyncIterable<Buffer>,
   tag: string,
 ): AsyncGenerator<Buffer, void, undefined> {
-  const marker = Buffer.from(`\r\n__exception__\r\n${tag}\r\n`);
+  const marker = Buffer.from(`\r\n__exception__\r\n${tag}`);
   let held: Buffer = Buffer.alloc(0);
   let exception: string | undefined;
   try {
     for await (const chunk of chunks) {
       if (exception !== undefined) {
-        exception = (exception + chunk.toString()).slice(0, EXCEPTION_BYTES_MAX);
+        exception += chunk.toString('utf8', 0, EXCEPTION_CHARACTERS_MAX - exception.length);
         continue;
       }
-      const bytes = Buffer.concat([held, chunk]);
-      const exceptionAt = bytes.indexOf(marker);
-      if (exceptionAt >= 0) exception = bytes.toString('utf8', exceptionAt);
-      const end = Math.max(0, bytes.length - marker.length);
-      // A copy, so that it does not keep the rest.
-      held = Buffer.from(bytes.subarray(end));
-      if (exceptionAt < 0 && end > 0) yield bytes.subarray(0, end);
+      const tail = held.subarray(-marker.length);
+      const seam = Buffer.concat([tail, chunk.subarray(0, marker.length)]);
+      // A marker may lie across several short chunks.
+      const joins = chunk.length < marker.length || seam.includes(marker);
+      const ready = joins ? held.subarray(0, held.length - tail.length) : held;
+      if (ready.length > 0) yield ready;
+      held = joins ? Buffer.concat([tail, chunk]) : chunk;
+      const exceptionAt = held.indexOf(marker);
+      if (exceptionAt >= 0) exception = held.toString('utf8', exceptionAt, exceptionAt + EXCEPTION_CHARACTERS_MAX);
     }
   } catch (error) {
     // ClickHouse may close the connection after an exception.

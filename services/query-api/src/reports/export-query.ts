@@ -50,14 +50,11 @@ export function exportQuery({ selection, format, direction, after }: ExportReque
       : EVENT_FIELDS.map(([field, { column, type }]) => `${COLUMN_SQL[type](column, format)} AS \`${field}\``).join(
           ', ',
         );
-  // The columns of a table have the names of columns of `events`, so they are named around the sorted rows.
   return {
     sql: `SELECT ${columns}
-FROM (
-  SELECT * FROM ${tables.events}
-  ${sql}
-  ${orderBy(order)}
-)
+FROM ${tables.events}
+${sql}
+${orderBy(order)}
 FORMAT ${formatOf(format).clickHouse}`,
     params,
   };

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { ExportQuery } from '../clickhouse/query-runner.ts';
+import type { QuerySettings } from '../clickhouse/query-settings.ts';
 import { whileConnected } from '../disconnection.ts';
 import { formatOf } from './export-formats.ts';
 import { parseExportRequest } from './export-parameters.ts';
@@ -11,15 +12,16 @@ import type { ReportDependencies } from './reports-route.ts';
 /** How long a client may read nothing, in milliseconds; then it is cut off, since it keeps others from exporting. */
 const STALL_MS_MAX = 60_000;
 
-/** Settings of the formats. */
-const FORMAT_SETTINGS = {
+const SETTINGS: QuerySettings = {
+  // The columns of a table have names of columns of `events`: conditions and order mean the latter.
+  prefer_column_name_to_alias: '1',
+  // All threads write records, not only the one that merges them.
+  query_plan_execute_functions_after_sorting: '0',
   // As JSON.stringify writes them.
   output_format_json_escape_forward_slashes: '0',
   // NULL is an empty field.
   format_csv_null_representation: '',
   output_format_parquet_string_as_string: '1',
-  // Reading ahead pays where every row is read.
-  read_in_order_use_buffering: '1',
 };
 
 /** Registers `GET /events/export`: all events that match, as a file. */
@@ -31,7 +33,7 @@ export function registerExport(app: FastifyInstance, { queryRunner, hiddenCondit
     return await whileConnected(reply, async (signal) => {
       const query: ExportQuery = {
         ...exportQuery(parsed, await hiddenCondition(workspace)),
-        ...{ kind: 'events_export', pool: 'exports', settings: FORMAT_SETTINGS },
+        ...{ kind: 'events_export', pool: 'exports', settings: SETTINGS },
         ...{ workspace, requestId: request.id, signal },
       };
       const bytes = withTrailer(queryRunner.bytes(query), format);
