@@ -207,3 +207,25 @@ test.each(LOOKS)('axe-core finds nothing on the page $name, $scheme', async ({ n
   await takePicture(page, `${name}-${scheme}`);
   expect(faults).toEqual([]);
 });
+
+test('the live tail shows what is stored, that matches, and nothing twice', async () => {
+  const { page, faults } = await openSignedIn('#/events?event%5Bprefix%5D=live');
+  await page.getByRole('switch', { name: 'Live tail' }).press('Space');
+  await page.getByText('Live: new events appear at the top.').waitFor();
+  const names = ['live_1', 'other', 'live_2'];
+  for (const event of names) {
+    const submission = { foreignUserGroupId: 'acme', events: [{ event, properties: { n: 1 } }] };
+    expect((await pipeline.submit(submission)).status).toBe(202);
+  }
+  const shown = async () => (await page.getByRole('rowheader').allTextContents()).toSorted();
+  await expect.poll(shown).toEqual(['live_1', 'live_2']);
+  await pipeline.services['query-api'].stop();
+  await page.getByText('The connection was lost').waitFor();
+  await pipeline.restart('query-api');
+  await page.getByText('Live: new events appear at the top.').waitFor();
+  expect((await pipeline.submit({ foreignUserGroupId: 'acme', events: [{ event: 'live_3' }] })).status).toBe(202);
+  await expect.poll(shown).toEqual(['live_1', 'live_2', 'live_3']);
+  await page.getByRole('switch', { name: 'Live tail' }).press('Space');
+  expect(await shown()).toEqual(['live_1', 'live_2', 'live_3']);
+  expect(faults).toEqual([]);
+});
