@@ -22,6 +22,7 @@ export interface paths {
         trace?: never;
     };
     "/events/stream": {
+    "/events/names": {
         parameters: {
             query?: never;
             header?: never;
@@ -40,6 +41,10 @@ export interface paths {
          *     100 clients may listen to a workspace at a time.
          */
         get: operations["streamEvents"];
+         * The names and types of events, those with most events first
+         * @description Every number is exact. Without filters on anything but `event` and `type`, few rows are read.
+         */
+        get: operations["listEventNames"];
         put?: never;
         post?: never;
         delete?: never;
@@ -49,6 +54,7 @@ export interface paths {
         trace?: never;
     };
     "/pipeline": {
+    "/events/properties": {
         parameters: {
             query?: never;
             header?: never;
@@ -57,6 +63,65 @@ export interface paths {
         };
         /** What is accepted, what is not stored yet, and dead letters */
         get: operations["getPipeline"];
+        /**
+         * The properties of events, those that most events have first
+         * @description Of the newest 10,000 events that match; fewer when these have more than 8,388,608 characters to read or 100,000 different results. A path reaches into objects by dots, as filters do, and not into the items of arrays.
+         */
+        get: operations["listEventProperties"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/events/values": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The values of a property or a field, those that most events have first
+         * @description Of the newest 10,000 events that match; fewer when these have more than 8,388,608 characters to read or 100,000 different results. Of `event` and `type`, all events are counted, and `sampledEvents` is `null`. The count of a value says how many events a filter by this value finds: an item of an array is a value too. An event without the property, or without the identifier, has no value.
+         */
+        get: operations["listEventValues"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/{foreignId}/activity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a user did in the last 30 days */
+        get: operations["getUserActivity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{foreignUserGroupId}/activity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What an organization did in the last 30 days */
+        get: operations["getOrganizationActivity"];
         put?: never;
         post?: never;
         delete?: never;
@@ -238,6 +303,87 @@ export interface components {
                 lastDay: number;
                 newestAt: string | null;
             };
+        EventNames: {
+            /** @description As it was applied; `null` without one. */
+            startDate: string | null;
+            /** @description As it was applied; `null` without one. */
+            endDate: string | null;
+            results: components["schemas"]["EventName"][];
+        };
+        EventName: {
+            event: string;
+            type: string;
+            count: number;
+            /**
+             * Format: date-time
+             * @description In UTC, with milliseconds.
+             */
+            firstSeenAt: string;
+            /**
+             * Format: date-time
+             * @description In UTC, with milliseconds.
+             */
+            lastSeenAt: string;
+        };
+        EventProperties: {
+            /** @description As it was applied; `null` without one. */
+            startDate: string | null;
+            /** @description As it was applied; `null` without one. */
+            endDate: string | null;
+            results: components["schemas"]["EventProperty"][];
+            sampledEvents: number;
+        };
+        EventProperty: {
+            /** @description As a filter names it. */
+            path: string;
+            /** @description The types of its values. */
+            types: ("array" | "boolean" | "null" | "number" | "object" | "string")[];
+            /** @description Of the events that were looked at, how many have it. */
+            share: number;
+            /**
+             * Format: date-time
+             * @description The time of the newest of these events that has it.
+             */
+            lastSeenAt: string;
+        };
+        EventValues: {
+            /** @description As it was applied; `null` without one. */
+            startDate: string | null;
+            /** @description As it was applied; `null` without one. */
+            endDate: string | null;
+            results: components["schemas"]["EventValue"][];
+            sampledEvents: number | null;
+        };
+        EventValue: {
+            /** @description Of its JSON type, with all digits of a number. */
+            value: unknown;
+            count: number;
+        };
+        Activity: {
+            /** @description The oldest first; the last one is today. */
+            days: {
+                /**
+                 * Format: date
+                 * @description A day in UTC.
+                 */
+                date: string;
+                count: number;
+            }[];
+            /** @description The names that most events of these days have, in descending order. */
+            events: {
+                event: string;
+                count: number;
+            }[];
+            /**
+             * Format: date-time
+             * @description In UTC, with milliseconds.
+             */
+            firstSeenAt: string;
+            /**
+             * Format: date-time
+             * @description In UTC, with milliseconds.
+             */
+            lastSeenAt: string;
         };
         UserPage: {
             /** @description The limit that was applied. */
@@ -472,6 +618,7 @@ export interface operations {
         };
     };
     streamEvents: {
+    listEventNames: {
         parameters: {
             query?: {
                 /** @description Events with this uuid. */
@@ -490,6 +637,14 @@ export interface operations {
                 instanceId?: string;
                 /** @description The `id` of the last event that was received: the stream goes on after it. The header `Last-Event-ID`, which browsers send when they connect again, counts more. */
                 after?: string;
+                /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
+                startDate?: string;
+                /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
+                endDate?: string;
+                /** @description Names that begin with this. Upper and lower case differ. */
+                prefix?: string;
+                /** @description How many results to return at most. */
+                limit?: number;
                 /**
                  * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
                  *
@@ -588,6 +743,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description The state of the pipeline. */
+            /** @description What there is. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -612,6 +768,572 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Pipeline"];
+                     *       "startDate": null,
+                     *       "endDate": null,
+                     *       "results": [
+                     *         {
+                     *           "event": "signed_up",
+                     *           "type": "track",
+                     *           "count": 12,
+                     *           "firstSeenAt": "2026-01-01T09:00:00.000Z",
+                     *           "lastSeenAt": "2026-03-01T12:00:00.000Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EventNames"];
+                };
+            };
+        };
+    };
+    listEventProperties: {
+        parameters: {
+            query?: {
+                /** @description Events with this uuid. */
+                uuid?: string;
+                /** @description Events of this type. */
+                type?: string;
+                /** @description Events of this name. */
+                event?: string;
+                /** @description Events of this user. */
+                userId?: string;
+                /** @description Events of this organization. */
+                groupId?: string;
+                /** @description Events with this anonymous identifier. */
+                anonymousId?: string;
+                /** @description Events of this installation or device. */
+                instanceId?: string;
+                /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
+                startDate?: string;
+                /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
+                endDate?: string;
+                /** @description Paths that begin with this, with or without `properties.`. Upper and lower case differ. */
+                prefix?: string;
+                /** @description How many results to return at most. */
+                limit?: number;
+                /**
+                 * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                properties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `context.<name>=<value>`, or with an operator in brackets behind the name: `context.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                context?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `traits.<name>=<value>`, or with an operator in brackets behind the name: `traits.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                traits?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                operators?: {
+                    [key: string]: string;
+                };
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What there is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "startDate": null,
+                     *       "endDate": null,
+                     *       "results": [
+                     *         {
+                     *           "path": "properties.plan",
+                     *           "types": [
+                     *             "string"
+                     *           ],
+                     *           "share": 1,
+                     *           "lastSeenAt": "2026-03-01T12:00:00.000Z"
+                     *         }
+                     *       ],
+                     *       "sampledEvents": 12
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EventProperties"];
+                };
+            };
+        };
+    };
+    listEventValues: {
+        parameters: {
+            query?: {
+                /** @description Required. `properties.<name>`, where a dot means what it means in a filter, or one of `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`. */
+                property?: string;
+                /** @description Events with this uuid. */
+                uuid?: string;
+                /** @description Events of this type. */
+                type?: string;
+                /** @description Events of this name. */
+                event?: string;
+                /** @description Events of this user. */
+                userId?: string;
+                /** @description Events of this organization. */
+                groupId?: string;
+                /** @description Events with this anonymous identifier. */
+                anonymousId?: string;
+                /** @description Events of this installation or device. */
+                instanceId?: string;
+                /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
+                startDate?: string;
+                /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
+                endDate?: string;
+                /** @description Values that begin with this: a string as it is, any other value as JSON. Upper and lower case differ. */
+                prefix?: string;
+                /** @description How many results to return at most. */
+                limit?: number;
+                /**
+                 * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                properties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `context.<name>=<value>`, or with an operator in brackets behind the name: `context.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                context?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `traits.<name>=<value>`, or with an operator in brackets behind the name: `traits.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                traits?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                operators?: {
+                    [key: string]: string;
+                };
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What there is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "startDate": null,
+                     *       "endDate": null,
+                     *       "results": [
+                     *         {
+                     *           "value": "pro",
+                     *           "count": 12
+                     *         }
+                     *       ],
+                     *       "sampledEvents": 12
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EventValues"];
+                };
+            };
+        };
+    };
+    getUserActivity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The identifier, percent-encoded. */
+                foreignId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its events by day and by name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "days": [
+                     *         {
+                     *           "date": "2026-01-31",
+                     *           "count": 0
+                     *         },
+                     *         {
+                     *           "date": "2026-02-01",
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "date": "2026-02-02",
+                     *           "count": 2
+                     *         },
+                     *         {
+                     *           "date": "2026-02-03",
+                     *           "count": 0
+                     *         },
+                     *         {
+                     *           "date": "2026-02-04",
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "date": "2026-02-05",
+                     *           "count": 2
+                     *         },
+                     *         {
+                     *           "date": "2026-02-06",
+                     *           "count": 0
+                     *         },
+                     *         {
+                     *           "date": "2026-02-07",
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "date": "2026-02-08",
+                     *           "count": 2
+                     *         },
+                     *         {
+                     *           "date": "2026-02-09",
+                     *           "count": 0
+                     *         },
+                     *         {
+                     *           "date": "2026-02-10",
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "date": "2026-02-11",
+                     *           "count": 2
+                     *         },
+                     *         {
+                     *           "date": "2026-02-12",
+                     *           "count": 0
+                     *         },
+                     *         {
+                     *           "date": "2026-02-13",
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "date": "2026-02-14",
+                     *           "count": 2
+                     *         },
+                     *         {
+                     *           "date": "2026-02-15",
+                     *           "count": 0
+                     *         },
+                     *         {
+                     *           "date": "2026-02-16",
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "date": "2026-02-17",
+                     *           "count": 2
+                     *         },
+                     *         {
+                     *           "date": "2026-02-18",
+                     *           "count": 0
+                     *         },
+                     *         {
+                     *           "date": "2026-02-19",
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "date": "2026-02-20",
+                     *           "count": 2
+                     *         },
+                     *         {
+                     *           "date": "2026-02-21",
+                     *           "count": 0
+                     *         },
+                     *         {
+                     *           "date": "2026-02-22",
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "date": "2026-02-23",
+                     *           "count": 2
+                     *         },
+                     *         {
+                     *           "date": "2026-02-24",
+                     *           "count": 0
+                     *         },
+                     *         {
+                     *           "date": "2026-02-25",
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "date": "2026-02-26",
+                     *           "count": 2
+                     *         },
+                     *         {
+                     *           "date": "2026-02-27",
+                     *           "count": 0
+                     *         },
+                     *         {
+                     *           "date": "2026-02-28",
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "date": "2026-03-01",
+                     *           "count": 2
+                     *         }
+                     *       ],
+                     *       "events": [
+                     *         {
+                     *           "event": "signed_in",
+                     *           "count": 30
+                     *         }
+                     *       ],
+                     *       "firstSeenAt": "2026-01-01T09:00:00.000Z",
+                     *       "lastSeenAt": "2026-03-01T12:00:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Activity"];
+                };
+            };
+        };
+    };
+    getOrganizationActivity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The identifier, percent-encoded. */
+                foreignUserGroupId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its events by day and by name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "days": [
+                     *         {
+                     *           "date": "2026-01-31",
+                     *           "count": 0
+                     *         },
+                     *         {
+                     *           "date": "2026-02-01",
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "date": "2026-02-02",
+                     *           "count": 2
+                     *         },
+                     *         {
+                     *           "date": "2026-02-03",
+                     *           "count": 0
+                     *         },
+                     *         {
+                     *           "date": "2026-02-04",
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "date": "2026-02-05",
+                     *           "count": 2
+                     *         },
+                     *         {
+                     *           "date": "2026-02-06",
+                     *           "count": 0
+                     *         },
+                     *         {
+                     *           "date": "2026-02-07",
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "date": "2026-02-08",
+                     *           "count": 2
+                     *         },
+                     *         {
+                     *           "date": "2026-02-09",
+                     *           "count": 0
+                     *         },
+                     *         {
+                     *           "date": "2026-02-10",
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "date": "2026-02-11",
+                     *           "count": 2
+                     *         },
+                     *         {
+                     *           "date": "2026-02-12",
+                     *           "count": 0
+                     *         },
+                     *         {
+                     *           "date": "2026-02-13",
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "date": "2026-02-14",
+                     *           "count": 2
+                     *         },
+                     *         {
+                     *           "date": "2026-02-15",
+                     *           "count": 0
+                     *         },
+                     *         {
+                     *           "date": "2026-02-16",
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "date": "2026-02-17",
+                     *           "count": 2
+                     *         },
+                     *         {
+                     *           "date": "2026-02-18",
+                     *           "count": 0
+                     *         },
+                     *         {
+                     *           "date": "2026-02-19",
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "date": "2026-02-20",
+                     *           "count": 2
+                     *         },
+                     *         {
+                     *           "date": "2026-02-21",
+                     *           "count": 0
+                     *         },
+                     *         {
+                     *           "date": "2026-02-22",
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "date": "2026-02-23",
+                     *           "count": 2
+                     *         },
+                     *         {
+                     *           "date": "2026-02-24",
+                     *           "count": 0
+                     *         },
+                     *         {
+                     *           "date": "2026-02-25",
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "date": "2026-02-26",
+                     *           "count": 2
+                     *         },
+                     *         {
+                     *           "date": "2026-02-27",
+                     *           "count": 0
+                     *         },
+                     *         {
+                     *           "date": "2026-02-28",
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "date": "2026-03-01",
+                     *           "count": 2
+                     *         }
+                     *       ],
+                     *       "events": [
+                     *         {
+                     *           "event": "signed_in",
+                     *           "count": 30
+                     *         }
+                     *       ],
+                     *       "firstSeenAt": "2026-01-01T09:00:00.000Z",
+                     *       "lastSeenAt": "2026-03-01T12:00:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Activity"];
                 };
             };
         };

@@ -20,6 +20,9 @@ export type QueryKind =
   | 'series';
   | 'funnel'
   | 'retention';
+  | 'event_names'
+  | 'event_sample'
+  | 'activity';
 
 /** The slots that queries run in: reports never keep pages waiting, and exports, which take long, neither of them. */
 export type QueryPool = 'pages' | 'reports' | 'exports';

@@ -143,7 +143,22 @@ test.each([
 });
 
 test.each([
+  ['GET /events/names', '/events/names?limit=1&prefix=e'],
+  ['GET /events/properties', '/events/properties?startDate=2026-01-01&event=e'],
+  ['GET /events/values', '/events/values?property=properties.plan'],
+  ['GET /events/values', '/events/values?property=event&endDate=2026-12-31'],
+  ['GET /users/{foreignId}/activity', '/users/jane/activity'],
+  ['GET /organizations/{foreignUserGroupId}/activity', '/organizations/jane/activity'],
+])('the report of %s is as documented', async (operation, url) => {
+  const response = await query.app.inject({ url, headers: { authorization: 'Bearer a' } });
+  expect(response.statusCode).toBe(200);
+  expect(checker.faultsOfResponse(operation, response)).toBeUndefined();
+});
+
+test.each([
   ['invalid_request', 'GET /events', '/events?colour=1', 'a'],
+  ['invalid_request', 'GET /events/values', '/events/values', 'a'],
+  ['not_found', 'GET /users/{foreignId}/activity', '/users/nobody/activity', 'a'],
   ['invalid_request', 'GET /users/{foreignId}', '/users/jane?colour=1', 'a'],
   ['unauthorized', 'GET /events', '/events', 'nope'],
   ['missing_scope', 'GET /organizations', '/organizations', 'ingest-only'],

@@ -216,6 +216,19 @@ const reportsUrl = fc.constantFrom(
   `/events/retention?interval=day&periods=5&${DATES}`,
   `/events/retention?event=opened&returnEvent[ne]=opened&timeZone=Asia/Kathmandu&periods=5&${DATES}`,
 );
+const menuUrl = fc
+  .record({
+    menu: fc.constantFrom(
+      'names?',
+      'properties?',
+      ...['event', 'userId', 'properties.n'].map((of) => `values?property=${of}`),
+    ),
+    filter: fc.constantFrom('', 'event=opened', 'userId=ada', 'properties.plan=pro', 'type=track', 'prefix=o'),
+    time: fc.constantFrom('', `startDate=${new Date(START_MS + DAY_MS + 1).toISOString()}`, 'endDate=2026-03-01'),
+  })
+  .map(({ menu, filter, time }) => `/events/${menu}&${filter}&${time}`);
+
+const activityUrl = entityUrl.map((url) => `${url}/activity`);
 
 function withoutRequestId(response: TestResponse): TestResponse {
   return { ...response, text: response.text.replace(/"requestId":"[^"]*"/, '') };
@@ -248,9 +261,17 @@ test('deletions hide events and users in what the queries below return', async (
 
 test('every query of two shards returns what one server returns with the same rows', async () => {
   const url = fc.oneof({ weight: 3, arbitrary: eventsUrl }, entitiesUrl, entityUrl, membershipsUrl, reportsUrl);
+  const url = fc.oneof(
+    { weight: 3, arbitrary: eventsUrl },
+    entitiesUrl,
+    entityUrl,
+    membershipsUrl,
+    menuUrl,
+    activityUrl,
+  );
   await fc.assert(
     fc.asyncProperty(url, fc.constantFrom(...WORKSPACES), (query, workspace) => expectSamePages(query, workspace)),
-    { numRuns: 40, endOnFailure: true },
+    { numRuns: 60, endOnFailure: true },
   );
 });
 
@@ -286,7 +307,15 @@ test('a look-up by uuid asks only the shard that has it; any other query fails w
   }
   await killSecondShard();
   expect((await service.get(`/events?uuid=${here}`, 'c')).body).toMatchObject({ total: 1, results: [{ uuid: here }] });
-  for (const url of [`/events?uuid=${there}`, '/events', '/events?limit=0', '/users', '/organizations/acme']) {
+  for (const url of [
+    `/events?uuid=${there}`,
+    '/events',
+    '/events?limit=0',
+    '/users',
+    '/organizations/acme',
+    '/events/names',
+    '/events/properties',
+  ]) {
     expect([url, (await service.get(url, 'c')).status]).toEqual([url, 503]);
   }
 });

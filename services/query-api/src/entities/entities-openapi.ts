@@ -11,7 +11,8 @@ import {
 import { entitiesParameters, membershipsParameters } from './entities-parameters.ts';
 import { ENTITY_ROUTES, type EntityKind, OTHER_KIND } from './entity-kinds.ts';
 
-const identifierParameter = z.string().meta({ description: 'The identifier, percent-encoded.' });
+/** The identifier of a user or an organization in a path. */
+export const identifierParameter = z.string().meta({ description: 'The identifier, percent-encoded.' });
 
 const filters = { properties: documentFilters('properties') };
 

@@ -8,7 +8,7 @@ import type { QueryKind } from '../metrics.ts';
 import { entityCandidates, type FindCandidates } from './candidates.ts';
 import { deletionsQuery, identitiesQuery, propertiesQuery, timesSinceDeletionQuery } from './entities-query.ts';
 import type { EntityKind } from './entity-kinds.ts';
-import type { Entity } from './entity-record.ts';
+import type { Entity, SeenEntity } from './entity-record.ts';
 
 /** How an entity is stored. Times in milliseconds, versions in microseconds. */
 type IdentityRow = [id: string, firstSeenMs: number, lastSeenMs: number, version: number];
@@ -64,6 +64,13 @@ export async function entityExists(run: RunQuery, kind: EntityKind, id: string):
   return (await readIdentities(run, kind, [id])).identities.length > 0;
 }
 
+/** Returns when a user or an organization was seen; `undefined` if there is none of this identifier. */
+export async function readEntityTimes(run: RunQuery, kind: EntityKind, id: string): Promise<SeenEntity | undefined> {
+  const { identities, deletedVersions } = await readIdentities(run, kind, [id]);
+  const [seen] = await currentTimes(run, identities, deletedVersions);
+  return seen;
+}
+
 /** Returns the version of the last deletion of those users that were ever deleted, in microseconds. */
 export async function deletedVersionsOf(run: RunQuery, users: readonly string[]): Promise<ReadonlyMap<string, number>> {
   return new Map((await run('entity_deletions', deletionsQuery(users))) as [string, number][]);
@@ -103,16 +110,25 @@ async function readEntities(
     const matches = ({ negated }: EntityCondition, index: number) => current.some((row) => row[4][index]) !== negated;
     return conditions.every(matches);
   });
-  const returned = found.map(([id]) => id).filter((id) => deletedVersions.has(id));
+  return (await currentTimes(run, found, deletedVersions)).map((seen) => ({
+    ...seen,
+    properties: (byId.get(seen.id) ?? []).map(([, name, json]) => [name, json] as const),
+  }));
+}
+
+/** Returns when some entities that exist were seen: those that came back, since their deletion. */
+async function currentTimes(
+  run: RunQuery,
+  identities: readonly IdentityRow[],
+  deletedVersions: ReadonlyMap<string, number>,
+): Promise<readonly SeenEntity[]> {
+  const returned = identities.map(([id]) => id).filter((id) => deletedVersions.has(id));
   const times = returned.length > 0 ? await run('entity_times', timesSinceDeletionQuery(returned)) : [];
   const since = new Map((times as TimesRow[]).map(([id, ...seen]) => [id, seen]));
-  return found.map(([id, firstSeenMs, lastSeenMs, version]) => {
+  return identities.map(([id, firstSeenMs, lastSeenMs, version]) => {
     // Until an event or a sighting since the deletion is stored, the time of the last change stands in for it.
     const changedMs = Math.floor(version / 1_000);
     const [firstMs, lastMs] = since.get(id)?.map((seenMs) => seenMs || changedMs) ?? [];
-    return {
-      ...{ id, firstSeenMs: firstMs ?? firstSeenMs, lastSeenMs: lastMs ?? lastSeenMs },
-      properties: (byId.get(id) ?? []).map(([, name, json]) => [name, json] as const),
-    };
+    return { id, firstSeenMs: firstMs ?? firstSeenMs, lastSeenMs: lastMs ?? lastSeenMs };
   });
 }

@@ -1,4 +1,3 @@
-import { Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
@@ -9,7 +8,7 @@ import { refuseParameters } from '../filters/parameters.ts';
 import { sendJson } from '../json-response.ts';
 import { type ListRequest, parseEntitiesRequest, parseMembershipsRequest } from './entities-parameters.ts';
 import { entityExists, type RunQuery, readEntity, readPage, withinTime } from './entities-reader.ts';
-import { ENTITY_KINDS, ENTITY_ROUTES, type EntityKind, OTHER_KIND } from './entity-kinds.ts';
+import { ENTITY_KINDS, ENTITY_ROUTES, noSuchEntity, OTHER_KIND } from './entity-kinds.ts';
 import { entityRecord, membershipRecord } from './entity-record.ts';
 import { readMemberships } from './memberships-reader.ts';
 
@@ -47,7 +46,7 @@ export function registerEntities(app: FastifyInstance, config: QueryConfig, quer
       const { id } = request.params as { id: string };
       return await handle(request, reply, async (run) => {
         const entity = await readEntity(run, kind, id);
-        if (!entity) throw notFound(kind);
+        if (!entity) throw noSuchEntity(kind);
         reply.type('application/json; charset=utf-8');
         return await reply.send(entityRecord(idName, entity));
       });
@@ -58,7 +57,7 @@ export function registerEntities(app: FastifyInstance, config: QueryConfig, quer
       const parsed = parseMembershipsRequest(kind, id, request.query as QueryParameters, request.workspace);
       const { limit, after } = parsed;
       return await handle(request, reply, async (run) => {
-        if (!(await entityExists(run, kind, id))) throw notFound(kind);
+        if (!(await entityExists(run, kind, id))) throw noSuchEntity(kind);
         const memberships = limit === 0 ? none() : readMemberships(run, { kind, id, after, rowsMax: limit + 1 });
         return await sendJson(
           reply,
@@ -67,10 +66,6 @@ export function registerEntities(app: FastifyInstance, config: QueryConfig, quer
       });
     });
   }
-}
-
-function notFound(kind: EntityKind): Problem {
-  return new Problem('not_found', `There is no such ${kind}.`);
 }
 
 async function* none(): AsyncGenerator<never, void, undefined> {}

@@ -1,3 +1,5 @@
+import { Problem } from '@sluice/shared/http/problem';
+
 /** The kinds of entities: where each is served, and what it is called there and in OpenAPI. */
 export const ENTITY_ROUTES = {
   user: { path: '/users', idName: 'foreignId', schema: 'User', tag: 'users', noun: 'a user', exampleId: 'jane' },
@@ -23,3 +25,8 @@ export const OTHER_KIND = { user: 'organization', organization: 'user' } as cons
   EntityKind,
   EntityKind
 >;
+
+/** Returns the problem of a path that names a user or an organization that does not exist. */
+export function noSuchEntity(kind: EntityKind): Problem {
+  return new Problem('not_found', `There is no such ${kind}.`);
+}

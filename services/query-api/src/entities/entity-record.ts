@@ -1,10 +1,14 @@
 import type { EntityRoute } from './entity-kinds.ts';
 
-/** A user or an organization as it is now. Times in milliseconds; the values of the properties are JSON. */
-export interface Entity {
+/** A user or an organization, and when it was seen, in milliseconds. */
+export interface SeenEntity {
   readonly id: string;
   readonly firstSeenMs: number;
   readonly lastSeenMs: number;
+}
+
+/** A user or an organization as it is now. The values of the properties are JSON. */
+export interface Entity extends SeenEntity {
   readonly properties: readonly (readonly [name: string, json: string])[];
 }
 
@@ -17,18 +21,12 @@ export function entityRecord(idName: EntityRoute['idName'], entity: Entity): str
   return `{"${idName}":${JSON.stringify(entity.id)},"properties":{${properties}},"firstSeenAt":"${isoTime(entity.firstSeenMs)}","lastSeenAt":"${isoTime(entity.lastSeenMs)}"}`;
 }
 
-/** A user of an organization, or an organization of a user, and when the two were seen together, in milliseconds. */
-export interface Membership {
-  readonly id: string;
-  readonly firstSeenMs: number;
-  readonly lastSeenMs: number;
-}
-
-/** Returns a membership's record as JSON. */
-export function membershipRecord(idName: EntityRoute['idName'], { id, firstSeenMs, lastSeenMs }: Membership): string {
+/** Returns the record of a membership as JSON: the other user or organization, and when the two were seen together. */
+export function membershipRecord(idName: EntityRoute['idName'], { id, firstSeenMs, lastSeenMs }: SeenEntity): string {
   return `{"${idName}":${JSON.stringify(id)},"firstSeenAt":"${isoTime(firstSeenMs)}","lastSeenAt":"${isoTime(lastSeenMs)}"}`;
 }
 
-function isoTime(ms: number): string {
+/** Returns a time in milliseconds since 1970 as ISO 8601, in UTC. */
+export function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }

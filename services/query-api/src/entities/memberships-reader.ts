@@ -2,7 +2,7 @@ import { groupsOf, idsOf } from './candidates.ts';
 import { FEW_ROWS } from './candidates-query.ts';
 import { deletedVersionsOf, type RunQuery } from './entities-reader.ts';
 import type { EntityKind } from './entity-kinds.ts';
-import type { Membership } from './entity-record.ts';
+import type { SeenEntity } from './entity-record.ts';
 import { membershipsQuery, nextMembershipsQuery, timesTogetherSinceDeletionQuery } from './memberships-query.ts';
 
 /** Times in milliseconds, the version in microseconds. */
@@ -24,7 +24,7 @@ export interface MembershipsPage {
 export async function* readMemberships(
   run: RunQuery,
   { kind, id, rowsMax, ...page }: MembershipsPage,
-): AsyncGenerator<Membership, void, undefined> {
+): AsyncGenerator<SeenEntity, void, undefined> {
   let { after } = page;
   let left = rowsMax;
   for (;;) {
@@ -47,7 +47,7 @@ async function currentMemberships(
   kind: EntityKind,
   id: string,
   otherIds: readonly string[],
-): Promise<readonly Membership[]> {
+): Promise<readonly SeenEntity[]> {
   const [rows, deletedVersions] = await Promise.all([
     run('memberships_page', membershipsQuery(kind, id, otherIds)),
     deletedVersionsOf(run, kind === 'user' ? [id] : otherIds),

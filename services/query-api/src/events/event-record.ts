@@ -11,10 +11,16 @@ import type { EventPosition } from './event-order.ts';
 /** An event as {@link EVENT_SELECT} reads it: the text of each field. */
 export type EventRow = readonly string[];
 
-/** The SELECT list of a page, in the order of the columns. */
-export const EVENT_SELECT = EVENT_FIELDS.map(([, { column, type }]) =>
-  type === 'uuid' || isTime(type) ? `toString(${column})` : column,
-).join(', ');
+/** Returns the SELECT list of some fields, in the order of all columns: of the others there is an empty text. */
+export function selectOf(selected: (field: EventField) => boolean): string {
+  return EVENT_FIELDS.map(([field, { column, type }]) => {
+    if (!selected(field)) return `''`;
+    return type === 'uuid' || isTime(type) ? `toString(${column})` : column;
+  }).join(', ');
+}
+
+/** The SELECT list of a page. */
+export const EVENT_SELECT = selectOf(() => true);
 
 /** Names the columns of a row that was selected by {@link EVENT_SELECT}. */
 export function asEventRow(row: Row): EventRow {
@@ -59,7 +65,8 @@ export function positionOf(row: EventRow, field: OrderField): EventPosition {
   };
 }
 
-function textOf(row: EventRow, field: EventField): string {
+/** Returns the text of a field. */
+export function textOf(row: EventRow, field: EventField): string {
   return row[EVENT_FIELDS.findIndex(([name]) => name === field)] as string;
 }
 

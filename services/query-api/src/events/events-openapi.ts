@@ -53,6 +53,7 @@ const eventPage = z
   .meta({ id: 'EventPage' });
 
 /** The filters of all reads of events, except the parameters with fixed names. */
+/** Describes the filters on properties and those with an operator. */
 export const eventFilters = {
   ...Object.fromEntries(DOCUMENT_FIELDS.map((document) => [document, documentFilters(document)])),
 /** The filters on the properties of an event's JSON objects. */

@@ -1,15 +1,15 @@
 import type { QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
 import type { RowBatches } from '../clickhouse/row-parser.ts';
 import type { Sql } from '../clickhouse/sql.ts';
-import { asEventRow, type EventRow, positionOf } from './event-record.ts';
-import type { EventsRequest } from './events-parameters.ts';
+import { asEventRow, EVENT_SELECT, type EventRow, positionOf } from './event-record.ts';
+import type { PageRequest } from './events-parameters.ts';
 import { type PageSlice, pageQuery, wholePage } from './events-query.ts';
 import type { Pace, PagePaces } from './page-paces.ts';
 import { windowEnds } from './page-windows.ts';
 
 export interface PageReader {
   /** Returns the rows of a page, and one more if there is a next page; throws as {@link QueryRunner.rows} does. */
-  read(request: EventsRequest, hidden: Sql | undefined, context: QueryContext): RowBatches;
+  read(request: PageRequest, hidden: Sql | undefined, context: QueryContext): RowBatches;
 }
 
 /**
@@ -17,14 +17,16 @@ export interface PageReader {
  *
  * @param timeoutMs how long a page may take in all
  * @param now the time in milliseconds since 1970
+ * @param select what to read of an event: {@link EVENT_SELECT}, or {@link selectOf} some fields and the timestamp
  */
 export function createPageReader(
   queryRunner: Pick<QueryRunner, 'rows'>,
   paces: PagePaces,
   timeoutMs: number,
   now: () => number = Date.now,
+  select = EVENT_SELECT,
 ): PageReader {
-  async function* read(request: EventsRequest, hidden: Sql | undefined, context: QueryContext): RowBatches {
+  async function* read(request: PageRequest, hidden: Sql | undefined, context: QueryContext): RowBatches {
     const startedAt = performance.now();
     const seen = new SeenRows();
     for await (const batch of readSlices(slicesOf(request), request, hidden, context, startedAt)) {
@@ -37,7 +39,7 @@ export function createPageReader(
   /** Reads slices until the page is full. A slice that `offset` skips as a whole is read again with the next one. */
   async function* readSlices(
     slices: readonly PageSlice[],
-    request: EventsRequest,
+    request: PageRequest,
     hidden: Sql | undefined,
     context: QueryContext,
     startedAt: number,
@@ -49,7 +51,7 @@ export function createPageReader(
       let found = 0;
       // 0 would be no limit.
       const leftMs = Math.max(1, Math.floor(timeoutMs - (performance.now() - startedAt)));
-      const query = pageQuery(request, hidden, { ...range, rows, offset });
+      const query = pageQuery(request, hidden, { ...range, rows, offset }, select);
       for await (const batch of queryRunner.rows({ kind: 'events_page', timeoutMs: leftMs, ...context, ...query })) {
         found += batch.length;
         yield batch;
@@ -61,7 +63,7 @@ export function createPageReader(
     }
   }
 
-  function slicesOf(request: EventsRequest): readonly PageSlice[] {
+  function slicesOf(request: PageRequest): readonly PageSlice[] {
     const known = { list: paces.of(request.listKey), workspace: paces.of(request.workspace) };
     const ends = windowEnds(request, known, now());
     const whole = wholePage(request);
@@ -77,7 +79,7 @@ export function createPageReader(
   }
 
   /** A page with bounds of its own says nothing of where the list begins. */
-  function learn(request: EventsRequest, { first, last, count }: SeenRows): void {
+  function learn(request: PageRequest, { first, last, count }: SeenRows): void {
     const { order, after, startMs, endMs, limit, offset } = request;
     if (order.field !== 'timestamp') return;
     const descending = order.direction === 'DESC';

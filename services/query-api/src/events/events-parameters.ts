@@ -47,6 +47,18 @@ export interface EventsRequest extends EventSelection {
   readonly list: unknown;
 }
 
+/** What decides which events a page holds. */
+export type PageRequest = Omit<EventsRequest, 'total' | 'list'>;
+
+/** Returns the {@link EventsRequest.listKey} of a selection of a workspace's events. */
+export function listKeyOf(
+  workspace: string,
+  { fields, properties }: Pick<EventSelection, 'fields' | 'properties'>,
+): string {
+  const filters = canonicalFilters([...fields, ...properties]);
+  return filters.length === 0 ? workspace : hashOf([workspace, filters]);
+}
+
 /**
  * Parses the query of `GET /events`.
  *
@@ -82,7 +94,7 @@ export function parseEventsRequest(query: QueryParameters, workspace: string): E
     after,
     total: values.total ?? 'exact',
     workspace,
-    listKey: filters.length === 0 ? workspace : hashOf([workspace, filters]),
+    listKey: listKeyOf(workspace, { fields, properties }),
     list,
   };
 }

@@ -5,7 +5,7 @@ import type { EventPosition } from './event-order.ts';
 import { afterPosition, orderBy } from './event-order-sql.ts';
 import { EVENT_SELECT } from './event-record.ts';
 import { filterConditions, selectionConditions, shownConditions, whereSelected } from './event-selection.ts';
-import type { EventsRequest } from './events-parameters.ts';
+import type { EventsRequest, PageRequest } from './events-parameters.ts';
 
 /** A range of a page's list, and the rows of it that a query returns. */
 export interface PageSlice extends TimeRange {
@@ -15,7 +15,7 @@ export interface PageSlice extends TimeRange {
 }
 
 /** Returns the slice that holds a page, and one row more if there is a next page. */
-export function wholePage({ startMs, endMs, after, limit, offset }: EventsRequest): PageSlice {
+export function wholePage({ startMs, endMs, after, limit, offset }: PageRequest): PageSlice {
   return { startMs, endMs, after, rows: limit + 1, offset };
 }
 
@@ -23,8 +23,14 @@ export function wholePage({ startMs, endMs, after, limit, offset }: EventsReques
  * Returns the query for a page, or for a slice of its list.
  *
  * @param hidden the condition that the events of pending deletions meet, if there are any
+ * @param select the SELECT list
  */
-export function pageQuery(request: EventsRequest, hidden: Sql | undefined, slice = wholePage(request)): Sql {
+export function pageQuery(
+  request: PageRequest,
+  hidden: Sql | undefined,
+  slice = wholePage(request),
+  select = EVENT_SELECT,
+): Sql {
   const position = slice.after ? [afterPosition(request.order, slice.after)] : [];
   const { sql, params } = where([
     ...filterConditions(request),
@@ -33,7 +39,7 @@ export function pageQuery(request: EventsRequest, hidden: Sql | undefined, slice
     ...shownConditions(hidden),
   ]);
   return {
-    sql: `SELECT ${EVENT_SELECT}
+    sql: `SELECT ${select}
 FROM ${tables.events}
 ${sql}
 ${orderBy(request.order)}

@@ -1,5 +1,5 @@
 import type { FilterField } from './event-columns.ts';
-import type { EventsRequest } from './events-parameters.ts';
+import type { PageRequest } from './events-parameters.ts';
 import type { Pace } from './page-paces.ts';
 
 /**
@@ -40,7 +40,7 @@ const SPARSE_FIELDS: ReadonlySet<FilterField> = new Set(['uuid', 'userId', 'grou
  * Returns where the windows of a page end, the nearest first, in milliseconds: the last timestamp that a window
  * includes. After the last one comes the rest. Empty means that the page is read at once.
  */
-export function windowEnds(request: EventsRequest, known: KnownPaces, nowMs: number): readonly number[] {
+export function windowEnds(request: PageRequest, known: KnownPaces, nowMs: number): readonly number[] {
   const { order, after, startMs, endMs } = request;
   if (order.field !== 'timestamp') return [];
   const descending = order.direction === 'DESC';
@@ -55,7 +55,7 @@ export function windowEnds(request: EventsRequest, known: KnownPaces, nowMs: num
 }
 
 /** Where a first page probably begins. */
-function beginning({ order, startMs, endMs }: EventsRequest, known: KnownPaces, nowMs: number): number | undefined {
+function beginning({ order, startMs, endMs }: PageRequest, known: KnownPaces, nowMs: number): number | undefined {
   if (order.direction === 'DESC') {
     return Math.min(endMs ?? Number.POSITIVE_INFINITY, known.list?.newestMs ?? known.workspace?.newestMs ?? nowMs);
   }
@@ -63,7 +63,7 @@ function beginning({ order, startMs, endMs }: EventsRequest, known: KnownPaces, 
   return startMs === undefined ? oldest : Math.max(startMs, oldest ?? 0);
 }
 
-function widths(request: EventsRequest, { list, workspace }: KnownPaces, rows: number): readonly number[] {
+function widths(request: PageRequest, { list, workspace }: KnownPaces, rows: number): readonly number[] {
   const fitting = (msPerEvent: number) => Math.max(WIDTH_MS_MIN, SPARE * rows * msPerEvent);
   if (list?.msPerEvent !== undefined) {
     const width = fitting(list.msPerEvent);
@@ -76,7 +76,7 @@ function widths(request: EventsRequest, { list, workspace }: KnownPaces, rows: n
 }
 
 /** Whether few events probably pass the filters. */
-function isSparse({ fields, properties }: EventsRequest): boolean {
+function isSparse({ fields, properties }: PageRequest): boolean {
   const isEquality = ({ condition }: { readonly condition: { readonly operator: string } }) =>
     condition.operator === 'eq' || condition.operator === 'in';
   return fields.some((filter) => SPARSE_FIELDS.has(filter.field) && isEquality(filter)) || properties.some(isEquality);

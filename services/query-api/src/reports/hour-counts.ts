@@ -39,8 +39,7 @@ export function hourCountsQuery(
     return { sql: `SELECT ${[...selected, counted].join(', ')}\nFROM ${tables.events}\n${sql}\n${groupBy}`, params };
   };
   const filters = filterConditions(selection);
-  const { hours, edges } = splitAtHours(selection);
-  const counts = [...(hours ? [hours] : []), ...(edges ? [edges] : [])].map((range) => count([...filters, range], ''));
+  const counts = hourRanges(selection).map((range) => count([...filters, range], ''));
   if (hidden) counts.push(count([...selectionConditions(selection), hidden], '-'));
   return {
     sql: `SELECT ${[...names, 'sum(counted)'].join(', ')}
@@ -53,14 +52,11 @@ HAVING sum(counted) > 0`,
   };
 }
 
-interface SplitRange {
-  /** The condition of the whole hours in the range; `undefined` when there are none. */
-  readonly hours: Sql | undefined;
-  /** The condition of the events before and behind them; `undefined` when there can be none. */
-  readonly edges: Sql | undefined;
-}
-
-function splitAtHours({ startMs, endMs }: TimeRange): SplitRange {
+/**
+ * Returns the conditions of one range, which have no event in common: of its whole hours, which the projection by hour
+ * answers, and of the events before and behind them. There is no condition where there can be no event.
+ */
+export function hourRanges({ startMs, endMs }: TimeRange): readonly Sql[] {
   const fromMs = startMs === undefined ? undefined : Math.ceil(startMs / HOUR_MS) * HOUR_MS;
   const toMs = endMs === undefined ? undefined : Math.floor((endMs + 1) / HOUR_MS) * HOUR_MS;
   const bounds: Record<string, number | undefined> = { start: startMs, from: fromMs, to: toMs, end: endMs };
@@ -71,7 +67,7 @@ function splitAtHours({ startMs, endMs }: TimeRange): SplitRange {
   });
   if (fromMs !== undefined && toMs !== undefined && fromMs >= toMs) {
     const sql = `timestamp >= ${at('start')} AND timestamp <= ${at('end')}`;
-    return { hours: undefined, edges: condition(sql, 'start', 'end') };
+    return [condition(sql, 'start', 'end')];
   }
   const hours = [
     ...(fromMs === undefined ? [] : [condition(`${EVENT_HOUR} >= ${at('from')}`, 'from')]),
@@ -85,10 +81,10 @@ function splitAtHours({ startMs, endMs }: TimeRange): SplitRange {
       ? []
       : [condition(`timestamp >= ${at('to')} AND timestamp <= ${at('end')}`, 'to', 'end')]),
   ];
-  return {
-    hours: hours.length === 0 ? condition('true') : joined(hours, 'AND'),
-    edges: edges.length === 0 ? undefined : joined(edges, 'OR'),
-  };
+  return [
+    hours.length === 0 ? condition('true') : joined(hours, 'AND'),
+    ...(edges.length === 0 ? [] : [joined(edges, 'OR')]),
+  ];
 }
 
 function joined(conditions: readonly Sql[], operator: 'AND' | 'OR'): Sql {

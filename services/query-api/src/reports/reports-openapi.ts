@@ -6,4 +6,10 @@ import { retentionPaths } from './retention-openapi.ts';
 /** Describes the reads that dashboards draw from. */
 export function reportPaths(common: CommonDescription): PathDescriptions {
   return { ...funnelPaths(common), ...retentionPaths(common) };
+import { activityPaths } from './activity-openapi.ts';
+import { menuPaths } from './menus-openapi.ts';
+
+/** Describes the reads that dashboards draw from. */
+export function reportPaths(common: CommonDescription): PathDescriptions {
+  return { ...menuPaths(common), ...activityPaths(common) };
 }

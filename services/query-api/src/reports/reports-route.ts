@@ -6,6 +6,8 @@ import { registerSeries } from './series-route.ts';
 import { registerFunnel } from './funnel-route.ts';
 import { registerRetention } from './retention-route.ts';
 import { registerExport } from './export-route.ts';
+import { registerActivities } from './activity-route.ts';
+import { registerMenus } from './menus-route.ts';
 
 /** What the routes of reports need. */
 export interface ReportDependencies {
@@ -20,4 +22,6 @@ export function registerReports(app: FastifyInstance, deps: ReportDependencies):
   registerFunnel(app, deps);
   registerRetention(app, deps);
   registerExport(app, deps);
+  registerMenus(app, deps);
+  registerActivities(app, deps);
 }

@@ -1,0 +1,90 @@
+import type { QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
+import { type Sql, tables } from '../clickhouse/sql.ts';
+import { readEntityTimes, withinTime } from '../entities/entities-reader.ts';
+import type { EntityKind } from '../entities/entity-kinds.ts';
+import { isoTime } from '../entities/entity-record.ts';
+import { type EventSelection, whereSelected } from '../events/event-selection.ts';
+import { NAMES_SETTINGS } from './names-query.ts';
+import { createReportRunner } from './report-runner.ts';
+
+const DAY_MS = 86_400_000;
+
+/** How many UTC days an activity has, today included. */
+export const ACTIVITY_DAYS = 30;
+
+/** How many names of events an activity has at most. */
+export const ACTIVITY_NAMES_MAX = 10;
+
+/** What a user or an organization did in the last days, and when it was first and last seen. */
+export interface Activity {
+  /** All days, the oldest first. */
+  readonly days: readonly { readonly date: string; readonly count: number }[];
+  /** The names that most of the events of these days have. */
+  readonly events: readonly { readonly event: string; readonly count: number }[];
+  readonly firstSeenAt: string;
+  readonly lastSeenAt: string;
+}
+
+const FIELDS = { user: 'userId', organization: 'groupId' } as const satisfies Record<EntityKind, string>;
+
+/** Reads an activity; `undefined` if there is no such user or organization. */
+export async function readActivity(
+  queryRunner: QueryRunner,
+  { kind, id }: { readonly kind: EntityKind; readonly id: string },
+  {
+    hidden,
+    nowMs,
+    timeoutMs,
+  }: { readonly hidden: Sql | undefined; readonly nowMs: number; readonly timeoutMs: number },
+  context: QueryContext,
+): Promise<Activity | undefined> {
+  const run = withinTime(queryRunner, context, timeoutMs);
+  const report = withinTime(createReportRunner(queryRunner), context, timeoutMs);
+  const times = await readEntityTimes(run, kind, id);
+  if (!times) return undefined;
+  const todayMs = Math.floor(nowMs / DAY_MS) * DAY_MS;
+  const startMs = todayMs - (ACTIVITY_DAYS - 1) * DAY_MS;
+  const selection: EventSelection = {
+    fields: [{ field: FIELDS[kind], condition: { operator: 'eq', value: id } }],
+    properties: [],
+    startMs,
+    endMs: todayMs + DAY_MS - 1,
+  };
+  const where = whereSelected(selection, hidden);
+  const [days, names] = await Promise.all([
+    report('activity', daysQuery(where), NAMES_SETTINGS),
+    report('activity', topNamesQuery(where), NAMES_SETTINGS),
+  ]);
+  const counts = new Map(days as [string, number][]);
+  return {
+    days: Array.from({ length: ACTIVITY_DAYS }, (_, index) => {
+      const date = isoTime(startMs + index * DAY_MS).slice(0, 10);
+      return { date, count: counts.get(date) ?? 0 };
+    }),
+    events: (names as [string, number][]).map(([event, count]) => ({ event, count })),
+    firstSeenAt: isoTime(times.firstSeenMs),
+    lastSeenAt: isoTime(times.lastSeenMs),
+  };
+}
+
+function daysQuery({ sql, params }: Sql): Sql {
+  return {
+    sql: `SELECT toString(toDate(timestamp)) AS day, count()
+FROM ${tables.events}
+${sql}
+GROUP BY day`,
+    params,
+  };
+}
+
+function topNamesQuery({ sql, params }: Sql): Sql {
+  return {
+    sql: `SELECT event, count() AS total
+FROM ${tables.events}
+${sql}
+GROUP BY event
+ORDER BY total DESC, event
+LIMIT {names_max:UInt64}`,
+    params: { ...params, names_max: ACTIVITY_NAMES_MAX },
+  };
+}

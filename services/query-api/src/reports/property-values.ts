@@ -1,0 +1,68 @@
+import { parseExactJson } from '@sluice/shared/json';
+
+/** A value, and in how many of the sampled events it is. */
+export interface FoundValue {
+  readonly json: string;
+  readonly count: number;
+}
+
+/**
+ * Counts values in events. An event counts once for each value that it has: several places may have the same one. Values
+ * of different JSON types differ, and numbers keep all their digits.
+ */
+export class CountedValues {
+  readonly #counts = new Map<string, number>();
+  readonly #prefix: string;
+
+  /** @param prefix what the values begin with as text: a string as it is, any other value as JSON; empty for all */
+  constructor(prefix: string) {
+    this.#prefix = prefix;
+  }
+
+  /** Adds the values of one event, and returns how many different ones there are. */
+  add(values: readonly unknown[]): number {
+    for (const json of new Set(values.map((value) => JSON.stringify(value)))) {
+      if (textOfJson(json).startsWith(this.#prefix)) this.#counts.set(json, (this.#counts.get(json) ?? 0) + 1);
+    }
+    return this.#counts.size;
+  }
+
+  /** Returns the first values: those that most events have, then by the bytes of their text, then of their JSON. */
+  first(limit: number): readonly FoundValue[] {
+    const bytes = (text: string) => Buffer.from(text);
+    return [...this.#counts]
+      .map(([json, count]) => ({ json, count, text: textOfJson(json) }))
+      .sort(
+        (one, other) =>
+          other.count - one.count ||
+          Buffer.compare(bytes(one.text), bytes(other.text)) ||
+          Buffer.compare(bytes(one.json), bytes(other.json)),
+      )
+      .slice(0, limit);
+  }
+}
+
+function textOfJson(json: string): string {
+  return json.startsWith('"') ? (JSON.parse(json) as string).toWellFormed() : json;
+}
+
+/**
+ * Returns what a filter on a property compares with: the values at all places that its name can mean, and the items of
+ * those that are arrays. So the count of a value is the number of events that a filter by it finds.
+ */
+export function valuesOfProperty(json: string, name: string): readonly unknown[] {
+  return valuesAt(parseExactJson(json), name).flatMap((value) => (Array.isArray(value) ? [value, ...value] : [value]));
+}
+
+function valuesAt(document: unknown, name: string): readonly unknown[] {
+  if (typeof document !== 'object' || document === null || Array.isArray(document)) return [];
+  // A long number is an object with one member.
+  if (JSON.isRawJSON(document)) return [];
+  const object = document as Readonly<Record<string, unknown>>;
+  const values = Object.hasOwn(object, name) ? [object[name]] : [];
+  for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) {
+    const key = name.slice(0, dot);
+    if (Object.hasOwn(object, key)) values.push(...valuesAt(object[key], name.slice(dot + 1)));
+  }
+  return values;
+}
