@@ -23,12 +23,11 @@ const SHARDS = query('shards.test.ts');
 const ENTITIES_LISTS = query('entities/entities-lists.test.ts');
 const HOUR_COUNTS = query('reports/hour-counts.test.ts');
 const MENUS = query('reports/menus.test.ts');
-const MEMBERSHIPS = query('entities/memberships.test.ts');
-const ENTITIES_GROWTH = query('entities/entities-growth.test.ts');
-
 const STREAM = query('stream/stream.test.ts');
 const STREAM_LIMITS = query('stream/stream-limits.test.ts');
 const STREAM_FAILURES = query('stream/stream-failures.test.ts');
+const MEMBERSHIPS = query('entities/memberships.test.ts');
+const ENTITIES_GROWTH = query('entities/entities-growth.test.ts');
 
 /** The order in which the writer does things. */
 const PROTOCOL_MUTATIONS: readonly Mutation[] = [
@@ -1339,63 +1338,6 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     tests: [ENTITIES_LISTS],
   },
   {
-    name: 'query/names-of-hidden-events',
-    file: query('reports/names-query.ts'),
-    search:
-      "if (byHour && hidden) counts.push(countedNames(columns, [...selectionConditions(selection), ...begins, hidden], '-'));",
-    replacement: '',
-    breaks: 'The menu of names counts the events of deleted users until they are erased.',
-    tests: [MENUS],
-  },
-  {
-    name: 'query/names-seen-by-hidden-events',
-    file: query('reports/event-names.ts'),
-    search: 'const times = isHidden(row) ?',
-    replacement: 'const times = false ?',
-    breaks: 'The first and last time of a name are those of an event of a deleted user.',
-    tests: [MENUS],
-  },
-  {
-    name: 'query/values-counted-twice-an-event',
-    file: query('reports/property-values.ts'),
-    search: 'new Set(values.map((value) => JSON.stringify(value)))',
-    replacement: 'values.map((value) => JSON.stringify(value))',
-    breaks: 'A value that an array has twice counts twice, unlike a filter by it.',
-    tests: [MENUS],
-  },
-  {
-    name: 'query/values-lose-digits',
-    file: query('reports/property-values.ts'),
-    search: 'valuesAt(parseExactJson(json), name)',
-    replacement: 'valuesAt(JSON.parse(json), name)',
-    breaks: 'Long numbers in the menu of values are rounded.',
-    tests: [MENUS],
-  },
-  {
-    name: 'query/paths-counted-twice-an-event',
-    file: query('reports/property-paths.ts'),
-    search: 'if (found.event === this.#events) return;',
-    replacement: '',
-    breaks: 'A property that is at two places of an event counts twice, and its share exceeds 1.',
-    tests: [MENUS],
-  },
-  {
-    name: 'query/samples-of-any-size',
-    file: query('reports/event-sample.ts'),
-    search: 'if (characters >= SAMPLE_CHARACTERS_MAX || entries >= SAMPLE_ENTRIES_MAX) return events;',
-    replacement: '',
-    breaks: 'A menu of large events holds gigabytes of them in memory.',
-    tests: [MENUS],
-  },
-  {
-    name: 'query/activity-of-deleted-users',
-    file: query('reports/activity.ts'),
-    search: 'whereSelected(selection, hidden)',
-    replacement: 'whereSelected(selection, undefined)',
-    breaks: 'The activity of an organization has the events of deleted users until they are erased.',
-    tests: [query('reports/activity.test.ts')],
-  },
-  {
     name: 'query/hours-beyond-the-range',
     file: query('reports/hour-counts.ts'),
     search: 'const fromMs = startMs === undefined ? undefined : Math.ceil(startMs / HOUR_MS) * HOUR_MS;',
@@ -1481,8 +1423,7 @@ const CONSOLE_MUTATIONS: readonly Mutation[] = [
     replacement: 'ingestUrls',
     breaks: 'What one ingest-api has accepted looks like what all have.',
     tests: [PIPELINE_STATE],
-/** `GET /events/stream`. */
-const STREAM_MUTATIONS: readonly Mutation[] = [
+  },
   {
     name: 'stream/order-lost-in-merges',
     file: shared('clickhouse/migrations/0015-block-numbers.sql'),
@@ -1563,6 +1504,63 @@ const STREAM_MUTATIONS: readonly Mutation[] = [
     breaks: 'A stream goes on after its key was revoked.',
     tests: [STREAM_LIMITS],
   },
+  {
+    name: 'query/names-of-hidden-events',
+    file: query('reports/names-query.ts'),
+    search:
+      "if (byHour && hidden) counts.push(countedNames(columns, [...selectionConditions(selection), ...begins, hidden], '-'));",
+    replacement: '',
+    breaks: 'The menu of names counts the events of deleted users until they are erased.',
+    tests: [MENUS],
+  },
+  {
+    name: 'query/names-seen-by-hidden-events',
+    file: query('reports/event-names.ts'),
+    search: 'const times = isHidden(row) ?',
+    replacement: 'const times = false ?',
+    breaks: 'The first and last time of a name are those of an event of a deleted user.',
+    tests: [MENUS],
+  },
+  {
+    name: 'query/values-counted-twice-an-event',
+    file: query('reports/property-values.ts'),
+    search: 'new Set(values.map((value) => JSON.stringify(value)))',
+    replacement: 'values.map((value) => JSON.stringify(value))',
+    breaks: 'A value that an array has twice counts twice, unlike a filter by it.',
+    tests: [MENUS],
+  },
+  {
+    name: 'query/values-lose-digits',
+    file: query('reports/property-values.ts'),
+    search: 'valuesAt(parseExactJson(json), name)',
+    replacement: 'valuesAt(JSON.parse(json), name)',
+    breaks: 'Long numbers in the menu of values are rounded.',
+    tests: [MENUS],
+  },
+  {
+    name: 'query/paths-counted-twice-an-event',
+    file: query('reports/property-paths.ts'),
+    search: 'if (found.event === this.#events) return;',
+    replacement: '',
+    breaks: 'A property that is at two places of an event counts twice, and its share exceeds 1.',
+    tests: [MENUS],
+  },
+  {
+    name: 'query/samples-of-any-size',
+    file: query('reports/event-sample.ts'),
+    search: 'if (characters >= SAMPLE_CHARACTERS_MAX || entries >= SAMPLE_ENTRIES_MAX) return events;',
+    replacement: '',
+    breaks: 'A menu of large events holds gigabytes of them in memory.',
+    tests: [MENUS],
+  },
+  {
+    name: 'query/activity-of-deleted-users',
+    file: query('reports/activity.ts'),
+    search: 'whereSelected(selection, hidden)',
+    replacement: 'whereSelected(selection, undefined)',
+    breaks: 'The activity of an organization has the events of deleted users until they are erased.',
+    tests: [query('reports/activity.test.ts')],
+  },
 ];
 
 /** Every mutation. When the code changes so that one does not fit any more, give it the new text, or a new fault. */
@@ -1574,5 +1572,4 @@ export const MUTATIONS: readonly Mutation[] = [
   ...SHARED_MUTATIONS,
   ...QUERY_MUTATIONS,
   ...CONSOLE_MUTATIONS,
-  ...STREAM_MUTATIONS,
 ];

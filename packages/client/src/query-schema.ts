@@ -22,7 +22,6 @@ export interface paths {
         trace?: never;
     };
     "/events/stream": {
-    "/events/names": {
         parameters: {
             query?: never;
             header?: never;
@@ -41,6 +40,62 @@ export interface paths {
          *     100 clients may listen to a workspace at a time.
          */
         get: operations["streamEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/events/funnel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How many get from one event to the next
+         * @description A user (or an organization) completes step n when events of the steps 1 to n happened in this order, by `timestamp` and then `uuid`, each strictly after the one before, within the window that begins with the first. Every event of the first step may begin an attempt; each step takes the earliest event that fits. The attempt that gets furthest counts, the earliest of equals. Dates and filters hold for the events of all steps. A query that runs out of its time is answered with `complete: false` and no counts.
+         */
+        get: operations["getFunnel"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/events/retention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How many users come back, and when
+         * @description A user belongs to the cohort of the interval of its first event in the range that `event` names. Filters on `event` and `returnEvent` may have operators; all other filters, and the dates, hold for both. A query that runs out of its time is answered with `complete: false` and no cohorts: whose first event an event is takes all events of the range to know.
+         */
+        get: operations["getRetention"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/events/names": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
          * The names and types of events, those with most events first
          * @description Every number is exact. Without filters on anything but `event` and `type`, few rows are read.
          */
@@ -53,7 +108,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/pipeline": {
     "/events/properties": {
         parameters: {
             query?: never;
@@ -61,8 +115,6 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What is accepted, what is not stored yet, and dead letters */
-        get: operations["getPipeline"];
         /**
          * The properties of events, those that most events have first
          * @description Of the newest 10,000 events that match; fewer when these have more than 8,388,608 characters to read or 100,000 different results. A path reaches into objects by dots, as filters do, and not into the items of arrays.
@@ -122,6 +174,23 @@ export interface paths {
         };
         /** What an organization did in the last 30 days */
         get: operations["getOrganizationActivity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What is accepted, what is not stored yet, and dead letters */
+        get: operations["getPipeline"];
         put?: never;
         post?: never;
         delete?: never;
@@ -278,31 +347,72 @@ export interface components {
              */
             receivedAt: string;
         };
-        Pipeline: {
-            /** @description Of all workspaces, since the ingest-apis of INGEST_URLS started; `null`: `missing` says why. */
-            accepted: {
-                /** @description Events that Kafka has acknowledged. */
-                events: number;
-                /** @description Calls that could not be taken; they became dead letters. */
-                rejectedCalls: number;
-            } | null;
-            /** @description Of all workspaces, from the writer of WRITER_URL; `null`: `missing` says why. */
-            lag: {
-                /** @description Kafka messages that the writers have not stored yet. */
-                messages: number;
-                /** @description Age of the oldest of them. */
-                seconds: number;
-            } | null;
-            /** @description Why `accepted` or `lag` is `null`. */
-            missing: string[];
-            /** @description Of the workspace. A row that does not say its workspace is not counted. */
-            deadLetters: {
-                /** @description Dead letters that have not been replayed. */
-                waiting: number;
-                /** @description Dead letters of the last 24 hours, replayed or not. */
-                lastDay: number;
-                newestAt: string | null;
-            };
+        Funnel: {
+            steps: components["schemas"]["FunnelStep"][];
+            /** @description The field that `groupBy` named, if it did. */
+            groupBy: string[];
+            /** @description The 10 largest groups by their first step, the largest first. Only with `groupBy`, and when `complete` is `true`. */
+            groups?: components["schemas"]["FunnelGroup"][];
+            /**
+             * Format: date-time
+             * @description The first time that was applied, in UTC.
+             */
+            startDate: string;
+            /**
+             * Format: date-time
+             * @description The last time that was applied, in UTC.
+             */
+            endDate: string;
+            /** @description Whether the query came to its end within its time. */
+            complete: boolean;
+            /** @description Whether every number is exact. */
+            exact: boolean;
+        };
+        FunnelStep: {
+            event: string;
+            /** @description How many completed this step and all before it; `null` when `complete` is `false`. */
+            count: number | null;
+            /** @description The median time since the step before, of those who completed this one, to the millisecond; `null` for the first step, and where nobody got. */
+            medianSecondsFromPrevious: number | null;
+        };
+        FunnelGroup: {
+            /** @description The field's value, as JSON; `null` is missing. */
+            group: unknown[];
+            steps: components["schemas"]["FunnelStep"][];
+        };
+        Retention: {
+            interval: string;
+            timeZone: string;
+            /** @description The length of every `returned`. */
+            periods: number;
+            /** @description One for each interval of the range, the oldest first; none when `complete` is `false`. */
+            cohorts: components["schemas"]["Cohort"][];
+            /**
+             * Format: date-time
+             * @description The first time that was applied, in UTC.
+             */
+            startDate: string;
+            /**
+             * Format: date-time
+             * @description The last time that was applied, in UTC.
+             */
+            endDate: string;
+            /** @description Whether the query came to its end within its time. */
+            complete: boolean;
+            /** @description Whether every number is exact. */
+            exact: boolean;
+        };
+        Cohort: {
+            /**
+             * Format: date-time
+             * @description When the local interval begins, also when the range begins later.
+             */
+            start: string;
+            /** @description Users whose first matching event in the range is in the interval. */
+            size: number;
+            /** @description For 0, 1, 2, … intervals later: how many of them have a return event then, inside the range. The first number is `size`. */
+            returned: number[];
+        };
         EventNames: {
             /** @description As it was applied; `null` without one. */
             startDate: string | null;
@@ -384,6 +494,32 @@ export interface components {
              * @description In UTC, with milliseconds.
              */
             lastSeenAt: string;
+        };
+        Pipeline: {
+            /** @description Of all workspaces, since the ingest-apis of INGEST_URLS started; `null`: `missing` says why. */
+            accepted: {
+                /** @description Events that Kafka has acknowledged. */
+                events: number;
+                /** @description Calls that could not be taken; they became dead letters. */
+                rejectedCalls: number;
+            } | null;
+            /** @description Of all workspaces, from the writer of WRITER_URL; `null`: `missing` says why. */
+            lag: {
+                /** @description Kafka messages that the writers have not stored yet. */
+                messages: number;
+                /** @description Age of the oldest of them. */
+                seconds: number;
+            } | null;
+            /** @description Why `accepted` or `lag` is `null`. */
+            missing: string[];
+            /** @description Of the workspace. A row that does not say its workspace is not counted. */
+            deadLetters: {
+                /** @description Dead letters that have not been replayed. */
+                waiting: number;
+                /** @description Dead letters of the last 24 hours, replayed or not. */
+                lastDay: number;
+                newestAt: string | null;
+            };
         };
         UserPage: {
             /** @description The limit that was applied. */
@@ -618,7 +754,6 @@ export interface operations {
         };
     };
     streamEvents: {
-    listEventNames: {
         parameters: {
             query?: {
                 /** @description Events with this uuid. */
@@ -637,14 +772,6 @@ export interface operations {
                 instanceId?: string;
                 /** @description The `id` of the last event that was received: the stream goes on after it. The header `Last-Event-ID`, which browsers send when they connect again, counts more. */
                 after?: string;
-                /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
-                startDate?: string;
-                /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
-                endDate?: string;
-                /** @description Names that begin with this. Upper and lower case differ. */
-                prefix?: string;
-                /** @description How many results to return at most. */
-                limit?: number;
                 /**
                  * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
                  *
@@ -733,16 +860,368 @@ export interface operations {
             };
         };
     };
-    getPipeline: {
+    getFunnel: {
         parameters: {
-            query?: never;
+            query: {
+                /** @description Events with this uuid. */
+                uuid?: string;
+                /** @description Events of this type. */
+                type?: string;
+                /** @description Events of this name. */
+                event?: string;
+                /** @description Events of this user. */
+                userId?: string;
+                /** @description Events of this organization. */
+                groupId?: string;
+                /** @description Events with this anonymous identifier. */
+                anonymousId?: string;
+                /** @description Events of this installation or device. */
+                instanceId?: string;
+                /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
+                startDate: string;
+                /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
+                endDate?: string;
+                /** @description 2 to 8 event names in their order, separated by commas; `\,` is a comma inside a name. */
+                steps: string;
+                /** @description Who goes through the steps: users (`userId`) or organizations (`groupId`). Events without it do not count. */
+                by?: "user" | "organization";
+                /** @description How long after the first step the others may be, inclusive: a number with `s`, `m`, `h` or `d`, at most `36500d`. */
+                within?: string;
+                /** @description What tells groups apart: `event`, `type`, `userId`, `groupId`, `instanceId` or `properties.<name>` of the first step. */
+                groupBy?: string;
+                /**
+                 * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                properties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `context.<name>=<value>`, or with an operator in brackets behind the name: `context.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                context?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `traits.<name>=<value>`, or with an operator in brackets behind the name: `traits.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                traits?: {
+                    [key: string]: string;
+                };
+                /** @description `step<n>.properties.<name>[<operator>]=<value>`: a filter on the events of one step alone, counted from 1. They count among the 20 filters on properties. */
+                stepFilters?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                operators?: {
+                    [key: string]: string;
+                };
+            };
             header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The state of the pipeline. */
+            /** @description The counts of the steps. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "steps": [
+                     *         {
+                     *           "event": "signed_up",
+                     *           "count": 120,
+                     *           "medianSecondsFromPrevious": null
+                     *         },
+                     *         {
+                     *           "event": "invoice_paid",
+                     *           "count": 45,
+                     *           "medianSecondsFromPrevious": 86400.5
+                     *         }
+                     *       ],
+                     *       "groupBy": [],
+                     *       "startDate": "2026-03-01T00:00:00.000Z",
+                     *       "endDate": "2026-03-31T23:59:59.999Z",
+                     *       "complete": true,
+                     *       "exact": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Funnel"];
+                };
+            };
+        };
+    };
+    getRetention: {
+        parameters: {
+            query: {
+                /** @description Events with this uuid. */
+                uuid?: string;
+                /** @description Events of this type. */
+                type?: string;
+                /** @description What makes a cohort: the first event of this name in the range. Any event unless given. */
+                event?: string;
+                /** @description Events of this user. */
+                userId?: string;
+                /** @description Events of this organization. */
+                groupId?: string;
+                /** @description Events with this anonymous identifier. */
+                anonymousId?: string;
+                /** @description Events of this installation or device. */
+                instanceId?: string;
+                /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
+                startDate: string;
+                /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
+                endDate?: string;
+                /** @description What counts as a return: an event of this name. The same as `event` unless given. */
+                returnEvent?: string;
+                /** @description The length of a cohort and of a period. Weeks begin on Monday. */
+                interval?: "day" | "week" | "month";
+                /** @description How many intervals to count returns in, that of the cohort among them. */
+                periods?: number;
+                /** @description The IANA time zone whose local hours, days, weeks and months are meant. */
+                timeZone?: string;
+                /**
+                 * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                properties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `context.<name>=<value>`, or with an operator in brackets behind the name: `context.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                context?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `traits.<name>=<value>`, or with an operator in brackets behind the name: `traits.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                traits?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `returnEvent`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                operators?: {
+                    [key: string]: string;
+                };
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The cohorts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "interval": "week",
+                     *       "timeZone": "Europe/Berlin",
+                     *       "periods": 3,
+                     *       "cohorts": [
+                     *         {
+                     *           "start": "2026-03-01T23:00:00.000Z",
+                     *           "size": 120,
+                     *           "returned": [
+                     *             120,
+                     *             64,
+                     *             51
+                     *           ]
+                     *         },
+                     *         {
+                     *           "start": "2026-03-08T23:00:00.000Z",
+                     *           "size": 98,
+                     *           "returned": [
+                     *             98,
+                     *             50,
+                     *             0
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "startDate": "2026-03-01T23:00:00.000Z",
+                     *       "endDate": "2026-03-15T22:59:59.999Z",
+                     *       "complete": true,
+                     *       "exact": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Retention"];
+                };
+            };
+        };
+    };
+    listEventNames: {
+        parameters: {
+            query?: {
+                /** @description Events with this uuid. */
+                uuid?: string;
+                /** @description Events of this type. */
+                type?: string;
+                /** @description Events of this name. */
+                event?: string;
+                /** @description Events of this user. */
+                userId?: string;
+                /** @description Events of this organization. */
+                groupId?: string;
+                /** @description Events with this anonymous identifier. */
+                anonymousId?: string;
+                /** @description Events of this installation or device. */
+                instanceId?: string;
+                /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
+                startDate?: string;
+                /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
+                endDate?: string;
+                /** @description Names that begin with this. Upper and lower case differ. */
+                prefix?: string;
+                /** @description How many results to return at most. */
+                limit?: number;
+                /**
+                 * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                properties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `context.<name>=<value>`, or with an operator in brackets behind the name: `context.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                context?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `traits.<name>=<value>`, or with an operator in brackets behind the name: `traits.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                traits?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                operators?: {
+                    [key: string]: string;
+                };
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
             /** @description What there is. */
             200: {
                 headers: {
@@ -751,23 +1230,6 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "accepted": {
-                     *         "events": 80019,
-                     *         "rejectedCalls": 2
-                     *       },
-                     *       "lag": {
-                     *         "messages": 12,
-                     *         "seconds": 0.4
-                     *       },
-                     *       "missing": [],
-                     *       "deadLetters": {
-                     *         "waiting": 2,
-                     *         "lastDay": 2,
-                     *         "newestAt": "2026-03-01T12:00:00.000Z"
-                     *       }
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Pipeline"];
                      *       "startDate": null,
                      *       "endDate": null,
                      *       "results": [
@@ -1334,6 +1796,44 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Activity"];
+                };
+            };
+        };
+    };
+    getPipeline: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The state of the pipeline. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "accepted": {
+                     *         "events": 80019,
+                     *         "rejectedCalls": 2
+                     *       },
+                     *       "lag": {
+                     *         "messages": 12,
+                     *         "seconds": 0.4
+                     *       },
+                     *       "missing": [],
+                     *       "deadLetters": {
+                     *         "waiting": 2,
+                     *         "lastDay": 2,
+                     *         "newestAt": "2026-03-01T12:00:00.000Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Pipeline"];
                 };
             };
         };

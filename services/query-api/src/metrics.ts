@@ -16,10 +16,10 @@ export type QueryKind =
   | 'membership_times'
   | 'stream_newest'
   | 'stream_events'
-  | 'dead_letters';
-  | 'series';
+  | 'dead_letters'
+  | 'series'
   | 'funnel'
-  | 'retention';
+  | 'retention'
   | 'event_names'
   | 'event_sample'
   | 'activity';

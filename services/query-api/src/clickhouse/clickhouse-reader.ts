@@ -115,8 +115,7 @@ export function createClickHouseReader(
 
   return {
     read: (query) => receive(query, (response) => parseRows(textOf(response))),
-    readBytes: (query) =>
-      receive(query, (response) => resultBytes(bytesOf(response), exceptionTagOf(response))),
+    readBytes: (query) => receive(query, (response) => resultBytes(bytesOf(response), exceptionTagOf(response))),
     close: () => agent.destroy(),
   };
 }

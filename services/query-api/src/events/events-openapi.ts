@@ -52,16 +52,13 @@ const eventPage = z
   })
   .meta({ id: 'EventPage' });
 
-/** The filters of all reads of events, except the parameters with fixed names. */
-/** Describes the filters on properties and those with an operator. */
-export const eventFilters = {
-  ...Object.fromEntries(DOCUMENT_FIELDS.map((document) => [document, documentFilters(document)])),
 /** The filters on the properties of an event's JSON objects. */
 export const eventDocumentFilters = Object.fromEntries(
   DOCUMENT_FIELDS.map((document) => [document, documentFilters(document)]),
 );
 
-const filters = {
+/** The filters of all reads of events, except the parameters with fixed names. */
+export const eventFilters = {
   ...eventDocumentFilters,
   operators: fieldFilters(eventFilterable.fields, { 'userId[in]': 'jane,joe', 'event[prefix]': 'invoice_' }),
 };

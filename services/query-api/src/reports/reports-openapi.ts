@@ -1,15 +1,11 @@
 import type { PathDescriptions } from '@sluice/shared/http/openapi';
 import type { CommonDescription } from '../openapi-schemas.ts';
+import { activityPaths } from './activity-openapi.ts';
 import { funnelPaths } from './funnel-openapi.ts';
+import { menuPaths } from './menus-openapi.ts';
 import { retentionPaths } from './retention-openapi.ts';
 
 /** Describes the reads that dashboards draw from. */
 export function reportPaths(common: CommonDescription): PathDescriptions {
-  return { ...funnelPaths(common), ...retentionPaths(common) };
-import { activityPaths } from './activity-openapi.ts';
-import { menuPaths } from './menus-openapi.ts';
-
-/** Describes the reads that dashboards draw from. */
-export function reportPaths(common: CommonDescription): PathDescriptions {
-  return { ...menuPaths(common), ...activityPaths(common) };
+  return { ...funnelPaths(common), ...retentionPaths(common), ...menuPaths(common), ...activityPaths(common) };
 }

@@ -2,12 +2,12 @@ import type { FastifyInstance } from 'fastify';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { QueryConfig } from '../config.ts';
 import type { HiddenCondition } from '../events/pending-deletions.ts';
-import { registerSeries } from './series-route.ts';
-import { registerFunnel } from './funnel-route.ts';
-import { registerRetention } from './retention-route.ts';
-import { registerExport } from './export-route.ts';
 import { registerActivities } from './activity-route.ts';
+import { registerExport } from './export-route.ts';
+import { registerFunnel } from './funnel-route.ts';
 import { registerMenus } from './menus-route.ts';
+import { registerRetention } from './retention-route.ts';
+import { registerSeries } from './series-route.ts';
 
 /** What the routes of reports need. */
 export interface ReportDependencies {
