@@ -1426,7 +1426,7 @@ const CONSOLE_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'stream/order-lost-in-merges',
-    file: shared('clickhouse/migrations/0015-block-numbers.sql'),
+    file: shared('clickhouse/migrations/0017-block-numbers.sql'),
     search: 'enable_block_number_column = 1',
     replacement: 'enable_block_number_column = 0',
     breaks: 'Merges change the position of events: a client that resumes misses some.',

@@ -48,6 +48,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/events/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A measure over time, by groups
+         * @description Buckets are the local minutes, hours, days, ISO weeks and months of `timeZone`; days of 23 and 25 hours are right. A query that runs out of its time is answered with `complete: false` and the buckets that were computed, the newest first.
+         */
+        get: operations["getSeries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events/funnel": {
         parameters: {
             query?: never;
@@ -174,6 +194,26 @@ export interface paths {
         };
         /** What an organization did in the last 30 days */
         get: operations["getOrganizationActivity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/events/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * All events that match, as a file
+         * @description Of one state of time, without a limit on rows. NDJSON has a record of `GET /events` in each line, and CSV the fields of a record as columns; both end with a line that says that all was sent: `{"complete":true,"events":12}` and `#complete,12`. When something fails, the connection breaks off without it. `after` continues behind the last record that came. Parquet has the same columns as CSV.
+         */
+        get: operations["exportEvents"];
         put?: never;
         post?: never;
         delete?: never;
@@ -346,6 +386,71 @@ export interface components {
              * @description In UTC, with milliseconds.
              */
             receivedAt: string;
+        };
+        SeriesReport: {
+            interval: string;
+            timeZone: string;
+            measure: string;
+            groupBy: string[];
+            /**
+             * Format: date-time
+             * @description The first time that was applied, in UTC.
+             */
+            startDate: string;
+            /**
+             * Format: date-time
+             * @description The last time that was applied, in UTC.
+             */
+            endDate: string;
+            /** @description Whether the query came to its end within its time. */
+            complete: boolean;
+            /** @description Whether every number is exact. */
+            exact: boolean;
+            /** @description When each bucket begins; the first also before `startDate`. */
+            buckets: string[];
+            series: components["schemas"]["Series"][];
+            /** @description All other groups together; `null` when there are none. */
+            other: {
+                /** @description Of the whole range: distinct users are counted once. `null` when it was not computed. */
+                total: number | null;
+                /** @description One for each bucket. A bucket without events is 0 for `count`, `sum`, `users` and `organizations`, and `null` for the others. `null` also where `complete` is `false` and the bucket was not computed. */
+                values: (number | null)[];
+            } | null;
+            /** @description Of the whole range: distinct users are counted once. `null` when it was not computed. */
+            total: number | null;
+            /** @description Only with `compare=previous`: the time before, with the same groups in the same order. */
+            previous?: {
+                /**
+                 * Format: date-time
+                 * @description In UTC, with milliseconds.
+                 */
+                startDate: string;
+                /**
+                 * Format: date-time
+                 * @description In UTC, with milliseconds.
+                 */
+                endDate: string;
+                /** @description When each bucket begins; the first also before `startDate`. */
+                buckets: string[];
+                series: components["schemas"]["Series"][];
+                /** @description All other groups together; `null` when there are none. */
+                other: {
+                    /** @description Of the whole range: distinct users are counted once. `null` when it was not computed. */
+                    total: number | null;
+                    /** @description One for each bucket. A bucket without events is 0 for `count`, `sum`, `users` and `organizations`, and `null` for the others. `null` also where `complete` is `false` and the bucket was not computed. */
+                    values: (number | null)[];
+                } | null;
+                /** @description Of the whole range: distinct users are counted once. `null` when it was not computed. */
+                total: number | null;
+            };
+        };
+        Series: {
+            /** @description The JSON value of each field of `groupBy`; `null` when missing. */
+            group: unknown[];
+            /** @description Of the whole range: distinct users are counted once. `null` when it was not computed. */
+            total: number | null;
+            /** @description One for each bucket. A bucket without events is 0 for `count`, `sum`, `users` and `organizations`, and `null` for the others. `null` also where `complete` is `false` and the bucket was not computed. */
+            values: (number | null)[];
         };
         Funnel: {
             steps: components["schemas"]["FunnelStep"][];
@@ -856,6 +961,149 @@ export interface operations {
                      *     data: {"uuid":"018f3c5e-7b1a-7cc0-9d5e-0242ac120002","type":"track","event":"signed_up","userId":"jane","groupId":"acme","anonymousId":null,"instanceId":null,"properties":{"plan":"pro"},"context":{},"traits":{},"timestamp":"2026-03-01T12:00:00.000Z","receivedAt":"2026-03-01T12:00:01.250Z"}
                      */
                     "text/event-stream": string;
+                };
+            };
+        };
+    };
+    getSeries: {
+        parameters: {
+            query: {
+                /** @description Events with this uuid. */
+                uuid?: string;
+                /** @description Events of this type. */
+                type?: string;
+                /** @description Events of this name. */
+                event?: string;
+                /** @description Events of this user. */
+                userId?: string;
+                /** @description Events of this organization. */
+                groupId?: string;
+                /** @description Events with this anonymous identifier. */
+                anonymousId?: string;
+                /** @description Events of this installation or device. */
+                instanceId?: string;
+                /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
+                startDate: string;
+                /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
+                endDate?: string;
+                /** @description How long a bucket is; `none` is one bucket for the whole range. At most 5000 buckets. */
+                interval?: "minute" | "hour" | "day" | "week" | "month" | "none";
+                /** @description The IANA time zone whose local hours, days, weeks and months are meant. */
+                timeZone?: string;
+                /** @description One of count, users, organizations, sum:properties.<name>, avg:properties.<name>, min:properties.<name>, max:properties.<name>, p50:properties.<name>, p90:properties.<name>, p95:properties.<name>, p99:properties.<name>. `users` and `organizations` count those that are distinct and not null. Values that are not JSON numbers are left out; numbers are 64-bit floats. Quantiles are interpolated between two values. */
+                measure?: string;
+                /** @description What tells groups apart: one or two of `event`, `type`, `userId`, `groupId`, `instanceId` and `properties.<name>`, separated by commas. */
+                groupBy?: string;
+                /** @description How many groups: the largest by the measure over the whole range, then by the bytes of their keys; for `avg`, `min`, `max` and quantiles by the number of their events. */
+                groups?: number;
+                /** @description The same for the time before, which is as long: as many calendar intervals when the range begins and ends with one, else as many milliseconds. */
+                compare?: "previous";
+                /**
+                 * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                properties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `context.<name>=<value>`, or with an operator in brackets behind the name: `context.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                context?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `traits.<name>=<value>`, or with an operator in brackets behind the name: `traits.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                traits?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                operators?: {
+                    [key: string]: string;
+                };
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The values of all buckets. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "interval": "day",
+                     *       "timeZone": "UTC",
+                     *       "measure": "count",
+                     *       "groupBy": [
+                     *         "properties.plan"
+                     *       ],
+                     *       "startDate": "2026-03-01T00:00:00.000Z",
+                     *       "endDate": "2026-03-02T23:59:59.999Z",
+                     *       "buckets": [
+                     *         "2026-03-01T00:00:00.000Z",
+                     *         "2026-03-02T00:00:00.000Z"
+                     *       ],
+                     *       "series": [
+                     *         {
+                     *           "group": [
+                     *             "pro"
+                     *           ],
+                     *           "total": 12,
+                     *           "values": [
+                     *             5,
+                     *             7
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "other": null,
+                     *       "total": 12,
+                     *       "complete": true,
+                     *       "exact": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SeriesReport"];
                 };
             };
         };
@@ -1796,6 +2044,113 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Activity"];
+                };
+            };
+        };
+    };
+    exportEvents: {
+        parameters: {
+            query: {
+                /** @description Events with this uuid. */
+                uuid?: string;
+                /** @description Events of this type. */
+                type?: string;
+                /** @description Events of this name. */
+                event?: string;
+                /** @description Events of this user. */
+                userId?: string;
+                /** @description Events of this organization. */
+                groupId?: string;
+                /** @description Events with this anonymous identifier. */
+                anonymousId?: string;
+                /** @description Events of this installation or device. */
+                instanceId?: string;
+                /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
+                startDate: string;
+                /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
+                endDate?: string;
+                /** @description Default: what `Accept` asks for, else `ndjson`. */
+                format?: "ndjson" | "csv" | "parquet";
+                /** @description `ASC` is oldest first, `DESC` newest first. In upper or lower case. */
+                orderByDirection?: "ASC" | "DESC";
+                /** @description Continues behind a record: its `timestamp` and its `uuid`, with a comma between them. Repeat all other parameters, with the same `endDate`. */
+                after?: string;
+                /**
+                 * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                properties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `context.<name>=<value>`, or with an operator in brackets behind the name: `context.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                context?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `traits.<name>=<value>`, or with an operator in brackets behind the name: `traits.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                traits?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                operators?: {
+                    [key: string]: string;
+                };
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All events that match. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                    "text/csv": string;
+                    "application/vnd.apache.parquet": string;
                 };
             };
         };
