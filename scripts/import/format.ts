@@ -26,6 +26,8 @@ export interface ImportRequest {
 export interface Format {
   /** What is counted. */
   readonly unit: 'submissions' | 'calls';
+  /** Whether a complete file ends with a line that says how many lines it has. Default: false. */
+  readonly hasTrailer?: boolean;
   readLine(bytes: Buffer, number: number): LineContent;
   createGatherer(): Gatherer;
   requestOf(lines: Batch['lines']): ImportRequest;

@@ -22,15 +22,25 @@ export interface RefusedLine {
   readonly reason: string;
 }
 
+/** The last line of a complete file. */
+export interface TrailerLine {
+  readonly kind: 'trailer';
+  /** How many lines the file has before it. */
+  readonly lines: number;
+}
+
 /** The content of a line. */
-export type LineContent = LineToSend | RefusedLine | { readonly kind: 'blank' };
+export type LineContent = LineToSend | RefusedLine | TrailerLine | { readonly kind: 'blank' };
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Parses a line that must hold a JSON object. */
 export function readJsonObject(
   bytes: Buffer,
-): Exclude<LineContent, LineToSend> | { readonly kind: 'object'; readonly value: Readonly<Record<string, unknown>> } {
+):
+  | RefusedLine
+  | { readonly kind: 'blank' }
+  | { readonly kind: 'object'; readonly value: Readonly<Record<string, unknown>> } {
   let text: string;
   try {
     text = utf8.decode(bytes);

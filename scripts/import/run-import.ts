@@ -9,6 +9,8 @@ import { FatalResponse, GivenUp, type Sender } from './sender.ts';
 /** Longer lines are refused without sending them: no service accepts a body of this size. */
 const LINE_BYTES_MAX = 64 * 1_024 * 1_024;
 
+const CUT_OFF = 'the file was cut off: the line that says that it is complete is missing';
+
 export interface ImportOptions {
   readonly format: Format;
   readonly chunks: AsyncIterable<Buffer>;
@@ -42,6 +44,10 @@ export function createImport({ format, chunks, sender, refusedLines, concurrency
   const stop = new AbortController();
   const ended = AbortSignal.any([signal, stop.signal]);
   let lineNumber = 0;
+  /** Without blank ones. */
+  let lines = 0;
+  /** Whether the last line that is not blank says that the file is complete. */
+  let isComplete = !format.hasTrailer;
   const gatherer = format.createGatherer();
   const pool = createOrderedPool({ concurrency, waitingMax: 32 * concurrency, bytesMax: 2 * LINE_BYTES_MAX });
 
@@ -82,6 +88,12 @@ export function createImport({ format, chunks, sender, refusedLines, concurrency
     if (!bytes) return refuse(number, `is longer than ${LINE_BYTES_MAX} bytes`);
     const content = format.readLine(bytes, number);
     if (content.kind === 'blank') return;
+    isComplete = !format.hasTrailer || content.kind === 'trailer';
+    if (content.kind === 'trailer') {
+      if (content.lines === lines) return;
+      return refuse(number, `says that ${content.lines} lines come before it, but the file has ${lines}`);
+    }
+    lines += 1;
     if (content.kind === 'refused') return refuse(number, content.reason);
     open.add(number);
     await enqueue(gatherer.add(content));
@@ -103,7 +115,8 @@ export function createImport({ format, chunks, sender, refusedLines, concurrency
         }
         if (!signal.aborted) await enqueue(gatherer.rest());
         await pool.drained();
-        return signal.aborted ? { kind: 'interrupted', line: firstOpen() - 1 } : { kind: 'complete' };
+        if (signal.aborted) return { kind: 'interrupted', line: firstOpen() - 1 };
+        return isComplete ? { kind: 'complete' } : { kind: 'stopped', reason: CUT_OFF, line: firstOpen() };
       } catch (error) {
         stop.abort();
         await pool.settled();

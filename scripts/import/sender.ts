@@ -1,6 +1,6 @@
-import { problemSchema } from '@sluice/shared/http/problem';
 import { backoff, sleep } from '@sluice/shared/retry';
 import { Pool } from 'undici';
+import { describeFailure, describeResponse } from '../command/describe-response.ts';
 import type { ImportRequest } from './format.ts';
 
 /** The outcome of a request: the response, or why the service refused it. */
@@ -74,7 +74,7 @@ export function createSender({ url, key, connectionsMax, giveUpAfterMs, onRetry 
       response = await pool.request({ method: 'POST', path: base + path, headers, body });
       text = await response.body.text();
     } catch (error) {
-      return { kind: 'retry', reason: reasonOf(error), afterMs: 0, limited: false };
+      return { kind: 'retry', reason: describeFailure(error), afterMs: 0, limited: false };
     }
     return outcomeOf(response.statusCode, text, response.headers['retry-after']);
   }
@@ -115,7 +115,7 @@ interface Retry {
  */
 function outcomeOf(status: number, text: string, retryAfter: string | string[] | undefined): SendOutcome | Retry {
   if (status >= 200 && status < 300) return { kind: 'accepted', response: text };
-  const reason = describe(status, text);
+  const reason = describeResponse(status, text);
   if (status === 401 || status === 403) throw new FatalResponse(`the service refuses the key (${reason})`);
   if (status === 404 || status === 405 || status < 400)
     throw new FatalResponse(`the address is not Sluice (${reason})`);
@@ -123,27 +123,4 @@ function outcomeOf(status: number, text: string, retryAfter: string | string[] |
   const seconds = Number(retryAfter ?? 0);
   const afterMs = seconds > 0 ? Math.min(seconds * 1_000, RETRY_AFTER_MS_MAX) : 0;
   return { kind: 'retry', reason, afterMs, limited: status === 429 && afterMs > 0 };
-}
-
-/** What is read of a problem. An older ingest-api sends no `message`. */
-const readProblem = problemSchema.pick({ code: true, detail: true, errors: true });
-
-function describe(status: number, text: string): string {
-  const body = readProblem.safeParse(jsonOf(text));
-  if (!body.success) return `status ${status}`;
-  const { code, detail, errors = [] } = body.data;
-  return `${status} ${code}: ${[detail, ...errors.map(({ path, message }) => `${path} ${message}`)].join(' ')}`;
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function reasonOf(error: unknown): string {
-  const { code, message } = error as NodeJS.ErrnoException;
-  return code === 'ECONNREFUSED' ? 'the connection was refused' : `the connection failed (${code ?? message})`;
 }

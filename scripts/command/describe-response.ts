@@ -1,0 +1,26 @@
+import { problemSchema } from '@sluice/shared/http/problem';
+
+/** What is read of a problem. An older service sends no `message`. */
+const readProblem = problemSchema.pick({ code: true, detail: true, errors: true });
+
+/** Returns what an error response says, in a line. */
+export function describeResponse(status: number, text: string): string {
+  const body = readProblem.safeParse(jsonOf(text));
+  if (!body.success) return `status ${status}`;
+  const { code, detail, errors = [] } = body.data;
+  return `${status} ${code}: ${[detail, ...errors.map(({ path, message }) => `${path} ${message}`)].join(' ')}`;
+}
+
+/** Returns why a request got no response, as a phrase. */
+export function describeFailure(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return code === 'ECONNREFUSED' ? 'the connection was refused' : `the connection failed (${code ?? message})`;
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
