@@ -12,6 +12,9 @@ const COMPARE_INTERVAL_MS = 30_000;
 /** How often this clock is compared with the monotonic clock, in milliseconds. */
 const JUMP_CHECK_INTERVAL_MS = 250;
 
+/** How many failures in a row are no warning: on a busy machine, a new topic has no leader for a second or two. */
+const EXPECTED_FAILURES_MAX = 4;
+
 export interface BrokerClockOptions {
   readonly kafka: Kafka;
   readonly config: IngestConfig;
@@ -95,12 +98,16 @@ export class BrokerClock implements Component {
 
   async #compareUntilDone(): Promise<void> {
     const { logger } = this.#options;
+    let failures = 0;
     await retry(() => this.#compare(), {
       firstMs: 200,
       maxMs: 5_000,
       signal: this.#stopping.signal,
-      onFailure: (error) =>
-        logger.warn({ reason: (error as Error).message }, "the clock cannot be compared with Kafka's; retrying"),
+      onFailure(error) {
+        failures += 1;
+        const level = failures > EXPECTED_FAILURES_MAX ? 'warn' : 'info';
+        logger[level]({ reason: (error as Error).message }, "the clock cannot be compared with Kafka's; retrying");
+      },
     });
   }
 
