@@ -27,6 +27,7 @@ const STREAM = query('stream/stream.test.ts');
 const STREAM_LIMITS = query('stream/stream-limits.test.ts');
 const STREAM_FAILURES = query('stream/stream-failures.test.ts');
 const MEMBERSHIPS = query('entities/memberships.test.ts');
+const ENTITIES_ORDER = query('entities/entities-order.test.ts');
 const ENTITIES_GROWTH = query('entities/entities-growth.test.ts');
 
 /** The order in which the writer does things. */
@@ -1560,6 +1561,70 @@ const CONSOLE_MUTATIONS: readonly Mutation[] = [
     replacement: 'whereSelected(selection, undefined)',
     breaks: 'The activity of an organization has the events of deleted users until they are erased.',
     tests: [query('reports/activity.test.ts')],
+  },
+  {
+    name: 'query/users-listed-at-old-times',
+    file: query('entities/seen-reader.ts'),
+    search: 'if (seenPositionOf(entity.stored, order).seenMs === position.seenMs) yield { entity, position };',
+    replacement: 'yield { entity, position };',
+    breaks: 'A user whose rows are not merged yet is listed several times.',
+    tests: [ENTITIES_ORDER],
+  },
+  {
+    name: 'query/returned-users-listed-at-old-times',
+    file: query('entities/seen-reader.ts'),
+    search: "if (kind !== 'user' || !hasPendingDeletions) return [];",
+    replacement: 'return [];',
+    breaks: 'A user who came back is listed where the times from before the deletion say.',
+    tests: [ENTITIES_ORDER],
+  },
+  {
+    name: 'query/few-matches-from-the-start',
+    file: query('entities/seen-reader.ts'),
+    search: 'yield* afterPosition(matches, after, order);',
+    replacement: 'yield* afterPosition(matches, undefined, order);',
+    breaks: 'Every page of a list by time with a rare filter begins anew.',
+    tests: [ENTITIES_ORDER],
+  },
+  {
+    name: 'query/lists-by-time-read-all',
+    file: 'packages/shared/src/clickhouse/migrations/0018-entities-by-time.sql',
+    search: 'ORDER BY workspace_id, kind, last_seen_at, id',
+    replacement: 'ORDER BY workspace_id, kind, id, last_seen_at',
+    breaks: 'Each page of users by the time of their last event reads all users.',
+    tests: [ENTITIES_GROWTH],
+  },
+  {
+    name: 'query/hours-beyond-the-range',
+    file: query('reports/hour-counts.ts'),
+    search: 'const fromMs = startMs === undefined ? undefined : Math.ceil(startMs / HOUR_MS) * HOUR_MS;',
+    replacement: 'const fromMs = startMs === undefined ? undefined : Math.floor(startMs / HOUR_MS) * HOUR_MS;',
+    breaks: 'Counts of a range that begins within an hour have events from before it.',
+    tests: [HOUR_COUNTS],
+  },
+  {
+    name: 'query/hidden-events-counted-by-hour',
+    file: query('reports/hour-counts.ts'),
+    search: "if (hidden) counts.push(count([...selectionConditions(selection), hidden], '-'));",
+    replacement: '',
+    breaks: 'Counts by hour have the events of deleted users until they are erased.',
+    tests: [HOUR_COUNTS],
+  },
+  {
+    name: 'query/events-of-an-hour-read-one-by-one',
+    file: query('reports/hour-counts.ts'),
+    search: "export const EVENT_HOUR = 'toStartOfHour(timestamp)';",
+    replacement: "export const EVENT_HOUR = 'toStartOfHour(timestamp + toIntervalMillisecond(0))';",
+    breaks: 'ClickHouse reads each event to count those of an hour, instead of the projection.',
+    tests: [HOUR_COUNTS],
+  },
+  {
+    name: 'query/users-time-not-shared',
+    file: query('entities/entities-reader.ts'),
+    search: 'timeoutMs: leftMs(),',
+    replacement: 'timeoutMs,',
+    breaks: 'A list of users runs for many times the time of a query.',
+    tests: [ENTITIES_LISTS],
   },
 ];
 

@@ -246,7 +246,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All users, ordered by identifier, a page at a time */
+        /** All users, a page at a time */
         get: operations["listUsers"];
         put?: never;
         post?: never;
@@ -297,7 +297,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All organizations, ordered by identifier, a page at a time */
+        /** All organizations, a page at a time */
         get: operations["listOrganizations"];
         put?: never;
         post?: never;
@@ -2198,7 +2198,11 @@ export interface operations {
             query?: {
                 /** @description How many records to return at most. More than 1000 counts as 1000. */
                 limit?: number;
-                /** @description `nextCursor` of the page before, with the same filters. */
+                /** @description Identifiers are ordered by their UTF-8 bytes, and decide between equal times. */
+                orderByField?: "id" | "firstSeenAt" | "lastSeenAt";
+                /** @description In upper or lower case. */
+                orderByDirection?: "ASC" | "DESC";
+                /** @description `nextCursor` of the page before, with the same filters and order. */
                 cursor?: string;
                 /**
                  * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
@@ -2328,7 +2332,11 @@ export interface operations {
             query?: {
                 /** @description How many records to return at most. More than 1000 counts as 1000. */
                 limit?: number;
-                /** @description `nextCursor` of the page before, with the same filters. */
+                /** @description Identifiers are ordered by their UTF-8 bytes, and decide between equal times. */
+                orderByField?: "id" | "firstSeenAt" | "lastSeenAt";
+                /** @description In upper or lower case. */
+                orderByDirection?: "ASC" | "DESC";
+                /** @description `nextCursor` of the page before, with the same filters and order. */
                 cursor?: string;
                 /**
                  * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.

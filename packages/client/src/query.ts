@@ -37,9 +37,9 @@ export interface QueryClientOptions {
 export interface QueryClient {
   /** All events that match, from page to page, without skipping or repeating one. `limit` is the size of a page. */
   events(query?: EventQuery): AsyncGenerator<Event, void, void>;
-  /** All users that match, ordered by identifier. */
+  /** All users that match, ordered by identifier unless the query says otherwise. */
   users(query?: EntityQuery): AsyncGenerator<User, void, void>;
-  /** All organizations that match, ordered by identifier. */
+  /** All organizations that match, ordered by identifier unless the query says otherwise. */
   organizations(query?: EntityQuery): AsyncGenerator<Organization, void, void>;
   /** The organizations of a user, ordered by identifier. */
   organizationsOf(foreignId: string): AsyncGenerator<UserOrganization, void, void>;

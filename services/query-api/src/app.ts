@@ -68,6 +68,9 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     registerReports(routes, { config, queryRunner, hiddenCondition });
     registerStream(routes, hub, (request) => allowsWorkspace(request, keys, config.QUERY_ANONYMOUS_WORKSPACE));
     registerPipeline(routes, config, queryRunner);
+    registerEvents(routes, config, queryRunner, pendingDeletions.hiddenCondition);
+    registerEntities(routes, config, queryRunner, pendingDeletions.hiddenCondition);
+    registerReports(routes, { config, queryRunner, hiddenCondition: pendingDeletions.hiddenCondition });
   });
   registerConsole(app);
   registerReference(app, queryDocument(config), 'console/');

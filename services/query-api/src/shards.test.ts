@@ -183,6 +183,7 @@ const entitiesUrl = fc
   .record({
     path: fc.constantFrom('/users', '/organizations'),
     limit: fc.constantFrom(0, 1, 3, 1_000),
+    order: fc.constantFrom('', 'orderByField=firstSeenAt', 'orderByField=lastSeenAt&orderByDirection=DESC'),
     filter: fc.constantFrom(
       '',
       'properties.plan=pro',
@@ -191,7 +192,7 @@ const entitiesUrl = fc
       'properties.gone__exists=false',
     ),
   })
-  .map(({ path, limit, filter }) => `${path}?limit=${limit}${filter && `&${filter}`}`);
+  .map(({ path, limit, order, filter }) => `${path}?limit=${limit}&${order}${filter && `&${filter}`}`);
 
 const entityUrl = fc
   .tuple(fc.constantFrom('/users', '/organizations'), fc.constantFrom(...USERS, 'acme', 'ida', 'nobody'))

@@ -9,9 +9,17 @@ import {
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import { currentProperties } from './entities-query.ts';
 import type { EntityKind } from './entity-kinds.ts';
+import type { Direction } from './entity-order.ts';
 
 // Candidates: entities of which some stored row matches a filter. The row may be out of date, or hidden by a deletion.
 // False positives are fine, since every candidate is checked; false negatives are not.
+
+/** Where a list by identifier goes on. */
+export interface IdStart {
+  readonly direction: Direction;
+  /** The identifier that was listed last; `undefined` at the start of the list. */
+  readonly after: string | undefined;
+}
 
 /** A query for identifiers, with settings of its own. */
 export interface CandidatesQuery extends Sql {
@@ -28,69 +36,71 @@ const MANY_ROWS: QuerySettings = { max_block_size: '8192' };
  * Returns the query for the first `count` candidates of one positive filter after an identifier. It reads what the index
  * finds: the rows of the value, or those of the property where no index knows the value.
  */
-export function findQuery(kind: EntityKind, filter: PropertyFilter, after: string, count: number): CandidatesQuery {
+export function findQuery(kind: EntityKind, filter: PropertyFilter, start: IdStart, count: number): CandidatesQuery {
   const { indexed, findsValue, exact, params } = candidateConditions(filter, 0);
   const condition = findsValue ? indexed : `${indexed} AND ${exact}`;
-  return { ...inOrder(condition, { ...params, kind, after, count }), settings: findsValue ? FEW_ROWS : MANY_ROWS };
+  return { ...inOrder(condition, start, { ...params, kind, count }), settings: findsValue ? FEW_ROWS : MANY_ROWS };
 }
 
 /** Returns the query for the first `count` entities after an identifier that the index finds for a positive filter. */
-export function indexQuery(kind: EntityKind, filter: PropertyFilter, after: string, count: number): CandidatesQuery {
+export function indexQuery(kind: EntityKind, filter: PropertyFilter, start: IdStart, count: number): CandidatesQuery {
   const { indexed, params } = candidateConditions(filter, 0);
-  return { ...inOrder(indexed, { ...params, kind, after, count }), settings: FEW_ROWS };
+  return { ...inOrder(indexed, start, { ...params, kind, count }), settings: FEW_ROWS };
 }
 
 /** Returns the query for the first `count` candidates of all positive filters after an identifier; reads every row. */
 export function scanQuery(
   kind: EntityKind,
   filters: readonly PropertyFilter[],
-  after: string,
+  start: IdStart,
   count: number,
 ): CandidatesQuery {
-  return { ...matchingAll(ROWS, filters.map(candidateConditions), { kind, after, count }), settings: MANY_ROWS };
+  return {
+    ...matchingAll(rowsFrom(start), filters.map(candidateConditions), start, { kind, count }),
+    settings: MANY_ROWS,
+  };
 }
 
 /** Returns the same query for the first `rowsMax` rows. */
 export function sampleQuery(
   kind: EntityKind,
   filters: readonly PropertyFilter[],
-  after: string,
+  start: IdStart,
   { count, rowsMax }: { readonly count: number; readonly rowsMax: number },
 ): CandidatesQuery {
-  const sample = `${ROWS}\n  ORDER BY id\n  LIMIT {sample_rows:UInt64}`;
-  const params = { kind, after, count, sample_rows: rowsMax };
-  return { ...matchingAll(sample, filters.map(sampleConditions), params), settings: FEW_ROWS };
+  const sample = `${rowsFrom(start)}\n  ORDER BY id ${start.direction}\n  LIMIT {sample_rows:UInt64}`;
+  const params = { kind, count, sample_rows: rowsMax };
+  return { ...matchingAll(sample, filters.map(sampleConditions), start, params), settings: FEW_ROWS };
 }
 
 /** Returns the query for the first `count` entities after an identifier. */
-export function nextQuery(kind: EntityKind, after: string, count: number): CandidatesQuery {
+export function nextQuery(kind: EntityKind, start: IdStart, count: number): CandidatesQuery {
   return {
     sql: `SELECT DISTINCT id
 FROM ${tables.entities}
-WHERE kind = {kind:String} AND id > {after:String}
-ORDER BY id
+WHERE kind = {kind:String} AND ${isAfter(start)}
+ORDER BY id ${start.direction}
 LIMIT {count:UInt64}`,
-    params: { kind, after, count },
+    params: { kind, ...afterParams(start), count },
     settings: FEW_ROWS,
   };
 }
 
 /** Returns the query for the identifier that `count` others lie before, after `after`; no row when there are fewer. */
-export function windowEndQuery(kind: EntityKind, after: string, count: number): CandidatesQuery {
+export function windowEndQuery(kind: EntityKind, start: IdStart, count: number): CandidatesQuery {
   return {
     sql: `SELECT id
 FROM ${tables.entities}
-WHERE kind = {kind:String} AND id > {after:String}
-ORDER BY id
+WHERE kind = {kind:String} AND ${isAfter(start)}
+ORDER BY id ${start.direction}
 LIMIT 1 OFFSET {count:UInt64}`,
-    params: { kind, after, count },
+    params: { kind, ...afterParams(start), count },
     settings: FEW_ROWS,
   };
 }
 
-/** Consecutive identifiers: those after `after` and at most `until`, or all of them. */
-export interface Window {
-  readonly after: string;
+/** Consecutive identifiers: those after `after`, up to and with `until`, or all of them. */
+export interface Window extends IdStart {
   readonly until: string | undefined;
 }
 
@@ -98,22 +108,26 @@ export interface Window {
 export function windowQuery(
   kind: EntityKind,
   filters: readonly PropertyFilter[],
-  { after, until }: Window,
+  window: Window,
   count: number,
 ): CandidatesQuery {
+  const { until, direction } = window;
+  const isBefore = direction === 'ASC' ? '<=' : '>=';
   const within = (column: string) =>
-    until === undefined ? `${column} > {after:String}` : `${column} > {after:String} AND ${column} <= {until:String}`;
+    until === undefined
+      ? isAfter(window, column)
+      : `${isAfter(window, column)} AND ${column} ${isBefore} {until:String}`;
   const conditions = filters.map(entityCondition);
   return {
     sql: `SELECT DISTINCT id
 FROM ${tables.entities}
 WHERE kind = {kind:String} AND ${within('id')}
   AND ${conditions.map((condition) => mayMatch(condition, within)).join('\n  AND ')}
-ORDER BY id
+ORDER BY id ${direction}
 LIMIT {count:UInt64}`,
     params: {
       ...Object.assign({}, ...conditions.map(({ params }) => params)),
-      ...{ kind, after, count },
+      ...{ kind, ...afterParams(window), count },
       ...(until !== undefined && { until }),
     },
     settings: MANY_ROWS,
@@ -132,20 +146,32 @@ function mayMatch({ properties, matches, negated }: EntityCondition, within: (co
   OR id IN (SELECT user_id FROM ${tables.userDeletions} WHERE ${within('user_id')}))`;
 }
 
-const ROWS = `
+/** The condition that an identifier comes after those that were listed. */
+function isAfter({ direction, after }: IdStart, column = 'id'): string {
+  if (after === undefined) return `${column} > ''`;
+  return `${column} ${direction === 'ASC' ? '>' : '<'} {after:String}`;
+}
+
+function afterParams({ after }: IdStart): Sql['params'] {
+  return after === undefined ? {} : { after };
+}
+
+function rowsFrom(start: IdStart): string {
+  return `
   SELECT workspace_id, kind, id, property, register
   FROM ${tables.entityProperties}
-  WHERE kind = {kind:String} AND id > {after:String}`;
+  WHERE kind = {kind:String} AND ${isAfter(start)}`;
+}
 
 /** Reads in the order of the sorting key, and no further than the last candidate: DISTINCT does, GROUP BY does not. */
-function inOrder(condition: string, params: Sql['params']): Sql {
+function inOrder(condition: string, start: IdStart, params: Sql['params']): Sql {
   return {
     sql: `SELECT DISTINCT id
 FROM ${tables.entityProperties}
-WHERE kind = {kind:String} AND id > {after:String} AND ${condition}
-ORDER BY id
+WHERE kind = {kind:String} AND ${isAfter(start)} AND ${condition}
+ORDER BY id ${start.direction}
 LIMIT {count:UInt64}`,
-    params,
+    params: { ...params, ...afterParams(start) },
   };
 }
 
@@ -156,7 +182,12 @@ function sampleConditions(filter: PropertyFilter, index: number): CandidateCondi
 }
 
 /** Entities of which each condition holds for some row. */
-function matchingAll(source: string, conditions: readonly CandidateConditions[], params: Sql['params']): Sql {
+function matchingAll(
+  source: string,
+  conditions: readonly CandidateConditions[],
+  start: IdStart,
+  params: Sql['params'],
+): Sql {
   const exact = conditions.map((condition) => condition.exact);
   const having = exact.length === 1 ? '' : `HAVING ${exact.map((sql) => `max(${sql})`).join('\n  AND ')}\n`;
   return {
@@ -165,8 +196,8 @@ FROM (${source}
 )
 WHERE ${exact.join('\n  OR ')}
 GROUP BY id
-${having}ORDER BY id
+${having}ORDER BY id ${start.direction}
 LIMIT {count:UInt64}`,
-    params: Object.assign({}, ...conditions.map((condition) => condition.params), params),
+    params: Object.assign({}, ...conditions.map((condition) => condition.params), params, afterParams(start)),
   };
 }

@@ -3,6 +3,7 @@ import { type PropertyFilter, toPositive } from '../filters/property-filter.ts';
 import {
   type CandidatesQuery,
   findQuery,
+  type IdStart,
   indexQuery,
   nextQuery,
   sampleQuery,
@@ -11,6 +12,7 @@ import {
   windowQuery,
 } from './candidates-query.ts';
 import type { EntityKind } from './entity-kinds.ts';
+import type { Direction } from './entity-order.ts';
 
 /**
  * How many bytes of identifiers one query may name: ClickHouse takes 128 KiB of a parameter, and escaping may quadruple
@@ -36,9 +38,8 @@ const WINDOW_ENTITIES_MAX = 262_144;
 /** Runs a query for candidates. */
 export type FindCandidates = (query: CandidatesQuery) => Promise<readonly Row[]>;
 
-export interface CandidatesRequest {
+export interface CandidatesRequest extends IdStart {
   readonly kind: EntityKind;
-  readonly after: string;
   readonly filters: readonly PropertyFilter[];
   /** How many entities the page takes. */
   readonly rowsMax: number;
@@ -84,11 +85,11 @@ function steps(request: CandidatesRequest, find: FindCandidates): AsyncGenerator
 
 /** All entities. */
 async function* all(
-  { kind, rowsMax, ...request }: CandidatesRequest,
+  { kind, direction, rowsMax, ...request }: CandidatesRequest,
   find: FindCandidates,
 ): AsyncGenerator<Candidates, void, undefined> {
   for (let { after } = request; ; ) {
-    const ids = idsOf(await find(nextQuery(kind, after, rowsMax)));
+    const ids = idsOf(await find(nextQuery(kind, { direction, after }, rowsMax)));
     yield { ids, isLast: ids.length < rowsMax };
     after = ids.at(-1) ?? after;
   }
@@ -104,12 +105,13 @@ async function* firstOf(request: CandidatesRequest, find: FindCandidates): Async
 
 /** Candidates of positive filters, until some thousands of them have not filled the page. */
 async function* positiveCandidates(
-  { kind, filters, rowsMax, ...request }: CandidatesRequest,
+  { kind, direction, filters, rowsMax, ...request }: CandidatesRequest,
   find: FindCandidates,
 ): AsyncGenerator<Candidates, void, undefined> {
   let { after } = request;
+  const start = () => ({ direction, after });
   const sample = { count: rowsMax, rowsMax: rowsMax * SAMPLE_ROWS_PER_ENTITY };
-  const frequent = idsOf(await find(sampleQuery(kind, filters, after, sample)));
+  const frequent = idsOf(await find(sampleQuery(kind, filters, start(), sample)));
   if (frequent.length === rowsMax) {
     yield { ids: frequent, isLast: false };
     after = frequent.at(-1) ?? after;
@@ -117,9 +119,9 @@ async function* positiveCandidates(
   for (let asked = filters, round = 0; filters.length > 1 && round < INDEX_ROUNDS_MAX; round += 1) {
     const count = Math.max(rowsMax, Math.min(8 * rowsMax, CANDIDATES_MAX));
     const found = await Promise.all(
-      asked.map(async (filter) => ({ filter, ids: idsOf(await find(indexQuery(kind, filter, after, count))) })),
+      asked.map(async (filter) => ({ filter, ids: idsOf(await find(indexQuery(kind, filter, start(), count))) })),
     );
-    const { filter, ids } = found.reduce((best, one) => (isRarer(one.ids, best.ids) ? one : best));
+    const { filter, ids } = found.reduce((best, one) => (isRarer(one.ids, best.ids, direction) ? one : best));
     yield { ids, isLast: ids.length < count };
     after = ids.at(-1) ?? after;
     // Later rounds go on with the rarest value.
@@ -129,7 +131,7 @@ async function* positiveCandidates(
   for (let scan = 0; scan < SCANS_MAX; scan += 1) {
     const count = Math.max(rowsMax, Math.min(4 ** scan * rowsMax, CANDIDATES_MAX));
     const isSingle = single && others.length === 0;
-    const query = isSingle ? findQuery(kind, single, after, count) : scanQuery(kind, filters, after, count);
+    const query = isSingle ? findQuery(kind, single, start(), count) : scanQuery(kind, filters, start(), count);
     const ids = idsOf(await find(query));
     yield { ids, isLast: ids.length < count };
     after = ids.at(-1) ?? after;
@@ -137,22 +139,24 @@ async function* positiveCandidates(
 }
 
 /** Of two lists with the same limit, the shorter one ends the search; of two full ones, the one that reaches farther. */
-function isRarer(ids: readonly string[], other: readonly string[]): boolean {
+function isRarer(ids: readonly string[], other: readonly string[], direction: Direction): boolean {
   if (ids.length !== other.length) return ids.length < other.length;
-  return Buffer.compare(Buffer.from(ids.at(-1) ?? ''), Buffer.from(other.at(-1) ?? '')) > 0;
+  const compared = Buffer.compare(Buffer.from(ids.at(-1) ?? ''), Buffer.from(other.at(-1) ?? ''));
+  return direction === 'ASC' ? compared > 0 : compared < 0;
 }
 
 /** Candidates of one window after the other, up to the last entity. */
 async function* windows(
-  { kind, filters, rowsMax, ...request }: CandidatesRequest,
+  { kind, direction, filters, rowsMax, ...request }: CandidatesRequest,
   find: FindCandidates,
 ): AsyncGenerator<readonly string[], void, undefined> {
   let { after } = request;
+  const start = () => ({ direction, after });
   for (let size = 16 * rowsMax; ; size = Math.min(8 * size, WINDOW_ENTITIES_MAX)) {
-    const [until] = idsOf(await find(windowEndQuery(kind, after, size)));
+    const [until] = idsOf(await find(windowEndQuery(kind, start(), size)));
     const count = Math.max(rowsMax, Math.min(size / 16, CANDIDATES_MAX));
     for (let isWhole = false; !isWhole; ) {
-      const ids = idsOf(await find(windowQuery(kind, filters, { after, until }, count)));
+      const ids = idsOf(await find(windowQuery(kind, filters, { ...start(), until }, count)));
       yield* groupsOf(ids);
       isWhole = ids.length < count;
       after = ids.at(-1) ?? after;

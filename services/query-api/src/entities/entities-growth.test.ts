@@ -10,6 +10,7 @@ import type { Condition } from '../filters/operators.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import { type EntitiesPage, type RunQuery, readEntity, readPage } from './entities-reader.ts';
 import { readMemberships } from './memberships-reader.ts';
+import { readSeenPage, type SeenPage } from './seen-reader.ts';
 
 // What a page reads of eight times as many users, as ClickHouse counts it.
 
@@ -49,7 +50,8 @@ beforeAll(async () => {
     });
     await client.command({
       query: `INSERT INTO entities
-        SELECT {workspace:String}, 'user', leftPad(toString(number), 9, '0'), 1000, 2000, number + 1, ''
+        SELECT {workspace:String}, 'user', leftPad(toString(number), 9, '0'), 1000 + cityHash64(number) % 1000,
+          2000 + cityHash64(number) % 1000, number + 1, ''
         FROM numbers({users:UInt32})`,
       query_params: { workspace, users },
     });
@@ -134,10 +136,16 @@ test.each<[string, readonly PropertyFilter[]]>([
 ])(
   'a page of users with %s reads as much of eight times as many, at its start and in the middle',
   async (_, filters) => {
-    for (const part of [0, 0.5]) {
-      const after = (users: number) => (part === 0 ? '' : String(users * part).padStart(9, '0'));
-      const small = await pageCost('small', { after: after(USERS), properties: filters });
-      const large = await pageCost('large', { after: after(8 * USERS), properties: filters });
+    for (const [part, direction] of [
+      [0, 'ASC'],
+      [0.5, 'ASC'],
+      [0, 'DESC'],
+      [0.5, 'DESC'],
+    ] as const) {
+      const after = (users: number) => (part === 0 ? undefined : String(users * part).padStart(9, '0'));
+      const page = { direction, properties: filters };
+      const small = await pageCost('small', { ...page, after: after(USERS) });
+      const large = await pageCost('large', { ...page, after: after(8 * USERS) });
       expect(large.results).toBe(small.results);
       expect(large.rows, JSON.stringify({ small, large })).toBeLessThanOrEqual(1.5 * small.rows + 256);
       expect(large.bytes, JSON.stringify({ small, large })).toBeLessThanOrEqual(1.5 * small.bytes + 16_384);
@@ -165,6 +173,36 @@ test.each([
       expect(large.rows, JSON.stringify({ small, large })).toBeLessThanOrEqual(small.rows + 256);
       expect(large.bytes, JSON.stringify({ small, large })).toBeLessThanOrEqual(1.5 * small.bytes + 16_384);
       expect(small.rows).toBeLessThan(2_000);
+    }
+  },
+);
+
+test.each([
+  ['no filter', []],
+  ['a common value', [plan('free')]],
+  ['one in 40', [country('c7')]],
+  ['a rare value', [plan('rare')]],
+  ['an absent value', [plan('none')]],
+])(
+  'a page by time of users with %s reads as much of eight times as many, at both ends and in the middle',
+  async (_, properties) => {
+    for (const field of ['firstSeenAt', 'lastSeenAt'] as const) {
+      for (const direction of ['ASC', 'DESC'] as const) {
+        for (const seenMs of [undefined, field === 'firstSeenAt' ? 1_500 : 2_500]) {
+          const costOf = async (workspace: Workspace) => {
+            const cost = { rows: 0, bytes: 0, results: 0 };
+            const page: SeenPage = {
+              ...{ kind: 'user', order: { field, direction }, properties, rowsMax: LIMIT + 1 },
+              ...{ after: seenMs === undefined ? undefined : { id: '', seenMs }, hasPendingDeletions: false },
+            };
+            for await (const _ of readSeenPage(counted(workspace, cost), page)) cost.results += 1;
+            return cost;
+          };
+          const [small, large] = [await costOf('small'), await costOf('large')];
+          expect(large.results).toBe(small.results);
+          expect(large.rows, JSON.stringify({ small, large })).toBeLessThanOrEqual(1.5 * small.rows + 4_096);
+        }
+      }
     }
   },
 );

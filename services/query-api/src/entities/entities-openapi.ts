@@ -36,7 +36,7 @@ export function entityPaths(kind: EntityKind, common: CommonDescription): PathDe
       get: {
         ...common,
         operationId: `list${name}s`,
-        summary: `All ${tag}, ordered by identifier, a page at a time`,
+        summary: `All ${tag}, a page at a time`,
         tag,
         requestParams: { query: querySchema(entitiesParameters, filters) },
         responses: {

@@ -2,14 +2,23 @@ import type { Fault } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import { decodeCursor } from '../cursor.ts';
-import { cursorParameter, limitParameter } from '../filters/parameter-schemas.ts';
+import { cursorParameter, directionParameter, limitParameter } from '../filters/parameter-schemas.ts';
 import { canonicalFilters, parseParameters, refuseFaults } from '../filters/parameters.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import { LIMIT_DEFAULT } from '../limits.ts';
 import type { EntityKind } from './entity-kinds.ts';
+import { ENTITY_ORDER_FIELDS, type EntityOrder, type EntityPosition } from './entity-order.ts';
 
 /** The parameters of `GET /users` and `GET /organizations`, except those of properties. */
-export const entitiesParameters = { limit: limitParameter, cursor: cursorParameter('filters') } as const;
+export const entitiesParameters = {
+  limit: limitParameter,
+  orderByField: z.enum(ENTITY_ORDER_FIELDS, `must be one of ${ENTITY_ORDER_FIELDS.join(', ')}`).meta({
+    default: 'id',
+    description: 'Identifiers are ordered by their UTF-8 bytes, and decide between equal times.',
+  }),
+  orderByDirection: directionParameter('ASC'),
+  cursor: cursorParameter('filters and order'),
+} as const;
 
 /** The parameters of the memberships of one user or organization. */
 export const membershipsParameters = { limit: limitParameter, cursor: cursorParameter('path') } as const;
@@ -17,18 +26,20 @@ export const membershipsParameters = { limit: limitParameter, cursor: cursorPara
 /** A valid request for a list. */
 export interface ListRequest {
   readonly limit: number;
-  /** The identifier after which the page begins; empty for the first page. */
-  readonly after: string;
-  /** What a cursor belongs to: the kind, the workspace and the filters. */
+  /** Where the page before ended; `undefined` for the first page. */
+  readonly after: EntityPosition | undefined;
+  /** What a cursor belongs to: the kind, the workspace, the filters and the order. */
   readonly list: unknown;
 }
 
 /** A valid request for users or organizations. */
 export interface EntitiesRequest extends ListRequest {
   readonly properties: readonly PropertyFilter[];
+  readonly order: EntityOrder;
 }
 
-const position = z.tuple([z.string()]).transform(([id]) => id);
+const idPosition = z.tuple([z.string()]).transform(([id]): EntityPosition => ({ id, seenMs: 0 }));
+const seenPosition = z.tuple([z.string(), z.int()]).transform(([id, seenMs]): EntityPosition => ({ id, seenMs }));
 
 /**
  * Parses the query of a list of users or organizations.
@@ -41,7 +52,10 @@ export function parseEntitiesRequest(kind: EntityKind, query: QueryParameters, w
     { fields: {}, documents: ['properties'] },
     query,
   );
-  return { properties, ...listRequest([kind, workspace, canonicalFilters(properties)], values, faults) };
+  const order: EntityOrder = { field: values.orderByField ?? 'id', direction: values.orderByDirection ?? 'ASC' };
+  const list = [kind, workspace, canonicalFilters(properties), order];
+  const position = order.field === 'id' ? idPosition : seenPosition;
+  return { properties, order, ...listRequest(list, position, values, faults) };
 }
 
 /**
@@ -56,21 +70,23 @@ export function parseMembershipsRequest(
   workspace: string,
 ): ListRequest {
   const { values, faults } = parseParameters(membershipsParameters, { fields: {}, documents: [] }, query);
-  return listRequest(['memberships', kind, workspace, id], values, faults);
+  return listRequest(['memberships', kind, workspace, id], idPosition, values, faults);
 }
 
 /** @throws {Problem} `invalid_request`, naming every fault */
 function listRequest(
   list: unknown,
+  position: typeof idPosition | typeof seenPosition,
   { cursor, limit = LIMIT_DEFAULT }: { readonly cursor?: string; readonly limit?: number },
   faults: readonly Fault[],
 ): ListRequest {
   const found = [...faults];
-  const after = cursor === undefined || found.length > 0 ? '' : decodeCursor(cursor, list, position);
-  if (after === undefined) {
-    const message = 'this cursor belongs to another query; repeat its filters';
+  const isUsed = cursor !== undefined && found.length === 0;
+  const after = isUsed ? decodeCursor(cursor, list, position) : undefined;
+  if (isUsed && after === undefined) {
+    const message = 'this cursor belongs to another query; repeat its filters and order';
     found.push({ path: 'cursor', code: 'invalid', message });
   }
   refuseFaults(found);
-  return { limit, after: after ?? '', list };
+  return { limit, after, list };
 }

@@ -6,6 +6,7 @@ import { type EntityCondition, entityCondition } from '../filters/entity-conditi
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import type { QueryKind } from '../metrics.ts';
 import { entityCandidates, type FindCandidates } from './candidates.ts';
+import type { IdStart } from './candidates-query.ts';
 import { deletionsQuery, identitiesQuery, propertiesQuery, timesSinceDeletionQuery } from './entities-query.ts';
 import type { EntityKind } from './entity-kinds.ts';
 import type { Entity, SeenEntity } from './entity-record.ts';
@@ -18,13 +19,16 @@ type PropertyRow = [id: string, name: string, json: string, version: number, mat
 
 type TimesRow = [id: string, firstSeenMs: number, lastSeenMs: number];
 
-/** What a page of users or organizations holds. */
-export interface EntitiesPage {
+/** What a page of users or organizations, ordered by identifier, holds. */
+export interface EntitiesPage extends IdStart {
   readonly kind: EntityKind;
-  /** The identifier after which the page begins; empty for the first page. */
-  readonly after: string;
   readonly properties: readonly PropertyFilter[];
   readonly rowsMax: number;
+}
+
+/** A user or an organization, with the times that are stored of it: those before a deletion may be among them. */
+export interface StoredEntity extends Entity {
+  readonly stored: SeenEntity;
 }
 
 /** Runs the queries of one request. */
@@ -40,12 +44,13 @@ export function withinTime(queryRunner: Pick<QueryRunner, 'all'>, context: Query
 }
 
 /** Reads the users or organizations of a page, in the order of their identifiers. */
-export async function* readPage(run: RunQuery, page: EntitiesPage): AsyncGenerator<Entity, void, undefined> {
-  const { kind, after, properties, rowsMax } = page;
+export async function* readPage(run: RunQuery, page: EntitiesPage): AsyncGenerator<StoredEntity, void, undefined> {
+  const { kind, direction, after, properties, rowsMax } = page;
   const find: FindCandidates = async ({ settings, ...sql }) => await run('entity_candidates', sql, settings);
   let left = rowsMax;
-  for await (const ids of entityCandidates({ kind, after, filters: properties, rowsMax }, find)) {
-    for (const entity of await readEntities(run, { kind, properties }, ids)) {
+  for await (const ids of entityCandidates({ kind, direction, after, filters: properties, rowsMax }, find)) {
+    const entities = await readEntities(run, { kind, properties }, ids);
+    for (const entity of direction === 'ASC' ? entities : entities.toReversed()) {
       yield entity;
       left -= 1;
       if (left === 0) return;
@@ -91,11 +96,11 @@ async function readIdentities(run: RunQuery, kind: EntityKind, ids: readonly str
 }
 
 /** Returns those of some entities that exist and match, in the order of their identifiers. */
-async function readEntities(
+export async function readEntities(
   run: RunQuery,
   { kind, properties }: Pick<EntitiesPage, 'kind' | 'properties'>,
   ids: readonly string[],
-): Promise<readonly Entity[]> {
+): Promise<readonly StoredEntity[]> {
   const conditions = properties.map(entityCondition);
   const [{ identities, deletedVersions, isCurrent }, rows] = await Promise.all([
     readIdentities(run, kind, ids),
@@ -110,8 +115,10 @@ async function readEntities(
     const matches = ({ negated }: EntityCondition, index: number) => current.some((row) => row[4][index]) !== negated;
     return conditions.every(matches);
   });
+  const stored = new Map(found.map(([id, firstSeenMs, lastSeenMs]) => [id, { id, firstSeenMs, lastSeenMs }]));
   return (await currentTimes(run, found, deletedVersions)).map((seen) => ({
     ...seen,
+    stored: stored.get(seen.id) ?? seen,
     properties: (byId.get(seen.id) ?? []).map(([, name, json]) => [name, json] as const),
   }));
 }

@@ -4,16 +4,28 @@ import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { QueryConfig } from '../config.ts';
 import { encodeCursor } from '../cursor.ts';
 import { whileConnected } from '../disconnection.ts';
+import type { HiddenCondition } from '../events/pending-deletions.ts';
 import { refuseParameters } from '../filters/parameters.ts';
 import { sendJson } from '../json-response.ts';
-import { type ListRequest, parseEntitiesRequest, parseMembershipsRequest } from './entities-parameters.ts';
+import {
+  type EntitiesRequest,
+  type ListRequest,
+  parseEntitiesRequest,
+  parseMembershipsRequest,
+} from './entities-parameters.ts';
 import { entityExists, type RunQuery, readEntity, readPage, withinTime } from './entities-reader.ts';
-import { ENTITY_KINDS, ENTITY_ROUTES, noSuchEntity, OTHER_KIND } from './entity-kinds.ts';
-import { entityRecord, membershipRecord } from './entity-record.ts';
+import { ENTITY_KINDS, ENTITY_ROUTES, type EntityKind, noSuchEntity, OTHER_KIND } from './entity-kinds.ts';
+import { type Entity, entityRecord, membershipRecord } from './entity-record.ts';
 import { readMemberships } from './memberships-reader.ts';
+import { readSeenPage } from './seen-reader.ts';
 
 /** Registers `GET /users`, `GET /users/{foreignId}`, its organizations, and the same for organizations. */
-export function registerEntities(app: FastifyInstance, config: QueryConfig, queryRunner: QueryRunner): void {
+export function registerEntities(
+  app: FastifyInstance,
+  config: QueryConfig,
+  queryRunner: QueryRunner,
+  hiddenCondition: HiddenCondition,
+): void {
   for (const kind of ENTITY_KINDS) {
     const { path, idName } = ENTITY_ROUTES[kind];
     const other = ENTITY_ROUTES[OTHER_KIND[kind]];
@@ -31,12 +43,12 @@ export function registerEntities(app: FastifyInstance, config: QueryConfig, quer
 
     app.get(path, async (request, reply) => {
       const parsed = parseEntitiesRequest(kind, request.query as QueryParameters, request.workspace);
-      const { limit, after, properties } = parsed;
       return await handle(request, reply, async (run) => {
-        const entities = limit === 0 ? none() : readPage(run, { kind, after, properties, rowsMax: limit + 1 });
+        const hasPendingDeletions = async () => (await hiddenCondition(request.workspace)) !== undefined;
+        const entities = parsed.limit === 0 ? none() : readList(run, kind, parsed, hasPendingDeletions);
         return await sendJson(
           reply,
-          pageJson(parsed, entities, (entity) => entityRecord(idName, entity)),
+          pageJson(parsed, entities, ({ entity }) => entityRecord(idName, entity)),
         );
       });
     });
@@ -58,10 +70,11 @@ export function registerEntities(app: FastifyInstance, config: QueryConfig, quer
       const { limit, after } = parsed;
       return await handle(request, reply, async (run) => {
         if (!(await entityExists(run, kind, id))) throw noSuchEntity(kind);
-        const memberships = limit === 0 ? none() : readMemberships(run, { kind, id, after, rowsMax: limit + 1 });
+        const page = { kind, id, after: after?.id ?? '', rowsMax: limit + 1 };
+        const memberships = limit === 0 ? none() : listedById(readMemberships(run, page));
         return await sendJson(
           reply,
-          pageJson(parsed, memberships, (membership) => membershipRecord(other.idName, membership)),
+          pageJson(parsed, memberships, ({ entity }) => membershipRecord(other.idName, entity)),
         );
       });
     });
@@ -70,23 +83,59 @@ export function registerEntities(app: FastifyInstance, config: QueryConfig, quer
 
 async function* none(): AsyncGenerator<never, void, undefined> {}
 
+/** What a page lists, and its place in the list as cursors have it. */
+interface Listed<Entity> {
+  readonly entity: Entity;
+  readonly place: readonly (string | number)[];
+}
+
+/** Reads a page, and one more if there is a next page. */
+async function* readList(
+  run: RunQuery,
+  kind: EntityKind,
+  { limit, after, properties, order }: EntitiesRequest,
+  hasPendingDeletions: () => Promise<boolean>,
+): AsyncGenerator<Listed<Entity>, void, undefined> {
+  const { field, direction } = order;
+  const common = { kind, properties, rowsMax: limit + 1 };
+  if (field === 'id') {
+    yield* listedById(readPage(run, { ...common, direction, after: after?.id }));
+    return;
+  }
+  const page = {
+    ...common,
+    order: { field, direction },
+    after,
+    hasPendingDeletions: kind === 'user' && (await hasPendingDeletions()),
+  };
+  for await (const { entity, position } of readSeenPage(run, page)) {
+    yield { entity, place: [position.id, position.seenMs] };
+  }
+}
+
+async function* listedById<Item extends { readonly id: string }>(
+  entities: AsyncGenerator<Item, void, undefined>,
+): AsyncGenerator<Listed<Item>, void, undefined> {
+  for await (const entity of entities) yield { entity, place: [entity.id] };
+}
+
 /** The JSON of a page, in chunks. */
-async function* pageJson<Item extends { readonly id: string }>(
+async function* pageJson<Item extends Listed<unknown>>(
   { limit, list }: ListRequest,
   items: AsyncGenerator<Item, void, undefined>,
   recordOf: (item: Item) => string,
 ): AsyncGenerator<string, void, undefined> {
   let count = 0;
-  let lastId = '';
+  let last: Item | undefined;
   let nextCursor: string | null = null;
   yield `{"limit":${limit},"results":[`;
   for await (const item of items) {
-    if (count === limit) {
-      nextCursor = encodeCursor(list, [lastId]);
+    if (count === limit && last) {
+      nextCursor = encodeCursor(list, last.place);
       break;
     }
     yield count === 0 ? recordOf(item) : `,${recordOf(item)}`;
-    lastId = item.id;
+    last = item;
     count += 1;
   }
   yield `],"nextCursor":${JSON.stringify(nextCursor)}}`;

@@ -2,7 +2,7 @@ import type { Fault } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import { decodeCursor, hashOf } from '../cursor.ts';
-import { cursorParameter, limitParameter, offsetParameter } from '../filters/parameter-schemas.ts';
+import { cursorParameter, directionParameter, limitParameter, offsetParameter } from '../filters/parameter-schemas.ts';
 import { canonicalFilters, parseParameters, refuseFaults } from '../filters/parameters.ts';
 import { LIMIT_DEFAULT, TOTAL_CAP } from '../limits.ts';
 import { ORDER_FIELDS } from './event-columns.ts';
@@ -21,11 +21,7 @@ export const eventParameters = {
     default: 'timestamp',
     description: 'Text is ordered by its UTF-8 bytes, a missing value is the smallest, `uuid` decides between equals.',
   }),
-  orderByDirection: z
-    .string()
-    .toUpperCase()
-    .pipe(z.enum(['ASC', 'DESC'], 'must be ASC or DESC'))
-    .meta({ enum: ['ASC', 'DESC'], default: 'DESC', description: 'In upper or lower case.' }),
+  orderByDirection: directionParameter('DESC'),
   cursor: cursorParameter('filters and order; not together with `offset`'),
   total: z.enum(TOTALS, `must be one of ${TOTALS.join(', ')}`).meta({
     default: 'exact',

@@ -35,6 +35,15 @@ export function cursorParameter(repeated: string) {
   return notEmpty.meta({ description: `\`nextCursor\` of the page before, with the same ${repeated}.` });
 }
 
+/** `ASC` or `DESC`. */
+export function directionParameter(direction: 'ASC' | 'DESC') {
+  return z
+    .string()
+    .toUpperCase()
+    .pipe(z.enum(['ASC', 'DESC'], 'must be ASC or DESC'))
+    .meta({ enum: ['ASC', 'DESC'], default: direction, description: 'In upper or lower case.' });
+}
+
 /** A whole number of records. More than {@link LIMIT_MAX} counts as that. */
 export const limitParameter = z
   .string()
