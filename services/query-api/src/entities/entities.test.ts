@@ -299,7 +299,7 @@ const refused = [
   'properties.a[least]=1',
   'context.a=1',
   'userId[eq]=1',
-  'orderByField=id',
+  'orderBy=id',
 ];
 
 test.each(['/users', '/organizations'].flatMap((path) => refused.map((parameters) => `${path}?${parameters}`)))(
