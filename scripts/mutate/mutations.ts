@@ -1588,7 +1588,7 @@ const CONSOLE_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'query/lists-by-time-read-all',
-    file: 'packages/shared/src/clickhouse/migrations/0018-entities-by-time.sql',
+    file: 'packages/shared/src/clickhouse/migrations/0019-entities-by-time.sql',
     search: 'ORDER BY workspace_id, kind, last_seen_at, id',
     replacement: 'ORDER BY workspace_id, kind, id, last_seen_at',
     breaks: 'Each page of users by the time of their last event reads all users.',

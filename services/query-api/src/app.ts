@@ -64,13 +64,10 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
       request.workspace = workspaceOf(request, keys, limiter, config.QUERY_ANONYMOUS_WORKSPACE);
     });
     registerEvents(routes, config, queryRunner, hiddenCondition);
-    registerEntities(routes, config, queryRunner);
+    registerEntities(routes, config, queryRunner, hiddenCondition);
     registerReports(routes, { config, queryRunner, hiddenCondition });
     registerStream(routes, hub, (request) => allowsWorkspace(request, keys, config.QUERY_ANONYMOUS_WORKSPACE));
     registerPipeline(routes, config, queryRunner);
-    registerEvents(routes, config, queryRunner, pendingDeletions.hiddenCondition);
-    registerEntities(routes, config, queryRunner, pendingDeletions.hiddenCondition);
-    registerReports(routes, { config, queryRunner, hiddenCondition: pendingDeletions.hiddenCondition });
   });
   registerConsole(app);
   registerReference(app, queryDocument(config), 'console/');
