@@ -67,6 +67,46 @@ test('every migration may be run again', async () => {
   for (const { sql } of await readMigrations()) await client.command({ query: sql });
 });
 
+test('an upgrade does not wait for the counts by hour of the events that are stored already', async () => {
+  const all = await readMigrations();
+  const before = all.filter(({ number }) => number < 14);
+  await migrate(config('migrate_filled'), logger, before);
+  await using started = new AsyncDisposableStack();
+  const filled = createClickHouse(config('migrate_filled'), {
+    application: 'test',
+    requestTimeoutMs: 60_000,
+    connectionsMax: 2,
+  });
+  started.defer(() => filled.close());
+  const read = async (query: string, settings: Readonly<Record<string, number>> = {}) =>
+    await (await filled.query({ query, format: 'JSONCompactEachRow', clickhouse_settings: settings })).json<unknown[]>();
+  const store = () =>
+    filled.command({
+      query: `INSERT INTO events (workspace_id, timestamp, uuid, event, received_at)
+        SELECT 'a', toDateTime64('2026-03-01', 3) + toIntervalMinute(number), generateUUIDv4(number),
+          concat('e', toString(number % 3)), '2026-03-01' FROM numbers(1000)`,
+    });
+  const counts = `SELECT event, toStartOfHour(timestamp) AS hour, count(), min(timestamp), max(timestamp)
+    FROM events WHERE workspace_id = 'a' GROUP BY event, hour ORDER BY event, hour`;
+  const rows = () => read(counts, { optimize_use_projections: 0 });
+  await store();
+  // Mutations stop with merges, in this table alone.
+  await filled.command({ query: 'SYSTEM STOP MERGES events' });
+  expect(await migrate(config('migrate_filled'), logger, all)).toEqual(
+    all.slice(before.length).map(({ number }) => number),
+  );
+  await store();
+  // Of the new part, the projection answers; of the old one, its rows do.
+  const mixed = await read(counts, { force_optimize_projection: 1 });
+  expect(mixed).toHaveLength(3 * 17);
+  expect(mixed).toEqual(await rows());
+  await filled.command({ query: 'SYSTEM START MERGES events' });
+  const without = `SELECT count() FROM system.parts WHERE database = currentDatabase() AND table = 'events' AND active
+    AND NOT has(projections, 'by_hour')`;
+  await expect.poll(() => read(without)).toEqual([[0]]);
+  expect(await read(counts, { force_optimize_projection: 1 })).toEqual(mixed);
+});
+
 test('every table of rows syncs them to disk before an insert returns', async () => {
   await migrate(config('migrate_once'), logger);
   const tables = await client.query({

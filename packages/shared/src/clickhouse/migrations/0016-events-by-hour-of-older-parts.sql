@@ -1,2 +1,3 @@
--- Older parts get it in the background. Until then their rows are counted one by one. Erasures wait meanwhile.
-ALTER TABLE events MATERIALIZE PROJECTION by_hour
+-- Older parts get it in the background: services start, and the writer stores, meanwhile. Until a part has it, its rows are
+-- counted one by one, it is merged with no newer part, and erasures wait.
+ALTER TABLE events MATERIALIZE PROJECTION by_hour SETTINGS mutations_sync = 0
