@@ -5,7 +5,10 @@ import { startClickHouseShards } from '@sluice/local-stack/clickhouse';
 import { entityHash, eventHash } from '@sluice/shared/row-hashes';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { querySettings } from './clickhouse/query-settings.ts';
+import { onShards } from './clickhouse/shards.ts';
 import { ORDER_FIELDS } from './events/event-columns.ts';
+import { hourCountsQuery } from './reports/hour-counts.ts';
 import {
   anEvent,
   aRegister,
@@ -295,6 +298,25 @@ test('a stream follows the order of storage of both shards, and is resumed after
     resumed.close();
   }
   await streams.closeAll();
+test('each shard counts by its projection of hours', async () => {
+  const [service] = sharded as [QueryService, QueryService];
+  const range = { startMs: START_MS, endMs: START_MS + 4 * DAY_MS - 1 };
+  const counted = hourCountsQuery({ fields: [], properties: [], ...range }, { event: 'event' }, undefined);
+  const { sql, params } = onShards(counted, service.config);
+  const counts = async (settings: Readonly<Record<string, string>>) => {
+    const result = await service.clickHouse.query({
+      query: sql,
+      query_params: { ...params, workspace: 'a' },
+      format: 'JSONCompact',
+      clickhouse_settings: { ...querySettings(service.config), ...settings },
+    });
+    const { data, statistics } = await result.json<unknown[]>();
+    return { data: new Map(data as [string, number][]), rows: statistics?.rows_read ?? 0 };
+  };
+  const events = await counts({ optimize_use_projections: '0' });
+  const hours = await counts({ force_optimize_projection: '1' });
+  expect(hours.data).toEqual(events.data);
+  expect(hours.rows).toBeLessThan(events.rows / 2);
 });
 
 test('a look-up by uuid asks only the shard that has it; any other query fails while a shard is away', async () => {

@@ -79,7 +79,9 @@ test('an upgrade does not wait for the counts by hour of the events that are sto
   });
   started.defer(() => filled.close());
   const read = async (query: string, settings: Readonly<Record<string, number>> = {}) =>
-    await (await filled.query({ query, format: 'JSONCompactEachRow', clickhouse_settings: settings })).json<unknown[]>();
+    await (await filled.query({ query, format: 'JSONCompactEachRow', clickhouse_settings: settings })).json<
+      unknown[]
+    >();
   const store = () =>
     filled.command({
       query: `INSERT INTO events (workspace_id, timestamp, uuid, event, received_at)

@@ -3,6 +3,7 @@ import { createMeasuredRunner, type MeasuredRunner, type ReadCost } from '../tes
 import { type QueryService, startQuery } from '../testing/query-service.ts';
 import { createPageReader, type PageReader } from './events-page.ts';
 import { type EventsRequest, parseEventsRequest } from './events-parameters.ts';
+import { countQuery } from './events-query.ts';
 import { PagePaces } from './page-paces.ts';
 
 // A busy machine takes several times longer than an idle one.
@@ -150,6 +151,22 @@ test('a cursor is found by the sorting key, in a window that leaves few granules
   await rowsOf(asked);
   const cost = await costOf(await after(asked, 500));
   expect(cost.granules).toBeLessThan(100);
+});
+
+test('the total of a workspace is counted by the sorting key: it reads a few rows of each part', async () => {
+  // One part of one month, with some 30,000 different names and hours.
+  await query.clickHouse.command({
+    query: `INSERT INTO events (workspace_id, timestamp, uuid, event, received_at)
+      SELECT 'd', fromUnixTimestamp64Milli({end:Int64} - toInt64(cityHash64(number) % {span:UInt64})) AS time,
+        generateUUIDv4(number), concat('e', toString(number % 50)), time
+      FROM numbers({rows:UInt64})`,
+    query_params: { rows: SMALL_ROWS * 4, end: END_MS, span: MONTH_MS },
+  });
+  const total = countQuery(request('d'), undefined);
+  const cost = await runner.measure(async () => {
+    expect(await runner.all({ ...total, kind: 'events_count', workspace: 'd' })).toEqual([[SMALL_ROWS * 4]]);
+  });
+  expect(cost.rows).toBeLessThanOrEqual(4 * GRANULE_ROWS);
 });
 
 test('months that get no events any more become one part each', async () => {

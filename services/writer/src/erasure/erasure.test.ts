@@ -305,6 +305,34 @@ test('after an erasure ClickHouse counts by the sorting key as before, and no ro
   expect(await count(masked)).toBe(0);
 });
 
+test('counts by hour equal the events through repeated batches, merges and erasure', async () => {
+  const months = [Date.UTC(2026, 0, 31, 23), NOON, NOON + 3_600_000];
+  const events = Array.from({ length: 300 }, (_, index) =>
+    eventRow({
+      timestamp: (months[index % 3] ?? NOON) + index,
+      event: `e${index % 4}`,
+      user_id: index % 5 === 0 ? 'gone' : 'other',
+      received_at: DELETED_US,
+    }),
+  );
+  const counts = `SELECT event, toStartOfHour(timestamp) AS hour, count() AS found, min(timestamp) AS first, max(timestamp) AS last
+    FROM events GROUP BY event, hour ORDER BY event, hour SETTINGS`;
+  const expectCounted = async (stored: number) => {
+    const counted = await db.read<{ found: number }>(`${counts} force_optimize_projection = 1`);
+    expect(counted).toEqual(await db.read(`${counts} optimize_use_projections = 0`));
+    expect(counted.reduce((sum, { found }) => sum + found, 0)).toBe(stored);
+  };
+  for (const from of [0, 100, 200, 100, 0]) await db.store(batchOf(events.slice(from, from + 100)));
+  await expectCounted(300);
+  await db.client.command({ query: 'OPTIMIZE TABLE events FINAL' });
+  await db.store(batchOf([eventRow({ user_id: 'gone', received_at: DELETED_US })]));
+  await expectCounted(301);
+  await db.store(batchOf([], [deletionOf('gone')]));
+  erasure.start();
+  await expect.poll(() => count(NOT_ERASED)).toBe(0);
+  await expectCounted(240);
+});
+
 test('what ClickHouse reads to find due deletions does not grow with those that ever were', async () => {
   const past = async (from: number, to: number) =>
     await db.client.command({
