@@ -19,6 +19,8 @@ export interface LocalClickHouseOptions {
   readonly password?: string;
   /** Settings of the account's profile. Default none. */
   readonly profile?: Readonly<Record<string, string>>;
+  /** Files of `users.d`, by name: more accounts, as XML. Default none. */
+  readonly usersFiles?: Readonly<Record<string, string>>;
   /** The memory that the server may use. Default 4 GiB. */
   readonly memoryBytesMax?: number;
   /** Clusters that this server knows, for `Distributed` tables. Default none. */
@@ -164,11 +166,15 @@ async function startServer(server: Server): Promise<EngineProcess> {
   const runDirPrefix = join(logDir, `.run-${name}-`);
   const runDir = await mkdtemp(runDirPrefix);
   const usersFile = join(runDir, 'users.xml');
-  const { remoteServers = {}, profile = {}, readyTimeoutMs = 60_000, wrap = [] } = server.options;
+  const { remoteServers = {}, profile = {}, usersFiles = {}, readyTimeoutMs = 60_000, wrap = [] } = server.options;
   const logFile = join(logDir, `${name}.log`);
   const config = { ...server, logFile, usersFile, memoryBytesMax, remoteServers };
   await writeFile(join(runDir, 'config.xml'), serverConfigXml(config), { mode: 0o600 });
   await writeFile(usersFile, usersXml({ ...server, profile }), { mode: 0o600 });
+  await mkdir(join(runDir, 'users.d'));
+  for (const [file, xml] of Object.entries(usersFiles)) {
+    await writeFile(join(runDir, 'users.d', file), xml, { mode: 0o600 });
+  }
   await writeFile(join(runDir, 'start.sql'), START_SQL);
   const host = join(import.meta.dirname, 'clickhouse-host.ts');
   const nodeArgs = ['--disable-warning=ExperimentalWarning', host, runDir, dataDir];
