@@ -12,6 +12,7 @@ import { entitiesParameters } from './entities/entities-parameters.ts';
 import { eventParameters } from './events/events-parameters.ts';
 import { streamParameters } from './stream/stream-parameters.ts';
 import { encodePosition, endOfBlock } from './stream/stream-position.ts';
+import { seriesParameters } from './reports/series-parameters.ts';
 import { anEvent, aRegister, eachIdentifier, type QueryService, startQuery } from './testing/query-service.ts';
 
 let query: QueryService;
@@ -74,6 +75,13 @@ test('it describes every parameter, and no other', () => {
   ]);
   const documents = ['properties', 'context', 'traits', 'operators'];
   expect(named('GET /events/stream')).toEqual([...Object.keys(streamParameters), ...documents]);
+  expect(named('GET /events/series')).toEqual([
+    ...Object.keys(seriesParameters),
+    'properties',
+    'context',
+    'traits',
+    'operators',
+  ]);
   for (const path of ['/users', '/organizations']) {
     expect(named(`GET ${path}`)).toEqual([...Object.keys(entitiesParameters), 'properties']);
   }
@@ -149,6 +157,12 @@ test.each([
   ['GET /events/values', '/events/values?property=event&endDate=2026-12-31'],
   ['GET /users/{foreignId}/activity', '/users/jane/activity'],
   ['GET /organizations/{foreignUserGroupId}/activity', '/organizations/jane/activity'],
+  ['GET /events/series', '/events/series?startDate=2026-02-27&endDate=2026-03-02'],
+  ['GET /events/series', '/events/series?startDate=2026-03-01&groupBy=event,properties.plan&groups=1&compare=previous'],
+  [
+    'GET /events/series',
+    '/events/series?startDate=2026-03-01&interval=none&measure=p95:properties.plan&groupBy=userId',
+  ],
 ])('the report of %s is as documented', async (operation, url) => {
   const response = await query.app.inject({ url, headers: { authorization: 'Bearer a' } });
   expect(response.statusCode).toBe(200);
@@ -159,6 +173,7 @@ test.each([
   ['invalid_request', 'GET /events', '/events?colour=1', 'a'],
   ['invalid_request', 'GET /events/values', '/events/values', 'a'],
   ['not_found', 'GET /users/{foreignId}/activity', '/users/nobody/activity', 'a'],
+  ['invalid_request', 'GET /events/series', '/events/series', 'a'],
   ['invalid_request', 'GET /users/{foreignId}', '/users/jane?colour=1', 'a'],
   ['unauthorized', 'GET /events', '/events', 'nope'],
   ['missing_scope', 'GET /organizations', '/organizations', 'ingest-only'],

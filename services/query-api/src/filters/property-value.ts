@@ -12,12 +12,15 @@ import { placesOf } from './property-filter.ts';
  */
 export function propertyValue(column: string, name: string, parameters: BoundParameters): string {
   const fixed = unrepairedJson(valueIn(repaired(column), name, parameters, repairedKey));
-  const keyEnd = `${JSON.stringify(name.split('.').at(-1)).slice(1)}:`;
+  if (REPAIRED.test(name)) return withoutNull(fixed);
   const plain = valueIn(column, name, parameters, (key) => key);
-  // A text that ClickHouse's parser refuses has no value for it. It rounds integers of 64 bits and more in some texts only.
-  const isUnsure = `(${plain} = '' AND NOT isValidJSON(${column})) OR (length(${plain}) >= 19 AND match(${plain}, '[0-9]{19}'))`;
-  const value = REPAIRED.test(name) ? fixed : `if(${isUnsure}, ${fixed}, ${plain})`;
-  return `if(position(${column}, ${parameters.text(keyEnd)}) > 0, ${value}, '')`;
+  const keyEnd = `${JSON.stringify(name.split('.').at(-1)).slice(1)}:`;
+  // ClickHouse's parser refuses some texts as a whole, and rounds the long integers of others. Both are rare, so the plain
+  // value is computed for every event, and the fixed one for few. A condition around all of it would compute the plain
+  // value anew wherever it stands here.
+  const isRefused = `${plain} = '' AND position(${column}, ${parameters.text(keyEnd)}) > 0 AND NOT isValidJSON(${column})`;
+  const isLong = `length(${plain}) >= 19 AND match(${plain}, '[0-9]{19}')`;
+  return withoutNull(`if((${isRefused}) OR (${isLong}), ${fixed}, ${plain})`);
 }
 
 /** Returns SQL of the number that a property is, as a 64-bit float; NULL when it is missing or no number. */
@@ -39,6 +42,9 @@ function valueIn(json: string, name: string, parameters: BoundParameters, keyOf:
     return extractRaw(json, keys);
   });
   const [only = ''] = values;
-  if (values.length === 1) return `if(${only} = 'null', '', ${only})`;
-  return `arrayFirst(raw -> raw NOT IN ('', 'null'), [${values.join(', ')}])`;
+  return values.length === 1 ? only : `arrayFirst(raw -> raw NOT IN ('', 'null'), [${values.join(', ')}])`;
+}
+
+function withoutNull(json: string): string {
+  return `transform(${json}, ['null'], [''])`;
 }

@@ -3,36 +3,40 @@ import { z } from 'zod';
 import { eventFilters } from '../events/events-openapi.ts';
 import { querySchema } from '../filters/filters-openapi.ts';
 import { type CommonDescription, timeSchema } from '../openapi-schemas.ts';
-import { reportEndSchemas } from './report-schemas.ts';
+import { EXACT_DISTINCT_MAX } from './series-measure.ts';
 import { seriesParameters } from './series-parameters.ts';
 
-const valueSchema = z.number().nullable();
-const valuesSchema = z.array(valueSchema).meta({
-  description:
-    'One for each bucket. A bucket without events is 0 for `count`, `sum`, `users` and `organizations`, and `null` for the others. `null` also where `complete` is `false` and the bucket was not computed.',
-});
-const totalSchema = valueSchema.meta({
-  description: 'Of the whole range: distinct users are counted once. `null` when it was not computed.',
-});
+const number = new Intl.NumberFormat('en');
 
-const line = z
-  .object({
-    group: z
-      .array(z.unknown())
-      .meta({ description: 'The JSON value of each field of `groupBy`; `null` when missing.' }),
-    total: totalSchema,
-    values: valuesSchema,
-  })
-  .meta({ id: 'Series' });
+const line = {
+  total: z.number().nullable().meta({
+    description:
+      'Over the whole range. Distinct counts are not a sum of `values`. `null` when no event has a number, and when `complete` is `false`.',
+  }),
+  values: z.array(z.number().nullable()).meta({
+    description: 'One for each bucket. Without events `0`; `null` for `avg`, `min`, `max` and quantiles.',
+  }),
+};
 
 const lines = {
-  buckets: z.array(timeSchema).meta({ description: 'When each bucket begins; the first also before `startDate`.' }),
-  series: z.array(line),
-  other: z
-    .object({ total: totalSchema, values: valuesSchema })
-    .nullable()
-    .meta({ description: 'All other groups together; `null` when there are none.' }),
-  total: totalSchema,
+  startDate: timeSchema,
+  endDate: timeSchema,
+  buckets: z
+    .array(timeSchema)
+    .meta({ description: 'When each bucket begins; the first can begin before `startDate`.' }),
+  series: z
+    .array(
+      z.object({
+        group: z.array(z.unknown()).meta({
+          description:
+            'A JSON value for each name of `groupBy`; `null` also when it is missing. Empty without `groupBy`.',
+        }),
+        ...line,
+      }),
+    )
+    .meta({ description: 'The largest groups, the largest first.' }),
+  other: z.object(line).nullable().meta({ description: 'All other groups together; `null` when there are none.' }),
+  total: line.total,
 };
 
 const series = z
@@ -41,16 +45,34 @@ const series = z
     timeZone: z.string(),
     measure: z.string(),
     groupBy: z.array(z.string()),
-    ...reportEndSchemas,
     ...lines,
-    previous: z
-      .object({ startDate: timeSchema, endDate: timeSchema, ...lines })
-      .optional()
-      .meta({
-        description: 'Only with `compare=previous`: the time before, with the same groups in the same order.',
-      }),
+    complete: z.boolean().meta({
+      description:
+        '`false` when the time of a query was not enough: then there are the newest buckets alone, whose values are complete, the groups are those of the newest buckets, and every `total` is `null`.',
+    }),
+    exact: z.boolean().meta({
+      description: `Whether every number is exact. Distinct counts are exact up to ${number.format(EXACT_DISTINCT_MAX)}; larger ones are estimates, with an error below 1 %, only where exact ones would take too much memory.`,
+    }),
+    previous: z.object(lines).optional().meta({
+      description: 'With `compare=previous`: the time before, with the same groups in the same order.',
+    }),
   })
-  .meta({ id: 'SeriesReport' });
+  .meta({ id: 'EventSeries' });
+
+const example = {
+  interval: 'day',
+  timeZone: 'UTC',
+  measure: 'count',
+  groupBy: ['properties.plan'],
+  startDate: '2026-01-01T00:00:00.000Z',
+  endDate: '2026-01-02T23:59:59.999Z',
+  buckets: ['2026-01-01T00:00:00.000Z', '2026-01-02T00:00:00.000Z'],
+  series: [{ group: ['pro'], total: 12, values: [5, 7] }],
+  other: { total: 3, values: [3, 0] },
+  total: 15,
+  complete: true,
+  exact: true,
+};
 
 /** Describes `GET /events/series`. */
 export function seriesPaths(common: CommonDescription): PathDescriptions {
@@ -58,32 +80,14 @@ export function seriesPaths(common: CommonDescription): PathDescriptions {
     '/events/series': {
       get: {
         ...common,
-        operationId: 'getSeries',
-        summary: 'A measure over time, by groups',
+        operationId: 'getEventSeries',
+        summary: 'Numbers of events over time, by group',
         description:
-          'Buckets are the local minutes, hours, days, ISO weeks and months of `timeZone`; days of 23 and 25 hours are right. A query that runs out of its time is answered with `complete: false` and the buckets that were computed, the newest first.',
+          'Counts, distinct users and organizations, and statistics of a numeric property, by the hours, days, weeks or months of a time zone. `startDate` is required, `endDate` is now when left out. All filters of `GET /events` have to match, and every number equals what its events give.',
         tag: 'events',
-        requestParams: { query: querySchema(seriesParameters, eventFilters, ['startDate']) },
+        requestParams: { query: querySchema(seriesParameters, eventFilters) },
         responses: {
-          200: {
-            description: 'The values of all buckets.',
-            content: {
-              'application/json': {
-                schema: series,
-                example: {
-                  ...{ interval: 'day', timeZone: 'UTC', measure: 'count', groupBy: ['properties.plan'] },
-                  startDate: '2026-03-01T00:00:00.000Z',
-                  endDate: '2026-03-02T23:59:59.999Z',
-                  buckets: ['2026-03-01T00:00:00.000Z', '2026-03-02T00:00:00.000Z'],
-                  series: [{ group: ['pro'], total: 12, values: [5, 7] }],
-                  other: null,
-                  total: 12,
-                  complete: true,
-                  exact: true,
-                },
-              },
-            },
-          },
+          200: { description: 'The numbers.', content: { 'application/json': { schema: series, example } } },
         },
       },
     },

@@ -98,7 +98,7 @@ interface Filter {
 }
 
 const FILTERS: readonly Filter[] = [
-  { parameter: 'properties.plan=pro', holds: ({ properties }) => propertyIn(properties, 'plan') === '"pro"' },
+  { parameter: 'properties.plan=pro', holds: ({ properties }) => jsonOf(properties, 'plan') === '"pro"' },
   { parameter: 'type=track', holds: ({ type }) => type === 'track' },
   { parameter: 'event[in]=signed_up,opened', holds: ({ event }) => event === 'signed_up' || event === 'opened' },
   { parameter: 'groupId[exists]=true', holds: ({ groupId }) => groupId !== '' },
@@ -140,7 +140,7 @@ function urlOf({ interval, timeZone, measure, groupBy, groups, filters, compare,
 }
 
 /** The JSON of the value that a property has: the first that is not null, longer keys first. */
-function propertyIn(properties: string, name: string): string | undefined {
+function jsonOf(properties: string, name: string): string | undefined {
   return find(parseExactJson(properties), name.split('.'));
 }
 
@@ -165,7 +165,7 @@ function canonical(value: unknown): string {
 
 /** The JSON of a key. */
 function keyOf(event: TestEvent, name: string): string {
-  if (name.startsWith('properties.')) return propertyIn(event.properties, name.slice('properties.'.length)) ?? 'null';
+  if (name.startsWith('properties.')) return jsonOf(event.properties, name.slice('properties.'.length)) ?? 'null';
   return JSON.stringify(event[name as 'event'] || null);
 }
 
@@ -188,7 +188,7 @@ function foldOf(events: readonly TestEvent[], measure = 'count'): number | null 
   if (kind === 'users') return new Set(events.map(({ userId }) => userId).filter((id) => id !== '')).size;
   if (kind === 'organizations') return new Set(events.map(({ groupId }) => groupId).filter((id) => id !== '')).size;
   const numbers = events
-    .map(({ properties }) => propertyIn(properties, path.slice('properties.'.length)))
+    .map(({ properties }) => jsonOf(properties, path.slice('properties.'.length)))
     .filter((json) => json !== undefined && /^[-\d]/.test(json))
     .map(Number)
     .sort((a, b) => a - b);

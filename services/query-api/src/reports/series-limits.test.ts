@@ -1,0 +1,113 @@
+import { expect, inject, onTestFinished, test, vi } from 'vitest';
+import { metric, openRequest, queriesRunning, SLOW_FILTERS, storeMany } from '../testing/load.ts';
+import { type QueryService, startQuery } from '../testing/query-service.ts';
+import { EXACT_DISTINCT_MAX } from './series-measure.ts';
+import type { SeriesReport } from './series-report.ts';
+
+// What a series does when its time, its memory or its slots are used up.
+
+// A busy machine takes several times longer than an idle one.
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
+
+/** {@link storeMany} stores one event a second from here on. */
+const START = 'startDate=2026-03-01';
+
+async function started(env: Readonly<Record<string, string>>): Promise<QueryService> {
+  const service = await startQuery(inject('clickhouseUrl'), env);
+  onTestFinished(() => service.stop());
+  return service;
+}
+
+async function series(service: QueryService, parameters: string): Promise<SeriesReport> {
+  const { status, text } = await service.get(`/events/series?${parameters}`);
+  expect([status, text]).toEqual([200, text]);
+  return JSON.parse(text) as SeriesReport;
+}
+
+test.each(['', '&groupBy=event'])(
+  'a series that runs out of its time has the newest buckets, each complete, and no totals (%s)',
+  async (groupBy) => {
+    const service = await started({ QUERY_TIMEOUT_MS: '4000', QUERY_THREADS_MAX: '1' });
+    const minutes = 2_000;
+    await storeMany(service, 'a', minutes * 60);
+    const last = Date.UTC(2026, 2, 1) + (minutes - 1) * 60_000;
+    const asked = `${START}&endDate=${new Date(last + 59_999).toISOString()}&interval=minute&${SLOW_FILTERS}${groupBy}`;
+    let report: SeriesReport | undefined;
+    // However busy the machine is, sooner or later there is time for some of the buckets.
+    await expect
+      .poll(async () => {
+        report = await series(service, asked);
+        return report.buckets.length;
+      })
+      .toBeGreaterThan(0);
+    const { buckets = [] } = report ?? {};
+    expect(buckets.length).toBeLessThan(minutes);
+    const newest = buckets.map((_, index) => new Date(last - (buckets.length - 1 - index) * 60_000).toISOString());
+    expect(report).toMatchObject({
+      startDate: '2026-03-01T00:00:00.000Z',
+      buckets: newest,
+      series: [{ group: groupBy === '' ? [] : ['e'], total: null, values: newest.map(() => 60) }],
+      ...{ other: null, total: null, complete: false, exact: true },
+    });
+  },
+);
+
+test('a series without any bucket in time says so', async () => {
+  const service = await started({ QUERY_TIMEOUT_MS: '200', QUERY_THREADS_MAX: '1' });
+  await storeMany(service, 'a', 100_000);
+  expect(await series(service, `${START}&interval=none&compare=previous&${SLOW_FILTERS}`)).toMatchObject({
+    ...{ buckets: [], total: null, complete: false },
+  });
+});
+
+test('distinct counts that memory does not allow for are estimates, and exact up to a hundred thousand', async () => {
+  const rows = 2_000_000;
+  const service = await started({ QUERY_MEMORY_BYTES_MAX: String(100 * 1_024 * 1_024), QUERY_THREADS_MAX: '2' });
+  // Two hours: one with many users, and one with as many as are counted exactly.
+  await service.clickHouse.command({
+    query: `INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, received_at)
+      SELECT 'a', toDateTime64('2026-03-01', 3, 'UTC') + if(number < {exact:UInt64}, 3600, 0), generateUUIDv4(number), 'e',
+        toString(number), now64(6)
+      FROM numbers({rows:UInt64})`,
+    query_params: { rows, exact: EXACT_DISTINCT_MAX },
+  });
+  const asked = `${START}&endDate=2026-03-01T01:59:59Z&interval=hour&measure=users`;
+  for (const parameters of [asked, `${asked}&groupBy=event`]) {
+    const report = await series(service, parameters);
+    const [large = 0, small = 0] = report.series[0]?.values ?? [];
+    expect([report.exact, report.complete, small]).toEqual([false, true, EXACT_DISTINCT_MAX]);
+    for (const [estimate, count] of [
+      [large, rows - EXACT_DISTINCT_MAX],
+      [report.total, rows],
+    ] as const) {
+      expect(Math.abs((estimate ?? 0) / count - 1)).toBeLessThan(0.01);
+    }
+  }
+  const { exact, series: lines } = await series(service, `${asked}&userId[lt]=2`);
+  expect([exact, lines[0]?.values[0]]).toEqual([true, 1_000_000]);
+});
+
+test('a page does not wait for series that take all of their slots, and they end when their clients leave', async () => {
+  const service = await started({
+    QUERY_TIMEOUT_MS: '600000',
+    QUERY_CONNECTIONS_MAX: '1',
+    REPORT_CONNECTIONS_MAX: '1',
+  });
+  await service.app.listen({ host: '127.0.0.1', port: 0 });
+  await storeMany(service, 'a', 400_000);
+  const slow = `/events/series?${START}&interval=none&measure=users&${SLOW_FILTERS}`;
+  const requests = [openRequest(service, slow), openRequest(service, slow)];
+  try {
+    const states = async () => [
+      await metric(service, 'sluice_queries{pool="reports",state="running"}'),
+      await metric(service, 'sluice_queries{pool="reports",state="waiting"}'),
+    ];
+    await expect.poll(states).toEqual([1, 1]);
+    const { status, body } = await service.get('/events?limit=10&total=none');
+    expect([status, body.results.length]).toEqual([200, 10]);
+    expect(await states()).toEqual([1, 1]);
+  } finally {
+    for (const request of requests) request.destroy();
+  }
+  await expect.poll(() => queriesRunning(service), { timeout: 60_000 }).toBe(0);
+});
