@@ -56,10 +56,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A measure over time, by groups
-         * @description Buckets are the local minutes, hours, days, ISO weeks and months of `timeZone`; days of 23 and 25 hours are right. A query that runs out of its time is answered with `complete: false` and the buckets that were computed, the newest first.
+         * Numbers of events over time, by group
+         * @description Counts, distinct users and organizations, and statistics of a numeric property, by the hours, days, weeks or months of a time zone. `startDate` is required, `endDate` is now when left out. All filters of `GET /events` have to match, and every number equals what its events give.
          */
-        get: operations["getSeries"];
+        get: operations["getEventSeries"];
         put?: never;
         post?: never;
         delete?: never;
@@ -387,38 +387,46 @@ export interface components {
              */
             receivedAt: string;
         };
-        SeriesReport: {
+        EventSeries: {
             interval: string;
             timeZone: string;
             measure: string;
             groupBy: string[];
             /**
              * Format: date-time
-             * @description The first time that was applied, in UTC.
+             * @description In UTC, with milliseconds.
              */
             startDate: string;
             /**
              * Format: date-time
-             * @description The last time that was applied, in UTC.
+             * @description In UTC, with milliseconds.
              */
             endDate: string;
-            /** @description Whether the query came to its end within its time. */
-            complete: boolean;
-            /** @description Whether every number is exact. */
-            exact: boolean;
-            /** @description When each bucket begins; the first also before `startDate`. */
+            /** @description When each bucket begins; the first can begin before `startDate`. */
             buckets: string[];
-            series: components["schemas"]["Series"][];
+            /** @description The largest groups, the largest first. */
+            series: {
+                /** @description A JSON value for each name of `groupBy`; `null` also when it is missing. Empty without `groupBy`. */
+                group: unknown[];
+                /** @description Over the whole range. Distinct counts are not a sum of `values`. `null` when no event has a number, and when `complete` is `false`. */
+                total: number | null;
+                /** @description One for each bucket. Without events `0`; `null` for `avg`, `min`, `max` and quantiles. */
+                values: (number | null)[];
+            }[];
             /** @description All other groups together; `null` when there are none. */
             other: {
-                /** @description Of the whole range: distinct users are counted once. `null` when it was not computed. */
+                /** @description Over the whole range. Distinct counts are not a sum of `values`. `null` when no event has a number, and when `complete` is `false`. */
                 total: number | null;
-                /** @description One for each bucket. A bucket without events is 0 for `count`, `sum`, `users` and `organizations`, and `null` for the others. `null` also where `complete` is `false` and the bucket was not computed. */
+                /** @description One for each bucket. Without events `0`; `null` for `avg`, `min`, `max` and quantiles. */
                 values: (number | null)[];
             } | null;
-            /** @description Of the whole range: distinct users are counted once. `null` when it was not computed. */
+            /** @description Over the whole range. Distinct counts are not a sum of `values`. `null` when no event has a number, and when `complete` is `false`. */
             total: number | null;
-            /** @description Only with `compare=previous`: the time before, with the same groups in the same order. */
+            /** @description `false` when the time of a query was not enough: then there are the newest buckets alone, whose values are complete, the groups are those of the newest buckets, and every `total` is `null`. */
+            complete: boolean;
+            /** @description Whether every number is exact. Distinct counts are exact up to 100,000; larger ones are estimates, with an error below 1 %, only where exact ones would take too much memory. */
+            exact: boolean;
+            /** @description With `compare=previous`: the time before, with the same groups in the same order. */
             previous?: {
                 /**
                  * Format: date-time
@@ -430,27 +438,27 @@ export interface components {
                  * @description In UTC, with milliseconds.
                  */
                 endDate: string;
-                /** @description When each bucket begins; the first also before `startDate`. */
+                /** @description When each bucket begins; the first can begin before `startDate`. */
                 buckets: string[];
-                series: components["schemas"]["Series"][];
+                /** @description The largest groups, the largest first. */
+                series: {
+                    /** @description A JSON value for each name of `groupBy`; `null` also when it is missing. Empty without `groupBy`. */
+                    group: unknown[];
+                    /** @description Over the whole range. Distinct counts are not a sum of `values`. `null` when no event has a number, and when `complete` is `false`. */
+                    total: number | null;
+                    /** @description One for each bucket. Without events `0`; `null` for `avg`, `min`, `max` and quantiles. */
+                    values: (number | null)[];
+                }[];
                 /** @description All other groups together; `null` when there are none. */
                 other: {
-                    /** @description Of the whole range: distinct users are counted once. `null` when it was not computed. */
+                    /** @description Over the whole range. Distinct counts are not a sum of `values`. `null` when no event has a number, and when `complete` is `false`. */
                     total: number | null;
-                    /** @description One for each bucket. A bucket without events is 0 for `count`, `sum`, `users` and `organizations`, and `null` for the others. `null` also where `complete` is `false` and the bucket was not computed. */
+                    /** @description One for each bucket. Without events `0`; `null` for `avg`, `min`, `max` and quantiles. */
                     values: (number | null)[];
                 } | null;
-                /** @description Of the whole range: distinct users are counted once. `null` when it was not computed. */
+                /** @description Over the whole range. Distinct counts are not a sum of `values`. `null` when no event has a number, and when `complete` is `false`. */
                 total: number | null;
             };
-        };
-        Series: {
-            /** @description The JSON value of each field of `groupBy`; `null` when missing. */
-            group: unknown[];
-            /** @description Of the whole range: distinct users are counted once. `null` when it was not computed. */
-            total: number | null;
-            /** @description One for each bucket. A bucket without events is 0 for `count`, `sum`, `users` and `organizations`, and `null` for the others. `null` also where `complete` is `false` and the bucket was not computed. */
-            values: (number | null)[];
         };
         Funnel: {
             steps: components["schemas"]["FunnelStep"][];
@@ -965,9 +973,9 @@ export interface operations {
             };
         };
     };
-    getSeries: {
+    getEventSeries: {
         parameters: {
-            query: {
+            query?: {
                 /** @description Events with this uuid. */
                 uuid?: string;
                 /** @description Events of this type. */
@@ -983,7 +991,7 @@ export interface operations {
                 /** @description Events of this installation or device. */
                 instanceId?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
-                startDate: string;
+                startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
                 endDate?: string;
                 /** @description How long a bucket is; `none` is one bucket for the whole range. At most 5000 buckets. */
@@ -1065,7 +1073,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The values of all buckets. */
+            /** @description The numbers. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1079,11 +1087,11 @@ export interface operations {
                      *       "groupBy": [
                      *         "properties.plan"
                      *       ],
-                     *       "startDate": "2026-03-01T00:00:00.000Z",
-                     *       "endDate": "2026-03-02T23:59:59.999Z",
+                     *       "startDate": "2026-01-01T00:00:00.000Z",
+                     *       "endDate": "2026-01-02T23:59:59.999Z",
                      *       "buckets": [
-                     *         "2026-03-01T00:00:00.000Z",
-                     *         "2026-03-02T00:00:00.000Z"
+                     *         "2026-01-01T00:00:00.000Z",
+                     *         "2026-01-02T00:00:00.000Z"
                      *       ],
                      *       "series": [
                      *         {
@@ -1097,13 +1105,19 @@ export interface operations {
                      *           ]
                      *         }
                      *       ],
-                     *       "other": null,
-                     *       "total": 12,
+                     *       "other": {
+                     *         "total": 3,
+                     *         "values": [
+                     *           3,
+                     *           0
+                     *         ]
+                     *       },
+                     *       "total": 15,
                      *       "complete": true,
                      *       "exact": true
                      *     }
                      */
-                    "application/json": components["schemas"]["SeriesReport"];
+                    "application/json": components["schemas"]["EventSeries"];
                 };
             };
         };

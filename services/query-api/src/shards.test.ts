@@ -298,6 +298,8 @@ test('a stream follows the order of storage of both shards, and is resumed after
     resumed.close();
   }
   await streams.closeAll();
+});
+
 test('each shard counts by its projection of hours', async () => {
   const [service] = sharded as [QueryService, QueryService];
   const range = { startMs: START_MS, endMs: START_MS + 4 * DAY_MS - 1 };
