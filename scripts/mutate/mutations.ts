@@ -28,6 +28,10 @@ const STREAM_LIMITS = query('stream/stream-limits.test.ts');
 const STREAM_FAILURES = query('stream/stream-failures.test.ts');
 const MEMBERSHIPS = query('entities/memberships.test.ts');
 const ENTITIES_ORDER = query('entities/entities-order.test.ts');
+const CALENDAR = query('reports/calendar.test.ts');
+const SERIES = query('reports/series.test.ts');
+const SERIES_RULES = query('reports/series-rules.test.ts');
+const SERIES_LIMITS = query('reports/series-limits.test.ts');
 const ENTITIES_GROWTH = query('entities/entities-growth.test.ts');
 
 /** The order in which the writer does things. */
@@ -1621,6 +1625,82 @@ const CONSOLE_MUTATIONS: readonly Mutation[] = [
 ];
 
 /** Every mutation. When the code changes so that one does not fit any more, give it the new text, or a new fault. */
+/** What series count, and in which buckets. */
+const SERIES_MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'series/repeated-hours-are-one',
+    file: query('reports/calendar.ts'),
+    search: 'if (splitsAtTransitions || afterwards > last) {',
+    replacement: 'if (afterwards > last) {',
+    breaks: 'Where the clocks go back, two local hours are one bucket.',
+    tests: [CALENDAR],
+  },
+  {
+    name: 'series/days-at-skipped-midnights-lost',
+    file: query('reports/calendar.ts'),
+    search: 'if (splitsAtTransitions || afterwards > last) {',
+    replacement: 'if (splitsAtTransitions) {',
+    breaks: 'A day whose midnight the clocks skip has no bucket.',
+    tests: [CALENDAR],
+  },
+  {
+    name: 'series/hidden-events-counted',
+    file: query('reports/series-query.ts'),
+    search: 'const selected = whereSelected(selection, hidden);',
+    replacement: 'const selected = whereSelected(selection, undefined);',
+    breaks: 'Series have the events of deleted users until they are erased.',
+    tests: [SERIES],
+  },
+  {
+    name: 'series/every-bucket-counted-by-utc-hour',
+    file: query('reports/series-query.ts'),
+    search: "return measure.kind === 'count' && areHours && areNames",
+    replacement: "return measure.kind === 'count' && areNames",
+    breaks: 'In Kathmandu, events of the first minutes of a bucket count in the bucket before.',
+    tests: [SERIES_RULES],
+  },
+  {
+    name: 'series/refused-documents-have-no-values',
+    file: query('filters/property-value.ts'),
+    search: 'return withoutNull(`if((${isRefused}) OR (${isLong}), ${fixed}, ${plain})`);',
+    replacement: 'return withoutNull(plain);',
+    breaks: 'Properties of documents with lone surrogates or very long numbers count as missing.',
+    tests: [SERIES],
+  },
+  {
+    name: 'series/others-left-out',
+    file: query('reports/series-query.ts'),
+    search: 'least(row_number() OVER (ORDER BY ${groupOrder(part)}), ${groups + 1}) AS place',
+    replacement: 'row_number() OVER (ORDER BY ${groupOrder(part)}) AS place',
+    breaks: 'Of all groups that are not shown, only the largest is in other.',
+    tests: [SERIES],
+  },
+  {
+    name: 'series/parts-look-complete',
+    file: query('reports/series-reader.ts'),
+    search: 'return { range: known.range, from, complete: false,',
+    replacement: 'return { range: known.range, from, complete: true,',
+    breaks: 'A series that ran out of its time says that it is complete.',
+    tests: [SERIES_LIMITS],
+  },
+  {
+    name: 'series/estimates-look-exact',
+    file: query('reports/series-reader.ts'),
+    search: 'approximate && value !== null && value > EXACT_DISTINCT_MAX',
+    replacement: 'false && value !== null && value > EXACT_DISTINCT_MAX',
+    breaks: 'Estimates of distinct counts are not marked.',
+    tests: [SERIES_LIMITS],
+  },
+  {
+    name: 'series/in-the-slots-of-pages',
+    file: query('reports/report-rows.ts'),
+    search: "pool: 'reports', graceMs: 0",
+    replacement: 'graceMs: 0',
+    breaks: 'Series take the query slots of pages, which then wait for them.',
+    tests: [SERIES_LIMITS],
+  },
+];
+
 export const MUTATIONS: readonly Mutation[] = [
   ...PROTOCOL_MUTATIONS,
   ...STATEMENT_MUTATIONS,
@@ -1629,4 +1709,5 @@ export const MUTATIONS: readonly Mutation[] = [
   ...SHARED_MUTATIONS,
   ...QUERY_MUTATIONS,
   ...CONSOLE_MUTATIONS,
+  ...SERIES_MUTATIONS,
 ];

@@ -115,8 +115,8 @@ class SeriesReading {
 
   /** Computes slices of the range, the newest first, until the time is up. Its groups are those of the newest slice. */
   async #newest(): Promise<SeriesNumbers> {
-    const { range } = this.#request;
-    let known = nothingKnown(range, []);
+    const { range, groupBy } = this.#request;
+    let known = nothingKnown(range, groupBy.length === 0 ? ONE_GROUP : []);
     let length = Math.ceil(range.buckets.length * FIRST_SLICE_SHARE);
     while (known.from > 0) {
       const from = Math.max(0, known.from - length);
@@ -189,6 +189,9 @@ class SeriesReading {
 
 type Groups = SeriesNumbers['groups'];
 
+/** Without `groupBy`, all events are one group that has no keys. */
+const ONE_GROUP: Groups = [[]];
+
 interface Found {
   readonly places: readonly PlaceRow[];
   readonly groups?: Groups;
@@ -202,7 +205,7 @@ function numbersOf(part: SeriesPart, rows: readonly PlaceRow[], given: Groups | 
     range,
     from: 0,
     complete: true,
-    groups: given ?? (request.groupBy.length === 0 ? [[]] : groupsOf(rows, request.groups)),
+    groups: given ?? (request.groupBy.length === 0 ? ONE_GROUP : groupsOf(rows, request.groups)),
     places,
     exact: !rows.some(([, , total, cells]) => isEstimate(total) || cells.some(([, value]) => isEstimate(value))),
   };

@@ -51,6 +51,13 @@ test('a bucket is named by its own beginning, which can lie before the range', a
   expect(lines).toEqual([{ group: [], total: 1, values: [0, 1] }]);
 });
 
+test('buckets that are no whole hours of UTC are counted to the minute', async () => {
+  const at = (time: string) => anEvent({ timestampMs: Date.parse(`2026-03-01T${time}Z`) });
+  await query.store('c', [at('18:10'), at('18:14:59.999'), at('18:15')]);
+  const { buckets, series: lines } = await series(`${START}&endDate=2026-03-01&timeZone=Asia/Kathmandu`, 'c');
+  expect([buckets.length, lines[0]?.values]).toEqual([2, [2, 1]]);
+});
+
 test('the range ends now when endDate is left out', async () => {
   const { endDate, total } = await series(`${START}&interval=none`);
   expect(total).toBe(4);
