@@ -233,6 +233,22 @@ const menuUrl = fc
   .map(({ menu, filter, time }) => `/events/${menu}&${filter}&${time}`);
 
 const activityUrl = entityUrl.map((url) => `${url}/activity`);
+const seriesUrl = fc
+  .record({
+    measure: fc.constantFrom('count', 'users', 'organizations', 'sum:properties.n', 'p50:properties.n'),
+    groupBy: fc.constantFrom('', 'event', 'userId', 'properties.plan,groupId'),
+    groups: fc.constantFrom(1, 3),
+    filter: fc.constantFrom('', 'event[ne]=opened', 'groupId=acme'),
+  })
+  .map(({ measure, groupBy, groups, filter }) =>
+    [
+      `/events/series?startDate=2026-02-01&endDate=2026-03-31&timeZone=Europe/Berlin&compare=previous&measure=${measure}`,
+      groupBy && `groupBy=${groupBy}&groups=${groups}`,
+      filter,
+    ]
+      .filter((parameter) => parameter !== '')
+      .join('&'),
+  );
 
 function withoutRequestId(response: TestResponse): TestResponse {
   return { ...response, text: response.text.replace(/"requestId":"[^"]*"/, '') };
@@ -273,6 +289,7 @@ test('every query of two shards returns what one server returns with the same ro
     menuUrl,
     activityUrl,
   );
+  const url = fc.oneof({ weight: 3, arbitrary: eventsUrl }, entitiesUrl, entityUrl, membershipsUrl, seriesUrl);
   await fc.assert(
     fc.asyncProperty(url, fc.constantFrom(...WORKSPACES), (query, workspace) => expectSamePages(query, workspace)),
     { numRuns: 60, endOnFailure: true },
@@ -340,6 +357,7 @@ test('a look-up by uuid asks only the shard that has it; any other query fails w
     '/organizations/acme',
     '/events/names',
     '/events/properties',
+    '/events/series?startDate=2026-02-01',
   ]) {
     expect([url, (await service.get(url, 'c')).status]).toEqual([url, 503]);
   }
