@@ -1670,7 +1670,7 @@ const SERIES_MUTATIONS: readonly Mutation[] = [
   {
     name: 'series/others-left-out',
     file: query('reports/series-query.ts'),
-    search: 'least(row_number() OVER (ORDER BY ${groupOrder(part)}), ${groups + 1}) AS place',
+    search: 'least(row_number() OVER (ORDER BY ${groupOrder(part)}), {groups:UInt8} + 1) AS place',
     replacement: 'row_number() OVER (ORDER BY ${groupOrder(part)}) AS place',
     breaks: 'Of all groups that are not shown, only the largest is in other.',
     tests: [SERIES],

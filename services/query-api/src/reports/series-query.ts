@@ -40,7 +40,7 @@ export type PlaceRow = readonly [
 const HOUR_MS = 3_600_000;
 
 const EVENT_MS = 'toUnixTimestamp64Milli(timestamp)';
-const EVENT_HOUR_MS = `toInt64(toUnixTimestamp(${EVENT_HOUR})) * ${HOUR_MS / 3_600}`;
+const EVENT_HOUR_MS = `toInt64(toUnixTimestamp(${EVENT_HOUR})) * 1000`;
 
 /**
  * Returns the query for a series whose largest groups it finds itself; without `groupBy` all events are one group. Its
@@ -50,7 +50,9 @@ export function seriesQuery(part: SeriesPart): Sql {
   const { groupBy, groups } = part.request;
   const parameters = new BoundParameters('s');
   const measure = measureSql(part.request.measure, parameters, part.approximate);
-  if (groupBy.length === 0) return placesQuery(cellsQuery(part, { place: 'toUInt8(1)' }, measure, parameters), measure);
+  if (groupBy.length === 0) {
+    return placesQuery(cellsQuery(part, { place: 'toUInt8(1)' }, measure, parameters), measure, NO_GROUP);
+  }
   const names = columnsOf(groupBy);
   const cells = cellsQuery(part, keysOf(groupBy, parameters), measure, parameters);
   return placesQuery(
@@ -58,7 +60,7 @@ export function seriesQuery(part: SeriesPart): Sql {
       sql: `SELECT place, group, cell.1 AS bucket, cell.2 AS state
 FROM (
 SELECT
-  least(row_number() OVER (ORDER BY ${groupOrder(part)}), ${groups + 1}) AS place,
+  least(row_number() OVER (ORDER BY ${groupOrder(part)}), {groups:UInt8} + 1) AS place,
   ${groupOf(names)} AS group,
   cells
 FROM (
@@ -70,9 +72,10 @@ GROUP BY ${names.join(', ')}
 )
 )
 ARRAY JOIN cells AS cell`,
-      params: cells.params,
+      params: { ...cells.params, groups },
     },
     measure,
+    'any(group)',
   );
 }
 
@@ -93,8 +96,8 @@ ${cells.sql}
 GROUP BY ${names.join(', ')}
 )
 ORDER BY ${groupOrder(part)}
-LIMIT ${groups}`,
-    params: cells.params,
+LIMIT {groups:UInt8}`,
+    params: { ...cells.params, groups },
   };
 }
 
@@ -102,11 +105,12 @@ LIMIT ${groups}`,
 export function givenGroupsQuery(part: SeriesPart, hashes: readonly string[]): Sql {
   const parameters = new BoundParameters('s');
   const measure = measureSql(part.request.measure, parameters, part.approximate);
-  const others = hashes.length + 1;
   const hash = `sipHash64(${Object.values(keysOf(part.request.groupBy, parameters)).join(', ')})`;
   const given = `arrayMap(hash -> toUInt64(hash), ${parameters.texts(hashes)})`;
-  const place = hashes.length === 0 ? 'toUInt8(1)' : `transform(${hash}, ${given}, range(1, ${others}), ${others})`;
-  return placesQuery(cellsQuery(part, { place }, measure, parameters), measure);
+  const others = `toUInt32(length(${given}) + 1)`;
+  const place =
+    hashes.length === 0 ? 'toUInt8(1)' : `transform(${hash}, ${given}, arrayEnumerate(${given}), ${others})`;
+  return placesQuery(cellsQuery(part, { place }, measure, parameters), measure, NO_GROUP);
 }
 
 /** The cells of a range: `bucket`, the keys, `events`, and `state`. */
@@ -149,8 +153,7 @@ function isReadByHour({ request: { measure, groupBy, selection }, range: { bucke
 }
 
 /** Makes a row of each place from the cells of places: `place`, `bucket`, `state`, and `group` where groups were found. */
-function placesQuery(cells: Sql, { merged }: MeasureSql): Sql {
-  const group = cells.sql.includes('AS group') ? 'any(group)' : '[]::Array(String)';
+function placesQuery(cells: Sql, { merged }: MeasureSql, group: 'any(group)' | typeof NO_GROUP): Sql {
   return {
     sql: `SELECT
   place,
@@ -168,6 +171,9 @@ GROUP BY place`,
     params: cells.params,
   };
 }
+
+/** Of places whose groups are not found by the query. */
+const NO_GROUP = '[]::Array(String)';
 
 function columnsOf(groupBy: readonly GroupKey[]): readonly string[] {
   return groupBy.map((_, index) => `key_${index}`);

@@ -20,10 +20,10 @@ import {
 const CELLS_MAX = 200_000;
 
 /** The share of its time that a series of several buckets has to be computed at once. The rest is for its newest buckets. */
-const WHOLE_SHARE = 1 / 2;
+const WHOLE_SHARE = 2 / 3;
 
 /** The newest slice is this part of the buckets; each further one is twice as large. */
-const FIRST_SLICE_SHARE = 1 / 16;
+const FIRST_SLICE_SHARE = 1 / 32;
 
 /** The numbers of one range. */
 export interface SeriesNumbers {
