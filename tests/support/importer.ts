@@ -2,17 +2,25 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-const IMPORTER = fileURLToPath(new URL('../../scripts/import.ts', import.meta.url));
-
-export interface ImportRun {
+export interface CommandRun {
   readonly code: number | null;
   /** What it printed to both streams. */
   readonly output: string;
 }
 
 /** Runs the importer with these arguments, as `npm run import` does. */
-export async function runImporter(args: readonly string[], key: string): Promise<ImportRun> {
-  const child = spawn(process.execPath, [IMPORTER, ...args], {
+export async function runImporter(args: readonly string[], key: string): Promise<CommandRun> {
+  return await runScript('import', args, key);
+}
+
+/** Runs the exporter with these arguments, as `npm run export` does. */
+export async function runExporter(args: readonly string[], key: string): Promise<CommandRun> {
+  return await runScript('export', args, key);
+}
+
+async function runScript(name: string, args: readonly string[], key: string): Promise<CommandRun> {
+  const script = fileURLToPath(new URL(`../../scripts/${name}.ts`, import.meta.url));
+  const child = spawn(process.execPath, [script, ...args], {
     env: { PATH: process.env['PATH'] ?? '', SLUICE_API_KEY: key },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -2,10 +2,12 @@ import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request a
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import type { ClickHouseConfig } from '@sluice/shared/config';
 import { queryStringOf } from './query-string.ts';
+import { readAhead } from './read-ahead.ts';
 import { ConnectionFailure, exceptionIn } from './read-failures.ts';
 import { resultBytes } from './result-bytes.ts';
 import { parseRows, type RowBatches } from './row-parser.ts';
 import type { Sql } from './sql.ts';
+import { withoutGarbage } from './young-garbage.ts';
 
 /**
  * How long an unused connection is kept, in milliseconds. Servers close one after 3 s (the older default of
@@ -115,7 +117,8 @@ export function createClickHouseReader(
 
   return {
     read: (query) => receive(query, (response) => parseRows(textOf(response))),
-    readBytes: (query) => receive(query, (response) => resultBytes(bytesOf(response), exceptionTagOf(response))),
+    readBytes: (query) =>
+      receive(query, (response) => withoutGarbage(resultBytes(readAhead(bytesOf(response)), exceptionTagOf(response)))),
     close: () => agent.destroy(),
   };
 }

@@ -1,0 +1,38 @@
+/**
+ * ClickHouse closes a connection on which it could send nothing for 30 s (its `http_send_timeout`). A client that takes 60
+ * kB/s empties the buffers of the system about once a minute. So while the consumer takes nothing, a chunk is read ahead
+ * every two seconds: Linux lets the other side send again when a sixteenth of a buffer of up to 6 MiB is free.
+ */
+const READ_AHEAD_MS = 2_000;
+
+/** How many chunks are read ahead at most: 64 KiB each, so 8 MiB in four minutes. */
+const CHUNKS_AHEAD_MAX = 128;
+
+/** Passes chunks on, so that the connection they come from stays in use while the consumer is slow. */
+export async function* readAhead(
+  chunks: AsyncGenerator<Buffer, void, undefined>,
+  intervalMs = READ_AHEAD_MS,
+): AsyncGenerator<Buffer, void, undefined> {
+  const ahead: Promise<IteratorResult<Buffer, void>>[] = [];
+  const read = () => {
+    if (ahead.length === CHUNKS_AHEAD_MAX) return;
+    const next = chunks.next();
+    // A failure is thrown where the chunk would be.
+    next.catch(() => undefined);
+    ahead.push(next);
+  };
+  try {
+    for (;;) {
+      const next = await (ahead.shift() ?? chunks.next());
+      if (next.done) return;
+      const timer = setInterval(read, intervalMs);
+      try {
+        yield next.value;
+      } finally {
+        clearInterval(timer);
+      }
+    }
+  } finally {
+    await chunks.return();
+  }
+}
