@@ -5,7 +5,7 @@ import type { ClickHouseReader, ReadRequest } from './clickhouse-reader.ts';
 import { isTimeout, outcomeOf, queryProblem } from './query-error.ts';
 import { POOL_SETTINGS, type QuerySettings, timeLimit } from './query-settings.ts';
 import { QuerySlots } from './query-slots.ts';
-import { ClickHouseException } from './read-failures.ts';
+import { ClickHouseException, ConnectionFailure } from './read-failures.ts';
 import type { Row, RowBatches } from './row-parser.ts';
 import { onShards } from './shards.ts';
 import type { Sql } from './sql.ts';
@@ -59,7 +59,7 @@ export interface QueryRunner {
    * until it ends or its signal aborts.
    */
   bytes(query: ExportQuery): AsyncGenerator<Buffer, void, undefined>;
-  /** Before the service stops: queries that wait are refused as `overloaded`, running ones go on. */
+  /** Before the service stops: queries that wait are refused as `overloaded`, exports end, other running ones go on. */
   close(): void;
 }
 
@@ -79,6 +79,9 @@ export function createQueryRunner(reader: ClickHouseReader, config: QueryConfig,
     reports: slotsOf('reports', config.REPORT_CONNECTIONS_MAX, config.REPORT_CONCURRENCY_PER_WORKSPACE),
     exports: slotsOf('exports', config.EXPORT_CONNECTIONS_MAX, 1),
   };
+
+  /** Ends exports: they might go on for hours. */
+  const stopping = new AbortController();
 
   function slotsOf(pool: QueryPool, running: number, runningOfWorkspace: number): QuerySlots {
     const waiting = config.QUERY_PENDING_MAX;
@@ -125,7 +128,8 @@ export function createQueryRunner(reader: ClickHouseReader, config: QueryConfig,
   }
 
   async function* bytesInSlot(query: ExportQuery): AsyncGenerator<Buffer, void, undefined> {
-    const { workspace, signal } = query;
+    const { workspace } = query;
+    const signal = AbortSignal.any([query.signal, stopping.signal]);
     const release = await slots.exports.acquire({ workspace, signal, timeoutMs: config.QUERY_TIMEOUT_MS });
     signal.addEventListener('abort', release);
     try {
@@ -160,6 +164,7 @@ export function createQueryRunner(reader: ClickHouseReader, config: QueryConfig,
       return found;
     },
     close() {
+      stopping.abort(new ConnectionFailure('the service is stopping'));
       for (const pool of Object.values(slots)) pool.close();
     },
   };

@@ -1,0 +1,135 @@
+import { createReadStream } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import { findFreePorts } from '@sluice/local-stack/ports';
+import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { expect, test } from 'vitest';
+import { readClickHouse } from '../support/clickhouse.ts';
+import { ownClickHouse } from '../support/engines.ts';
+import { runExporter } from '../support/importer.ts';
+import { type Service, startService, until } from '../support/service.ts';
+
+/** Some 700 MB. */
+const EVENTS = 600_000;
+
+/** What query-api may need for an export besides what it needs anyway, in bytes: a tenth of what passes through it. */
+const EXPORT_MEMORY_BYTES_MAX = 70 * 1_024 * 1_024;
+
+const DATABASE = 'exports';
+const EXPORT = '/events/export?startDate=2026-01-01';
+
+async function startQueryApi(clickhouseUrl: string): Promise<Service & AsyncDisposable> {
+  const [port = 0] = await findFreePorts(1);
+  const service = startService('query-api', port, {
+    CLICKHOUSE_URL: clickhouseUrl,
+    CLICKHOUSE_DATABASE: DATABASE,
+    QUERY_ANONYMOUS_WORKSPACE: 'a',
+  });
+  await service.ready();
+  return Object.assign(service, { [Symbol.asyncDispose]: async () => void (await service.kill9()) });
+}
+
+async function fill(url: string): Promise<void> {
+  await readClickHouse(
+    url,
+    `INSERT INTO events (workspace_id, timestamp, uuid, event, properties, received_at)
+      SELECT 'a', toDateTime64('2026-03-01', 3, 'UTC') + toIntervalSecond(intDiv(number, 7)),
+        reinterpretAsUUID(toUInt128(number)), 'e', concat('{"text":"', hex(randomString(450, number)), '"}'), now64(6)
+      FROM numbers(${EVENTS})`,
+    { database: DATABASE },
+  );
+}
+
+async function residentBytes({ pid }: Service): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return 1_024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]);
+}
+
+async function sizeOf(file: string): Promise<number> {
+  return await stat(file).then(
+    ({ size }) => size,
+    () => 0,
+  );
+}
+
+/** Expects each event once, in order, and a last line with their number. */
+async function expectComplete(file: string): Promise<void> {
+  const uuids = new Set<string>();
+  let last = '';
+  let lastPosition = '';
+  for await (const line of createInterface({ input: createReadStream(file) })) {
+    const [, uuid = '', timestamp = ''] = /^\{"uuid":"([^"]+)".*"timestamp":"([^"]+)","receivedAt/.exec(line) ?? [];
+    if (uuid !== '') {
+      uuids.add(uuid);
+      const position = `${timestamp},${uuid}`;
+      if (position <= lastPosition) throw new Error(`${position} is behind ${lastPosition}`);
+      lastPosition = position;
+    }
+    last = line;
+  }
+  expect(last).toBe(`{"complete":true,"events":${EVENTS}}`);
+  expect(uuids.size).toBe(EVENTS);
+}
+
+test('ClickHouse is killed in the middle of exports: connections break off, and npm run export completes its file', async () => {
+  await using folder = await makeTempDir();
+  await using clickhouse = await ownClickHouse();
+  await using api = await startQueryApi(clickhouse.url);
+  await fill(clickhouse.url);
+
+  const response = await fetch(api.url + EXPORT);
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  await reader.read();
+  const file = join(folder.path, 'events.ndjson');
+  await clickhouse.kill9();
+  let tail = '';
+  await expect(async () => {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      tail = (tail + Buffer.from(next.value).toString('latin1')).slice(-200);
+    }
+  }).rejects.toThrow('terminated');
+  expect(tail).not.toContain('"complete"');
+  expect(tail).not.toContain('Exception');
+  await clickhouse.restart();
+  await api.ready();
+
+  const args = ['--url', api.url, '--out', file, '--give-up-after', '300', 'startDate=2026-01-01'];
+  const exporting = runExporter(args, 'none');
+  await until('the export to be under way', async () => (await sizeOf(`${file}.part`)) > 20_000_000);
+  await clickhouse.kill9();
+  const cutOff = await sizeOf(`${file}.part`);
+  await clickhouse.restart();
+  const { code, output } = await exporting;
+  expect(code, output).toBe(0);
+  expect(await sizeOf(file)).toBeGreaterThan(cutOff);
+  await expectComplete(file);
+});
+
+test('an export needs little memory, whether its client is fast or reads nothing', async () => {
+  await using clickhouse = await ownClickHouse();
+  await using api = await startQueryApi(clickhouse.url);
+  await fill(clickhouse.url);
+  await (await fetch(`${api.url}${EXPORT}&endDate=2026-03-01T00:10:00Z`)).text();
+  const before = await residentBytes(api);
+  let highest = 0;
+  let bytes = 0;
+  const fast = await fetch(api.url + EXPORT);
+  for await (const chunk of fast.body as ReadableStream<Uint8Array>) {
+    if (Math.floor(bytes / 5_000_000) !== Math.floor((bytes + chunk.length) / 5_000_000)) {
+      highest = Math.max(highest, await residentBytes(api));
+    }
+    bytes += chunk.length;
+  }
+  expect(bytes).toBeGreaterThan(EVENTS * 1_000);
+  expect(highest - before).toBeLessThan(EXPORT_MEMORY_BYTES_MAX);
+
+  const controller = new AbortController();
+  const slow = await fetch(api.url + EXPORT, { signal: controller.signal });
+  await (slow.body as ReadableStream<Uint8Array>).getReader().read();
+  // Longer than the buffers of the system take to fill.
+  await delay(5_000);
+  expect((await residentBytes(api)) - before).toBeLessThan(EXPORT_MEMORY_BYTES_MAX);
+  controller.abort();
+});
