@@ -19,6 +19,7 @@ export interface PageResponse {
 /** query-api as a process, over a database of the benchmark. */
 export interface QueryApi extends AsyncDisposable {
   readonly pid: number;
+  readonly url: string;
   get(path: string, parameters: Readonly<Record<string, string>>): Promise<PageResponse>;
 }
 
@@ -36,6 +37,7 @@ export async function startQueryApi(clickHouseUrl: string, database: string, wor
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
   return {
     pid: service.pid,
+    url: service.url,
     async get(path, parameters) {
       const startedAt = performance.now();
       const response = await send(`${service.url}${path}?${new URLSearchParams({ ...parameters })}`, agent);

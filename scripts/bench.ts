@@ -2,6 +2,7 @@
 // and CPU time. docs/performance.md explains the figures.
 import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
 import { benchExactness } from '../bench/exactness.ts';
+import { benchExport } from '../bench/export.ts';
 import { benchHistory } from '../bench/history.ts';
 import { benchIngest } from '../bench/ingest.ts';
 import { benchLayouts } from '../bench/layouts.ts';
@@ -19,6 +20,7 @@ interface Options {
 
 const BENCHMARKS: Readonly<Record<string, (options: Options) => Promise<boolean>>> = {
   exactness: ({ rounds }) => benchExactness(rounds),
+  export: ({ rounds, events }) => benchExport(rounds, events),
   history: ({ rounds }) => benchHistory(rounds),
   ingest: ({ rounds }) => benchIngest(rounds),
   layouts: ({ rounds, events }) => benchLayouts(rounds, events),
@@ -32,7 +34,7 @@ const EVENTS_DEFAULT = 10_000_000;
 
 const NAME = 'npm run bench --';
 const USAGE = `Usage: ${NAME} exactness|history|ingest|pipeline|profile [rounds]
-       ${NAME} layouts|query|scale [rounds] [events]
+       ${NAME} export|layouts|query|scale [rounds] [events]
 
 Loads the real services, or the writer's own code, on real local engines. docs/performance.md explains the figures.
 

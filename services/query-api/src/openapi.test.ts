@@ -13,6 +13,7 @@ import { eventParameters } from './events/events-parameters.ts';
 import { seriesParameters } from './reports/series-parameters.ts';
 import { streamParameters } from './stream/stream-parameters.ts';
 import { encodePosition, endOfBlock } from './stream/stream-position.ts';
+import { exportParameters } from './reports/export-parameters.ts';
 import { anEvent, aRegister, eachIdentifier, type QueryService, startQuery } from './testing/query-service.ts';
 
 let query: QueryService;
@@ -82,6 +83,9 @@ test('it describes every parameter, and no other', () => {
     'traits',
     'operators',
   ]);
+  const filters = ['properties', 'context', 'traits', 'operators'];
+  expect(named('GET /events')).toEqual([...Object.keys(eventParameters), ...filters]);
+  expect(named('GET /events/export')).toEqual([...Object.keys(exportParameters), ...filters]);
   for (const path of ['/users', '/organizations']) {
     expect(named(`GET ${path}`)).toEqual([...Object.keys(entitiesParameters), 'properties']);
   }

@@ -1,11 +1,11 @@
 /**
- * ClickHouse closes a connection on which it could send nothing for 30 s (its `http_send_timeout`). A client that takes 60
- * kB/s empties the buffers of the system about once a minute. So while the consumer takes nothing, a chunk is read ahead
- * every two seconds: Linux lets the other side send again when a sixteenth of a buffer of up to 6 MiB is free.
+ * ClickHouse closes a connection on which it could send nothing for 30 s (its `http_send_timeout`), and a slow client empties
+ * the buffers of the system in bursts, which may be further apart. So while the consumer takes nothing, a chunk is read
+ * ahead every second: Linux lets ClickHouse send again when a sixteenth of a buffer of up to 32 MiB is free.
  */
-const READ_AHEAD_MS = 2_000;
+const READ_AHEAD_MS = 1_000;
 
-/** How many chunks are read ahead at most: 64 KiB each, so 8 MiB in four minutes. */
+/** How many chunks are read ahead at most: 64 KiB each, so 8 MiB in two minutes. */
 const CHUNKS_AHEAD_MAX = 128;
 
 /** Passes chunks on, so that the connection they come from stays in use while the consumer is slow. */

@@ -10,7 +10,7 @@ import { exportQuery } from './export-query.ts';
 import type { ReportDependencies } from './reports-route.ts';
 
 /** How long a client may read nothing, in milliseconds; then it is cut off, since it keeps others from exporting. */
-const STALL_MS_MAX = 240_000;
+const STALL_MS_MAX = 120_000;
 
 const SETTINGS: QuerySettings = {
   // The columns of a table have names of columns of `events`: conditions and order mean the latter.
