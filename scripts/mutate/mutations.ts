@@ -26,6 +26,10 @@ const MENUS = query('reports/menus.test.ts');
 const STREAM = query('stream/stream.test.ts');
 const STREAM_LIMITS = query('stream/stream-limits.test.ts');
 const STREAM_FAILURES = query('stream/stream-failures.test.ts');
+const EXPORT = query('reports/export.test.ts');
+const EXPORT_DISCONNECTION = query('reports/export-disconnection.test.ts');
+const RESULT_BYTES = query('clickhouse/result-bytes.test.ts');
+const EXPORT_IMPORT = 'tests/e2e/export-import.test.ts';
 const MEMBERSHIPS = query('entities/memberships.test.ts');
 const ENTITIES_ORDER = query('entities/entities-order.test.ts');
 const CALENDAR = query('reports/calendar.test.ts');
@@ -1389,6 +1393,69 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     replacement: "'ignore'",
     breaks: 'Counts by hour have an event twice that was stored twice, after a merge has removed the repeat.',
     tests: [HOUR_COUNTS],
+    name: 'query/export-exception-passed-on',
+    file: query('clickhouse/result-bytes.ts'),
+    search: 'const joins = chunk.length < marker.length || seam.includes(marker);',
+    replacement: 'const joins = false;',
+    breaks:
+      'An exception that arrives in pieces is sent to the client as events, with a last line that says that all was sent.',
+    tests: [RESULT_BYTES],
+  },
+  {
+    name: 'query/export-exception-ignored',
+    file: query('clickhouse/result-bytes.ts'),
+    search: 'if (exceptionAt >= 0) exception =',
+    replacement: 'if (exceptionAt >= chunk.length) exception =',
+    breaks: 'An export that failed in ClickHouse is sent as if it were complete.',
+    tests: [RESULT_BYTES],
+  },
+  {
+    name: 'query/export-goes-on-after-stop',
+    file: query('clickhouse/query-runner.ts'),
+    search: 'const signal = AbortSignal.any([query.signal, stopping.signal]);',
+    replacement: 'const { signal } = query;',
+    breaks: 'A service that stops waits for its exports, which may go on for hours.',
+    tests: [EXPORT_DISCONNECTION],
+  },
+  {
+    name: 'query/export-timed-like-a-page',
+    file: query('clickhouse/query-settings.ts'),
+    search: "max_execution_time: '0',",
+    replacement: "max_execution_time: '5',",
+    breaks: 'An export ends when its client is slow.',
+    tests: [EXPORT_DISCONNECTION],
+  },
+  {
+    name: 'query/export-takes-a-slot-of-pages',
+    file: query('clickhouse/query-runner.ts'),
+    search: 'await slots.exports.acquire(',
+    replacement: 'await slots.pages.acquire(',
+    breaks: 'Exports keep pages waiting, and any number of them runs.',
+    tests: [EXPORT_DISCONNECTION],
+  },
+  {
+    name: 'query/export-has-deleted-users',
+    file: query('reports/export-query.ts'),
+    search: 'whereSelected(selection, hidden, position)',
+    replacement: 'whereSelected(selection, undefined, position)',
+    breaks: 'Exports have the events of deleted users until they are erased.',
+    tests: [EXPORT],
+  },
+  {
+    name: 'export/cut-off-file-imported',
+    file: 'scripts/import/run-import.ts',
+    search: "isComplete = !format.hasTrailer || content.kind === 'trailer';",
+    replacement: 'isComplete = true;',
+    breaks: 'An export that was cut off is imported as if it were complete.',
+    tests: [EXPORT_IMPORT],
+  },
+  {
+    name: 'export/organization-of-context-imported',
+    file: 'scripts/import/exported-lines.ts',
+    search: "record['type'] === 'track' && namesOtherOrganization(record)",
+    replacement: 'false',
+    breaks: 'An imported event belongs to an organization that its export did not have.',
+    tests: [EXPORT_IMPORT],
   },
   {
     name: 'query/users-time-not-shared',
