@@ -1393,6 +1393,8 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     replacement: "'ignore'",
     breaks: 'Counts by hour have an event twice that was stored twice, after a merge has removed the repeat.',
     tests: [HOUR_COUNTS],
+  },
+  {
     name: 'query/export-exception-passed-on',
     file: query('clickhouse/result-bytes.ts'),
     search: 'const joins = chunk.length < marker.length || seam.includes(marker);',

@@ -211,7 +211,6 @@ export interface paths {
         };
         /**
          * All events that match, as a file
-         * @description Of one state of time, without a limit on rows. NDJSON has a record of `GET /events` in each line, and CSV the fields of a record as columns; both end with a line that says that all was sent: `{"complete":true,"events":12}` and `#complete,12`. When something fails, the connection breaks off without it. `after` continues behind the last record that came. Parquet has the same columns as CSV.
          * @description All filters have to match. There is no limit on events, bytes or time. Events that become visible after the export began may be in it or not; none is left out or comes twice. When it fails after it began, the connection breaks off: continue with `after`.
          */
         get: operations["exportEvents"];
@@ -2065,9 +2064,6 @@ export interface operations {
     };
     exportEvents: {
         parameters: {
-            query: {
-    exportEvents: {
-        parameters: {
             query?: {
                 /** @description Events with this uuid. */
                 uuid?: string;
@@ -2084,7 +2080,6 @@ export interface operations {
                 /** @description Events of this installation or device. */
                 instanceId?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
-                startDate: string;
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
                 endDate?: string;
@@ -2161,7 +2156,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All events that match. */
             /** @description The events, in order. */
             200: {
                 headers: {

@@ -60,9 +60,6 @@ export const eventDocumentFilters = Object.fromEntries(
 /** The filters of all reads of events, except the parameters with fixed names. */
 export const eventFilters = {
   ...eventDocumentFilters,
-/** Describes the filters on events whose names are open. */
-export const eventFilters = {
-  ...Object.fromEntries(DOCUMENT_FIELDS.map((document) => [document, documentFilters(document)])),
   operators: fieldFilters(eventFilterable.fields, { 'userId[in]': 'jane,joe', 'event[prefix]': 'invoice_' }),
 };
 

@@ -3,9 +3,6 @@ import { z } from 'zod';
 import { eventFilters } from '../events/events-openapi.ts';
 import { querySchema } from '../filters/filters-openapi.ts';
 import type { CommonDescription } from '../openapi-schemas.ts';
-import { exportParameters } from './export-parameters.ts';
-
-const file = z.string().meta({ description: 'The file, as it is written.' });
 import { EXPORT_FORMATS, type ExportFormat } from './export-formats.ts';
 import { exportParameters } from './export-parameters.ts';
 
@@ -32,19 +29,6 @@ export function exportPaths(common: CommonDescription): PathDescriptions {
         operationId: 'exportEvents',
         summary: 'All events that match, as a file',
         description:
-          'Of one state of time, without a limit on rows. NDJSON has a record of `GET /events` in each line, and CSV the fields of a record as columns; both end with a line that says that all was sent: `{"complete":true,"events":12}` and `#complete,12`. When something fails, the connection breaks off without it. `after` continues behind the last record that came. Parquet has the same columns as CSV.',
-        tag: 'events',
-        requestParams: { query: querySchema(exportParameters, eventFilters, ['startDate']) },
-        responses: {
-          200: {
-            description: 'All events that match.',
-            content: {
-              'application/x-ndjson': { schema: file },
-              'text/csv': { schema: file },
-              'application/vnd.apache.parquet': { schema: file },
-            },
-          },
-        },
           'All filters have to match. There is no limit on events, bytes or time. Events that become visible after the export began may be in it or not; none is left out or comes twice. When it fails after it began, the connection breaks off: continue with `after`.',
         tag: 'events',
         requestParams: { query: querySchema(exportParameters, eventFilters) },

@@ -17,9 +17,4 @@ export function reportPaths(common: CommonDescription): PathDescriptions {
     ...activityPaths(common),
     ...exportPaths(common),
   };
-import { exportPaths } from './export-openapi.ts';
-
-/** Describes the reads that dashboards draw from. */
-export function reportPaths(common: CommonDescription): PathDescriptions {
-  return { ...exportPaths(common) };
 }
