@@ -164,7 +164,7 @@ test('the budget of rows refuses a query before it reads any, unless dates or an
     const wide = await poor.app.inject({ url: '/events?limit=1&total=none' });
     expect([wide.statusCode, wide.json().code]).toEqual([400, 'query_too_expensive']);
     expectNoInternals(wide.body);
-    expect((await poor.app.inject({ url: '/events?limit=0&type=track' })).json().total).toBeNull();
+    expect((await poor.app.inject({ url: '/events?limit=0&userId[contains]=u' })).json().total).toBeNull();
   } finally {
     await poor.stop();
   }
