@@ -1,5 +1,4 @@
 import { type FileHandle, open, rename } from 'node:fs/promises';
-import { pipeline } from 'node:stream/promises';
 
 const LINE_FEED = 0x0a;
 const BLOCK_BYTES = 64 * 1_024;
@@ -45,7 +44,10 @@ export async function openPartFile(file: string): Promise<PartFile> {
   }
 
   return {
-    append: (chunks) => pipeline(chunks, handle.createWriteStream({ autoClose: false })),
+    // A stream of the handle would keep it from being closed.
+    async append(chunks) {
+      for await (const chunk of chunks) await handle.appendFile(chunk);
+    },
     async removeUnfinished() {
       const { size } = await handle.stat();
       await handle.truncate(((await lastLineFeed(handle, size)) ?? -1) + 1);
@@ -63,8 +65,13 @@ export async function openPartFile(file: string): Promise<PartFile> {
     },
     async countLines() {
       let lines = 0;
-      for await (const chunk of handle.createReadStream({ start: 0, autoClose: false })) lines += lineFeeds(chunk);
-      return lines;
+      const block = Buffer.alloc(BLOCK_BYTES);
+      for (let at = 0; ; ) {
+        const { bytesRead } = await handle.read(block, 0, block.length, at);
+        if (bytesRead === 0) return lines;
+        lines += lineFeeds(block.subarray(0, bytesRead));
+        at += bytesRead;
+      }
     },
     clear: () => handle.truncate(0),
     async finish() {

@@ -1,4 +1,6 @@
--- Older parts get them in the background. Until then, lists by time read all users. Erasures wait meanwhile.
+-- Older parts get them in the background: services start, and the writer stores, meanwhile. Until then, lists by time read
+-- all users, and erasures wait.
 ALTER TABLE entities
   MATERIALIZE PROJECTION by_first_seen,
   MATERIALIZE PROJECTION by_last_seen
+SETTINGS mutations_sync = 0
