@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { parseJson } from '@sluice/shared/json';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { EVENT_COLUMNS } from '../events/event-columns.ts';
+import { metric } from '../testing/load.ts';
 import { anEvent, eachIdentifier, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
 import { expectedRecord, inOrder } from '../testing/reference.ts';
 
@@ -110,12 +112,51 @@ test('CSV has a column for each field, and a last line', async () => {
   expect(parseJson((rows[0] as string[])[names.indexOf('properties')] as string)).toEqual(expected[0]?.['properties']);
 });
 
-test('Parquet has the same columns, with times', async () => {
+/** The columns that another reader finds in a Parquet file, by ClickHouse's types. */
+const PARQUET_COLUMNS = Object.entries(EVENT_COLUMNS)
+  .map(([name, { type }]) => {
+    if (type === 'milliseconds' || type === 'microseconds') return `${name} DateTime64(3, 'UTC')`;
+    return `${name} ${type === 'identifier' ? 'Nullable(String)' : 'String'}`;
+  })
+  .join(', ');
+
+test('Parquet has the same columns, with times and nulls', async () => {
   const { rawPayload, headers } = await exported('format=parquet');
   expect(headers['content-type']).toBe('application/vnd.apache.parquet');
-  // The file begins and ends with its magic number.
-  expect(rawPayload.subarray(0, 4).toString()).toBe('PAR1');
-  expect(rawPayload.subarray(-4).toString()).toBe('PAR1');
+  const url = new URL(inject('clickhouseUrl'));
+  url.search = String(
+    new URLSearchParams({
+      query: 'SELECT * FROM file_sent FORMAT JSONEachRow',
+      date_time_output_format: 'iso',
+      file_sent_format: 'Parquet',
+      file_sent_structure: PARQUET_COLUMNS,
+    }),
+  );
+  const form = new FormData();
+  form.append('file_sent', new Blob([new Uint8Array(rawPayload)]));
+  const response = await fetch(url, { method: 'POST', body: form });
+  const text = await response.text();
+  expect(response.status, text).toBe(200);
+  const rows = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const documents = ['properties', 'context', 'traits'];
+  expect(
+    rows.map((row) => ({ ...row, ...Object.fromEntries(documents.map((name) => [name, parseJson(row[name])])) })),
+  ).toEqual(inOrder(events, { field: 'timestamp', direction: 'ASC' }).map(expectedRecord));
+});
+
+test('HEAD is answered without an export', async () => {
+  const exports = () => metric(service, 'sluice_query_wait_seconds_count{pool="exports",outcome="admitted"}');
+  const before = await exports();
+  const response = await service.app.inject({
+    method: 'HEAD',
+    url: '/events/export?startDate=2026-01-01',
+    headers: { authorization: 'Bearer a' },
+  });
+  expect([response.statusCode, response.headers['content-type']]).toEqual([200, 'application/x-ndjson']);
+  expect(await exports()).toBe(before);
 });
 
 test.each([
