@@ -42,7 +42,7 @@ function summarise(counts: ExportCounts, end: ExportEnd, { file, format }: Expor
     case 'interrupted':
       return `Interrupted. Run it again to continue ${file}.part.`;
     case 'stopped':
-      return `Stopped: ${end.reason}.\nRun it again to continue ${file}.part.`;
+      return `Stopped: ${end.reason.replace(/\.$/, '')}.\nRun it again to continue ${file}.part.`;
   }
 }
 

@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { hashKey, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { expect, test } from 'vitest';
 import { readClickHouse } from '../support/clickhouse.ts';
 import { ownClickHouse } from '../support/engines.ts';
@@ -19,12 +20,16 @@ const EXPORT_MEMORY_BYTES_MAX = 70 * 1_024 * 1_024;
 
 const DATABASE = 'exports';
 const EXPORT = '/events/export?startDate=2026-01-01';
+const KEY = 'key-of-a';
 
-async function startQueryApi(clickhouseUrl: string): Promise<Service & AsyncDisposable> {
+async function startQueryApi(clickhouseUrl: string, folder: string): Promise<Service & AsyncDisposable> {
   const [port = 0] = await findFreePorts(1);
+  const keysFile = join(folder, 'keys.json');
+  await writeKeysFile(keysFile, [{ id: 'a', hash: hashKey(KEY), workspace: 'a', scopes: ['query'] }]);
   const service = startService('query-api', port, {
     CLICKHOUSE_URL: clickhouseUrl,
     CLICKHOUSE_DATABASE: DATABASE,
+    API_KEYS_FILE: keysFile,
     QUERY_ANONYMOUS_WORKSPACE: 'a',
   });
   await service.ready();
@@ -76,7 +81,7 @@ async function expectComplete(file: string): Promise<void> {
 test('ClickHouse is killed in the middle of exports: connections break off, and npm run export completes its file', async () => {
   await using folder = await makeTempDir();
   await using clickhouse = await ownClickHouse();
-  await using api = await startQueryApi(clickhouse.url);
+  await using api = await startQueryApi(clickhouse.url, folder.path);
   await fill(clickhouse.url);
 
   const response = await fetch(api.url + EXPORT);
@@ -96,8 +101,11 @@ test('ClickHouse is killed in the middle of exports: connections break off, and 
   await api.ready();
 
   const args = ['--url', api.url, '--out', file, '--give-up-after', '300', 'startDate=2026-01-01'];
-  const exporting = runExporter(args, 'none');
-  await until('the export to be under way', async () => (await sizeOf(`${file}.part`)) > 20_000_000);
+  const exporting = runExporter(args, KEY);
+  await Promise.race([
+    until('the export to be under way', async () => (await sizeOf(`${file}.part`)) > 20_000_000),
+    exporting.then(({ output }) => Promise.reject(new Error(`The export ended too early: ${output}`))),
+  ]);
   await clickhouse.kill9();
   const cutOff = await sizeOf(`${file}.part`);
   await clickhouse.restart();
@@ -108,8 +116,9 @@ test('ClickHouse is killed in the middle of exports: connections break off, and 
 });
 
 test('an export needs little memory, whether its client is fast or reads nothing', async () => {
+  await using folder = await makeTempDir();
   await using clickhouse = await ownClickHouse();
-  await using api = await startQueryApi(clickhouse.url);
+  await using api = await startQueryApi(clickhouse.url, folder.path);
   await fill(clickhouse.url);
   await (await fetch(`${api.url}${EXPORT}&endDate=2026-03-01T00:10:00Z`)).text();
   const before = await residentBytes(api);
