@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
 import { parseJson } from '@sluice/shared/json';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { EVENT_COLUMNS } from '../events/event-columns.ts';
@@ -126,6 +127,7 @@ test('Parquet has the same columns, with times and nulls', async () => {
   const url = new URL(inject('clickhouseUrl'));
   url.search = String(
     new URLSearchParams({
+      ...PINNED_SETTINGS,
       query: 'SELECT * FROM file_sent FORMAT JSONEachRow',
       date_time_output_format: 'iso',
       file_sent_format: 'Parquet',
