@@ -9,8 +9,8 @@ import { WORKSPACES } from './traffic.ts';
 /** Longer than any query takes, so that slow queries show their time, in milliseconds. */
 export const TIMEOUT_MS = 120_000;
 
-/** The default budgets. */
-const CONFIG = loadConfig(configSchema, {
+/** The default budgets of query-api. */
+export const CONFIG = loadConfig(configSchema, {
   CLICKHOUSE_URL: 'http://localhost',
   QUERY_ANONYMOUS_WORKSPACE: WORKSPACES[0],
 });

@@ -88,7 +88,7 @@ async function addDeletions(client: ClickHouseClient): Promise<void> {
 }
 
 /** Users with a property that a quarter of them have, one that 100 have, and one that only one has. */
-async function addUsers(client: ClickHouseClient): Promise<void> {
+export async function addUsers(client: ClickHouseClient): Promise<void> {
   const query_params = { workspace: WORKSPACE, users: USERS };
   const entities = `
     INSERT INTO entities (workspace_id, kind, id, first_seen_at, last_seen_at, version)

@@ -1,6 +1,7 @@
 // npm run bench: loads the real services, or the writer's own code, on real local engines, and prints throughput, latency
 // and CPU time. docs/performance.md explains the figures.
 import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
+import { benchDashboards } from '../bench/dashboards.ts';
 import { benchExactness } from '../bench/exactness.ts';
 import { benchExport } from '../bench/export.ts';
 import { benchHistory } from '../bench/history.ts';
@@ -19,6 +20,7 @@ interface Options {
 }
 
 const BENCHMARKS: Readonly<Record<string, (options: Options) => Promise<boolean>>> = {
+  dashboards: ({ rounds, events }) => benchDashboards(rounds, events),
   exactness: ({ rounds }) => benchExactness(rounds),
   export: ({ rounds, events }) => benchExport(rounds, events),
   history: ({ rounds }) => benchHistory(rounds),
@@ -34,7 +36,7 @@ const EVENTS_DEFAULT = 10_000_000;
 
 const NAME = 'npm run bench --';
 const USAGE = `Usage: ${NAME} exactness|history|ingest|pipeline|profile [rounds]
-       ${NAME} export|layouts|query|scale [rounds] [events]
+       ${NAME} dashboards|export|layouts|query|scale [rounds] [events]
 
 Loads the real services, or the writer's own code, on real local engines. docs/performance.md explains the figures.
 
