@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vitest';
+import { DELETIONS_FORGOTTEN_MS } from '../testing/generated-workspaces.ts';
 import { anEvent, aRegister, type QueryService, startQuery } from '../testing/query-service.ts';
 
 // A busy machine takes several times longer than an idle one.
@@ -14,7 +15,6 @@ beforeAll(async () => {
 afterAll(() => query.stop());
 
 /** Longer than the service uses one poll of the pending deletions. */
-const FORGOTTEN_MS = 550;
 const START_MS = Date.UTC(2026, 2, 1);
 const TABLES = [
   ...['events', 'entities', 'entity_properties', 'user_deletions', 'pending_deletions', 'user_sightings'],
@@ -131,7 +131,7 @@ test('every order of users and organizations is that of a fold, over all pages, 
       async (changes, limit, merged, erased) => {
         await store(changes, erased);
         if (merged) await query.clickHouse.command({ query: 'OPTIMIZE TABLE entities FINAL' });
-        await wait(FORGOTTEN_MS);
+        await wait(DELETIONS_FORGOTTEN_MS);
         for (const kind of KINDS) {
           for (const field of FIELDS) {
             for (const direction of ['ASC', 'DESC']) {

@@ -2,15 +2,13 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { DELETIONS_FORGOTTEN_MS } from '../testing/generated-workspaces.ts';
 import { eachIdentifier, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
 import { expectedRecord, inOrder } from '../testing/reference.ts';
 import { FILTER_FIELDS, ORDER_FIELDS } from './event-columns.ts';
 import type { EventOrder } from './event-order.ts';
 
 let query: QueryService;
-
-/** Longer than the service reuses its look-up of pending deletions. */
-const FORGOTTEN_MS = 550;
 
 /** Reports the first counterexample: shrinking it would take minutes. */
 const RUN = { endOnFailure: true };
@@ -67,7 +65,7 @@ async function empty(): Promise<void> {
   for (const table of ['events', 'pending_deletions']) {
     await query.clickHouse.command({ query: `TRUNCATE TABLE ${table}` });
   }
-  await wait(FORGOTTEN_MS);
+  await wait(DELETIONS_FORGOTTEN_MS);
 }
 
 async function insertDeletions(deletions: readonly Deletion[]): Promise<void> {
@@ -226,7 +224,7 @@ test(
           };
           await expectExactNow([]);
           await insertDeletions(deletions);
-          await wait(FORGOTTEN_MS);
+          await wait(DELETIONS_FORGOTTEN_MS);
           await expectExactNow(deletions);
           // Some are erased and not yet forgotten, others not yet erased.
           const early = deletions.slice(0, Math.ceil(deletions.length / 2));
@@ -328,7 +326,7 @@ test(
               await insertDeletions([deletion]);
               await eraseEventsOf([deletion]);
               // The writer forgets them in its next round.
-              await wait(FORGOTTEN_MS);
+              await wait(DELETIONS_FORGOTTEN_MS);
               await forget([deletion]);
             }
           }
@@ -354,7 +352,7 @@ test(
             expect(records).toEqual(recordsOf(events, walked.order));
           }
 
-          await wait(FORGOTTEN_MS);
+          await wait(DELETIONS_FORGOTTEN_MS);
           const still = remaining(stored, 'a', deletions);
           const records = recordsOf(still, order);
           expect(await walk(order, limits)).toEqual({ records, total: records.length });

@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vitest';
 import type { Sql } from '../clickhouse/sql.ts';
+import { DELETIONS_FORGOTTEN_MS } from '../testing/generated-workspaces.ts';
 import { storeMany } from '../testing/load.ts';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
 import { parseEventsRequest } from './events-parameters.ts';
@@ -17,8 +18,6 @@ const after = anEvent({ userId: 'ada', receivedAtUs: deletedAtUs + 1, timestampM
 const others = [anEvent({ userId: 'bob' }), anEvent({ groupId: 'ada' }), anEvent({ anonymousId: 'ada' })];
 
 /** Longer than the service uses one poll of the pending deletions. */
-const FORGOTTEN_MS = 550;
-
 beforeAll(async () => {
   query = await startQuery(inject('clickhouseUrl'));
 });
@@ -29,7 +28,7 @@ beforeEach(async () => {
     await query.clickHouse.command({ query: `TRUNCATE TABLE ${table}` });
   }
   await query.store('a', [before, atOnce, future, after, ...others]);
-  await wait(FORGOTTEN_MS);
+  await wait(DELETIONS_FORGOTTEN_MS);
 });
 
 async function uuids(parameters: string): Promise<unknown[]> {
@@ -50,7 +49,7 @@ async function deleteAda(versionUs = deletedAtUs): Promise<void> {
 test('a deletion hides within a second every event that was accepted before it, whatever its timestamp', async () => {
   expect(await uuids('')).toHaveLength(7);
   await deleteAda();
-  await wait(FORGOTTEN_MS);
+  await wait(DELETIONS_FORGOTTEN_MS);
   expect(await uuids('')).toEqual(idsOf([after, ...others]));
   expect(await uuids('userId=ada')).toEqual([after.uuid]);
   expect(await uuids('groupId=ada')).toHaveLength(1);
@@ -66,13 +65,13 @@ test('several deletions of several users each hide the events of their user', as
     { workspace_id: 'a', user_id: 'bob', version: bob - 1, stored_at: 1 },
     { workspace_id: 'a', user_id: 'nobody', version: 9e15, stored_at: 1 },
   ]);
-  await wait(FORGOTTEN_MS);
+  await wait(DELETIONS_FORGOTTEN_MS);
   expect(await uuids('')).toEqual(idsOf([after, ...others]));
 });
 
 test('pages by cursor leave no gap where events are hidden', async () => {
   await deleteAda();
-  await wait(FORGOTTEN_MS);
+  await wait(DELETIONS_FORGOTTEN_MS);
   const found: unknown[] = [];
   let cursor = '';
   do {
@@ -106,7 +105,7 @@ test('while deletions are pending, a page and a total read few rows', async () =
     users.map((deletion) => ({ workspace_id: 'a', ...deletion, stored_at: 1 })),
   );
   expect(await rowsRead(pageQuery(newest, hidden))).toBeLessThan(rows / 10);
-  await wait(FORGOTTEN_MS);
+  await wait(DELETIONS_FORGOTTEN_MS);
   const { body } = await query.get('/events?limit=1');
   expect(body.total).toBe(rows + [after, ...others].length);
 });
@@ -127,10 +126,10 @@ test('past deletions add nothing to a page or a total, however many there were',
   const many = await readAll();
   expect(few.condition).toBeUndefined();
   expect(many).toEqual(few);
-  await wait(FORGOTTEN_MS);
+  await wait(DELETIONS_FORGOTTEN_MS);
   // A past deletion of ada: an erased event is no longer stored. Here it is, which shows that no query looks for it.
   await query.insert('user_deletions', [{ workspace_id: 'a', user_id: 'ada', version: deletedAtUs }]);
-  await wait(FORGOTTEN_MS);
+  await wait(DELETIONS_FORGOTTEN_MS);
   expect((await query.get('/events?userId=ada')).body.total).toBe(4);
 });
 

@@ -1,12 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
+import { DELETIONS_FORGOTTEN_MS } from '../testing/generated-workspaces.ts';
 import { anEvent, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
 import type { Activity } from './activity.ts';
 
 const DAY_MS = 86_400_000;
 /** Longer than the service uses one poll of the pending deletions. */
-const FORGOTTEN_MS = 550;
-
 let query: QueryService;
 
 beforeAll(async () => {
@@ -109,7 +108,7 @@ test('a deleted user has no activity, its events count for no organization, and 
   const deletion = { workspace_id: 'a', user_id: 'ada', version: 2_000 };
   await query.insert('user_deletions', [deletion]);
   await query.insert('pending_deletions', [{ ...deletion, stored_at: 1 }]);
-  await wait(FORGOTTEN_MS);
+  await wait(DELETIONS_FORGOTTEN_MS);
   expect((await query.get('/users/ada/activity')).status).toBe(404);
   expect((await activity('/organizations/acme/activity')).events).toEqual([{ event: 'bob', count: 1 }]);
   const back = anEvent({ userId: 'ada', timestampMs: nowMs, event: 'back', receivedAtUs: 3_000 });

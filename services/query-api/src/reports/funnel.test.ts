@@ -1,14 +1,11 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { generateWorkspaces } from '../testing/generated-workspaces.ts';
 import { eachIdentifier, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
 import { inOrder } from '../testing/reference.ts';
 import type { FunnelReport, FunnelStepCount } from './funnel-report.ts';
 
 let query: QueryService;
-
-/** Longer than the service reuses its look-up of pending deletions. */
-const FORGOTTEN_MS = 550;
 
 const START_MS = Date.UTC(2026, 1, 27);
 const RECEIVED_US = (START_MS + 86_400_000) * 1_000;
@@ -37,39 +34,17 @@ const anyEvent: fc.Arbitrary<TestEvent> = fc.record({
   traits: fc.constant('{}'),
 });
 
-const WORKSPACES = [...'abcdefgh'];
-const SEED = Date.now();
-const ALL = fc.sample(fc.uniqueArray(anyEvent, { minLength: 5, maxLength: 150, selector: ({ uuid }) => uuid }), {
-  numRuns: WORKSPACES.length,
-  seed: SEED,
-});
-
-/** In every other workspace, the deletion of ada is pending. */
-const DELETED_US = RECEIVED_US + 6;
+const WORKSPACES = generateWorkspaces(
+  8,
+  fc.uniqueArray(anyEvent, { minLength: 5, maxLength: 150, selector: ({ uuid }) => uuid }),
+  RECEIVED_US,
+);
 
 beforeAll(async () => {
   query = await startQuery(inject('clickhouseUrl'));
-  for (const [index, workspace] of WORKSPACES.entries()) {
-    const events = ALL[index] ?? [];
-    // In two parts.
-    await query.store(workspace, events.slice(0, 9));
-    await query.store(workspace, events.slice(9));
-    if (index % 2 === 0) continue;
-    await query.insert('pending_deletions', [
-      { workspace_id: workspace, user_id: 'ada', version: DELETED_US, stored_at: 1 },
-    ]);
-  }
-  await wait(FORGOTTEN_MS);
+  await WORKSPACES.store(query);
 });
 afterAll(() => query.stop());
-
-/** The events of a workspace that are not hidden. */
-function shown(workspace: number): TestEvent[] {
-  const events = ALL[workspace] ?? [];
-  return workspace % 2 === 0
-    ? events
-    : events.filter(({ userId, receivedAtUs }) => userId !== 'ada' || receivedAtUs > DELETED_US);
-}
 
 interface Filter {
   readonly parameter: string;
@@ -109,7 +84,7 @@ interface Asked {
 }
 
 const anyFunnel: fc.Arbitrary<Asked> = fc.record({
-  workspace: fc.nat(WORKSPACES.length - 1),
+  workspace: fc.nat(WORKSPACES.names.length - 1),
   steps: fc.array(
     fc.record({
       event: fc.constantFrom(...EVENTS),
@@ -140,7 +115,7 @@ function urlOf({ steps, filters, by, withinS, startMs, endMs, groupBy }: Asked):
 
 /** Returns the events of the attempt that counts, of each person with an event of the first step. */
 function attemptsOf({ workspace, steps, filters, by, withinS, startMs, endMs }: Asked): (readonly TestEvent[])[] {
-  const selected = inOrder(shown(workspace), { field: 'uuid', direction: 'ASC' })
+  const selected = inOrder(WORKSPACES.shown(workspace), { field: 'uuid', direction: 'ASC' })
     .toSorted((a, b) => a.timestampMs - b.timestampMs)
     .filter((event) => event.timestampMs >= startMs && event.timestampMs <= endMs)
     .filter((event) => filters.every(({ holds }) => holds(event)));
@@ -197,7 +172,7 @@ function compareKeys(a: string, b: string): number {
 }
 
 async function funnel(asked: Asked): Promise<FunnelReport> {
-  const { status, body } = await query.get(urlOf(asked), WORKSPACES[asked.workspace]);
+  const { status, body } = await query.get(urlOf(asked), WORKSPACES.names[asked.workspace]);
   expect([status, body]).toEqual([200, expect.anything()]);
   return body as unknown as FunnelReport;
 }
@@ -207,7 +182,7 @@ test('a funnel equals a fold of the events that are shown', async () => {
     fc.asyncProperty(anyFunnel, async (asked) => {
       const attempts = attemptsOf(asked);
       const groups = groupsOf(asked, attempts);
-      expect(await funnel(asked), `events of seed ${SEED}`).toEqual({
+      expect(await funnel(asked), `events of seed ${WORKSPACES.seed}`).toEqual({
         steps: countsOf(asked, attempts),
         groupBy: asked.groupBy === undefined ? [] : [asked.groupBy],
         ...(groups && { groups }),

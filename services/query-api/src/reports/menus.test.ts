@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { parseJson } from '@sluice/shared/json';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vitest';
+import { DELETIONS_FORGOTTEN_MS } from '../testing/generated-workspaces.ts';
 import { anEvent, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
 import { meets } from '../testing/reference.ts';
 import { SAMPLE_CHARACTERS_MAX, SAMPLE_ENTRIES_MAX, SAMPLE_EVENTS_MAX } from './event-sample.ts';
@@ -11,8 +12,6 @@ vi.setConfig({ testTimeout: 120_000 });
 const HOUR_MS = 3_600_000;
 const START_MS = Date.UTC(2026, 1, 27, 22);
 /** Longer than the service uses one poll of the pending deletions. */
-const FORGOTTEN_MS = 550;
-
 let query: QueryService;
 
 beforeAll(async () => {
@@ -42,7 +41,7 @@ async function menu(path: string, workspace?: string): Promise<Menu> {
 /** Hides what was received from `ada` until now. */
 async function deleteAda(): Promise<void> {
   await query.insert('pending_deletions', [{ workspace_id: 'a', user_id: 'ada', version: 9e15, stored_at: 1 }]);
-  await wait(FORGOTTEN_MS);
+  await wait(DELETIONS_FORGOTTEN_MS);
 }
 
 const iso = (ms: number) => new Date(ms).toISOString();
@@ -90,7 +89,7 @@ test('names are exact, of any range and filter, and without what is hidden', asy
         await query.store('a', events.slice(0, 25));
         await query.store('a', events.slice(25));
         if (hides) await deleteAda();
-        else await wait(FORGOTTEN_MS);
+        else await wait(DELETIONS_FORGOTTEN_MS);
         for (const one of selections) {
           const { startMs = Number.NEGATIVE_INFINITY, endMs = Number.POSITIVE_INFINITY, plan, type, prefix } = one;
           if (startMs > endMs) continue;

@@ -1,34 +1,16 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { anyTimeOfClockChanges, CLOCK_CHANGES, generateWorkspaces, HOUR_MS } from '../testing/generated-workspaces.ts';
 import { eachIdentifier, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
 import type { Cohort, RetentionReport } from './retention-report.ts';
 
 let query: QueryService;
 
-/** Longer than the service reuses its look-up of pending deletions. */
-const FORGOTTEN_MS = 550;
-
-const HOUR_MS = 3_600_000;
-/** Seven weeks in which the clocks change in Havana and New York, in Berlin, and in Lord Howe. */
-const START_MS = Date.UTC(2026, 1, 26);
-const RANGE_HOURS = 49 * 24;
-const RECEIVED_US = (START_MS + RANGE_HOURS * HOUR_MS) * 1_000;
-const ZONES = [
-  'UTC',
-  'Europe/Berlin',
-  'America/New_York',
-  'Australia/Lord_Howe',
-  'Asia/Kathmandu',
-  'America/Havana',
-] as const;
+const RECEIVED_US = (CLOCK_CHANGES.startMs + CLOCK_CHANGES.hours * HOUR_MS) * 1_000;
 
 const anyEvent: fc.Arbitrary<TestEvent> = fc.record({
   uuid: fc.uuid(),
-  // Half hours around midnights count most.
-  timestampMs: fc
-    .tuple(fc.nat(RANGE_HOURS), fc.constantFrom(-1, 0, 0.5 * HOUR_MS - 1, 0.5 * HOUR_MS))
-    .map(([hours, ms]) => START_MS + hours * HOUR_MS + ms),
+  timestampMs: anyTimeOfClockChanges,
   receivedAtUs: fc.nat(9).map((step) => RECEIVED_US + step),
   event: fc.constantFrom('signed_up', 'opened', 'paid'),
   type: fc.constantFrom('track', 'page'),
@@ -40,34 +22,17 @@ const anyEvent: fc.Arbitrary<TestEvent> = fc.record({
   traits: fc.constant('{}'),
 });
 
-const WORKSPACES = [...'abcdef'];
-const SEED = Date.now();
-const ALL = fc.sample(fc.array(anyEvent, { minLength: 1, maxLength: 120, size: 'max' }), {
-  numRuns: WORKSPACES.length,
-  seed: SEED,
-});
-
-/** In every other workspace, the deletion of ada is pending. */
-const DELETED_US = RECEIVED_US + 6;
+const WORKSPACES = generateWorkspaces(
+  6,
+  fc.array(anyEvent, { minLength: 1, maxLength: 120, size: 'max' }),
+  RECEIVED_US,
+);
 
 beforeAll(async () => {
   query = await startQuery(inject('clickhouseUrl'));
-  for (const [index, workspace] of WORKSPACES.entries()) {
-    await query.store(workspace, ALL[index] ?? []);
-    if (index % 2 === 0) continue;
-    const deletion = { workspace_id: workspace, user_id: 'ada', version: DELETED_US, stored_at: 1 };
-    await query.insert('pending_deletions', [deletion]);
-  }
-  await wait(FORGOTTEN_MS);
+  await WORKSPACES.store(query);
 });
 afterAll(() => query.stop());
-
-/** The events of a workspace that are not hidden. */
-function shown(workspace: number): TestEvent[] {
-  const events = ALL[workspace] ?? [];
-  if (workspace % 2 === 0) return events;
-  return events.filter(({ userId, receivedAtUs }) => userId !== 'ada' || receivedAtUs > DELETED_US);
-}
 
 interface Filter {
   readonly parameter: string;
@@ -87,15 +52,15 @@ const FILTERS: readonly Filter[] = [
 ];
 
 const anyRetention = fc.record({
-  workspace: fc.nat(WORKSPACES.length - 1),
+  workspace: fc.nat(WORKSPACES.names.length - 1),
   event: fc.option(fc.constantFrom(...NAMES), { nil: undefined }),
   returnEvent: fc.option(fc.constantFrom(...NAMES), { nil: undefined }),
   filters: fc.oneof(fc.constant<Filter[]>([]), fc.subarray([...FILTERS], { maxLength: 1 })),
   interval: fc.constantFrom('day', 'week', 'month', undefined),
   periods: fc.option(fc.integer({ min: 1, max: 60 }), { nil: undefined }),
-  timeZone: fc.option(fc.constantFrom(...ZONES), { nil: undefined }),
-  startMs: fc.nat(200).map((hours) => START_MS + hours * HOUR_MS),
-  endMs: fc.nat(200).map((hours) => START_MS + (RANGE_HOURS - hours) * HOUR_MS - 1),
+  timeZone: fc.option(fc.constantFrom(...CLOCK_CHANGES.zones), { nil: undefined }),
+  startMs: fc.nat(200).map((hours) => CLOCK_CHANGES.startMs + hours * HOUR_MS),
+  endMs: fc.nat(200).map((hours) => CLOCK_CHANGES.startMs + (CLOCK_CHANGES.hours - hours) * HOUR_MS - 1),
 });
 type Asked = typeof anyRetention extends fc.Arbitrary<infer Value> ? Value : never;
 
@@ -125,7 +90,7 @@ function cohortsOf(asked: Asked): Cohort[] {
   const last = firstDate(asked.endMs, asked).toString();
   while (String(dates.at(-1)) !== last) dates.push((dates.at(-1) as Temporal.PlainDate).add({ [`${interval}s`]: 1 }));
   const indexOf = ({ timestampMs }: TestEvent) => dates.findIndex((date) => date.equals(firstDate(timestampMs, asked)));
-  const selected = shown(workspace)
+  const selected = WORKSPACES.shown(workspace)
     .filter(({ timestampMs }) => timestampMs >= asked.startMs && timestampMs <= asked.endMs)
     .filter((one) => one.userId !== '' && filters.every(({ holds }) => holds(one)));
   const cohorts = dates.map((date) => ({
@@ -156,7 +121,10 @@ async function retention(url: string, workspace = 'a'): Promise<RetentionReport>
 test('retention equals a fold of the events that are shown, in every time zone', async () => {
   await fc.assert(
     fc.asyncProperty(anyRetention, async (asked) => {
-      expect(await retention(urlOf(asked), WORKSPACES[asked.workspace]), `events of seed ${SEED}`).toEqual({
+      expect(
+        await retention(urlOf(asked), WORKSPACES.names[asked.workspace]),
+        `events of seed ${WORKSPACES.seed}`,
+      ).toEqual({
         interval: asked.interval ?? 'day',
         timeZone: asked.timeZone ?? 'UTC',
         periods: asked.periods ?? 12,

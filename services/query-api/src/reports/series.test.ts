@@ -1,29 +1,14 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import { parseExactJson } from '@sluice/shared/json';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { anyTimeOfClockChanges, CLOCK_CHANGES, generateWorkspaces, HOUR_MS } from '../testing/generated-workspaces.ts';
 import { eachIdentifier, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
 import { bucketStarts, bucketStartsBefore, type CalendarInterval } from './calendar.ts';
 import type { SeriesReport } from './series-report.ts';
 
 let query: QueryService;
 
-/** Longer than the service reuses its look-up of pending deletions. */
-const FORGOTTEN_MS = 550;
-
-const HOUR_MS = 3_600_000;
-/** Seven weeks in which the clocks change in Havana and New York, in Berlin, and in Lord Howe. */
-const START_MS = Date.UTC(2026, 1, 26);
-const RANGE_HOURS = 49 * 24;
-const RECEIVED_US = (START_MS + RANGE_HOURS * HOUR_MS) * 1_000;
-const ZONES = [
-  'UTC',
-  'Europe/Berlin',
-  'America/New_York',
-  'Australia/Lord_Howe',
-  'Asia/Kathmandu',
-  'America/Havana',
-] as const;
+const RECEIVED_US = (CLOCK_CHANGES.startMs + CLOCK_CHANGES.hours * HOUR_MS) * 1_000;
 
 /** Values whose types, digits and characters are easily lost. */
 const PLANS = [
@@ -48,10 +33,7 @@ const anyProperties = fc
 
 const anyEvent: fc.Arbitrary<TestEvent> = fc.record({
   uuid: fc.uuid(),
-  // Half hours around midnights count most.
-  timestampMs: fc
-    .tuple(fc.nat(RANGE_HOURS), fc.constantFrom(-1, 0, 0.5 * HOUR_MS - 1, 0.5 * HOUR_MS))
-    .map(([hours, ms]) => START_MS + hours * HOUR_MS + ms),
+  timestampMs: anyTimeOfClockChanges,
   receivedAtUs: fc.nat(9).map((step) => RECEIVED_US + step),
   event: fc.constantFrom('signed_up', 'opened', 'öffnet', '"quoted\\"'),
   type: fc.constantFrom('track', 'page'),
@@ -63,34 +45,17 @@ const anyEvent: fc.Arbitrary<TestEvent> = fc.record({
   traits: fc.constant('{}'),
 });
 
-const WORKSPACES = [...'abcdef'];
-const SEED = Date.now();
-const ALL = fc.sample(fc.array(anyEvent, { minLength: 1, maxLength: 150, size: 'max' }), {
-  numRuns: WORKSPACES.length,
-  seed: SEED,
-});
-
-/** In every other workspace, the deletion of ada is pending. */
-const DELETED_US = RECEIVED_US + 6;
+const WORKSPACES = generateWorkspaces(
+  6,
+  fc.array(anyEvent, { minLength: 1, maxLength: 150, size: 'max' }),
+  RECEIVED_US,
+);
 
 beforeAll(async () => {
   query = await startQuery(inject('clickhouseUrl'));
-  for (const [index, workspace] of WORKSPACES.entries()) {
-    await query.store(workspace, ALL[index] ?? []);
-    if (index % 2 === 0) continue;
-    const deletion = { workspace_id: workspace, user_id: 'ada', version: DELETED_US, stored_at: 1 };
-    await query.insert('pending_deletions', [deletion]);
-  }
-  await wait(FORGOTTEN_MS);
+  await WORKSPACES.store(query);
 });
 afterAll(() => query.stop());
-
-/** The events of a workspace that are not hidden. */
-function shown(workspace: number): TestEvent[] {
-  const events = ALL[workspace] ?? [];
-  if (workspace % 2 === 0) return events;
-  return events.filter(({ userId, receivedAtUs }) => userId !== 'ada' || receivedAtUs > DELETED_US);
-}
 
 interface Filter {
   readonly parameter: string;
@@ -112,16 +77,18 @@ const MEASURES = [
 ];
 
 const anySeries = fc.record({
-  workspace: fc.nat(WORKSPACES.length - 1),
+  workspace: fc.nat(WORKSPACES.names.length - 1),
   interval: fc.constantFrom('hour', 'day', 'week', 'month', 'none', undefined),
-  timeZone: fc.option(fc.constantFrom(...ZONES), { nil: undefined }),
+  timeZone: fc.option(fc.constantFrom(...CLOCK_CHANGES.zones), { nil: undefined }),
   measure: fc.option(fc.oneof(fc.constantFrom('count', 'users'), fc.constantFrom(...MEASURES)), { nil: undefined }),
   groupBy: fc.oneof(fc.constant<(typeof KEYS)[number][]>([]), fc.subarray([...KEYS], { minLength: 1, maxLength: 2 })),
   groups: fc.option(fc.integer({ min: 1, max: 12 }), { nil: undefined }),
   filters: fc.oneof(fc.constant<Filter[]>([]), fc.subarray([...FILTERS], { maxLength: 2 })),
   compare: fc.boolean(),
-  startMs: fc.tuple(fc.nat(700), fc.constantFrom(0, 0, 1)).map(([hours, ms]) => START_MS + hours * HOUR_MS + ms),
-  endMs: fc.nat(400).map((hours) => START_MS + (RANGE_HOURS - hours) * HOUR_MS - 1),
+  startMs: fc
+    .tuple(fc.nat(700), fc.constantFrom(0, 0, 1))
+    .map(([hours, ms]) => CLOCK_CHANGES.startMs + hours * HOUR_MS + ms),
+  endMs: fc.nat(400).map((hours) => CLOCK_CHANGES.startMs + (CLOCK_CHANGES.hours - hours) * HOUR_MS - 1),
 });
 type Asked = typeof anySeries extends fc.Arbitrary<infer Value> ? Value : never;
 
@@ -263,7 +230,7 @@ function rounded(value: number | null): number | null {
 
 function expectedOf(asked: Asked) {
   const { workspace, interval = 'day', timeZone = 'UTC', measure = 'count', groupBy, filters, compare } = asked;
-  const events = shown(workspace).filter((event) => filters.every(({ holds }) => holds(event)));
+  const events = WORKSPACES.shown(workspace).filter((event) => filters.every(({ holds }) => holds(event)));
   const { range, previous } = rangesOf(asked);
   const { keys, lines } = linesOf(asked, events, range);
   return {
@@ -289,9 +256,9 @@ function readable(text: string): unknown {
 test('every number equals a fold of the events that are shown, in every zone, measure and grouping', async () => {
   await fc.assert(
     fc.asyncProperty(anySeries, async (asked) => {
-      const { status, text } = await query.get(urlOf(asked), WORKSPACES[asked.workspace]);
+      const { status, text } = await query.get(urlOf(asked), WORKSPACES.names[asked.workspace]);
       expect([status, status === 200 ? readable(text) : text]).toEqual([200, expectedOf(asked)]);
     }),
-    { numRuns: 120, seed: SEED, endOnFailure: true },
+    { numRuns: 120, seed: WORKSPACES.seed, endOnFailure: true },
   );
 });

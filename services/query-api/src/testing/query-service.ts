@@ -65,6 +65,9 @@ export function aRegister(version: number, operation: 'set' | 'remove', value: s
   return { version, change_id: '0190a0a0-0000-7000-8000-000000000001', operation, value };
 }
 
+/** Workspaces that may be read. The key of each is its name. */
+export const TEST_WORKSPACES: readonly string[] = [...'abcdefgh'];
+
 /** The app that the service runs, over a real ClickHouse with an empty database of its own. */
 export interface QueryService {
   readonly app: FastifyInstance;
@@ -112,7 +115,7 @@ export async function startQuery(url: string, env: Readonly<Record<string, strin
     scopes,
   });
   await writeKeysFile(keysFile, [
-    ...[...'abcdefgh'].map((id) => key(id, id, ['query'])),
+    ...TEST_WORKSPACES.map((id) => key(id, id, ['query'])),
     key('ingest-only', 'a', ['ingest', 'delete']),
     { ...key('limited', 'a', ['query']), rateLimit: 1 },
   ]);
