@@ -1365,10 +1365,19 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
   {
     name: 'query/events-of-an-hour-read-one-by-one',
     file: query('reports/hour-counts.ts'),
-    search: "export const EVENT_HOUR = 'toStartOfHour(timestamp)';",
-    replacement: "export const EVENT_HOUR = 'toStartOfHour(timestamp + toIntervalMillisecond(0))';",
+    search: "export const EVENT_HOUR = 'toStartOfInterval(timestamp, toIntervalMillisecond(3600000))';",
+    replacement:
+      "export const EVENT_HOUR = 'toStartOfInterval(timestamp + toIntervalMillisecond(0), toIntervalMillisecond(3600000))';",
     breaks: 'ClickHouse reads each event to count those of an hour, instead of the projection.',
     tests: [HOUR_COUNTS],
+  },
+  {
+    name: 'query/hours-of-32-bits',
+    file: query('reports/hour-counts.ts'),
+    search: "export const EVENT_HOUR = 'toStartOfInterval(timestamp, toIntervalMillisecond(3600000))';",
+    replacement: "export const EVENT_HOUR = 'toStartOfHour(timestamp)';",
+    breaks: 'Events before 1970 and from 2106 on count in another century.',
+    tests: [SERIES_RULES],
   },
   {
     name: 'query/total-adds-up-hours',

@@ -7,13 +7,13 @@ import { readClickHouse } from './clickhouse.ts';
 const WRONG_HOURS = `
   SELECT concat(workspace_id, ' ', type, ' ', event, ' ', toString(hour)), groupArray((source, counted, first, last))
   FROM (
-    SELECT 'projection' AS source, workspace_id, type, event, toStartOfHour(timestamp) AS hour,
-      count() AS counted, min(timestamp) AS first, max(timestamp) AS last
+    SELECT 'projection' AS source, workspace_id, type, event,
+      toStartOfInterval(timestamp, toIntervalMillisecond(3600000)) AS hour, count() AS counted, min(timestamp) AS first, max(timestamp) AS last
     FROM events
     GROUP BY workspace_id, type, event, hour
     UNION ALL
-    SELECT 'events' AS source, workspace_id, type, event, toStartOfHour(timestamp) AS hour,
-      countIf(length(properties) > 0) AS counted, min(timestamp) AS first, max(timestamp) AS last
+    SELECT 'events' AS source, workspace_id, type, event,
+      toStartOfInterval(timestamp, toIntervalMillisecond(3600000)) AS hour, countIf(length(properties) > 0) AS counted, min(timestamp) AS first, max(timestamp) AS last
     FROM events
     GROUP BY workspace_id, type, event, hour
   )

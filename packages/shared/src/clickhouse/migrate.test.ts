@@ -88,7 +88,8 @@ test('an upgrade does not wait for the counts by hour of the events that are sto
         SELECT 'a', toDateTime64('2026-03-01', 3) + toIntervalMinute(number), generateUUIDv4(number),
           concat('e', toString(number % 3)), '2026-03-01' FROM numbers(1000)`,
     });
-  const counts = `SELECT event, toStartOfHour(timestamp) AS hour, count(), min(timestamp), max(timestamp)
+  const counts = `SELECT event, toStartOfInterval(timestamp, toIntervalMillisecond(3600000)) AS hour,
+      count(), min(timestamp), max(timestamp)
     FROM events WHERE workspace_id = 'a' GROUP BY event, hour ORDER BY event, hour`;
   const rows = () => read(counts, { optimize_use_projections: 0 });
   await store();

@@ -9,7 +9,9 @@ import { EVENT_HOUR, hourCountsQuery, isCountedByHour } from './hour-counts.ts';
 
 const HOUR_MS = 3_600_000;
 const FIRST_MS = Date.UTC(2026, 0, 30);
-const KEYS = { type: 'type', event: 'event', day: `toString(toDate(${EVENT_HOUR}))` };
+const KEYS = { type: 'type', event: 'event', day: `substring(toString(${EVENT_HOUR}), 1, 10)` };
+
+const FAR = ['1900-01-01T00:30:00Z', '1950-06-01T12:59:59.999Z', '1969-12-31T23:30:00Z', '2110-01-01T01:00:00Z'];
 
 /** The user whose events are hidden. */
 const GONE = 'gone';
@@ -29,6 +31,8 @@ beforeAll(async () => {
       userId: index % 7 === 0 ? GONE : `u${index % 9}`,
     }),
   );
+  // What has 32 bits begins in 1970 and ends in 2106.
+  events.push(...FAR.map((time) => anEvent({ timestampMs: Date.parse(time), event: 'e1' })));
   for (let at = 0; at < events.length; at += 100) await service.store('a', events.slice(at, at + 100));
   await service.store('b', [anEvent({ timestampMs: FIRST_MS })]);
 });
@@ -66,9 +70,11 @@ function folded(stored: readonly TestEvent[], { startMs, endMs, fields }: EventS
     .toSorted((a, b) => (String(a) < String(b) ? -1 : 1));
 }
 
+const near = fc.integer({ min: -2, max: 50 }).map((hours) => FIRST_MS + hours * HOUR_MS);
+const far = fc.constantFrom(...FAR.map((time) => Date.parse(time)), Date.UTC(2086, 6, 7), Date.UTC(2290, 0));
 const momentMs = fc
-  .tuple(fc.integer({ min: -2, max: 50 }), fc.constantFrom(-1, 0, 1, 1_234_567))
-  .map(([hours, ms]) => FIRST_MS + hours * HOUR_MS + ms);
+  .tuple(fc.oneof({ weight: 3, arbitrary: near }, far), fc.constantFrom(-1, 0, 1, 1_234_567))
+  .map(([base, ms]) => base + ms);
 
 test('counts of any range, with and without hidden events, equal a fold of the events', async () => {
   await fc.assert(

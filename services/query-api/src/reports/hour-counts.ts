@@ -4,8 +4,8 @@ import type { TimeRange } from '../filters/filter-sql.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** The UTC hour of an event, as the projection by hour has it. */
-export const EVENT_HOUR = 'toStartOfHour(timestamp)';
+/** The UTC hour of an event, as the projection by hour has it. `toStartOfHour` knows only hours from 1970 to 2106. */
+export const EVENT_HOUR = 'toStartOfInterval(timestamp, toIntervalMillisecond(3600000))';
 
 /** The filters that the projection by hour can answer. */
 const HOUR_FIELDS: ReadonlySet<string> = new Set(['type', 'event']);

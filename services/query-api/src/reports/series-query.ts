@@ -40,7 +40,7 @@ export type PlaceRow = readonly [
 const HOUR_MS = 3_600_000;
 
 const EVENT_MS = 'toUnixTimestamp64Milli(timestamp)';
-const EVENT_HOUR_MS = `toInt64(toUnixTimestamp(${EVENT_HOUR})) * 1000`;
+const EVENT_HOUR_MS = `toUnixTimestamp64Milli(${EVENT_HOUR})`;
 
 /**
  * Returns the query for a series whose largest groups it finds itself; without `groupBy` all events are one group. Its

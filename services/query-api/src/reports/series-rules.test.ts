@@ -58,6 +58,22 @@ test('buckets that are no whole hours of UTC are counted to the minute', async (
   expect([buckets.length, lines[0]?.values]).toEqual([2, [2, 1]]);
 });
 
+test('events of every century that can be stored are in the buckets of their own time', async () => {
+  const times = ['1900-01-01T00:30', '1950-06-01T12:30', '1969-12-31T23:30', '2086-07-07T18:28', '2250-01-01T00:00'];
+  await query.store(
+    'd',
+    times.map((time) => anEvent({ timestampMs: Date.parse(`${time}Z`) })),
+  );
+  for (const grouped of ['', '&groupBy=event']) {
+    const asked = `startDate=1900-01-01&endDate=2290-01-01&interval=month${grouped}`;
+    const { buckets, series: lines } = await series(asked, 'd');
+    const filled = buckets.filter((_, index) => lines[0]?.values[index] !== 0);
+    expect(filled).toEqual(times.map((time) => `${time.slice(0, 7)}-01T00:00:00.000Z`));
+    const { total } = await series(`startDate=2086-07-01&endDate=2086-07-31&interval=none${grouped}`, 'd');
+    expect(total).toBe(1);
+  }
+});
+
 test('the range ends now when endDate is left out', async () => {
   const { endDate, total } = await series(`${START}&interval=none`);
   expect(total).toBe(4);

@@ -315,7 +315,8 @@ test('counts by hour equal the events through repeated batches, merges and erasu
       received_at: DELETED_US,
     }),
   );
-  const counts = `SELECT event, toStartOfHour(timestamp) AS hour, count() AS found, min(timestamp) AS first, max(timestamp) AS last
+  const counts = `SELECT event, toStartOfInterval(timestamp, toIntervalMillisecond(3600000)) AS hour,
+      count() AS found, min(timestamp) AS first, max(timestamp) AS last
     FROM events GROUP BY event, hour ORDER BY event, hour SETTINGS`;
   const expectCounted = async (stored: number) => {
     const counted = await db.read<{ found: number }>(`${counts} force_optimize_projection = 1`);
