@@ -130,6 +130,8 @@ export const PINNED_SETTINGS = {
   use_variant_as_common_type: '1',
   decimal_check_overflow: '1',
   allow_simdjson: '1',
+  // Compiled, min and max take times before 1970 for later than all others (ClickHouse 26.7).
+  compile_aggregate_expressions: '0',
   output_format_json_quote_64bit_integers: '0',
   output_format_json_quote_64bit_floats: '0',
   output_format_json_quote_decimals: '0',

@@ -149,6 +149,45 @@ test('every order of users and organizations is that of a fold, over all pages, 
   );
 });
 
+test.each([true, false])(
+  'users who came back after a deletion stand where the times since then say (merged: %s)',
+  async (merged) => {
+    const seen = (user: string, hours: number): Change => ({ user, organization: 'acme', deleted: false, hours });
+    const deletion = (user: string): Change => ({ ...seen(user, 0), deleted: true });
+    const changes = [
+      ...[seen('early', 0), seen('late', 9), seen('gone', 4), deletion('early'), deletion('late'), deletion('gone')],
+      ...[seen('early', 5), seen('late', 1), seen('other', 3)],
+    ];
+    await store(changes, false);
+    if (merged) await query.clickHouse.command({ query: 'OPTIMIZE TABLE entities FINAL' });
+    await wait(FORGOTTEN_MS);
+    for (const field of ['firstSeenAt', 'lastSeenAt'] as const) {
+      for (const direction of ['ASC', 'DESC']) {
+        const found = await readAll(KINDS[0], `orderByField=${field}&orderByDirection=${direction}`, 1);
+        expect([field, direction, found]).toEqual([field, direction, fold(changes, KINDS[0], field, direction)]);
+      }
+    }
+  },
+);
+
+test('a user may be seen first and last in any century', async () => {
+  const times = ['1950-06-01T12:30:00.000Z', '2026-03-01T00:00:00.000Z', '2250-01-01T00:00:00.000Z'];
+  await query.insert(
+    'entities',
+    times.map((time, version) => {
+      const [first_seen_at, last_seen_at] = [Date.parse(time), Date.parse(time)];
+      return { workspace_id: 'a', kind: 'user', id: 'ada', first_seen_at, last_seen_at, version };
+    }),
+  );
+  // ClickHouse compiles what it has run a few times.
+  for (let run = 0; run < 5; run += 1) {
+    for (const field of FIELDS) {
+      const found = await readAll(KINDS[0], `orderByField=${field}`, 2);
+      expect([run, field, found]).toEqual([run, field, [{ id: 'ada', firstSeenAt: times[0], lastSeenAt: times[2] }]]);
+    }
+  }
+});
+
 /** Stores users of whom one was seen each minute; some have a plan. */
 async function storeUsers(count: number, planOf: (user: number) => string | undefined): Promise<string[]> {
   const users = Array.from({ length: count }, (_, user) => ({ id: `${(user * 7) % count}`, user }));

@@ -59,9 +59,14 @@ const storedEvent = fc
     hour: fc.integer({ min: 0, max: 5 }),
     ms: fc.constantFrom(0, 1, HOUR_MS / 2, HOUR_MS - 1),
     plan: fc.constantFrom('pro', 'free'),
+    // What has 32 bits begins in 1970 and ends in 2106.
+    startMs: fc.oneof(
+      { weight: 4, arbitrary: fc.constant(START_MS) },
+      fc.constantFrom(Date.UTC(1900, 0), Date.UTC(1969, 11, 31, 21), Date.UTC(2200, 5)),
+    ),
   })
-  .map(({ hour, ms, plan, ...event }) =>
-    anEvent({ ...event, timestampMs: START_MS + hour * HOUR_MS + ms, properties: `{"plan":"${plan}"}` }),
+  .map(({ startMs, hour, ms, plan, ...event }) =>
+    anEvent({ ...event, timestampMs: startMs + hour * HOUR_MS + ms, properties: `{"plan":"${plan}"}` }),
   );
 
 const moment = fc
@@ -118,6 +123,26 @@ test('names are exact, of any range and filter, and without what is hidden', asy
     ),
     { numRuns: 6 },
   );
+});
+
+test('the first and the last time of a name may be in any century', async () => {
+  const times = [
+    '1900-01-01T00:30:00.000Z',
+    '1969-12-31T23:30:00.000Z',
+    iso(START_MS),
+    '2250-01-01T00:00:00.000Z',
+  ] as const;
+  await query.store(
+    'a',
+    times.map((time) => anEvent({ timestampMs: Date.parse(time) })),
+  );
+  const expected = [{ event: 'e', type: 'track', count: 4, firstSeenAt: times[0], lastSeenAt: times[3] }];
+  // ClickHouse compiles what it has run a few times.
+  for (let run = 0; run < 5; run += 1) {
+    for (const filter of ['', '?startDate=1900-01-01', '?userId[exists]=false']) {
+      expect([run, filter, (await menu(`/events/names${filter}`)).results]).toEqual([run, filter, expected]);
+    }
+  }
 });
 
 function foldNames(events: readonly TestEvent[]): Record<string, unknown>[] {
