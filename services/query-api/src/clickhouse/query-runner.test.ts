@@ -9,13 +9,15 @@ import { createLogger } from '@sluice/shared/log';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { buildApp } from '../app.ts';
-import { configSchema } from '../config.ts';
+import { configSchema, type QueryConfig } from '../config.ts';
 import { FILTER_FIELDS } from '../events/event-columns.ts';
 import { eventParameters, parseEventsRequest } from '../events/events-parameters.ts';
 import { pageQuery } from '../events/events-query.ts';
+import { createMetrics } from '../metrics.ts';
 import { storeMany } from '../testing/load.ts';
 import { AMPLE_BUDGETS, anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
 import { createClickHouseReader } from './clickhouse-reader.ts';
+import { createQueryRunner } from './query-runner.ts';
 import { querySettings } from './query-settings.ts';
 import { createReadiness } from './readiness.ts';
 import { createSchemaComponent } from './schema.ts';
@@ -114,6 +116,20 @@ test('a count that takes longer than it may is null, and the page still comes', 
     );
   } finally {
     await hurried.stop();
+  }
+});
+
+test('a query that cannot begin gives its slot back', async () => {
+  const config: QueryConfig = { ...query.config, QUERY_CONNECTIONS_MAX: 1 };
+  const reader = createClickHouseReader(config, { connectionsMax: 2, settings: querySettings(config) });
+  try {
+    const runner = createQueryRunner(reader, config, createMetrics(new Registry()));
+    const one = { kind: 'events_count', workspace: 'a', sql: 'SELECT 1', params: {} } as const;
+    // A deadline of half a millisecond cannot be set.
+    await expect(runner.all({ ...one, timeoutMs: 0.5 })).rejects.toMatchObject({ code: 'internal' });
+    expect(await runner.all(one)).toEqual([[1]]);
+  } finally {
+    reader.close();
   }
 });
 

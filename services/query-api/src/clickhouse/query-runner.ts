@@ -113,17 +113,26 @@ export function createQueryRunner(reader: ClickHouseReader, config: QueryConfig,
   async function* rowsInSlot(query: Query, timeoutMs: number): RowBatches {
     const { workspace, signal, pool = 'pages' } = query;
     const release = query.urgent ? () => undefined : await slots[pool].acquire({ workspace, signal, timeoutMs });
+    try {
+      yield* rowsInTime(query, timeoutMs, release);
+    } finally {
+      release();
+    }
+  }
+
+  /** @param onEnd called when the time is up or the client leaves */
+  async function* rowsInTime(query: Query, timeoutMs: number, onEnd: () => void): RowBatches {
+    const { signal } = query;
     const deadline = AbortSignal.timeout(timeoutMs + (query.graceMs ?? GRACE_MS));
     const end = signal ? AbortSignal.any([signal, deadline]) : deadline;
     // A reader that has stopped reading does not come back to release the slot.
-    end.addEventListener('abort', release);
+    end.addEventListener('abort', onEnd);
     try {
       yield* reader.read(requestOf(query, end, timeLimit(timeoutMs)));
     } catch (error) {
       throw deadline.aborted && !(error instanceof ClickHouseException) ? deadline.reason : error;
     } finally {
-      end.removeEventListener('abort', release);
-      release();
+      end.removeEventListener('abort', onEnd);
     }
   }
 
