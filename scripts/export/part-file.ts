@@ -1,4 +1,5 @@
 import { type FileHandle, open, rename } from 'node:fs/promises';
+import { countLineFeeds } from '@sluice/shared/line-feeds';
 
 const LINE_FEED = 0x0a;
 const BLOCK_BYTES = 64 * 1_024;
@@ -7,7 +8,7 @@ const BLOCK_BYTES = 64 * 1_024;
 const NDJSON_TRAILER = /^\{"complete":true,"events":(\d+)\}$/;
 const CSV_TRAILER = /^#complete,(\d+)$/;
 
-export interface LastRecord {
+interface LastRecord {
   readonly uuid: string;
   readonly timestamp: string;
 }
@@ -69,7 +70,7 @@ export async function openPartFile(file: string): Promise<PartFile> {
       for (let at = 0; ; ) {
         const { bytesRead } = await handle.read(block, 0, block.length, at);
         if (bytesRead === 0) return lines;
-        lines += lineFeeds(block.subarray(0, bytesRead));
+        lines += countLineFeeds(block.subarray(0, bytesRead));
         at += bytesRead;
       }
     },
@@ -80,13 +81,6 @@ export async function openPartFile(file: string): Promise<PartFile> {
     },
     [Symbol.asyncDispose]: () => handle.close(),
   };
-}
-
-/** Returns how many lines some bytes end. */
-export function lineFeeds(bytes: Buffer): number {
-  let count = 0;
-  for (let at = bytes.indexOf(LINE_FEED); at >= 0; at = bytes.indexOf(LINE_FEED, at + 1)) count += 1;
-  return count;
 }
 
 /** Returns where the last line feed before `end` is. */

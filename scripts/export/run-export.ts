@@ -1,8 +1,9 @@
+import { countLineFeeds } from '@sluice/shared/line-feeds';
 import { backoff, sleep } from '@sluice/shared/retry';
 import { Agent, request } from 'undici';
 import { describeFailure, describeResponse } from '../command/describe-response.ts';
 import type { ExportArguments } from './arguments.ts';
-import { lineFeeds, type PartFile } from './part-file.ts';
+import type { PartFile } from './part-file.ts';
 
 const RETRY_MS_FIRST = 250;
 const RETRY_MS_MAX = 5_000;
@@ -61,7 +62,7 @@ export function createExport(options: ExportOptions): Export {
       progressAt = performance.now();
       counts.bytes += chunk.length;
       if (format === 'ndjson') {
-        counts.events += lineFeeds(chunk);
+        counts.events += countLineFeeds(chunk);
         const time = LAST_TIME.exec(chunk.toString('latin1', Math.max(0, chunk.length - 4_096)))?.[1];
         if (time !== undefined) counts.lastMs = Date.parse(time);
       }

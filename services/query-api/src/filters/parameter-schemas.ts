@@ -56,6 +56,17 @@ export const limitParameter = z
     description: `How many records to return at most. More than ${LIMIT_MAX} counts as ${LIMIT_MAX}.`,
   });
 
+/** A whole number from 1 to `max`. */
+export function numberParameter(max: number, unlessGiven: number, description: string) {
+  const fault = `must be a whole number from 1 to ${max}`;
+  return z
+    .string()
+    .regex(/^\d+$/, fault)
+    .transform(Number)
+    .refine((number) => number >= 1 && number <= max, fault)
+    .meta({ type: 'integer', minimum: 1, maximum: max, override: { default: unlessGiven }, description });
+}
+
 export const offsetParameter = z
   .string()
   .regex(/^\d+$/, 'must be a whole number, 0 or more')

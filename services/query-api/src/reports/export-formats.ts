@@ -1,3 +1,5 @@
+import { countLineFeeds } from '@sluice/shared/line-feeds';
+
 /** How an export is written. */
 interface Format {
   /** The content type of the response comes first. */
@@ -14,6 +16,7 @@ export const EXPORT_FORMATS = {
   ndjson: {
     mediaTypes: ['application/x-ndjson', 'application/ndjson'],
     clickHouse: 'TSVRaw',
+    // A record is a line: JSON escapes line feeds.
     createCounter: () => countLineFeeds,
     trailer: (events) => `{"complete":true,"events":${events}}\n`,
   },
@@ -42,13 +45,6 @@ export function isExportFormat(text: string): text is ExportFormat {
 
 const LINE_FEED = 0x0a;
 const QUOTE = 0x22;
-
-/** A record is a line: JSON escapes line feeds. */
-function countLineFeeds(bytes: Buffer): number {
-  let count = 0;
-  for (let at = bytes.indexOf(LINE_FEED); at >= 0; at = bytes.indexOf(LINE_FEED, at + 1)) count += 1;
-  return count;
-}
 
 /** Counts lines, without the one of the names and without line feeds inside quotes. */
 function createCsvCounter(): (bytes: Buffer) => number {

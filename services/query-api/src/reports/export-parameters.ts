@@ -1,4 +1,3 @@
-import type { Fault } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { parseTimestamp } from '@sluice/shared/timestamp';
 import { z } from 'zod';
@@ -6,8 +5,7 @@ import { eventFilterable, selectionParameters } from '../events/event-selection.
 import { eventParameters } from '../events/events-parameters.ts';
 import { uuidParameter } from '../filters/parameter-schemas.ts';
 import { parseParameters, refuseFaults } from '../filters/parameters.ts';
-import type { ExportFormat } from './export-formats.ts';
-import { EXPORT_FORMATS, isExportFormat } from './export-formats.ts';
+import { EXPORT_FORMATS, type ExportFormat, isExportFormat } from './export-formats.ts';
 import { type ReportSelection, reportSelection } from './report-selection.ts';
 
 const uuidSchema = uuidParameter('');
@@ -62,8 +60,7 @@ export interface ExportRequest {
 export function parseExportRequest(query: QueryParameters, accept: string | undefined): ExportRequest {
   const parsed = parseParameters(exportParameters, eventFilterable, query);
   const { selection, faults } = reportSelection(parsed);
-  const found: Fault[] = faults;
-  refuseFaults(found);
+  refuseFaults(faults);
   const { format, orderByDirection, after } = parsed.values;
   return {
     selection,

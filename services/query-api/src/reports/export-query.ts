@@ -1,5 +1,4 @@
-import type { Sql } from '../clickhouse/sql.ts';
-import { tables } from '../clickhouse/sql.ts';
+import { type Sql, tables } from '../clickhouse/sql.ts';
 import { EVENT_FIELDS, type EventColumnType } from '../events/event-columns.ts';
 import { afterPosition, orderBy } from '../events/event-order-sql.ts';
 import { whereSelected } from '../events/event-selection.ts';

@@ -4,7 +4,7 @@ import { whileConnected } from '../disconnection.ts';
 import { parseFunnelRequest } from './funnel-parameters.ts';
 import { funnelQuery } from './funnel-query.ts';
 import { funnelReport } from './funnel-report.ts';
-import { collectingSettings, reportRows } from './report-rows.ts';
+import { collectingSettings, reportRows } from './report-runner.ts';
 import type { ReportDependencies } from './reports-route.ts';
 
 /** Registers `GET /events/funnel`: how many get from one event to the next. */

@@ -2,15 +2,13 @@ import { parseExactJson } from '@sluice/shared/json';
 import { z } from 'zod';
 import type { BoundParameters } from '../clickhouse/sql.ts';
 import { EVENT_COLUMNS } from '../events/event-columns.ts';
-import { propertyNameFault } from '../filters/property-filter.ts';
 import { propertyValue, textOfJson } from '../filters/property-value.ts';
+import { PROPERTIES, propertyOfPath } from './property-path.ts';
 
 /** The fields that a report can group by, besides properties. */
 const GROUP_FIELDS = ['event', 'type', 'userId', 'groupId', 'instanceId'] as const;
 
 type GroupField = (typeof GROUP_FIELDS)[number];
-
-const DOCUMENT = 'properties.';
 
 /** What tells the groups of a report apart: a field of events, or the name of a property. */
 export type GroupKey = { readonly field: GroupField } | { readonly property: string };
@@ -18,19 +16,14 @@ export type GroupKey = { readonly field: GroupField } | { readonly property: str
 /** One of {@link GROUP_FIELDS} or `properties.<name>`. */
 export const groupKeyParameter = z.string().transform((text, context): GroupKey => {
   const field = GROUP_FIELDS.find((one) => one === text);
-  if (field) return { field };
-  const property = text.slice(DOCUMENT.length);
-  const fault = text.startsWith(DOCUMENT) ? propertyNameFault(property) : UNKNOWN_KEY;
-  if (fault === undefined) return { property };
-  context.addIssue({ code: 'custom', message: fault });
-  return z.NEVER;
+  return field ? { field } : { property: propertyOfPath(text, context, UNKNOWN_KEY) };
 });
 
 const UNKNOWN_KEY = `must be one of ${GROUP_FIELDS.join(', ')}, or properties.<name>`;
 
 /** Returns a key as a request names it. */
 export function nameOfKey(key: GroupKey): string {
-  return 'field' in key ? key.field : `${DOCUMENT}${key.property}`;
+  return 'field' in key ? key.field : `${PROPERTIES}${key.property}`;
 }
 
 /** Returns SQL of an event's key: the text of a field, or the JSON of a property. A missing one is the empty string. */

@@ -10,9 +10,11 @@ import {
   type FilterField,
 } from '../events/event-columns.ts';
 import { eventFilterable, START_AFTER_END, selectionParameters } from '../events/event-selection.ts';
+import { numberParameter } from '../filters/parameter-schemas.ts';
 import { type ParsedParameters, parseParameters, refuseFaults } from '../filters/parameters.ts';
-import { LIMIT_DEFAULT, LIMIT_MAX, NAME_DOTS_MAX } from '../limits.ts';
+import { LIMIT_DEFAULT, LIMIT_MAX } from '../limits.ts';
 import type { MenuRequest } from './event-names.ts';
+import { propertyOfPath } from './property-path.ts';
 
 /** A field of text. */
 type TextField = FieldsLike<{ readonly type: 'text' | 'identifier' }>;
@@ -24,27 +26,12 @@ export type ValueSource =
 
 const TEXT_FIELDS = EVENT_FIELDS.map(([field]) => field).filter(isTextField);
 
-const PROPERTY_START = 'properties.';
-
-const LIMIT_FAULT = `must be a whole number from 1 to ${LIMIT_MAX}`;
-
 /** The parameters of a menu, except those of properties and operators. */
 function menuParameters(prefixDescription: string) {
   return {
     ...selectionParameters,
     prefix: z.string().meta({ description: `${prefixDescription} Upper and lower case differ.` }),
-    limit: z
-      .string()
-      .regex(/^\d+$/, LIMIT_FAULT)
-      .transform(Number)
-      .refine((limit) => limit >= 1 && limit <= LIMIT_MAX, LIMIT_FAULT)
-      .meta({
-        type: 'integer',
-        minimum: 1,
-        maximum: LIMIT_MAX,
-        override: { default: LIMIT_DEFAULT },
-        description: 'How many results to return at most.',
-      }),
+    limit: numberParameter(LIMIT_MAX, LIMIT_DEFAULT, 'How many results to return at most.'),
   };
 }
 
@@ -60,13 +47,8 @@ export const valuesParameters = {
     .string()
     .transform((text, context): ValueSource => {
       if (isTextField(text)) return { field: text };
-      const property = text.slice(PROPERTY_START.length);
-      const isProperty = text.startsWith(PROPERTY_START) && property.split('.').length - 1 <= NAME_DOTS_MAX;
-      if (isProperty) return { field: 'properties', property };
-      const fields = TEXT_FIELDS.join(', ');
-      const message = `must be one of ${fields}, or properties.<name> with at most ${NAME_DOTS_MAX} dots in the name`;
-      context.addIssue({ code: 'custom', message });
-      return z.NEVER;
+      const message = `must be one of ${TEXT_FIELDS.join(', ')}, or properties.<name>`;
+      return { field: 'properties', property: propertyOfPath(text, context, message) };
     })
     .meta({
       description: `Required. \`properties.<name>\`, where a dot means what it means in a filter, or one of ${TEXT_FIELDS.map((field) => `\`${field}\``).join(', ')}.`,

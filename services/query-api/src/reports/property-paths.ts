@@ -1,5 +1,6 @@
 import { parseJson } from '@sluice/shared/json';
 import { NAME_DOTS_MAX } from '../limits.ts';
+import { PROPERTIES } from './property-path.ts';
 
 /** The types of JSON values. */
 export const JSON_TYPES = ['array', 'boolean', 'null', 'number', 'object', 'string'] as const;
@@ -23,8 +24,6 @@ interface Found {
   /** The event that was counted last. */
   event: number;
 }
-
-const DOCUMENT = 'properties.';
 
 /**
  * Collects the names of properties. A name reaches into objects by dots; keys that have dots themselves have the same
@@ -53,7 +52,7 @@ export class PropertyPaths {
   first(limit: number): readonly PropertyPath[] {
     return [...this.#found]
       .map(([name, { types, count, lastSeenMs }]) => ({
-        path: `${DOCUMENT}${name}`,
+        path: `${PROPERTIES}${name}`,
         types: JSON_TYPES.filter((type) => types.has(type)),
         count,
         lastSeenMs,
@@ -74,7 +73,7 @@ export class PropertyPaths {
   }
 
   #isListed(name: string): boolean {
-    return name.startsWith(this.#prefix) || `${DOCUMENT}${name}`.startsWith(this.#prefix);
+    return name.startsWith(this.#prefix) || `${PROPERTIES}${name}`.startsWith(this.#prefix);
   }
 
   #addName(name: string, type: JsonType, timestampMs: number): void {

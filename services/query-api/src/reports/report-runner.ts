@@ -1,4 +1,9 @@
-import type { QueryRunner } from '../clickhouse/query-runner.ts';
+import { Problem } from '@sluice/shared/http/problem';
+import { isOutOfTime } from '../clickhouse/query-error.ts';
+import type { Query, QueryRunner } from '../clickhouse/query-runner.ts';
+import type { QuerySettings } from '../clickhouse/query-settings.ts';
+import type { Row } from '../clickhouse/row-parser.ts';
+import type { QueryConfig } from '../config.ts';
 
 /** Runs queries of reports: in their own slots, and as too expensive when they take too long. */
 export type ReportRunner = Pick<QueryRunner, 'rows' | 'all'>;
@@ -6,7 +11,40 @@ export type ReportRunner = Pick<QueryRunner, 'rows' | 'all'>;
 /** Returns a query runner whose queries are those of reports. */
 export function createReportRunner(queryRunner: ReportRunner): ReportRunner {
   return {
-    rows: (query) => queryRunner.rows({ ...query, pool: 'reports', graceMs: 0 }),
-    all: async (query) => await queryRunner.all({ ...query, pool: 'reports', graceMs: 0 }),
+    rows: (query) => queryRunner.rows(asReport(query)),
+    all: async (query) => await queryRunner.all(asReport(query)),
+  };
+}
+
+function asReport(query: Query): Query {
+  return { ...query, pool: 'reports', graceMs: 0 };
+}
+
+/**
+ * Returns the rows of a report's query, whose result is known to be small; `undefined` when it ran out of its time.
+ *
+ * @throws {Problem} as {@link QueryRunner.rows} does; `query_too_expensive` only for other budgets than time
+ */
+export async function reportRows(
+  queryRunner: Pick<QueryRunner, 'all'>,
+  query: Omit<Query, 'pool' | 'graceMs'>,
+): Promise<readonly Row[] | undefined> {
+  try {
+    return await queryRunner.all(asReport(query));
+  } catch (error) {
+    if (error instanceof Problem && error.code === 'query_too_expensive' && isOutOfTime(error.cause)) return undefined;
+    throw error;
+  }
+}
+
+/** The share of a query's memory that its groups may take before they go to the disk. What they become needs memory too. */
+const GROUPS_SHARE = 1 / 4;
+
+/** Returns the settings of a query that collects the events of each user. */
+export function collectingSettings({ QUERY_MEMORY_BYTES_MAX }: QueryConfig): QuerySettings {
+  return {
+    // Users are spread over all of the sorting key.
+    optimize_aggregation_in_order: '0',
+    max_bytes_before_external_group_by: String(Math.floor(QUERY_MEMORY_BYTES_MAX * GROUPS_SHARE)),
   };
 }

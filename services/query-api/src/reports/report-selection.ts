@@ -2,6 +2,7 @@ import type { Fault } from '@sluice/shared/http/problem';
 import type { DocumentField, FilterField } from '../events/event-columns.ts';
 import { type EventSelection, START_AFTER_END, type selectionParameters } from '../events/event-selection.ts';
 import type { ParsedParameters } from '../filters/parameters.ts';
+import { BUCKETS_MAX, bucketStarts, type CalendarInterval } from './calendar.ts';
 
 /** The events that a report is about: its range has both ends. */
 export interface ReportSelection extends EventSelection {
@@ -26,4 +27,26 @@ export function reportSelection(
   if (startMs === undefined && !isNamed) faults.push(START_REQUIRED);
   if (startMs !== undefined && startMs > endMs) faults.push(START_AFTER_END);
   return { selection: { fields, properties, startMs: startMs ?? endMs, endMs }, faults };
+}
+
+const TOO_MANY_BUCKETS: Fault = {
+  path: 'interval',
+  code: 'too_many',
+  message: `the range has more than ${BUCKETS_MAX} of these intervals; take a longer interval or a shorter range`,
+};
+
+/** What the buckets depend on. */
+const BUCKET_PARAMETERS: readonly string[] = ['interval', 'timeZone', 'startDate', 'endDate'];
+
+/** Returns when the buckets of a report begin. Adds a fault when there are too many; then they must not be used. */
+export function reportBuckets(
+  interval: CalendarInterval,
+  timeZone: string,
+  { startMs, endMs }: ReportSelection,
+  faults: Fault[],
+): readonly number[] {
+  const starts = bucketStarts(interval, timeZone, startMs, endMs);
+  const isRangeKnown = !faults.some(({ path }) => BUCKET_PARAMETERS.includes(path));
+  if (isRangeKnown && starts.length > BUCKETS_MAX) faults.push(TOO_MANY_BUCKETS);
+  return starts;
 }

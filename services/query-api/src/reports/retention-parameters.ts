@@ -1,13 +1,12 @@
-import type { Fault } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import type { DocumentField, FilterField } from '../events/event-columns.ts';
 import { eventFilterable, selectionParameters } from '../events/event-selection.ts';
 import type { FieldFilter } from '../filters/operators.ts';
-import { textParameter } from '../filters/parameter-schemas.ts';
+import { numberParameter, textParameter } from '../filters/parameter-schemas.ts';
 import { type Filterable, parseParameters, refuseFaults } from '../filters/parameters.ts';
-import { BUCKETS_MAX, bucketStarts, timeZoneParameter } from './calendar.ts';
-import { type ReportSelection, reportSelection } from './report-selection.ts';
+import { timeZoneParameter } from './calendar.ts';
+import { type ReportSelection, reportBuckets, reportSelection } from './report-selection.ts';
 
 const RETENTION_INTERVALS = ['day', 'week', 'month'] as const;
 
@@ -24,18 +23,11 @@ export const retentionParameters = {
     default: 'day',
     description: 'The length of a cohort and of a period. Weeks begin on Monday.',
   }),
-  periods: z
-    .string()
-    .regex(/^\d+$/, 'must be a whole number')
-    .transform(Number)
-    .refine((periods) => periods >= 1 && periods <= PERIODS_MAX, `must be 1 to ${PERIODS_MAX}`)
-    .meta({
-      type: 'integer',
-      minimum: 1,
-      maximum: PERIODS_MAX,
-      override: { default: PERIODS_DEFAULT },
-      description: 'How many intervals to count returns in, that of the cohort among them.',
-    }),
+  periods: numberParameter(
+    PERIODS_MAX,
+    PERIODS_DEFAULT,
+    'How many intervals to count returns in, that of the cohort among them.',
+  ),
   timeZone: timeZoneParameter,
 } as const;
 
@@ -75,8 +67,7 @@ export function parseRetentionRequest(query: QueryParameters): RetentionRequest 
     else fields.push({ field, condition });
   }
   const { selection, faults } = reportSelection({ ...parsed, fields });
-  const starts = faults.length === 0 ? bucketStarts(interval, timeZone, selection.startMs, selection.endMs) : [];
-  if (starts.length > BUCKETS_MAX) faults.push(TOO_MANY_COHORTS);
+  const starts = reportBuckets(interval, timeZone, selection, faults);
   refuseFaults(faults);
   return {
     selection,
@@ -85,9 +76,3 @@ export function parseRetentionRequest(query: QueryParameters): RetentionRequest 
     ...{ interval, periods, timeZone, starts },
   };
 }
-
-const TOO_MANY_COHORTS: Fault = {
-  path: 'interval',
-  code: 'too_many',
-  message: `the range has more than ${BUCKETS_MAX} of these intervals; take a longer interval or a shorter range`,
-};

@@ -1,7 +1,7 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
 import { whileConnected } from '../disconnection.ts';
-import { collectingSettings, reportRows } from './report-rows.ts';
+import { collectingSettings, reportRows } from './report-runner.ts';
 import type { ReportDependencies } from './reports-route.ts';
 import { parseRetentionRequest } from './retention-parameters.ts';
 import { retentionQuery } from './retention-query.ts';

@@ -94,6 +94,7 @@ test('as many cohorts as a report may have', async () => {
 
 test.each([
   ['', ['startDate']],
+  ['startDate=2010-01-01&endDate=2026-03-01&periods=0', ['interval', 'periods']],
   ['startDate=2026-03-02&endDate=2026-03-01&interval=hour&periods=61', ['interval', 'periods', 'startDate']],
   ['startDate=2026-03-01&periods=0&timeZone=Berlin&returnEvent=', ['periods', 'returnEvent', 'timeZone']],
   [

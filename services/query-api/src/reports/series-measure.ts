@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { BoundParameters } from '../clickhouse/sql.ts';
 import { EVENT_COLUMNS } from '../events/event-columns.ts';
-import { propertyNameFault } from '../filters/property-filter.ts';
 import { propertyNumber } from '../filters/property-value.ts';
+import { PROPERTIES, propertyOfPath } from './property-path.ts';
 
 /** Distinct counts up to this are exact, also where memory does not allow for exact ones of any size. */
 export const EXACT_DISTINCT_MAX = 100_000;
@@ -20,21 +20,19 @@ export type Measure =
   | { readonly kind: 'count' | keyof typeof DISTINCT }
   | { readonly kind: (typeof NUMERIC)[number]; readonly property: string };
 
-const DOCUMENT = 'properties.';
-
-const MEASURES = ['count', ...Object.keys(DISTINCT), ...NUMERIC.map((kind) => `${kind}:${DOCUMENT}<name>`)].join(', ');
+const MEASURES = ['count', ...Object.keys(DISTINCT), ...NUMERIC.map((kind) => `${kind}:${PROPERTIES}<name>`)].join(
+  ', ',
+);
 
 /** `count`, `users`, `organizations`, or a numeric measure with its property: `sum:properties.amount`. */
 export const measureParameter = z
   .string()
   .transform((text, context): Measure => {
     if (text === 'count' || text === 'users' || text === 'organizations') return { kind: text };
-    const [name = '', path = ''] = [text.slice(0, text.indexOf(':')), text.slice(text.indexOf(':') + 1)];
-    const kind = NUMERIC.find((one) => one === name);
-    const property = path.slice(DOCUMENT.length);
-    const fault = kind && path.startsWith(DOCUMENT) ? propertyNameFault(property) : `must be one of ${MEASURES}`;
-    if (kind && fault === undefined) return { kind, property };
-    context.addIssue({ code: 'custom', message: fault ?? '' });
+    const kind = NUMERIC.find((one) => text.startsWith(`${one}:`));
+    const message = `must be one of ${MEASURES}`;
+    if (kind) return { kind, property: propertyOfPath(text.slice(kind.length + 1), context, message) };
+    context.addIssue({ code: 'custom', message });
     return z.NEVER;
   })
   .meta({
@@ -45,7 +43,7 @@ export const measureParameter = z
 
 /** Returns a measure as a request names it. */
 export function nameOfMeasure(measure: Measure): string {
-  return 'property' in measure ? `${measure.kind}:${DOCUMENT}${measure.property}` : measure.kind;
+  return 'property' in measure ? `${measure.kind}:${PROPERTIES}${measure.property}` : measure.kind;
 }
 
 /** A measure in SQL. States of parts are merged, so that no total is a sum of numbers that do not add up. */

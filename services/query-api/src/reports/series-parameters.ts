@@ -3,6 +3,7 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import { eventFilterable, selectionParameters } from '../events/event-selection.ts';
 import { listOf, notEmpty } from '../filters/operators.ts';
+import { numberParameter } from '../filters/parameter-schemas.ts';
 import { parseParameters, refuseFaults } from '../filters/parameters.ts';
 import {
   BUCKETS_MAX,
@@ -13,7 +14,7 @@ import {
   timeZoneParameter,
 } from './calendar.ts';
 import { type GroupKey, groupKeyParameter, nameOfKey } from './group-key.ts';
-import { type ReportSelection, reportSelection } from './report-selection.ts';
+import { type ReportSelection, reportBuckets, reportSelection } from './report-selection.ts';
 import { type Measure, measureParameter } from './series-measure.ts';
 
 const INTERVALS = [...CALENDAR_INTERVALS, 'none'] as const;
@@ -23,8 +24,8 @@ type Interval = (typeof INTERVALS)[number];
 /** How many keys groups have at most. */
 const KEYS_MAX = 2;
 
-export const GROUPS_DEFAULT = 10;
-export const GROUPS_MAX = 100;
+const GROUPS_DEFAULT = 10;
+const GROUPS_MAX = 100;
 
 /** The parameters of `GET /events/series`, except those of properties and operators. */
 export const seriesParameters = {
@@ -43,19 +44,11 @@ export const seriesParameters = {
       description: `What tells groups apart: one or two of \`event\`, \`type\`, \`userId\`, \`groupId\`, \`instanceId\` and \`properties.<name>\`, separated by commas.`,
       examples: ['event', 'properties.plan,event'],
     }),
-  groups: z
-    .string()
-    .regex(/^[1-9]\d*$/, 'must be a whole number, 1 or more')
-    .transform(Number)
-    .refine((count) => count <= GROUPS_MAX, `must be at most ${GROUPS_MAX}`)
-    .meta({
-      type: 'integer',
-      minimum: 1,
-      maximum: GROUPS_MAX,
-      override: { default: GROUPS_DEFAULT },
-      description:
-        'How many groups: the largest by the measure over the whole range, then by the bytes of their keys; for `avg`, `min`, `max` and quantiles by the number of their events.',
-    }),
+  groups: numberParameter(
+    GROUPS_MAX,
+    GROUPS_DEFAULT,
+    'How many groups: the largest by the measure over the whole range, then by the bytes of their keys; for `avg`, `min`, `max` and quantiles by the number of their events.',
+  ),
   compare: z.enum(['previous'], 'must be previous').meta({
     description:
       'The same for the time before, which is as long: as many calendar intervals when the range begins and ends with one, else as many milliseconds.',
@@ -83,15 +76,6 @@ export interface SeriesRequest {
   readonly previous: SeriesRange | undefined;
 }
 
-const TOO_MANY_BUCKETS: Fault = {
-  path: 'interval',
-  code: 'too_big',
-  message: `a series has at most ${BUCKETS_MAX} buckets; choose a longer interval or a shorter range`,
-};
-
-/** What the buckets depend on. */
-const BUCKET_PARAMETERS: readonly string[] = ['interval', 'timeZone', 'startDate', 'endDate'];
-
 const NO_GROUPS: Fault = { path: 'groups', code: 'invalid', message: 'needs groupBy' };
 
 /**
@@ -105,9 +89,7 @@ export function parseSeriesRequest(query: QueryParameters): SeriesRequest {
   const { interval = 'day', timeZone = 'UTC', measure = { kind: 'count' }, groupBy = [], groups } = parsed.values;
   if (query['groups'] && !query['groupBy']) faults.push(NO_GROUPS);
   const { startMs, endMs } = selection;
-  const buckets = interval === 'none' ? [startMs] : bucketStarts(interval, timeZone, startMs, endMs);
-  const isRangeKnown = !faults.some(({ path }) => BUCKET_PARAMETERS.includes(path));
-  if (isRangeKnown && buckets.length > BUCKETS_MAX) faults.push(TOO_MANY_BUCKETS);
+  const buckets = interval === 'none' ? [startMs] : reportBuckets(interval, timeZone, selection, faults);
   refuseFaults(faults);
   const range = { startMs, endMs, buckets };
   const previous = parsed.values.compare && previousRange(interval, timeZone, range);

@@ -4,7 +4,7 @@ import type { QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
 import type { Sql } from '../clickhouse/sql.ts';
 import type { QueryConfig } from '../config.ts';
-import { collectingSettings, reportRows } from './report-rows.ts';
+import { collectingSettings, reportRows } from './report-runner.ts';
 import { EXACT_DISTINCT_MAX, isDistinct } from './series-measure.ts';
 import type { SeriesRange, SeriesRequest } from './series-parameters.ts';
 import {
