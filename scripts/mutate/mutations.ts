@@ -37,6 +37,11 @@ const SERIES = query('reports/series.test.ts');
 const SERIES_RULES = query('reports/series-rules.test.ts');
 const SERIES_LIMITS = query('reports/series-limits.test.ts');
 const ENTITIES_GROWTH = query('entities/entities-growth.test.ts');
+const FUNNEL = query('reports/funnel.test.ts');
+const FUNNEL_RULES = query('reports/funnel-rules.test.ts');
+const RETENTION = query('reports/retention.test.ts');
+const RETENTION_RULES = query('reports/retention-rules.test.ts');
+const QUERY_RUNNER = query('clickhouse/query-runner.test.ts');
 
 /** The order in which the writer does things. */
 const PROTOCOL_MUTATIONS: readonly Mutation[] = [
@@ -1291,6 +1296,20 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     tests: [query('clickhouse/query-slots.test.ts')],
   },
   {
+    name: 'query/failed-queries-keep-their-slots',
+    file: query('clickhouse/query-runner.ts'),
+    search: `      yield* rowsInTime(query, timeoutMs, release);
+    } finally {
+      release();
+    }`,
+    replacement: `      yield* rowsInTime(query, timeoutMs, release);
+      release();
+    } finally {
+    }`,
+    breaks: 'A query that cannot begin holds its slot for ever.',
+    tests: [QUERY_RUNNER],
+  },
+  {
     name: 'query/queue-not-bounded',
     file: query('clickhouse/query-slots.ts'),
     search: 'this.#waiting >= this.#limits.waiting ||',
@@ -1378,6 +1397,14 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     replacement: "export const EVENT_HOUR = 'toStartOfHour(timestamp)';",
     breaks: 'Events before 1970 and from 2106 on count in another century.',
     tests: [SERIES_RULES],
+  },
+  {
+    name: 'query/aggregates-compiled',
+    file: shared('clickhouse/settings.ts'),
+    search: "  compile_aggregate_expressions: '0',",
+    replacement: "  compile_aggregate_expressions: '1',",
+    breaks: 'The first time of a name or a user with events before and after 1970 is not the first one.',
+    tests: [MENUS],
   },
   {
     name: 'query/total-adds-up-hours',
@@ -1771,11 +1798,87 @@ const SERIES_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'series/in-the-slots-of-pages',
-    file: query('reports/report-rows.ts'),
+    file: query('reports/report-runner.ts'),
     search: "pool: 'reports', graceMs: 0",
     replacement: 'graceMs: 0',
     breaks: 'Series take the query slots of pages, which then wait for them.',
     tests: [SERIES_LIMITS],
+  },
+];
+
+/** Funnels and retention. */
+const REPORT_MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'funnel/hidden-events',
+    file: query('reports/funnel-query.ts'),
+    search: 'const selected = whereSelected(selection, hidden, [',
+    replacement: 'const selected = whereSelected(selection, undefined, [',
+    breaks: 'Deleted users go through funnels until they are erased.',
+    tests: [FUNNEL],
+  },
+  {
+    name: 'funnel/event-of-two-steps',
+    file: query('reports/funnel-query.ts'),
+    search: '`arrayShiftRight(latest_${index - 1}, 1, ${NO_START})`',
+    replacement: '`latest_${index - 1}`',
+    breaks: 'One event completes two steps that have the same name.',
+    tests: [FUNNEL_RULES],
+  },
+  {
+    name: 'funnel/window-exclusive',
+    file: query('reports/funnel-query.ts'),
+    search: 'time - start <= {within:Int64}',
+    replacement: 'time - start < {within:Int64}',
+    breaks: 'A step exactly at the end of the window does not count.',
+    tests: [FUNNEL_RULES],
+  },
+  {
+    name: 'funnel/latest-attempt',
+    file: query('reports/funnel-query.ts'),
+    search: "const fits = index === 0 ? 'time >= completed - {within:Int64}'",
+    replacement: "const fits = index === 0 ? 'time = starts_0[done[furthest]]'",
+    breaks: 'Of attempts that get equally far, not the earliest one counts.',
+    tests: [FUNNEL_RULES],
+  },
+  {
+    name: 'funnel/keys-of-other-steps',
+    file: query('reports/funnel-query.ts'),
+    search: "'keys[indexOf(firsts, positions[at_0])]'",
+    replacement: "'keys[1]'",
+    breaks: 'A person is in the group of another attempt than the one that counts.',
+    tests: [FUNNEL],
+  },
+  {
+    name: 'retention/hidden-events',
+    file: query('reports/retention-query.ts'),
+    search: 'const selected = whereSelected(selection, hidden, [',
+    replacement: 'const selected = whereSelected(selection, undefined, [',
+    breaks: 'Retention has deleted users until they are erased.',
+    tests: [RETENTION],
+  },
+  {
+    name: 'retention/nobody-is-a-user',
+    file: query('reports/retention-query.ts'),
+    search: `{ sql: "user_id != ''", params: {} },`,
+    replacement: '',
+    breaks: 'All events without a user are one user.',
+    tests: [RETENTION],
+  },
+  {
+    name: 'retention/returns-before-the-cohort',
+    file: query('reports/retention-query.ts'),
+    search: 'later BETWEEN 1 AND {later_max:Int32}',
+    replacement: 'later != 0 AND later <= {later_max:Int32}',
+    breaks: 'A return before the first event of a cohort counts.',
+    tests: [RETENTION],
+  },
+  {
+    name: 'retention/one-fault-hides-another',
+    file: query('reports/report-selection.ts'),
+    search: 'const isRangeKnown = !faults.some(({ path }) => BUCKET_PARAMETERS.includes(path));',
+    replacement: 'const isRangeKnown = faults.length === 0;',
+    breaks: 'A request for too many intervals that has another fault is not told of both.',
+    tests: [RETENTION_RULES],
   },
 ];
 
@@ -1788,4 +1891,5 @@ export const MUTATIONS: readonly Mutation[] = [
   ...QUERY_MUTATIONS,
   ...CONSOLE_MUTATIONS,
   ...SERIES_MUTATIONS,
+  ...REPORT_MUTATIONS,
 ];
