@@ -1394,7 +1394,7 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     name: 'query/hours-of-32-bits',
     file: query('reports/hour-counts.ts'),
     search: "export const EVENT_HOUR = 'toStartOfInterval(timestamp, toIntervalMillisecond(3600000))';",
-    replacement: "export const EVENT_HOUR = 'toStartOfHour(timestamp)';",
+    replacement: "export const EVENT_HOUR = 'toDateTime64(toStartOfHour(timestamp), 3)';",
     breaks: 'Events before 1970 and from 2106 on count in another century.',
     tests: [SERIES_RULES],
   },

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { BoundParameters } from '../clickhouse/sql.ts';
 import { EVENT_COLUMNS } from '../events/event-columns.ts';
 import { propertyValue, textOfJson } from '../filters/property-value.ts';
-import { PROPERTIES, propertyOfPath } from './property-path.ts';
+import { PROPERTIES, propertyOfPath } from './property-parameter.ts';
 
 /** The fields that a report can group by, besides properties. */
 const GROUP_FIELDS = ['event', 'type', 'userId', 'groupId', 'instanceId'] as const;

@@ -14,7 +14,7 @@ import { numberParameter } from '../filters/parameter-schemas.ts';
 import { type ParsedParameters, parseParameters, refuseFaults } from '../filters/parameters.ts';
 import { LIMIT_DEFAULT, LIMIT_MAX } from '../limits.ts';
 import type { MenuRequest } from './event-names.ts';
-import { propertyOfPath } from './property-path.ts';
+import { propertyOfPath } from './property-parameter.ts';
 
 /** A field of text. */
 type TextField = FieldsLike<{ readonly type: 'text' | 'identifier' }>;

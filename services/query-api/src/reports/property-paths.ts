@@ -1,6 +1,6 @@
 import { parseJson } from '@sluice/shared/json';
 import { NAME_DOTS_MAX } from '../limits.ts';
-import { PROPERTIES } from './property-path.ts';
+import { PROPERTIES } from './property-parameter.ts';
 
 /** The types of JSON values. */
 export const JSON_TYPES = ['array', 'boolean', 'null', 'number', 'object', 'string'] as const;

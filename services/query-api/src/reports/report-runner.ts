@@ -40,10 +40,10 @@ export async function reportRows(
 /** The share of a query's memory that its groups may take before they go to the disk. What they become needs memory too. */
 const GROUPS_SHARE = 1 / 4;
 
-/** Returns the settings of a query that collects the events of each user. */
+/** Returns the settings of a query whose groups, such as users, may be very many. */
 export function collectingSettings({ QUERY_MEMORY_BYTES_MAX }: QueryConfig): QuerySettings {
   return {
-    // Users are spread over all of the sorting key.
+    // Groups are spread over all of the sorting key.
     optimize_aggregation_in_order: '0',
     max_bytes_before_external_group_by: String(Math.floor(QUERY_MEMORY_BYTES_MAX * GROUPS_SHARE)),
   };
