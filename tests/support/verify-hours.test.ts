@@ -5,7 +5,7 @@ import { createLogger } from '@sluice/shared/log';
 import { expect, inject, test } from 'vitest';
 import { wrongHours } from './verify-hours.ts';
 
-test('hours that differ from their events are found, and no others', async () => {
+test('hours and days that differ from their events are found, and no others', async () => {
   await using started = new AsyncDisposableStack();
   const url = inject('clickhouseUrl');
   const database = `hours_${randomUUID().replaceAll('-', '')}`;
@@ -34,5 +34,8 @@ test('hours that differ from their events are found, and no others', async () =>
   // ClickHouse's other mode merges the projections alone, and so keeps the count of two.
   await client.command({ query: "ALTER TABLE events MODIFY SETTING deduplicate_merge_projection_mode = 'ignore'" });
   await client.command({ query: 'OPTIMIZE TABLE events FINAL' });
-  expect(await wrong()).toEqual([expect.stringContaining('a track e 2026-03-01 12:00:00')]);
+  expect(await wrong()).toEqual([
+    expect.stringContaining('the projection of hours differs: a track e 2026-03-01 12:00:00'),
+    expect.stringContaining('the projection of days differs: a track e 2026-03-01 00:00:00'),
+  ]);
 });

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { querySettings } from './clickhouse/query-settings.ts';
 import { onShards } from './clickhouse/shards.ts';
 import { ORDER_FIELDS } from './events/event-columns.ts';
-import { hourCountsQuery } from './reports/hour-counts.ts';
+import { DAYS, HOURS, hourCountsQuery } from './reports/hour-counts.ts';
 import {
   anEvent,
   aRegister,
@@ -317,10 +317,13 @@ test('a stream follows the order of storage of both shards, and is resumed after
   await streams.closeAll();
 });
 
-test('each shard counts by its projection of hours', async () => {
+test('each shard counts by its projections', async () => {
   const [service] = sharded as [QueryService, QueryService];
   const range = { startMs: START_MS, endMs: START_MS + 4 * DAY_MS - 1 };
-  const counted = hourCountsQuery({ fields: [], properties: [], ...range }, { event: 'event' }, undefined);
+  const counted = hourCountsQuery({ fields: [], properties: [], ...range }, () => ({ event: 'event' }), undefined, [
+    DAYS,
+    HOURS,
+  ]);
   const { sql, params } = onShards(counted, service.config);
   const counts = async (settings: Readonly<Record<string, string>>) => {
     const result = await service.clickHouse.query({

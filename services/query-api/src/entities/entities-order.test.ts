@@ -160,7 +160,7 @@ test.each([true, false])(
     ];
     await store(changes, false);
     if (merged) await query.clickHouse.command({ query: 'OPTIMIZE TABLE entities FINAL' });
-    await wait(FORGOTTEN_MS);
+    await wait(DELETIONS_FORGOTTEN_MS);
     for (const field of ['firstSeenAt', 'lastSeenAt'] as const) {
       for (const direction of ['ASC', 'DESC']) {
         const found = await readAll(KINDS[0], `orderByField=${field}&orderByDirection=${direction}`, 1);

@@ -50,7 +50,7 @@ LIMIT {rows:UInt64} OFFSET {offset:UInt64}`,
 
 /**
  * Holds for every event. With a condition on the time, ClickHouse counts a workspace by the sorting key, which reads a few
- * rows of each part. Without one, it would add up all rows of the projection `by_hour`.
+ * rows of each part. Without one, it would add up all rows of the projection `by_day`.
  */
 const ANY_TIME: Sql = { sql: "timestamp >= '1900-01-01'", params: {} };
 

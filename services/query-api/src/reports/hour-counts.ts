@@ -2,45 +2,59 @@ import { type Sql, tables, where } from '../clickhouse/sql.ts';
 import { type EventSelection, filterConditions, selectionConditions } from '../events/event-selection.ts';
 import type { TimeRange } from '../filters/filter-sql.ts';
 
-const HOUR_MS = 3_600_000;
+/** What a projection counts events by: whole hours or days of UTC. */
+export interface CountUnit {
+  readonly ms: number;
+  /** The start of an event's hour or day, exactly as the projection has it. `toStartOfHour` knows only 1970 to 2106. */
+  readonly start: string;
+}
 
-/** The UTC hour of an event, as the projection by hour has it. `toStartOfHour` knows only hours from 1970 to 2106. */
-export const EVENT_HOUR = 'toStartOfInterval(timestamp, toIntervalMillisecond(3600000))';
+export const HOURS: CountUnit = {
+  ms: 3_600_000,
+  start: 'toStartOfInterval(timestamp, toIntervalMillisecond(3600000))',
+};
 
-/** The filters that the projection by hour can answer. */
-const HOUR_FIELDS: ReadonlySet<string> = new Set(['type', 'event']);
+export const DAYS: CountUnit = {
+  ms: 86_400_000,
+  start: 'toStartOfInterval(timestamp, toIntervalMillisecond(86400000))',
+};
+
+/** The filters that the projections can answer. */
+const COUNTED_FIELDS: ReadonlySet<string> = new Set(['type', 'event']);
 
 /** Whether {@link hourCountsQuery} can count these events: they are selected by type, name and dates alone. */
 export function isCountedByHour({ fields, properties }: Pick<EventSelection, 'fields' | 'properties'>): boolean {
-  return properties.length === 0 && fields.every(({ field }) => HOUR_FIELDS.has(field));
+  return properties.length === 0 && fields.every(({ field }) => COUNTED_FIELDS.has(field));
 }
 
 /**
  * Returns the query that counts events by groups: a row for each group that has any, with its keys and its count. The
- * whole hours of the range are answered by the projection `by_hour`: ClickHouse reads a row for each hour, type and name of
- * a part instead of each event. The events before and behind them are read, and so are those that are hidden, which are
- * subtracted. All of it sees one state of the table.
+ * whole days of the range are answered by the projection `by_day`, and the whole hours before and behind them by `by_hour`:
+ * ClickHouse reads a row for each of these, type and name of a part instead of each event. The events before and behind the
+ * hours are read, and so are those that are hidden, which are subtracted. All of it sees one state of the table.
  *
  * @param selection must be one that {@link isCountedByHour} accepts
- * @param keys expressions over `type`, `event` and {@link EVENT_HOUR} alone, by the names of their columns
+ * @param keysOf returns expressions over `type`, `event` and the start of a unit, by the names of their columns
  * @param hidden the condition that the events of pending deletions meet, if there are any
+ * @param units the projections to use, the coarsest first: groups must be made of whole units
  */
 export function hourCountsQuery(
   selection: EventSelection,
-  keys: Readonly<Record<string, string>>,
+  keysOf: (start: string) => Readonly<Record<string, string>>,
   hidden: Sql | undefined,
+  units: readonly CountUnit[],
 ): Sql {
-  const selected = Object.entries(keys).map(([name, expression]) => `${expression} AS ${name}`);
-  const names = Object.keys(keys);
+  const names = Object.keys(keysOf(''));
   const groupBy = names.length === 0 ? '' : `GROUP BY ${names.join(', ')}`;
-  const count = (conditions: readonly Sql[], sign: '' | '-'): Sql => {
+  const count = (start: string, conditions: readonly Sql[], sign: '' | '-'): Sql => {
     const { sql, params } = where(conditions);
+    const keys = Object.entries(keysOf(start)).map(([name, expression]) => `${expression} AS ${name}`);
     const counted = `${sign}toInt64(count()) AS counted`;
-    return { sql: `SELECT ${[...selected, counted].join(', ')}\nFROM ${tables.events}\n${sql}\n${groupBy}`, params };
+    return { sql: `SELECT ${[...keys, counted].join(', ')}\nFROM ${tables.events}\n${sql}\n${groupBy}`, params };
   };
   const filters = filterConditions(selection);
-  const counts = hourRanges(selection).map((range) => count([...filters, range], ''));
-  if (hidden) counts.push(count([...selectionConditions(selection), hidden], '-'));
+  const counts = countedRanges(selection, units).map(({ start, within }) => count(start, [...filters, within], ''));
+  if (hidden) counts.push(count(HOURS.start, [...selectionConditions(selection), hidden], '-'));
   return {
     sql: `SELECT ${[...names, 'sum(counted)'].join(', ')}
 FROM (
@@ -52,44 +66,57 @@ HAVING sum(counted) > 0`,
   };
 }
 
-/**
- * Returns the conditions of one range, which have no event in common: of its whole hours, which the projection by hour
- * answers, and of the events before and behind them. There is no condition where there can be no event.
- */
-export function hourRanges({ startMs, endMs }: TimeRange): readonly Sql[] {
-  const fromMs = startMs === undefined ? undefined : Math.ceil(startMs / HOUR_MS) * HOUR_MS;
-  const toMs = endMs === undefined ? undefined : Math.floor((endMs + 1) / HOUR_MS) * HOUR_MS;
-  const bounds: Record<string, number | undefined> = { start: startMs, from: fromMs, to: toMs, end: endMs };
-  const at = (name: string) => `fromUnixTimestamp64Milli({hours_${name}:Int64})`;
-  const condition = (text: string, ...names: readonly string[]): Sql => ({
-    sql: text,
-    params: Object.fromEntries(names.map((name) => [`hours_${name}`, bounds[name] as number])),
-  });
-  if (fromMs !== undefined && toMs !== undefined && fromMs >= toMs) {
-    const sql = `timestamp >= ${at('start')} AND timestamp <= ${at('end')}`;
-    return [condition(sql, 'start', 'end')];
-  }
-  const hours = [
-    ...(fromMs === undefined ? [] : [condition(`${EVENT_HOUR} >= ${at('from')}`, 'from')]),
-    ...(toMs === undefined ? [] : [condition(`${EVENT_HOUR} < ${at('to')}`, 'to')]),
-  ];
-  const edges = [
-    ...(startMs === fromMs
-      ? []
-      : [condition(`timestamp >= ${at('start')} AND timestamp < ${at('from')}`, 'start', 'from')]),
-    ...(toMs === undefined || toMs === (endMs as number) + 1
-      ? []
-      : [condition(`timestamp >= ${at('to')} AND timestamp <= ${at('end')}`, 'to', 'end')]),
-  ];
-  return [
-    hours.length === 0 ? condition('true') : joined(hours, 'AND'),
-    ...(edges.length === 0 ? [] : [joined(edges, 'OR')]),
-  ];
+/** Some of the events of a range, and the expression of the unit by whose start they may be grouped. */
+interface CountedRange {
+  readonly start: string;
+  readonly within: Sql;
 }
 
-function joined(conditions: readonly Sql[], operator: 'AND' | 'OR'): Sql {
+/** From `fromMs` on, and before `toMs`; without an end where it is undefined. */
+interface Span {
+  readonly fromMs: number | undefined;
+  readonly toMs: number | undefined;
+}
+
+/**
+ * Splits a range into ranges that have no event in common: its whole units, the coarsest first, each of which a projection
+ * answers, and the events before and behind them.
+ */
+export function countedRanges({ startMs, endMs }: TimeRange, units: readonly CountUnit[]): readonly CountedRange[] {
+  const ranges: CountedRange[] = [];
+  let rest: readonly Span[] = [{ fromMs: startMs, toMs: endMs === undefined ? undefined : endMs + 1 }];
+  for (const { ms, start } of units) {
+    const split = rest.map((span) => splitSpan(span, ms));
+    const whole = split.flatMap((parts) => parts.whole);
+    if (whole.length > 0) ranges.push({ start, within: withinSpans(whole, start, ms) });
+    rest = split.flatMap((parts) => parts.rest);
+  }
+  if (rest.length > 0) ranges.push({ start: HOURS.start, within: withinSpans(rest, 'timestamp', 0) });
+  return ranges;
+}
+
+function splitSpan(span: Span, unitMs: number): { whole: readonly Span[]; rest: readonly Span[] } {
+  const fromMs = span.fromMs === undefined ? undefined : Math.ceil(span.fromMs / unitMs) * unitMs;
+  const toMs = span.toMs === undefined ? undefined : Math.floor(span.toMs / unitMs) * unitMs;
+  if (fromMs !== undefined && toMs !== undefined && fromMs >= toMs) return { whole: [], rest: [span] };
+  const before = { fromMs: span.fromMs, toMs: fromMs };
+  const behind = { fromMs: toMs, toMs: span.toMs };
   return {
-    sql: conditions.map(({ sql }) => `(${sql})`).join(` ${operator} `),
-    params: Object.assign({}, ...conditions.map(({ params }) => params)),
+    whole: [{ fromMs, toMs }],
+    rest: [before, behind].filter((edge) => edge.fromMs !== edge.toMs),
   };
+}
+
+/** The condition that a time lies in one of some spans. `id` tells the parameters of several conditions apart. */
+function withinSpans(spans: readonly Span[], time: string, id: number): Sql {
+  const params: Record<string, number> = {};
+  const compared = (operator: '>=' | '<', ms: number | undefined): readonly string[] => {
+    if (ms === undefined) return [];
+    const name = `within_${id}_${Object.keys(params).length}`;
+    params[name] = ms;
+    return [`${time} ${operator} fromUnixTimestamp64Milli({${name}:Int64})`];
+  };
+  const conditions = spans.map(({ fromMs, toMs }) => [...compared('>=', fromMs), ...compared('<', toMs)]);
+  if (conditions.some((bounds) => bounds.length === 0)) return { sql: 'true', params: {} };
+  return { sql: conditions.map((bounds) => `(${bounds.join(' AND ')})`).join(' OR '), params };
 }

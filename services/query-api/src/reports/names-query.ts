@@ -7,9 +7,9 @@ import {
   shownConditions,
   whereSelected,
 } from '../events/event-selection.ts';
-import { hourRanges, isCountedByHour } from './hour-counts.ts';
+import { countedRanges, DAYS, HOURS, isCountedByHour } from './hour-counts.ts';
 
-/** A column of names: it has few values, and the projection by hour has it. */
+/** A column of names: it has few values, and the projections that count events have it. */
 export type NameColumn = 'event' | 'type';
 
 /** What to count: the events of a selection by `columns`, where the first of these begins with `prefix`. */
@@ -28,8 +28,8 @@ export const NAMES_SETTINGS: QuerySettings = { optimize_aggregation_in_order: '0
  * Returns the query for names by their count: the columns, the count, the first and the last timestamp, then the first
  * and the last timestamp of hidden events among them. Times are in milliseconds, 0 where nothing is hidden.
  *
- * Events that are selected by type, name and dates alone are counted by the projection by hour, and hidden ones are
- * subtracted. The projection does not know which of its times are those of hidden events: {@link shownTimesQuery} does.
+ * Events that are selected by type, name and dates alone are counted by projections, and hidden ones are
+ * subtracted. A projection does not know which of its times are those of hidden events: {@link shownTimesQuery} does.
  * All of it sees one state of the table.
  *
  * @param hidden the condition that the events of pending deletions meet, if there are any
@@ -38,7 +38,7 @@ export function namesQuery({ selection, columns, prefix, limit }: NamesRequest, 
   const byHour = isCountedByHour(selection);
   const begins = startsWith(columns[0], prefix);
   const shown = byHour
-    ? hourRanges(selection).map((range) => [...filterConditions(selection), range])
+    ? countedRanges(selection, [DAYS, HOURS]).map(({ within }) => [...filterConditions(selection), within])
     : [[...selectionConditions(selection), ...shownConditions(hidden)]];
   const counts = shown.map((conditions) => countedNames(columns, [...conditions, ...begins], ''));
   if (byHour && hidden) counts.push(countedNames(columns, [...selectionConditions(selection), ...begins, hidden], '-'));
@@ -70,7 +70,7 @@ GROUP BY event, type`,
   };
 }
 
-/** The columns and aggregates are those of the projection by hour, which ClickHouse chooses by itself. */
+/** The columns and aggregates are those of the projections, which ClickHouse chooses by itself. */
 function countedNames(columns: readonly NameColumn[], conditions: readonly Sql[], sign: '' | '-'): Sql {
   const { sql, params } = where(conditions);
   return {

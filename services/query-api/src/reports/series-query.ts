@@ -1,7 +1,7 @@
 import { BoundParameters, type Sql, tables } from '../clickhouse/sql.ts';
 import { whereSelected } from '../events/event-selection.ts';
 import { type GroupKey, keyOfEvent, keyOrder } from './group-key.ts';
-import { EVENT_HOUR, hourCountsQuery, isCountedByHour } from './hour-counts.ts';
+import { type CountUnit, DAYS, HOURS, hourCountsQuery, isCountedByHour } from './hour-counts.ts';
 import { type MeasureSql, measureSql, ranksGroups } from './series-measure.ts';
 import type { SeriesRange, SeriesRequest } from './series-parameters.ts';
 
@@ -37,10 +37,7 @@ export type PlaceRow = readonly [
   cells: readonly (readonly [number, number | null])[],
 ];
 
-const HOUR_MS = 3_600_000;
-
 const EVENT_MS = 'toUnixTimestamp64Milli(timestamp)';
-const EVENT_HOUR_MS = `toUnixTimestamp64Milli(${EVENT_HOUR})`;
 
 /**
  * Returns the query for a series whose largest groups it finds itself; without `groupBy` all events are one group. Its
@@ -127,7 +124,9 @@ function cellsQuery(
   const columns = (ms: string) => (byBucket ? { bucket: `roundDown(${ms}, {buckets:Array(Int64)})`, ...keys } : keys);
   if (isReadByHour(part)) {
     const names = Object.keys(columns(''));
-    const counts = hourCountsQuery(selection, columns(EVENT_HOUR_MS), hidden);
+    const units = areWhole(range, DAYS) ? [DAYS, HOURS] : [HOURS];
+    const keysOf = (start: string) => columns(`toUnixTimestamp64Milli(${start})`);
+    const counts = hourCountsQuery(selection, keysOf, hidden, units);
     return {
       sql: `SELECT ${names.join(', ')}, \`sum(counted)\` AS events, events AS state FROM (\n${counts.sql}\n)`,
       params: { ...counts.params, ...parameters.params, ...params },
@@ -145,11 +144,15 @@ GROUP BY ${Object.keys(columns('')).join(', ')}`,
   };
 }
 
-/** Whether the projection by hour can count these cells: buckets are whole hours of UTC, and groups are names or types. */
-function isReadByHour({ request: { measure, groupBy, selection }, range: { buckets } }: SeriesPart): boolean {
-  const areHours = buckets.length === 1 || buckets.every((ms) => ms % HOUR_MS === 0);
+/** Whether projections can count these cells: buckets are whole hours of UTC, and groups are names or types. */
+function isReadByHour({ request: { measure, groupBy, selection }, range }: SeriesPart): boolean {
   const areNames = groupBy.every((key) => 'field' in key && (key.field === 'event' || key.field === 'type'));
-  return measure.kind === 'count' && areHours && areNames && isCountedByHour(selection);
+  return measure.kind === 'count' && areWhole(range, HOURS) && areNames && isCountedByHour(selection);
+}
+
+/** Whether every bucket begins where a unit begins, so that no unit lies in two of them. */
+function areWhole({ buckets }: SeriesRange, { ms }: CountUnit): boolean {
+  return buckets.length === 1 || buckets.every((start) => start % ms === 0);
 }
 
 /** Makes a row of each place from the cells of places: `place`, `bucket`, `state`, and `group` where groups were found. */
