@@ -58,10 +58,7 @@ export function laterOf(one: StreamPosition, other: StreamPosition): StreamPosit
 
 const seconds = z.int().min(0);
 const block = z.int().min(0);
-const placeSchema = z.union([
-  z.tuple([z.int().min(0), block]),
-  z.tuple([z.int().min(0), block, z.int().min(0), z.guid()]),
-]);
+const placeSchema = z.union([z.tuple([z.int().min(0), block]), z.tuple([z.int().min(0), block, z.int(), z.guid()])]);
 const positionSchema = z.tuple([seconds, placeSchema]).rest(placeSchema);
 
 /** Returns the `id` of an event: a position, and when it was sent. It is no secret and grants no access. */

@@ -49,7 +49,11 @@ const IN_RANGE = `blocks_up_to >= ${ofShard('from_blocks:Array(UInt64)')}
       > (${ofShard('after_times:Array(Int64)')}, toUInt128(${ofShard('after_uuids:Array(UUID)')}))
   )`;
 
-const BEFORE_ALL_UUIDS = '00000000-0000-0000-0000-000000000000';
+/** A key before that of every event; the earliest ones are of 1900. */
+const BEFORE_ALL_EVENTS = {
+  timestampMs: Date.UTC(1899, 11, 31),
+  uuid: '00000000-0000-0000-0000-000000000000',
+} as const;
 
 /**
  * Returns the query for the events after one position, up to and with another one at the ends of blocks, that belong to
@@ -125,5 +129,5 @@ function rangeParameters(from: StreamPosition, to: StreamPosition): Record<strin
 /** Returns the first block that may hold later events, and the key in it after which they come. */
 function startAfter(place: StoredAt | undefined): StoredAt {
   if (place && !isEndOfBlock(place)) return place;
-  return { block: place ? place.block + 1 : 0, timestampMs: -1, uuid: BEFORE_ALL_UUIDS };
+  return { block: place ? place.block + 1 : 0, ...BEFORE_ALL_EVENTS };
 }

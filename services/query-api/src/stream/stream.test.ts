@@ -65,8 +65,9 @@ test('a client resumes after any event, by header or parameter, without a gap or
   const batches = [
     someEvents(3),
     someEvents(1, { timestampMs: 1e12 }),
+    someEvents(2, { timestampMs: Date.UTC(1900, 0, 1) }),
     someEvents(4),
-    [...someEvents(2), ...someEvents(2, { timestampMs: 1.7e12 })],
+    [...someEvents(2, { timestampMs: -1 }), ...someEvents(2), ...someEvents(2, { timestampMs: 1.7e12 })],
   ];
   for (const batch of batches) await query.store('a', batch);
   await expectEvents(stream, batches.flat());
