@@ -1850,18 +1850,18 @@ const REPORT_MUTATIONS: readonly Mutation[] = [
   {
     name: 'funnel/latest-attempt',
     file: query('reports/funnel-query.ts'),
-    search: "const fits = index === 0 ? 'time >= completed - {within:Int64}'",
-    replacement: "const fits = index === 0 ? 'time = starts_0[done[furthest]]'",
+    search: 'return [`arrayFirstIndex((mask, ${place})',
+    replacement: "return [`array${index === 0 ? 'Last' : 'First'}Index((mask, ${place})",
     breaks: 'Of attempts that get equally far, not the earliest one counts.',
     tests: [FUNNEL_RULES],
   },
   {
-    name: 'funnel/keys-of-other-steps',
+    name: 'funnel/keys-of-other-attempts',
     file: query('reports/funnel-query.ts'),
     search: "'keys[indexOf(firsts, positions[at_0])]'",
     replacement: "'keys[1]'",
     breaks: 'A person is in the group of another attempt than the one that counts.',
-    tests: [FUNNEL],
+    tests: [FUNNEL_RULES],
   },
   {
     name: 'retention/hidden-events',
@@ -1880,11 +1880,11 @@ const REPORT_MUTATIONS: readonly Mutation[] = [
     tests: [RETENTION],
   },
   {
-    name: 'retention/returns-before-the-cohort',
+    name: 'retention/returns-after-the-periods',
     file: query('reports/retention-query.ts'),
     search: 'later BETWEEN 1 AND {later_max:Int32}',
-    replacement: 'later != 0 AND later <= {later_max:Int32}',
-    breaks: 'A return before the first event of a cohort counts.',
+    replacement: 'later >= 1 AND {later_max:Int32} >= 0',
+    breaks: 'A cohort has numbers for more periods than were asked for.',
     tests: [RETENTION],
   },
   {

@@ -192,6 +192,14 @@ test('groups are the ten largest by their first step', async () => {
   ]);
 });
 
+test('a person is in the group of the attempt that counts', async () => {
+  const at = (event: string, minutes: number, instanceId: string) =>
+    anEvent({ event, timestampMs: START_MS + minutes * 60_000, userId: 'jane', instanceId });
+  await query.store('c', [at('k1', 0, 'first'), at('k1', 60, 'second'), at('k2', 70, 'other'), at('k1', 80, 'third')]);
+  const { groups } = await funnel(`steps=k1,k2&groupBy=instanceId&within=30m&${DAYS}`, 'c');
+  expect(groups?.map(({ group, steps }) => [...group, ...steps.map(({ count }) => count)])).toEqual([['second', 1, 1]]);
+});
+
 const TEN_DOTS = `properties.${'a.'.repeat(10)}b`;
 
 test.each([
