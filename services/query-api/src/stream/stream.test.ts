@@ -145,6 +145,8 @@ test('a position that is too old, or not of this store, is refused with what to 
     encodePosition(new Map([[1, endOfBlock(1)]]), now),
     encodePosition(new Map([...(position ?? []), [1, endOfBlock(1)]]), now),
   ]) {
+    // Whether it is refused at all: a stream would never end.
+    expect((await streams.openPaused(`?after=${id}`)).response.statusCode).toBe(410);
     const { status, body, text } = await resume(id);
     expect([status, body.code]).toEqual([410, 'position_lost']);
     expect(text).toContain('GET /events');
