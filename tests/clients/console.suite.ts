@@ -19,6 +19,7 @@ const PAGES: Readonly<Record<string, { readonly hash: string; readonly shows: st
   events: { hash: '#/events?event=signed_up&properties.plan%5Bin%5D=pro%2Cfree', shows: 'Events' },
   user: { hash: '#/users/jane%2Fdoe', shows: 'jane/doe' },
   organization: { hash: '#/organizations/acme', shows: 'acme' },
+  chart: { hash: '#/chart?startDate=2026-01-01&endDate=2026-01-20&groupBy=event&compare=previous', shows: 'Chart' },
   pipeline: { hash: '#/pipeline', shows: 'Pipeline' },
 };
 
@@ -227,5 +228,37 @@ test('the live tail shows what is stored, that matches, and nothing twice', asyn
   await expect.poll(shown).toEqual(['live_1', 'live_2', 'live_3']);
   await page.getByRole('switch', { name: 'Live tail' }).press('Space');
   expect(await shown()).toEqual(['live_1', 'live_2', 'live_3']);
+  expect(faults).toEqual([]);
+});
+
+interface SeriesBody {
+  readonly buckets: readonly string[];
+  readonly series: readonly { readonly group: readonly string[]; readonly total: number; readonly values: number[] }[];
+  readonly total: number;
+}
+
+test('a chart has the numbers of GET /events/series, in the time zone of the browser', async () => {
+  const query = 'startDate=2026-01-01&endDate=2026-01-20&groupBy=properties.plan&interval=day';
+  const { page, faults } = await openSignedIn(`#/chart?${query}`);
+  const { body } = await pipeline.get<SeriesBody>(`/events/series?${query}&timeZone=Europe/Berlin`);
+  expect(body.total).toBe(120);
+  await page.locator('.chart canvas').waitFor();
+  await page.getByText('All numbers', { exact: true }).focus();
+  await page.keyboard.press('Enter');
+  const rows = page.getByRole('table', { name: 'Every day of the chart' }).locator('tbody tr');
+  const numbers = await rows.evaluateAll((all) =>
+    all.map((row) => [
+      row.querySelector('time')?.getAttribute('datetime'),
+      ...[...row.querySelectorAll('td')].map((cell) => Number(cell.textContent)),
+    ]),
+  );
+  expect(numbers).toEqual(
+    body.buckets.map((bucket, index) => [bucket, ...body.series.map(({ values }) => values[index])]),
+  );
+  const totals = await page
+    .getByRole('table', { name: /^Totals/ })
+    .locator('td')
+    .allTextContents();
+  expect(totals.map(Number)).toEqual([...body.series.map(({ total }) => total), body.total]);
   expect(faults).toEqual([]);
 });

@@ -7,6 +7,10 @@ export type User = components['schemas']['User'];
 export type Organization = components['schemas']['Organization'];
 export type UserOrganizationPage = components['schemas']['UserOrganizationPage'];
 export type OrganizationUserPage = components['schemas']['OrganizationUserPage'];
+export type EventSeries = components['schemas']['EventSeries'];
+export type EventNames = components['schemas']['EventNames'];
+export type EventProperties = components['schemas']['EventProperties'];
+export type Activity = components['schemas']['Activity'];
 export type Pipeline = components['schemas']['Pipeline'];
 
 /** query-api, wherever a proxy has put it: the console is one folder below. */

@@ -1,12 +1,12 @@
 import { useMemo } from 'preact/hooks';
-import { getJson } from './api.ts';
+import { type EventSeries, getJson } from './api.ts';
 import { CHART_FIELDS } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
 import { without } from './filters.ts';
 import { formatChange, formatNumber } from './format.ts';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
-import { type Line, linesOf, type SeriesResponse, seriesParams } from './series.ts';
+import { type Line, linesOf, seriesParams } from './series.ts';
 import { SeriesChart, strokeOf } from './series-chart.tsx';
 import { SeriesTable } from './series-table.tsx';
 import { TIME_ZONE, Time } from './time.tsx';
@@ -15,7 +15,7 @@ import { useLoad } from './use-load.ts';
 /** A chart of `GET /events/series`, whose parameters the address has, and a table of the same numbers. */
 export function ChartPage({ params }: { readonly params: URLSearchParams }) {
   const { data, error, isLoading } = useLoad(params.toString(), (signal) =>
-    getJson<SeriesResponse>(`events/series?${seriesParams(params, TIME_ZONE, new Date())}`, signal),
+    getJson<EventSeries>(`events/series?${seriesParams(params, TIME_ZONE, new Date())}`, signal),
   );
   return (
     <>
@@ -39,7 +39,7 @@ export function ChartPage({ params }: { readonly params: URLSearchParams }) {
   );
 }
 
-function Results({ response }: { readonly response: SeriesResponse }) {
+function Results({ response }: { readonly response: EventSeries }) {
   const { buckets, interval, timeZone, measure, startDate, endDate, complete, exact } = response;
   const lines = useMemo(() => linesOf(response), [response]);
   const subject = response.groupBy.length === 0 ? measure : `${measure} by ${response.groupBy.join(', ')}`;
@@ -68,7 +68,7 @@ function Results({ response }: { readonly response: SeriesResponse }) {
 }
 
 interface TotalsProps {
-  readonly response: SeriesResponse;
+  readonly response: EventSeries;
   readonly lines: readonly Line[];
   readonly subject: string;
 }

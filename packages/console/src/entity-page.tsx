@@ -1,5 +1,6 @@
 import { useMemo } from 'preact/hooks';
 import {
+  type Activity,
   ApiError,
   type EventPage,
   getJson,
@@ -57,7 +58,7 @@ export function EntityPage({ path, id }: EntityProps) {
         </>
       )}
       <Members path={path} id={id} />
-      <Activity path={path} id={id} />
+      <ActivitySection path={path} id={id} />
       <NewestEvents filters={filters} />
     </>
   );
@@ -126,16 +127,9 @@ function Members({ path, id }: EntityProps) {
   );
 }
 
-/** The response of `GET /users/{id}/activity` and `GET /organizations/{id}/activity`. */
-interface ActivityResponse {
-  /** UTC days, today included. */
-  readonly days: readonly { readonly date: string; readonly count: number }[];
-  readonly events: readonly { readonly event: string; readonly count: number }[];
-}
-
-function Activity({ path, id }: EntityProps) {
+function ActivitySection({ path, id }: EntityProps) {
   const { data, error, isLoading } = useLoad(`${path}/${id}`, (signal) =>
-    getJson<ActivityResponse>(`${addressOf(path, id)}/activity`, signal),
+    getJson<Activity>(`${addressOf(path, id)}/activity`, signal),
   );
   const { filter } = KINDS[path];
   const drawn = useMemo(() => {

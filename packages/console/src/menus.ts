@@ -1,31 +1,27 @@
 import { signal } from '@preact/signals';
-import { getJson } from './api.ts';
+import { type EventNames, type EventProperties, getJson } from './api.ts';
 
 /** What there is to choose from in forms. */
 export interface Menus {
   /** Names of events, the most frequent first. */
   readonly events: readonly string[];
   /** Properties of the newest events, as parameters name them: `properties.plan`. */
-  readonly properties: readonly { readonly path: string; readonly types: readonly string[] }[];
+  readonly properties: EventProperties['results'];
 }
 
 /** Empty until they are loaded: any text may be typed as well. */
 export const menus = signal<Menus>({ events: [], properties: [] });
 
-interface Results<Item> {
-  readonly results: readonly Item[];
-}
-
 /** Loads {@link menus}. What cannot be loaded stays empty. */
 export async function loadMenus(signal: AbortSignal): Promise<void> {
-  const load = <Item>(path: string) =>
-    getJson<Results<Item>>(path, signal).then(
+  const load = <Body extends EventNames | EventProperties>(path: string): Promise<Body['results']> =>
+    getJson<Body>(path, signal).then(
       ({ results }) => results,
       () => [],
     );
   const [names, properties] = await Promise.all([
-    load<{ event: string }>('events/names'),
-    load<Menus['properties'][number]>('events/properties'),
+    load<EventNames>('events/names'),
+    load<EventProperties>('events/properties'),
   ]);
   menus.value = { events: [...new Set(names.map(({ event }) => event))], properties };
 }

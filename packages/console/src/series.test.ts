@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { linesOf, type SeriesResponse, seriesParams } from './series.ts';
+import type { EventSeries } from './api.ts';
+import { linesOf, seriesParams } from './series.ts';
 
 const NOW = new Date(2026, 2, 15, 12, 30);
 
@@ -26,12 +27,12 @@ test('groups have the names of their values, the others come last, each with the
     { group: [true, 7], total: 1, values: [1, 0] },
   ];
   const other = { total: 9, values: [4, 5] };
-  const response = { measure: 'count', series, other, previous: { series, other } } as unknown as SeriesResponse;
+  const response = { measure: 'count', series, other, previous: { series, other } } as unknown as EventSeries;
   expect(linesOf(response).map(({ label, previous }) => [label, previous?.total])).toEqual([
     ['pro / (none)', 3],
     ['true / 7', 1],
     ['All others', 9],
   ]);
   const alone = { measure: 'users', series: [{ group: [], total: 3, values: [3] }], other: null };
-  expect(linesOf(alone as unknown as SeriesResponse)).toMatchObject([{ label: 'users', total: 3 }]);
+  expect(linesOf(alone as unknown as EventSeries)).toMatchObject([{ label: 'users', total: 3 }]);
 });

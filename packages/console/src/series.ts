@@ -1,39 +1,8 @@
+import type { EventSeries } from './api.ts';
 import { without } from './filters.ts';
 
-/** The value of a group's field: `null` where it is missing. */
-type GroupKey = string | number | boolean | null;
-
-export interface Series {
-  readonly group: readonly GroupKey[];
-  readonly total: number | null;
-  readonly values: readonly (number | null)[];
-}
-
-type Others = Pick<Series, 'total' | 'values'> | null;
-
-/** The response of `GET /events/series`. */
-export interface SeriesResponse {
-  readonly interval: string;
-  readonly timeZone: string;
-  readonly measure: string;
-  readonly groupBy: readonly string[];
-  readonly startDate: string;
-  readonly endDate: string;
-  readonly buckets: readonly string[];
-  readonly series: readonly Series[];
-  readonly other: Others;
-  readonly total: number | null;
-  readonly complete: boolean;
-  readonly exact: boolean;
-  readonly previous?: {
-    readonly startDate: string;
-    readonly endDate: string;
-    readonly buckets: readonly string[];
-    readonly series: readonly Series[];
-    readonly other: Others;
-    readonly total: number | null;
-  };
-}
+type Series = EventSeries['series'][number];
+type GroupKey = Series['group'][number];
 
 /** A series as it is drawn: with a name, and beside the series of the time before. */
 export interface Line {
@@ -44,7 +13,7 @@ export interface Line {
 }
 
 /** Returns the lines of a response, the remaining groups last. */
-export function linesOf({ series, other, measure, previous }: SeriesResponse): Line[] {
+export function linesOf({ series, other, measure, previous }: EventSeries): Line[] {
   const lines = series.map(({ group, ...rest }, index) => ({
     ...rest,
     label: group.length === 0 ? measure : group.map(labelOf).join(' / '),
