@@ -130,8 +130,8 @@ test('a stream ends when its key is revoked', async () => {
   const [revoked, kept] = [await streams.open(), await streams.open('', { workspace: 'b' })];
   const entry = { id: 'b', hash: hashKey('b'), workspace: 'b', scopes: ['query' as const] };
   await writeKeysFile(query.config.API_KEYS_FILE ?? '', [entry]);
+  await expect.poll(() => ended('unauthorized'), PATIENCE).toBe(1);
   await revoked.ended;
-  expect(await ended('unauthorized')).toBe(1);
   const event = anEvent();
   await query.store('b', [event]);
   await expectEvents(kept, [event]);
