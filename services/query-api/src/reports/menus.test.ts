@@ -146,6 +146,14 @@ test('the first and the last time of a name may be in any century', async () => 
   }
 });
 
+test('the first and the last time of a name are not those of hidden events', async () => {
+  const at = (hours: number, userId: string) => anEvent({ timestampMs: START_MS + hours * HOUR_MS, userId });
+  const shown = [at(1, 'bob'), at(4, 'bob')];
+  await query.store('a', [at(0, 'ada'), ...shown, at(5, 'ada')]);
+  await deleteAda();
+  expect((await menu('/events/names')).results).toEqual(foldNames(shown));
+});
+
 function foldNames(events: readonly TestEvent[]): Record<string, unknown>[] {
   const groups = Map.groupBy(events, ({ event, type }) => JSON.stringify([event, type]));
   return [...groups.values()]
