@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import jsonata from 'jsonata';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { readClickHouse } from '../support/clickhouse.ts';
 import { ownClickHouse } from '../support/engines.ts';
@@ -85,6 +86,35 @@ test('the account reads its view and nothing else, writes nothing, and cannot li
   await expect(asGrafana(`INSERT INTO events (event) VALUES ('x')`)).rejects.toThrow(/READONLY|ACCESS_DENIED/);
   await expect(asGrafana('SELECT 1 SETTINGS max_execution_time = 60')).rejects.toThrow('SETTING_CONSTRAINT_VIOLATION');
   expect(await asGrafana('SELECT 1 SETTINGS max_execution_time = 5')).toEqual([[1]]);
+});
+
+/** Requests the URL of the page as the Infinity plugin does, with a key that may read alone. */
+async function asInfinity(parameters: string, to = '2026-03-02T23:59:59.999Z'): Promise<unknown> {
+  const [, shown = ''] = /^https:\/\/query\.example\.com(\/events\/series.*)$/m.exec(text) ?? [];
+  const path = shown.replace(/\$\{__from:date:iso\}/, '2026-03-01T00:00:00.000Z').replace(/\$\{__to:date:iso\}/, to);
+  const { status, body } = await pipeline.get(path + parameters, await pipeline.addKey(workspace, ['query']));
+  expect(status).toBe(200);
+  return body;
+}
+
+test('the selectors of the Infinity plugin make rows of a series', async () => {
+  const [points = '', totals = ''] = [...text.matchAll(/^```jsonata\n(.*?)^```$/gms)].map(([, block = '']) => block);
+  const rowsOf = async (selector: string, response: unknown) =>
+    JSON.parse(JSON.stringify(await jsonata(selector).evaluate(response)));
+  expect(await rowsOf(points, await asInfinity(',properties.plan'))).toEqual([
+    { time: '2026-03-01T00:00:00.000Z', series: 'paid, pro', value: 2 },
+    { time: '2026-03-02T00:00:00.000Z', series: 'paid, pro', value: 0 },
+    { time: '2026-03-01T00:00:00.000Z', series: 'paid, free', value: 1 },
+    { time: '2026-03-02T00:00:00.000Z', series: 'paid, free', value: 0 },
+  ]);
+  // Values of nothing are gaps.
+  const averages = await rowsOf(points, await asInfinity('&measure=avg:properties.amount'));
+  expect(averages.map(({ value }: { value: unknown }) => value)).toEqual([25.5 / 3, null]);
+  // One bucket and one series are a list as well.
+  expect(await rowsOf(points, await asInfinity('', '2026-03-01T23:59:59.999Z'))).toEqual([
+    { time: '2026-03-01T00:00:00.000Z', series: 'paid', value: 3 },
+  ]);
+  expect(await rowsOf(totals, await asInfinity(''))).toEqual([{ series: 'paid', total: 3 }]);
 });
 
 test('the view leaves out a deleted user at once', async () => {

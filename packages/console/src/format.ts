@@ -10,9 +10,11 @@ export function formatNumber(value: number | null): string {
   return value === null ? '–' : NUMBER.format(value);
 }
 
-/** By how much a value has changed; a dash where that cannot be said. */
+/** By how much a value has changed: "new" where there was nothing before, a dash where it cannot be said. */
 export function formatChange(value: number | null, before: number | null): string {
-  return value === null || before === null || before === 0 ? '–' : PERCENT.format(value / before - 1);
+  if (value === null || before === null) return '–';
+  if (before === 0) return value > 0 ? 'new' : '–';
+  return PERCENT.format(value / before - 1);
 }
 
 /** Short names of points in time on an axis. */
