@@ -1,9 +1,7 @@
-import { readFile } from 'node:fs/promises';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { readClickHouse } from '../support/clickhouse.ts';
 import { COMMITS, type ExpectedCommits, readExpectedCommits, writeCommitsOf } from '../support/commits.ts';
-import { DocShell, docExamples, withoutVariation } from '../support/doc-examples.ts';
 import { runImporter } from '../support/importer.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import type { EntityRecord, EventPage } from '../support/records.ts';
@@ -20,8 +18,6 @@ beforeAll(async () => {
     kafkaBrokers: inject('kafkaBrokers'),
     clickhouseUrl: inject('clickhouseUrl'),
     name: 'commits',
-    // As `npm start` has it: reading needs no key.
-    env: { QUERY_ANONYMOUS_WORKSPACE: 'test' },
   });
 });
 afterAll(() => pipeline?.stop());
@@ -120,17 +116,6 @@ describe('after importing the history of 17 repositories', () => {
     expect(await importFile(COMMITS)).toContain(expected.submissions.toLocaleString('en'));
   });
   checkAll();
-
-  test('docs/dashboards.md prints what query-api responds, and builds its page', async () => {
-    const text = await readFile(new URL('../../docs/dashboards.md', import.meta.url), 'utf8');
-    const examples = docExamples(text);
-    expect(examples).toHaveLength(text.split('```sh\n').length - 1);
-    await using folder = await makeTempDir();
-    const shell = await DocShell.create(pipeline, folder.path, pipeline.key);
-    for (const { command, output } of examples) {
-      expect(withoutVariation(await shell.run(command)), command).toEqual(withoutVariation(output));
-    }
-  });
 });
 
 describe('after importing a third of it again', () => {

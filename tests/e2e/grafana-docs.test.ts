@@ -1,12 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import jsonata from 'jsonata';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { parse } from 'yaml';
 import { readClickHouse } from '../support/clickhouse.ts';
 import { ownClickHouse } from '../support/engines.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 
 // Does what docs/grafana.md says: the account is a file of ClickHouse, the view is created by an administrator, and the
-// queries run as the account.
+// queries run as the account; the Infinity plugin's header and URLs are sent, and its selector is evaluated.
 
 const text = await readFile(new URL('../../docs/grafana.md', import.meta.url), 'utf8');
 
@@ -17,6 +18,7 @@ const stack = new AsyncDisposableStack();
 let clickhouseUrl: string;
 let pipeline: Pipeline;
 let queries: readonly string[];
+let key: string;
 
 beforeAll(async () => {
   const [, account = ''] = /^```xml\n(.*?)^```$/ms.exec(text) ?? [];
@@ -28,7 +30,7 @@ beforeAll(async () => {
     block.replaceAll('sluice.', `${pipeline.database}.`),
   );
   queries = sql.filter((block) => block.startsWith('SELECT'));
-  const key = await pipeline.addKey(workspace);
+  key = await pipeline.addKey(workspace);
   const other = await pipeline.addKey('other');
   const paid = (userId: string, plan: string, amount: number) => ({
     event: 'paid',
@@ -88,37 +90,64 @@ test('the account reads its view and nothing else, writes nothing, and cannot li
   expect(await asGrafana('SELECT 1 SETTINGS max_execution_time = 5')).toEqual([[1]]);
 });
 
-/** Requests the URL of the page as the Infinity plugin does, with a key that may read alone. */
-async function asInfinity(parameters: string, to = '2026-03-02T23:59:59.999Z'): Promise<unknown> {
-  const [, shown = ''] = /^https:\/\/query\.example\.com(\/events\/series.*)$/m.exec(text) ?? [];
-  const path = shown.replace(/\$\{__from:date:iso\}/, '2026-03-01T00:00:00.000Z').replace(/\$\{__to:date:iso\}/, to);
-  const { status, body } = await pipeline.get(path + parameters, await pipeline.addKey(workspace, ['query']));
-  expect(status).toBe(200);
-  return body;
+/** The blocks of a language, as they are written. */
+const blocks = (language: string): string[] =>
+  [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map(([, block = '']) => block);
+
+interface DataSource {
+  readonly jsonData: { readonly allowedHosts: readonly string[]; readonly httpHeaderName1: string };
+  readonly secureJsonData: { readonly httpHeaderValue1: string };
 }
 
-test('the selectors of the Infinity plugin make rows of a series', async () => {
-  const [points = '', totals = ''] = [...text.matchAll(/^```jsonata\n(.*?)^```$/gms)].map(([, block = '']) => block);
-  const rowsOf = async (selector: string, response: unknown) =>
-    JSON.parse(JSON.stringify(await jsonata(selector).evaluate(response)));
-  expect(await rowsOf(points, await asInfinity(',properties.plan'))).toEqual([
-    { time: '2026-03-01T00:00:00.000Z', series: 'paid, pro', value: 2 },
-    { time: '2026-03-02T00:00:00.000Z', series: 'paid, pro', value: 0 },
-    { time: '2026-03-01T00:00:00.000Z', series: 'paid, free', value: 1 },
-    { time: '2026-03-02T00:00:00.000Z', series: 'paid, free', value: 0 },
+/** Sends a URL of the page as the data source of the page does, with Grafana's variables replaced. */
+async function asInfinity(url: string, timeZone = 'utc'): Promise<Response> {
+  const [source] = (parse(blocks('yaml').join()) as { datasources: DataSource[] }).datasources;
+  const { jsonData, secureJsonData } = source as DataSource;
+  expect(url.startsWith(`${jsonData.allowedHosts[0]}/`)).toBe(true);
+  const variables: Readonly<Record<string, string>> = {
+    '__from:date:iso': '2026-02-28T00:00:00.000Z',
+    '__to:date:iso': '2026-03-02T00:00:00.000Z',
+    __timezone: timeZone,
+    SLUICE_KEY: key,
+  };
+  const withVariables = (template: string) =>
+    template.replaceAll(/\$\{(.*?)\}/g, (all, name) => variables[name] ?? all);
+  const path = withVariables(url).trim().slice(String(jsonData.allowedHosts[0]).length);
+  const headers = { [jsonData.httpHeaderName1]: withVariables(secureJsonData.httpHeaderValue1) };
+  return await fetch(`${pipeline.services['query-api'].url}${path}`, { headers });
+}
+
+test('the selector of the page makes rows in the order of time of a response of query-api', async () => {
+  const [series = '', names = ''] = blocks('text');
+  const [selector = ''] = blocks('jsonata');
+  const rows = async (url: string, timeZone?: string): Promise<unknown> => {
+    const response = await asInfinity(url, timeZone);
+    expect(response.status).toBe(200);
+    // Its arrays have properties of their own.
+    return JSON.parse(JSON.stringify(await jsonata(selector).evaluate(await response.json())));
+  };
+  const day = (date: string, name: string, value: number | null) => ({ time: `${date}Z`, series: name, value });
+  const [before, on, after] = [
+    '2026-02-28T00:00:00.000',
+    '2026-03-01T00:00:00.000',
+    '2026-03-02T00:00:00.000',
+  ] as const;
+  expect(await rows(series)).toEqual([day(before, 'paid', 0), day(on, 'paid', 3), day(after, 'paid', 0)]);
+  expect(await rows(series, 'Europe/Berlin')).toContainEqual(day('2026-02-28T23:00:00.000', 'paid', 3));
+  expect(await rows(series.replace('groupBy=event&groups=10&', ''))).toContainEqual(day(on, 'all', 3));
+  const two = series.replace('groupBy=event', 'measure=max:properties.amount&groupBy=properties.plan,properties.none');
+  expect(await rows(two)).toEqual([
+    ...[day(before, 'pro / null', null), day(before, 'free / null', null)],
+    ...[day(on, 'pro / null', 20), day(on, 'free / null', 0.5)],
+    ...[day(after, 'pro / null', null), day(after, 'free / null', null)],
   ]);
-  // Values of nothing are gaps.
-  const averages = await rowsOf(points, await asInfinity('&measure=avg:properties.amount'));
-  expect(averages.map(({ value }: { value: unknown }) => value)).toEqual([25.5 / 3, null]);
-  // One bucket and one series are a list as well.
-  expect(await rowsOf(points, await asInfinity('', '2026-03-01T23:59:59.999Z'))).toEqual([
-    { time: '2026-03-01T00:00:00.000Z', series: 'paid', value: 3 },
-  ]);
-  expect(await rowsOf(totals, await asInfinity(''))).toEqual([{ series: 'paid', total: 3 }]);
+  expect(await rows(`${series.trim()}&event=nothing`)).toEqual([]);
+  expect((await asInfinity(series, 'browser')).status).toBe(400);
+  expect(await jsonata('results.event').evaluate(await (await asInfinity(names)).json())).toBe('paid');
+  expect(await rows(`${series.trim()}&event[in]=paid,other`)).toHaveLength(3);
 });
 
 test('the view leaves out a deleted user at once', async () => {
-  const key = await pipeline.addKey(workspace);
   await pipeline.deleteUser('jane', key);
   await expect.poll(() => asGrafana('SELECT DISTINCT userId FROM events ORDER BY userId')).toEqual([['jim'], ['joe']]);
 });
