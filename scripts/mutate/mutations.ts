@@ -541,6 +541,14 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
     tests: [faults('poison')],
   },
   {
+    name: 'writer/replay-noted-late',
+    file: writer('dead-letters/dead-letters.ts'),
+    search: "toDateTime64({readAt:String}, 6, 'UTC') AS state_at",
+    replacement: 'now64(6) AS state_at',
+    breaks: 'A dead letter that failed again at once counts as replayed, and nobody sees it any more.',
+    tests: [faults('poison')],
+  },
+  {
     name: 'writer/dead-letters-shown-raw',
     file: writer('dead-letters/command.ts'),
     search: 'printLine(printable(line))',
@@ -1774,7 +1782,7 @@ const SERIES_MUTATIONS: readonly Mutation[] = [
   {
     name: 'series/every-bucket-counted-by-utc-hour',
     file: query('reports/series-query.ts'),
-    search: "return measure.kind === 'count' && areHours && areNames",
+    search: "return measure.kind === 'count' && areWhole(range, HOURS) && areNames",
     replacement: "return measure.kind === 'count' && areNames",
     breaks: 'In Kathmandu, events of the first minutes of a bucket count in the bucket before.',
     tests: [SERIES_RULES],

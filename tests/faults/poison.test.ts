@@ -5,7 +5,7 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { messageHeaders } from '@sluice/shared/rows';
 import { runDeadLettersCommand } from '@sluice/writer/dead-letters/command';
-import { deadLettersConfig } from '@sluice/writer/dead-letters/config';
+import { type DeadLettersConfig, deadLettersConfig } from '@sluice/writer/dead-letters/config';
 import { createDeadLetters, type DeadLetters } from '@sluice/writer/dead-letters/dead-letters';
 import type { Kafka } from 'kafkajs';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
@@ -15,6 +15,7 @@ import type { EventPage } from '../support/records.ts';
 import { until } from '../support/service.ts';
 
 let pipeline: Pipeline;
+let config: DeadLettersConfig;
 let kafka: Kafka;
 let deadLetters: DeadLetters;
 let client: ReturnType<typeof createClickHouse>;
@@ -22,7 +23,7 @@ let client: ReturnType<typeof createClickHouse>;
 beforeAll(async () => {
   const [kafkaBrokers, clickhouseUrl] = [inject('kafkaBrokers'), inject('clickhouseUrl')];
   pipeline = await startPipeline({ kafkaBrokers, clickhouseUrl, name: 'poison' });
-  const config = loadConfig(deadLettersConfig, {
+  config = loadConfig(deadLettersConfig, {
     KAFKA_BROKERS: kafkaBrokers.join(','),
     CLICKHOUSE_URL: clickhouseUrl,
     CLICKHOUSE_DATABASE: pipeline.database,
@@ -86,6 +87,25 @@ test('a dead letter can be shown and replayed; one that fails again is the same 
   expect([again.topic, again.partition]).toEqual(['poison.events', 1]);
   expect((await command('list')).output).toMatch(/3 dead letters$/);
   expect((await command('show', 'unknown')).code).toBe(1);
+});
+
+test('a dead letter that fails again before its replay is noted is listed', async () => {
+  const listed = await deadLetters.list({ limit: 10, replayed: false });
+  const deadLetter = listed.find(({ reason }) => reason.startsWith('NOT_AN_OBJECT'));
+  const id = deadLetter?.id ?? '';
+  const slowClient = new Proxy(client, {
+    get: (target, name) =>
+      name === 'command'
+        ? async (...args: Parameters<typeof client.command>) => {
+            await until('it to have failed again', async () =>
+              (await deadLetters.read(id))?.deadLetter.offset === deadLetter?.offset ? undefined : true,
+            );
+            return await target.command(...args);
+          }
+        : Reflect.get(target, name),
+  });
+  expect(await createDeadLetters(config, slowClient, kafka).replay(id)).toBe(true);
+  expect((await command('list')).output).toMatch(/3 dead letters$/);
 });
 
 test('once the reason is gone, a replay stores the row of a dead letter, and a second replay changes nothing', async () => {

@@ -37,14 +37,17 @@ export interface DeadLetters {
 const COLUMNS = `id, toString(recorded_at) AS recordedAt, toString(replayed_at) AS replayedAt, kind, format, topic,
   partition, toString(offset) AS offset, line, reason, length(row) AS bytes`;
 
-const READ = `SELECT ${COLUMNS}, base64Encode(row) AS row64 FROM dead_letters FINAL WHERE id = {id:String}`;
+const READ = `SELECT ${COLUMNS}, toString(now64(6, 'UTC')) AS readAt, base64Encode(row) AS row64
+  FROM dead_letters FINAL WHERE id = {id:String}`;
 
 const LIST = `SELECT ${COLUMNS} FROM dead_letters FINAL
   WHERE replayed_at IS NULL OR {replayed:Bool}
   ORDER BY recorded_at DESC, id LIMIT {limit:UInt32}`;
 
+// The time of the state is from before the row was sent: when the row has failed again by now, that is the newer state.
 const MARK_REPLAYED = `INSERT INTO dead_letters
-  SELECT * REPLACE (now64(6) AS state_at, now64(3) AS replayed_at) FROM dead_letters FINAL WHERE id = {id:String}`;
+  SELECT * REPLACE (toDateTime64({readAt:String}, 6, 'UTC') AS state_at, now64(3) AS replayed_at)
+  FROM dead_letters FINAL WHERE id = {id:String}`;
 
 /** A call that was rejected cannot be taken now either. The message is a sentence. */
 export class NotReplayable extends Error {
@@ -61,12 +64,12 @@ export function createDeadLetters(config: DeadLettersConfig, client: ClickHouseC
     now: Date.now,
   };
 
-  async function read(id: string): Promise<{ deadLetter: StoredDeadLetter; row: Buffer } | undefined> {
+  async function read(id: string): Promise<{ deadLetter: StoredDeadLetter; row: Buffer; readAt: string } | undefined> {
     const result = await client.query({ query: READ, query_params: { id }, format: 'JSONEachRow' });
-    const [found] = await result.json<StoredDeadLetter & { row64: string }>();
+    const [found] = await result.json<StoredDeadLetter & { row64: string; readAt: string }>();
     if (!found) return undefined;
-    const { row64, ...deadLetter } = found;
-    return { deadLetter, row: Buffer.from(row64, 'base64') };
+    const { row64, readAt, ...deadLetter } = found;
+    return { deadLetter, row: Buffer.from(row64, 'base64'), readAt };
   }
 
   /** Returns what is to be sent, by topic. */
@@ -108,7 +111,7 @@ export function createDeadLetters(config: DeadLettersConfig, client: ClickHouseC
       const found = await read(id);
       if (!found) return false;
       await send(id, await messagesOf(found.deadLetter, found.row));
-      await client.command({ query: MARK_REPLAYED, query_params: { id } });
+      await client.command({ query: MARK_REPLAYED, query_params: { id, readAt: found.readAt } });
       return true;
     },
   };
