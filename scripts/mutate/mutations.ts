@@ -1411,7 +1411,7 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     search: "start: 'toStartOfInterval(timestamp, toIntervalMillisecond(3600000))',",
     replacement: "start: 'toDateTime64(toStartOfHour(timestamp), 3)',",
     breaks: 'Events before 1970 and from 2106 on count in another century.',
-    tests: [SERIES_RULES],
+    tests: [HOUR_COUNTS],
   },
   {
     name: 'query/aggregates-compiled',
