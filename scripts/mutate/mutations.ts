@@ -1392,9 +1392,9 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
   {
     name: 'query/events-of-an-hour-read-one-by-one',
     file: query('reports/hour-counts.ts'),
-    search: "start: 'toStartOfInterval(timestamp, toIntervalMillisecond(3600000))',",
-    replacement: "start: 'toStartOfInterval(timestamp + toIntervalMillisecond(0), toIntervalMillisecond(3600000))',",
-    breaks: 'ClickHouse reads each event to count those of an hour, instead of the projection.',
+    search: 'toStartOfInterval(timestamp, ',
+    replacement: 'toStartOfInterval(timestamp + toIntervalMillisecond(0), ',
+    breaks: 'ClickHouse reads each event to count those of an hour or a day, instead of the projection.',
     tests: [HOUR_COUNTS],
   },
   {
@@ -1408,8 +1408,9 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
   {
     name: 'query/hours-of-32-bits',
     file: query('reports/hour-counts.ts'),
-    search: "start: 'toStartOfInterval(timestamp, toIntervalMillisecond(3600000))',",
-    replacement: "start: 'toDateTime64(toStartOfHour(timestamp), 3)',",
+    search: 'export const HOURS = countUnit(3_600_000);',
+    replacement:
+      "export const HOURS = { ...countUnit(3_600_000), start: 'toDateTime64(toStartOfHour(timestamp), 3)' };",
     breaks: 'Events before 1970 and from 2106 on count in another century.',
     tests: [HOUR_COUNTS],
   },

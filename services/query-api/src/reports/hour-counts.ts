@@ -9,15 +9,13 @@ export interface CountUnit {
   readonly start: string;
 }
 
-export const HOURS: CountUnit = {
-  ms: 3_600_000,
-  start: 'toStartOfInterval(timestamp, toIntervalMillisecond(3600000))',
-};
+export const HOURS = countUnit(3_600_000);
 
-export const DAYS: CountUnit = {
-  ms: 86_400_000,
-  start: 'toStartOfInterval(timestamp, toIntervalMillisecond(86400000))',
-};
+export const DAYS = countUnit(86_400_000);
+
+function countUnit(ms: number): CountUnit {
+  return { ms, start: `toStartOfInterval(timestamp, toIntervalMillisecond(${ms}))` };
+}
 
 /** The filters that the projections can answer. */
 const COUNTED_FIELDS: ReadonlySet<string> = new Set(['type', 'event']);
