@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { type Browser, chromium, type Page, type Request } from 'playwright-core';
+import type { Page, Request } from 'playwright-core';
 import { MAKE_CALLS, type PageInput } from './browser-calls.ts';
-import { findChromium } from './chromium.ts';
+import { launchChromium } from './chromium.ts';
 import { type BrowserPage, PAGE } from './clients.ts';
 import { NPM_FOLDER } from './installation.ts';
 import type { ProgramOutcome } from './programs/program.ts';
@@ -22,7 +22,7 @@ export async function runInBrowser(
   received: () => Promise<void>,
 ): Promise<ProgramOutcome> {
   await using pages = await servePage(script);
-  await using browser = await startChromium(pages.port);
+  await using browser = await launchChromium(`MAP app.localhost:80 127.0.0.1:${pages.port}`);
   const page = await browser.newPage();
   const errors: string[] = [];
   const delivered = watch(page, input, errors);
@@ -82,13 +82,6 @@ function callsOf(request: Request): number {
   if (request.method() !== 'POST') return 0;
   const body = request.postDataJSON() as { batch?: unknown[] };
   return body.batch?.length ?? 1;
-}
-
-async function startChromium(pagePort: number): Promise<Browser> {
-  return await chromium.launch({
-    executablePath: await findChromium(),
-    args: ['--no-sandbox', `--host-resolver-rules=MAP app.localhost:80 127.0.0.1:${pagePort}`],
-  });
 }
 
 /** Serves the page, with the script, as `/`. */

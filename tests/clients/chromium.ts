@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { access, constants } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
+import { type Browser, chromium } from 'playwright-core';
 
 const run = promisify(execFile);
 
@@ -21,6 +22,17 @@ export async function findChromium(): Promise<string> {
   if (path) return path;
   const commands = COMMANDS.map((command) => `sudo ${command.join(' ')}`).join(' && ');
   throw new Error(`Chromium is needed on the PATH. Install it, on Debian with: ${commands}`);
+}
+
+/**
+ * Starts Chromium.
+ *
+ * @param hostRules where it finds hosts: `MAP app.localhost:80 127.0.0.1:8080`
+ * @throws {Error} as {@link findChromium} does
+ */
+export async function launchChromium(hostRules?: string): Promise<Browser> {
+  const rules = hostRules === undefined ? [] : [`--host-resolver-rules=${hostRules}`];
+  return await chromium.launch({ executablePath: await findChromium(), args: ['--no-sandbox', ...rules] });
 }
 
 async function installChromium(): Promise<string | undefined> {

@@ -1,16 +1,9 @@
-import { mkdir, readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
-import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core';
+import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import type { EventPage } from '../support/records.ts';
-import { findChromium } from './chromium.ts';
-
-const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
-/** Where the pages are kept as pictures, for people; unset: nowhere. */
-const PICTURES = process.env['SLUICE_CONSOLE_PICTURES'];
+import { launchChromium } from './chromium.ts';
+import { takePicture, violationsOf } from './pages.ts';
 
 const SCHEMES = ['light', 'dark'] as const;
 
@@ -32,7 +25,7 @@ beforeAll(async () => {
     clickhouseUrl: inject('clickhouseUrl'),
     name: 'console',
   });
-  browser = await chromium.launch({ executablePath: await findChromium(), args: ['--no-sandbox'] });
+  browser = await launchChromium();
   const events = Array.from({ length: 120 }, (_, index) => ({
     event: index % 3 === 0 ? 'signed_up' : 'paid',
     timestamp: new Date(Date.UTC(2026, 0, 1 + (index % 20), index % 24)).toISOString(),
@@ -93,25 +86,6 @@ async function tabTo(page: Page, target: Locator): Promise<void> {
     if (count === 100) throw new Error('the keyboard does not reach it');
     await page.keyboard.press('Tab');
   }
-}
-
-/** Returns the violations that axe-core finds. */
-async function violationsOf(page: Page): Promise<string[]> {
-  // The policy of the page does not hold for what the debugger evaluates.
-  await page.evaluate(AXE);
-  return await page.evaluate(async () => {
-    const { axe } = globalThis as unknown as {
-      axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
-    };
-    const { violations } = await axe.run();
-    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
-  });
-}
-
-async function takePicture(page: Page, name: string): Promise<void> {
-  if (!PICTURES) return;
-  await mkdir(PICTURES, { recursive: true });
-  await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true });
 }
 
 test('a wrong key is refused; a right one is kept for the tab, and gone after signing out', async () => {

@@ -1,22 +1,17 @@
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { COMMITS, readExpectedCommits } from '../support/commits.ts';
 import { DocShell } from '../support/doc-examples.ts';
 import { runImporter } from '../support/importer.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
-import { findChromium } from './chromium.ts';
+import { launchChromium } from './chromium.ts';
+import { takePicture, violationsOf } from './pages.ts';
 
 // The page that docs/dashboards.md builds from responses, as a browser shows it.
-
-const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
-/** Where the page is kept as a picture, for people; unset: nowhere. */
-const PICTURES = process.env['SLUICE_CONSOLE_PICTURES'];
 
 const text = await readFile(new URL('../../docs/dashboards.md', import.meta.url), 'utf8');
 const [, building = ''] = /^```sh\n(chart\(\) \{\n.*?)^```$/ms.exec(text) ?? [];
@@ -32,7 +27,7 @@ beforeAll(async () => {
     clickhouseUrl: inject('clickhouseUrl'),
     name: 'charts',
   });
-  browser = await chromium.launch({ executablePath: await findChromium(), args: ['--no-sandbox'] });
+  browser = await launchChromium();
 });
 afterAll(async () => {
   await browser?.close();
@@ -66,18 +61,6 @@ async function openCharts(name: string, key: string, colorScheme: 'light' | 'dar
   });
   await page.goto(url);
   return { page, faults };
-}
-
-/** Returns the violations that axe-core finds. */
-async function violationsOf(page: Page): Promise<string[]> {
-  await page.evaluate(AXE);
-  return await page.evaluate(async () => {
-    const { axe } = globalThis as unknown as {
-      axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
-    };
-    const { violations } = await axe.run();
-    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
-  });
 }
 
 interface Series {
@@ -132,7 +115,7 @@ test('the page shows the numbers of the responses, in light and dark', async () 
     const cells = await Promise.all((await rows.all()).map((row) => row.locator('td').count()));
     expect(cells).toEqual(Array.from({ length: 12 }, (_, index) => 12 - index));
     expect(await violationsOf(page)).toEqual([]);
-    if (PICTURES) await page.screenshot({ path: join(PICTURES, `charts-${scheme}.png`), fullPage: true });
+    await takePicture(page, `charts-${scheme}`);
     expect(faults).toEqual([]);
   }
 });

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { bundle } from '../../packages/client/scripts/bundle.ts';
 import type { Client, ClientOptions } from '../../packages/client/src/client.ts';
@@ -9,7 +9,7 @@ import type { offlineStore } from '../../packages/client/src/offline.ts';
 import { type HttpProxy, type RequestFate, startHttpProxy } from '../support/http-proxy.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import type { EventPage } from '../support/records.ts';
-import { findChromium } from './chromium.ts';
+import { launchChromium } from './chromium.ts';
 
 /** What the page offers to tests, beside the client under its own name. */
 interface PageGlobals {
@@ -44,10 +44,7 @@ beforeAll(async () => {
     name: 'sluiceclient',
     env: { CORS_ORIGINS: ORIGIN },
   });
-  browser = await chromium.launch({
-    executablePath: await findChromium(),
-    args: ['--no-sandbox', `--host-resolver-rules=MAP sluice.localhost:80 127.0.0.1:${port}`],
-  });
+  browser = await launchChromium(`MAP sluice.localhost:80 127.0.0.1:${port}`);
 });
 afterAll(async () => {
   await browser?.close();

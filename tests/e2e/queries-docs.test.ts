@@ -1,9 +1,6 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { DocShell, docExamples, withoutVariation } from '../support/doc-examples.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { readFile } from 'node:fs/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type DocPipeline, docExamples, startDocPipeline, withoutVariation } from '../support/doc-examples.ts';
 
 const INGEST = 'http://localhost:4000';
 const QUERY = 'http://localhost:4001';
@@ -15,21 +12,11 @@ const streams = examples.filter(({ command }) => command.includes(`${QUERY}/even
 const submissions = examples.filter((one) => one.command.includes(INGEST) && !streams.includes(one));
 const queries = examples.filter((one) => one.command.includes(QUERY) && !streams.includes(one));
 
-let pipeline: Pipeline;
-let folder: string;
-let shell: DocShell;
+let docs: DocPipeline;
 
 beforeAll(async () => {
-  // As `npm start` has it: cursors belong to a workspace, and reading `local` needs no key.
-  folder = await mkdtemp(join(tmpdir(), 'sluice-queries-'));
-  pipeline = await startPipeline({
-    kafkaBrokers: inject('kafkaBrokers'),
-    clickhouseUrl: inject('clickhouseUrl'),
-    name: 'queries',
-    env: { QUERY_ANONYMOUS_WORKSPACE: 'local' },
-  });
-  const key = await pipeline.addKey('local');
-  shell = await DocShell.create(pipeline, folder, key);
+  docs = await startDocPipeline('queries');
+  const { pipeline, shell, key } = docs;
   let stored = 0;
   for (const { command, output } of submissions) {
     const expected = JSON.parse(output) as { events: unknown[] };
@@ -39,10 +26,7 @@ beforeAll(async () => {
   await pipeline.settled(stored, key);
   await pipeline.drained();
 });
-afterAll(async () => {
-  await pipeline?.stop();
-  await rm(folder, { recursive: true });
-});
+afterAll(() => docs?.[Symbol.asyncDispose]());
 
 test('every example of docs/queries.md is a command with its response', () => {
   expect(examples).toHaveLength(text.split('```sh\n').length - 1);
@@ -53,5 +37,5 @@ test('every example of docs/queries.md is a command with its response', () => {
 
 // The streams come last: what they submit is not in the responses of the others.
 test.each([...queries, ...streams])('$command', async ({ command, output }) => {
-  expect(withoutVariation(await shell.run(command))).toEqual(withoutVariation(output));
+  expect(withoutVariation(await docs.shell.run(command))).toEqual(withoutVariation(output));
 });

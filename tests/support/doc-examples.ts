@@ -1,9 +1,11 @@
 import { execFile } from 'node:child_process';
-import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import type { Pipeline } from './pipeline.ts';
+import { inject } from 'vitest';
+import { type Pipeline, startPipeline } from './pipeline.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -55,6 +57,32 @@ export class DocShell {
       (error: { stdout: string }) => error.stdout,
     );
   }
+}
+
+/** A pipeline, and a shell in a folder of its own. */
+export interface DocPipeline extends AsyncDisposable {
+  readonly pipeline: Pipeline;
+  readonly shell: DocShell;
+  /** The key of the workspace `local`. */
+  readonly key: string;
+}
+
+/** Starts a pipeline for the commands of a document. As `npm start` has it, reading `local` needs no key. */
+export async function startDocPipeline(name: string): Promise<DocPipeline> {
+  await using started = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), `sluice-${name}-`));
+  started.defer(() => rm(folder, { recursive: true }));
+  const pipeline = await startPipeline({
+    kafkaBrokers: inject('kafkaBrokers'),
+    clickhouseUrl: inject('clickhouseUrl'),
+    name,
+    env: { QUERY_ANONYMOUS_WORKSPACE: 'local' },
+  });
+  started.defer(() => pipeline.stop());
+  const key = await pipeline.addKey('local');
+  const shell = await DocShell.create(pipeline, folder, key);
+  const stack = started.move();
+  return { pipeline, shell, key, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
 /** Output without what differs in every run: times of receipt, durations and the folder. */

@@ -1,8 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vitest';
-import { DELETIONS_FORGOTTEN_MS } from '../testing/generated-workspaces.ts';
-import { anEvent, aRegister, type QueryService, startQuery } from '../testing/query-service.ts';
+import { anEvent, aRegister, DELETIONS_FORGOTTEN_MS, type QueryService, startQuery } from '../testing/query-service.ts';
 
 // A busy machine takes several times longer than an idle one.
 vi.setConfig({ testTimeout: 240_000 });
@@ -14,7 +13,6 @@ beforeAll(async () => {
 });
 afterAll(() => query.stop());
 
-/** Longer than the service uses one poll of the pending deletions. */
 const START_MS = Date.UTC(2026, 2, 1);
 const TABLES = [
   ...['events', 'entities', 'entity_properties', 'user_deletions', 'pending_deletions', 'user_sightings'],

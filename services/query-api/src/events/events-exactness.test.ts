@@ -2,8 +2,13 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { DELETIONS_FORGOTTEN_MS } from '../testing/generated-workspaces.ts';
-import { eachIdentifier, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
+import {
+  DELETIONS_FORGOTTEN_MS,
+  eachIdentifier,
+  type QueryService,
+  startQuery,
+  type TestEvent,
+} from '../testing/query-service.ts';
 import { expectedRecord, inOrder } from '../testing/reference.ts';
 import { FILTER_FIELDS, ORDER_FIELDS } from './event-columns.ts';
 import type { EventOrder } from './event-order.ts';

@@ -1,9 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vitest';
 import type { Sql } from '../clickhouse/sql.ts';
-import { DELETIONS_FORGOTTEN_MS } from '../testing/generated-workspaces.ts';
 import { storeMany } from '../testing/load.ts';
-import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
+import { anEvent, DELETIONS_FORGOTTEN_MS, type QueryService, startQuery } from '../testing/query-service.ts';
 import { parseEventsRequest } from './events-parameters.ts';
 import { countQuery, pageQuery } from './events-query.ts';
 import { PendingDeletions } from './pending-deletions.ts';
@@ -17,7 +16,6 @@ const future = anEvent({ userId: 'ada', receivedAtUs: deletedAtUs - 2, timestamp
 const after = anEvent({ userId: 'ada', receivedAtUs: deletedAtUs + 1, timestampMs: Date.UTC(2020, 0, 1) });
 const others = [anEvent({ userId: 'bob' }), anEvent({ groupId: 'ada' }), anEvent({ anonymousId: 'ada' })];
 
-/** Longer than the service uses one poll of the pending deletions. */
 beforeAll(async () => {
   query = await startQuery(inject('clickhouseUrl'));
 });

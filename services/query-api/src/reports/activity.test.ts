@@ -1,11 +1,16 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
-import { DELETIONS_FORGOTTEN_MS } from '../testing/generated-workspaces.ts';
-import { anEvent, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
+import {
+  anEvent,
+  DELETIONS_FORGOTTEN_MS,
+  type QueryService,
+  startQuery,
+  type TestEvent,
+} from '../testing/query-service.ts';
 import type { Activity } from './activity.ts';
 
 const DAY_MS = 86_400_000;
-/** Longer than the service uses one poll of the pending deletions. */
+
 let query: QueryService;
 
 beforeAll(async () => {

@@ -2,8 +2,13 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { parseJson } from '@sluice/shared/json';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vitest';
-import { DELETIONS_FORGOTTEN_MS } from '../testing/generated-workspaces.ts';
-import { anEvent, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
+import {
+  anEvent,
+  DELETIONS_FORGOTTEN_MS,
+  type QueryService,
+  startQuery,
+  type TestEvent,
+} from '../testing/query-service.ts';
 import { meets } from '../testing/reference.ts';
 import { SAMPLE_CHARACTERS_MAX, SAMPLE_ENTRIES_MAX, SAMPLE_EVENTS_MAX } from './event-sample.ts';
 
@@ -11,7 +16,7 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const HOUR_MS = 3_600_000;
 const START_MS = Date.UTC(2026, 1, 27, 22);
-/** Longer than the service uses one poll of the pending deletions. */
+
 let query: QueryService;
 
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import fc from 'fast-check';
-import { type QueryService, TEST_WORKSPACES, type TestEvent } from './query-service.ts';
+import { DELETIONS_FORGOTTEN_MS, type QueryService, TEST_WORKSPACES, type TestEvent } from './query-service.ts';
 
 export const HOUR_MS = 3_600_000;
 
@@ -15,9 +15,6 @@ export const CLOCK_CHANGES = {
 export const anyTimeOfClockChanges = fc
   .tuple(fc.nat(CLOCK_CHANGES.hours), fc.constantFrom(-1, 0, 0.5 * HOUR_MS - 1, 0.5 * HOUR_MS))
   .map(([hours, ms]) => CLOCK_CHANGES.startMs + hours * HOUR_MS + ms);
-
-/** Longer than the service reuses its look-up of pending deletions, in milliseconds. */
-export const DELETIONS_FORGOTTEN_MS = 550;
 
 /** The events of a workspace are in two parts; the first one has so many. */
 const PART_EVENTS = 9;

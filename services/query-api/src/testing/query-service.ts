@@ -65,6 +65,9 @@ export function aRegister(version: number, operation: 'set' | 'remove', value: s
   return { version, change_id: '0190a0a0-0000-7000-8000-000000000001', operation, value };
 }
 
+/** Longer than the service reuses its look-up of pending deletions, in milliseconds. */
+export const DELETIONS_FORGOTTEN_MS = 550;
+
 /** Workspaces that may be read. The key of each is its name. */
 export const TEST_WORKSPACES: readonly string[] = [...'abcdefgh'];
 
