@@ -95,9 +95,8 @@ test('a repeat is stored once', async () => {
     const { status } = await pipeline.submit(body, { headers: { 'idempotency-key': 'repeats-1' } });
     expect(status).toBe(202);
   }
-  await pipeline.submit({ foreignUserGroupId: 'repeats', events: [{ event: 'last' }] });
-  await eventually<EventPage>('/events?groupId=repeats&event=last', 200, ({ total }) => total === 1);
-  expect((await eventually<EventPage>('/events?groupId=repeats', 200)).total).toBe(5);
+  await pipeline.drained();
+  expect((await pipeline.get<EventPage>('/events?groupId=repeats')).body.total).toBe(4);
 });
 
 describe('values come back equal as JSON values', () => {
@@ -215,6 +214,7 @@ describe('a deleted user', () => {
     await eventually<EventPage>('/events?userId=mal', 200, ({ total }) => total === 2);
     await pipeline.deleteUser('mal');
     await pipeline.submit({ foreignUserGroupId: 'erase', foreignUserId: 'mal', events: [{ event: 'after' }] });
+    await pipeline.drained();
     const count = async (table: string, where: string) => {
       const sql = `SELECT count() FROM ${pipeline.database}.${table} WHERE ${where}`;
       return Number(await readClickHouse(inject('clickhouseUrl'), sql));

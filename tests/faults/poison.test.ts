@@ -125,10 +125,8 @@ test('once the reason is gone, a replay stores the row of a dead letter, and a s
   expect((await command('list')).output).not.toContain('mended');
   expect((await command('list', '--all')).output).toContain('mended');
   expect((await command('replay', 'mended')).code).toBe(0);
-  await pipeline.submit({ foreignUserGroupId: 'g', events: [{ event: 'last' }] });
-  await until('the last event', async () => (await pipeline.get<EventPage>('/events?event=last')).body.total === 1);
-  await new Promise((resolve) => setTimeout(resolve, 500));
-  expect(await total()).toBe(6);
+  await pipeline.drained();
+  expect(await total()).toBe(5);
 });
 
 test('when most rows cannot be stored, all are kept, the alarm is on, and good rows behind them are stored', async () => {
@@ -137,7 +135,7 @@ test('when most rows cannot be stored, all are kept, the alarm is on, and good r
   for (let index = 0; index < 30; index += 1) {
     expect((await pipeline.submit({ foreignUserGroupId: 'g', events: [{ event: 'behind' }] })).status).toBe(202);
   }
-  await pipeline.settled(36);
+  await pipeline.settled(35);
   expect((await command('list', '--limit', '1000')).output).toMatch(/503 dead letters$/);
   expect(writer.log()).toMatch(/rows could not be stored/);
   expect(await readMetric(writer, 'sluice_writer_dead_letter_alarm')).toBe(1);
