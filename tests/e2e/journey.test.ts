@@ -186,8 +186,9 @@ describe('a deleted user', () => {
     await submit([old, future]);
     await pipeline.submit({ foreignId: 'eve', properties: { name: 'Eve' } }, { path: '/v1/public/users' });
     await pipeline.submit({ foreignUserGroupId: 'eve', properties: { kind: 'an organization of the same name' } });
-    await eventually<EventPage>('/events?userId=eve', 200, ({ total }) => total === 2);
-    await eventually<EntityRecord>('/users/eve', 200, ({ properties }) => properties['name'] === 'Eve');
+    await pipeline.drained();
+    expect((await pipeline.get<EventPage>('/events?userId=eve')).body.total).toBe(2);
+    expect((await pipeline.get<EntityRecord>('/users/eve')).body.properties).toEqual({ name: 'Eve' });
 
     expect((await pipeline.deleteUser('eve')).status).toBe(202);
     const page = await eventually<EventPage>('/events?userId=eve', 200, ({ total }) => total === 0);
