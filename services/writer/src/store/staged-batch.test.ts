@@ -43,13 +43,13 @@ describe('events', () => {
     expect(await storedEvents('key-b')).toHaveLength(1);
   });
 
-  test('one batch may span hundreds of months', async () => {
-    const rows = Array.from({ length: 300 }, (_, month) =>
+  test("one batch may span more months than the server's own limit of 100", async () => {
+    const rows = Array.from({ length: 120 }, (_, month) =>
       eventRow({ workspace_id: 'months', timestamp: Date.UTC(2000, month, 15) }),
     );
     await db.store(batchOf(rows));
     await db.store(batchOf(rows));
-    expect(await storedEvents('months')).toHaveLength(300);
+    expect(await storedEvents('months')).toHaveLength(120);
   });
 
   test('storing an event reads little, however many stored events have its timestamp', async () => {
