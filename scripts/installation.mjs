@@ -115,7 +115,7 @@ function ended(child) {
  * @param {NodeJS.WriteStream} stream
  */
 function showProgress(stream) {
-  const startedAt = Date.now();
+  const startedAt = performance.now();
   const title = 'Installing dependencies';
   if (!stream.isTTY) {
     stream.write(`${title} (the first time takes a minute or two)\n`);
@@ -123,7 +123,7 @@ function showProgress(stream) {
   }
   const state = { packages: '', download: '' };
   const show = () => {
-    const seconds = Math.round((Date.now() - startedAt) / 1000);
+    const seconds = Math.round((performance.now() - startedAt) / 1000);
     const text = [`${title}: ${seconds} s`, state.packages, state.download].filter((part) => part !== '').join(', ');
     stream.write(`\r\x1b[K${text.slice(0, Math.max((stream.columns || 80) - 1, 20))}`);
   };
@@ -135,7 +135,7 @@ function showProgress(stream) {
     /** @param {boolean} succeeded */
     end(succeeded) {
       clearInterval(timer);
-      const seconds = Math.round((Date.now() - startedAt) / 1000);
+      const seconds = Math.round((performance.now() - startedAt) / 1000);
       stream.write(`\r\x1b[K${title}: ${succeeded ? `done in ${seconds} s` : 'failed'}\n`);
     },
   };

@@ -68,7 +68,7 @@ test.each([
   expect(sent('segment', { ...call, ...times })['timestamp']).toBe(timestamp);
 });
 
-// The service would stamp a call without a time, and one of the future, with the time of the import, each time anew.
+// The service would stamp a call without a time with the time of the import, each time anew, and reject one of the future.
 test.each([
   [{ sentAt: ORIGINAL }],
   [{ timestamp: '2999-01-01T00:00:00.000Z' }],

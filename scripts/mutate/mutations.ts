@@ -15,9 +15,14 @@ const PROTOCOL = writer('protocol.test.ts');
 const STAGED_BATCH = writer('store/staged-batch.test.ts');
 const OWNERSHIP = writer('ownership/ownership.test.ts');
 const STATEMENTS = writer('sql/statements.test.ts');
+const CONSUMER_GROUP = writer('ownership/consumer-group.test.ts');
+const POSITIONS = writer('partitions/positions.test.ts');
 const DEAD_LETTERS = writer('dead-letters/dead-letters.test.ts');
+const DEAD_LETTERS_COMMAND = writer('dead-letters/command.test.ts');
+const REFUSED_BATCHES = ingest('kafka/refused-batches.test.ts');
 const CALLS = ingest('routes/post-calls.test.ts');
 const SUBMISSIONS = ingest('routes/post-user-groups.test.ts');
+const HELD_BODIES = ingest('held-bodies.test.ts');
 const PARTITIONS = faults('partitions');
 const SHARDS = query('shards.test.ts');
 const ENTITIES_LISTS = query('entities/entities-lists.test.ts');
@@ -42,6 +47,7 @@ const FUNNEL_RULES = query('reports/funnel-rules.test.ts');
 const RETENTION = query('reports/retention.test.ts');
 const RETENTION_RULES = query('reports/retention-rules.test.ts');
 const QUERY_RUNNER = query('clickhouse/query-runner.test.ts');
+const GRAFANA = 'tests/e2e/grafana-docs.test.ts';
 
 /** The order in which the writer does things. */
 const PROTOCOL_MUTATIONS: readonly Mutation[] = [
@@ -94,11 +100,11 @@ const PROTOCOL_MUTATIONS: readonly Mutation[] = [
     tests: [PROTOCOL],
   },
   {
-    name: 'protocol/repeats-not-looked-for',
+    name: 'protocol/users-of-repeats-seen',
     file: writer('protocol.ts'),
     search: "  'find-repeats',\n  'store-seen-in-events',\n",
     replacement: "  'store-seen-in-events',\n  'find-repeats',\n",
-    breaks: 'A stamped event that is sent again moves when its user was last seen.',
+    breaks: 'A repeat of a stored event creates the user and the organization that it names.',
     tests: [STAGED_BATCH],
   },
 ];
@@ -131,47 +137,55 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'sql/stored-events-not-looked-up',
-    file: sql('store-events'),
-    search: '(workspace_id, user_id)\n  )\nLIMIT',
-    replacement: '(workspace_id, user_id) AND 0\n  )\nLIMIT',
+    file: sql('find-repeats'),
+    search: 'WHERE (workspace_id',
+    replacement: 'WHERE 0 AND (workspace_id',
     breaks: 'A batch that is run again stores everything twice.',
     tests: [STAGED_BATCH],
   },
   {
     name: 'sql/hidden-events-count-as-stored',
-    file: sql('store-events'),
-    search: '      AND toUnixTimestamp64Micro(received_at) > deletedVersion(workspace_id, user_id)\n  )',
-    replacement: '  )',
+    file: sql('drop-hidden-originals'),
+    search: 'received_at) > deleted_version',
+    replacement: 'received_at) >= 0',
     breaks: 'An event that is sent again after its user was deleted is never stored.',
     tests: [STAGED_BATCH],
   },
   {
+    name: 'sql/hidden-events-of-other-users-count-as-stored',
+    file: sql('drop-hidden-originals'),
+    search: 'WHERE user_id IN (SELECT user_id FROM originals)',
+    replacement: 'WHERE user_id IN (SELECT user_id FROM staged_events)',
+    breaks: 'An event that is sent again for another user, after the deletion of the first one, is never stored.',
+    tests: [writer('store/sent-again.test.ts')],
+  },
+  {
     name: 'sql/repeats-within-a-batch',
-    file: sql('store-events'),
+    file: sql('drop-repeats'),
     search: 'LIMIT 1 BY workspace_id, timestamp, uuid',
     replacement: '',
     breaks: 'An event that a batch holds twice is stored twice.',
     tests: [STAGED_BATCH],
   },
   {
-    name: 'writer/stamped-repeats-stored',
+    name: 'writer/repeats-stored',
     file: writer('store/staged-batch.ts'),
-    search: "    await this.#staging.run(STATEMENTS['drop-repeats']);\n",
+    search: "if (isRepeated) await this.#staging.run(STATEMENTS['drop-repeats']);",
     replacement: '',
-    breaks: 'A stamped event that is sent again is stored twice, and moves when its user was last seen.',
+    breaks: 'An event that is sent again is stored twice.',
     tests: [STAGED_BATCH],
   },
   {
     name: 'writer/stamped-repeats-of-a-batch-stored',
     file: writer('store/staged-batch.ts'),
-    search: 'stamped_uuids < stamped_events ||',
+    search: ' || stamped_events > stamped_uuids',
     replacement: '',
     breaks: 'A stamped event that a batch holds twice is stored twice.',
     tests: [STAGED_BATCH],
   },
   {
     name: 'sql/stored-uuids-of-the-same-time',
-    file: sql('count-stored-uuids'),
+    file: sql('find-stamped-repeats'),
     search: "'UTC') - INTERVAL 10 MINUTE",
     replacement: "'UTC')",
     breaks: 'A stamped event that is sent again is stored twice.',
@@ -204,14 +218,14 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
   {
     name: 'sql/deleted-events-stored',
     file: sql('store-events'),
-    search: '  AND toUnixTimestamp64Micro(received_at) > deletedVersion(workspace_id, user_id)\n  AND (',
-    replacement: '  AND (',
+    search: 'toUInt64(0)\n  )',
+    replacement: 'toUInt64(0)\n  ) * 0',
     breaks: 'What was accepted before a deletion, and comes after it was erased, shows again.',
     tests: [faults('unclear-statements')],
   },
   {
     name: 'sql/repeats-of-seconds',
-    file: sql('find-repeats'),
+    file: sql('drop-repeats'),
     search:
       '  AND original.timestamp BETWEEN staged.timestamp - INTERVAL 10 MINUTE AND staged.timestamp + INTERVAL 10 MINUTE',
     replacement:
@@ -221,7 +235,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'sql/repeats-of-other-workspaces',
-    file: sql('find-repeats'),
+    file: sql('drop-repeats'),
     search: 'ON original.workspace_id = staged.workspace_id AND original.uuid = staged.uuid',
     replacement: 'ON original.uuid = staged.uuid',
     breaks: 'A stamped event is lost when another workspace has sent one with the same uuid.',
@@ -252,6 +266,30 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     tests: [STATEMENTS],
   },
   {
+    name: 'sql/members-without-events-on-one-side',
+    file: sql('store-seen-in-changes'),
+    search: ", ('member', group_id, id)]",
+    replacement: ']',
+    breaks: 'An organization lacks the users who joined it without events.',
+    tests: [STATEMENTS],
+  },
+  {
+    name: 'submissions/no-members-without-events',
+    file: 'packages/submissions/src/rows/submission-rows.ts',
+    search: '{ ...seen, group_id: groupId }',
+    replacement: 'seen',
+    breaks: 'A submission without events that names a user and an organization makes no membership.',
+    tests: ['services/ingest-api/src/routes/post-user-groups.test.ts'],
+  },
+  {
+    name: 'writer/good-rows-skipped-with-bad-ones',
+    file: writer('dead-letters/isolate-bad-rows.ts'),
+    search: "' '.repeat(64)",
+    replacement: "''",
+    breaks: 'A good row after one whose uuid is cut off becomes a dead letter.',
+    tests: [writer('dead-letters/dead-letters.test.ts')],
+  },
+  {
     name: 'sql/memberships-not-erased-on-both-sides',
     file: sql('erase-entities'),
     search: "OR kind = 'member'",
@@ -265,6 +303,14 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: 'WHERE (workspace_id, user_id) IN',
     replacement: 'WHERE 0 AND (workspace_id, user_id) IN',
     breaks: 'When a deleted user was seen stays on disk for ever.',
+    tests: [writer('erasure/erasure.test.ts')],
+  },
+  {
+    name: 'sql/mutations-of-others-ended',
+    file: sql('end-failed-removals'),
+    search: "AND startsWith(command, '(DELETE ') AND position(command, 'indexOf(arrayZip(') > 0",
+    replacement: '',
+    breaks: 'A mutation of a migration that failed once is ended, and nothing starts it again.',
     tests: [writer('erasure/erasure.test.ts')],
   },
   {
@@ -293,8 +339,141 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
   },
 ];
 
+/** Positions and halts of partitions, and a ClickHouse that has lost them. */
+const POSITION_MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'sql/position-of-an-older-epoch',
+    file: sql('store-positions'),
+    search: '> ({incarnation:UInt32}, {generation:UInt32}),',
+    replacement: '> ({incarnation:UInt32} + 1000, {generation:UInt32}),',
+    breaks: 'A writer that has lost its partitions overwrites the positions of the new owner.',
+    tests: [POSITIONS],
+  },
+  {
+    name: 'sql/position-before-not-looked-up',
+    file: sql('store-positions'),
+    search: 'stored.next_offset < position.3',
+    replacement: '0',
+    breaks: 'A writer goes on in a database that was emptied or restored while it was running.',
+    tests: [POSITIONS],
+  },
+  {
+    name: 'sql/position-from-a-clock',
+    file: sql('store-positions'),
+    search: 'greatest(now64(6), stored.stored_at + toIntervalMicrosecond(1))',
+    replacement: 'now64(6)',
+    breaks: 'After the clock of ClickHouse was set back, new positions are older than the stored one.',
+    tests: [POSITIONS],
+  },
+  {
+    name: 'sql/chosen-position-from-a-clock',
+    file: sql('choose-position'),
+    search: 'greatest(now64(6), max(stored_at) + toIntervalMicrosecond(1))',
+    replacement: 'now64(6)',
+    breaks: 'After the clock of ClickHouse was set back, the offset that an operator chose has no effect.',
+    tests: [POSITIONS],
+  },
+  {
+    name: 'sql/halt-from-a-clock',
+    file: sql('record-halt'),
+    search: 'greatest(now64(6), max(state_at) + toIntervalMicrosecond(1))',
+    replacement: 'now64(6)',
+    breaks: 'After the clock of ClickHouse was set back, a restart forgets a halt.',
+    tests: [POSITIONS],
+  },
+  {
+    name: 'sql/resumption-from-a-clock',
+    file: sql('resume-partition'),
+    search: 'greatest(now64(6), state_at + toIntervalMicrosecond(1))',
+    replacement: 'now64(6)',
+    breaks: 'A halt from a time when the clock of ClickHouse was ahead cannot be resumed.',
+    tests: [POSITIONS],
+  },
+  {
+    name: 'partitions/lost-positions-open',
+    file: writer('partitions/inspect-partitions.ts'),
+    search: 'if (low > 0n || committed > 0n)',
+    replacement: 'if (low > committed && committed >= 0n)',
+    breaks: 'A writer goes on at the committed offsets of a ClickHouse that has lost everything.',
+    tests: [writer('partitions/inspect-partitions.test.ts')],
+  },
+  {
+    name: 'partitions/new-ones-without-a-position',
+    file: writer('partitions/partition-keeper.ts'),
+    search: 'if (unknown.length > 0 && assignment.epoch) await positions.store(unknown, assignment.epoch);',
+    replacement: '',
+    breaks:
+      'Messages of a new partition that Kafka deleted too early cannot be told from rows that ClickHouse has lost.',
+    tests: [faults('offsets')],
+  },
+  {
+    name: 'migrate/lost-tables-created',
+    file: shared('clickhouse/migrate.ts'),
+    search: 'if (lost.length === 0) return;',
+    replacement: 'if (lost.length >= 0) return;',
+    breaks: 'A table that was lost is created again, empty beside the positions of its rows.',
+    tests: [shared('clickhouse/migrate.test.ts')],
+  },
+];
+
 /** The rest of the writer. */
 const WRITER_MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'writer/inspection-of-an-earlier-attempt',
+    file: writer('store/staged-batch.ts'),
+    search: 'this.#state.hasChanges ? this.#staged : undefined',
+    replacement: 'this.#staged',
+    breaks: 'A deletion that comes between two attempts of a batch is not looked at.',
+    tests: [STAGED_BATCH],
+  },
+  {
+    name: 'writer/statements-without-a-limit',
+    file: writer('store/clickhouse-session.ts'),
+    search: '    max_execution_time: statementTimeoutMs / 1_000,\n',
+    replacement: '',
+    breaks: 'An insert that began before a deletion may still be running when the user is erased.',
+    tests: [STAGED_BATCH],
+  },
+  {
+    name: 'writer/expelled-while-storing',
+    file: writer('consumer/store-and-commit.ts'),
+    search: '    await storing.catch(() => undefined);\n',
+    replacement: '',
+    breaks: 'A writer joins the group again while rows of its former partitions are still being stored.',
+    tests: [writer('consumer/store-and-commit.test.ts')],
+  },
+  {
+    name: 'sql/later-deletions-forgotten',
+    file: sql('forget-erased'),
+    search: 'version <= {versions:Array(Int64)}[',
+    replacement: '-1 < {versions:Array(Int64)}[',
+    breaks: 'A user who was deleted again while the first deletion was being erased shows again.',
+    tests: [writer('erasure/erasure.test.ts')],
+  },
+  {
+    name: 'writer/other-groups-store',
+    file: writer('ownership/consumer-group.ts'),
+    search: 'if (groups.every((group) => group === groupId)) return;',
+    replacement: 'if (groups.length > 0) return;',
+    breaks: 'Two consumer groups store every row twice.',
+    tests: [CONSUMER_GROUP],
+  },
+  {
+    name: 'writer/group-not-recorded',
+    file: sql('record-group'),
+    search: 'WHERE (SELECT count() FROM writer_groups) = 0',
+    replacement: 'WHERE 0',
+    breaks: 'The first writer records no group, so any other group may store as well.',
+    tests: [CONSUMER_GROUP],
+  },
+  {
+    name: 'migrate/groups-of-older-databases-unknown',
+    file: shared('clickhouse/migrations/0023-writer-groups-of-epochs.sql'),
+    search: 'FROM writer_epochs',
+    replacement: 'FROM writer_epochs WHERE 0',
+    breaks: 'A database that was filled by an earlier version takes the group that comes first.',
+    tests: [CONSUMER_GROUP],
+  },
   {
     name: 'writer/pending-deletions-not-stored',
     file: writer('store/staged-batch.ts'),
@@ -306,8 +485,8 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   {
     name: 'writer/removal-begun-again',
     file: writer('erasure/deleted-rows.ts'),
-    search: 'if (count?.running !== 0) throw',
-    replacement: 'if (count === undefined) throw',
+    search: 'if (first === undefined) return;',
+    replacement: 'return;',
     breaks: 'While a long removal runs, the writer starts it again and again.',
     tests: [writer('erasure/erasure.test.ts')],
   },
@@ -429,7 +608,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/events-of-a-timestamp-read',
-    file: writer('sql/store-events.sql'),
+    file: sql('find-repeats'),
     search: 'WHERE (workspace_id, timestamp, uuid) IN (SELECT workspace_id, timestamp, uuid FROM staged_events)',
     replacement: 'WHERE (workspace_id, timestamp) IN (SELECT workspace_id, timestamp FROM staged_events)',
     breaks: 'Each batch reads all stored events that have a timestamp of its own, such as a midnight.',
@@ -525,6 +704,14 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
     tests: [writer('dead-letters/isolate-bad-rows.test.ts')],
   },
   {
+    name: 'writer/reason-quotes-others',
+    file: writer('dead-letters/isolate-bad-rows.ts'),
+    search: "errorTypeOf(example ?? '')",
+    replacement: 'example',
+    breaks: 'The reason of a dead letter quotes the row of another workspace, which no deletion of its users erases.',
+    tests: [DEAD_LETTERS],
+  },
+  {
     name: 'writer/poison-without-alarm',
     file: writer('dead-letters/dead-letter-alarm.ts'),
     search: 'if (dead <= DEAD_LETTERS_MIN',
@@ -549,12 +736,52 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
     tests: [faults('poison')],
   },
   {
+    name: 'writer/replayed-without-acknowledgement',
+    file: writer('dead-letters/dead-letters.ts'),
+    search: 'if (!isComplete) throw',
+    replacement: 'if (false) throw',
+    breaks: 'A dead letter whose row kafkajs left out of a send counts as replayed, and nobody sees it any more.',
+    tests: [DEAD_LETTERS_COMMAND],
+  },
+  {
+    name: 'writer/replay-noted-before-it-is-sent',
+    file: writer('dead-letters/dead-letters.ts'),
+    search: 'await send(id, await messagesOf(found.deadLetter, found.row));',
+    replacement: 'void send(id, await messagesOf(found.deadLetter, found.row)).catch(() => undefined);',
+    breaks: 'A dead letter that Kafka never got counts as replayed.',
+    tests: [DEAD_LETTERS_COMMAND],
+  },
+  {
+    name: 'writer/replay-by-one-broker',
+    file: writer('dead-letters/dead-letters.ts'),
+    search: 'acks: -1',
+    replacement: 'acks: 1',
+    breaks: 'A replayed row is lost with the one broker that has it.',
+    tests: [faults('three-brokers')],
+  },
+  {
+    name: 'writer/replay-stops-at-the-first',
+    file: writer('dead-letters/command.ts'),
+    search: 'await deadLetters.requireEngines();',
+    replacement: 'throw error;',
+    breaks: 'One dead letter that cannot be replayed stops those of all workspaces.',
+    tests: [DEAD_LETTERS_COMMAND],
+  },
+  {
+    name: 'writer/replay-ends-at-a-page',
+    file: writer('dead-letters/command.ts'),
+    search: 'after = found.at(-1);',
+    replacement: 'after = found.at(-1);\n    break;',
+    breaks: 'Of more dead letters than a page holds, only the newest are replayed.',
+    tests: [DEAD_LETTERS_COMMAND],
+  },
+  {
     name: 'writer/dead-letters-shown-raw',
     file: writer('dead-letters/command.ts'),
     search: 'printLine(printable(line))',
     replacement: 'printLine(line)',
     breaks: 'A terminal obeys what a dead letter holds.',
-    tests: [writer('dead-letters/command.test.ts')],
+    tests: [DEAD_LETTERS_COMMAND],
   },
 ];
 
@@ -600,27 +827,75 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
     tests: [PARTITIONS],
   },
   {
-    name: 'ingest/left-out-partitions-acknowledged',
+    name: 'writer/unreadable-partition-stops-all',
+    file: writer('partitions/inspect-partitions.ts'),
+    search: '.catch(ifUnreadable)',
+    replacement: '',
+    breaks: 'A writer that starts stores nothing while one partition cannot be read.',
+    tests: [faults('kafka-responses')],
+  },
+  {
+    name: 'ingest/refused-partitions-acknowledged',
     file: ingest('kafka/batch-sender.ts'),
-    search: 'return !metadata;',
-    replacement: 'return false;',
-    breaks: 'A request is answered 202 though kafkajs has left some of its partitions out of the send.',
-    tests: [faults('three-brokers')],
+    search: 'if (result?.errorCode === 0)',
+    replacement: 'if (result)',
+    breaks: 'A request is answered 202 though Kafka has refused the rows of one of its partitions.',
+    tests: [REFUSED_BATCHES],
+  },
+  {
+    name: 'ingest/acknowledged-rows-sent-again',
+    file: ingest('kafka/batch-sender.ts'),
+    search: 'return failures;',
+    replacement:
+      'return failures.length > 0 ? bundles.map((bundle) => ({ bundle, type: undefined, reason: "" })) : failures;',
+    breaks: 'One partition that fails makes all others of its broker fail, and copies of their rows get into Kafka.',
+    tests: [REFUSED_BATCHES],
+  },
+  {
+    name: 'ingest/failing-partitions-not-apart',
+    file: ingest('kafka/broker-lanes.ts'),
+    search: 'bundle.target.isFailing = true;',
+    replacement: ';',
+    breaks: 'A partition that fails is sent again without a pause, together with the healthy ones.',
+    tests: [REFUSED_BATCHES],
+  },
+  {
+    name: 'ingest/refused-size-forgotten',
+    file: ingest('kafka/broker-lanes.ts'),
+    search: 'limit.bytesMax = Math.min(limit.bytesMax, Math.ceil(bytes / 2));',
+    replacement: '',
+    breaks: 'A record batch that is larger than the topic takes is sent again and again.',
+    tests: [REFUSED_BATCHES],
+  },
+  {
+    name: 'ingest/batches-larger-than-kafka-takes',
+    file: ingest('kafka/topic-partition.ts'),
+    search: 'const BATCH_BYTES_MAX = 900 * 1_024;',
+    replacement: 'const BATCH_BYTES_MAX = 900 * 1_024 * 1_000;',
+    breaks: 'Kafka refuses the record batches of a partition for which much waits.',
+    tests: [REFUSED_BATCHES],
+  },
+  {
+    name: 'ingest/headers-not-counted',
+    file: ingest('kafka/partition-queue.ts'),
+    search: 'const added = rows.lines.length + overhead;',
+    replacement: 'const added = rows.lines.length;',
+    breaks: 'Kafka refuses record batches of many small messages: calls that are taken and rejected in turn.',
+    tests: [REFUSED_BATCHES],
   },
   {
     name: 'ingest/lane-of-a-leader-that-moved',
     file: ingest('kafka/broker-lanes.ts'),
-    search: 'this.#lanes.delete(leader);',
-    replacement: 'this.#lanes.delete(target.leader);',
+    search: 'this.#lanes.delete(key);',
+    replacement: 'this.#lanes.delete(`${target.leader} ${target.isFailing}`);',
     breaks: 'After a leader has moved nothing is sent to the broker any more, and the process cannot stop.',
-    tests: [faults('three-brokers')],
+    tests: [REFUSED_BATCHES, faults('three-brokers')],
   },
   {
     name: 'ingest/failed-sends-acknowledged',
     file: ingest('kafka/batch-sender.ts'),
-    search: "'sending to Kafka failed; sending again');\n      return bundles;",
-    replacement:
-      "'sending to Kafka failed; sending again');\n      for (const { items } of bundles) for (const item of items) item.acknowledged();\n      return [];",
+    search: 'return bundles.map((bundle) => ({ bundle, type: undefined, reason }));',
+    replacement: 'for (const bundle of bundles) this.#acknowledge(bundle);\n      return [];',
     breaks: 'A request is answered 202 though Kafka did not answer.',
     tests: [faults('three-brokers')],
   },
@@ -690,8 +965,8 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'ingest/rows-not-bounded',
-    file: submissions('rows/row-size.ts'),
-    search: 'if (bytes > bytesMax) throw rowsTooLarge(bytes, bytesMax);',
+    file: ingest('http/admission.ts'),
+    search: 'if (sum > rowBytesMax) throw rowsTooLarge(rowBytesMax);',
     replacement: '',
     breaks: 'Long identifiers make a small body a hundred times larger in memory.',
     tests: [faults('hostile-input')],
@@ -707,10 +982,50 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   {
     name: 'ingest/no-pauses',
     file: ingest('http/turns.ts'),
-    search: 'if (performance.now() - since < SLICE_MS) return undefined;',
-    replacement: 'if (since > 0) return undefined;',
+    search: 'performance.now() - since < SLICE_MS ? undefined : rest()',
+    replacement: 'since > 0 ? undefined : rest()',
     breaks: 'A large body blocks the event loop until it is read.',
     tests: [faults('hostile-input')],
+  },
+  {
+    name: 'ingest/small-bodies-without-pauses',
+    file: ingest('http/turns.ts'),
+    search: '(body.length <= READ_AT_ONCE_BYTES_MAX ? begin : take)(workspace, work)',
+    replacement: '(body.length <= READ_AT_ONCE_BYTES_MAX ? work(() => undefined) : take(workspace, work))',
+    breaks: 'A small body that takes long to read blocks the event loop.',
+    tests: [ingest('http/turns.test.ts')],
+  },
+  {
+    name: 'ingest/turn-not-given-back',
+    file: ingest('http/turns.ts'),
+    search: 'if (hasTurn) next();',
+    replacement: '',
+    breaks: 'After a small body that took long no large one is read any more.',
+    tests: [ingest('http/turns.test.ts')],
+  },
+  {
+    name: 'ingest/deletion-without-before',
+    file: ingest('routes/delete-user.ts'),
+    search: 'before === undefined ? Number.POSITIVE_INFINITY : before * 1_000',
+    replacement: 'Number.POSITIVE_INFINITY',
+    breaks: 'A deletion that is sent again covers what was accepted since its first attempt.',
+    tests: [ingest('routes/users.test.ts')],
+  },
+  {
+    name: 'ingest/deletion-of-the-future',
+    file: ingest('routes/delete-user.ts'),
+    search: 'Math.min(versions(), before === undefined ? Number.POSITIVE_INFINITY : before * 1_000)',
+    replacement: 'before === undefined ? versions() : before * 1_000',
+    breaks: 'A deletion with a time in the future hides what the user does until then.',
+    tests: [ingest('routes/users.test.ts')],
+  },
+  {
+    name: 'ingest/plus-taken-for-space',
+    file: ingest('routes/delete-user.ts'),
+    search: "if (!url.includes('+')) return [];",
+    replacement: "if (!url.includes('\0')) return [];",
+    breaks: 'The deletion of "jane+x@example.com" deletes "jane x@example.com".',
+    tests: [ingest('routes/users.test.ts')],
   },
   {
     name: 'ingest/slow-bodies-kept',
@@ -723,7 +1038,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   {
     name: 'ingest/rejected-call-lost',
     file: submissions('calls/call-rows.ts'),
-    search: 'gatherer.add(result.row);',
+    search: 'gatherer.add(reader.rejectedRow(result, userId));',
     replacement: '',
     breaks: 'A call that is rejected is kept nowhere.',
     tests: [CALLS],
@@ -738,8 +1053,8 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'ingest/context-repeated-without-limit',
-    file: submissions('calls/call-rows.ts'),
-    search: 'this.#options.reserve(length);',
+    file: submissions('rows/row-gatherer.ts'),
+    search: 'reserve(line.length + 1);',
     replacement: '',
     breaks: 'A body with a large context and many calls becomes gigabytes of rows.',
     tests: [CALLS],
@@ -751,6 +1066,30 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
     replacement: 'false',
     breaks: 'Of a field that comes twice, not the last one counts when the call is read without parsing it.',
     tests: [submissions('calls/canonical-calls.test.ts')],
+  },
+  {
+    name: 'ingest/call-time-replaced',
+    file: submissions('calls/call-parser.ts'),
+    search: 'throw new InvalidCall(`${name} must be at most one day from now.`);',
+    replacement: 'return undefined as unknown as number;',
+    breaks: 'A call whose clock is a day ahead is stored twice when it is sent again.',
+    tests: [submissions('calls/call-parser.test.ts')],
+  },
+  {
+    name: 'ingest/infinite-identifiers',
+    file: submissions('calls/call-parser.ts'),
+    search: "typeof given === 'number' && !Number.isFinite(given)",
+    replacement: 'false',
+    breaks: 'Calls with 1e999 as identifier become the user "null".',
+    tests: [submissions('calls/call-parser.test.ts')],
+  },
+  {
+    name: 'ingest/rejected-call-names-nobody',
+    file: submissions('calls/call-rows.ts'),
+    search: 'gatherer.add(reader.rejectedRow(result, userId));',
+    replacement: 'gatherer.add(reader.rejectedRow(result, undefined));',
+    breaks: 'What is kept of a rejected call survives the erasure of its user.',
+    tests: [CALLS],
   },
   {
     name: 'ingest/wrong-key-passed-over',
@@ -801,6 +1140,22 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
     tests: [faults('clocks')],
   },
   {
+    name: 'ingest/old-comparison-of-clocks',
+    file: ingest('kafka/broker-clock.ts'),
+    search: 'this.#clocks.monotonicMs() - this.#comparedAtMs <= COMPARISON_AGE_MS_MAX',
+    replacement: 'this.#comparedAtMs > Number.NEGATIVE_INFINITY',
+    breaks: 'A clock that drifts away while it cannot be compared is trusted for ever.',
+    tests: [ingest('kafka/broker-clock.test.ts')],
+  },
+  {
+    name: 'ingest/clock-set-during-comparison',
+    file: ingest('kafka/broker-clock.ts'),
+    search: 'this.#offsetMs = offsetMs;',
+    replacement: 'this.#offsetMs = this.#wallOffsetMs();',
+    breaks: 'A clock that is set while it is compared is trusted until the next comparison.',
+    tests: [ingest('kafka/broker-clock.test.ts')],
+  },
+  {
     name: 'ingest/set-clock-not-noticed',
     file: ingest('kafka/broker-clock.ts'),
     search: 'if (this.#hasJumped()) return ',
@@ -835,8 +1190,8 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   {
     name: 'ingest/leaderless-partition-blocks-all',
     file: ingest('kafka/broker-lanes.ts'),
-    search: 'target.leader === leader && target.isWaiting',
-    replacement: 'target.isWaiting',
+    search: 'target.leader === leader && target.isFailing === isFailing && target.isWaiting',
+    replacement: 'target.isFailing === isFailing && target.isWaiting',
     breaks: 'A partition without a leader holds up all others.',
     tests: [faults('three-brokers')],
   },
@@ -859,10 +1214,26 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   {
     name: 'ingest/key-takes-all-memory',
     file: ingest('http/memory-budget.ts'),
-    search: 'const KEY_SHARE = 1;',
-    replacement: 'const KEY_SHARE = 1_000_000;',
+    search: 'const SHARE = 2;',
+    replacement: 'const SHARE = 1_000_000;',
     breaks: 'One key, which may be public, leaves no memory for the others of its workspace.',
     tests: [ingest('without-kafka.test.ts')],
+  },
+  {
+    name: 'ingest/one-account-without-key',
+    file: ingest('http/admission.ts'),
+    search: '{ hash: request.network, workspace: WITHOUT_KEY }',
+    replacement: "{ hash: '', workspace: WITHOUT_KEY }",
+    breaks: 'Anybody without a key stops all requests whose key is in the body.',
+    tests: [HELD_BODIES],
+  },
+  {
+    name: 'ingest/memory-ignored-as-bytes-arrive',
+    file: ingest('http/body-reader.ts'),
+    search: 'if (reservation && !reservation.grow(size - buffer.length)) return false;',
+    replacement: 'reservation?.grow(size - buffer.length);',
+    breaks: 'Many bodies that were admitted while memory was free exhaust it as they arrive.',
+    tests: [HELD_BODIES],
   },
   {
     name: 'ingest/memory-not-given-back',
@@ -897,6 +1268,14 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
     tests: [ingest('workers/ready-together.test.ts')],
   },
   {
+    name: 'ingest/workers-signalled-twice',
+    file: ingest('workers/primary.ts'),
+    search: "if (worker.isConnected()) worker.send({ type: 'stop' } satisfies StopMessage);",
+    replacement: "worker.process.kill('SIGTERM');",
+    breaks: 'Where a signal goes to all processes of the service, requests that are under way are cut.',
+    tests: ['tests/e2e/workers.test.ts'],
+  },
+  {
     name: 'ingest/worker-lost',
     file: ingest('workers/primary.ts'),
     search: 'if (!this.#stopping) this.#fail(',
@@ -907,6 +1286,38 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
 ];
 
 const SHARED_MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'shared/probe-by-the-wall-clock',
+    file: shared('probe.ts'),
+    search: 'performance.now() - startedAt',
+    replacement: 'Date.now() - startedAt - performance.timeOrigin',
+    breaks: 'After the clock was set back by an hour, /readyz says the same for an hour.',
+    tests: [shared('probe.test.ts')],
+  },
+  {
+    name: 'shared/refusals-by-the-wall-clock',
+    file: shared('http/refusals.ts'),
+    search: 'performance.now() - last.at',
+    replacement: 'Date.now() - last.at - performance.timeOrigin',
+    breaks: 'After the clock was set back by an hour, no 503 is logged for an hour.',
+    tests: [shared('http/refusals.test.ts')],
+  },
+  {
+    name: 'shared/locks-from-the-future-stay',
+    file: shared('keys/file-lock.ts'),
+    search: 'Math.abs(Date.now() - found.mtimeMs)',
+    replacement: 'Date.now() - found.mtimeMs',
+    breaks: 'After the clock was set back by an hour, no key can be created for an hour when a lock was left behind.',
+    tests: [shared('keys/file-lock.test.ts')],
+  },
+  {
+    name: 'writer/lag-by-the-wall-clock',
+    file: writer('consumer/lag.ts'),
+    search: 'performance.now() - this.#measuredAt',
+    replacement: 'Date.now() - this.#measuredAt - performance.timeOrigin',
+    breaks: 'After the clock was set back by an hour, the lag stays the same for an hour.',
+    tests: [writer('consumer/lag.test.ts')],
+  },
   {
     name: 'shared/found-keys-kept',
     file: shared('keys/key-ring.ts'),
@@ -956,6 +1367,46 @@ const SHARED_MUTATIONS: readonly Mutation[] = [
     tests: [shared('keys/keys.test.ts')],
   },
   {
+    name: 'client/refused-by-all',
+    file: 'packages/client/src/send-queue.ts',
+    search: '(await this.#post([])).success &&',
+    replacement: '',
+    breaks: 'A server that answers 400 to everything makes the client drop its calls one by one.',
+    tests: ['tests/e2e/client.test.ts'],
+  },
+  {
+    name: 'client/rejected-unnamed',
+    file: 'packages/client/src/client.ts',
+    search: 'Math.min(batchCallsMax, BATCH_CALLS_MAX)',
+    replacement: 'batchCallsMax',
+    breaks: 'Of more than 1,000 rejected calls of a batch, the client reports 1,000.',
+    tests: ['tests/e2e/client.test.ts'],
+  },
+  {
+    name: 'console/days-of-utc',
+    file: 'packages/console/src/series.ts',
+    search: 'without(withLocalDays(params)',
+    replacement: 'without((params)',
+    breaks: 'A chart from one date to another has the days of UTC, drawn in the zone of the browser.',
+    tests: ['packages/console/src/series.test.ts'],
+  },
+  {
+    name: 'http/any-host',
+    file: shared('http/server.ts'),
+    search: 'requireAllowedHost(request.headers.host);',
+    replacement: '',
+    breaks: 'A web page whose name resolves to this machine reads the workspace that needs no key.',
+    tests: [shared('http/server.test.ts')],
+  },
+  {
+    name: 'http/kept-by-browsers',
+    file: query('app.ts'),
+    search: "reply.header('cache-control', 'no-store');",
+    replacement: '',
+    breaks: 'A browser keeps the events of a workspace on its disk.',
+    tests: [query('access.test.ts')],
+  },
+  {
     name: 'shared/unread-file-is-empty',
     file: shared('http/authentication.ts'),
     search: 'if (!keys.loaded) {',
@@ -998,8 +1449,8 @@ const SHARED_MUTATIONS: readonly Mutation[] = [
   {
     name: 'shared/every-503-logged',
     file: shared('http/refusals.ts'),
-    search: 'if (last && now() - last.at < LOG_INTERVAL_MS) {',
-    replacement: 'if (last && now() < last.at) {',
+    search: 'if (last && performance.now() - last.at < LOG_INTERVAL_MS) {',
+    replacement: 'if (last && performance.now() < last.at) {',
     breaks: 'Under overload each refused request writes a line.',
     tests: [shared('http/refusals.test.ts')],
   },
@@ -1240,11 +1691,11 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     tests: [query('events/events-total.test.ts')],
   },
   {
-    name: 'query/waiting-counts-as-slow',
+    name: 'query/pages-refused-for-their-totals',
     file: query('events/events-total.ts'),
-    search: 'if (!isCapped && !(error.cause instanceof SlotRefused))',
-    replacement: 'if (!isCapped)',
-    breaks: 'After a busy moment the totals of lists that are cheap to count are null for a while.',
+    search: 'if (error instanceof Problem && isLateForSlot(error.cause)) return { value: null };',
+    replacement: '',
+    breaks: 'In a busy moment a page is refused because its total had to wait.',
     tests: [query('clickhouse/fairness.test.ts')],
   },
   {
@@ -1306,11 +1757,11 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
   {
     name: 'query/failed-queries-keep-their-slots',
     file: query('clickhouse/query-runner.ts'),
-    search: `      yield* rowsInTime(query, timeoutMs, release);
+    search: `      yield* rowsInTime({ ...query, ...statement }, timeoutMs, release);
     } finally {
       release();
     }`,
-    replacement: `      yield* rowsInTime(query, timeoutMs, release);
+    replacement: `      yield* rowsInTime({ ...query, ...statement }, timeoutMs, release);
       release();
     } finally {
     }`,
@@ -1466,8 +1917,8 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
   {
     name: 'query/export-goes-on-after-stop',
     file: query('clickhouse/query-runner.ts'),
-    search: 'const signal = AbortSignal.any([query.signal, stopping.signal]);',
-    replacement: 'const { signal } = query;',
+    search: 'AbortSignal.any([query.signal, stopping.signal, tooSlow.signal])',
+    replacement: 'AbortSignal.any([query.signal, tooSlow.signal])',
     breaks: 'A service that stops waits for its exports, which may go on for hours.',
     tests: [EXPORT_DISCONNECTION],
   },
@@ -1514,8 +1965,8 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
   {
     name: 'query/users-time-not-shared',
     file: query('entities/entities-reader.ts'),
-    search: 'timeoutMs: leftMs(),',
-    replacement: 'timeoutMs,',
+    search: 'queryRunner.all({ kind, budget, settings, ...context, ...statement })',
+    replacement: 'queryRunner.all({ kind, settings, ...context, ...statement })',
     breaks: 'A list of users runs for many times the time of a query.',
     tests: [ENTITIES_LISTS],
   },
@@ -1631,6 +2082,22 @@ const CONSOLE_MUTATIONS: readonly Mutation[] = [
     tests: [STREAM_LIMITS],
   },
   {
+    name: 'stream/one-failure-for-all',
+    file: query('stream/stream-reader.ts'),
+    search: 'if (mayPass) await this.newest();',
+    replacement: 'if (mayPass) throw error;',
+    breaks: 'A query that fails for one client holds the streams of all others.',
+    tests: [STREAM_FAILURES],
+  },
+  {
+    name: 'stream/long-filters',
+    file: query('clickhouse/request-limits.ts'),
+    search: 'if (length > max)',
+    replacement: 'if (length > max * 4)',
+    breaks: 'A filter that is too long for ClickHouse looks like an event store that is away, for all streams.',
+    tests: [STREAM_FAILURES, query('clickhouse/clickhouse-reader.test.ts')],
+  },
+  {
     name: 'stream/early-events',
     file: query('stream/stream-query.ts'),
     search: 'timestampMs: Date.UTC(1899, 11, 31)',
@@ -1706,16 +2173,88 @@ const CONSOLE_MUTATIONS: readonly Mutation[] = [
   {
     name: 'query/samples-of-any-size',
     file: query('reports/event-sample.ts'),
-    search: 'if (characters >= SAMPLE_CHARACTERS_MAX || entries >= SAMPLE_ENTRIES_MAX) return events;',
+    search: 'if (isFull || characters >= SAMPLE_CHARACTERS_MAX) return events;',
     replacement: '',
     breaks: 'A menu of large events holds gigabytes of them in memory.',
     tests: [MENUS],
   },
   {
+    name: 'query/exports-in-blocks-of-any-size',
+    file: query('reports/export-route.ts'),
+    search: 'settings: { ...SETTINGS, ...blocks }',
+    replacement: 'settings: SETTINGS',
+    breaks: 'An export of large events exceeds the memory of a query.',
+    tests: [query('reports/export.test.ts')],
+  },
+  {
+    name: 'query/samples-in-blocks-of-any-size',
+    file: query('reports/event-sample.ts'),
+    search: ', settings: LARGE_ROWS_SETTINGS }',
+    replacement: ' }',
+    breaks: 'A menu of large events exceeds the memory of a query.',
+    tests: [query('reports/export.test.ts')],
+  },
+  {
+    name: 'query/long-numbers-are-texts',
+    file: query('filters/property-filter.ts'),
+    search: "typeof parsed === 'number' && JSON.isRawJSON(parseExactJson(text))",
+    replacement: 'false',
+    breaks: 'A filter by a number of the menu that no float holds finds nothing.',
+    tests: [MENUS],
+  },
+  {
+    name: 'query/paths-of-any-depth',
+    file: query('reports/property-paths.ts'),
+    search: 'dotsOfName > NAME_DOTS_MAX || ',
+    replacement: '',
+    breaks: 'The menu of properties has names that no filter takes.',
+    tests: [MENUS],
+  },
+  {
+    name: 'query/queries-may-write',
+    file: query('clickhouse/query-settings.ts'),
+    search: "    readonly: '1',\n",
+    replacement: '',
+    breaks: 'A query of query-api could change what is stored.',
+    tests: [query('clickhouse/query-runner.test.ts')],
+  },
+  {
+    name: 'query/streams-of-a-key-that-moved',
+    file: query('workspace.ts'),
+    search: "authenticate(request, keys, 'query').workspace === request.workspace",
+    replacement: "authenticate(request, keys, 'query').workspace !== ''",
+    breaks: 'A key that was moved to another workspace goes on reading the stream of the former one.',
+    tests: [query('stream/stream-limits.test.ts')],
+  },
+  {
+    name: 'query/paths-of-any-length',
+    file: query('reports/property-paths.ts'),
+    search: ' || parent.length + key.length > NAME_CHARACTERS_MAX',
+    replacement: '',
+    breaks: 'One event whose names are inside a very long one keeps query-api busy for minutes, for everybody.',
+    tests: [MENUS],
+  },
+  {
+    name: 'query/paths-of-any-length-together',
+    file: query('reports/property-paths.ts'),
+    search: ' || this.#characters >= NAMES_CHARACTERS_MAX',
+    replacement: '',
+    breaks: 'Events whose names repeat a long one keep query-api busy for many times their size.',
+    tests: [MENUS],
+  },
+  {
+    name: 'query/menu-forgets-earlier-entries',
+    file: query('reports/menu-entries.ts'),
+    search: '[...first, ...added]',
+    replacement: '[...added]',
+    breaks: 'A menu of many entries shows the first of the last few thousand.',
+    tests: [MENUS],
+  },
+  {
     name: 'query/activity-of-deleted-users',
     file: query('reports/activity.ts'),
-    search: 'whereSelected(selection, hidden)',
-    replacement: 'whereSelected(selection, undefined)',
+    search: 'daysQuery(whereSelected(selection, hidden))',
+    replacement: 'daysQuery(whereSelected(selection, undefined))',
     breaks: 'The activity of an organization has the events of deleted users until they are erased.',
     tests: [query('reports/activity.test.ts')],
   },
@@ -1736,10 +2275,26 @@ const CONSOLE_MUTATIONS: readonly Mutation[] = [
     tests: [ENTITIES_ORDER],
   },
   {
+    name: 'query/large-users-at-once',
+    file: query('entities/pieces.ts'),
+    search: '{ max_result_bytes: String(PIECE_BYTES_MAX) }',
+    replacement: '{}',
+    breaks: 'A page of large users fills the memory of query-api.',
+    tests: [query('entities/large-entities.test.ts')],
+  },
+  {
+    name: 'query/pages-of-users-held-without-slots',
+    file: query('entities/entities-route.ts'),
+    search: 'whenSent(reply, 2 * config.QUERY_TIMEOUT_MS + GRACE_MS, release);',
+    replacement: 'release();',
+    breaks: 'Clients that do not read let any number of pages of users gather in memory.',
+    tests: [query('entities/large-entities.test.ts')],
+  },
+  {
     name: 'query/few-matches-from-the-start',
     file: query('entities/seen-reader.ts'),
-    search: 'yield* afterPosition(matches, after, order);',
-    replacement: 'yield* afterPosition(matches, undefined, order);',
+    search: 'afterPosition(matches, after, order)',
+    replacement: 'afterPosition(matches, undefined, order)',
     breaks: 'Every page of a list by time with a rare filter begins anew.',
     tests: [ENTITIES_ORDER],
   },
@@ -1819,6 +2374,30 @@ const SERIES_MUTATIONS: readonly Mutation[] = [
     replacement: 'false && value !== null && value > EXACT_DISTINCT_MAX',
     breaks: 'Estimates of distinct counts are not marked.',
     tests: [SERIES_LIMITS],
+  },
+  {
+    name: 'series/estimates-of-exact-numbers',
+    file: query('reports/series-measure.ts'),
+    search: '`greatest(uniqCombined64Merge${estimate}(state.2), ${EXACT_DISTINCT_MAX + 1})`',
+    replacement: '`uniqCombined64Merge${estimate}(state.2)`',
+    breaks: 'An estimate is shown as a number up to which counts are exact.',
+    tests: [SERIES_LIMITS],
+  },
+  {
+    name: 'series/overflow-looks-exact',
+    file: query('reports/series-reader.ts'),
+    search: ", output_format_json_quote_denormals: '1'",
+    replacement: '',
+    breaks: 'A sum that overflowed is null as if it were exact.',
+    tests: [query('reports/series-rules.test.ts')],
+  },
+  {
+    name: 'series/groups-of-long-integers',
+    file: query('filters/property-value.ts'),
+    search: '(${isRefused}) OR (${isLong})',
+    replacement: '(${isRefused})',
+    breaks: 'An integer of 20 digits is another group than the same number as a float.',
+    tests: [query('reports/series-rules.test.ts')],
   },
   {
     name: 'series/in-the-slots-of-pages',
@@ -1906,9 +2485,83 @@ const REPORT_MUTATIONS: readonly Mutation[] = [
   },
 ];
 
+/** What queries that wait, or wait for their clients, do to others. */
+const WAITING_MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'deletions/entities-read-after-the-look-up',
+    file: query('entities/entities-reader.ts'),
+    search: 'performance.now() - startedAt <= DELETIONS_FRESH_MS',
+    replacement: 'performance.now() >= startedAt',
+    breaks: 'A list of users that takes long shows one whose deletion was stored meanwhile.',
+    tests: [query('events/deletions-while-waiting.test.ts')],
+  },
+  {
+    name: 'slots/waiting-is-too-expensive',
+    file: query('clickhouse/query-error.ts'),
+    search: "  return error instanceof DOMException && error.name === 'TimeoutError';",
+    replacement:
+      "  if (error instanceof SlotRefused) return true;\n  return error instanceof DOMException && error.name === 'TimeoutError';",
+    breaks: 'A report that only waited is refused as too expensive.',
+    tests: [query('events/deletions-while-waiting.test.ts')],
+  },
+  {
+    name: 'exports/slow-readers-keep-their-slot',
+    file: query('clickhouse/query-slots.ts'),
+    search: 'name !== workspace && waiting.size > 0',
+    replacement: 'name === workspace && waiting.size > 0',
+    breaks: 'Clients that read slowly keep every other workspace from exporting.',
+    tests: [EXPORT_DISCONNECTION],
+  },
+  {
+    name: 'stream/catching-up-holds-the-round',
+    file: query('stream/stream-hub.ts'),
+    search: 'this.#catchingUp ??= this.#catchUp().finally(() => {',
+    replacement: 'await this.#catchUp();\n    this.#catchingUp ??= this.#catchUp().finally(() => {',
+    breaks: 'A listener that resumes far behind delays the streams of all others.',
+    tests: [STREAM_LIMITS],
+  },
+];
+
+/** What accounts with SQL may read. */
+const SQL_ACCOUNT_MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'grafana/row-policy-without-workspace',
+    file: 'docs/grafana.md',
+    search: "workspace_id = 'acme' AND NOT (",
+    replacement: '1 AND NOT (',
+    breaks: 'The message of a condition that fails shows a row of another workspace.',
+    tests: [GRAFANA],
+  },
+  {
+    name: 'grafana/row-policy-without-deletions',
+    file: 'docs/grafana.md',
+    search: '>= toUnixTimestamp64Micro(received_at)',
+    replacement: '= toUnixTimestamp64Micro(received_at)',
+    breaks: 'The account reads the events of a deleted user until they are erased.',
+    tests: [GRAFANA],
+  },
+  {
+    name: 'grafana/indexes-of-all-workspaces',
+    file: 'docs/grafana.md',
+    search: '<use_skip_indexes>0</use_skip_indexes>',
+    replacement: '<use_skip_indexes>1</use_skip_indexes>',
+    breaks: 'EXPLAIN tells whether another workspace has a user.',
+    tests: [GRAFANA],
+  },
+  {
+    name: 'grafana/any-number-of-queries',
+    file: 'docs/grafana.md',
+    search: '<max_concurrent_queries_for_user>8<',
+    replacement: '<max_concurrent_queries_for_user>0<',
+    breaks: 'One account may run any number of heavy queries at once.',
+    tests: [GRAFANA],
+  },
+];
+
 export const MUTATIONS: readonly Mutation[] = [
   ...PROTOCOL_MUTATIONS,
   ...STATEMENT_MUTATIONS,
+  ...POSITION_MUTATIONS,
   ...WRITER_MUTATIONS,
   ...INGEST_MUTATIONS,
   ...SHARED_MUTATIONS,
@@ -1916,4 +2569,6 @@ export const MUTATIONS: readonly Mutation[] = [
   ...CONSOLE_MUTATIONS,
   ...SERIES_MUTATIONS,
   ...REPORT_MUTATIONS,
+  ...WAITING_MUTATIONS,
+  ...SQL_ACCOUNT_MUTATIONS,
 ];

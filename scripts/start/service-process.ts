@@ -26,6 +26,12 @@ export interface ServiceContext {
   readonly report: (line: string) => void;
 }
 
+/**
+ * The services listen on this machine alone, and serve a workspace without a key. A web page whose name resolves to
+ * 127.0.0.1 must not read it.
+ */
+const NAMES_OF_THIS_MACHINE = 'localhost';
+
 /** A service for the supervisor. It is ready when its `/readyz` answers 200. */
 export function serviceProcess(spec: ServiceSpec, context: ServiceContext): ProcessSpec {
   return {
@@ -44,7 +50,8 @@ export function serviceProcess(spec: ServiceSpec, context: ServiceContext): Proc
 }
 
 async function spawnService(spec: ServiceSpec, { baseEnv, onLine }: ServiceContext): Promise<EngineProcess> {
-  const own = { HOST: '127.0.0.1', PORT: String(spec.port), EXIT_ON_STDIN_END: 'true' };
+  const names = baseEnv['ALLOWED_HOSTS'] || NAMES_OF_THIS_MACHINE;
+  const own = { ALLOWED_HOSTS: names, HOST: '127.0.0.1', PORT: String(spec.port), EXIT_ON_STDIN_END: 'true' };
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', spec.mainFile], {
     env: { LOG_LEVEL: 'info', ...baseEnv, ...spec.env, ...own },
     // The end of its standard input tells the service that this process has ended.

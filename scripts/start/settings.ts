@@ -44,6 +44,7 @@ Environment variables:
   KAFKA_BROKERS     host:port of a Kafka to use instead of a local one; several are separated by commas
   CLICKHOUSE_URL    the address of a ClickHouse to use instead of a local one
   LOG_LEVEL         of the services (default info)
+  ALLOWED_HOSTS     names that the services may be reached by, besides IP addresses (default localhost)
 All other variables of docs/configuration.md are passed on to the services.`;
 
 /** The variable that sets a port, for messages. */

@@ -17,6 +17,7 @@ async function watch(
   stages: readonly (readonly string[])[],
   env: Readonly<Record<string, string>> = {},
   more: Partial<SupervisorOptions> = {},
+  baseEnv: Readonly<Record<string, string>> = {},
 ): Promise<Watched> {
   const events: string[] = [];
   const pids = new Map<string, number[]>();
@@ -26,7 +27,7 @@ async function watch(
   const toSpec = (name: string): ProcessSpec => {
     const ownEnv = name === 'broken' ? { FAIL: 'true' } : env;
     const spec: ServiceSpec = { name, mainFile, port: ports[stages.flat().indexOf(name)] ?? 0, env: ownEnv };
-    const service = serviceProcess(spec, { baseEnv: {}, report, onLine: (from, line) => report(`${from}: ${line}`) });
+    const service = serviceProcess(spec, { baseEnv, report, onLine: (from, line) => report(`${from}: ${line}`) });
     const start = async (signal: AbortSignal) => {
       const running = await service.start(signal);
       pids.set(name, [...(pids.get(name) ?? []), running.pid]);
@@ -96,6 +97,18 @@ test('stopping while something is still starting ends it', async () => {
   await starting;
   expect(events.at(-1)).toBe('slow: stopped by SIGTERM');
 });
+
+test.each([
+  ['', 'localhost'],
+  ['sluice.internal', 'sluice.internal'],
+])(
+  'services are reached by names of this machine alone, unless ALLOWED_HOSTS names others: "%s"',
+  async (given, names) => {
+    const { supervisor, events } = await watch([['one']], { SHOW: 'ALLOWED_HOSTS' }, {}, { ALLOWED_HOSTS: given });
+    await supervisor.start();
+    expect(events[0]).toBe(`one: ${names}`);
+  },
+);
 
 test('killNow ends everything without waiting', async () => {
   const { supervisor, pids } = await watch([['one', 'other']]);

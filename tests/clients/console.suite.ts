@@ -48,10 +48,16 @@ interface Opened {
   readonly faults: readonly string[];
 }
 
+interface Look {
+  readonly scheme?: (typeof SCHEMES)[number];
+  /** The time zone of the browser. Default: Berlin. */
+  readonly zone?: string;
+}
+
 /** Opens the console in a browser without storage. */
-async function open(hash = '', colorScheme: (typeof SCHEMES)[number] = 'light'): Promise<Opened> {
+async function open(hash = '', { scheme = 'light', zone = 'Europe/Berlin' }: Look = {}): Promise<Opened> {
   const { url } = pipeline.services['query-api'];
-  const context = await browser.newContext({ colorScheme, timezoneId: 'Europe/Berlin', locale: 'en-GB' });
+  const context = await browser.newContext({ colorScheme: scheme, timezoneId: zone, locale: 'en-GB' });
   onTestFinished(() => context.close());
   const page = await context.newPage();
   const faults: string[] = [];
@@ -70,8 +76,8 @@ async function open(hash = '', colorScheme: (typeof SCHEMES)[number] = 'light'):
 }
 
 /** Opens the console and signs in, by keyboard. */
-async function openSignedIn(hash = '', colorScheme: (typeof SCHEMES)[number] = 'light'): Promise<Opened> {
-  const opened = await open(hash, colorScheme);
+async function openSignedIn(hash = '', look?: Look): Promise<Opened> {
+  const opened = await open(hash, look);
   await opened.page.getByLabel('API key').focus();
   await opened.page.keyboard.type(pipeline.key);
   await opened.page.keyboard.press('Enter');
@@ -175,7 +181,7 @@ test('the page of the pipeline has what ingest-api and the writer say', async ()
 const LOOKS = Object.entries(PAGES).flatMap(([name, page]) => SCHEMES.map((scheme) => ({ name, scheme, ...page })));
 
 test.each(LOOKS)('axe-core finds nothing on the page $name, $scheme', async ({ name, scheme, hash, shows }) => {
-  const { page, faults } = await openSignedIn(hash, scheme);
+  const { page, faults } = await openSignedIn(hash, { scheme });
   await page.getByRole('heading', { level: 1, name: shows }).waitFor();
   await page.waitForLoadState('networkidle');
   expect(await violationsOf(page)).toEqual([]);
@@ -212,9 +218,10 @@ interface SeriesBody {
 }
 
 test('a chart has the numbers of GET /events/series, in the time zone of the browser', async () => {
-  const query = 'startDate=2026-01-01&endDate=2026-01-20&groupBy=properties.plan&interval=day';
-  const { page, faults } = await openSignedIn(`#/chart?${query}`);
-  const { body } = await pipeline.get<SeriesBody>(`/events/series?${query}&timeZone=Europe/Berlin`);
+  const query = 'groupBy=properties.plan&interval=day';
+  const { page, faults } = await openSignedIn(`#/chart?startDate=2026-01-01&endDate=2026-01-21&${query}`);
+  const days = 'startDate=2025-12-31T23:00:00Z&endDate=2026-01-21T22:59:59.999Z';
+  const { body } = await pipeline.get<SeriesBody>(`/events/series?${days}&${query}&timeZone=Europe/Berlin`);
   expect(body.total).toBe(120);
   await page.locator('.chart canvas').waitFor();
   await page.getByText('All numbers', { exact: true }).focus();
@@ -235,4 +242,80 @@ test('a chart has the numbers of GET /events/series, in the time zone of the bro
     .allTextContents();
   expect(totals.map(Number)).toEqual([...body.series.map(({ total }) => total), body.total]);
   expect(faults).toEqual([]);
+});
+
+test('From and To are days of the browser, and a bucket that is only partly in the range is marked', async () => {
+  const { page, faults } = await openSignedIn('#/chart?startDate=2026-01-05&endDate=2026-01-05', {
+    zone: 'Asia/Tokyo',
+  });
+  const day = 'startDate=2026-01-04T15:00:00Z&endDate=2026-01-05T14:59:59.999Z';
+  const { body } = await pipeline.get<EventPage>(`/events?${day}`);
+  await page.getByText(`Total ${body.total}.`).waitFor();
+  await page.getByText('All numbers', { exact: true }).click();
+  const hours = page.getByRole('table', { name: /^Every hour/ }).locator('tbody tr');
+  expect(await hours.count()).toBe(24);
+  expect(await hours.filter({ hasText: 'partial' }).count()).toBe(0);
+  await page.goto(`${pipeline.services['query-api'].url}/console/#/events?startDate=2026-01-05&endDate=2026-01-05`);
+  await page.getByText(`${body.total} of ${body.total} events.`).waitFor();
+  const half = 'startDate=2026-01-05T03:00:00Z&endDate=2026-01-06&interval=day';
+  await page.goto(`${pipeline.services['query-api'].url}/console/#/chart?${half}`);
+  await page.getByText('All numbers', { exact: true }).click();
+  const days = page.getByRole('table', { name: /^Every day/ }).locator('tbody tr');
+  await expect
+    .poll(() => days.allInnerTexts())
+    .toEqual([expect.stringContaining('partial'), expect.not.stringContaining('partial')]);
+  expect(faults).toEqual([]);
+});
+
+test('the numbers of a long chart are in the page once they are asked for, a part at a time', async () => {
+  const { page, faults } = await openSignedIn(
+    '#/chart?startDate=2026-01-01T00:00:00Z&endDate=2026-01-03T23:59:59Z&interval=minute&groupBy=event',
+  );
+  const cells = page.locator('table.numbers td');
+  await page.locator('.chart canvas').waitFor();
+  expect(await cells.count()).toBe(0);
+  await page.getByText('All numbers', { exact: true }).click();
+  await page.getByText(/^1 to [\d,]+ of 4,320$/).waitFor();
+  expect(await cells.count()).toBeLessThanOrEqual(5_000);
+  const first = await page.locator('table.numbers time').first().getAttribute('datetime');
+  await page.getByRole('button', { name: 'Later' }).click();
+  await expect.poll(() => page.locator('table.numbers time').first().getAttribute('datetime')).not.toBe(first);
+  expect(await cells.count()).toBeLessThanOrEqual(5_000);
+  expect(faults).toEqual([]);
+});
+
+test.each(['.', '..'])('the page of the user "%s" shows events, and why it shows nothing else', async (user) => {
+  const submission = { foreignUserGroupId: 'acme', foreignUserId: user, events: [{ event: `of ${user}` }] };
+  expect((await pipeline.submit(submission)).status).toBe(202);
+  await pipeline.drained();
+  const { page, faults } = await openSignedIn(`#/users/${user}`);
+  await page.getByText('A browser cannot ask for').waitFor();
+  await page.getByRole('rowheader', { name: `of ${user}`, exact: true }).waitFor();
+  expect(faults).toEqual([]);
+});
+
+test('a page that fails says so, and the others work', async () => {
+  const { page } = await openSignedIn('#/events');
+  await page.route('**/users/jane%2Fdoe', (route) => route.fulfill({ json: {} }));
+  const { url } = pipeline.services['query-api'];
+  await page.goto(`${url}/console/#/users/jane%2Fdoe`);
+  await page.getByRole('heading', { level: 1, name: 'This page failed' }).waitFor();
+  await page.goto(`${url}/console/#/organizations/acme`);
+  await page.getByRole('row', { name: 'tier "gold"' }).waitFor();
+});
+
+test('a browser without JSON.rawJSON shows events whose numbers no double holds', async () => {
+  const number = '9007199254740993';
+  const submitted = `{"foreignUserGroupId":"acme","events":[{"event":"long_number","properties":{"n":${number}}}]}`;
+  expect((await pipeline.submit(submitted)).status).toBe(202);
+  await pipeline.drained();
+  for (const isOld of [false, true]) {
+    const { page, context, faults } = await open('#/events?event=long_number');
+    if (isOld) await context.addInitScript('delete JSON.rawJSON');
+    await page.reload();
+    await page.getByLabel('API key').fill(pipeline.key);
+    await page.keyboard.press('Enter');
+    await page.getByRole('cell', { name: isOld ? '9007199254740992' : number }).waitFor();
+    expect(faults).toEqual([]);
+  }
 });

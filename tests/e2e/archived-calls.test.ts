@@ -118,7 +118,7 @@ test('calls that are too large for the service keep no other call from being sto
   await using pipeline = await startPipeline({
     kafkaBrokers: inject('kafkaBrokers'),
     clickhouseUrl: inject('clickhouseUrl'),
-    name: 'large',
+    name: 'toolarge',
   });
   const sizes = [10, 300_000, 10, 6_000_000, 10, 40_000_000, 10];
   const lines = sizes.map((size, index) => {

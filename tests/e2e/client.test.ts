@@ -198,6 +198,26 @@ test.concurrent('a call that a service or proxy refuses with 400 is found and dr
   expect(lost).toMatchObject([{ code: 'rejected', message: 'No.', status: 400, call: { properties: { index: 5 } } }]);
 });
 
+test.concurrent('a service or proxy that answers 400 to everything loses no call', async () => {
+  const { client, errors } = await connect((_, index) =>
+    index < 4 ? { status: 400, headers: {}, body: '{"message":"No."}' } : 'forward',
+  );
+  track(client, 'misconfigured', 2);
+  expect(await client.flush({ timeoutMs: 120_000 })).toBe(0);
+  expect(await stored('misconfigured')).toEqual(range(2));
+  expect(errors.map(({ code, dropped, status }) => [code, dropped, status])).toEqual(
+    errors.map(() => ['request_failed', 0, 400]),
+  );
+});
+
+test.concurrent('of many rejected calls, each one is reported', async () => {
+  const { client, errors } = await connect(undefined, { batchCallsMax: 5_000 });
+  for (const index of range(2_500)) client.track('', { index }, { userId: 'ada' });
+  expect(await client.flush()).toBe(0);
+  expect(errors.map(({ call }) => indexOf({ ...call }))).toEqual(range(2_500));
+  expect(errors.every(({ code, dropped }) => code === 'rejected' && dropped === 1)).toBe(true);
+});
+
 test.concurrent('calls that the service rejects are reported with their reason, and the others are stored', async () => {
   const { client, errors, proxy } = await connect();
   track(client, 'mixed', 3);

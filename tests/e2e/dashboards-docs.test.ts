@@ -27,7 +27,11 @@ test.each(reads)('$command', async ({ command, output }) => {
   expect(withoutVariation(await docs.shell.run(command))).toEqual(withoutVariation(output));
 });
 
-test('a response has nothing that lets a cache keep it', async () => {
+test('a response tells caches to keep nothing', async () => {
   const { headers } = await docs.pipeline.get('/events/series?interval=month&startDate=2026-05-01&endDate=2026-07-31');
-  expect([headers.get('etag'), headers.get('last-modified'), headers.get('cache-control')]).toEqual([null, null, null]);
+  expect([headers.get('etag'), headers.get('last-modified'), headers.get('cache-control')]).toEqual([
+    null,
+    null,
+    'no-store',
+  ]);
 });

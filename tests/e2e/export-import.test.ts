@@ -105,6 +105,26 @@ test('what npm run export writes, npm run import makes the same events and the s
   await pipeline.settled(total, key);
 });
 
+test('history that is imported again after a deletion, under a new user or none, is there', async () => {
+  const key = await pipeline.addKey('renamed');
+  const uuids = ['0190a0a0-0000-7000-8000-00000000000a', '0190a0a0-0000-7000-8000-00000000000b'] as const;
+  const at = times();
+  const submit = async (uuid: string, user: object) =>
+    await pipeline.submit({ foreignUserGroupId: 'acme', ...user, events: [{ event: 'old', uuid, ...at }] }, { key });
+  for (const uuid of uuids) await submit(uuid, { foreignUserId: 'jane@old.example' });
+  await pipeline.settled(2, key);
+  await pipeline.deleteUser('jane@old.example', key);
+  await expect.poll(() => recordsOf(key)).toEqual([]);
+  await submit(uuids[0], { foreignUserId: 'u-1' });
+  await submit(uuids[1], {});
+  await pipeline.drained();
+  const users = async () => (await recordsOf(key)).map(({ uuid, userId }) => ({ uuid, userId }));
+  await expect.poll(users).toEqual([
+    { uuid: uuids[0], userId: 'u-1' },
+    { uuid: uuids[1], userId: null },
+  ]);
+});
+
 test('a file that was cut off, or lacks a line, is not imported without a word', async () => {
   await using folder = await makeTempDir();
   const file = join(folder.path, 'events.ndjson');

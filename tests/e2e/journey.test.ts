@@ -71,6 +71,28 @@ test('a submission comes back out of GET /events, and creates its user and its o
   expect(organization).toEqual({ foreignUserGroupId: 'acme', properties: { name: 'Acme', trial: true }, ...seen });
 });
 
+test('a submission without events that names both makes the user a member, until the user is deleted', async () => {
+  const foreignId = 'member without events';
+  const join = async (organization: string) =>
+    await pipeline.submit({ foreignUserGroupId: organization, foreignUserId: foreignId });
+  interface Members {
+    readonly results: readonly { readonly foreignId?: string; readonly foreignUserGroupId?: string }[];
+  }
+  const organizations = `/users/${encodeURIComponent(foreignId)}/organizations`;
+  const isMemberOf = (id: string) => (page: Members) => page.results.some((one) => one.foreignUserGroupId === id);
+  expect((await join('before')).status).toBe(202);
+  await eventually<Members>(organizations, 200, isMemberOf('before'));
+  await eventually<Members>('/organizations/before/users', 200, (page) => page.results[0]?.foreignId === foreignId);
+  await pipeline.deleteUser(foreignId);
+  await eventually<Members>('/organizations/before/users', 200, ({ results }) => results.length === 0);
+  await eventually(organizations, 404);
+  await join('since');
+  const { results } = await eventually<Members>(organizations, 200, isMemberOf('since'));
+  expect(results).toEqual([
+    { foreignUserGroupId: 'since', firstSeenAt: expect.any(String), lastSeenAt: expect.any(String) },
+  ]);
+});
+
 test('properties merge: the last write wins, null removes, what is left out stays', async () => {
   const submit = (properties: object) =>
     pipeline.submit({ foreignId: 'merge', properties }, { path: '/v1/public/users' });

@@ -123,10 +123,19 @@ test('of a batch with a bad call the others are stored; the bad one is replayed 
   expect(body.results).toMatchObject([{ timestamp: bad.timestamp, userId: 'ada', properties: bad.properties }]);
 });
 
-test('the deletion of a user erases what was rejected of it', async () => {
+test('the deletion of a user erases what was rejected of it, whyever it was', async () => {
   const before = await rejectedIds();
-  await send([{ type: 'track', event: '', userId: 'secret' }]);
-  await until('the dead letter', async () => (await rejectedIds()).length === before.length + 1);
-  await pipeline.deleteUser('secret');
-  await until('the dead letter to be erased', async () => (await rejectedIds()).length === before.length);
+  const email = 'secret@example.com';
+  const call = { type: 'track', event: 'e', userId: email };
+  const response = await send([
+    { ...call, event: '' },
+    { ...call, properties: { text: 'x'.repeat(3_000), email } },
+    { properties: { email, list: Array(20_000).fill(0) }, ...call },
+  ]);
+  expect(response.body).toMatchObject({ rejectedCount: 3 });
+  const bad = await pipeline.submit<unknown>({ batch: [call], context: email }, { path: '/v1/batch' });
+  expect(bad.body).toMatchObject({ rejectedCount: 1 });
+  await until('the dead letters', async () => (await rejectedIds()).length === before.length + 4);
+  await pipeline.deleteUser(email);
+  await until('the dead letters to be erased', async () => (await rejectedIds()).length === before.length);
 });

@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { findFreePorts } from '@sluice/local-stack/ports';
+import { eventHash } from '@sluice/shared/row-hashes';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
 import { KAFKA_API, type KafkaFate, type KafkaProxy, startKafkaProxy } from '../support/kafka-proxy.ts';
@@ -21,7 +23,9 @@ const ALL_PARTITIONS_BYTES = 150;
 /** Error codes of Kafka's protocol. */
 const COORDINATOR_LOADS = 14;
 const COORDINATOR_NOT_AVAILABLE = 15;
+const TOPIC_AUTHORIZATION_FAILED = 29;
 const GROUP_AUTHORIZATION_FAILED = 30;
+const KAFKA_STORAGE_ERROR = 56;
 
 let decide: (api: number, bytes: number) => KafkaFate = deliver;
 /** Whether a request gets to the broker. */
@@ -193,6 +197,53 @@ test('a coordinator that the brokers create slowly at a first start: the writer 
     decide = deliver;
   }
 });
+
+test.each([
+  ['has damaged records', KAFKA_STORAGE_ERROR],
+  ['may not be read', TOPIC_AUTHORIZATION_FAILED],
+])(
+  'a partition that %s delays only its own events, for a writer that runs and one that starts',
+  async (_, errorCode) => {
+    const partitions = 4;
+    const name = `sick${errorCode}`;
+    const env = { KAFKA_PARTITIONS: String(partitions) };
+    await using running = await startPipeline({ kafkaBrokers: brokers(), clickhouseUrl, name, env });
+    const failed = { topic: `${name}.events`, partition: 1, errorCode };
+    let sent = 0;
+    let expected = 0;
+    async function submit(): Promise<void> {
+      const events = Array.from({ length: 40 }, () => ({ event: 'e', uuid: randomUUID() }));
+      expect((await running.submit({ foreignUserGroupId: 'g', events })).status).toBe(202);
+      sent += events.length;
+      expected += events.filter(({ uuid }) => eventHash(uuid) % partitions !== failed.partition).length;
+    }
+    const total = async () => (await running.get<{ total: number }>('/events?limit=0')).body.total;
+    const storedOthers = () => until('the others to be stored', async () => (await total()) === expected);
+    await submit();
+    await running.settled(sent);
+    await running.drained();
+    expected = sent;
+    try {
+      decide = (api) => (api === KAFKA_API.fetch ? { failed } : 'deliver');
+      await submit();
+      await storedOthers();
+      const { writer } = running.services;
+      await expect.poll(() => readMetric(writer, 'sluice_writer_lag_messages')).toBeGreaterThan(0);
+      await writer.kill9();
+      await submit();
+      await running.restart('writer');
+      await storedOthers();
+      decide = (api) => (api === KAFKA_API.fetch || api === KAFKA_API.listOffsets ? { failed } : 'deliver');
+      await running.services.writer.kill9();
+      await submit();
+      await running.restart('writer');
+      await storedOthers();
+    } finally {
+      decide = deliver;
+    }
+    await running.settled(sent);
+  },
+);
 
 test('a group that the writer may not use: it ends, and says why', async () => {
   decide = (api) => (api === KAFKA_API.findCoordinator ? { errorCode: GROUP_AUTHORIZATION_FAILED } : 'deliver');

@@ -5,7 +5,15 @@ import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { configSchema } from '@sluice/writer/config';
 import { expect, inject, test } from 'vitest';
-import { expectHalted, resumeAll, startOperated, startWriter, submitEach } from '../support/halted-partitions.ts';
+import { readClickHouse } from '../support/clickhouse.ts';
+import {
+  expectHalted,
+  readiness,
+  resumeAll,
+  startOperated,
+  startWriter,
+  submitEach,
+} from '../support/halted-partitions.ts';
 import { readMetric } from '../support/metrics.ts';
 import { until } from '../support/service.ts';
 
@@ -109,6 +117,39 @@ test('the topic was deleted and created again: its partitions halt, and an opera
   await expectHalted(writer, 'anew.events/0', /another one|cut off/);
   await resumeAll(pipeline);
   await running.settled(60);
+  await writer.ready();
+});
+
+test('ClickHouse was emptied: partitions that had committed anything halt, and what Kafka has is stored again', async () => {
+  await using pipeline = await startOperated({ kafkaBrokers, clickhouseUrl, name: 'emptied' });
+  const { running, operate } = pipeline;
+  const empty = () => readClickHouse(clickhouseUrl, `DROP DATABASE ${running.database} SYNC`);
+  await submitEach(running, 20);
+  await running.settled(20);
+  await running.drained();
+  expect(await running.services.writer.stop()).toBe(0);
+  await empty();
+  const writer = startWriter(running);
+  await expectHalted(writer, 'emptied.events/0', /nothing is stored/);
+  await expect.poll(async () => (await operate('status')).output).toMatch(/emptied\.events\/0 .*halted/);
+  const { output } = await operate('resume', '--all', '--from', 'oldest');
+  expect(output).toMatch(
+    /emptied\.events\/0 resumes at offset 0\. Nothing is given up: offsets 0 to \d+ are read again/,
+  );
+  await resumeAll(pipeline);
+  await running.settled(20);
+  await writer.ready();
+
+  // The same while the writer runs: first the tables are gone, then query-api creates empty ones.
+  await running.drained();
+  await empty();
+  await expect.poll(() => readiness(writer)).toMatch(/^503 .*cannot be read/);
+  await submitEach(running, 10);
+  expect(await running.services['query-api'].stop()).toBe(0);
+  await running.restart('query-api');
+  await expectHalted(writer, 'emptied.events/0', /nothing is stored/);
+  await resumeAll(pipeline);
+  await running.settled(30);
   await writer.ready();
 });
 

@@ -4,11 +4,17 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { findFreePorts } from '@sluice/local-stack/ports';
+import { createClickHouse } from '@sluice/shared/clickhouse/client';
+import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
+import { eventHash } from '@sluice/shared/row-hashes';
+import { runDeadLettersCommand } from '@sluice/writer/dead-letters/command';
+import { deadLettersConfig } from '@sluice/writer/dead-letters/config';
+import { createDeadLetters } from '@sluice/writer/dead-letters/dead-letters';
 import type { Admin, PartitionMetadata } from 'kafkajs';
-import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
 import { startIngestAlone } from '../support/ingest-alone.ts';
 import { KAFKA_API, type KafkaFate, startKafkaProxy } from '../support/kafka-proxy.ts';
@@ -94,7 +100,27 @@ function withoutLeader(ingest: Service): Promise<number> {
   return readMetric(ingest, 'sluice_ingest_leaderless_partitions');
 }
 
-describe('a send that kafkajs splits between brokers', () => {
+/** Returns what replays a dead letter of a pipeline: its topic has a replica on each broker, and all of them have to have it. */
+async function startReplay(running: Pipeline): Promise<() => Promise<{ code: number; output: string[] }>> {
+  const topic = 'replicated';
+  const configEntries = [{ name: 'min.insync.replicas', value: '3' }];
+  await withAdminOf(0, (admin) =>
+    admin.createTopics({ waitForLeaders: true, topics: [{ topic, replicationFactor: 3, configEntries }] }),
+  );
+  const config = loadConfig(deadLettersConfig, running.environment);
+  const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 10_000, connectionsMax: 1 });
+  onTestFinished(() => client.close());
+  const place = { kind: 'events', format: '1', topic, partition: 0, offset: 0, line: 0 };
+  await client.insert({ table: 'dead_letters', values: [{ ...place, id: 'row', row: '{}' }], format: 'JSONEachRow' });
+  const letters = createDeadLetters(config, client, createKafka(config, 'test', createLogger('test', 'silent')));
+  return async () => {
+    const output: string[] = [];
+    const code = await runDeadLettersCommand(['replay', 'row'], letters, (line) => output.push(line));
+    return { code, output };
+  };
+}
+
+describe('a leader that moves, or dies, during a send', () => {
   const EVENTS = 300;
   const env = { KAFKA_PARTITIONS: '24' };
   /** The broker that requests do not get to. */
@@ -118,7 +144,7 @@ describe('a send that kafkajs splits between brokers', () => {
     });
   }
 
-  test('partitions that kafkajs leaves out of a send, because their leader moved, are sent before the 202', async () => {
+  test('partitions whose leader moves while they are being sent are sent to the new one before the 202', async () => {
     await using running = await start('leftout', 3, { ...env, PRODUCE_TIMEOUT_MS: '60000' });
     const sent: string[] = [];
     async function submit(): Promise<void> {
@@ -147,8 +173,7 @@ describe('a send that kafkajs splits between brokers', () => {
     };
     const submitted = submit();
     await until('a request that does not get to the broker', async () => swallowed > 0);
-    // The broker leaves: its partitions move, then its connections end. kafkajs sends again, but not to brokers that
-    // have responded, though they lead now.
+    // The broker leaves: its partitions move, then its connections end.
     await kafka.stopBroker(UNREACHED);
     reaches = reachAll;
     await submitted;
@@ -215,6 +240,54 @@ test('while two of six partitions have no leader, the submissions of the others 
     .toEqual(Array(30).fill(202));
 });
 
+test('partitions that lack replicas do not delay the others of their broker, and are accepted once they have them', async () => {
+  const partitions = 4;
+  // One broker leads all. Half of them have their second replica on a broker that will be away.
+  const replicaAssignment = Array.from({ length: partitions }, (_, partition) => ({
+    partition,
+    replicas: [1, partition < partitions / 2 ? 2 : 3],
+  }));
+  const configEntries = [
+    { name: 'message.timestamp.type', value: 'LogAppendTime' },
+    { name: 'min.insync.replicas', value: '2' },
+  ];
+  const topics = ['underreplicated.events', 'underreplicated.entities'];
+  await withAdminOf(0, (admin) =>
+    admin.createTopics({ topics: topics.map((topic) => ({ topic, replicaAssignment, configEntries })) }),
+  );
+  await using ingest = await startIngestAlone({
+    kafkaBrokers: kafka.brokers,
+    name: 'underreplicated',
+    env: { KAFKA_PARTITIONS: String(partitions), PRODUCE_TIMEOUT_MS: '10000' },
+  });
+  const submitTo = (isSick: (partition: number) => boolean) => {
+    let uuid = randomUUID();
+    while (!isSick(eventHash(uuid) % partitions)) uuid = randomUUID();
+    return ingest.submit(JSON.stringify({ foreignUserGroupId: 'a', events: [{ event: 'e', uuid }] }));
+  };
+  const toHealthy = () => submitTo((partition) => partition < partitions / 2);
+  const toSick = () => submitTo((partition) => partition >= partitions / 2);
+  expect(await Promise.all([toHealthy(), toSick()])).toEqual([202, 202]);
+  await kafka.kill9(2);
+  await until('the others to lack replicas', async () => (await toSick()) === 503);
+  const statuses: number[] = [];
+  let isDone = false;
+  const waiting = Promise.all(Array.from({ length: 8 }, toSick)).finally(() => {
+    isDone = true;
+  });
+  const clients = Array.from({ length: 4 }, async () => {
+    while (!isDone) statuses.push(await toHealthy());
+  });
+  expect(new Set(await waiting)).toEqual(new Set([503]));
+  await Promise.all(clients);
+  expect(new Set(statuses)).toEqual(new Set([202]));
+  // Had they been sent with the others, each client would have got an answer or two.
+  expect(statuses.length).toBeGreaterThan(100);
+  await kafka.restart(2);
+  await until('all to be accepted', async () => (await toSick()) === 202);
+  expect(await readMetric(ingest.service, 'sluice_ingest_failing_partitions')).toBeLessThan(partitions / 2);
+});
+
 test('while partitions have no leader, a writer that starts stores the others, and those once they have one', async () => {
   await using running = await start('leaderlesswriter', 1, { PRODUCE_TIMEOUT_MS: '5000' });
   const accepted = async (count: number) => {
@@ -224,6 +297,7 @@ test('while partitions have no leader, a writer that starts stores the others, a
   // A topic that is none of ours, and that nobody leads while its only broker is away.
   const replicaAssignment = [{ partition: 0, replicas: [3] }];
   await withAdminOf(0, (admin) => admin.createTopics({ topics: [{ topic: 'unrelated', replicaAssignment }] }));
+  const replay = await startReplay(running);
   const before = await accepted(60);
   await running.services.writer.kill9();
   const unstored = await accepted(60);
@@ -234,7 +308,10 @@ test('while partitions have no leader, a writer that starts stores the others, a
   // The killed writer has to leave the group first, and the broker that coordinates it may be the one that is away.
   await until('more than half to be stored', async () => (await total()) > (before + unstored) / 2);
   const during = await accepted(60);
+  expect(await replay()).toEqual({ code: 1, output: [expect.stringMatching(/^row was not replayed: ./)] });
   await kafka.restart(2);
+  // Not before all three brokers have it.
+  await expect.poll(replay).toEqual({ code: 0, output: ['row replayed'] });
   await running.settled(before + unstored + during);
 });
 

@@ -120,7 +120,7 @@ test('topics that exist need no right to create: ingest-api and the writer work 
   expect(createRequests).toBe(before);
 });
 
-test('a writer with another KAFKA_PARTITIONS than the stored rows were spread over ends, and says so', async () => {
+test('a writer with another KAFKA_PARTITIONS than the stored rows were spread over, or of another group, ends and says so', async () => {
   await using running = await startPipeline({
     kafkaBrokers: [`127.0.0.1:${proxy.port}`],
     clickhouseUrl: inject('clickhouseUrl'),
@@ -131,6 +131,9 @@ test('a writer with another KAFKA_PARTITIONS than the stored rows were spread ov
   const other = startService('writer', port, { ...running.environment, KAFKA_PARTITIONS: '1' });
   expect(await other.endsItself()).toBe(1);
   expect(other.log()).toMatch(/counted\.\w+ were spread over 2 partitions, and KAFKA_PARTITIONS is 1: set it to 2/);
+  const stranger = startService('writer', port, { ...running.environment, KAFKA_GROUP_ID: 'another' });
+  expect(await stranger.endsItself()).toBe(1);
+  expect(stranger.log()).toMatch(/belongs to the consumer group counted-writer, and KAFKA_GROUP_ID is another/);
 });
 
 test('a writer reports an ingest-api with another KAFKA_PARTITIONS, and stores its rows', async () => {

@@ -35,7 +35,8 @@ export function startWriter(running: Pipeline): Service {
   return running.services.writer;
 }
 
-async function readiness(writer: Service): Promise<string> {
+/** Returns the status and the body of `/readyz`. */
+export async function readiness(writer: Service): Promise<string> {
   const response = await fetch(`${writer.url}/readyz`).catch(() => undefined);
   return response ? `${response.status} ${await response.text()}` : 'no response';
 }

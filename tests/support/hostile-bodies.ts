@@ -62,6 +62,7 @@ const TEXTS: readonly (readonly [name: string, status: HostileBody['status'], bo
   ['escaped texts', 202, eventsOf('"\\u0041\\n\\""')],
   ['long numbers', 202, eventsOf('12345678901234567890')],
   ['numbers that grow when they are written out', 202, eventsOf('1e9')],
+  ['numbers that grow beyond the limit of rows', 413, eventsOf('1e20')],
   [
     'many names in one object',
     202,
@@ -101,6 +102,7 @@ const TEXTS: readonly (readonly [name: string, status: HostileBody['status'], bo
   ['an identifier that is a large array', 400, `{"foreignUserGroupId":[${repeated('{}', BODY_BYTES_MAX - 100)}]}`],
   ['events that are none', 400, submission(repeated('0', BODY_BYTES_MAX - 100))],
   ['faulty events', 400, submission(repeated('{"uuid":"x","colour":1,"properties":[]}', 5_000 * 40))],
+  ['events of unknown fields', 400, submission(repeated(`{"event":"e",${names(9_000)}}`, BODY_BYTES_MAX - 100))],
   ['a string of escaped quotes that does not end', 400, `{"foreignUserGroupId":"${'\\"'.repeat(2_000_000)}`],
   ['brackets that do not close', 400, '['.repeat(BODY_BYTES_MAX - 1)],
   ['white space', 202, `{"foreignUserGroupId":${' '.repeat(BODY_BYTES_MAX - 100)}"a"}`],

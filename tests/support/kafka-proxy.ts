@@ -5,6 +5,7 @@ import { type Fate, startTcpProxy } from './tcp-proxy.ts';
 export const KAFKA_API = {
   produce: 0,
   fetch: 1,
+  listOffsets: 2,
   offsetCommit: 8,
   findCoordinator: 10,
   joinGroup: 11,
@@ -15,13 +16,14 @@ export const KAFKA_API = {
 /**
  * What happens to a response. `{ delayMs }` delivers it that much later, `{ until }` when the promise resolves.
  * `{ errorCode }` delivers it with this error, if it begins with a throttle time and an error code, as the responses to
- * FindCoordinator and JoinGroup do.
+ * FindCoordinator and JoinGroup do. `{ failed }` delivers it with an error for one partition, see {@link failPartition}.
  */
 export type KafkaFate =
   | Fate
   | { readonly delayMs: number }
   | { readonly until: Promise<unknown> }
-  | { readonly errorCode: number };
+  | { readonly errorCode: number }
+  | { readonly failed: { readonly topic: string; readonly partition: number; readonly errorCode: number } };
 
 /** Where the error code of such a response is: after its length, correlation id and throttle time, in four bytes each. */
 const ERROR_CODE_AT = 12;
@@ -64,6 +66,7 @@ export async function startKafkaProxy(
       if (typeof fate === 'object') {
         if ('until' in fate) await fate.until;
         else if ('delayMs' in fate) await delay(fate.delayMs);
+        else if ('failed' in fate) failPartition(frame, api, fate.failed);
         else frame.writeInt16BE(fate.errorCode, ERROR_CODE_AT);
       }
       if (fate === 'deliver' || typeof fate === 'object') {
@@ -107,6 +110,40 @@ function frameReader(): (chunk: Buffer) => Buffer[] {
     }
     return frames;
   };
+}
+
+/**
+ * Gives a partition an error, in a response to ListOffsets (version 3) or Fetch (version 11), which are the newest that
+ * kafkajs knows.
+ */
+function failPartition(
+  frame: Buffer,
+  api: number,
+  failed: { topic: string; partition: number; errorCode: number },
+): void {
+  // Behind the throttle time; Fetch has an error code and a session there.
+  let at = api === KAFKA_API.fetch ? ERROR_CODE_AT + 6 : ERROR_CODE_AT;
+  const readInt32 = () => {
+    at += 4;
+    return frame.readInt32BE(at - 4);
+  };
+  for (let topics = readInt32(); topics > 0; topics -= 1) {
+    const length = frame.readInt16BE(at);
+    const topic = frame.toString('utf8', at + 2, at + 2 + length);
+    at += 2 + length;
+    for (let partitions = readInt32(); partitions > 0; partitions -= 1) {
+      const partition = readInt32();
+      if (topic === failed.topic && partition === failed.partition) frame.writeInt16BE(failed.errorCode, at);
+      at += 2;
+      // A time and an offset, or three offsets, the aborted transactions, the preferred replica, and the records.
+      at += api === KAFKA_API.fetch ? 24 : 16;
+      if (api !== KAFKA_API.fetch) continue;
+      const aborted = readInt32();
+      at += 16 * Math.max(0, aborted) + 4;
+      const recordBytes = readInt32();
+      at += Math.max(0, recordBytes);
+    }
+  }
 }
 
 /** The client's name in the header of a request. */

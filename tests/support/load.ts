@@ -32,6 +32,7 @@ export interface SentEvent {
 export type Action =
   | {
       readonly kind: 'events';
+      /** Empty: nobody. */
       readonly user: string;
       readonly group: string;
       readonly events: readonly SentEvent[];
@@ -47,6 +48,7 @@ export type Action =
       /** `null` removes the property. */
       readonly value: number | null;
     }
+  | { readonly kind: 'join'; readonly user: string; readonly group: string }
   | { readonly kind: 'delete'; readonly user: string };
 
 /** An action and its outcome. Each user and organization belongs to one client, which waits for every response. */
@@ -103,8 +105,9 @@ const DAY_MS = 86_400_000;
 let loads = 0;
 
 /**
- * Submits what products submit: events of now and of the past months, the same ones again, properties of users and
- * organizations, deletions. Some events have a timestamp of their own, others are stamped on receipt, with a uuid or with
+ * Submits what products submit: events of now and of the past months, the same ones again, also for another user than
+ * the one who was deleted meanwhile, properties of users and organizations, users of organizations without events,
+ * deletions. Some events have a timestamp of their own, others are stamped on receipt, with a uuid or with
  * an `Idempotency-Key`. Each request is repeated until it is accepted or its attempts are used up.
  */
 export function startLoad({ pipeline, urls, concurrency, seed = 1, pauseMs = 400 }: LoadOptions): Load {
@@ -196,6 +199,7 @@ export function startLoad({ pipeline, urls, concurrency, seed = 1, pauseMs = 400
 function createDraw(client: string, random: () => number): () => Action {
   const below = (count: number) => Math.floor(random() * count);
   const sent: (Action & { kind: 'events' })[] = [];
+  const deleted = new Set<string>();
   const group = `${client}-g`;
   let counter = 0;
   let idempotencyKey = `${client}/0`;
@@ -231,6 +235,14 @@ function createDraw(client: string, random: () => number): () => Action {
     return isStamped && Date.now() - again.firstAt > STAMPED_AGAIN_MS ? undefined : again;
   }
 
+  /** Events that were sent for a user who was deleted meanwhile, for another user or for nobody. */
+  function drawForAnother(): Action | undefined {
+    const ofDeleted = sent.filter(({ user, idempotencyKey }) => deleted.has(user) && idempotencyKey === undefined);
+    const again = ofDeleted[below(ofDeleted.length)];
+    if (!again || again.events.some(({ timestamp }) => timestamp === undefined)) return undefined;
+    return { ...again, user: random() < 0.5 ? '' : `${client}-other${below(2)}` };
+  }
+
   return () => {
     const chance = random();
     const user = `${client}-u${below(USERS_PER_CLIENT)}`;
@@ -244,7 +256,13 @@ function createDraw(client: string, random: () => number): () => Action {
         ? { kind: 'set', entity: 'user', id: user, property, value }
         : { kind: 'set', entity: 'organization', id: group, property, value };
     }
-    if (chance < 0.203) return { kind: 'delete', user };
+    if (chance < 0.203) {
+      deleted.add(user);
+      return { kind: 'delete', user };
+    }
+    if (chance < 0.22) return { kind: 'join', user, group: `${group}${below(3)}` };
+    const forAnother = chance < 0.3 ? drawForAnother() : undefined;
+    if (forAnother) return forAnother;
     const action = { kind: 'events' as const, user, group, ...drawEvents(), firstAt: Date.now() };
     sent.push(action);
     return action;
@@ -270,7 +288,7 @@ function requestOf(action: Action): LoadRequest {
       }));
       return {
         path: '/v1/public/userGroups',
-        body: { foreignUserGroupId: group, foreignUserId: user, events },
+        body: { foreignUserGroupId: group, ...(user !== '' && { foreignUserId: user }), events },
         ...(idempotencyKey !== undefined && { headers: { 'idempotency-key': idempotencyKey } }),
       };
     }
@@ -280,6 +298,11 @@ function requestOf(action: Action): LoadRequest {
         ? { path: '/v1/public/users', body: { foreignId: action.id, properties } }
         : { path: '/v1/public/userGroups', body: { foreignUserGroupId: action.id, properties } };
     }
+    case 'join':
+      return {
+        path: '/v1/public/userGroups',
+        body: { foreignUserGroupId: action.group, foreignUserId: action.user },
+      };
     case 'delete':
       return { path: `/v1/users?foreignId=${encodeURIComponent(action.user)}` };
   }

@@ -12,8 +12,13 @@ import { type Service, type ServiceName, startService, until } from './service.t
 export interface PipelineOptions {
   readonly kafkaBrokers: readonly string[];
   readonly clickhouseUrl: string;
-  /** Names the topics and the database, so that no two pipelines on the same engines share them: letters and digits. */
+  /**
+   * Names the topics and the consumer group: letters and digits. No two pipelines on one Kafka may share it, in whichever
+   * files they are: the second one's database would have no positions of what the group has committed.
+   */
   readonly name: string;
+  /** Default: a name of its own. */
+  readonly database?: string;
   /** Added to every service's environment. */
   readonly env?: Readonly<Record<string, string>>;
   /** Another key of all scopes for each of these workspaces. */
@@ -63,7 +68,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
   const keysFile = join(folder, 'keys.json');
   const entries: KeyEntry[] = [];
   // Pipelines of one name on different Kafkas must not share a database.
-  const database = `test_${options.name}_${randomBytes(4).toString('hex')}`;
+  const { database = `test_${options.name}_${randomBytes(4).toString('hex')}` } = options;
   const ports = await findFreePorts(3);
   const addresses: Record<ServiceName, number> = {
     'ingest-api': ports[0] ?? 0,
@@ -154,17 +159,17 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
       return await request(url, { method: 'DELETE' }, withKey);
     },
     async drained() {
-      await waitUntilCommitted(options.kafkaBrokers, options.name).catch((error: Error) => {
-        throw new Error(`${error.message}\nThe writer's log ends with:\n${services.writer.log().slice(-4_000)}`);
-      });
+      await waitUntilCommitted(options.kafkaBrokers, options.name).catch(withLogOf(services.writer));
     },
     async settled(total, withKey = key) {
       let seen: number | null = null;
+      let last = '';
       await until(`${total} events to be visible`, async () => {
-        const { body } = await get<{ total: number | null }>('/events?limit=0', withKey);
+        const { status, body } = await get<{ total: number | null }>('/events?limit=0', withKey);
+        last = `${status} ${JSON.stringify(body)}`;
         seen = body.total;
         return seen !== null && seen >= total;
-      });
+      }).catch(withLogOf(services.writer, () => `query-api responded ${last}.`));
       if (seen !== total) throw new Error(`${seen} events are visible, not ${total}`);
     },
     async stop() {
@@ -185,6 +190,13 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
 }
 
 /** Otherwise its tables would cost the engine of all tests CPU time to the end. A test may have ended its own engine. */
+/** Returns a function that throws an error again with the end of the writer's log, which says why nothing is stored. */
+function withLogOf(writer: Service, found = () => ''): (error: Error) => never {
+  return ({ message }) => {
+    throw new Error(`${message}\n${found()}\nThe writer's log ends with:\n${writer.log().slice(-4_000)}`);
+  };
+}
+
 async function dropDatabase(clickhouseUrl: string, database: string): Promise<void> {
   const sql = `DROP DATABASE IF EXISTS ${database} SYNC`;
   await readClickHouse(clickhouseUrl, sql, { signal: AbortSignal.timeout(10_000) }).catch(() => undefined);

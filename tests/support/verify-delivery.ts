@@ -66,13 +66,16 @@ export async function verifyDelivery(
   const visibleKeys = new Set(visible.map(({ key }) => key));
   const users = ofEntities(tally.operations, 'user');
   const organizations = ofEntities(tally.operations, 'organization');
+  // Which of several users an event shows depends on what was stored first.
+  const several = [...expected].filter(([, { users: ofEvent }]) => ofEvent.size > 1).map(([key]) => key);
+  const uncertain = cutOff.union(new Set(several));
   const wrong = [
     ...wrongEvents(stored, expected),
     ...(await unknownEntities(database, clickhouseUrl, tally.name, [...users.keys(), ...organizations.keys()])),
-    ...(await wrongEntities(pipeline, '/users', users, cutOff)),
-    ...(await wrongEntities(pipeline, '/organizations', organizations, cutOff)),
+    ...(await wrongEntities(pipeline, '/users', users, uncertain)),
+    ...(await wrongEntities(pipeline, '/organizations', organizations, uncertain)),
     ...(await wrongTotals(pipeline, visible, [...organizations.keys()])),
-    ...(await wrongMemberships(pipeline, visible)),
+    ...(await wrongMemberships(pipeline, visible, tally.operations)),
     ...(await wrongHours(database, clickhouseUrl)),
   ];
   return {
@@ -115,7 +118,10 @@ export async function expectExactlyOnce(
 }
 
 interface ExpectedEvent {
+  /** For whom it was sent last as a new event. */
   readonly user: string;
+  /** For whom it was sent. */
+  readonly users: ReadonlySet<string>;
   readonly group: string;
   /** As it was sent, or answered. */
   readonly uuid: string | undefined;
@@ -131,10 +137,17 @@ interface ExpectedEvent {
   readonly late: boolean;
   /** Its user was deleted at some time, so a hidden row of it may be there besides the visible one. */
   readonly deleted: boolean;
+  /** Its user was certainly deleted, and it was not sent again since: what is sent for another user is new. */
+  readonly gone: boolean;
+  /** An attempt of a deletion of its user was not heard of. */
+  readonly unclear: boolean;
+  /** It was sent for several users, and it is not known whether the later one was new: any of them may have it. */
+  readonly shared: boolean;
 }
 
 const NEVER_SENT: ExpectedEvent = {
   user: '',
+  users: new Set(),
   group: '',
   uuid: undefined,
   from: Infinity,
@@ -144,6 +157,9 @@ const NEVER_SENT: ExpectedEvent = {
   may: false,
   late: false,
   deleted: false,
+  gone: false,
+  unclear: false,
+  shared: false,
 };
 
 /** What is to become of each event, by its key. Operations of one user are in the order in which they were done. */
@@ -153,12 +169,13 @@ function expectedEvents({ operations, accepted }: Tally, cutOff: ReadonlySet<str
   const uncertainUsers = new Set<string>();
   const update = (key: string, change: (before: ExpectedEvent) => Partial<ExpectedEvent>) => {
     const before = expected.get(key) ?? NEVER_SENT;
-    expected.set(key, { ...before, ...change(before) });
+    const after = { ...before, ...change(before) };
+    expected.set(key, after.shared ? { ...after, must: false, may: true } : after);
   };
 
   for (const operation of operations) {
     const { action, outcome, clear } = operation;
-    if (action.kind === 'set') continue;
+    if (action.kind === 'set' || action.kind === 'join') continue;
     const isAccepted = outcome === 'accepted';
     const keys = keysOfUsers.get(action.user) ?? new Set();
     keysOfUsers.set(action.user, keys);
@@ -167,8 +184,17 @@ function expectedEvents({ operations, accepted }: Tally, cutOff: ReadonlySet<str
         const { key, uuid } = event;
         const { from, to } = timestampsOf(event, action.firstAt, operation);
         keys.add(key);
+        const before = expected.get(key);
+        if (before && before.user !== action.user) {
+          // Where Kafka lost the first one, the later one is new.
+          const isKnown = clear && !before.late && !before.unclear && !before.shared && !cutOff.has(key);
+          update(key, ({ users }) => ({ users: new Set([...users, action.user]), shared: !isKnown }));
+          if (isKnown && !before.gone) continue;
+        }
         update(key, (before) => ({
           user: action.user,
+          users: new Set([...before.users, action.user]),
+          gone: false,
           group: action.group,
           uuid: uuid ?? accepted.get(key),
           from: Math.min(before.from, from),
@@ -184,7 +210,16 @@ function expectedEvents({ operations, accepted }: Tally, cutOff: ReadonlySet<str
     // An attempt that was not heard of may also delete what is sent after it.
     if (!clear) uncertainUsers.add(action.user);
     for (const key of keys) {
-      update(key, (before) => ({ must: false, may: before.late || (before.may && !isAccepted), deleted: true }));
+      if (expected.get(key)?.user !== action.user) continue;
+      update(key, (before) => ({
+        must: false,
+        may: before.late || (before.may && !isAccepted),
+        deleted: true,
+        gone: clear && isAccepted,
+        unclear: before.unclear || !clear,
+        // Where the deletion was stored first, because a partition was behind, what was sent for another user is new.
+        shared: before.users.size > 1,
+      }));
     }
   }
   for (const user of uncertainUsers) {
@@ -203,7 +238,7 @@ async function readEvents(database: string, clickhouseUrl: string, load: string)
       groupUniqArray(toString(uuid)) AS uuids,
       toUnixTimestamp64Milli(min(timestamp)) AS first,
       toUnixTimestamp64Milli(max(timestamp)) AS last,
-      any(user_id) AS userId,
+      if(visible > 0, anyIf(user_id, toUnixTimestamp64Micro(received_at) > deleted), any(user_id)) AS userId,
       any(group_id) AS groupId,
       count() AS rows,
       countIf(toUnixTimestamp64Micro(received_at) > deleted) AS visible,
@@ -227,7 +262,7 @@ function wrongEvents(stored: readonly StoredEvent[], expected: ReadonlyMap<strin
     const fits =
       event.altered === 0 &&
       (!sent ||
-        (sent.user === event.userId &&
+        ((event.visible > 0 && !sent.shared ? sent.user === event.userId : sent.users.has(event.userId)) &&
           sent.group === event.groupId &&
           event.uuids.every((uuid) => uuid === (sent.uuid ?? uuid)) &&
           event.first >= sent.from &&

@@ -25,7 +25,8 @@ export function ofEntities(operations: readonly Operation[], kind: 'user' | 'org
 function entityOf(action: Action, kind: 'user' | 'organization'): string | undefined {
   switch (action.kind) {
     case 'events':
-      return kind === 'user' ? action.user : action.group;
+    case 'join':
+      return kind === 'user' ? action.user || undefined : action.group;
     case 'set':
       return kind === action.entity ? action.id : undefined;
     case 'delete':
@@ -66,7 +67,8 @@ function possibleValues(property: string, operations: readonly Operation[]): Set
   // What may take effect at any later time.
   const late = new Set<number | undefined>();
   for (const { action, outcome, clear } of operations) {
-    if (action.kind === 'events' || (action.kind === 'set' && action.property !== property)) continue;
+    if (action.kind === 'events' || action.kind === 'join') continue;
+    if (action.kind === 'set' && action.property !== property) continue;
     const value = action.kind === 'set' ? (action.value ?? undefined) : undefined;
     if (!clear) late.add(value);
     possible = outcome === 'accepted' ? new Set([value]) : possible.add(value);

@@ -49,5 +49,6 @@ export interface Answer {
   /** Whether the service has every call but those in `rejected`. A status of 200 may be a proxy's. */
   readonly success?: boolean;
   readonly rejected?: readonly { readonly index: number; readonly message: string }[];
-  readonly message?: string;
+  /** Or why there is no response. */
+  readonly message?: unknown;
 }

@@ -25,6 +25,9 @@ export type {
 } from './calls.ts';
 export type { StandardSchema } from './standard-schema.ts';
 
+/** The service names so many rejected calls of a batch. */
+const BATCH_CALLS_MAX = 1_000;
+
 export interface ClientOptions<Events extends EventMap<Events> = AnyEvents> {
   /** The address of ingest-api: `https://events.example.com`. */
   readonly url: string;
@@ -36,7 +39,7 @@ export interface ClientOptions<Events extends EventMap<Events> = AnyEvents> {
   readonly schemas?: { readonly [Name in keyof Events]?: StandardSchema<Events[Name]> } | undefined;
   /** Gets every error. No method throws any. Default: a warning on the console. What it throws is ignored. */
   readonly onError?: ((error: ClientError) => unknown) | undefined;
-  /** A batch with so many calls is sent at once; up to 5,000. Default 100. */
+  /** A batch with so many calls is sent at once; up to 1,000. Default 100. */
   readonly batchCallsMax?: number | undefined;
   /** A call is sent after so many milliseconds at the latest. Default 2,000. */
   readonly batchAgeMsMax?: number | undefined;
@@ -88,7 +91,10 @@ export function createClient<Events extends EventMap<Events> = AnyEvents>(
     } catch {}
   };
   const url = `${options.url.replace(/\/+$/, '')}/v1/batch`;
-  const queue = new SendQueue({ ...options, batchCallsMax, batchAgeMsMax, queueCallsMax, url }, report);
+  const queue = new SendQueue(
+    { ...options, batchCallsMax: Math.min(batchCallsMax, BATCH_CALLS_MAX), batchAgeMsMax, queueCallsMax, url },
+    report,
+  );
 
   function call(own: Call, fields?: CallFields): void {
     try {

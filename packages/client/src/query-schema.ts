@@ -37,6 +37,7 @@ export interface paths {
          *
          *     Every 15 seconds there is a comment, with the `id` up to which everything was sent. A client that reads slowly is sent the
          *     same events later; one that reads nothing for a minute is disconnected. A position can be resumed for 7 days.
+         *     A stream whose filters are too expensive ends with a message `event: problem` that has the `code` and the `detail`.
          *     100 clients may listen to a workspace at a time.
          */
         get: operations["streamEvents"];
@@ -137,7 +138,7 @@ export interface paths {
         };
         /**
          * The properties of events, those that most events have first
-         * @description Of the newest 10,000 events that match; fewer when these have more than 8,388,608 characters to read or 100,000 different results. A path reaches into objects by dots, as filters do, and not into the items of arrays.
+         * @description Of the newest 10,000 events that match; fewer when these have more than 8,388,608 characters to read or 100,000 different results. A path reaches into objects by dots, as filters do, and not into the items of arrays. Names with more than 6 dots or 256 characters are left out. Names of 16,777,216 characters together also end the sample.
          */
         get: operations["listEventProperties"];
         put?: never;
@@ -424,7 +425,7 @@ export interface components {
             total: number | null;
             /** @description `false` when the time of a query was not enough: then there are the newest buckets alone, whose values are complete, the groups are those of the newest buckets, and every `total` is `null`. */
             complete: boolean;
-            /** @description Whether every number is exact. Distinct counts are exact up to 100,000; larger ones are estimates, with an error below 1 %, only where exact ones would take too much memory. */
+            /** @description Whether every number is exact. Distinct counts are exact up to 100,000; larger ones are estimates, with an error below 1 %, only where exact ones would take too much memory. A number beyond the range of 64-bit floats is `null` and not exact. */
             exact: boolean;
             /** @description With `compare=previous`: the time before, with the same groups in the same order. */
             previous?: {
@@ -2317,7 +2318,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of organizations, with the times of the first and the last event that names both. */
+            /** @description A page of organizations, with the times of the first and the last submission that names both: of its events, or else of its receipt. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2451,7 +2452,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of users, with the times of the first and the last event that names both. */
+            /** @description A page of users, with the times of the first and the last submission that names both: of its events, or else of its receipt. */
             200: {
                 headers: {
                     [name: string]: unknown;

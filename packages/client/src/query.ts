@@ -103,19 +103,35 @@ export function createQueryClient({ url, key }: QueryClientOptions): QueryClient
       ),
     organizationsOf: (foreignId) =>
       itemsOf(async (cursor) => {
-        const params = { path: { foreignId }, query: { limit: PAGE_SIZE, ...cursor } };
+        const params = { path: { foreignId: inPath(foreignId) }, query: { limit: PAGE_SIZE, ...cursor } };
         return dataOf(await api.GET('/users/{foreignId}/organizations', { params }));
       }),
     usersOf: (foreignUserGroupId) =>
       itemsOf(async (cursor) => {
-        const params = { path: { foreignUserGroupId }, query: { limit: PAGE_SIZE, ...cursor } };
+        const params = {
+          path: { foreignUserGroupId: inPath(foreignUserGroupId) },
+          query: { limit: PAGE_SIZE, ...cursor },
+        };
         return dataOf(await api.GET('/organizations/{foreignUserGroupId}/users', { params }));
       }),
     eventPage,
-    user: async (foreignId) => foundOf(await api.GET('/users/{foreignId}', { params: { path: { foreignId } } })),
-    organization: async (foreignUserGroupId) =>
-      foundOf(await api.GET('/organizations/{foreignUserGroupId}', { params: { path: { foreignUserGroupId } } })),
+    user: async (foreignId) =>
+      foundOf(await api.GET('/users/{foreignId}', { params: { path: { foreignId: inPath(foreignId) } } })),
+    organization: async (foreignUserGroupId) => {
+      const path = { foreignUserGroupId: inPath(foreignUserGroupId) };
+      return foundOf(await api.GET('/organizations/{foreignUserGroupId}', { params: { path } }));
+    },
   };
+}
+
+/**
+ * `fetch` resolves these names as folders, also where they are encoded, and would read something else.
+ *
+ * @throws {QueryError}
+ */
+function inPath(id: string): string {
+  if (id !== '.' && id !== '..') return id;
+  throw new QueryError(0, '', `An address cannot name "${id}"; read its events by userId or groupId.`);
 }
 
 async function* itemsOf<Item>(

@@ -13,7 +13,7 @@ const RETRY_AFTER_MS_MAX = 300_000;
  * @param retryAfter the header: seconds, or an HTTP date; anything else counts as none
  * @param now in milliseconds since 1970
  */
-export function retryDelayMs(failures: number, retryAfter: string | null, now: number): number {
+export function retryDelayMs(failures: number, retryAfter: string | null | undefined, now: number): number {
   const seconds = Number(retryAfter);
   const askedMs = (seconds >= 0 ? seconds * 1_000 : Date.parse(retryAfter as string) - now) || 0;
   const jitterMs = Math.random() * Math.min(BACKOFF_MS_MAX, BASE_MS * 2 ** failures);

@@ -16,7 +16,7 @@ interface Browser {
 const { document, navigator } = globalThis as unknown as Browser;
 
 /** Whether a request can outlive a page. Firefox knows `keepalive` since version 133. */
-const canKeepAlive = document !== undefined && 'keepalive' in Request.prototype;
+const canKeepAlive = !!document && 'keepalive' in Request.prototype;
 
 /** Browsers allow requests that outlive a page 64 KiB, for everything on the page together. Some is left to others. */
 const KEEPALIVE_BYTES_MAX = 60_000;
@@ -125,11 +125,10 @@ export class SendQueue {
   async close(limit?: FlushOptions): Promise<number> {
     this.#isClosed = true;
     const left = await this.flush(limit);
-    const lost = this.#overflow + (this.#options.store ? 0 : left);
     document?.removeEventListener('visibilitychange', this.#onVisibility);
     this.#queue = [];
     this.#request?.abort();
-    if (left > 0) this.#report('not_delivered', `${left} calls`, lost);
+    if (left > 0) this.#report('not_delivered', `${left} calls`, this.#overflow + (this.#options.store ? 0 : left));
     return left;
   }
 
@@ -187,7 +186,11 @@ export class SendQueue {
     // One of these calls may be what the service, or a proxy before it, does not accept.
     if (status === 413 || status === 400) {
       this.#batchCallsMax = Math.ceil(calls.length / 2);
-      if (calls.length === 1) {
+      if (
+        calls.length === 1 &&
+        // 400 may be the response to everything: a call is at fault if it gets it again, and an empty batch does not.
+        (status === 413 || ((await this.#post([])).success && (await this.#post(calls)).status === 400))
+      ) {
         this.#remove(calls);
         this.#report('rejected', message, 1, calls[0], status);
       }
@@ -201,39 +204,40 @@ export class SendQueue {
   /** Sends calls once. What the service has leaves the queue. Status 0: there was no response. */
   async #post(
     calls: readonly Entry[],
-    body: string | ArrayBuffer,
-  ): Promise<Answer & { readonly status: number; readonly retryAfter: string | null }> {
-    const { url, key, batchCallsMax } = this.#options;
+    body: string | ArrayBuffer = batchBody(calls),
+  ): Promise<Answer & { readonly status: number; readonly retryAfter: string | null | undefined }> {
+    const options = this.#options;
     for (const call of calls) call.isInFlight = true;
-    const keepalive = canKeepAlive && this.#bytes - bytesOf(this.#queue.filter(isWaiting)) <= KEEPALIVE_BYTES_MAX;
     const request = new AbortController();
     const timer = later(() => request.abort('timeout'), REQUEST_TIMEOUT_MS);
-    let status = 0;
-    let retryAfter: string | null = null;
+    let response: Response | undefined;
     let answer: Answer;
     this.#request = request;
     try {
-      const response = await fetch(url, {
-        ...{ method: 'POST', body, keepalive, signal: request.signal },
-        headers: { authorization: `Bearer ${key}` },
+      response = await fetch(options.url, {
+        ...{
+          method: 'POST',
+          body,
+          keepalive: canKeepAlive && this.#bytes - bytesOf(this.#queue.filter(isWaiting)) <= KEEPALIVE_BYTES_MAX,
+          signal: request.signal,
+        },
+        headers: { authorization: `Bearer ${options.key}` },
         // A redirect is a mistake in the address: a POST would become a GET.
         redirect: 'manual',
       });
-      status = response.status;
-      retryAfter = response.headers.get('retry-after');
       answer = (await response.json()) as Answer;
       if (answer.success) {
         this.#failures = 0;
-        this.#batchCallsMax = Math.min(this.#batchCallsMax + 1, batchCallsMax);
+        this.#batchCallsMax = Math.min(this.#batchCallsMax + 1, options.batchCallsMax);
         for (const { index, message } of answer.rejected ?? []) this.#report('rejected', message, 1, calls[index]);
         this.#remove(calls);
       }
     } catch (error) {
-      answer = { message: String((error as Error).cause ?? error) };
+      answer = { message: (error as Error).cause ?? error };
     }
     clearTimeout(timer);
     for (const call of calls) call.isInFlight = false;
-    return { ...answer, status, retryAfter };
+    return { ...answer, status: response?.status ?? 0, retryAfter: response?.headers.get('retry-after') };
   }
 
   /** Hands to the browser what it does not have yet. Nothing may be waited for: the page may be gone. */
@@ -241,11 +245,11 @@ export class SendQueue {
     if (document?.visibilityState !== 'hidden') return;
     const waiting = this.#queue.filter(isWaiting);
     const calls = waiting.slice(0, fitting(waiting, KEEPALIVE_BYTES_MAX - this.#bytes + bytesOf(waiting)));
-    const body = batchBody(calls);
-    if (calls.length === 0) return;
-    if (canKeepAlive) this.#before = Promise.all([this.#before, this.#post(calls, body)]);
+    if (!calls[0]) return;
+    if (canKeepAlive) this.#before = Promise.all([this.#before, this.#post(calls)]);
     // There is no response to a beacon: these calls stay in the queue.
-    else navigator.sendBeacon(`${this.#options.url}?writeKey=${encodeURIComponent(this.#options.key)}`, body);
+    else
+      navigator.sendBeacon(`${this.#options.url}?writeKey=${encodeURIComponent(this.#options.key)}`, batchBody(calls));
   };
 
   /** The service has these calls, or they are dropped. */
@@ -259,9 +263,8 @@ export class SendQueue {
   /** Takes over the calls of earlier pages. */
   async #adopt(): Promise<void> {
     const calls = (await this.#options.store?.load()) ?? [];
-    const entries = calls.map((call) => ({ ...createEntry(call), isDue: true }));
-    this.#queue.unshift(...entries);
-    this.#bytes += bytesOf(entries);
+    this.#queue.unshift(...calls.map((call) => ({ ...createEntry(call), isDue: true })));
+    this.#bytes = bytesOf(this.#queue);
     this.#schedule();
   }
 }

@@ -59,14 +59,15 @@ export async function request(path: string, init: RequestInit = {}, withKey = ke
   );
 }
 
-/** Not yet in TypeScript's library. */
-const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
+/** Not yet in TypeScript's library, nor in every browser. */
+const { rawJSON } = JSON as unknown as { rawJSON?(text: string): unknown };
 
 /**
  * Parses JSON that came from outside. A number that a double does not hold exactly keeps its digits, as it is shown again
- * with `JSON.stringify`.
+ * with `JSON.stringify`; a browser without `JSON.rawJSON` shows the nearest double.
  */
 export function parseRecords(text: string): unknown {
+  if (!rawJSON) return JSON.parse(text);
   return JSON.parse(text, (_name, value, { source = '' }: { source?: string } = {}) =>
     typeof value === 'number' && String(value) !== source ? rawJSON(source) : value,
   );
@@ -84,7 +85,9 @@ export async function getJson<Body>(path: string, signal: AbortSignal): Promise<
 
 /** Finds out whether a key may read, `''` for none. */
 export async function checkKey(candidate: string): Promise<void> {
-  await request('events?limit=0&total=none', {}, candidate);
+  const response = await request('events?limit=0&total=none', {}, candidate);
+  // A body that nobody reads keeps its connection.
+  await response.arrayBuffer();
 }
 
 async function problemOf(response: Response): Promise<Problem> {

@@ -2,6 +2,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { checkKey } from './api.ts';
 import { ChartPage } from './chart-page.tsx';
 import { EntityPage } from './entity-page.tsx';
+import { ErrorBoundary } from './error-boundary.tsx';
 import { EventsPage } from './events-page.tsx';
 import { HealthPage } from './health-page.tsx';
 import { loadMenus } from './menus.ts';
@@ -74,7 +75,9 @@ export function App() {
         {isOpen && <Navigation />}
       </header>
       <main id="main" tabIndex={-1} ref={main}>
-        {access.value !== 'checking' && content}
+        {access.value !== 'checking' && (
+          <ErrorBoundary subject={`${page}?${route.value.params}`}>{content}</ErrorBoundary>
+        )}
       </main>
     </>
   );

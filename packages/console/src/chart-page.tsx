@@ -1,5 +1,6 @@
 import { useMemo } from 'preact/hooks';
 import { type EventSeries, getJson } from './api.ts';
+import { partialBuckets } from './days.ts';
 import { CHART_FIELDS } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
 import { without } from './filters.ts';
@@ -42,11 +43,13 @@ export function ChartPage({ params }: { readonly params: URLSearchParams }) {
 function Results({ response }: { readonly response: EventSeries }) {
   const { buckets, interval, timeZone, measure, startDate, endDate, complete, exact } = response;
   const lines = useMemo(() => linesOf(response), [response]);
+  const partial = useMemo(() => partialBuckets(response), [response]);
   const subject = response.groupBy.length === 0 ? measure : `${measure} by ${response.groupBy.join(', ')}`;
   return (
     <>
       <p class="muted">
         <Time value={startDate} /> to <Time value={endDate} />, {timeZone}
+        {partial.size > 0 && `; the numbers of a ${interval} that is only partly in it are marked as partial`}
       </p>
       {!complete && (
         <p class="notice">
@@ -59,10 +62,13 @@ function Results({ response }: { readonly response: EventSeries }) {
         </p>
       )}
       {interval !== 'none' && (
-        <SeriesChart {...{ buckets, interval, timeZone, lines }} label={`Chart of ${subject} by ${interval}`} />
+        <SeriesChart
+          {...{ buckets, interval, timeZone, lines, partial }}
+          label={`Chart of ${subject} by ${interval}`}
+        />
       )}
       <Totals response={response} lines={lines} subject={subject} />
-      {interval !== 'none' && <SeriesTable {...{ buckets, interval, timeZone, lines }} />}
+      {interval !== 'none' && <SeriesTable {...{ buckets, interval, timeZone, lines, partial }} />}
     </>
   );
 }

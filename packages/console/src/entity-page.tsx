@@ -32,12 +32,12 @@ interface EntityProps {
   readonly id: string;
 }
 
+/** Names that a URL cannot have in its path: browsers resolve them, also where they are encoded. */
+const UNADDRESSABLE: ReadonlySet<string> = new Set(['.', '..']);
+
 /** A user or an organization as it is now, what it belongs to, what it has done, and its newest events. */
 export function EntityPage({ path, id }: EntityProps) {
   const { noun, filter } = KINDS[path];
-  const { data, error } = useLoad(`${path}/${id}`, (signal) =>
-    getRecords<User | Organization>(addressOf(path, id), signal),
-  );
   const filters = new URLSearchParams({ [filter]: id });
   return (
     <>
@@ -48,19 +48,37 @@ export function EntityPage({ path, id }: EntityProps) {
         <a href={hrefOf(['events'], filters)}>All events</a>
         <a href={hrefOf(['chart'], filters)}>Chart</a>
       </p>
-      {error && <Problem error={error} />}
-      {data && (
+      {UNADDRESSABLE.has(id) ? (
+        <p class="notice">
+          A browser cannot ask for what has the name “{id}”, since it means a folder in an address. Only its events are
+          shown.
+        </p>
+      ) : (
         <>
-          <p>
-            First seen <Time value={data.firstSeenAt} />, last seen <Time value={data.lastSeenAt} />.
-          </p>
-          <Properties properties={data.properties} />
+          <EntityRecord path={path} id={id} />
+          <Members path={path} id={id} />
+          <ActivitySection path={path} id={id} />
         </>
       )}
-      <Members path={path} id={id} />
-      <ActivitySection path={path} id={id} />
       <NewestEvents filters={filters} />
     </>
+  );
+}
+
+function EntityRecord({ path, id }: EntityProps) {
+  const { data, error } = useLoad(`${path}/${id}`, (signal) =>
+    getRecords<User | Organization>(addressOf(path, id), signal),
+  );
+  if (error) return <Problem error={error} />;
+  return (
+    data && (
+      <>
+        <p>
+          First seen <Time value={data.firstSeenAt} />, last seen <Time value={data.lastSeenAt} />.
+        </p>
+        <Properties properties={data.properties} />
+      </>
+    )
   );
 }
 

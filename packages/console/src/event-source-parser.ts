@@ -2,6 +2,8 @@
 export interface Message {
   /** The last `id` so far, `''` without one. */
   readonly id: string;
+  /** `message`, unless it has another name. */
+  readonly name: string;
   /** `undefined` for a message that has an `id` alone: the stream can be resumed from there. */
   readonly data: string | undefined;
 }
@@ -16,6 +18,7 @@ export function createMessageParser(): (piece: string) => Message[] {
   let rest = '';
   let id = '';
   let hasId = false;
+  let name = '';
   let data: string[] = [];
   return (piece) => {
     const messages: Message[] = [];
@@ -26,11 +29,16 @@ export function createMessageParser(): (piece: string) => Message[] {
       if (field === 'id') {
         id = value;
         hasId = true;
+      } else if (field === 'event') {
+        name = value;
       } else if (field === 'data') {
         data.push(value);
       } else if (line === '') {
-        if (hasId || data.length > 0) messages.push({ id, data: data.length > 0 ? data.join('\n') : undefined });
+        const isWhole = data.length > 0;
+        if (hasId || isWhole)
+          messages.push({ id, name: name || 'message', data: isWhole ? data.join('\n') : undefined });
         hasId = false;
+        name = '';
         data = [];
       }
     }

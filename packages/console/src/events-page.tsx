@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { type EventPage, getRecords } from './api.ts';
+import { withLocalDays } from './days.ts';
 import { EventTable } from './event-table.tsx';
 import { EVENT_FIELDS } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
@@ -16,7 +17,8 @@ const DEFAULTS = { limit: '50', total: 'capped' } as const;
 export function EventsPage({ params }: { readonly params: URLSearchParams }) {
   const [isLive, setIsLive] = useState(false);
   const tail = useLiveTail(isLive, params);
-  const query = new URLSearchParams([...Object.entries(DEFAULTS).filter(([name]) => !params.has(name)), ...params]);
+  const defaults = Object.entries(DEFAULTS).filter(([name]) => !params.has(name));
+  const query = new URLSearchParams([...defaults, ...withLocalDays(params)]);
   const { data, error, isLoading } = useLoad(`${query} ${tail.starts}`, (signal) =>
     getRecords<EventPage>(`events?${query}`, signal),
   );

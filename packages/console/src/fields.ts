@@ -68,7 +68,8 @@ export const CHART_FIELDS: readonly FieldDescription[] = [
     placeholder: 'properties.plan',
     suggestions: ({ properties }) => [
       ...['event', 'type', 'userId', 'groupId', 'instanceId'],
-      ...properties.map(({ path }) => path),
+      // A comma would begin another key.
+      ...properties.map(({ path }) => path.replaceAll(/[\\,]/g, '\\$&')),
     ],
   },
   { name: 'groups', label: 'Groups', placeholder: '10' },

@@ -86,8 +86,10 @@ async function follow(query: string, signal: AbortSignal, { setStatus, onStart, 
       if (lastId === '') onStart();
       const parse = createMessageParser();
       for await (const piece of pieces(body)) {
-        for (const { id, data } of parse(piece)) {
+        for (const { id, name, data } of parse(piece)) {
           lastId = id;
+          // The next stream with these filters would end as well.
+          if (name === 'problem') throw new ApiError(400, Object(JSON.parse(data ?? '{}')).detail);
           if (data !== undefined) onEvent(parseRecords(data) as Event);
         }
       }

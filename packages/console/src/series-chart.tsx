@@ -21,12 +21,14 @@ interface SeriesChartProps {
   readonly interval: string;
   readonly timeZone: string;
   readonly lines: readonly Line[];
+  /** The buckets that are only partly in the range. Default: none. */
+  readonly partial?: ReadonlySet<string>;
   /** What it shows, for those who do not see it. */
   readonly label: string;
 }
 
 /** Draws lines. A table must have the same numbers: this is a picture. */
-export function SeriesChart({ buckets, interval, timeZone, lines, label }: SeriesChartProps) {
+export function SeriesChart({ buckets, interval, timeZone, lines, partial, label }: SeriesChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const [pointed, setPointed] = useState<number | null>(null);
   useEffect(() => {
@@ -57,7 +59,7 @@ export function SeriesChart({ buckets, interval, timeZone, lines, label }: Serie
       <figcaption>
         {bucket === undefined || pointed === null
           ? 'Point at the chart to read a time; the table below has all numbers.'
-          : `${formatBucket(bucket, interval, timeZone)}: ${lines.map((line) => `${line.label} ${formatNumber(line.values[pointed] ?? null)}`).join(', ')}`}
+          : `${formatBucket(bucket, interval, timeZone)}${partial?.has(bucket) ? ' (partial)' : ''}: ${lines.map((line) => `${line.label} ${formatNumber(line.values[pointed] ?? null)}`).join(', ')}`}
       </figcaption>
     </figure>
   );

@@ -1,3 +1,4 @@
+import { useState } from 'preact/hooks';
 import { formatBucket, formatNumber } from './format.ts';
 import type { Line } from './series.ts';
 
@@ -7,13 +8,44 @@ interface SeriesTableProps {
   readonly interval: string;
   readonly timeZone: string;
   readonly lines: readonly Line[];
+  /** The buckets that are only partly in the range. Default: none. */
+  readonly partial?: ReadonlySet<string>;
 }
 
+/** A browser lays out so many cells at once; more buckets are shown one part after the other. */
+const CELLS_MAX = 5_000;
+
 /** All numbers of a chart, to be opened. */
-export function SeriesTable({ buckets, interval, timeZone, lines }: SeriesTableProps) {
+export function SeriesTable(props: SeriesTableProps) {
+  const [isOpen, setIsOpen] = useState(false);
   return (
-    <details>
+    <details onToggle={({ currentTarget }) => setIsOpen(currentTarget.open)}>
       <summary>All numbers</summary>
+      {isOpen && <Numbers {...props} />}
+    </details>
+  );
+}
+
+function Numbers({ buckets, interval, timeZone, lines, partial }: SeriesTableProps) {
+  const [chosen, setFrom] = useState(0);
+  const rowsMax = Math.ceil(CELLS_MAX / (lines.length + 1));
+  const from = chosen < buckets.length ? chosen : 0;
+  const shown = buckets.slice(from, from + rowsMax);
+  return (
+    <>
+      {buckets.length > rowsMax && (
+        <div class="bar">
+          <p role="status">
+            {formatNumber(from + 1)} to {formatNumber(from + shown.length)} of {formatNumber(buckets.length)}
+          </p>
+          <button type="button" disabled={from === 0} onClick={() => setFrom(Math.max(0, from - rowsMax))}>
+            Earlier
+          </button>
+          <button type="button" disabled={from + rowsMax >= buckets.length} onClick={() => setFrom(from + rowsMax)}>
+            Later
+          </button>
+        </div>
+      )}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
       <section class="scroll" aria-label="All numbers" tabIndex={0}>
         <table class="numbers">
@@ -29,14 +61,15 @@ export function SeriesTable({ buckets, interval, timeZone, lines }: SeriesTableP
             </tr>
           </thead>
           <tbody>
-            {buckets.map((bucket, row) => (
+            {shown.map((bucket, row) => (
               <tr key={bucket}>
                 <th scope="row">
                   <time dateTime={bucket}>{formatBucket(bucket, interval, timeZone)}</time>
+                  {partial?.has(bucket) && ' (partial)'}
                 </th>
                 {lines.map(({ values }, index) => (
                   <td key={index} class="number">
-                    {formatNumber(values[row] ?? null)}
+                    {formatNumber(values[from + row] ?? null)}
                   </td>
                 ))}
               </tr>
@@ -44,6 +77,6 @@ export function SeriesTable({ buckets, interval, timeZone, lines }: SeriesTableP
           </tbody>
         </table>
       </section>
-    </details>
+    </>
   );
 }

@@ -17,8 +17,16 @@ test.each([
 });
 
 test('dates and an interval of the address count', () => {
-  const given = { startDate: '2026-01-01', endDate: '2026-01-02', interval: 'week', event: 'e' };
+  const given = { startDate: '2026-01-01T10:00:00Z', endDate: '2026-01-02T10:00:00Z', interval: 'week', event: 'e' };
   expect(paramsOf(`${new URLSearchParams(given)}&range=7d`)).toEqual({ ...given, timeZone: 'Europe/Berlin' });
+});
+
+test('a date alone is a day of the browser', () => {
+  const { startDate, endDate } = paramsOf('startDate=2026-01-01&endDate=2026-01-02');
+  expect([startDate, endDate]).toEqual([
+    new Date(2026, 0, 1).toISOString(),
+    new Date(new Date(2026, 0, 3).getTime() - 1).toISOString(),
+  ]);
 });
 
 test('groups have the names of their values, the others come last, each with the time before', () => {

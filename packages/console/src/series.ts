@@ -1,4 +1,5 @@
 import type { EventSeries } from './api.ts';
+import { withLocalDays } from './days.ts';
 import { without } from './filters.ts';
 
 type Series = EventSeries['series'][number];
@@ -46,10 +47,10 @@ const HOUR_MS = 3_600_000;
 
 /**
  * Returns the parameters of `GET /events/series` for those of the page. The page also has `range`, whose last day or month
- * is the current one; dates count instead of it. The interval follows from the range when the page has none.
+ * is the current one; dates count instead of it, and are days of the browser's zone. The interval follows from the range when the page has none.
  */
 export function seriesParams(params: URLSearchParams, timeZone: string, now: Date): URLSearchParams {
-  const query = without(params, 'range');
+  const query = without(withLocalDays(params), 'range');
   query.set('timeZone', timeZone);
   if (!query.has('startDate')) query.set('startDate', startOf(params.get('range') ?? RANGE_DEFAULT, now).toISOString());
   if (!query.has('interval')) query.set('interval', intervalOf(query, now));

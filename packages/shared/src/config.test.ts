@@ -10,12 +10,20 @@ test('defaults are filled in, and an empty variable counts as unset', () => {
     CLICKHOUSE_URL: 'http://c:8123',
     PORT: '',
     SIZE_MAX: '7',
+    ALLOWED_HOSTS: 'localhost, Sluice.example',
   });
+  expect(config.ALLOWED_HOSTS).toEqual(['localhost', 'Sluice.example']);
   expect(config).toMatchObject({ PORT: 4000, KAFKA_BROKERS: ['a:1', 'b:2'], SIZE_MAX: 7, EXIT_ON_STDIN_END: false });
 });
 
 test('every variable that is wrong is named, and no value is shown', () => {
-  const env = { PORT: 'secret-a', SIZE_MAX: '11', CLICKHOUSE_DATABASE: 'drop table', CLICKHOUSE_URL: 'secret-b' };
+  const env = {
+    PORT: 'secret-a',
+    SIZE_MAX: '11',
+    CLICKHOUSE_DATABASE: 'drop table',
+    CLICKHOUSE_URL: 'secret-b',
+    ALLOWED_HOSTS: 'secret:1',
+  };
   const load = () => loadConfig(schema, env);
   expect(load).toThrow(ConfigError);
   try {
@@ -23,6 +31,7 @@ test('every variable that is wrong is named, and no value is shown', () => {
   } catch (error) {
     const { faults, message } = error as ConfigError;
     expect(faults.map((fault) => fault.split(':')[0]).sort()).toEqual([
+      'ALLOWED_HOSTS',
       'CLICKHOUSE_DATABASE',
       'CLICKHOUSE_URL',
       'KAFKA_BROKERS',

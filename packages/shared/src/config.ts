@@ -21,9 +21,12 @@ export function loadConfig<Schema extends z.ZodType>(schema: Schema, env: NodeJS
   const result = schema.safeParse(given);
   if (result.success) return result.data;
   throw new ConfigError(
-    result.error.issues.map(({ path, message }) => {
-      const name = path.join('.');
-      return `${name}: ${name in given ? message : 'is required'}`;
+    result.error.issues.map(({ path, code, message }) => {
+      // Only lists have more in their path.
+      const name = String(path[0]);
+      // A default may be what is wrong, too, beside other variables.
+      const isMissing = !(name in given) && code !== 'custom';
+      return `${name}: ${isMissing ? 'is required' : message}`;
     }),
   );
 }
@@ -53,6 +56,8 @@ const list = z
   .transform((text) => text.split(',').map((item) => item.trim()))
   .pipe(z.array(z.string().min(1, 'must be a list separated by commas')).min(1));
 
+const hostNames = list.pipe(z.array(z.string().regex(/^[^\s:/[\]]+$/, 'must be names of hosts without ports')));
+
 /** The variables of every service. The schema of a service is `z.object({ ...serviceEnv(4000), … })`. */
 export function serviceEnv(defaultPort: number) {
   return {
@@ -61,6 +66,7 @@ export function serviceEnv(defaultPort: number) {
     LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
     SHUTDOWN_TIMEOUT_MS: integer(0).default(20_000),
     EXIT_ON_STDIN_END: z.stringbool().default(false),
+    ALLOWED_HOSTS: hostNames.optional(),
   };
 }
 

@@ -39,8 +39,15 @@ export function parseExactJson(text: string): unknown {
   return new JsonParser(text, exactNumber).parse();
 }
 
+/** A 64-bit float holds every number of at most this many digits exactly, unless it is very large or very small. */
+const EXACT_DIGITS = 15;
+const ORDINARY_MIN = 1e-300;
+const ORDINARY_MAX = 1e300;
+
 function exactNumber(text: string): number | RawNumber {
   const value = Number(text);
+  const size = Math.abs(value);
+  if (text.length <= EXACT_DIGITS && size >= ORDINARY_MIN && size <= ORDINARY_MAX) return value;
   if (!Number.isFinite(value) || decimalOf(text) === decimalOf(String(value))) return value;
   return JSON.rawJSON(text);
 }

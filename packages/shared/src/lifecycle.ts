@@ -23,18 +23,17 @@ export interface ServiceOptions {
  * standard input), and stops them in reverse order. Exit codes: 0 after a clean stop, 1 when a component failed to start or
  * to stop, or when stopping took too long, 130 when a second signal came.
  *
- * Returns a function with which a component reports a failure that only a restart can mend.
+ * Returns `fail`, with which a component reports a failure that only a restart can mend, and `stop`, which stops the service
+ * and does nothing when it stops already.
  */
 export function runService({ logger, components, shutdownTimeoutMs, exitOnStdinEnd }: ServiceOptions): {
   fail(error: unknown): void;
+  stop(reason: string): void;
 } {
   let stopping = false;
+  let signalled = false;
 
   async function shutDown(reason: string, exitCode: number): Promise<void> {
-    if (stopping) {
-      logger.warn({ reason }, 'told to stop again: exiting at once');
-      exit(130);
-    }
     stopping = true;
     logger.info({ reason }, 'stopping');
     const deadline = setTimeout(() => {
@@ -68,19 +67,30 @@ export function runService({ logger, components, shutdownTimeoutMs, exitOnStdinE
     void shutDown('failure', 1);
   }
 
-  process.on('SIGTERM', () => void shutDown('SIGTERM', 0));
-  process.on('SIGINT', () => void shutDown('SIGINT', 0));
+  function stop(reason: string): void {
+    if (!stopping) void shutDown(reason, 0);
+  }
+
+  function onSignal(reason: string): void {
+    if (signalled) {
+      logger.warn({ reason }, 'told to stop again: exiting at once');
+      exit(130);
+    }
+    signalled = true;
+    stop(reason);
+  }
+
+  process.on('SIGTERM', () => onSignal('SIGTERM'));
+  process.on('SIGINT', () => onSignal('SIGINT'));
   process.on('uncaughtException', fail);
   process.on('unhandledRejection', fail);
   if (exitOnStdinEnd) {
-    process.stdin.on('end', () => {
-      if (!stopping) void shutDown('end of standard input', 0);
-    });
+    process.stdin.on('end', () => stop('end of standard input'));
     process.stdin.on('error', () => undefined);
     process.stdin.resume();
   }
   startAll().catch(fail);
-  return { fail };
+  return { fail, stop };
 }
 
 /** Ends the process. Flushing the log fails when nobody reads it any more, and must not keep the process alive. */

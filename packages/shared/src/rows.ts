@@ -68,4 +68,6 @@ export interface ChangeRow {
   property?: string;
   /** The property's value as JSON text. */
   value?: string;
+  /** Of a user who was seen: the organization that the same submission names. The user belongs to it. */
+  group_id?: string;
 }

@@ -1,8 +1,9 @@
 // A service for the supervisor's tests. /readyz answers 200 from the second request on; the environment changes that.
 import { createServer } from 'node:http';
 
-const { FAIL, NEVER_READY, PORT, EXIT_ON_STDIN_END } = process.env;
+const { FAIL, NEVER_READY, PORT, EXIT_ON_STDIN_END, SHOW } = process.env;
 if (FAIL) process.exit(7);
+if (SHOW) console.log(process.env[SHOW]);
 
 let requests = 0;
 const server = createServer((request, response) => {

@@ -49,14 +49,19 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   const reader = new SubmissionReader({ ...limits, schemas, eventBytesMax: config.EVENT_BYTES_MAX });
   const partitionCount = config.KAFKA_PARTITIONS;
 
-  const app = createHttpServer({ logger, registry, readiness, bodyLimit: config.BODY_BYTES_MAX });
+  const app = createHttpServer({
+    ...{ logger, registry, readiness },
+    bodyLimit: config.BODY_BYTES_MAX,
+    trustedProxies: config.TRUSTED_PROXIES,
+    allowedHosts: config.ALLOWED_HOSTS,
+  });
   registerBodyReader(app, config.BODY_BYTES_MAX);
   allowOrigins(app, config.CORS_ORIGINS);
   const admission = createAdmission(config, deps);
   admission.register(app);
 
   const turns = createTurns();
-  const common = { admission, turns, publisher, versions, metrics, partitionCount, rowBytesMax: rowBytesMax(config) };
+  const common = { admission, turns, publisher, versions, metrics, partitionCount };
   registerPostSubmissions(app, { ...common, reader });
   registerPostCalls(app, {
     ...common,
@@ -91,5 +96,12 @@ function createAdmission(config: IngestConfig, { keys, clock, registry, metrics 
   metrics.memoryBudget.set(config.PENDING_BYTES_MAX);
   metrics.reservedMemory.sampleFrom(() => memory.reservedBytes);
   const limiter = createRateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
-  return new Admission({ keys, clock, limiter, memory, bodyBytesMax: config.BODY_BYTES_MAX });
+  return new Admission({
+    keys,
+    clock,
+    limiter,
+    memory,
+    bodyBytesMax: config.BODY_BYTES_MAX,
+    rowBytesMax: rowBytesMax(config),
+  });
 }

@@ -2,6 +2,7 @@ import { getHeapStatistics } from 'node:v8';
 import { commaSeparated, integer, kafkaEnv, serviceEnv } from '@sluice/shared/config';
 import { limitsEnv } from '@sluice/submissions/limits-env';
 import { z } from 'zod';
+import { proxyNetwork } from './http/networks.ts';
 
 const MEBIBYTE = 1_024 * 1_024;
 
@@ -20,6 +21,7 @@ export const configSchema = z
     API_KEYS_FILE: z.string(),
     RATE_LIMIT_DEFAULT: integer(1).optional(),
     CORS_ORIGINS: commaSeparated.default([]),
+    TRUSTED_PROXIES: commaSeparated.pipe(z.array(proxyNetwork)).default([]),
     BODY_BYTES_MAX: integer(1_024, 64 * MEBIBYTE).default(4 * MEBIBYTE),
     EVENTS_PER_SUBMISSION_MAX: integer(1).default(5_000),
     ...limitsEnv,
@@ -29,9 +31,14 @@ export const configSchema = z
     KAFKA_COMPRESSION: z.enum(['none', 'gzip', 'zstd']).default('none'),
     CLOCK_SKEW_MS_MAX: integer(100).default(2_000),
   })
-  .refine((config) => config.PENDING_BYTES_MAX >= BODIES_IN_BUDGET_MIN * config.BODY_BYTES_MAX, {
-    path: ['PENDING_BYTES_MAX'],
-    message: `must be at least ${BODIES_IN_BUDGET_MIN} times BODY_BYTES_MAX; its default is a quarter of Node's heap limit`,
+  .superRefine(({ PENDING_BYTES_MAX, BODY_BYTES_MAX, INGEST_WORKERS }, context) => {
+    const bytesMin = BODIES_IN_BUDGET_MIN * BODY_BYTES_MAX * INGEST_WORKERS;
+    if (PENDING_BYTES_MAX >= bytesMin) return;
+    const workers = INGEST_WORKERS > 1 ? ` for each of the ${INGEST_WORKERS} INGEST_WORKERS` : '';
+    const message =
+      `must be at least ${bytesMin}: ${BODIES_IN_BUDGET_MIN} times BODY_BYTES_MAX${workers}; ` +
+      "its default is a quarter of Node's heap limit";
+    context.addIssue({ code: 'custom', path: ['PENDING_BYTES_MAX'], message });
   });
 
 export type IngestConfig = z.output<typeof configSchema>;

@@ -6,12 +6,13 @@ import { configSchema } from './config.ts';
 import { serve } from './serve.ts';
 import { runWorkers } from './workers/primary.ts';
 import { readyTogether } from './workers/ready-together.ts';
+import { stopWithPrimary } from './workers/stop-message.ts';
 import { WorkerRegistry } from './workers/worker-registry.ts';
 
 const config = loadConfigOrExit(configSchema, process.env);
 const logger = createLogger('ingest-api', config.LOG_LEVEL);
 if (cluster.worker) {
   const own = logger.child({ worker: cluster.worker.id });
-  serve(config, { logger: own, registry: new WorkerRegistry(), together: readyTogether });
+  stopWithPrimary(serve(config, { logger: own, registry: new WorkerRegistry(), together: readyTogether }));
 } else if (config.INGEST_WORKERS > 1) runWorkers(config, logger);
 else serve(config, { logger, registry: new Registry() });

@@ -24,6 +24,11 @@ export function createIngestMetrics(registry: Registry) {
       help: 'Partitions without a leader: nothing can be sent to them.',
       ofWorkers: 'max',
     }),
+    failingPartitions: new SampledGauge(registry, {
+      name: 'sluice_ingest_failing_partitions',
+      help: 'Partitions to which the last send failed. It is tried again while requests wait for them.',
+      ofWorkers: 'max',
+    }),
     clockAhead: new SampledGauge(registry, {
       name: 'sluice_ingest_clock_ahead_seconds',
       help: "By how much this machine's clock is ahead of Kafka's; negative when it is behind.",

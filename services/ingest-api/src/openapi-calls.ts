@@ -15,7 +15,8 @@ const call = z
     previousId: identifier('`alias`: the identifier before; stored in `properties`.'),
     messageId: identifier('Tells a repeat from a new call. A UUID is the uuid of the event; of others one is derived.'),
     timestamp: z.string().nullish().meta({
-      description: 'ISO 8601. Default: `originalTimestamp`, else the time in the messageId, else the time of receipt.',
+      description:
+        'ISO 8601, from 2000-01-01 to one day from now. Default: `originalTimestamp`, else the time in the messageId, else the time of receipt.',
     }),
     event: z.string().nullish().meta({ description: '`track`: the name of the event.' }),
     name: z.string().nullish().meta({ description: '`page` and `screen`: the name of the event.' }),

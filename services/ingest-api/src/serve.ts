@@ -49,13 +49,14 @@ export function createIngest(
   return { app, kafka, readiness, components: [keys, publisher, clock] as const };
 }
 
-/** Serves requests in this process until it is told to stop. */
-export function serve(config: IngestConfig, options: Omit<IngestOptions, 'load'>): void {
+/** Serves requests in this process until it is told to stop, by a signal or by the function that it returns. */
+export function serve(config: IngestConfig, options: Omit<IngestOptions, 'load'>): (reason: string) => void {
   const { app, components } = createIngest(config, { ...options, load: new LoadMeter() });
-  runService({
+  const service = runService({
     logger: options.logger,
     components: [...components, listening(app, config.HOST, config.PORT)],
     shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
     exitOnStdinEnd: config.EXIT_ON_STDIN_END,
   });
+  return service.stop;
 }

@@ -97,6 +97,30 @@ test('a key over its rate gets 429 with Retry-After; another key, and a request 
   expect((await get(1)).statusCode).toBe(200);
 });
 
+test.each([...urls, '/events/names', '/events/export?startDate=2026-01-01&endDate=2026-02-01', '/pipeline'])(
+  '%s may be neither kept by a browser nor taken for another type',
+  async (url) => {
+    for (const key of ['a', 'nope']) {
+      const { headers } = await query.app.inject({ url, headers: { authorization: `Bearer ${key}` } });
+      expect([headers['cache-control'], headers['x-content-type-options']]).toEqual(['no-store', 'nosniff']);
+    }
+  },
+);
+
+test('a page whose name resolves to this machine cannot read the workspace that needs no key', async () => {
+  const local = await startQuery(inject('clickhouseUrl'), {
+    QUERY_ANONYMOUS_WORKSPACE: 'b',
+    ALLOWED_HOSTS: 'localhost, sluice.example',
+  });
+  try {
+    const read = async (host: string) => (await local.app.inject({ url: '/events', headers: { host } })).statusCode;
+    expect(await read('evil.example:4001')).toBe(421);
+    for (const host of ['localhost:4001', '127.0.0.1:4001', 'sluice.example']) expect(await read(host)).toBe(200);
+  } finally {
+    await local.stop();
+  }
+});
+
 test('without an anonymous workspace a key is needed', async () => {
   const closed = await startQuery(inject('clickhouseUrl'));
   try {

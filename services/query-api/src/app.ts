@@ -41,11 +41,11 @@ declare module 'fastify' {
 /** Builds query-api's HTTP server. Each request reads the events, users and organizations of one workspace. */
 export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyInstance {
   const { reader, keys, logger, registry, readiness } = deps;
-  const app = createHttpServer({ logger, registry, readiness });
+  const app = createHttpServer({ logger, registry, readiness, allowedHosts: config.ALLOWED_HOSTS });
   const limiter = createRateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
-  const queryRunner = createQueryRunner(reader, config, createMetrics(registry));
-  const pendingDeletions = new PendingDeletions(queryRunner);
+  const pendingDeletions = new PendingDeletions({ all: (query) => queryRunner.all(query) });
   const { hiddenCondition } = pendingDeletions;
+  const queryRunner = createQueryRunner(reader, config, createMetrics(registry), hiddenCondition);
   const streamMetrics = createStreamMetrics(registry);
   const hub = new StreamHub({ config, queryRunner, hiddenCondition, readiness, metrics: streamMetrics, logger });
   app.addHook('onReady', async () => pendingDeletions.start());
@@ -60,12 +60,14 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   compressResponses(app);
   app.register(async (routes) => {
     routes.decorateRequest('workspace', '');
-    routes.addHook('onRequest', async (request) => {
+    routes.addHook('onRequest', async (request, reply) => {
+      // What a workspace has is for whoever holds its key, and may be deleted.
+      reply.header('cache-control', 'no-store');
       request.workspace = workspaceOf(request, keys, limiter, config.QUERY_ANONYMOUS_WORKSPACE);
     });
-    registerEvents(routes, config, queryRunner, hiddenCondition);
+    registerEvents(routes, config, queryRunner);
     registerEntities(routes, config, queryRunner, hiddenCondition);
-    registerReports(routes, { config, queryRunner, hiddenCondition });
+    registerReports(routes, { config, queryRunner });
     registerStream(routes, hub, (request) => allowsWorkspace(request, keys, config.QUERY_ANONYMOUS_WORKSPACE));
     registerPipeline(routes, config, queryRunner);
   });

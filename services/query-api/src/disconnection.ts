@@ -1,5 +1,17 @@
 import type { FastifyReply } from 'fastify';
 
+/** Calls a function when the response is sent or its client has left. After a time, in milliseconds, it is cut off. */
+export function whenSent({ raw }: FastifyReply, timeoutMs: number, onEnd: () => void): void {
+  const timer = setTimeout(() => raw.destroy(), timeoutMs);
+  const end = () => {
+    clearTimeout(timer);
+    onEnd();
+  };
+  if (raw.closed) end();
+  raw.once('finish', end);
+  raw.once('close', end);
+}
+
 /**
  * Handles a request as long as its client is connected. The signal ends the request's queries: when the client
  * disconnects, and when one of them has failed and the others are no longer needed.

@@ -6,6 +6,7 @@ export type QueryKind =
   | 'events_page'
   | 'events_count'
   | 'events_export'
+  | 'event_sizes'
   | 'pending_deletions'
   | 'entity_candidates'
   | 'entities_page'
@@ -27,6 +28,9 @@ export type QueryKind =
 /** The slots that queries run in: reports never keep pages waiting, and exports, which take long, neither of them. */
 export type QueryPool = 'pages' | 'reports' | 'exports';
 
+/** All pools of slots: besides those of queries, that of responses with users and organizations. */
+export type SlotPool = QueryPool | 'entities';
+
 /** How a query ended. `cancelled`: the client went away. */
 export type QueryOutcome = 'ok' | 'too_expensive' | 'overloaded' | 'unavailable' | 'cancelled' | 'failed';
 
@@ -46,12 +50,12 @@ export interface QueryMetrics {
   readonly queryDurationSeconds: Histogram<'kind' | 'outcome'>;
   readonly queryWaitSeconds: Histogram<'pool' | 'outcome'>;
   /** From now on the gauge of queries reads its values of a pool here. */
-  countQueries(pool: QueryPool, read: () => QueryCounts): void;
+  countQueries(pool: SlotPool, read: () => QueryCounts): void;
 }
 
 /** Declares the metrics in a registry. */
 export function createMetrics(registry: Registry): QueryMetrics {
-  const counts = new Map<QueryPool, () => QueryCounts>();
+  const counts = new Map<SlotPool, () => QueryCounts>();
   new Gauge({
     name: 'sluice_queries',
     help: 'Queries that run and that wait for a slot, by pool.',

@@ -41,7 +41,10 @@ const writer = createWriter(config, {
   writerId: randomUUID(),
   fail: (error) => service.fail(error),
 });
-const app = createHttpServer({ logger, registry, readiness: () => writer.missing() });
+const app = createHttpServer({
+  ...{ logger, registry, readiness: () => writer.missing() },
+  allowedHosts: config.ALLOWED_HOSTS,
+});
 refuseOtherMethods(app);
 
 const service = runService({

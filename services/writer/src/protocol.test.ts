@@ -57,11 +57,11 @@ describe('nothing is lost, stored twice, or visible too early when', () => {
 });
 
 describe('the model notices when', () => {
-  const { handOver, lostResponse, deletedUser, stampedEvents, badRow, severalBrokers } = SCENARIOS;
+  const { handOver, lostResponse, deletedUser, stampedEvents, anotherUser, badRow, severalBrokers } = SCENARIOS;
   const { cutLog, cutLogOfTwo, cutLogOfOldVersion } = SCENARIOS;
 
   test.each<[string, Scenario, Variant, RegExp]>([
-    ['the insert does not look up what is stored', lostResponse, changed({ looksUp: false }), /twice/],
+    ['stored events are not looked up', lostResponse, changed({ looksUp: false }), /twice/],
     // The take-over.
     [
       'older statements are ended before the epoch is recorded',
@@ -98,6 +98,13 @@ describe('the model notices when', () => {
     ['the commit comes before dead deadLetters are kept', badRow, commitsBefore('store-dead-letters'), /is not kept/],
     // Stamped events.
     ['a deleted event counts as an original', stampedEvents, changed({ hidesOriginals: false }), /is lost/],
+    [
+      'only the deletions of the batch are asked whether an original is hidden',
+      anotherUser,
+      changed({ asksStoredUsers: false }),
+      /is lost/,
+    ],
+    ['the user of a repeat is seen', anotherUser, moved('find-repeats', 'store-seen-in-events'), /no event/],
     // Fetches that arrive late.
     [
       'rows are stored in a later generation than they were fetched in',

@@ -6,6 +6,10 @@
  *
  *   record-epoch ──▶ end-older-statements ──▶ the logs are compared with the stored positions ──▶ batches
  *
+ * A partition without a stored position and with a committed offset, or whose log has lost its beginning, is halted:
+ * ClickHouse has lost what was stored. A new one gets a position before anything of it is committed. store-positions
+ * fails when the position before a batch is not in ClickHouse any more.
+ *
  * Then for each batch, from left to right. A batch of events alone skips the steps of changes, and the reverse:
  *
  *   load-events  ─▶ store-deletions        ─▶ find-repeats         ─▶ close-session ─▶ store-positions ─▶ commit
@@ -18,15 +22,15 @@
  *   When any statement fails, or its response is lost ─▶ end-own-statements ─▶ again, from the first step
  *
  * Only store-events makes events visible, so a batch may be repeated from the start at any time before it. It may even
- * be repeated after it: store-events leaves out the events that are stored already. What must never happen is that two
- * inserts of the same events run at the same moment, because neither would see the rows of the other. The protocol
+ * be repeated after it: find-repeats drops the events that are stored already. What must never happen is that somebody
+ * else stores the same events between the two, because neither would see the rows of the other. The protocol
  * prevents this in two ways. A writer ends its own statements after an unclear failure. And a new owner of a partition
  * first records its epoch, so that no older insert can begin, and then ends the older inserts that have begun.
  *
  * Example. Writer A owns partition 3 in generation 7 and stores offsets 40 to 49. It sends store-events, and then its
  * machine freezes. Kafka gives the partition to writer B in generation 8. B records epoch 8 and ends A's insert. Two
  * months of the batch were written already, the third was not. The committed offset is still 40, so B reads the
- * offsets 40 to 54 as one batch. Its store-events leaves out the stored events of the two months and adds the rest. B
+ * offsets 40 to 54 as one batch. Its find-repeats drops the stored events of the two months, and the rest is added. B
  * stores the position 55 and commits it. Then A wakes up and tries its insert again: epoch 8 is recorded, so the insert
  * fails, and A joins the group anew. Each event is stored once.
  *
@@ -39,7 +43,10 @@
  */
 export const TAKE_OVER_STEPS = ['record-epoch', 'end-older-statements'] as const;
 
-/** The steps that store a batch, in this order. Every step before `store-events` may be repeated without effect. */
+/**
+ * The steps that store a batch, in this order. Every step before `store-events` may be repeated without effect. Repeats are
+ * found before users are stored, so that a repeat creates no user, and after deletions: what they hide is not repeated.
+ */
 export const STORE_STEPS = [
   'load-events',
   'load-changes',

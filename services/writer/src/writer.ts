@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { MigrationMismatch, migrate } from '@sluice/shared/clickhouse/migrate';
+import { MigrationMismatch, migrate, TablesLost } from '@sluice/shared/clickhouse/migrate';
 import { ensureTopics, topicNames } from '@sluice/shared/kafka/topics';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
@@ -15,6 +15,7 @@ import { createWatchdog, type Watchdog } from './consumer/watchdog.ts';
 import { createDeadLetterAlarm, type DeadLetterAlarm } from './dead-letters/dead-letter-alarm.ts';
 import { Erasure } from './erasure/erasure.ts';
 import type { WriterMetrics } from './metrics.ts';
+import { claimDatabase, GroupMismatch } from './ownership/consumer-group.ts';
 import { isMemberOf } from './ownership/membership.ts';
 import { createOwnership } from './ownership/ownership.ts';
 import { createHalts } from './partitions/halts.ts';
@@ -41,6 +42,9 @@ export interface WriterDependencies {
  * to twenty seconds, more on a busy machine.
  */
 const SILENT_SESSIONS_MAX = 6;
+
+/** What trying again does not resolve: the writer ends, and its error says what to do. */
+const NEEDS_OPERATOR = [MigrationMismatch, TablesLost, GroupMismatch, PartitionCountMismatch];
 
 /** Builds the writer: what it consists of, and how its components are connected. */
 export function createWriter(config: WriterConfig, deps: WriterDependencies): Writer {
@@ -163,7 +167,7 @@ export class Writer implements Component {
       maxMs: 5_000,
       signal,
       onFailure(error) {
-        if (error instanceof MigrationMismatch || error instanceof PartitionCountMismatch) throw error;
+        if (NEEDS_OPERATOR.some((type) => error instanceof type)) throw error;
         logger.warn({ reason: (error as Error).message }, 'Kafka or ClickHouse cannot be reached yet; retrying');
       },
     }).catch((error) => {
@@ -173,6 +177,7 @@ export class Writer implements Component {
 
   async #consume(): Promise<void> {
     await migrate(this.#config, this.#deps.logger);
+    await claimDatabase(this.#deps.client, this.#config.KAFKA_GROUP_ID);
     await checkPartitionCount(this.#deps.client, this.#config);
     await ensureTopics(this.#deps.kafka, this.#config);
     await this.#components.group.start();

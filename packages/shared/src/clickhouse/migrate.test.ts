@@ -1,7 +1,7 @@
 import { afterAll, expect, inject, test } from 'vitest';
 import { createLogger } from '../log.ts';
 import { createClickHouse } from './client.ts';
-import { isMigrated, type Migration, MigrationMismatch, migrate, readMigrations } from './migrate.ts';
+import { isMigrated, type Migration, MigrationMismatch, migrate, readMigrations, TablesLost } from './migrate.ts';
 
 const logger = createLogger('test', 'silent');
 
@@ -125,6 +125,28 @@ test('a migration that was changed after it had been applied is refused', async 
   const changed: Migration = { ...(first as Migration), checksum: '0'.repeat(64) };
   await migrate(config('migrate_changed'), logger, [first as Migration]);
   await expect(migrate(config('migrate_changed'), logger, [changed])).rejects.toThrow(MigrationMismatch);
+});
+
+test.each(['of the tables', 'of the tables, with the records of migrations,'])(
+  'a database that has lost one %s is not completed with an empty one',
+  async (what) => {
+    const database = `migrate_lost_${what.length}`;
+    await migrate(config(database), logger);
+    await client.command({ query: `DROP TABLE ${database}.events SYNC` });
+    if (what.includes('records')) await client.command({ query: `DROP TABLE ${database}.schema_migrations SYNC` });
+    const completed = migrate(config(database), logger);
+    await expect(completed).rejects.toThrow(TablesLost);
+    await expect(completed).rejects.toThrow(`the database ${database} has lost tables (events)`);
+    await client.command({ query: `DROP DATABASE ${database} SYNC` });
+    expect(await migrate(config(database), logger)).toContain(1);
+  },
+);
+
+test('a migration that was interrupted is completed', async () => {
+  const all = await readMigrations();
+  await migrate(config('migrate_interrupted'), logger, all.slice(0, 6));
+  await client.command({ query: 'TRUNCATE TABLE migrate_interrupted.schema_migrations' });
+  expect(await migrate(config('migrate_interrupted'), logger)).toEqual(all.map(({ number }) => number));
 });
 
 test('a database with migrations of a newer version is used as it is, so that a service can be rolled back', async () => {

@@ -20,6 +20,11 @@ export class MigrationMismatch extends Error {
   override readonly name = 'MigrationMismatch';
 }
 
+/** The database has lost tables and has kept others. */
+export class TablesLost extends Error {
+  override readonly name = 'TablesLost';
+}
+
 /** Reads the numbered `.sql` files, in order. Each holds one statement that may be run again (`IF NOT EXISTS`). */
 export async function readMigrations(folder: URL = MIGRATIONS): Promise<readonly Migration[]> {
   const files = (await readdir(folder)).filter((file) => file.endsWith('.sql')).sort();
@@ -44,6 +49,7 @@ export async function readMigrations(folder: URL = MIGRATIONS): Promise<readonly
  *
  * @returns the numbers of the migrations that this call applied
  * @throws {MigrationMismatch} when an applied migration's checksum differs
+ * @throws {TablesLost} when a part of the tables is gone: new ones would be empty beside those that remain
  */
 export async function migrate(
   config: ClickHouseConfig,
@@ -65,6 +71,8 @@ export async function migrate(
     });
     const applied = await appliedChecksums(client);
     rejectChanged(wanted, applied);
+    // After the records of migrations were read: the table of each of them was there by then.
+    rejectLost(wanted, applied, await readTables(client), config.CLICKHOUSE_DATABASE);
     const newest = wanted.at(-1)?.number ?? 0;
     const unknown = [...applied.keys()].filter((number) => number > newest);
     if (unknown.length > 0)
@@ -123,4 +131,36 @@ function rejectChanged(wanted: readonly Migration[], applied: ReadonlyMap<number
       );
     }
   }
+}
+
+async function readTables(client: ClickHouseClient): Promise<ReadonlySet<string>> {
+  const result = await client.query({
+    query: 'SELECT name FROM system.tables WHERE database = currentDatabase()',
+    format: 'JSONEachRow',
+  });
+  return new Set((await result.json<{ name: string }>()).map(({ name }) => name));
+}
+
+/** Migrations create tables in their order, so no table is missing before one that is there. */
+function rejectLost(
+  wanted: readonly Migration[],
+  applied: ReadonlyMap<number, string>,
+  tables: ReadonlySet<string>,
+  database: string,
+): void {
+  const created = wanted.flatMap(({ number, sql }) => {
+    const table = /^CREATE TABLE IF NOT EXISTS (\w+)/m.exec(sql)?.[1];
+    return table === undefined ? [] : [{ number, table }];
+  });
+  const last = created.findLastIndex(({ table }) => tables.has(table));
+  const lost = created.filter(
+    ({ number, table }, index) => !tables.has(table) && (applied.has(number) || index < last),
+  );
+  // Where even the records are lost, the database is new again, and the writer halts its partitions.
+  if (lost.length === 0) return;
+  const names = lost.map(({ table }) => table).join(', ');
+  throw new TablesLost(
+    `the database ${database} has lost tables (${names}): restore all of it from a backup, or drop all of it; ` +
+      'docs/durability.md says how to store again what Kafka has',
+  );
 }

@@ -14,7 +14,7 @@ import { PROBLEM_EXAMPLES } from './problem-examples.ts';
 export type OpenApiDocument = ReturnType<typeof createDocument>;
 
 /** The problems of every operation. */
-const COMMON_CODES = ['invalid_request', 'method_not_allowed', 'internal'] as const;
+const COMMON_CODES = ['invalid_request', 'method_not_allowed', 'host_not_allowed', 'internal'] as const;
 
 /** The problems of every operation with a key. */
 const KEY_CODES = ['unauthorized', 'missing_scope', 'rate_limited', 'keys_unavailable'] as const;

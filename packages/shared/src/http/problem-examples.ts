@@ -48,6 +48,10 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
     summary: 'The body is not JSON, or has an unknown encoding',
     detail: 'The body must be application/json.',
   },
+  host_not_allowed: {
+    summary: 'The service may not be reached by the name in the header `Host`',
+    detail: 'This service is not reached by the name in the header Host.',
+  },
   rate_limited: {
     summary: 'The key is over its rate; send the request again after `Retry-After` seconds',
     detail: 'The API key is over its limit of 50 a second; send the request again in 2 s.',

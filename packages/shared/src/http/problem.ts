@@ -13,6 +13,7 @@ export const PROBLEMS = {
   position_lost: 410,
   body_too_large: 413,
   unsupported_media_type: 415,
+  host_not_allowed: 421,
   rate_limited: 429,
   too_many_listeners: 429,
   internal: 500,
@@ -111,6 +112,9 @@ export function invalidRequest(issues: readonly z.core.$ZodIssue[], count = 0): 
   return new Problem('invalid_request', detail, { errors: errors.slice(0, FAULTS_MAX) });
 }
 
+/** A name from outside may be as long as a body. */
+const NAME_LENGTH_MAX = 100;
+
 function pathOf(path: readonly PropertyKey[]): string {
-  return path.map(String).join('.');
+  return path.map((name) => String(name).slice(0, NAME_LENGTH_MAX)).join('.');
 }

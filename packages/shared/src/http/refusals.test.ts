@@ -1,6 +1,7 @@
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { createLogger, type Logger } from '../log.ts';
+import { setClockBack } from '../testing/clock.ts';
 import { Problem } from './problem.ts';
 import { createHttpServer } from './server.ts';
 
@@ -46,9 +47,11 @@ test('503s are warnings without a stack, one for each code; a 500 is an error wi
   for (const { err } of errors) expect((err as { stack: string }).stack).toContain('TypeError: a bug');
 });
 
-test('after five seconds 503s are logged again, with the number of those in between', async () => {
+test('after five seconds 503s are logged again, with the number of those in between, also when the clock was set back', async () => {
   const { app, lines } = createFailingServer();
+  const startedAt = performance.now();
   for (let index = 0; index < 30; index += 1) await app.inject('/busy');
+  setClockBack();
   await expect
     .poll(
       async () => {
@@ -59,8 +62,7 @@ test('after five seconds 503s are logged again, with the number of those in betw
     )
     .toBe(2);
   expect(Number(lines[1]?.['suppressed'])).toBeGreaterThanOrEqual(29);
-  const apart = Number(lines[1]?.['time']) - Number(lines[0]?.['time']);
-  expect(apart).toBeGreaterThanOrEqual(4_990);
+  expect(performance.now() - startedAt).toBeGreaterThanOrEqual(4_990);
 });
 
 test('every refused request is counted by its code', async () => {

@@ -11,19 +11,17 @@ export interface Refusals {
   record(problem: Problem, error: Error, log: () => Logger): void;
 }
 
-export function createRefusals(
-  { refusedRequests }: Pick<HttpMetrics, 'refusedRequests'>,
-  now: () => number = Date.now,
-): Refusals {
+export function createRefusals({ refusedRequests }: Pick<HttpMetrics, 'refusedRequests'>): Refusals {
+  /** `at` is on the clock of `performance`, which nobody sets. */
   const logged = new Map<ProblemCode, { at: number; suppressed: number }>();
 
   function logUnavailable({ code, message, cause }: Problem, log: () => Logger): void {
     const last = logged.get(code);
-    if (last && now() - last.at < LOG_INTERVAL_MS) {
+    if (last && performance.now() - last.at < LOG_INTERVAL_MS) {
       last.suppressed += 1;
       return;
     }
-    logged.set(code, { at: now(), suppressed: 0 });
+    logged.set(code, { at: performance.now(), suppressed: 0 });
     const reason = cause instanceof Error ? cause.message : message;
     log().warn({ code, reason, suppressed: last?.suppressed ?? 0 }, 'requests get 503');
   }

@@ -9,8 +9,10 @@ import { createLogger } from '../log.ts';
 import { refuseOtherMethods } from './other-methods.ts';
 import { createHttpServer } from './server.ts';
 
+const OPTIONS = { logger: createLogger('test', 'silent'), readiness: () => [] };
+
 function createServer(): FastifyInstance {
-  return createHttpServer({ logger: createLogger('test', 'silent'), registry: new Registry(), readiness: () => [] });
+  return createHttpServer({ ...OPTIONS, registry: new Registry() });
 }
 
 test.each([
@@ -66,6 +68,38 @@ describe('a server with a path that has POST and one that a plugin has declared'
     expect(refused).toContain('HTTP/1.1 405 Method Not Allowed\r\n');
     expect(refused).toContain('allow: GET, HEAD, DELETE\r\n');
   });
+});
+
+test.each([
+  ['localhost', 200],
+  ['LOCALHOST:4001', 200],
+  ['localhost.:4001', 200],
+  ['127.0.0.1:4001', 200],
+  ['[::1]:4001', 200],
+  ['10.0.0.7', 200],
+  ['', 200],
+  ['evil.example', 421],
+  ['evil.example:4001', 421],
+  ['localhost.evil.example', 421],
+  ['127.0.0.1.evil.example', 421],
+  ['1.evil.example:127', 421],
+])('a server that is reached by the name localhost answers requests to "%s" with %i', async (host, status) => {
+  const app = createHttpServer({ ...OPTIONS, registry: new Registry(), allowedHosts: ['localhost'] });
+  const response = await app.inject({ url: '/livez', headers: { host } });
+  expect(response.statusCode).toBe(status);
+  if (status === 421) {
+    expect(response.json()).toMatchObject({
+      code: 'host_not_allowed',
+      detail: expect.stringContaining('ALLOWED_HOSTS'),
+    });
+    const unknown = await app.inject({ url: '/nothing', headers: { host } });
+    expect(unknown.statusCode).toBe(421);
+  }
+});
+
+test('a server without names of its own is reached by any', async () => {
+  const response = await createServer().inject({ url: '/livez', headers: { host: 'behind.a-proxy.example' } });
+  expect([response.statusCode, response.headers['x-content-type-options']]).toEqual([200, 'nosniff']);
 });
 
 test('a request on an open connection is served while the server stops', async () => {

@@ -11,6 +11,7 @@ import Fastify, {
 import type { Registry } from 'prom-client';
 import type { Component } from '../lifecycle.ts';
 import type { Logger } from '../log.ts';
+import { createHostCheck } from './allowed-hosts.ts';
 import { createHttpMetrics } from './metrics.ts';
 import { collectMethods } from './other-methods.ts';
 import { Problem, type ProblemCode, problemBody } from './problem.ts';
@@ -33,14 +34,20 @@ export interface HttpServerOptions {
   readonly readiness: () => Promise<readonly string[]> | readonly string[];
   /** The largest body of a request, in bytes. Default: Fastify's, 1 MiB. */
   readonly bodyLimit?: number;
+  /** Addresses and networks of proxies whose `X-Forwarded-For` says where a request comes from. Default: none. */
+  readonly trustedProxies?: readonly string[];
+  /** The names that the service may be reached by, besides IP addresses. Default: any. */
+  readonly allowedHosts?: readonly string[] | undefined;
 }
 
 /**
  * Creates the HTTP server that all services share: problem+json errors, `X-Request-Id`, `/livez`, `/readyz` and
  * `/metrics`. After the last route, call `refuseOtherMethods`.
  */
-export function createHttpServer({ logger, registry, readiness, bodyLimit }: HttpServerOptions): FastifyInstance {
+export function createHttpServer(options: HttpServerOptions): FastifyInstance {
+  const { logger, registry, readiness, bodyLimit, trustedProxies = [] } = options;
   let closing = false;
+  const requireAllowedHost = createHostCheck(options.allowedHosts);
   const metrics = createHttpMetrics(registry);
   const refusals = createRefusals(metrics);
   const sendError = createErrorHandler(refusals);
@@ -56,6 +63,7 @@ export function createHttpServer({ logger, registry, readiness, bodyLimit }: Htt
     // While the server stops, a request on an open connection is served as usual, and the connection then closed.
     return503OnClosing: false,
     ...(bodyLimit !== undefined && { bodyLimit }),
+    ...(trustedProxies.length > 0 && { trustProxy: [...trustedProxies] }),
     routerOptions: {
       ignoreTrailingSlash: true,
       maxParamLength: PATH_PARAMETER_LENGTH_MAX,
@@ -70,6 +78,9 @@ export function createHttpServer({ logger, registry, readiness, bodyLimit }: Htt
   // The hooks take callbacks: a promise for each request would cost more than what they do.
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
+    // What a response holds came from outside: a browser must not take it for anything but its type.
+    reply.header('x-content-type-options', 'nosniff');
+    requireAllowedHost(request.headers.host);
     // Before the body is read: it can be of any type and size.
     if (request.is404) throw new Problem('not_found', 'There is nothing here.');
     request.query = parseQueryString(queryOf(request.url));

@@ -15,9 +15,9 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true }));
 
 /** Makes the lock look as if its process had been killed. */
-async function growOld(): Promise<void> {
-  const minuteAgo = new Date(Date.now() - 60_000);
-  await utimes(`${path}.lock`, minuteAgo, minuteAgo);
+async function growOld(ageMs = 60_000): Promise<void> {
+  const then = new Date(Date.now() - ageMs);
+  await utimes(`${path}.lock`, then, then);
 }
 
 test('many processes find a lock that was left behind, and one at a time takes it', async () => {
@@ -40,6 +40,12 @@ test('many processes find a lock that was left behind, and one at a time takes i
   }
   expect(seen).toEqual(Array(160).fill(1));
   expect(await readdir(folder)).toEqual([]);
+});
+
+test('a lock that was left behind before the clock was set back by an hour is taken', async () => {
+  await writeFile(`${path}.lock`, '');
+  await growOld(-3_600_000);
+  expect(await withFileLock(path, async () => 'done')).toBe('done');
 });
 
 test('work that lasts longer than its lock does not remove the next lock', async () => {

@@ -3,7 +3,10 @@ import { mkdir, open, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { sleep } from '../retry.ts';
 
-/** A lock that is older, in milliseconds, was left behind by a process that was killed: work takes milliseconds. */
+/**
+ * A lock that is older, in milliseconds, was left behind by a process that was killed: work takes milliseconds. So was one
+ * from so far in the future: the clock was set back since then.
+ */
 const STALE_AFTER_MS = 10_000;
 
 const WAIT_MS_MAX = 30_000;
@@ -30,7 +33,7 @@ export async function withFileLock<Result>(path: string, work: () => Promise<Res
   while (own === undefined) {
     if (performance.now() > deadline) throw new LockTimeout(`${lock} is held by another process`);
     const found = await find(lock);
-    if (found && Date.now() - found.mtimeMs > STALE_AFTER_MS) await removeOnly(lock, identity(found));
+    if (found && Math.abs(Date.now() - found.mtimeMs) > STALE_AFTER_MS) await removeOnly(lock, identity(found));
     await sleep(POLL_INTERVAL_MS);
     own = await create(lock);
   }

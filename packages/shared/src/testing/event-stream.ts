@@ -16,6 +16,8 @@ export interface StreamOptions {
 export class EventStream {
   readonly events: StreamedEvent[] = [];
   readonly comments: string[] = [];
+  /** Why the service ended the stream, if it said so. */
+  readonly problems: unknown[] = [];
   /** The id of the last event or heartbeat: what a client sends when it connects again. */
   lastEventId: string | undefined;
   readonly response: IncomingMessage;
@@ -25,6 +27,7 @@ export class EventStream {
   #line = '';
   #id = '';
   #data: string[] = [];
+  #type = '';
 
   private constructor(request: ClientRequest, response: IncomingMessage) {
     this.#request = request;
@@ -73,11 +76,15 @@ export class EventStream {
     if (line === '') {
       this.lastEventId = this.#id;
       if (this.#data.length > 0) {
-        this.events.push({ id: this.#id, record: parseJson(this.#data.join('\n')) as StreamedEvent['record'] });
+        const data = parseJson(this.#data.join('\n'));
+        if (this.#type === 'problem') this.problems.push(data);
+        else this.events.push({ id: this.#id, record: data as StreamedEvent['record'] });
       }
       this.#data = [];
+      this.#type = '';
     } else if (line.startsWith(':')) this.comments.push(line.slice(1).trim());
     else if (line.startsWith('id: ')) this.#id = line.slice(4);
+    else if (line.startsWith('event: ')) this.#type = line.slice(7);
     else if (line.startsWith('data: ')) this.#data.push(line.slice(6));
   }
 }

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { Problem } from '@sluice/shared/http/problem';
 import { asProblem, notJson } from '../not-json.ts';
 import type { Pause } from '../pause.ts';
-import { parseName, parseSlice, parsingFault } from '../reading/body-slices.ts';
+import { parseFieldName, parseSlice, parsingFault, withoutByteOrderMark } from '../reading/body-slices.ts';
 import type { CanonicalLimits } from '../reading/canonical-reader.ts';
 import { type ElementReader, JsonCursor, type JsonSlice } from '../reading/json-cursor.ts';
 import { isJsonObject } from '../reading/json-object.ts';
@@ -11,6 +11,7 @@ import { CanonicalCalls } from './canonical-calls.ts';
 
 /** Where the calls of a body are. */
 export interface CallOutline {
+  /** Without a byte order mark. */
   readonly body: Buffer;
   /** Calls that could be read without parsing them, and where the others are. */
   readonly calls: readonly (Call | JsonSlice)[];
@@ -37,14 +38,15 @@ const WRITE_KEY_BYTES_MAX = 1_024;
  * @throws {Problem} `malformed_json`, `invalid_request` when there is no batch, `body_too_large` with too many calls
  */
 export async function readCallOutline(
-  body: Buffer,
+  bytes: Buffer,
   route: CallRoute,
   { callsMax, ...limits }: CallOutlineLimits,
   pause: Pause,
 ): Promise<CallOutline> {
+  const body = withoutByteOrderMark(bytes);
   if (!isUtf8(body)) throw notJson();
   try {
-    if (route !== 'batch') return readSingle(body);
+    if (route !== 'batch') return await readSingle(body, pause);
     const outline = await readBatch(body, callsMax, new CanonicalCalls(body, limits), pause);
     // Such calls have to be parsed, because they get something of the context.
     return outline.context ? await readBatch(body, callsMax, PASS_ALL, pause) : outline;
@@ -53,11 +55,11 @@ export async function readCallOutline(
   }
 }
 
-function readSingle(body: Buffer): CallOutline {
+async function readSingle(body: Buffer, pause: Pause): Promise<CallOutline> {
   const cursor = new JsonCursor(body);
   const call = cursor.skip();
   cursor.end();
-  return { body, calls: [call], context: undefined, writeKey: writeKeyOf(body, call) };
+  return { body, calls: [call], context: undefined, writeKey: await writeKeyOf(body, call, pause) };
 }
 
 async function readBatch(
@@ -72,7 +74,9 @@ async function readBatch(
   let context: JsonSlice | undefined;
   let writeKey: string | undefined;
   for (const nameSlice of cursor.members()) {
-    const name = parseName(body, nameSlice);
+    const waiting = pause();
+    if (waiting) await waiting;
+    const name = parseFieldName(body, nameSlice);
     if (name === 'batch' && cursor.atArray) {
       calls = [];
       for (const call of cursor.elements(reader)) {
@@ -90,18 +94,20 @@ async function readBatch(
   }
   cursor.end();
   if (!calls) throw noBatch();
-  return { body, calls, context, writeKey: writeKey ?? writeKeyOf(body, calls[0]) };
+  return { body, calls, context, writeKey: writeKey ?? (await writeKeyOf(body, calls[0], pause)) };
 }
 
 /** A call that was read without parsing it has no key. */
-function writeKeyOf(body: Buffer, call: Call | JsonSlice | undefined): string | undefined {
+async function writeKeyOf(body: Buffer, call: Call | JsonSlice | undefined, pause: Pause): Promise<string | undefined> {
   if (!call || 'type' in call) return undefined;
   const bytes = body.subarray(call.start, call.end);
   const cursor = new JsonCursor(bytes);
   if (!cursor.atObject) return undefined;
   let key: string | undefined;
   for (const name of cursor.members()) {
-    const isKey = parseName(bytes, name) === 'writeKey';
+    const waiting = pause();
+    if (waiting) await waiting;
+    const isKey = parseFieldName(bytes, name) === 'writeKey';
     const slice = cursor.skip();
     if (isKey) key = keyText(bytes, slice);
   }

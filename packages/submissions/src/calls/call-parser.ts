@@ -1,7 +1,7 @@
 import { EVENT_IDENTIFIERS, type EventIdentifier } from '@sluice/shared/rows';
 import { parseTimestamp } from '@sluice/shared/timestamp';
 import { z } from 'zod';
-import { encodeJson, faultOfMember, faultOfObject, isJsonObject } from '../reading/json-object.ts';
+import { encodeJson, faultOfMember, faultOfObject, isJsonObject, NUMBER_TOO_LARGE } from '../reading/json-object.ts';
 import { type SubmittedProperty, textFault, tooManyProperties } from '../reading/submission.ts';
 import {
   EVENT_NAME_LENGTH_MAX,
@@ -32,7 +32,7 @@ export interface CallParserOptions {
 
 /**
  * Makes a call of its JSON value: its event with everything that is stored, and the properties that it sets. `null` counts
- * as absent, and so does an empty identifier. A number as an identifier is its JSON text.
+ * as absent, and so does an empty identifier. A number as an identifier is written as JSON.stringify writes it.
  *
  * @param type the type that the route says; `undefined`: the call says it
  * @param batchContext lies under the call's own context, name by name
@@ -49,9 +49,8 @@ export function parseCall(
   const context = contextOf(value, batchContext);
   const messageId = identifierOf(value, 'messageId', MESSAGE_ID_LENGTH_MAX);
   const uuid = messageId !== undefined && UUID.test(messageId) ? messageId.toLowerCase() : undefined;
-  const { timestamp, sentTimestamp } = timeOf(value, messageId, uuid, options.now());
+  const timestamp = timeOf(value, messageId, uuid, options.now());
   if (messageId !== undefined && uuid === undefined) context['messageId'] ??= messageId;
-  if (sentTimestamp !== undefined) context['sentTimestamp'] = sentTimestamp;
   const subject = subjectOf(value, context);
   const traits = traitsOf(value, callType, context);
   return {
@@ -74,10 +73,10 @@ function typeOf({ type }: JsonObject): CallType {
   return known;
 }
 
-/** Returns the user of a call that cannot be taken, if it names one. */
-export function userIdOf(value: unknown): string | undefined {
+/** Returns the user that a `userId` names; `undefined` when it is no identifier. */
+export function userIdOf(userId: unknown): string | undefined {
   try {
-    return isJsonObject(value) ? identifierOf(value, 'userId', IDENTIFIER_LENGTH_MAX) : undefined;
+    return identifierOf({ userId }, 'userId', IDENTIFIER_LENGTH_MAX);
   } catch {
     return undefined;
   }
@@ -106,6 +105,8 @@ function subjectOf(value: JsonObject, context: JsonObject): Subject {
 function identifierOf(value: JsonObject, name: string, lengthMax: number): string | undefined {
   const given = value[name];
   if (given === undefined || given === null || given === '') return undefined;
+  // JSON.stringify writes an infinite number as null: all of them would be one user, or repeats of one event.
+  if (typeof given === 'number' && !Number.isFinite(given)) throw new InvalidCall(`${name} is ${NUMBER_TOO_LARGE}.`);
   const text = typeof given === 'number' || JSON.isRawJSON(given) ? JSON.stringify(given) : given;
   if (typeof text !== 'string') throw new InvalidCall(`${name} must be a string.`);
   const fault = textFault(text, lengthMax);
@@ -193,26 +194,31 @@ function changesOf(
 }
 
 /**
- * Returns the time of a call: its timestamp, else its originalTimestamp, else the time in its messageId. A time that is
- * more than a day ahead, of a wrong clock, counts as none, and is returned as `sentTimestamp`.
+ * Returns the time of a call: its timestamp, else its originalTimestamp, else the time in its messageId; `undefined` when it
+ * has none. The clock decides whether a time is accepted, never what it becomes: a repeat has the same time whenever it
+ * arrives.
  */
 function timeOf(
   value: JsonObject,
   messageId: string | undefined,
   uuid: string | undefined,
   now: number,
-): { timestamp: number | undefined; sentTimestamp: string | undefined } {
+): number | undefined {
   const name = ['timestamp', 'originalTimestamp'].find((field) => (value[field] ?? '') !== '');
-  if (name !== undefined) {
-    const text = value[name];
-    const ms = typeof text === 'string' ? parseTimestamp(text)?.ms : undefined;
-    if (ms === undefined) throw new InvalidCall(`${name} must be an ISO 8601 timestamp.`);
-    if (ms < TIMESTAMP_MS_MIN) throw new InvalidCall(`${name} must not be before 2000-01-01.`);
-    if (ms <= now + TIMESTAMP_AHEAD_MS_MAX) return { timestamp: ms, sentTimestamp: undefined };
-    return { timestamp: undefined, sentTimestamp: text as string };
+  if (name === undefined) {
+    const written = NODE_MESSAGE_ID.exec(messageId ?? '')?.[1];
+    const ms = written === undefined ? uuidV7TimeMs(uuid) : Number(written);
+    if (ms === undefined || ms < TIMESTAMP_MS_MIN) return undefined;
+    return notAhead('the time in messageId', ms, now);
   }
-  const written = NODE_MESSAGE_ID.exec(messageId ?? '')?.[1];
-  const ms = written === undefined ? uuidV7TimeMs(uuid) : Number(written);
-  const isKnown = ms !== undefined && ms >= TIMESTAMP_MS_MIN && ms <= now + TIMESTAMP_AHEAD_MS_MAX;
-  return { timestamp: isKnown ? ms : undefined, sentTimestamp: undefined };
+  const text = value[name];
+  const ms = typeof text === 'string' ? parseTimestamp(text)?.ms : undefined;
+  if (ms === undefined) throw new InvalidCall(`${name} must be an ISO 8601 timestamp.`);
+  if (ms < TIMESTAMP_MS_MIN) throw new InvalidCall(`${name} must not be before 2000-01-01.`);
+  return notAhead(name, ms, now);
+}
+
+function notAhead(name: string, ms: number, now: number): number {
+  if (ms <= now + TIMESTAMP_AHEAD_MS_MAX) return ms;
+  throw new InvalidCall(`${name} must be at most one day from now.`);
 }

@@ -10,7 +10,8 @@ import type { OutgoingRow, RowGatherer } from '../rows/row-gatherer.ts';
 import { fitsRecord, ROW_BYTES_MAX } from '../rows/row-size.ts';
 import type { Call, CallFault, CallRoute } from './call.ts';
 import { type CallOutline, parseBatchContext } from './call-outline.ts';
-import { type CallParserOptions, InvalidCall, parseCall, userIdOf } from './call-parser.ts';
+import { type CallParserOptions, InvalidCall, parseCall } from './call-parser.ts';
+import { findUserId } from './find-user-id.ts';
 import { messageUuid } from './message-uuid.ts';
 import { rejectedCallRow } from './rejected-call.ts';
 
@@ -22,11 +23,9 @@ export interface CallRowsOptions extends CallParserOptions {
   readonly idempotencyKey: string | undefined;
   /** Returns the next version; each call has one of its own, so that their order decides between two changes. */
   readonly versions: () => number;
-  /** Called with the length of each call's rows, in UTF-16 code units: to count bytes would copy each row. May throw. */
-  readonly reserve: (length: number) => void;
 }
 
-export interface RejectedIndex extends Pick<CallFault, 'code' | 'message'> {
+export interface RejectedIndex extends CallFault {
   /** The position of the call in its batch. */
   readonly index: number;
 }
@@ -36,7 +35,7 @@ export interface RejectedIndex extends Pick<CallFault, 'code' | 'message'> {
  * others from being taken.
  *
  * @returns the calls that were rejected, in order
- * @throws {Problem} `malformed_json` where the body turns out not to be JSON, and what `reserve` throws
+ * @throws {Problem} `malformed_json` where the body turns out not to be JSON, and what the gatherer throws
  */
 export async function gatherCalls(
   outline: CallOutline,
@@ -63,14 +62,22 @@ async function gatherAll(
     const waiting = pause();
     if (waiting) await waiting;
     const result = 'type' in call ? reader.rowsOf(call, index) : reader.read(call, index);
-    if (Array.isArray(result)) for (const row of result) gatherer.add(row);
-    else {
-      const { code, message } = result.fault;
-      gatherer.add(result.row);
-      rejected.push({ index, code, message });
+    if (Array.isArray(result)) {
+      for (const row of result) gatherer.add(row);
+      continue;
     }
+    const userId = await findUserId(outline.body, result.slice, pause);
+    gatherer.add(reader.rejectedRow(result, userId));
+    rejected.push({ index, ...result.fault });
   }
   return rejected;
+}
+
+/** A call that cannot be taken. */
+interface RejectedSlice {
+  readonly slice: JsonSlice;
+  readonly version: number;
+  readonly fault: CallFault;
 }
 
 class CallRowsReader {
@@ -88,15 +95,12 @@ class CallRowsReader {
     this.#eventRows = new EventRows(options);
   }
 
-  /** Returns the rows of a call that is valid, and reserves memory for them. @throws {CallTooLarge} */
+  /** Returns the rows of a call that is valid. @throws {CallTooLarge} */
   rowsOf(call: Call, index: number, version: number = this.#options.versions()): OutgoingRow[] {
     const rows = this.#callRows(call, index, version);
-    let length = 0;
     for (const { line } of rows) {
       if (!fitsRecord(line)) throw new CallTooLarge(`A call must be at most ${ROW_BYTES_MAX} bytes as a row.`);
-      length += line.length;
     }
-    this.#options.reserve(length);
     return rows;
   }
 
@@ -110,22 +114,23 @@ class CallRowsReader {
   }
 
   /** Returns the rows of the call at a place in the body, or why it cannot be taken. */
-  read(slice: JsonSlice, index: number): OutgoingRow[] | { fault: CallFault; row: OutgoingRow } {
+  read(slice: JsonSlice, index: number): OutgoingRow[] | RejectedSlice {
     const version = this.#options.versions();
-    let value: unknown;
     try {
       this.#checkSize(slice);
-      value = parseSlice(this.#outline.body, slice);
+      const value = parseSlice(this.#outline.body, slice);
       return this.rowsOf(this.#parse(value), index, version);
     } catch (error) {
       if (!(error instanceof InvalidCall)) throw error;
       const code = error instanceof CallTooLarge ? 'too_large' : 'invalid_call';
-      const fault: CallFault = { code, message: error.message, userId: userIdOf(value) };
-      const { route, workspace, reserve } = this.#options;
-      const row = rejectedCallRow(this.#outline, { slice, route, fault, workspace, version });
-      reserve(row.line.length);
-      return { fault, row };
+      return { slice, version, fault: { code, message: error.message } };
     }
+  }
+
+  /** Returns the row of a call that cannot be taken. */
+  rejectedRow({ slice, version, fault }: RejectedSlice, userId: string | undefined): OutgoingRow {
+    const { route, workspace } = this.#options;
+    return rejectedCallRow(this.#outline, { slice, route, reason: fault.message, userId, workspace, version });
   }
 
   #checkSize(slice: JsonSlice): void {

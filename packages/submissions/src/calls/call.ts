@@ -34,8 +34,6 @@ export interface CallFault {
   readonly code: 'invalid_call' | 'too_large';
   /** A sentence. */
   readonly message: string;
-  /** The user of the call, as far as it names one, so that a deletion of the user erases what is kept of the call. */
-  readonly userId: string | undefined;
 }
 
 /** A call is of a type that its route says, or says its type itself: `batch`. */

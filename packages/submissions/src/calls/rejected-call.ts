@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { JsonSlice } from '../reading/json-cursor.ts';
 import type { OutgoingRow } from '../rows/row-gatherer.ts';
 import { fitsRecord } from '../rows/row-size.ts';
-import { CALL_TYPES, type CallFault, type CallRoute } from './call.ts';
+import { CALL_TYPES, type CallRoute } from './call.ts';
 import type { CallOutline } from './call-outline.ts';
 
 /** Of a larger call, or one with a larger context of its batch, only the beginning is kept, in bytes. */
@@ -34,7 +34,9 @@ export type RejectedCall = z.output<typeof rejectedCall>;
 export interface Rejection {
   readonly slice: JsonSlice;
   readonly route: CallRoute;
-  readonly fault: CallFault;
+  readonly reason: string;
+  /** The user of the call, as far as it names one: a deletion of the user erases what is kept of the call. */
+  readonly userId: string | undefined;
   readonly workspace: string;
   readonly version: number;
 }
@@ -58,19 +60,19 @@ function cutLine(body: Buffer, { start, end }: JsonSlice, rejection: Omit<Reject
 }
 
 function lineOf(
-  { fault, route, workspace, version }: Omit<Rejection, 'slice'>,
+  { reason, userId, route, workspace, version }: Omit<Rejection, 'slice'>,
   call: string,
   context: string | undefined,
   cut?: true,
 ): string {
   const row: RejectedCall = {
     workspace_id: workspace,
-    user_id: fault.userId,
+    user_id: userId,
     type: route === 'batch' ? undefined : route,
     call,
     context,
     cut,
-    reason: fault.message,
+    reason,
     received_at: version,
   };
   return JSON.stringify(row);

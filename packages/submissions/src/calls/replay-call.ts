@@ -1,3 +1,4 @@
+import { Problem } from '@sluice/shared/http/problem';
 import { NO_PAUSE } from '../pause.ts';
 import { TIMESTAMP_AHEAD_MS_MAX } from '../reading/submission-limits.ts';
 import { createRowGatherer, type PartitionRows } from '../rows/row-gatherer.ts';
@@ -16,10 +17,21 @@ export interface ReplayOptions extends Pick<CallRowsOptions, 'callBytesMax' | 'p
 /**
  * Creates the rows of a call that was rejected, as if it were taken when it came. Returns a sentence when it cannot be
  * taken now either.
- *
- * @throws {Problem} `malformed_json`
  */
 export async function rowsOfRejectedCall(
+  rejected: RejectedCall,
+  options: ReplayOptions,
+): Promise<readonly PartitionRows[] | string> {
+  try {
+    return await readAgain(rejected, options);
+  } catch (error) {
+    // A call that is too large is rejected before it is parsed.
+    if (error instanceof Problem && error.code === 'malformed_json') return 'The call is not JSON.';
+    throw error;
+  }
+}
+
+async function readAgain(
   { call, context, type, workspace_id: workspace, received_at: version, cut }: RejectedCall,
   { id, partitionCount, ...limits }: ReplayOptions,
 ): Promise<readonly PartitionRows[] | string> {
@@ -29,14 +41,13 @@ export async function rowsOfRejectedCall(
   const { callBytesMax, now } = limits;
   const outlineLimits = { callsMax: 1, bytesMax: callBytesMax, timestampMsMax: now() + TIMESTAMP_AHEAD_MS_MAX };
   const outline = await readCallOutline(Buffer.from(text), route, outlineLimits, NO_PAUSE);
-  const gatherer = createRowGatherer(partitionCount);
+  const gatherer = createRowGatherer(partitionCount, () => undefined);
   const options = {
     ...limits,
     route,
     workspace,
     idempotencyKey: id,
     versions: () => version,
-    reserve: () => undefined,
   };
   const [rejected] = await gatherCalls(outline, gatherer, options, NO_PAUSE);
   return rejected ? rejected.message : gatherer.finish();

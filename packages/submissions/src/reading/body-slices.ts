@@ -12,6 +12,11 @@ const BACKSLASH = 0x5c;
 /** A value with more levels is not parsed: it has a fault anyway, and the exact parser recurses. */
 const DEPTH_PARSED_MAX = 500;
 
+/** Returns the body without the byte order mark that it may begin with: RFC 8259 lets a parser ignore it. */
+export function withoutByteOrderMark(body: Buffer): Buffer {
+  return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;
+}
+
 /** Returns why a value must not be parsed, because it would take too much memory or time; `undefined` when it may be. */
 export function parsingFault({ depth, values }: JsonSlice): string | undefined {
   if (depth > DEPTH_PARSED_MAX) return TOO_DEEP;
@@ -21,6 +26,19 @@ export function parsingFault({ depth, values }: JsonSlice): string | undefined {
 /** @throws {SyntaxError} */
 export function parseName(body: Buffer, slice: JsonSlice): string {
   return parseSlice(body, slice) as string;
+}
+
+/** A longer name, however it is written, is no field. */
+const FIELD_NAME_BYTES_MAX = 200;
+
+/**
+ * Returns the name of a member; of a name that is too long for a field only the beginning, as it is written.
+ *
+ * @throws {SyntaxError}
+ */
+export function parseFieldName(body: Buffer, slice: JsonSlice): string {
+  if (slice.size <= FIELD_NAME_BYTES_MAX) return parseName(body, slice);
+  return body.toString('utf8', slice.start + 1, slice.start + FIELD_NAME_BYTES_MAX);
 }
 
 /** @throws {SyntaxError} */

@@ -9,8 +9,10 @@ type Finding = 'negative zero' | keyof typeof FAULTS | undefined;
 
 export const TOO_DEEP = `is nested deeper than ${JSON_DEPTH_MAX} levels`;
 
+export const NUMBER_TOO_LARGE = 'a number that is too large for a 64-bit float';
+
 const FAULTS = {
-  number: 'holds a number that is too large for a 64-bit float',
+  number: `holds ${NUMBER_TOO_LARGE}`,
   depth: TOO_DEEP,
   name: 'holds a name with a lone surrogate, which is not Unicode text',
 } as const;

@@ -5,6 +5,7 @@ import { partsTooLarge } from '../parts-too-large.ts';
 /** Collects the faults of a body. It counts all of them and keeps at most {@link FAULTS_MAX}. */
 export class SubmissionFaults {
   #count = 0;
+  #kept = 0;
   readonly #issues: z.core.$ZodIssue[] = [];
   readonly #tooLarge: string[] = [];
 
@@ -13,8 +14,12 @@ export class SubmissionFaults {
   }
 
   add(issue: z.core.$ZodIssue): void {
-    this.#count += issue.code === 'unrecognized_keys' ? issue.keys.length : 1;
-    if (this.#issues.length < FAULTS_MAX) this.#issues.push(issue);
+    const faults = issue.code === 'unrecognized_keys' ? issue.keys.length : 1;
+    const room = FAULTS_MAX - this.#kept;
+    this.#count += faults;
+    this.#kept += faults;
+    if (room <= 0) return;
+    this.#issues.push(issue.code === 'unrecognized_keys' ? { ...issue, keys: issue.keys.slice(0, room) } : issue);
   }
 
   addAt(path: readonly PropertyKey[], code: 'custom' | 'too_big', message: string): void {

@@ -1,5 +1,5 @@
 import type { Pause } from '../pause.ts';
-import { parseName } from './body-slices.ts';
+import { parseFieldName, parseName } from './body-slices.ts';
 import { type ElementReader, JsonCursor, type JsonSlice } from './json-cursor.ts';
 import { ROUTE_FIELDS, type SubmissionRoute, type SubmittedEvent } from './submission.ts';
 import type { SubmissionFaults } from './submission-faults.ts';
@@ -35,7 +35,7 @@ export async function readOutline(
   for (const nameSlice of cursor.members()) {
     const waiting = pause();
     if (waiting) await waiting;
-    const name = parseName(body, nameSlice);
+    const name = parseFieldName(body, nameSlice);
     outline.fields.delete(name);
     if (name === 'events' && cursor.atArray) {
       outline.events = { found: [], count: 0 };

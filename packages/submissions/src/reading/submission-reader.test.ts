@@ -1,6 +1,7 @@
 import { invalidRequest, Problem } from '@sluice/shared/http/problem';
 import { EVENT_IDENTIFIERS } from '@sluice/shared/rows';
 import { expect, test } from 'vitest';
+import { NO_PAUSE } from '../pause.ts';
 import { encodeJson } from './json-object.ts';
 import { submissionSchemas } from './submission.ts';
 import { SubmissionReader } from './submission-reader.ts';
@@ -210,5 +211,32 @@ test('a name with an escape is its own, whatever names came before it', async ()
       events: [{ properties: json }],
       properties: [{ name: 'p', json }],
     });
+  }
+});
+
+test('however a body is made, there is a pause before each of its parts', async () => {
+  const bodies: Record<string, string> = {
+    'events that are none': `{"events":[${Array(2_000).fill('1').join()}]}`,
+    'unknown fields': `{${Array.from({ length: 2_000 }, (_, index) => `"${index}":1`).join()}}`,
+    properties: `{"properties":{${Array.from({ length: 2_000 }, (_, index) => `"${index}":1`).join()}}}`,
+  };
+  for (const [name, body] of Object.entries(bodies)) {
+    let pauses = 0;
+    const pause = () => {
+      pauses += 1;
+      return undefined;
+    };
+    await expect(reader.read(Buffer.from(body), 'user', [], pause)).rejects.toThrow(Problem);
+    expect(pauses, name).toBeGreaterThanOrEqual(2_000);
+  }
+});
+
+test('a fault names the beginning of a name that is long', async () => {
+  const name = '\\u0001'.repeat(600);
+  const problem = (body: string) => reader.read(Buffer.from(body), 'user', [], NO_PAUSE).catch((error) => error);
+  for (const body of [`{"foreignId":"a","${name}":1}`, `{"foreignId":"a","events":[{"event":"e","${name}":1}]}`]) {
+    const { errors } = await problem(body);
+    expect(errors).toMatchObject([{ code: 'unknown_field' }]);
+    expect(errors[0].path.length).toBeLessThan(300);
   }
 });

@@ -3,7 +3,7 @@ import { Problem } from '@sluice/shared/http/problem';
 import type { z } from 'zod';
 import { asProblem } from '../not-json.ts';
 import type { Pause } from '../pause.ts';
-import { parseFieldValue, parseSlice, parsingFault } from './body-slices.ts';
+import { parseFieldValue, parseSlice, parsingFault, withoutByteOrderMark } from './body-slices.ts';
 import { CanonicalEvents } from './canonical-events.ts';
 import { isText, parseEvent } from './event-parser.ts';
 import { JsonCursor, type JsonSlice } from './json-cursor.ts';
@@ -168,8 +168,4 @@ function readFields(
   return route === 'user'
     ? { subject: 'user', userId: text('foreignId'), groupId: undefined }
     : { subject: 'organization', userId: text('foreignUserId'), groupId: text('foreignUserGroupId') };
-}
-
-function withoutByteOrderMark(body: Buffer): Buffer {
-  return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;
 }

@@ -51,9 +51,6 @@ export const idempotencyKey = z
       'Events without `uuid` get one that is derived from the workspace, this key, their position and their content, so that the whole request can be sent again.',
   });
 
-/** The query parameters of a user's deletion. */
-export const deletionParameters = { foreignId: identifier('The user; an unknown one is accepted as well.') } as const;
-
 const timestamp = z
   .string()
   .transform((value, context) => {
@@ -66,6 +63,17 @@ const timestamp = z
     description:
       'ISO 8601, in UTC when it has no zone; from 2000-01-01 to one day from now. Default: the time inside a UUIDv7, else the time of receipt.',
   });
+
+/** The query parameters of a user's deletion. */
+export const deletionParameters = {
+  foreignId: identifier('The user; an unknown one is accepted as well. Write a plus as `%2B`, and a space as `%20`.'),
+  before: timestamp
+    .meta({
+      description:
+        'Delete what was accepted up to this time; default: now. A time in the future is now. Send it when a deletion is sent again, so that what was accepted since the first attempt stays.',
+    })
+    .optional(),
+} as const;
 
 const uuid = z
   .uuid('must be a UUID')

@@ -38,15 +38,22 @@ interface OpenRows {
   readonly lines: string[];
 }
 
-/** @param partitionCount the number of partitions of each topic */
-export function createRowGatherer(partitionCount: number): RowGatherer {
+/**
+ * @param partitionCount the number of partitions of each topic
+ * @param reserve called as rows are added, with the bytes by which they have grown. To count the bytes of a row would copy
+ * it: at first a character counts as one, and what is missing follows once the row is encoded. What it throws, `add` and
+ * `finish` throw.
+ */
+export function createRowGatherer(partitionCount: number, reserve: (bytes: number) => void): RowGatherer {
   const gathered: PartitionRows[] = [];
   const open: Record<RowTopic, OpenRows | undefined> = { events: undefined, entities: undefined };
 
   function close(topic: RowTopic, { kind, lines }: OpenRows, partition: number): void {
     const text = lines[partition];
     if (text === undefined) return;
-    gathered.push({ topic, partition, kind, lines: Buffer.from(text) });
+    const encoded = Buffer.from(text);
+    reserve(encoded.length - text.length);
+    gathered.push({ topic, partition, kind, lines: encoded });
     delete lines[partition];
   }
 
@@ -58,6 +65,7 @@ export function createRowGatherer(partitionCount: number): RowGatherer {
   }
 
   function append(topic: RowTopic, rows: OpenRows, partition: number, line: string): void {
+    reserve(line.length + 1);
     const text = `${rows.lines[partition] ?? ''}${line}\n`;
     rows.lines[partition] = text;
     if (text.length >= TOGETHER_LENGTH_MAX) close(topic, rows, partition);

@@ -7,21 +7,13 @@ import type { Submission } from '../reading/submission.ts';
  */
 export const ROW_BYTES_MAX = 800 * 1_024;
 
-/** The most that a row holds besides the texts of its submission, in bytes. */
-const ROW_OVERHEAD_BYTES = 250;
-
 /**
- * Estimates the bytes of a submission's rows before they are created: each row repeats the identifiers. The estimate may
- * be too high, never too low.
- *
- * @throws {Problem} `body_too_large` when it is over `bytesMax`
+ * Returns the least that the rows of a submission will be, in bytes: each row repeats the identifiers. So one that can never
+ * be taken is refused as too large even where memory is short.
  */
-export function estimateRowBytes(submission: Submission, bodyBytes: number, bytesMax: number): number {
-  const { userId, groupId, events, properties } = submission;
-  const identifiers = Buffer.byteLength(JSON.stringify([userId, groupId]));
-  const bytes = bodyBytes + (events.length + (properties?.length ?? 0) + 2) * (ROW_OVERHEAD_BYTES + identifiers);
-  if (bytes > bytesMax) throw rowsTooLarge(bytes, bytesMax);
-  return bytes;
+export function leastRowBytes({ subject, userId = '', groupId = '', events, properties = [] }: Submission): number {
+  const ofProperty = Buffer.byteLength(subject === 'user' ? userId : groupId);
+  return events.length * Buffer.byteLength(userId + groupId) + properties.length * ofProperty;
 }
 
 /** Whether one row fits into a Kafka record. A number may be longer in its row than in the body: `1e20`. */
@@ -29,9 +21,9 @@ export function fitsRecord(line: string): boolean {
   return line.length <= ROW_BYTES_MAX / 3 || Buffer.byteLength(line) <= ROW_BYTES_MAX;
 }
 
-/** The rows of a request are `bytes`, and may be `bytesMax`. */
-export function rowsTooLarge(bytes: number, bytesMax: number): Problem {
-  const message = `becomes about ${bytes} bytes of rows, of at most ${bytesMax}: each row repeats the identifiers`;
+/** The rows of a request are more than `bytesMax`. */
+export function rowsTooLarge(bytesMax: number): Problem {
+  const message = `becomes more than ${bytesMax} bytes of rows: each row repeats the identifiers, and numbers may grow`;
   return new Problem('body_too_large', 'The submission is too large: send it in parts.', {
     errors: [{ path: '', code: 'too_large', message }],
   });

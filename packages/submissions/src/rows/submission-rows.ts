@@ -15,6 +15,7 @@ import { fitsRecord, ROW_BYTES_MAX } from './row-size.ts';
  *
  * @returns the uuids of the events, in order
  * @throws {Problem} `body_too_large` when an event or a property does not fit into a Kafka record
+ * @throws what the gatherer throws
  */
 export async function gatherRows(
   submission: Submission,
@@ -61,9 +62,12 @@ function* changeRows(submission: Submission, acceptance: Acceptance): Generator<
   const { subject, userId, groupId, events, properties } = submission;
   if (events.length > 0 && properties === undefined) return;
   const changeId = randomUUIDv7();
-  // An event shows by itself that its user and organization exist. Without events, a row says so.
+  // An event shows by itself that its user and organization exist, and belong together. Without events, a row says so.
   if (events.length === 0) {
-    if (userId !== undefined) yield changeRow('user', userId, acceptance, 'seen', changeId);
+    if (userId !== undefined) {
+      const seen = changeRow('user', userId, acceptance, 'seen', changeId);
+      yield groupId === undefined ? seen : { ...seen, group_id: groupId };
+    }
     if (groupId !== undefined) yield changeRow('organization', groupId, acceptance, 'seen', changeId);
   }
   const id = subject === 'user' ? userId : groupId;

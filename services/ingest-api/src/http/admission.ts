@@ -3,9 +3,11 @@ import { Problem } from '@sluice/shared/http/problem';
 import type { RateLimiter } from '@sluice/shared/http/rate-limiter';
 import type { ApiKey, KeyRing } from '@sluice/shared/keys/key-ring';
 import type { Scope } from '@sluice/shared/keys/keys-file';
+import { rowsTooLarge } from '@sluice/submissions/rows/row-size';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { BrokerClock } from '../kafka/broker-clock.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
+import { networkOf } from './networks.ts';
 import { eventLogUnavailable, overloaded, RETRY_AFTER_SECONDS } from './problems.ts';
 
 /** What a request takes before anything of its body has arrived: its socket, headers and objects. */
@@ -14,12 +16,17 @@ const REQUEST_BYTES = 16 * 1_024;
 /** The memory of an ordinary request as a multiple of its body: the body itself and its rows. */
 const MEMORY_PER_BODY = 2.5;
 
-/** The account of memory of requests whose key is not known yet. No key and no workspace has an empty name. */
-const NO_KEY = { hash: '', workspace: '' };
+/**
+ * Requests whose key is not known yet hold memory as if they were of one workspace, which no key has. Each network has an
+ * account of its own: nobody without a key may keep the others out.
+ */
+const WITHOUT_KEY = '';
 
 declare module 'fastify' {
   interface FastifyRequest {
     apiKey: ApiKey;
+    /** The network that it comes from, on routes whose key may be in the body and was nowhere else. */
+    network: string | undefined;
     /** How much of its key's rate the request has used; 0 until it is charged. */
     counted: number;
     /** The memory that the request holds; `undefined` on routes that need no key. */
@@ -33,6 +40,8 @@ export interface AdmissionOptions {
   readonly limiter: RateLimiter;
   readonly memory: MemoryBudget;
   readonly bodyBytesMax: number;
+  /** The most that the rows of one request may be, in bytes. */
+  readonly rowBytesMax: number;
 }
 
 /**
@@ -43,7 +52,7 @@ export interface AdmissionOptions {
  * 3. rate: the key may send one more request;
  * 4. memory: there is room for the announced body and its rows.
  *
- * Afterwards the request reserves memory as it grows: for its body in body-reader.ts, for its rows in `admitRows`. When
+ * Afterwards the request reserves memory as it grows: for its body in body-reader.ts, for its rows by `rowMemory`. When
  * the response is sent, or the connection breaks, the memory is released. A response of 503 costs the key no rate.
  */
 export class Admission {
@@ -56,6 +65,7 @@ export class Admission {
   /** Adds to the app what admission keeps on each request, and releases it with the response. Call it before the routes. */
   register(app: FastifyInstance): void {
     app.decorateRequest('apiKey');
+    app.decorateRequest('network');
     app.decorateRequest('counted', 0);
     app.decorateRequest('reservation');
     app.addHook('onSend', (request, reply, _payload, done) => {
@@ -84,16 +94,21 @@ export class Admission {
 
   /**
    * Creates the hook that admits requests whose API key may be in the body. `tokenOf` returns the key that a request has
-   * outside of its body. Without one, all such requests share one account of memory until `admitBodyKey` is called.
+   * outside of its body. Without one, the memory is that of the client's network until `admitBodyKey` is called.
    */
   admitCalls(
     tokenOf: (request: FastifyRequest) => string | undefined,
   ): (request: FastifyRequest, reply: FastifyReply, done: () => void) => void {
     return (request, reply, done) => {
       const token = tokenOf(request);
-      if (token === undefined) this.#checkClock();
-      else this.#admitKey(request, findKey(token, this.#options.keys, 'ingest'));
-      this.#reserve(request, reply, token === undefined ? NO_KEY : request.apiKey);
+      if (token === undefined) {
+        this.#checkClock();
+        request.network = networkOf(request.ip);
+        this.#reserve(request, reply, { hash: request.network, workspace: WITHOUT_KEY });
+      } else {
+        this.#admitKey(request, findKey(token, this.#options.keys, 'ingest'));
+        this.#reserve(request, reply, request.apiKey);
+      }
       done();
     };
   }
@@ -110,18 +125,21 @@ export class Admission {
   }
 
   /**
-   * Reserves memory for a submission's rows, and charges its key for its events instead of one request.
+   * Returns a function that reserves memory for the rows of a request, piece by piece, as they are created. It throws the
+   * problems `overloaded`, and `body_too_large` when they are more than the rows of one request may be.
    *
-   * @throws {Problem} `overloaded`, `rate_limited`
+   * @param leastBytes what the rows will be at least, if that is known
+   * @throws {Problem} `body_too_large`
    */
-  admitRows(request: FastifyRequest, rowBytes: number, events: number): void {
-    this.admitMemory(request, rowBytes);
-    this.admitEvents(request, events);
-  }
-
-  /** Reserves memory for rows. @throws {Problem} `overloaded` */
-  admitMemory(request: FastifyRequest, rowBytes: number): void {
-    if (!request.reservation?.grow(rowBytes)) throw overloaded();
+  rowMemory(request: FastifyRequest, leastBytes = 0): (bytes: number) => void {
+    const { rowBytesMax } = this.#options;
+    if (leastBytes > rowBytesMax) throw rowsTooLarge(rowBytesMax);
+    let sum = 0;
+    return (bytes) => {
+      sum += bytes;
+      if (sum > rowBytesMax) throw rowsTooLarge(rowBytesMax);
+      if (!request.reservation?.grow(bytes)) throw overloaded();
+    };
   }
 
   /** Charges the key of a request for its events instead of one request. @throws {Problem} `rate_limited` */

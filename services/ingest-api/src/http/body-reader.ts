@@ -59,7 +59,8 @@ export function registerAnyBodyReader(app: FastifyInstance, bytesMax: number): v
 }
 
 function encodingOf({ headers }: FastifyRequest): string {
-  return headers['content-encoding']?.toLowerCase() ?? 'identity';
+  // An empty header is a list of no encodings.
+  return headers['content-encoding']?.trim().toLowerCase() || 'identity';
 }
 
 async function readBody(

@@ -4,7 +4,7 @@ import type { ApiKey } from '@sluice/shared/keys/key-ring';
 export interface Reservation {
   /** Whether `bytes` more could be reserved now. */
   fits(bytes: number): boolean;
-  /** Reserves `bytes` more and returns true, or returns false when they do not fit. */
+  /** Reserves `bytes` more and returns true, or returns false when they do not fit, or everything was released. */
   grow(bytes: number): boolean;
   shrink(bytes: number): void;
   /** Releases everything. It may be called again. */
@@ -14,30 +14,28 @@ export interface Reservation {
 
 /** The memory that all requests under way may hold together. */
 export interface MemoryBudget {
+  /** Opens a reservation of a key, or of a network under a workspace that no key has. Release it in any case. */
   open(key: Pick<ApiKey, 'hash' | 'workspace'>): Reservation;
   readonly reservedBytes: number;
 }
 
-/** A workspace may hold this many times the free memory: when it is alone, two thirds of the budget. */
-const WORKSPACE_SHARE = 2;
-
-/** A key may hold this many times the free memory: when it is alone, half of the budget. */
-const KEY_SHARE = 1;
+/** A key and its workspace may together hold this many times the free memory. */
+const SHARE = 2;
 
 /**
  * A budget that no single key or workspace can use up. The share of each depends on what is free, so a newcomer always
  * finds memory, and none is set aside for keys that send nothing (dynamic thresholds: Choudhury and Hahne, IEEE/ACM ToN
- * 6(2), 1998).
+ * 6(2), 1998). What a key holds counts with what its workspace holds, so that a newcomer in a busy workspace finds some, too.
  *
- * For example, of 900 MiB one workspace can hold 600: twice the 300 that stay free. A second workspace can then hold
- * 200: twice the 100 that stay free.
+ * For example, of 900 MiB one key can hold 450 when it is alone: it and its workspace then hold twice the 450 that stay
+ * free. Many keys of one workspace can hold 600 together. A second workspace then finds 150 for its first key.
  */
 export function createMemoryBudget(bytesMax: number): MemoryBudget {
   const budget = { free: bytesMax };
   const keys = new Accounts();
   const workspaces = new Accounts();
   return {
-    open: ({ hash, workspace }) => new RequestReservation(budget, keys.of(hash), workspaces.of(workspace)),
+    open: ({ hash, workspace }) => new RequestReservation(budget, keys.open(hash), workspaces.open(workspace)),
     get reservedBytes() {
       return bytesMax - budget.free;
     },
@@ -47,19 +45,29 @@ export function createMemoryBudget(bytesMax: number): MemoryBudget {
 /** What the requests of one key, or of one workspace, hold together. */
 interface Account {
   bytes: number;
+  close(): void;
 }
 
-/** There are as many as there are keys, and they stay: to look one up costs less than to create it. */
+/** Accounts of those who have a request under way. Others need none: whoever has many addresses must not fill the memory. */
 class Accounts {
-  readonly #accounts = new Map<string, Account>();
+  readonly #accounts = new Map<string, { account: Account; opened: number }>();
 
-  of(name: string): Account {
-    let account = this.#accounts.get(name);
-    if (!account) {
-      account = { bytes: 0 };
-      this.#accounts.set(name, account);
+  /** Close the account once for each time that it was opened. */
+  open(name: string): Account {
+    let entry = this.#accounts.get(name);
+    if (!entry) {
+      entry = { account: { bytes: 0, close: () => this.#close(name) }, opened: 0 };
+      this.#accounts.set(name, entry);
     }
-    return account;
+    entry.opened += 1;
+    return entry.account;
+  }
+
+  #close(name: string): void {
+    const entry = this.#accounts.get(name);
+    if (!entry) return;
+    entry.opened -= 1;
+    if (entry.opened === 0) this.#accounts.delete(name);
   }
 }
 
@@ -68,6 +76,7 @@ class RequestReservation implements Reservation {
   readonly #key: Account;
   readonly #workspace: Account;
   #bytes = 0;
+  #released = false;
 
   constructor(budget: { free: number }, key: Account, workspace: Account) {
     this.#budget = budget;
@@ -80,8 +89,8 @@ class RequestReservation implements Reservation {
   }
 
   fits(bytes: number): boolean {
-    const free = this.#budget.free - bytes;
-    return this.#workspace.bytes + bytes <= WORKSPACE_SHARE * free && this.#key.bytes + bytes <= KEY_SHARE * free;
+    const held = this.#key.bytes + this.#workspace.bytes;
+    return !this.#released && held + 2 * bytes <= SHARE * (this.#budget.free - bytes);
   }
 
   grow(bytes: number): boolean {
@@ -91,11 +100,15 @@ class RequestReservation implements Reservation {
   }
 
   shrink(bytes: number): void {
-    this.#change(-bytes);
+    if (!this.#released) this.#change(-bytes);
   }
 
   release(): void {
+    if (this.#released) return;
     this.#change(-this.#bytes);
+    this.#released = true;
+    this.#key.close();
+    this.#workspace.close();
   }
 
   #change(bytes: number): void {

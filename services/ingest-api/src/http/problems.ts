@@ -7,7 +7,9 @@ export function overloaded(): Problem {
   return new Problem('overloaded', 'The service is busy; send the request again.', { retryAfter: RETRY_AFTER_SECONDS });
 }
 
-export function eventLogUnavailable(cause?: unknown): Problem {
-  const detail = 'The event log cannot be reached; send the request again.';
+export function eventLogUnavailable(
+  cause?: unknown,
+  detail = 'The event log cannot be reached; send the request again.',
+): Problem {
   return new Problem('event_log_unavailable', detail, { retryAfter: RETRY_AFTER_SECONDS, cause });
 }

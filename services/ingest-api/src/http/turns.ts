@@ -1,14 +1,17 @@
 import { setImmediate as nextTurnOfEventLoop } from 'node:timers/promises';
-import { NO_PAUSE, type Pause } from '@sluice/submissions/pause';
+import type { Pause } from '@sluice/submissions/pause';
 
-/** A body of at most this many bytes is read at once. A larger one waits for its turn, and pauses. */
+/** A body of at most this many bytes is begun at once. A larger one waits for its turn first. */
 const READ_AT_ONCE_BYTES_MAX = 64 * 1_024;
 
 /** How long work may block the event loop before other work runs, in milliseconds. */
 const SLICE_MS = 5;
 
 export interface Turns {
-  /** Runs `work` on a body: at once on a small one, and when it is the workspace's turn on a large one. */
+  /**
+   * Runs `work` on a body: at once on a small one, and when it is the workspace's turn on a large one. A small one that
+   * takes as long as a large one waits for its turn, too, at its first pause.
+   */
   read<Result>(workspace: string, body: Buffer, work: (pause: Pause) => Promise<Result>): Promise<Result>;
 }
 
@@ -55,17 +58,34 @@ export function createTurns(): Turns {
     }
   }
 
+  async function begin<Result>(workspace: string, work: (pause: Pause) => Promise<Result>): Promise<Result> {
+    let hasTurn = false;
+    const pause = createPause(async () => {
+      if (hasTurn) return;
+      await wait(workspace);
+      hasTurn = true;
+    });
+    try {
+      return await work(pause);
+    } finally {
+      if (hasTurn) next();
+    }
+  }
+
   return {
-    read: (workspace, body, work) => (body.length <= READ_AT_ONCE_BYTES_MAX ? work(NO_PAUSE) : take(workspace, work)),
+    read: (workspace, body, work) => (body.length <= READ_AT_ONCE_BYTES_MAX ? begin : take)(workspace, work),
   };
 }
 
-function createPause(): Pause {
+/** @param whilePaused awaited in each pause */
+function createPause(whilePaused?: () => Promise<void>): Pause {
   let since = performance.now();
-  return () => {
-    if (performance.now() - since < SLICE_MS) return undefined;
-    return nextTurnOfEventLoop().then(() => {
-      since = performance.now();
-    });
-  };
+
+  async function rest(): Promise<void> {
+    await whilePaused?.();
+    await nextTurnOfEventLoop();
+    since = performance.now();
+  }
+
+  return () => (performance.now() - since < SLICE_MS ? undefined : rest());
 }

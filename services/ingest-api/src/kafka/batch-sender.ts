@@ -1,12 +1,12 @@
 import type { Logger } from '@sluice/shared/log';
 import { packMessages } from '@sluice/submissions/rows/message-packing';
-import kafkajs, { type Kafka, type Producer, type RecordMetadata } from 'kafkajs';
+import kafkajs, { type Kafka, type Producer } from 'kafkajs';
 import type { IngestConfig } from '../config.ts';
 import type { IngestMetrics } from '../metrics.ts';
 import type { QueuedRows } from './partition-queue.ts';
 import type { TopicPartition } from './topic-partition.ts';
 
-/** How long kafkajs waits for the brokers' acknowledgement of one request, in milliseconds. */
+/** How long a broker waits for its in-sync replicas, in milliseconds. */
 const ACK_TIMEOUT_MS = 5_000;
 
 const COMPRESSION = {
@@ -21,6 +21,14 @@ export interface Bundle {
   readonly items: readonly QueuedRows[];
 }
 
+/** Why a bundle was not acknowledged. */
+export interface SendFailure {
+  readonly bundle: Bundle;
+  /** Kafka's name of the error, such as `NOT_ENOUGH_REPLICAS`; `undefined` when no response came. */
+  readonly type: string | undefined;
+  readonly reason: string;
+}
+
 export interface BatchSenderOptions {
   readonly kafka: Kafka;
   readonly compression: IngestConfig['KAFKA_COMPRESSION'];
@@ -32,76 +40,74 @@ export interface BatchSenderOptions {
 
 /** Sends rows with kafkajs, and finds out for each partition whether Kafka has acknowledged them. */
 export class BatchSender {
-  readonly #producer: Producer;
+  /**
+   * A broker works off one connection after the other's request, and a response waits for its slowest partition. So
+   * partitions that fail have connections of their own.
+   */
+  readonly #producers: Readonly<Record<'healthy' | 'failing', Producer>>;
   readonly #options: BatchSenderOptions;
 
   constructor(options: BatchSenderOptions) {
     this.#options = options;
-    this.#producer = createProducer(options.kafka);
+    this.#producers = { healthy: createProducer(options.kafka), failing: createProducer(options.kafka) };
   }
 
   async connect(): Promise<void> {
-    await this.#producer.connect();
+    await this.#producers.healthy.connect();
   }
 
   async disconnect(): Promise<void> {
-    await this.#producer.disconnect();
+    await Promise.all(Object.values(this.#producers).map((producer) => producer.disconnect()));
   }
 
   /**
-   * Sends the bundles as one request and reports their rows as acknowledged. It never throws.
+   * Sends the bundles to a broker as one request, once, and reports the rows that it acknowledges. It never throws.
    *
-   * @returns the bundles that were not acknowledged: after a leader has moved, kafkajs resolves without them
+   * @param health chooses the connection
+   * @returns the bundles that were not acknowledged; without a response, all
    */
-  async send(bundles: readonly Bundle[]): Promise<readonly Bundle[]> {
-    const { logger } = this.#options;
+  async send(leader: number, bundles: readonly Bundle[], health: 'healthy' | 'failing'): Promise<SendFailure[]> {
+    const { compression } = this.#options;
     try {
-      const acknowledged = await this.#sendBatch(bundles);
-      const rest = bundles.filter(({ target }) => {
-        const metadata = acknowledged.get(target);
-        if (metadata) this.#followOffsets(target, metadata);
-        return !metadata;
+      const results = await this.#producers[health].sendToBroker({
+        nodeId: leader,
+        acks: -1,
+        timeout: ACK_TIMEOUT_MS,
+        compression: COMPRESSION[compression],
+        topics: this.#topicsOf(bundles),
       });
+      const failures: SendFailure[] = [];
       for (const bundle of bundles) {
-        if (!rest.includes(bundle)) for (const item of bundle.items) item.acknowledged();
+        const { topic, partition } = bundle.target;
+        const result = results.find((found) => found.topicName === topic && found.partition === partition);
+        if (result?.errorCode === 0) this.#acknowledge(bundle, result.baseOffset);
+        else failures.push({ bundle, type: result?.error?.type, reason: result?.error?.message ?? 'no result' });
       }
-      if (rest.length > 0) logger.warn({ partitions: rest.length }, 'a send left partitions out; sending them again');
-      return rest;
+      return failures;
     } catch (error) {
-      logger.warn({ reason: (error as Error).message }, 'sending to Kafka failed; sending again');
-      return bundles;
+      const reason = (error as Error).message;
+      return bundles.map((bundle) => ({ bundle, type: undefined, reason }));
     }
   }
 
-  async #sendBatch(bundles: readonly Bundle[]): Promise<ReadonlyMap<TopicPartition, RecordMetadata>> {
-    const { compression, partitionCount } = this.#options;
+  #topicsOf(bundles: readonly Bundle[]) {
     const byTopic = Map.groupBy(bundles, ({ target }) => target.topic);
-    const metadata = await this.#producer.sendBatch({
-      acks: -1,
-      timeout: ACK_TIMEOUT_MS,
-      compression: COMPRESSION[compression],
-      topicMessages: [...byTopic].map(([topic, ofTopic]) => ({
-        topic,
-        messages: ofTopic.flatMap(({ target, items }) => packMessages(target.partition, items, partitionCount)),
+    return [...byTopic].map(([topic, ofTopic]) => ({
+      topic,
+      partitions: ofTopic.map(({ target: { partition }, items }) => ({
+        partition,
+        messages: packMessages(partition, items, this.#options.partitionCount),
       })),
-    });
-    const acknowledged = new Map<TopicPartition, RecordMetadata>();
-    for (const { target } of bundles) {
-      const found = metadata.find(
-        ({ topicName, partition }) => topicName === target.topic && partition === target.partition,
-      );
-      if (found?.errorCode === 0) acknowledged.set(target, found);
-    }
-    return acknowledged;
+    }));
   }
 
-  #followOffsets(target: TopicPartition, { baseOffset }: RecordMetadata): void {
-    const offset = BigInt(baseOffset ?? -1);
-    const messages = target.acknowledge(offset);
+  #acknowledge({ target, items }: Bundle, baseOffset = '-1'): void {
+    const messages = target.acknowledge(BigInt(baseOffset));
+    for (const item of items) item.acknowledged();
     if (messages === 0) return;
     this.#options.metrics.lostMessages.inc(messages);
     this.#options.logger.error(
-      { topic: target.topic, partition: target.partition, messages, offset: String(offset) },
+      { topic: target.topic, partition: target.partition, messages, offset: baseOffset },
       'Kafka has lost messages that it had acknowledged: the end of the log was cut off',
     );
   }
@@ -114,10 +120,5 @@ function createProducer(kafka: Kafka): Producer {
     // that it acknowledges. A repeated row costs nothing, since the writer stores each once.
     idempotent: false,
     retry: { initialRetryTime: 100, retries: 1 },
-    // Every message names its partition. A partitioner that chose would choose another when kafkajs retries.
-    createPartitioner:
-      () =>
-      ({ message }) =>
-        message.partition ?? 0,
   });
 }

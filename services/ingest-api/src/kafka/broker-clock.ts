@@ -9,17 +9,35 @@ import type { IngestMetrics } from '../metrics.ts';
 /** How often the clocks are compared, in milliseconds. */
 const COMPARE_INTERVAL_MS = 30_000;
 
+/**
+ * How old a comparison may be, in milliseconds. Two clocks that are only slewed, by 500 ppm each at most, come apart by 0.3 s
+ * in that time.
+ */
+const COMPARISON_AGE_MS_MAX = 10 * COMPARE_INTERVAL_MS;
+
 /** How often this clock is compared with the monotonic clock, in milliseconds. */
 const JUMP_CHECK_INTERVAL_MS = 250;
 
 /** How many failures in a row are no warning: on a busy machine, a new topic has no leader for a second or two. */
 const EXPECTED_FAILURES_MAX = 4;
 
+/** The clocks of this machine, in milliseconds. */
+export interface Clocks {
+  /** Since 1970. */
+  wallMs(): number;
+  /** Since any time. It is never set. */
+  monotonicMs(): number;
+}
+
+const SYSTEM_CLOCKS: Clocks = { wallMs: Date.now, monotonicMs: () => performance.now() };
+
 export interface BrokerClockOptions {
   readonly kafka: Kafka;
   readonly config: IngestConfig;
   readonly metrics: Pick<IngestMetrics, 'clockAhead'>;
   readonly logger: Logger;
+  /** Default: those of the system. */
+  readonly clocks?: Clocks;
 }
 
 /**
@@ -28,16 +46,19 @@ export interface BrokerClockOptions {
  *
  * To compare, it sends an empty record to a topic whose records the broker stamps: the acknowledgement returns the
  * broker's time. A clock that is set while the process runs is noticed within a request, because the monotonic clock
- * does not follow it; it is not trusted until the next comparison.
+ * does not follow it; it is not trusted until the next comparison. Neither is one that could not be compared for minutes.
  */
 export class BrokerClock implements Component {
   readonly name = 'clock';
   readonly #options: BrokerClockOptions;
+  readonly #clocks: Clocks;
   readonly #topic: string;
   readonly #producer: Producer;
   readonly #stopping = new AbortController();
   /** By how much this clock is ahead, in milliseconds, as of the last comparison. */
   #aheadMs: number | undefined;
+  /** When the last comparison began, by the monotonic clock. */
+  #comparedAtMs = Number.NEGATIVE_INFINITY;
   /** The wall clock minus the monotonic one, in milliseconds, as of the last comparison. */
   #offsetMs = 0;
   #isWrong = false;
@@ -45,6 +66,7 @@ export class BrokerClock implements Component {
 
   constructor(options: BrokerClockOptions) {
     this.#options = options;
+    this.#clocks = options.clocks ?? SYSTEM_CLOCKS;
     this.#topic = clockTopicName(options.config);
     this.#producer = options.kafka.producer({
       allowAutoTopicCreation: false,
@@ -54,14 +76,16 @@ export class BrokerClock implements Component {
     options.metrics.clockAhead.sampleFrom(() => (this.#aheadMs === undefined ? undefined : this.#aheadMs / 1_000));
   }
 
-  /** Whether the clocks have been compared since the process started. Before that nothing can be accepted. */
+  /** Whether the clocks have been compared in the last minutes. Otherwise nothing can be accepted. */
   get isCompared(): boolean {
-    return this.#aheadMs !== undefined;
+    return this.#clocks.monotonicMs() - this.#comparedAtMs <= COMPARISON_AGE_MS_MAX;
   }
 
   /** Returns why versions from this clock would be wrong; `undefined` when they are right. */
   fault(): string | undefined {
     if (this.#aheadMs === undefined) return "the clock has not been compared with Kafka's yet";
+    if (!this.isCompared)
+      return `the clock has not been compared with Kafka's for ${COMPARISON_AGE_MS_MAX / 60_000} minutes`;
     if (this.#hasJumped()) return "the clock was set and has not been compared with Kafka's since";
     if (!this.#isWrong) return undefined;
     const seconds = (Math.abs(this.#aheadMs) / 1_000).toFixed(1);
@@ -88,8 +112,8 @@ export class BrokerClock implements Component {
     await retry(() => this.#producer.connect(), options);
     for (;;) {
       await this.#compareUntilDone();
-      const until = performance.now() + COMPARE_INTERVAL_MS;
-      while (performance.now() < until && !this.#hasJumped()) {
+      const until = this.#clocks.monotonicMs() + COMPARE_INTERVAL_MS;
+      while (this.#clocks.monotonicMs() < until && !this.#hasJumped()) {
         await sleep(JUMP_CHECK_INTERVAL_MS, signal);
         signal.throwIfAborted();
       }
@@ -112,18 +136,24 @@ export class BrokerClock implements Component {
   }
 
   async #compare(): Promise<void> {
-    const before = Date.now();
+    const startedAtMs = this.#clocks.monotonicMs();
+    // A clock that is set meanwhile is noticed afterwards.
+    const offsetMs = this.#wallOffsetMs();
     const [record]: RecordMetadata[] = await this.#producer.send({
       topic: this.#topic,
       acks: -1,
       messages: [{ value: '' }],
     });
-    const after = Date.now();
+    const tookMs = this.#clocks.monotonicMs() - startedAtMs;
     const brokerMs = Number(record?.logAppendTime ?? -1);
     if (brokerMs < 0) throw new Error(`topic ${this.#topic} must have message.timestamp.type=LogAppendTime`);
+    if (tookMs > this.#options.config.CLOCK_SKEW_MS_MAX) throw new Error(`the response took ${tookMs.toFixed(0)} ms`);
+    const before = Math.floor(startedAtMs + offsetMs);
+    const after = Math.ceil(before + tookMs);
     // The broker read its clock at some time between `before` and `after`: within that span the clocks agree.
     this.#aheadMs = brokerMs < before ? before - brokerMs : brokerMs > after ? after - brokerMs : 0;
-    this.#offsetMs = wallOffsetMs();
+    this.#offsetMs = offsetMs;
+    this.#comparedAtMs = startedAtMs;
     this.#record(this.#aheadMs);
   }
 
@@ -138,10 +168,10 @@ export class BrokerClock implements Component {
   }
 
   #hasJumped(): boolean {
-    return Math.abs(wallOffsetMs() - this.#offsetMs) > this.#options.config.CLOCK_SKEW_MS_MAX / 2;
+    return Math.abs(this.#wallOffsetMs() - this.#offsetMs) > this.#options.config.CLOCK_SKEW_MS_MAX / 2;
   }
-}
 
-function wallOffsetMs(): number {
-  return Date.now() - performance.now();
+  #wallOffsetMs(): number {
+    return this.#clocks.wallMs() - this.#clocks.monotonicMs();
+  }
 }

@@ -1,10 +1,18 @@
 import type { PartitionRows } from '@sluice/submissions/rows/row-gatherer';
 
+/**
+ * What a message takes in a record batch besides its rows, in bytes: at most 27 for its lengths and offsets, some 50 for
+ * its headers. Rows of another kind than those before them begin another message.
+ */
+const MESSAGE_OVERHEAD_BYTES = 100;
+
 /** Rows that wait to be sent, or that are on their way. */
 export interface QueuedRows extends PartitionRows {
   readonly workspace: string;
   /** Called when Kafka has acknowledged them. */
   acknowledged(): void;
+  /** Called when Kafka will never take them: they alone are larger than what the topic takes. */
+  refused(): void;
   /** Their request has timed out: they are not sent again. */
   expired: boolean;
 }
@@ -14,7 +22,7 @@ export interface PartitionQueue {
   readonly isEmpty: boolean;
   add(rows: QueuedRows): void;
   remove(rows: QueuedRows): void;
-  /** Takes rows of about `bytesMax` bytes; at least those that come first. */
+  /** Takes rows that make a record batch of about `bytesMax` bytes; at least those that come first. */
   take(bytesMax: number): QueuedRows[];
 }
 
@@ -48,10 +56,13 @@ export function createPartitionQueue(): PartitionQueue {
       while (bytes < bytesMax) {
         const first = waiting.entries().next().value;
         const rows = first?.[1].values().next().value;
-        if (!first || !rows || (bytes > 0 && bytes + rows.lines.length > bytesMax)) break;
+        if (!first || !rows) break;
+        const overhead = rows.kind === (taken.at(-1) ?? rows).kind ? 0 : MESSAGE_OVERHEAD_BYTES;
+        const added = rows.lines.length + overhead;
+        if (bytes > 0 && bytes + added > bytesMax) break;
         takeFirst(first[0], first[1], rows);
         taken.push(rows);
-        bytes += rows.lines.length;
+        bytes += added;
       }
       return taken;
     },

@@ -8,13 +8,13 @@ function row(line: string, hash: OutgoingRow['hash'], topic: OutgoingRow['topic'
 }
 
 function gather(rows: readonly OutgoingRow[]): readonly PartitionRows[] {
-  const gatherer = createRowGatherer(3);
+  const gatherer = createRowGatherer(3, () => undefined);
   for (const item of rows) gatherer.add(item);
   return gatherer.finish();
 }
 
 function queued(rows: PartitionRows, workspace = 'a'): QueuedRows {
-  return { ...rows, workspace, expired: false, acknowledged: () => undefined };
+  return { ...rows, workspace, expired: false, acknowledged: () => undefined, refused: () => undefined };
 }
 
 test('rows for one partition stay together and in order, without rows for others', () => {

@@ -18,10 +18,15 @@ export class PublishTimeout extends Error {
   override readonly name = 'PublishTimeout';
 }
 
+/** Kafka takes no message as large as one of the rows. Others may be stored; sending them again would change nothing. */
+export class RowsRefused extends Error {
+  override readonly name = 'RowsRefused';
+}
+
 export interface RowPublisherOptions {
   readonly kafka: Kafka;
   readonly config: IngestConfig;
-  readonly metrics: Pick<IngestMetrics, 'lostMessages' | 'leaderlessPartitions'>;
+  readonly metrics: Pick<IngestMetrics, 'lostMessages' | 'leaderlessPartitions' | 'failingPartitions'>;
   readonly logger: Logger;
   /** Decides how long rows are gathered. */
   readonly load: Pick<LoadMeter, 'count' | 'share'>;
@@ -47,6 +52,7 @@ export class RowPublisher implements Component {
     this.#partitions = createTopicPartitions(config);
     const partitions = [...this.#partitions.events, ...this.#partitions.entities];
     metrics.leaderlessPartitions.sampleFrom(() => partitions.filter(({ leader }) => leader < 0).length);
+    metrics.failingPartitions.sampleFrom(() => partitions.filter(({ isFailing }) => isFailing).length);
     this.#watch = new TopicWatch({
       kafka,
       partitions,
@@ -67,6 +73,7 @@ export class RowPublisher implements Component {
       sender: this.#sender,
       lingerMs: config.PRODUCE_LINGER_MS,
       load,
+      logger,
     });
   }
 
@@ -82,6 +89,7 @@ export class RowPublisher implements Component {
    *
    * @param timeoutMs by default `PRODUCE_TIMEOUT_MS`
    * @throws {PublishTimeout} after that time
+   * @throws {RowsRefused} when the topic takes no message as large as one of the rows
    */
   publish(
     workspace: string,
@@ -91,14 +99,19 @@ export class RowPublisher implements Component {
     this.#options.load.count();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     let remaining = rows.length;
-    const queued = rows.map((item): QueuedRows => ({ ...item, workspace, expired: false, acknowledged }));
-    const timer = setTimeout(() => {
+    const refused = () => fail(new RowsRefused('Kafka takes no message as large as one of the rows'));
+    const queued = rows.map((item): QueuedRows => ({ ...item, workspace, expired: false, acknowledged, refused }));
+    const timer = setTimeout(() => fail(new PublishTimeout('Kafka has not acknowledged the rows in time')), timeoutMs);
+
+    /** Nothing of the request is sent any more. */
+    const fail = (error: Error): void => {
+      clearTimeout(timer);
       for (const item of queued) {
         item.expired = true;
         this.#targetOf(item).queue.remove(item);
       }
-      reject(new PublishTimeout('Kafka has not acknowledged the rows in time'));
-    }, timeoutMs);
+      reject(error);
+    };
 
     function acknowledged(): void {
       remaining -= 1;

@@ -3,21 +3,37 @@ import { topicNames } from '@sluice/shared/kafka/topics';
 import type { RowTopic } from '@sluice/submissions/rows/row-gatherer';
 import { createPartitionQueue, type PartitionQueue } from './partition-queue.ts';
 
+/**
+ * The most that is packed into one record batch at first, in bytes. A broker takes batches of 1,048,588 bytes by default
+ * (`max.message.bytes`). The rest is for the batch's own header, and for rows of 256 KiB that begin another message.
+ */
+const BATCH_BYTES_MAX = 900 * 1_024;
+
+/** How large a record batch of one topic may be, as far as is known. */
+export interface BatchLimit {
+  bytesMax: number;
+}
+
 /** A partition that rows are sent to, with the rows that wait for it. */
 export class TopicPartition {
   /** The topic's name in Kafka. */
   readonly topic: string;
   readonly partition: number;
   readonly queue: PartitionQueue = createPartitionQueue();
+  /** All partitions of the topic share it. */
+  readonly limit: BatchLimit;
   /** The broker that leads it; -1 while it has no leader. */
   leader = -1;
   /** A send to it is under way. There is never more than one, so that acknowledged offsets grow. */
   isSending = false;
+  /** The last send to it failed. Until one succeeds, healthy partitions do not travel with it. */
+  isFailing = false;
   #acknowledgedOffset = -1n;
 
-  constructor(topic: string, partition: number) {
+  constructor(topic: string, partition: number, limit: BatchLimit) {
     this.topic = topic;
     this.partition = partition;
+    this.limit = limit;
   }
 
   /** Whether rows wait that could be sent now. */
@@ -43,7 +59,12 @@ export type TopicPartitions = Readonly<Record<RowTopic, readonly TopicPartition[
 
 export function createTopicPartitions(config: KafkaConfig): TopicPartitions {
   const { events, entities } = topicNames(config);
-  const create = (topic: string) =>
-    Array.from({ length: config.KAFKA_PARTITIONS }, (_, partition) => new TopicPartition(topic, partition));
+  const create = (topic: string) => {
+    const limit = { bytesMax: BATCH_BYTES_MAX };
+    return Array.from(
+      { length: config.KAFKA_PARTITIONS },
+      (_, partition) => new TopicPartition(topic, partition, limit),
+    );
+  };
   return { events: create(events), entities: create(entities) };
 }

@@ -35,22 +35,24 @@ export class TopicWatch {
   }
 
   /**
-   * Reads the topics' metadata.
+   * Reads the metadata of each topic. What is wrong with one does not keep the others from being followed.
    *
-   * @throws kafkajs's errors
+   * @throws kafkajs's errors, when everything that could be read is known
    */
   async readMetadata(): Promise<void> {
-    const { kafka, partitions, onChecked } = this.#options;
-    const topics = [...this.#topics];
-    const metadata = await withAdmin(kafka, (admin) => admin.fetchTopicMetadata({ topics }));
-    const leaders = new Map(
-      metadata.topics.flatMap(({ name, partitions: found }) =>
-        found.map(({ partitionId, leader }) => [`${name}/${partitionId}`, leader]),
-      ),
-    );
-    this.#compareCounts(metadata.topics);
-    for (const target of partitions) target.leader = leaders.get(`${target.topic}/${target.partition}`) ?? -1;
+    const { kafka, onChecked } = this.#options;
+    const topics: ITopicMetadata[] = [];
+    const errors: unknown[] = [];
+    await withAdmin(kafka, async (admin) => {
+      for (const topic of this.#topics) {
+        const read = admin.fetchTopicMetadata({ topics: [topic] });
+        await read.then((metadata) => topics.push(...metadata.topics)).catch((error) => errors.push(error));
+      }
+    });
+    for (const topic of topics) this.#followLeaders(topic);
+    if (topics.length > 0) this.#compareCounts(topics);
     onChecked();
+    if (errors.length > 0) throw errors[0];
   }
 
   /** {@link readMetadata} once for all callers at the same time. A failure is logged; nothing is thrown. */
@@ -76,6 +78,13 @@ export class TopicWatch {
   /** Waits for a check that is under way. */
   async finish(): Promise<void> {
     await this.#checking;
+  }
+
+  #followLeaders({ name, partitions: found }: ITopicMetadata): void {
+    const leaders = new Map(found.map(({ partitionId, leader }) => [partitionId, leader]));
+    for (const target of this.#options.partitions) {
+      if (target.topic === name) target.leader = leaders.get(target.partition) ?? -1;
+    }
   }
 
   #compareCounts(topics: readonly ITopicMetadata[]): void {

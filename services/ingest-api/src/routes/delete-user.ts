@@ -1,10 +1,11 @@
-import { invalidRequest } from '@sluice/shared/http/problem';
+import { invalidRequest, Problem } from '@sluice/shared/http/problem';
 import { deletionParameters } from '@sluice/submissions/reading/submission';
 import { createRowGatherer } from '@sluice/submissions/rows/row-gatherer';
 import { deletionRow } from '@sluice/submissions/rows/submission-rows';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { Admission } from '../http/admission.ts';
+import { eventLogUnavailable } from '../http/problems.ts';
 import type { RowPublisher } from '../kafka/row-publisher.ts';
 import { publishRows } from './publish-rows.ts';
 import type { VersionClock } from './version-clock.ts';
@@ -15,6 +16,12 @@ const deletionQuery = z.strictObject({
     .length(1, 'must be given once')
     .transform(([id]) => id)
     .pipe(deletionParameters.foreignId),
+  before: z
+    .array(z.string())
+    .length(1, 'must be given once')
+    .transform(([time]) => time)
+    .pipe(deletionParameters.before)
+    .optional(),
 });
 
 export interface DeleteUserOptions {
@@ -30,13 +37,36 @@ export function registerDeleteUser(app: FastifyInstance, options: DeleteUserOpti
   const { admission, publisher, versions, partitionCount } = options;
   app.delete('/v1/users', { onRequest: admission.admit('delete') }, async (request, reply) => {
     const query = deletionQuery.safeParse(request.query);
-    if (!query.success) throw invalidRequest(query.error.issues);
-    const { foreignId } = query.data;
+    const issues = [...(query.error?.issues ?? []), ...plusFaults(request.url)];
+    if (!query.success || issues.length > 0) throw invalidRequest(issues);
+    const { foreignId, before } = query.data;
     const { workspace } = request.apiKey;
-    const gatherer = createRowGatherer(partitionCount);
-    gatherer.add(deletionRow(foreignId, workspace, versions()));
-    await publishRows(publisher, workspace, gatherer.finish());
+    const gatherer = createRowGatherer(partitionCount, admission.rowMemory(request));
+    const version = Math.min(versions(), before === undefined ? Number.POSITIVE_INFINITY : before * 1_000);
+    gatherer.add(deletionRow(foreignId, workspace, version));
+    await publishRows(publisher, workspace, gatherer.finish()).catch((error) => {
+      throw error instanceof Problem && error.code === 'event_log_unavailable' ? incomplete(version, error) : error;
+    });
     reply.code(202);
     return await reply.send({ status: 'accepted', foreignId });
   });
+}
+
+/** Some partitions may have the deletion. Sent again as it was, it would delete what is accepted until then, too. */
+function incomplete(version: number, cause: Problem): Problem {
+  const before = new Date(Math.ceil(version / 1_000)).toISOString();
+  return eventLogUnavailable(
+    cause,
+    `The event log may not have the whole deletion. Send it again with before=${before}: then what is accepted meanwhile stays.`,
+  );
+}
+
+/**
+ * Forms write a space as a plus, and people write a plus as it is. Whoever guesses may delete another user: refused is
+ * each plus that is not escaped.
+ */
+function plusFaults(url: string): z.core.$ZodIssue[] {
+  if (!url.includes('+')) return [];
+  const message = 'must not hold a "+" that is not escaped: write a plus as %2B, and a space as %20';
+  return [{ code: 'custom', path: ['foreignId'], message, input: undefined }];
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
+import { sleep } from '@sluice/shared/retry';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { type Ingest, startIngest } from '../testing/ingest.ts';
 
@@ -168,23 +169,49 @@ describe('an event', () => {
   });
 
   test('has the first of its times', async () => {
-    const [microseconds, original, ahead, none] = await taken(
+    const [microseconds, original, before2000, none] = await taken(
       { ...track, timestamp: '2026-03-01T12:00:00.123456+00:00', originalTimestamp: '2026-01-01T00:00:00Z' },
       { ...track, timestamp: null, originalTimestamp: '2026-01-01T00:00:00Z' },
-      { ...track, timestamp: '2099-01-01T00:00:00.000Z', messageId: randomUUID() },
+      { ...track, messageId: '00000000-0000-7000-8000-000000000000' },
       track,
     );
     expect(microseconds).toMatchObject({ timestamp: Date.UTC(2026, 2, 1, 12) + 123 });
     expect(original).toMatchObject({ timestamp: Date.UTC(2026, 0, 1) });
-    expect(ahead).toMatchObject({ stamped: 1, context: { sentTimestamp: '2099-01-01T00:00:00.000Z' } });
-    expect(Math.abs(Number(ahead?.['timestamp']) - Date.now())).toBeLessThan(60_000);
+    expect(before2000).toMatchObject({ stamped: 1 });
+    expect(Math.abs(Number(before2000?.['timestamp']) - Date.now())).toBeLessThan(60_000);
     expect(none).not.toHaveProperty('stamped');
+  });
+
+  test('whose clock is a day ahead has its own time once it is taken', async () => {
+    const [event, timestamp] = [randomUUID(), Date.now() + 24 * 60 * 60 * 1_000 + 2_000];
+    const call = { ...track, event, messageId: event, timestamp: new Date(timestamp).toISOString() };
+    expect(await rejectedOf(call)).toMatchObject({ message: 'timestamp must be at most one day from now.' });
+    while ((await rejectedOf(call)) !== undefined) await sleep(100);
+    await taken(track);
+    expect(await rowsWhere('events', (row) => row['event'] === event)).toMatchObject([{ timestamp }]);
   });
 
   test('may have numbers as identifiers, and empty ones', async () => {
     const [row] = await taken({ ...track, userId: 12345678901234567000, anonymousId: '', groupId: null });
     expect(row).toMatchObject({ user_id: '12345678901234567000' });
     expect(row).not.toHaveProperty('anonymous_id');
+  });
+
+  test('keeps every digit of a number as an identifier', async () => {
+    const event = randomUUID();
+    const calls = ['12345678901234567891', '12345678901234567892', '-0', '5.0', '1e400'].map(
+      (userId) => `{"type":"track","event":"${event}","userId":${userId}}`,
+    );
+    const response = await send(`{"batch":[${calls.join(',')}]}`);
+    const message = 'userId is a number that is too large for a 64-bit float.';
+    expect(response.json()).toMatchObject({ rejected: [{ index: 4, code: 'invalid_call', message }] });
+    const rows = await rowsWhere('events', (row) => row['event'] === event, 4);
+    expect(rows.map((row) => row['user_id']).sort()).toEqual([
+      '0',
+      '12345678901234567891',
+      '12345678901234567892',
+      '5',
+    ]);
   });
 
   test('has the context of its batch under its own', async () => {
@@ -233,6 +260,12 @@ describe('a call that cannot be taken', () => {
     ],
     ['has no timestamp', { type: 'page', userId: 'a', timestamp: 'soon' }, 'timestamp must be an ISO 8601'],
     ['is of another century', { type: 'page', userId: 'a', timestamp: '1970-01-01T00:00:00Z' }, 'before 2000'],
+    ['is of the next century', { type: 'page', userId: 'a', timestamp: '2099-01-01' }, 'timestamp must be at most one'],
+    [
+      'has a messageId of the next century',
+      { type: 'page', userId: 'a', messageId: 'node-next-4070908800000-a' },
+      'the time in messageId must be at most one day from now',
+    ],
     ['names no organization', { type: 'group', userId: 'a' }, 'groupId is needed'],
     ['sets too much', { type: 'identify', userId: 'a', traits: { a: 1, b: 1, c: 1, d: 1, e: 1, f: 1 } }, 'at most 5'],
     ['is too large', { type: 'page', userId: 'a', properties: { p: 'x'.repeat(20_000) } }, 'at most 20000 bytes'],
@@ -240,6 +273,34 @@ describe('a call that cannot be taken', () => {
     expect(await rejectedOf(call)).toMatchObject({ index: 0, message: expect.stringContaining(message) });
     const [row] = await rowsWhere('events', (found) => found['call'] === JSON.stringify(call));
     expect(row).toMatchObject({ workspace_id: 'test', reason: expect.stringContaining(message) });
+  });
+
+  const large = `"p":"${'x'.repeat(20_000)}"`;
+
+  test.each([
+    ['is too large', (user: string) => `{"type":"page","userId":"${user}",${large}}`, ''],
+    ['is too large and names it last', (user: string) => `{${large},"type":"page","userId":"${user}"}`, ''],
+    ['is too wide', (user: string) => `{"userId":"${user}","p":[${'1,'.repeat(10_000)}1]}`, ''],
+    ['is too deep', (user: string) => `{"p":${'['.repeat(600)}${']'.repeat(600)},"userId":"${user}"}`, ''],
+    ['has a bad context', (user: string) => `{"type":"page","userId":"${user}"}`, ',"context":[]'],
+    ['has a large context', (user: string) => `{"type":"page","userId":"${user}"}`, `,"context":{${large}}`],
+    ['is no JSON after it', (user: string) => `{"userId":"${user}",${large},"a" "b":tru}`, ''],
+    ['is no JSON in an escape', (user: string) => `{"\\x00000000":1,${large},"userId":"${user}"}`, ''],
+    ['escapes the name', (user: string) => `{"user\\u0049\\u0064":"${user}",${large}}`, ''],
+    ['names it twice', (user: string) => `{"userId":"other","p":{"userId":"x"},"userId":"${user}",${large}}`, ''],
+  ])('names its user when it %s', async (_why, call, rest) => {
+    const user = randomUUID();
+    const response = await send(`{"batch":[{"type":"page","userId":"a"},${call(user)}]${rest}}`);
+    expect(response.json().rejected).toContainEqual(expect.objectContaining({ index: 1 }));
+    const [row] = await rowsWhere('events', (found) => String(found['call']).includes(user));
+    expect(row).toMatchObject({ user_id: user });
+  });
+
+  test('names its user as events do when that is a number', async () => {
+    const mark = randomUUID();
+    await send(`{"batch":[{"userId":12345678901234567891,"p":"${mark}",${large}}]}`);
+    const [row] = await rowsWhere('events', (found) => String(found['call']).includes(mark));
+    expect(row).toMatchObject({ user_id: '12345678901234567891' });
   });
 
   test('does not keep the others from being taken', async () => {
@@ -320,6 +381,16 @@ describe('a body', () => {
       }
     },
   );
+
+  test.each(['/v1/t', '/v1/b'])('may begin with a byte order mark, compressed or not: %s', async (path) => {
+    const bytes = Buffer.from(`\ufeff${text}`);
+    for (const body of [bytes, gzipSync(bytes)]) expect((await send(body, { path })).body).toBe('{"success":true}');
+  });
+
+  test('may have an empty Content-Encoding', async () => {
+    const headers = { authorization: 'Bearer all', 'content-encoding': '' };
+    expect((await send(text, { path: '/v1/t', headers })).body).toBe('{"success":true}');
+  });
 
   test('may be gzip data that says so, or does not', async () => {
     for (const headers of [{ 'content-encoding': 'gzip' }, { 'content-type': 'application/x-www-form-urlencoded' }]) {

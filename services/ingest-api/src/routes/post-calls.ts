@@ -6,7 +6,6 @@ import { type CallRowsOptions, gatherCalls, type RejectedIndex } from '@sluice/s
 import type { Pause } from '@sluice/submissions/pause';
 import { TIMESTAMP_AHEAD_MS_MAX } from '@sluice/submissions/reading/submission-limits';
 import { createRowGatherer, type PartitionRows } from '@sluice/submissions/rows/row-gatherer';
-import { rowsTooLarge } from '@sluice/submissions/rows/row-size';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Admission } from '../http/admission.ts';
 import { registerAnyBodyReader } from '../http/body-reader.ts';
@@ -43,8 +42,6 @@ export interface PostCallsOptions extends Pick<CallRowsOptions, 'callBytesMax' |
   readonly partitionCount: number;
   readonly bodyBytesMax: number;
   readonly callsMax: number;
-  /** The most that the rows of one request may be, in bytes. */
-  readonly rowBytesMax: number;
   readonly produceTimeoutMs: number;
 }
 
@@ -74,7 +71,7 @@ class PostCalls {
     const { publisher, metrics, turns, produceTimeoutMs } = this.#options;
     const body = request.body as Buffer | undefined;
     if (body === undefined) throw new Problem('malformed_json', 'A JSON body is needed.');
-    const { rows, calls, rejected } = await turns.read(request.apiKey?.workspace ?? '', body, (pause) =>
+    const { rows, calls, rejected } = await turns.read(request.network ?? request.apiKey.workspace, body, (pause) =>
       this.#createRows(request, body, route, pause),
     );
     // The rows hold everything that is needed. The body, which may be much larger, can go.
@@ -99,8 +96,7 @@ class PostCalls {
     this.#authenticate(request, outline);
     admission.admitEvents(request, outline.calls.length);
     const { key, issues } = readIdempotencyKey(request.headers['idempotency-key']);
-    const gatherer = createRowGatherer(partitionCount);
-    const memory = this.#memoryOf(request);
+    const gatherer = createRowGatherer(partitionCount, admission.rowMemory(request));
     const rejected = await gatherCalls(
       outline,
       gatherer,
@@ -109,12 +105,10 @@ class PostCalls {
         workspace: request.apiKey.workspace,
         // A key that is not valid is ignored: these clients do not send one.
         idempotencyKey: issues.length === 0 ? key : undefined,
-        reserve: memory.grow,
       },
       pause,
     );
     const rows = gatherer.finish();
-    memory.growTo(rows.reduce((sum, { lines }) => sum + lines.length, 0));
     request.reservation?.shrink(body.length);
     return { rows, calls: outline.calls.length, rejected };
   }
@@ -125,18 +119,6 @@ class PostCalls {
       throw unauthorized('An API key is needed: as Authorization, as writeKey in the query, or in the body.');
     }
     this.#options.admission.admitBodyKey(request, writeKey);
-  }
-
-  /** The memory of a request's rows. It fails when they are too many, or the memory is not there. */
-  #memoryOf(request: FastifyRequest) {
-    const { admission, rowBytesMax } = this.#options;
-    let sum = 0;
-    const grow = (bytes: number) => {
-      sum += bytes;
-      if (sum > rowBytesMax) throw rowsTooLarge(sum, rowBytesMax);
-      admission.admitMemory(request, bytes);
-    };
-    return { grow, growTo: (bytes: number) => grow(Math.max(0, bytes - sum)) };
   }
 }
 

@@ -3,7 +3,7 @@ import type { Pause } from '@sluice/submissions/pause';
 import type { SubmissionRoute } from '@sluice/submissions/reading/submission';
 import type { SubmissionReader } from '@sluice/submissions/reading/submission-reader';
 import { createRowGatherer, type PartitionRows } from '@sluice/submissions/rows/row-gatherer';
-import { estimateRowBytes } from '@sluice/submissions/rows/row-size';
+import { leastRowBytes } from '@sluice/submissions/rows/row-size';
 import { gatherRows } from '@sluice/submissions/rows/submission-rows';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Admission } from '../http/admission.ts';
@@ -23,8 +23,6 @@ export interface PostSubmissionsOptions {
   readonly metrics: Pick<IngestMetrics, 'acceptedEvents'>;
   /** The number of partitions of each topic. */
   readonly partitionCount: number;
-  /** The most that the rows of one submission may be, in bytes. */
-  readonly rowBytesMax: number;
 }
 
 /** `POST /v1/public/userGroups` and `POST /v1/public/users`: respond 202 once Kafka has every row of the submission. */
@@ -63,17 +61,18 @@ class PostSubmissions {
     route: SubmissionRoute,
     pause: Pause,
   ): Promise<{ readonly rows: readonly PartitionRows[]; readonly uuids: readonly string[] }> {
-    const { admission, reader, versions, partitionCount, rowBytesMax } = this.#options;
+    const { admission, reader, versions, partitionCount } = this.#options;
     const { workspace } = request.apiKey;
     const { key, issues } = readIdempotencyKey(request.headers['idempotency-key']);
     const submission = await reader.read(body, route, issues, pause);
-    const rowBytes = estimateRowBytes(submission, body.length, rowBytesMax);
-    admission.admitRows(request, rowBytes, submission.events.length);
-    const gatherer = createRowGatherer(partitionCount);
+    const memory = admission.rowMemory(request, leastRowBytes(submission));
+    admission.admitEvents(request, submission.events.length);
+    const gatherer = createRowGatherer(partitionCount, memory);
     const acceptance = { workspace, version: versions(), idempotencyKey: key };
     const uuids = await gatherRows(submission, acceptance, gatherer, pause);
+    const rows = gatherer.finish();
     request.reservation?.shrink(body.length);
-    return { rows: gatherer.finish(), uuids };
+    return { rows, uuids };
   }
 }
 

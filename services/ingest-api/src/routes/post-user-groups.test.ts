@@ -156,6 +156,9 @@ describe('202', () => {
     const row = await rowOf(uuid);
     expect(Object.keys(row).sort()).toEqual(['event', 'group_id', 'received_at', 'timestamp', 'uuid', 'workspace_id']);
     await accepted(zstdCompressSync(body), { headers: { 'content-encoding': 'zstd' } });
+    await accepted(body, { headers: { 'content-encoding': '' } });
+    await accepted(`\ufeff${body}`);
+    await accepted(gzipSync(`\ufeff${body}`), { headers: { 'content-encoding': 'gzip' } });
   });
 
   test('a body may become many times as large when it is decompressed', async () => {
@@ -221,10 +224,10 @@ describe('202', () => {
         (await ingest.read('entities', 1))
           .flatMap(({ rows }) => rows)
           .filter(({ id }) => String(id).startsWith('alone'))
-          .map(({ kind, operation }) => `${kind} ${operation}`)
+          .map(({ kind, operation, group_id }) => `${kind} ${operation} ${group_id}`)
           .sort(),
       )
-      .toEqual(['organization seen', 'user seen']);
+      .toEqual(['organization seen undefined', 'user seen alone-group']);
   });
 
   test('properties become changes of the organization with one version; null removes a property', async () => {

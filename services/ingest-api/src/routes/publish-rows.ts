@@ -1,11 +1,13 @@
+import { partsTooLarge } from '@sluice/submissions/parts-too-large';
 import type { PartitionRows } from '@sluice/submissions/rows/row-gatherer';
 import { eventLogUnavailable } from '../http/problems.ts';
-import { PublishTimeout, type RowPublisher } from '../kafka/row-publisher.ts';
+import { PublishTimeout, type RowPublisher, RowsRefused } from '../kafka/row-publisher.ts';
 
 /**
  * Publishes the rows of one request.
  *
- * @throws {Problem} `event_log_unavailable` when Kafka does not acknowledge them in time
+ * @throws {Problem} `event_log_unavailable` when Kafka does not acknowledge them in time, `body_too_large` when it takes no
+ *   message as large as one of them
  */
 export async function publishRows(
   publisher: RowPublisher,
@@ -16,6 +18,8 @@ export async function publishRows(
   try {
     await publisher.publish(workspace, rows, timeoutMs);
   } catch (error) {
-    throw error instanceof PublishTimeout ? eventLogUnavailable(error) : error;
+    if (error instanceof PublishTimeout) throw eventLogUnavailable(error);
+    if (error instanceof RowsRefused) throw partsTooLarge([''], 'has a part that is larger than the event log takes');
+    throw error;
   }
 }

@@ -16,6 +16,8 @@ async function remove(query: string, headers: Record<string, string> = {}) {
   });
 }
 
+const versionOf = (row: Readonly<Record<string, unknown>>) => Number(row['version']);
+
 test('POST /v1/public/users sets properties of the user and stores its events', async () => {
   const response = await post(
     ingest.app,
@@ -39,6 +41,30 @@ test('DELETE responds 202, also for an unknown user, and every partition of the 
     expect(rows).toMatchObject([{ kind: 'user', id: 'böb 😀', operation: 'delete', workspace_id: 'test' }]);
 });
 
+test('DELETE covers what was accepted up to before, and never what is yet to come', async () => {
+  const versions = async (id: string) =>
+    (await ingest.read('events', 0)).flatMap(({ rows }) => rows.filter((row) => row['id'] === id)).map(versionOf);
+  const begun = Date.now() * 1_000;
+  expect((await remove('?foreignId=again&before=2026-01-02T03:04:05.678Z')).statusCode).toBe(202);
+  expect((await remove('?foreignId=early&before=2999-01-01')).statusCode).toBe(202);
+  const before = Date.UTC(2026, 0, 2, 3, 4, 5, 678) * 1_000;
+  await expect.poll(() => versions('again')).toEqual([before, before, before]);
+  await expect.poll(async () => (await versions('early')).length).toBe(3);
+  for (const version of await versions('early')) {
+    expect(version).toBeGreaterThanOrEqual(begun);
+    expect(version).toBeLessThanOrEqual((Date.now() + 1) * 1_000);
+  }
+  const { errors } = (await remove('?foreignId=again&before=soon')).json();
+  expect(errors).toMatchObject([{ path: 'before' }]);
+});
+
+test('a plus that is escaped is a plus, and one that is not is refused: it may be a space', async () => {
+  expect((await remove('?foreignId=jane%2Bx@example.com')).json()).toMatchObject({ foreignId: 'jane+x@example.com' });
+  expect((await remove('?foreignId=jane%20x@example.com')).json()).toMatchObject({ foreignId: 'jane x@example.com' });
+  const { errors } = (await remove('?foreignId=jane+x@example.com')).json();
+  expect(errors).toEqual([{ path: 'foreignId', code: 'custom', message: expect.stringContaining('%2B') }]);
+});
+
 test('a question mark in an identifier is part of it', async () => {
   expect((await remove('?foreignId=who?me')).json()).toMatchObject({ foreignId: 'who?me' });
 });
@@ -57,6 +83,7 @@ test.each([
   [`?foreignId=${'x'.repeat(513)}`, 'foreignId'],
   ['?foreignId=a&colour=red', 'colour'],
   ['?foreignId=%ff', '%ff'],
+  ['?foreignId=jane+x@example.com', 'foreignId'],
 ])('DELETE refuses %j', async (query, path) => {
   const response = await remove(query);
   expect(response.json()).toMatchObject({ status: 400, code: 'invalid_request', errors: [{ path }] });

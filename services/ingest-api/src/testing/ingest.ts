@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Writable } from 'node:stream';
 import { loadConfig } from '@sluice/shared/config';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { hashKey, type KeyEntry, readKeysFile, writeKeysFile } from '@sluice/shared/keys/keys-file';
@@ -24,6 +25,8 @@ export interface StoredMessage {
 /** The server that the service runs, over a real Kafka, with the keys `all`, `ingest-only` and `query-only`. */
 export interface Ingest {
   readonly app: FastifyInstance;
+  /** What it has logged as a warning or an error. */
+  readonly warnings: readonly string[];
   /** Puts a key into the keys file, or changes it there. Its id is the key itself. It is in force within a second. */
   setKey(id: string, entry?: Partial<KeyEntry>): Promise<void>;
   /** Reads until the topic has shown `count` rows, and returns all its messages so far. */
@@ -54,7 +57,8 @@ export async function startIngest(
     PRODUCE_LINGER_MS: '3',
     ...env,
   });
-  const logger = createLogger('ingest-api', 'silent');
+  const warnings: string[] = [];
+  const logger = createLogger('ingest-api', 'warn', collectMessages(warnings));
   const { app, kafka, readiness, components } = createIngest(config, {
     logger,
     registry: new Registry(),
@@ -82,6 +86,7 @@ export async function startIngest(
 
   return {
     app,
+    warnings,
     setKey,
     async read(topic, count) {
       if (!consumer) await consume();
@@ -97,6 +102,16 @@ export async function startIngest(
       await rm(folder, { recursive: true });
     },
   };
+}
+
+/** A destination of a log that puts the message of each line into `messages`. */
+function collectMessages(messages: string[]): Writable {
+  return new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      for (const line of String(chunk).trim().split('\n')) messages.push(String(JSON.parse(line).msg));
+      done();
+    },
+  });
 }
 
 async function until(condition: () => Promise<boolean>): Promise<void> {

@@ -6,6 +6,7 @@ import type { Logger } from '@sluice/shared/log';
 import { AggregatorRegistry } from 'prom-client';
 import type { IngestConfig } from '../config.ts';
 import type { ReadyMessage } from './ready-together.ts';
+import type { StopMessage } from './stop-message.ts';
 import type { MetricsRequest, MetricsResponse } from './worker-registry.ts';
 
 /**
@@ -51,17 +52,12 @@ class Workers implements Component {
     this.#stopping = true;
     const running = this.#workers.filter((worker) => !worker.isDead());
     const ended = running.map((worker) => once(worker, 'exit'));
-    for (const worker of running) worker.process.kill('SIGTERM');
+    for (const worker of running) if (worker.isConnected()) worker.send({ type: 'stop' } satisfies StopMessage);
     await Promise.all(ended);
   }
 
   #startWorker(): void {
-    const { INGEST_WORKERS, PENDING_BYTES_MAX } = this.#config;
-    const worker = cluster.fork({
-      PENDING_BYTES_MAX: String(Math.floor(PENDING_BYTES_MAX / INGEST_WORKERS)),
-      // This process stops them.
-      EXIT_ON_STDIN_END: 'false',
-    });
+    const worker = cluster.fork(workerEnvironment(this.#config));
     this.#workers.push(worker);
     worker.on('message', (message: ReadyMessage) => {
       if (message?.type === 'worker is ready') this.#noteReady(worker);
@@ -76,6 +72,16 @@ class Workers implements Component {
     if (this.#ready.size < this.#workers.length) return;
     for (const each of this.#workers) each.send({ type: 'all workers are ready' } satisfies ReadyMessage);
   }
+}
+
+/** What is different in the environment of a worker from that of the primary process. */
+export function workerEnvironment(config: Pick<IngestConfig, 'INGEST_WORKERS' | 'PENDING_BYTES_MAX'>) {
+  return {
+    INGEST_WORKERS: '1',
+    PENDING_BYTES_MAX: String(Math.floor(config.PENDING_BYTES_MAX / config.INGEST_WORKERS)),
+    // The primary process stops them.
+    EXIT_ON_STDIN_END: 'false',
+  };
 }
 
 /** Lets each worker respond with the metrics of all. */

@@ -11,7 +11,8 @@ import { createServer as createTlsServer, getCACertificates, setDefaultCACertifi
 import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
 import { afterEach, expect, inject, test, vi } from 'vitest';
 import { type ClickHouseReader, createClickHouseReader, type ReadRequest } from './clickhouse-reader.ts';
-import { ClickHouseException, ConnectionFailure } from './read-failures.ts';
+import { ClickHouseException, ConnectionFailure, QueryTooLong } from './read-failures.ts';
+import { SQL_BYTES_MAX, VALUE_CHARACTERS_MAX } from './request-limits.ts';
 import type { Row } from './row-parser.ts';
 
 // A busy machine takes several times longer than an idle one.
@@ -108,6 +109,30 @@ test("ClickHouse's error is thrown with its number, before the first row and aft
   await expect(reading).rejects.toThrow(ClickHouseException);
   await expect(reading).rejects.toMatchObject({ code: 395 });
   expect(seen).toBeGreaterThan(1_000);
+});
+
+const ENCODED = Math.floor(VALUE_CHARACTERS_MAX / '%22'.length);
+
+test.each([
+  ['a value', 'SELECT length({value:String})', { value: 'v'.repeat(VALUE_CHARACTERS_MAX) }, VALUE_CHARACTERS_MAX],
+  ['an encoded value', 'SELECT length({value:String})', { value: `v${'"'.repeat(ENCODED)}v` }, ENCODED + 2],
+  ['SQL', `SELECT length('${'s'.repeat(SQL_BYTES_MAX - 17)}')`, {}, SQL_BYTES_MAX - 17],
+])('%s as long as ClickHouse takes is read, and a longer one is refused by name', async (_, sql, params, length) => {
+  const reader = readerOf(inject('clickhouseUrl'));
+  expect(await rowsOf(reader, request(sql, { params }))).toEqual([[length]]);
+  const longer = request(sql.replace("')", "s')"), {
+    params: Object.fromEntries(Object.entries(params).map(([name, value]) => [name, `${value}v`])),
+  });
+  await expect(rowsOf(reader, longer)).rejects.toThrow(QueryTooLong);
+});
+
+test('an address as long as ClickHouse takes is read, and a longer one is refused by name', async () => {
+  const reader = readerOf(inject('clickhouseUrl'));
+  const values = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`value${index}`, 'v'.repeat(100_000)]));
+  const sql = 'SELECT length({value0:String})';
+  expect(await rowsOf(reader, request(sql, { params: values(10) }))).toEqual([[100_000]]);
+  await expect(rowsOf(reader, request(sql, { params: values(11) }))).rejects.toThrow(QueryTooLong);
 });
 
 test('a query goes on a new connection when the server has just closed the idle one', async () => {

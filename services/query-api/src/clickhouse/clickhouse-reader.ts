@@ -3,7 +3,8 @@ import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import type { ClickHouseConfig } from '@sluice/shared/config';
 import { queryStringOf } from './query-string.ts';
 import { readAhead } from './read-ahead.ts';
-import { ConnectionFailure, exceptionIn } from './read-failures.ts';
+import { ConnectionFailure, exceptionIn, QueryTooLong } from './read-failures.ts';
+import { refuseTooLong } from './request-limits.ts';
 import { resultBytes } from './result-bytes.ts';
 import { parseRows, type RowBatches } from './row-parser.ts';
 import type { Sql } from './sql.ts';
@@ -39,6 +40,7 @@ export interface ClickHouseReader {
    *
    * @throws {ClickHouseException} ClickHouse's error, also when it comes in the middle of the rows
    * @throws {ConnectionFailure}
+   * @throws {QueryTooLong}
    * @throws the reason of the signal
    */
   read(request: ReadRequest): RowBatches;
@@ -75,12 +77,13 @@ export function createClickHouseReader(
     default_format: 'JSONCompactEachRow',
   });
 
-  function open({ queryId, settings, params, signal }: ReadRequest): ClientRequest {
-    const own = queryStringOf({ ...settings, query_id: queryId }, params);
+  function open({ queryId, settings, params, sql, signal }: ReadRequest): ClientRequest {
+    const path = `/?${common}&${queryStringOf({ ...settings, query_id: queryId }, params)}`;
+    refuseTooLong(path, sql);
     return request({
       ...{ agent, headers, signal, method: 'POST' },
       ...{ protocol: url.protocol, hostname: url.hostname.replace(/^\[|\]$/g, ''), port: url.port },
-      path: `/?${common}&${own}`,
+      path,
     });
   }
 
@@ -153,6 +156,10 @@ async function* bytesOf(response: IncomingMessage): AsyncGenerator<Buffer, void,
   }
 }
 
+/** How a server says that a request is too long: a proxy by its status, ClickHouse in words. */
+const TOO_LONG: ReadonlySet<number | undefined> = new Set([413, 414, 431]);
+const URI_TOO_LONG = /URI .*too long/;
+
 /** Returns ClickHouse's exception, or what a proxy in front of it responded. */
 async function failureOf(response: IncomingMessage): Promise<Error> {
   let text = '';
@@ -160,7 +167,13 @@ async function failureOf(response: IncomingMessage): Promise<Error> {
     text += chunk;
     if (text.length >= ERROR_CHARACTERS_MAX) break;
   }
-  return exceptionIn(text) ?? new ConnectionFailure(`ClickHouse cannot be reached: HTTP ${response.statusCode}`);
+  const { statusCode } = response;
+  const exception = exceptionIn(text);
+  if (exception) return exception;
+  const isTooLong = TOO_LONG.has(statusCode) || (statusCode === 400 && URI_TOO_LONG.test(text));
+  return isTooLong
+    ? new QueryTooLong(`the query is too long for ClickHouse, or for a proxy in front of it: HTTP ${statusCode}`)
+    : new ConnectionFailure(`ClickHouse cannot be reached: HTTP ${statusCode}`);
 }
 
 function connectionFailure(cause: unknown): ConnectionFailure {

@@ -1,7 +1,7 @@
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryOutcome } from '../metrics.ts';
 import { SlotRefused } from './query-slots.ts';
-import { ClickHouseException, ConnectionFailure } from './read-failures.ts';
+import { ClickHouseException, ConnectionFailure, QueryTooLong } from './read-failures.ts';
 
 /** The `Retry-After` of a response while ClickHouse is unavailable or busy. */
 const RETRY_AFTER_SECONDS = 2;
@@ -30,6 +30,7 @@ const UNAVAILABLE: ReadonlySet<number> = new Set([
  */
 export function outcomeOf(error: unknown): Exclude<QueryOutcome, 'ok' | 'cancelled'> {
   if (error instanceof SlotRefused) return 'overloaded';
+  if (error instanceof QueryTooLong) return 'too_expensive';
   if (error instanceof ConnectionFailure || isTimeout(error)) return 'unavailable';
   if (!(error instanceof ClickHouseException)) return 'failed';
   if (isServerOutOfMemory(error)) return 'overloaded';
@@ -38,9 +39,8 @@ export function outcomeOf(error: unknown): Exclude<QueryOutcome, 'ok' | 'cancell
   return UNAVAILABLE.has(error.code) ? 'unavailable' : 'failed';
 }
 
-/** Whether the time of a query was up, while it waited or while it ran. */
+/** Whether the time of a query was up while it ran. */
 export function isTimeout(error: unknown): boolean {
-  if (error instanceof SlotRefused) return error.reason === 'timed_out';
   return error instanceof DOMException && error.name === 'TimeoutError';
 }
 
@@ -64,6 +64,7 @@ export function isOutOfSpace(error: unknown): boolean {
 export function queryProblem(outcome: Exclude<QueryOutcome, 'ok'>, cause: unknown): Problem {
   switch (outcome) {
     case 'too_expensive':
+      if (cause instanceof QueryTooLong) return tooLong(cause);
       return new Problem(
         'query_too_expensive',
         'The query needs more time or memory, or reads more, than its budget allows; narrow it down, by dates first.',
@@ -80,6 +81,14 @@ export function queryProblem(outcome: Exclude<QueryOutcome, 'ok'>, cause: unknow
     case 'failed':
       return new Problem('internal', 'Something went wrong inside the service.', { cause });
   }
+}
+
+/** Only properties make a query long: their names and values are in it once for each place that a name can mean. */
+export function tooLong(cause: QueryTooLong): Problem {
+  const message =
+    'the names and values of the properties are too long together; use fewer or shorter ones, and names with fewer dots';
+  const errors = [{ path: 'properties', code: 'too_long', message }];
+  return new Problem('invalid_request', 'The parameters are too long.', { errors, cause });
 }
 
 /** Whether the memory of the whole server was used up, rather than the budget of this query. */

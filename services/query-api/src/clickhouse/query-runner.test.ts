@@ -119,11 +119,32 @@ test('a count that takes longer than it may is null, and the page still comes', 
   }
 });
 
+test('a query cannot write', async () => {
+  const reader = createClickHouseReader(query.config, { connectionsMax: 2, settings: querySettings(query.config) });
+  try {
+    const runner = createQueryRunner(reader, query.config, createMetrics(new Registry()), async () => undefined);
+    const writing = { kind: 'events_count', workspace: 'a', params: {} } as const;
+    for (const sql of [
+      'CREATE TABLE written (n UInt8) ENGINE = Memory',
+      "INSERT INTO events (workspace_id, event) SELECT 'written', 'e'",
+      'ALTER TABLE events DELETE WHERE 1',
+    ]) {
+      await expect(runner.all({ ...writing, sql })).rejects.toThrow();
+    }
+    const sql = "SELECT count() FROM system.tables WHERE database = currentDatabase() AND name = 'written'";
+    expect(await runner.all({ ...writing, sql })).toEqual([[0]]);
+    const events = "SELECT countIf(workspace_id = 'written'), count() >= 1 FROM events";
+    expect(await runner.all({ ...writing, sql: events })).toEqual([[0, 1]]);
+  } finally {
+    reader.close();
+  }
+});
+
 test('a query that cannot begin gives its slot back', async () => {
   const config: QueryConfig = { ...query.config, QUERY_CONNECTIONS_MAX: 1 };
   const reader = createClickHouseReader(config, { connectionsMax: 2, settings: querySettings(config) });
   try {
-    const runner = createQueryRunner(reader, config, createMetrics(new Registry()));
+    const runner = createQueryRunner(reader, config, createMetrics(new Registry()), async () => undefined);
     const one = { kind: 'events_count', workspace: 'a', sql: 'SELECT 1', params: {} } as const;
     // A deadline of half a millisecond cannot be set.
     await expect(runner.all({ ...one, timeoutMs: 0.5 })).rejects.toMatchObject({ code: 'internal' });

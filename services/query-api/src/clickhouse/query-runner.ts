@@ -1,14 +1,18 @@
 import { randomUUID } from 'node:crypto';
+import { Problem } from '@sluice/shared/http/problem';
 import type { QueryConfig } from '../config.ts';
-import type { QueryKind, QueryMetrics, QueryOutcome, QueryPool } from '../metrics.ts';
+import type { HiddenCondition } from '../events/pending-deletions.ts';
+import type { QueryKind, QueryMetrics, QueryOutcome, QueryPool, SlotPool } from '../metrics.ts';
 import type { ClickHouseReader, ReadRequest } from './clickhouse-reader.ts';
 import { isTimeout, outcomeOf, queryProblem } from './query-error.ts';
 import { POOL_SETTINGS, type QuerySettings, timeLimit } from './query-settings.ts';
 import { QuerySlots } from './query-slots.ts';
 import { ClickHouseException, ConnectionFailure } from './read-failures.ts';
+import { PACE_MS, ReadingPace } from './reading-pace.ts';
 import type { Row, RowBatches } from './row-parser.ts';
 import { onShards } from './shards.ts';
 import type { Sql } from './sql.ts';
+import type { TimeBudget } from './time-budget.ts';
 
 /** The request that a query belongs to. */
 export interface QueryContext {
@@ -19,17 +23,33 @@ export interface QueryContext {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface Query extends Sql, QueryContext {
+/**
+ * A statement that leaves out the events of deleted users. Which those are is decided when the query has its slot: a
+ * deletion may be stored while it waits.
+ */
+export interface HidingStatement {
+  /** @param hidden the condition that the events of pending deletions meet, if there are any */
+  readonly hiding: (hidden: Sql | undefined) => Sql;
+}
+
+export type Query = QueryOptions & (Sql | HidingStatement);
+
+export interface QueryOptions extends QueryContext {
   readonly kind: QueryKind;
   /** Whose slots it takes. Default: `pages`. */
   readonly pool?: QueryPool;
   /** Runs at once, without a slot: for a small query that others wait for, whose number is bounded. Default: false. */
   readonly urgent?: boolean;
-  /** How long the query may run, and how long it may wait before, in milliseconds. Default: QUERY_TIMEOUT_MS. */
+  /**
+   * How long the query may run, and how long it may wait before, in milliseconds. Default: what is left of `budget`, or
+   * QUERY_TIMEOUT_MS.
+   */
   readonly timeoutMs?: number;
+  /** The time of the request that the query belongs to; it also says how long the query may wait. Default: none. */
+  readonly budget?: TimeBudget;
   /**
    * How much longer to wait for the result, in milliseconds; after that ClickHouse counts as unavailable. Default:
-   * 2,000. With 0, a query that takes or waits too long counts as too expensive.
+   * 2,000. With 0, a query that takes too long counts as too expensive.
    */
   readonly graceMs?: number;
   /** Settings of this query alone. Default: those of every query. */
@@ -37,10 +57,7 @@ export interface Query extends Sql, QueryContext {
 }
 
 /** A query for everything that it finds: it has no time limit, and runs until its client leaves. */
-export interface ExportQuery extends Query {
-  readonly pool: 'exports';
-  readonly signal: AbortSignal;
-}
+export type ExportQuery = Query & { readonly pool: 'exports'; readonly signal: AbortSignal };
 
 /** Runs queries, each of one workspace and within its budget. */
 export interface QueryRunner {
@@ -56,9 +73,17 @@ export interface QueryRunner {
   all(query: Query): Promise<readonly Row[]>;
   /**
    * Returns the bytes of an export, whose SQL ends with a FORMAT, as they arrive; otherwise as `rows`. It holds its slot
-   * until it ends or its signal aborts.
+   * until it ends or its signal aborts, or until another workspace wants the slot while its reader is slow: then it ends
+   * as `store_unavailable`.
    */
   bytes(query: ExportQuery): AsyncGenerator<Buffer, void, undefined>;
+  /**
+   * Waits until a response with users or organizations may be held in memory, and returns the function to call when it is
+   * sent. A request asks before its first query.
+   *
+   * @throws {Problem} `overloaded`
+   */
+  holdEntities(request: QueryContext & { readonly budget: TimeBudget }): Promise<() => void>;
   /** Before the service stops: queries that wait are refused as `overloaded`, exports end, other running ones go on. */
   close(): void;
 }
@@ -73,55 +98,51 @@ const WAITING_SHARE = 1 / 4;
  * Creates the query runner. Queries cannot write: each is sent as `readonly`. QUERY_CONNECTIONS_MAX of them run at
  * once, besides reports, exports and urgent ones; the reader needs a connection for each, and some to spare.
  */
-export function createQueryRunner(reader: ClickHouseReader, config: QueryConfig, metrics: QueryMetrics): QueryRunner {
-  const slots: Readonly<Record<QueryPool, QuerySlots>> = {
+export function createQueryRunner(
+  reader: ClickHouseReader,
+  config: QueryConfig,
+  metrics: QueryMetrics,
+  hiddenCondition: HiddenCondition,
+): QueryRunner {
+  const slots: Readonly<Record<SlotPool, QuerySlots>> = {
     pages: slotsOf('pages', config.QUERY_CONNECTIONS_MAX, config.QUERY_CONCURRENCY_PER_WORKSPACE),
     reports: slotsOf('reports', config.REPORT_CONNECTIONS_MAX, config.REPORT_CONCURRENCY_PER_WORKSPACE),
     exports: slotsOf('exports', config.EXPORT_CONNECTIONS_MAX, 1),
+    entities: slotsOf('entities', config.QUERY_CONNECTIONS_MAX, config.QUERY_CONCURRENCY_PER_WORKSPACE),
   };
 
   /** Ends exports: they might go on for hours. */
   const stopping = new AbortController();
 
-  function slotsOf(pool: QueryPool, running: number, runningOfWorkspace: number): QuerySlots {
+  function slotsOf(pool: SlotPool, running: number, runningOfWorkspace: number): QuerySlots {
     const waiting = config.QUERY_PENDING_MAX;
     const waitingOfWorkspace = Math.ceil(waiting * WAITING_SHARE);
     return new QuerySlots({ running, runningOfWorkspace, waiting, waitingOfWorkspace }, metrics, pool);
   }
 
-  /** Measures a query, and turns its failure into a problem. */
-  async function* measured<Item>(query: Query, items: AsyncIterable<Item>): AsyncGenerator<Item, void, undefined> {
-    const settle = startTimer(metrics, query.kind);
-    const cancel = () => settle('cancelled');
-    // The reader may never request another batch once its client is gone.
-    query.signal?.addEventListener('abort', cancel);
-    // Holds also when the reader stops before the end.
-    let outcome: QueryOutcome = 'cancelled';
+  async function* rowsInSlot(query: Query): RowBatches {
+    const release = query.urgent ? () => undefined : await slotFor(query);
     try {
-      yield* items;
-      outcome = 'ok';
-    } catch (error) {
-      if (query.signal?.aborted) outcome = 'cancelled';
-      else outcome = query.graceMs === 0 && isTimeout(error) ? 'too_expensive' : outcomeOf(error);
-      throw queryProblem(outcome, error);
-    } finally {
-      query.signal?.removeEventListener('abort', cancel);
-      settle(outcome);
-    }
-  }
-
-  async function* rowsInSlot(query: Query, timeoutMs: number): RowBatches {
-    const { workspace, signal, pool = 'pages' } = query;
-    const release = query.urgent ? () => undefined : await slots[pool].acquire({ workspace, signal, timeoutMs });
-    try {
-      yield* rowsInTime(query, timeoutMs, release);
+      const statement = await statementOf(query);
+      const timeoutMs = query.timeoutMs ?? query.budget?.leftMs() ?? config.QUERY_TIMEOUT_MS;
+      yield* rowsInTime({ ...query, ...statement }, timeoutMs, release);
     } finally {
       release();
     }
   }
 
+  async function slotFor({ workspace, signal, pool = 'pages', timeoutMs, budget }: Query): Promise<() => void> {
+    const waitMs = budget?.waitLeftMs() ?? timeoutMs ?? config.QUERY_TIMEOUT_MS;
+    const slot = slots[pool].acquire({ workspace, signal, timeoutMs: waitMs });
+    return await (budget?.waiting(slot) ?? slot);
+  }
+
+  async function statementOf(query: Query): Promise<Sql> {
+    return 'hiding' in query ? query.hiding(await hiddenCondition(query.workspace)) : query;
+  }
+
   /** @param onEnd called when the time is up or the client leaves */
-  async function* rowsInTime(query: Query, timeoutMs: number, onEnd: () => void): RowBatches {
+  async function* rowsInTime(query: QueryOptions & Sql, timeoutMs: number, onEnd: () => void): RowBatches {
     const { signal } = query;
     const deadline = AbortSignal.timeout(timeoutMs + (query.graceMs ?? GRACE_MS));
     const end = signal ? AbortSignal.any([signal, deadline]) : deadline;
@@ -138,18 +159,25 @@ export function createQueryRunner(reader: ClickHouseReader, config: QueryConfig,
 
   async function* bytesInSlot(query: ExportQuery): AsyncGenerator<Buffer, void, undefined> {
     const { workspace } = query;
-    const signal = AbortSignal.any([query.signal, stopping.signal]);
+    const tooSlow = new AbortController();
+    const signal = AbortSignal.any([query.signal, stopping.signal, tooSlow.signal]);
     const release = await slots.exports.acquire({ workspace, signal, timeoutMs: config.QUERY_TIMEOUT_MS });
     signal.addEventListener('abort', release);
+    const pace = new ReadingPace();
+    const checking = setInterval(() => {
+      if (!pace.isSlow() || !slots.exports.isWantedBeside(workspace)) return;
+      tooSlow.abort(new ConnectionFailure('another workspace waits to export, and the client reads too slowly'));
+    }, PACE_MS);
     try {
-      yield* reader.readBytes(requestOf(query, signal, {}));
+      yield* pace.watch(reader.readBytes(requestOf({ ...query, ...(await statementOf(query)) }, signal, {})));
     } finally {
+      clearInterval(checking);
       signal.removeEventListener('abort', release);
       release();
     }
   }
 
-  function requestOf(query: Query, signal: AbortSignal, limits: QuerySettings): ReadRequest {
+  function requestOf(query: QueryOptions & Sql, signal: AbortSignal, limits: QuerySettings): ReadRequest {
     const { sql, params } = onShards(query, config);
     return {
       ...{ sql, params: { ...params, workspace: query.workspace }, signal, queryId: queryIdOf(query) },
@@ -162,21 +190,60 @@ export function createQueryRunner(reader: ClickHouseReader, config: QueryConfig,
     };
   }
 
-  const rows = (query: Query) => measured(query, rowsInSlot(query, query.timeoutMs ?? config.QUERY_TIMEOUT_MS));
+  const rows = (query: Query) => measured(metrics, query, rowsInSlot(query));
 
   return {
     rows,
-    bytes: (query) => measured(query, bytesInSlot(query)),
+    bytes: (query) => measured(metrics, query, bytesInSlot(query)),
     async all(query) {
       const found: Row[] = [];
       for await (const batch of rows(query)) found.push(...batch);
       return found;
     },
+    holdEntities: (request) => slotForResponse(slots.entities, request),
     close() {
       stopping.abort(new ConnectionFailure('the service is stopping'));
       for (const pool of Object.values(slots)) pool.close();
     },
   };
+}
+
+async function slotForResponse(
+  slots: QuerySlots,
+  { workspace, signal, budget }: QueryContext & { readonly budget: TimeBudget },
+): Promise<() => void> {
+  try {
+    return await budget.waiting(slots.acquire({ workspace, signal, timeoutMs: budget.waitLeftMs() }));
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw queryProblem(outcomeOf(error), error);
+  }
+}
+
+/** Measures a query, and turns its failure into a problem. */
+async function* measured<Item>(
+  metrics: QueryMetrics,
+  query: Query,
+  items: AsyncIterable<Item>,
+): AsyncGenerator<Item, void, undefined> {
+  const settle = startTimer(metrics, query.kind);
+  const cancel = () => settle('cancelled');
+  // The reader may never request another batch once its client is gone.
+  query.signal?.addEventListener('abort', cancel);
+  // Holds also when the reader stops before the end.
+  let outcome: QueryOutcome = 'cancelled';
+  try {
+    yield* items;
+    outcome = 'ok';
+  } catch (error) {
+    if (query.signal?.aborted) outcome = 'cancelled';
+    else outcome = query.graceMs === 0 && isTimeout(error) ? 'too_expensive' : outcomeOf(error);
+    // It is not known what is hidden.
+    throw error instanceof Problem ? error : queryProblem(outcome, error);
+  } finally {
+    query.signal?.removeEventListener('abort', cancel);
+    settle(outcome);
+  }
 }
 
 /** How much of a request's id is part of a query's id, in characters. */

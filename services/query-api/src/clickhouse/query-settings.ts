@@ -68,6 +68,27 @@ export const POOL_SETTINGS: Readonly<Record<QueryPool, QuerySettings>> = {
   },
 };
 
+/** How many rows a query with {@link LARGE_ROWS_SETTINGS} gathers before it passes them on. */
+export const LARGE_ROWS_BLOCK = 128;
+
+/**
+ * Settings of a query that returns whole events in order, however large they are. ClickHouse gathers blocks by rows: of the
+ * default's some 10,000 events of 256 kB it would hold gigabytes. These gather few rows, and read fewer than a granule
+ * of large ones from each part. They cost more than twice the CPU where events are small
+ * (docs/decisions/0039-blocks-of-large-events.md).
+ */
+export const LARGE_ROWS_SETTINGS: QuerySettings = {
+  max_block_size: String(LARGE_ROWS_BLOCK),
+  preferred_max_column_in_block_size_bytes: '262144',
+  // What fills this cache reads whole granules.
+  use_query_condition_cache: '0',
+  // Reads the rows of a LIMIT all at once.
+  query_plan_optimize_lazy_materialization: '0',
+  // Both hold a block for each thread.
+  output_format_parallel_formatting: '0',
+  output_format_parquet_parallel_encoding: '0',
+};
+
 /** Returns the setting that ends a query after a time, in milliseconds. */
 export function timeLimit(timeoutMs: number): QuerySettings {
   return { max_execution_time: String(timeoutMs / 1_000) };

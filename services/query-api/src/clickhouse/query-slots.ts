@@ -1,4 +1,4 @@
-import type { QueryCounts, QueryMetrics, QueryPool, WaitOutcome } from '../metrics.ts';
+import type { QueryCounts, QueryMetrics, SlotPool, WaitOutcome } from '../metrics.ts';
 
 /** How many queries may run and wait, in all and of one workspace. */
 export interface SlotLimits {
@@ -33,6 +33,11 @@ export class SlotRefused extends Error {
   }
 }
 
+/** Whether no slot became free in time. */
+export function isLateForSlot(error: unknown): boolean {
+  return error instanceof SlotRefused && error.reason === 'timed_out';
+}
+
 interface Waiter {
   admit(): void;
   refuse(reason: unknown): void;
@@ -51,14 +56,14 @@ interface Workspace {
 export class QuerySlots {
   readonly #limits: SlotLimits;
   readonly #metrics: QueryMetrics;
-  readonly #pool: QueryPool;
+  readonly #pool: SlotPool;
   /** The workspaces with queries that run or wait. The first one has the next turn. */
   readonly #workspaces = new Map<string, Workspace>();
   #running = 0;
   #waiting = 0;
   #closed = false;
 
-  constructor(limits: SlotLimits, metrics: QueryMetrics, pool: QueryPool) {
+  constructor(limits: SlotLimits, metrics: QueryMetrics, pool: SlotPool) {
     this.#limits = limits;
     this.#metrics = metrics;
     this.#pool = pool;
@@ -85,6 +90,13 @@ export class QuerySlots {
     } finally {
       this.#metrics.queryWaitSeconds.observe({ pool: this.#pool, outcome }, (performance.now() - startedAt) / 1_000);
     }
+  }
+
+  /** Whether a query of another workspace waits for a slot that this one holds. */
+  isWantedBeside(workspace: string): boolean {
+    const waits = ([name, { waiting, running }]: [string, Workspace]) =>
+      name !== workspace && waiting.size > 0 && running < this.#limits.runningOfWorkspace;
+    return this.#running >= this.#limits.running && [...this.#workspaces].some(waits);
   }
 
   /** Refuses all queries that wait. Later ones run at once or are refused. */

@@ -14,6 +14,11 @@ export class ConnectionFailure extends Error {
   override readonly name = 'ConnectionFailure';
 }
 
+/** The query is longer than ClickHouse, or a proxy in front of it, takes: it fails each time. */
+export class QueryTooLong extends Error {
+  override readonly name = 'QueryTooLong';
+}
+
 /** Returns the exception in a text of ClickHouse, `Code: 60. DB::Exception: …`; `undefined` when there is none. */
 export function exceptionIn(text: string): ClickHouseException | undefined {
   const match = /Code: (\d+)\. [^\n]*?Exception: (.*)/s.exec(text);

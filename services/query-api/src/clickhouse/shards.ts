@@ -7,6 +7,7 @@ type TableName = keyof typeof tables;
 /** Each row of a `sharded` table is on one shard. Of the tables that are `everywhere`, each shard has all rows. */
 const PLACES: Readonly<Record<TableName, 'sharded' | 'everywhere'>> = {
   events: 'sharded',
+  eventSizes: 'sharded',
   entities: 'sharded',
   entityProperties: 'sharded',
   userDeletions: 'everywhere',

@@ -5,6 +5,7 @@ import { loadConfig } from '@sluice/shared/config';
 import { createLogger } from '@sluice/shared/log';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { querySettings } from '../clickhouse/query-settings.ts';
+import type { Sql } from '../clickhouse/sql.ts';
 import { configSchema } from '../config.ts';
 import type { Condition } from '../filters/operators.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
@@ -90,7 +91,8 @@ interface Cost {
 
 /** Runs queries as the service does, and adds up what ClickHouse read for them. */
 function counted(workspace: Workspace, cost: Cost): RunQuery {
-  return async (_, { sql, params }, settings) => {
+  return async (_, statement, settings) => {
+    const { sql, params } = statement as Sql;
     const result = await client.query({
       query: sql,
       query_params: { ...params, workspace },

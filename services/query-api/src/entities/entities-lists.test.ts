@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import type { Query } from '../clickhouse/query-runner.ts';
+import { TimeBudget } from '../clickhouse/time-budget.ts';
 import type { Condition } from '../filters/operators.ts';
 import { conditionsFor, textOf } from '../testing/conditions.ts';
 import { aRegister, type QueryService, startQuery } from '../testing/query-service.ts';
@@ -227,13 +229,13 @@ test('changes that arrive while a list is read hide and repeat no other user', a
 test('the queries of one list share its time', async () => {
   const timeouts: (number | undefined)[] = [];
   const queryRunner = {
-    all: async ({ timeoutMs }: { readonly timeoutMs?: number }) => {
-      timeouts.push(timeoutMs);
+    all: async ({ budget }: Query) => {
+      timeouts.push(budget?.leftMs());
       await sleep(60);
       return [];
     },
   };
-  const run = withinTime(queryRunner, { workspace: 'a' }, 100);
+  const run = withinTime(queryRunner, { workspace: 'a' }, new TimeBudget(100));
   for (let count = 0; count < 3; count += 1) await run('entities_page', { sql: '', params: {} });
   expect(timeouts[0]).toBeLessThanOrEqual(100);
   expect(timeouts[1]).toBeLessThanOrEqual(45);

@@ -97,7 +97,7 @@ function membershipPaths(kind: EntityKind, common: CommonDescription): PathDescr
         },
         responses: {
           200: {
-            description: `A page of ${other.tag}, with the times of the first and the last event that names both.`,
+            description: `A page of ${other.tag}, with the times of the first and the last submission that names both: of its events, or else of its receipt.`,
             content: {
               'application/json': { schema: page, example: { limit: 100, results: [example], nextCursor: null } },
             },

@@ -25,16 +25,37 @@ export function deletionsQuery(ids: readonly string[]): Sql {
   return { sql: DELETIONS, params: { ids } };
 }
 
+/** Short, however long the name of a property is. */
+const KEY = 'toString(sipHash64(property))';
+
+/** What a query returns of each property: its JSON, or a key by which {@link propertiesByKeyQuery} finds it. */
+export type PropertyValues = 'value' | 'key';
+
 /**
- * Returns the query for the properties of `ids`, ordered by name: identifier, name, JSON, version, and for each
+ * Returns the query for the properties of `ids`, ordered by name: identifier, name, JSON or key, version, and for each
  * condition whether this property matches. A property of a user counts if its version is above that of the deletion.
  */
-export function propertiesQuery(kind: EntityKind, ids: readonly string[], conditions: readonly EntityCondition[]): Sql {
+export function propertiesQuery(
+  kind: EntityKind,
+  ids: readonly string[],
+  conditions: readonly EntityCondition[],
+  values: PropertyValues,
+): Sql {
   return {
-    sql: `SELECT id, property, value, version, [${conditions.map(({ matches }) => matches).join(', ')}]
+    sql: `SELECT id, property, ${values === 'key' ? KEY : 'value'}, version, [${conditions.map(({ matches }) => matches).join(', ')}]
 FROM (${currentProperties('id IN {ids:Array(String)}')})
 ORDER BY id, property`,
     params: Object.assign({}, ...conditions.map(({ params }) => params), { kind, ids }),
+  };
+}
+
+/** Returns the query for some properties of one entity, ordered by name: name and JSON. */
+export function propertiesByKeyQuery(kind: EntityKind, id: string, keys: readonly string[]): Sql {
+  return {
+    sql: `SELECT property, value
+FROM (${currentProperties(`id = {id:String} AND ${KEY} IN {keys:Array(String)}`)})
+ORDER BY property`,
+    params: { kind, id, keys },
   };
 }
 

@@ -1,15 +1,24 @@
-import type { QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
+import type { HidingStatement, QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
 import type { Sql } from '../clickhouse/sql.ts';
+import type { TimeBudget } from '../clickhouse/time-budget.ts';
 import { type EntityCondition, entityCondition } from '../filters/entity-condition.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import type { QueryKind } from '../metrics.ts';
-import { entityCandidates, type FindCandidates } from './candidates.ts';
+import { entityCandidates, type FindCandidates, groupsOf } from './candidates.ts';
 import type { IdStart } from './candidates-query.ts';
-import { deletionsQuery, identitiesQuery, propertiesQuery, timesSinceDeletionQuery } from './entities-query.ts';
+import {
+  deletionsQuery,
+  identitiesQuery,
+  type PropertyValues,
+  propertiesByKeyQuery,
+  propertiesQuery,
+  timesSinceDeletionQuery,
+} from './entities-query.ts';
 import type { EntityKind } from './entity-kinds.ts';
-import type { Entity, SeenEntity } from './entity-record.ts';
+import type { Entity, Property, SeenEntity } from './entity-record.ts';
+import { inPieces, type Piece } from './pieces.ts';
 
 /** How an entity is stored. Times in milliseconds, versions in microseconds. */
 type IdentityRow = [id: string, firstSeenMs: number, lastSeenMs: number, version: number];
@@ -31,16 +40,21 @@ export interface StoredEntity extends Entity {
   readonly stored: SeenEntity;
 }
 
-/** Runs the queries of one request. */
-export type RunQuery = (kind: QueryKind, sql: Sql, settings?: QuerySettings) => Promise<readonly Row[]>;
+interface SmallEntity extends StoredEntity {
+  readonly properties: readonly (readonly Property[])[];
+}
 
-/** Returns a function that runs the queries of one request. All of them together may take `timeoutMs`. */
-export function withinTime(queryRunner: Pick<QueryRunner, 'all'>, context: QueryContext, timeoutMs: number): RunQuery {
-  const endsAt = performance.now() + timeoutMs;
-  // A query gets a moment even when the time is up, and then fails as every query does that takes too long.
-  const leftMs = () => Math.max(1, Math.floor(endsAt - performance.now()));
-  return async (kind, sql, settings = {}) =>
-    await queryRunner.all({ kind, timeoutMs: leftMs(), settings, ...context, ...sql });
+/** Runs the queries of one request. */
+export type RunQuery = (
+  kind: QueryKind,
+  statement: Sql | HidingStatement,
+  settings?: QuerySettings,
+) => Promise<readonly Row[]>;
+
+/** Returns a function that runs the queries of one request within their time. */
+export function withinTime(queryRunner: Pick<QueryRunner, 'all'>, context: QueryContext, budget: TimeBudget): RunQuery {
+  return async (kind, statement, settings = {}) =>
+    await queryRunner.all({ kind, budget, settings, ...context, ...statement });
 }
 
 /** Reads the users or organizations of a page, in the order of their identifiers. */
@@ -49,19 +63,24 @@ export async function* readPage(run: RunQuery, page: EntitiesPage): AsyncGenerat
   const find: FindCandidates = async ({ settings, ...sql }) => await run('entity_candidates', sql, settings);
   let left = rowsMax;
   for await (const ids of entityCandidates({ kind, direction, after, filters: properties, rowsMax }, find)) {
-    const entities = await readEntities(run, { kind, properties }, ids);
-    for (const entity of direction === 'ASC' ? entities : entities.toReversed()) {
-      yield entity;
-      left -= 1;
-      if (left === 0) return;
+    for await (const { found } of readEntities(
+      run,
+      { kind, properties },
+      ids.map((id) => ({ id })),
+    )) {
+      for (const entity of direction === 'ASC' ? found : found.toReversed()) {
+        yield entity;
+        left -= 1;
+        if (left === 0) return;
+      }
     }
   }
 }
 
 /** Returns one user or organization; `undefined` if there is none of this identifier. */
 export async function readEntity(run: RunQuery, kind: EntityKind, id: string): Promise<Entity | undefined> {
-  const [entity] = await readEntities(run, { kind, properties: [] }, [id]);
-  return entity;
+  for await (const { found } of readEntities(run, { kind, properties: [] }, [{ id }])) return found[0];
+  return undefined;
 }
 
 /** Returns whether there is a user or an organization of this identifier. */
@@ -76,36 +95,103 @@ export async function readEntityTimes(run: RunQuery, kind: EntityKind, id: strin
   return seen;
 }
 
-/** Returns the version of the last deletion of those users that were ever deleted, in microseconds. */
-export async function deletedVersionsOf(run: RunQuery, users: readonly string[]): Promise<ReadonlyMap<string, number>> {
+async function deletedVersionsOf(run: RunQuery, users: readonly string[]): Promise<ReadonlyMap<string, number>> {
   return new Map((await run('entity_deletions', deletionsQuery(users))) as [string, number][]);
 }
 
 const NO_DELETIONS: ReadonlyMap<string, number> = new Map();
 
+/** How old deletions may be, in milliseconds. Queries beside them may wait for slots, and a deletion is in force within a second. */
+const DELETIONS_FRESH_MS = 500;
+
+/**
+ * Reads something, and at the same time the versions of the last deletions of those users that were ever deleted, in
+ * microseconds; these again if the rest took long.
+ */
+export async function withDeletions<Found>(
+  run: RunQuery,
+  users: readonly string[],
+  read: () => Promise<Found>,
+): Promise<readonly [Found, ReadonlyMap<string, number>]> {
+  if (users.length === 0) return [await read(), NO_DELETIONS];
+  const startedAt = performance.now();
+  const [found, deletedVersions] = await Promise.all([read(), deletedVersionsOf(run, users)]);
+  const isFresh = performance.now() - startedAt <= DELETIONS_FRESH_MS;
+  return [found, isFresh ? deletedVersions : await deletedVersionsOf(run, users)];
+}
+
+/** Organizations are not deleted; one may have the identifier of a deleted user. */
+function usersAmong(kind: EntityKind, ids: readonly string[]): readonly string[] {
+  return kind === 'user' ? ids : [];
+}
+
 /** Returns those of some entities that exist, and the deletions of those that came back. */
 async function readIdentities(run: RunQuery, kind: EntityKind, ids: readonly string[]) {
-  const [rows, deletedVersions] = await Promise.all([
-    run('entities_page', identitiesQuery(kind, ids)),
-    // Organizations are not deleted; one may have the identifier of a deleted user.
-    kind === 'user' ? deletedVersionsOf(run, ids) : NO_DELETIONS,
-  ]);
+  const read = () => run('entities_page', identitiesQuery(kind, ids));
+  return currentOf(...(await withDeletions(run, usersAmong(kind, ids), read)));
+}
+
+function currentOf(rows: readonly Row[], deletedVersions: ReadonlyMap<string, number>) {
   const isCurrent = (id: string, version: number) => version > (deletedVersions.get(id) ?? 0);
   const identities = (rows as IdentityRow[]).filter(([id, , , version]) => isCurrent(id, version));
   return { identities, deletedVersions, isCurrent };
 }
 
-/** Returns those of some entities that exist and match, in the order of their identifiers. */
-export async function readEntities(
+/**
+ * Reads those of some entities that exist and match, in pieces. Each piece has some of the items, in their order, and what
+ * was found of them, in the order of identifiers.
+ */
+export function readEntities<Item extends { readonly id: string }>(
+  run: RunQuery,
+  kindAndProperties: Pick<EntitiesPage, 'kind' | 'properties'>,
+  items: readonly Item[],
+): AsyncGenerator<Piece<Item, readonly StoredEntity[]>, void, undefined> {
+  const { kind } = kindAndProperties;
+  const readSome = (some: readonly Item[], settings: QuerySettings) => {
+    const ids = [...new Set(some.map(({ id }) => id))];
+    return readPiece(run, kindAndProperties, { ids, values: 'value', settings });
+  };
+  return inPieces<Item, readonly StoredEntity[]>(items, readSome, async ({ id }) => {
+    const found = await readPiece(run, kindAndProperties, { ids: [id], values: 'key', settings: {} });
+    return found.map((entity) => ({ ...entity, properties: propertiesByKey(run, kind, id, entity.properties.flat()) }));
+  });
+}
+
+/** Reads the properties of a large entity when they are wanted. The values of `found` are their keys. */
+async function* propertiesByKey(
+  run: RunQuery,
+  kind: EntityKind,
+  id: string,
+  found: readonly Property[],
+): AsyncGenerator<readonly Property[], void, undefined> {
+  const read = (keys: readonly string[], settings: QuerySettings) =>
+    run('entity_properties', propertiesByKeyQuery(kind, id, keys), settings);
+  for (const keys of groupsOf(found.map(([, key]) => key))) {
+    const pieces = inPieces(keys, read, (key) => read([key], {}));
+    for await (const piece of pieces) yield piece.found as readonly (readonly [name: string, json: string])[];
+  }
+}
+
+interface PieceRequest {
+  readonly ids: readonly string[];
+  readonly values: PropertyValues;
+  /** Of the query for properties. */
+  readonly settings: QuerySettings;
+}
+
+async function readPiece(
   run: RunQuery,
   { kind, properties }: Pick<EntitiesPage, 'kind' | 'properties'>,
-  ids: readonly string[],
-): Promise<readonly StoredEntity[]> {
+  { ids, values, settings }: PieceRequest,
+): Promise<readonly SmallEntity[]> {
   const conditions = properties.map(entityCondition);
-  const [{ identities, deletedVersions, isCurrent }, rows] = await Promise.all([
-    readIdentities(run, kind, ids),
-    run('entity_properties', propertiesQuery(kind, ids, conditions)),
-  ]);
+  const read = () =>
+    Promise.all([
+      run('entities_page', identitiesQuery(kind, ids)),
+      run('entity_properties', propertiesQuery(kind, ids, conditions, values), settings),
+    ]);
+  const [[stored, rows], deletions] = await withDeletions(run, usersAmong(kind, ids), read);
+  const { identities, deletedVersions, isCurrent } = currentOf(stored, deletions);
   const byId = Map.groupBy(
     (rows as PropertyRow[]).filter(([id, , , version]) => isCurrent(id, version)),
     ([id]) => id,
@@ -115,11 +201,11 @@ export async function readEntities(
     const matches = ({ negated }: EntityCondition, index: number) => current.some((row) => row[4][index]) !== negated;
     return conditions.every(matches);
   });
-  const stored = new Map(found.map(([id, firstSeenMs, lastSeenMs]) => [id, { id, firstSeenMs, lastSeenMs }]));
-  return (await currentTimes(run, found, deletedVersions)).map((seen) => ({
-    ...seen,
-    stored: stored.get(seen.id) ?? seen,
-    properties: (byId.get(seen.id) ?? []).map(([, name, json]) => [name, json] as const),
+  const seen = new Map(found.map(([id, firstSeenMs, lastSeenMs]) => [id, { id, firstSeenMs, lastSeenMs }]));
+  return (await currentTimes(run, found, deletedVersions)).map((current) => ({
+    ...current,
+    stored: seen.get(current.id) ?? current,
+    properties: [(byId.get(current.id) ?? []).map(([, name, json]) => [name, json] as const)],
   }));
 }
 

@@ -1,9 +1,10 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
+import { TimeBudget } from '../clickhouse/time-budget.ts';
 import type { QueryConfig } from '../config.ts';
 import { encodeCursor } from '../cursor.ts';
-import { whileConnected } from '../disconnection.ts';
+import { whenSent, whileConnected } from '../disconnection.ts';
 import type { HiddenCondition } from '../events/pending-deletions.ts';
 import { refuseParameters } from '../filters/parameters.ts';
 import { sendJson } from '../json-response.ts';
@@ -18,6 +19,9 @@ import { ENTITY_KINDS, ENTITY_ROUTES, type EntityKind, noSuchEntity, OTHER_KIND 
 import { type Entity, entityRecord, membershipRecord } from './entity-record.ts';
 import { readMemberships } from './memberships-reader.ts';
 import { readSeenPage } from './seen-reader.ts';
+
+/** How much longer than its queries a client may read a response, in milliseconds. */
+const GRACE_MS = 2_000;
 
 /** Registers `GET /users`, `GET /users/{foreignId}`, its organizations, and the same for organizations. */
 export function registerEntities(
@@ -36,9 +40,13 @@ export function registerEntities(
       respond: (run: RunQuery) => Promise<FastifyReply>,
     ): Promise<FastifyReply> {
       const { workspace, id: requestId } = request;
-      return await whileConnected(reply, async (signal) =>
-        respond(withinTime(queryRunner, { workspace, requestId, signal }, config.QUERY_TIMEOUT_MS)),
-      );
+      return await whileConnected(reply, async (signal) => {
+        const budget = new TimeBudget(config.QUERY_TIMEOUT_MS);
+        const release = await queryRunner.holdEntities({ workspace, signal, budget });
+        // Its queries may run for one half, and wait for the other.
+        whenSent(reply, 2 * config.QUERY_TIMEOUT_MS + GRACE_MS, release);
+        return respond(withinTime(queryRunner, { workspace, requestId, signal }, budget));
+      });
     }
 
     app.get(path, async (request, reply) => {
@@ -59,8 +67,7 @@ export function registerEntities(
       return await handle(request, reply, async (run) => {
         const entity = await readEntity(run, kind, id);
         if (!entity) throw noSuchEntity(kind);
-        reply.type('application/json; charset=utf-8');
-        return await reply.send(entityRecord(idName, entity));
+        return await sendJson(reply, entityRecord(idName, entity));
       });
     });
 
@@ -74,7 +81,7 @@ export function registerEntities(
         const memberships = limit === 0 ? none() : listedById(readMemberships(run, page));
         return await sendJson(
           reply,
-          pageJson(parsed, memberships, ({ entity }) => membershipRecord(other.idName, entity)),
+          pageJson(parsed, memberships, ({ entity }) => [membershipRecord(other.idName, entity)]),
         );
       });
     });
@@ -123,7 +130,7 @@ async function* listedById<Item extends { readonly id: string }>(
 async function* pageJson<Item extends Listed<unknown>>(
   { limit, list }: ListRequest,
   items: AsyncGenerator<Item, void, undefined>,
-  recordOf: (item: Item) => string,
+  recordOf: (item: Item) => Iterable<string> | AsyncIterable<string>,
 ): AsyncGenerator<string, void, undefined> {
   let count = 0;
   let last: Item | undefined;
@@ -134,7 +141,11 @@ async function* pageJson<Item extends Listed<unknown>>(
       nextCursor = encodeCursor(list, last.place);
       break;
     }
-    yield count === 0 ? recordOf(item) : `,${recordOf(item)}`;
+    let separator = count > 0 ? ',' : '';
+    for await (const chunk of recordOf(item)) {
+      yield separator + chunk;
+      separator = '';
+    }
     last = item;
     count += 1;
   }

@@ -7,18 +7,37 @@ export interface SeenEntity {
   readonly lastSeenMs: number;
 }
 
-/** A user or an organization as it is now. The values of the properties are JSON. */
+/** A property of a user or an organization, as JSON. */
+export type Property = readonly [name: string, json: string];
+
+/** A user or an organization as it is now. Its properties come in pieces; those of a large one are read as they are taken. */
 export interface Entity extends SeenEntity {
-  readonly properties: readonly (readonly [name: string, json: string])[];
+  readonly properties: Iterable<readonly Property[]> | AsyncIterable<readonly Property[]>;
 }
 
+/** A longer record is passed on in chunks. */
+const CHUNK_CHARACTERS = 64 * 1_024;
+
 /**
- * Returns an entity's record as JSON, with the values of its properties as they were stored. It builds no object of the
+ * Returns an entity's record as JSON, in chunks, with the values of its properties as they were stored. It builds no object of the
  * properties, since a name such as `__proto__` would change that.
  */
-export function entityRecord(idName: EntityRoute['idName'], entity: Entity): string {
-  const properties = entity.properties.map(([name, json]) => `${JSON.stringify(name)}:${json}`).join(',');
-  return `{"${idName}":${JSON.stringify(entity.id)},"properties":{${properties}},"firstSeenAt":"${isoTime(entity.firstSeenMs)}","lastSeenAt":"${isoTime(entity.lastSeenMs)}"}`;
+export async function* entityRecord(
+  idName: EntityRoute['idName'],
+  entity: Entity,
+): AsyncGenerator<string, void, undefined> {
+  let text = `{"${idName}":${JSON.stringify(entity.id)},"properties":{`;
+  let separator = '';
+  for await (const properties of entity.properties) {
+    for (const [name, json] of properties) {
+      text += `${separator}${JSON.stringify(name)}:${json}`;
+      separator = ',';
+      if (text.length < CHUNK_CHARACTERS) continue;
+      yield text;
+      text = '';
+    }
+  }
+  yield `${text}},"firstSeenAt":"${isoTime(entity.firstSeenMs)}","lastSeenAt":"${isoTime(entity.lastSeenMs)}"}`;
 }
 
 /** Returns the record of a membership as JSON: the other user or organization, and when the two were seen together. */

@@ -22,7 +22,7 @@ LIMIT {count:UInt64}`,
 
 /**
  * Returns the query for some memberships of an entity, ordered by identifier: when the two were first and last seen
- * together, in milliseconds, and the version of the last event that names both, in microseconds.
+ * together, in milliseconds, and the version of the last submission that names both, in microseconds.
  */
 export function membershipsQuery(kind: EntityKind, id: string, otherIds: readonly string[]): Sql {
   return {
@@ -37,18 +37,22 @@ ORDER BY other_id`,
 
 /**
  * Returns the query for when users who were deleted have been seen together with organizations since: user,
- * organization, first and last time in milliseconds. There is no row while no such event is stored.
+ * organization, first and last time in milliseconds. There is no row while no such event or sighting is stored.
  */
 export function timesTogetherSinceDeletionQuery(users: readonly string[], organizations: readonly string[]): Sql {
   return {
-    sql: `SELECT events.user_id, group_id, toUnixTimestamp64Milli(min(timestamp)), toUnixTimestamp64Milli(max(timestamp))
+    sql: `SELECT seen.user_id, group_id, min(seen_ms), max(seen_ms)
 FROM (
-  SELECT user_id, group_id, timestamp, toUnixTimestamp64Micro(received_at) AS version
+  SELECT user_id, group_id, toUnixTimestamp64Milli(timestamp) AS seen_ms, toUnixTimestamp64Micro(received_at) AS version
   FROM ${tables.events}
   WHERE user_id IN {ids:Array(String)} AND group_id IN {organizations:Array(String)}
-) AS events
-INNER JOIN (${DELETIONS}) AS deletions ON deletions.id = events.user_id AND events.version > deletions.deleted_version
-GROUP BY events.user_id, group_id`,
+  UNION ALL
+  SELECT user_id, group_id, toInt64(intDiv(version, 1000)) AS seen_ms, toInt64(version) AS version
+  FROM ${tables.userSightings}
+  WHERE user_id IN {ids:Array(String)} AND group_id IN {organizations:Array(String)}
+) AS seen
+INNER JOIN (${DELETIONS}) AS deletions ON deletions.id = seen.user_id AND seen.version > deletions.deleted_version
+GROUP BY seen.user_id, group_id`,
     params: { ids: users, organizations },
   };
 }

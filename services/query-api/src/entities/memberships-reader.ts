@@ -1,6 +1,6 @@
 import { groupsOf, idsOf } from './candidates.ts';
 import { FEW_ROWS } from './candidates-query.ts';
-import { deletedVersionsOf, type RunQuery } from './entities-reader.ts';
+import { type RunQuery, withDeletions } from './entities-reader.ts';
 import type { EntityKind } from './entity-kinds.ts';
 import type { SeenEntity } from './entity-record.ts';
 import { membershipsQuery, nextMembershipsQuery, timesTogetherSinceDeletionQuery } from './memberships-query.ts';
@@ -48,10 +48,8 @@ async function currentMemberships(
   id: string,
   otherIds: readonly string[],
 ): Promise<readonly SeenEntity[]> {
-  const [rows, deletedVersions] = await Promise.all([
-    run('memberships_page', membershipsQuery(kind, id, otherIds)),
-    deletedVersionsOf(run, kind === 'user' ? [id] : otherIds),
-  ]);
+  const read = () => run('memberships_page', membershipsQuery(kind, id, otherIds));
+  const [rows, deletedVersions] = await withDeletions(run, kind === 'user' ? [id] : otherIds, read);
   const deletedVersion = (otherId: string) => deletedVersions.get(kind === 'user' ? id : otherId);
   const current = (rows as MembershipRow[]).filter(
     ([otherId, , , version]) => version > (deletedVersion(otherId) ?? 0),

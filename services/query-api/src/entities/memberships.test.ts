@@ -11,18 +11,19 @@ afterAll(() => query.stop());
 
 const identifier = fc.constantFrom<string>('ada', 'bob', 'Ådа', '\u{1f600}', 'a/b?c#d%', ' ', "'\\", '\0');
 
-/** An event of a user in an organization, or the deletion of the user. */
+/** An event of a user in an organization, a submission without events that names both, or the deletion of the user. */
 const change = fc.record({
   user: identifier,
   organization: identifier,
   deleted: fc.integer({ min: 0, max: 5 }).map((die) => die === 0),
+  eventless: fc.boolean(),
   day: fc.integer({ min: 0, max: 9 }),
 });
 type Change = typeof change extends fc.Arbitrary<infer One> ? One : never;
 
 const START_MS = Date.UTC(2026, 2, 1);
-const timeOf = ({ day }: Change) => START_MS + day * 86_400_000;
 const versionUs = (index: number) => (START_MS + index * 3) * 1_000 + 7;
+const timeOf = ({ day, eventless }: Change, index: number) => START_MS + (eventless ? index * 3 : day * 86_400_000);
 
 const TABLES = ['events', 'entities', 'user_deletions', 'user_sightings'];
 
@@ -35,7 +36,8 @@ async function store(changes: readonly Change[], { eventsStored = true } = {}): 
       await query.insert('user_deletions', [{ workspace_id: 'a', user_id: one.user, version }]);
       continue;
     }
-    const seen = { workspace_id: 'a', first_seen_at: timeOf(one), last_seen_at: timeOf(one), version };
+    const timestampMs = timeOf(one, index);
+    const seen = { workspace_id: 'a', first_seen_at: timestampMs, last_seen_at: timestampMs, version };
     const user = { kind: 'user', id: one.user };
     const organization = { kind: 'organization', id: one.organization };
     await query.insert('entities', [
@@ -44,8 +46,10 @@ async function store(changes: readonly Change[], { eventsStored = true } = {}): 
       { ...seen, kind: 'membership', id: one.user, other_id: one.organization },
       { ...seen, kind: 'member', id: one.organization, other_id: one.user },
     ]);
-    const event = { userId: one.user, groupId: one.organization, timestampMs: timeOf(one), receivedAtUs: version };
-    if (eventsStored) await query.store('a', [anEvent(event)]);
+    const event = { userId: one.user, groupId: one.organization, timestampMs, receivedAtUs: version };
+    const sighting = { workspace_id: 'a', user_id: one.user, group_id: one.organization, version };
+    if (one.eventless) await query.insert('user_sightings', [sighting]);
+    else if (eventsStored) await query.store('a', [anEvent(event)]);
   }
 }
 
@@ -60,11 +64,14 @@ const SIDES = [
   { side: 'organization', other: 'user', path: '/organizations', list: '/users', idName: 'foreignId' },
 ] as const;
 
-/** The memberships of one user or organization in the plainest way: its events after the last deletion of the user. */
+/** The memberships of one user or organization in the plainest way: what came after the last deletion of the user. */
 function fold(changes: readonly Change[], side: 'user' | 'organization', id: string): Expected[] {
-  const live = changes.filter(
-    (one, index) => !one.deleted && !changes.slice(index + 1).some(({ deleted, user }) => deleted && user === one.user),
-  );
+  const live = changes
+    .map((one, index) => ({ ...one, index, ms: timeOf(one, index) }))
+    .filter(
+      ({ user: id, deleted, index }) =>
+        !deleted && !changes.slice(index + 1).some((later) => later.deleted && later.user === id),
+    );
   const other = side === 'user' ? 'organization' : 'user';
   const byOther = Map.groupBy(
     live.filter((one) => one[side] === id),
@@ -73,8 +80,8 @@ function fold(changes: readonly Change[], side: 'user' | 'organization', id: str
   return [...byOther]
     .map(([otherId, together]) => ({
       id: otherId,
-      firstSeenAt: new Date(Math.min(...together.map(timeOf))).toISOString(),
-      lastSeenAt: new Date(Math.max(...together.map(timeOf))).toISOString(),
+      firstSeenAt: new Date(Math.min(...together.map(({ ms }) => ms))).toISOString(),
+      lastSeenAt: new Date(Math.max(...together.map(({ ms }) => ms))).toISOString(),
     }))
     .sort((a, b) => Buffer.compare(Buffer.from(a.id), Buffer.from(b.id)));
 }
@@ -93,7 +100,7 @@ async function readAll({ path, list, idName }: (typeof SIDES)[number], id: strin
   }
 }
 
-test('memberships are what the events say that no deletion hides, from both sides and over all pages', async () => {
+test('memberships are what the submissions say that no deletion hides, from both sides and over all pages', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(change, { minLength: 1, maxLength: 15 }),
@@ -119,7 +126,7 @@ test('memberships are what the events say that no deletion hides, from both side
 });
 
 test('until the events of a user who came back are stored, their receipt stands in for their times', async () => {
-  const one = { user: 'ada', organization: 'acme', deleted: false, day: 5 };
+  const one = { user: 'ada', organization: 'acme', deleted: false, eventless: false, day: 5 };
   await store([one, { ...one, deleted: true }, one], { eventsStored: false });
   const seen = new Date(Math.floor(versionUs(2) / 1_000)).toISOString();
   for (const side of SIDES) {
@@ -130,7 +137,7 @@ test('until the events of a user who came back are stored, their receipt stands 
 });
 
 test('another workspace has no memberships, and a user without an organization has none', async () => {
-  await store([{ user: 'ada', organization: 'acme', deleted: false, day: 1 }]);
+  await store([{ user: 'ada', organization: 'acme', deleted: false, eventless: false, day: 1 }]);
   expect((await query.get('/users/ada/organizations', 'b')).status).toBe(404);
   const version = versionUs(1);
   const seen = { workspace_id: 'a', first_seen_at: START_MS, last_seen_at: START_MS, version };
@@ -144,8 +151,14 @@ test('another workspace has no memberships, and a user without an organization h
 });
 
 test('a cursor of another list, a filter and an unknown parameter are refused', async () => {
-  const both = ['acme', 'bee'].map((organization) => ({ user: 'ada', organization, deleted: false, day: 1 }));
-  await store([...both, { user: 'bob', organization: 'acme', deleted: false, day: 1 }]);
+  const both = ['acme', 'bee'].map((organization) => ({
+    user: 'ada',
+    organization,
+    deleted: false,
+    eventless: false,
+    day: 1,
+  }));
+  await store([...both, { user: 'bob', organization: 'acme', deleted: false, eventless: false, day: 1 }]);
   const { body } = await query.get('/users/ada/organizations?limit=1');
   expect(body.nextCursor).not.toBeNull();
   for (const [path, fault] of [

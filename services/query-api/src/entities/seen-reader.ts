@@ -45,47 +45,73 @@ export interface ListedEntity {
 /** Reads the users or organizations of a page, in its order. */
 export async function* readSeenPage(run: RunQuery, page: SeenPage): AsyncGenerator<ListedEntity, void, undefined> {
   const { order, rowsMax } = page;
-  const returned = await readReturned(run, page);
-  const apart = new Set(returned.map(({ entity }) => entity.id));
-  const waiting = afterPosition(returned, page.after, order);
+  const returned = await findReturned(run, page);
+  const apart = new Set(returned.map(({ id }) => id));
+  const waiting = readAt(run, page, afterPosition(returned, page.after, order).slice(0, rowsMax));
+  let next = await waiting.next();
   let left = rowsMax;
   for await (const listed of readStored(run, page, apart)) {
-    while (waiting[0] && comparePositions(waiting[0].position, listed.position, order) < 0) {
-      yield waiting.shift() as ListedEntity;
+    while (!next.done && comparePositions(next.value.position, listed.position, order) < 0) {
+      yield next.value;
       left -= 1;
       if (left === 0) return;
+      next = await waiting.next();
     }
     yield listed;
     left -= 1;
     if (left === 0) return;
   }
-  yield* waiting.slice(0, left);
+  for (; !next.done && left > 0; left -= 1) {
+    yield next.value;
+    next = await waiting.next();
+  }
 }
 
-/** Those of some users or organizations that come after a position, in their order. */
+/** Those of some positions that come after another, in their order. */
 function afterPosition(
-  found: readonly ListedEntity[],
+  positions: readonly EntityPosition[],
   after: EntityPosition | undefined,
   order: SeenOrder,
-): ListedEntity[] {
-  return found
-    .filter(({ position }) => !after || comparePositions(position, after, order) > 0)
-    .sort((one, other) => comparePositions(one.position, other.position, order));
+): readonly EntityPosition[] {
+  return positions
+    .filter((position) => !after || comparePositions(position, after, order) > 0)
+    .toSorted((one, other) => comparePositions(one, other, order));
 }
 
-/** Reads the users who came back after a pending deletion, and match. */
-async function readReturned(
+/** Finds the users who came back after a pending deletion, and match. */
+async function findReturned(
   run: RunQuery,
   { kind, order, properties, hasPendingDeletions }: SeenPage,
-): Promise<readonly ListedEntity[]> {
+): Promise<readonly EntityPosition[]> {
   if (kind !== 'user' || !hasPendingDeletions) return [];
-  const found: ListedEntity[] = [];
+  const positions: EntityPosition[] = [];
   for (const ids of groupsOf(idsOf(await run('entity_candidates', RETURNED)))) {
-    for (const entity of await readEntities(run, { kind, properties }, ids)) {
-      found.push({ entity, position: seenPositionOf(entity, order) });
+    const items = ids.map((id) => ({ id }));
+    for await (const { found } of readEntities(run, { kind, properties }, items)) {
+      positions.push(...found.map((entity) => seenPositionOf(entity, order)));
     }
   }
-  return found;
+  return positions;
+}
+
+/** Reads the entities at some positions; one may stand at several. */
+async function* readAt(
+  run: RunQuery,
+  { kind, properties }: SeenPage,
+  positions: readonly EntityPosition[],
+): AsyncGenerator<ListedEntity & { readonly entity: StoredEntity }, void, undefined> {
+  let first = 0;
+  for (const ids of groupsOf(positions.map(({ id }) => id))) {
+    const group = positions.slice(first, first + ids.length);
+    first += ids.length;
+    for await (const { items, found } of readEntities(run, { kind, properties }, group)) {
+      const entities = new Map(found.map((entity) => [entity.id, entity]));
+      for (const position of items) {
+        const entity = entities.get(position.id);
+        if (entity) yield { entity, position };
+      }
+    }
+  }
 }
 
 /** Reads those that stand where their stored times say; `apart` are the others. */
@@ -107,9 +133,9 @@ async function* readStored(
     checked += candidates.length;
     if (isSorted || checked < CANDIDATES_PER_RECORD * rowsMax) continue;
     isSorted = true;
-    const matches = await fewMatches(run, page, apart);
+    const matches = await fewMatches(run, page);
     if (matches) {
-      yield* afterPosition(matches, after, order);
+      yield* matchesAmong(run, page, afterPosition(matches, after, order), apart);
       return;
     }
   }
@@ -127,35 +153,24 @@ function candidatesOf(rows: readonly Row[]): readonly EntityPosition[] {
 /** Reads those of some candidates that match and stand where the candidate says. */
 async function* matchesAmong(
   run: RunQuery,
-  { kind, order, properties }: SeenPage,
+  page: SeenPage,
   candidates: readonly EntityPosition[],
   apart: ReadonlySet<string>,
 ): AsyncGenerator<ListedEntity, void, undefined> {
-  let first = 0;
-  for (const ids of groupsOf(candidates.map(({ id }) => id))) {
-    const group = candidates.slice(first, first + ids.length);
-    first += ids.length;
-    const found = await readEntities(run, { kind, properties }, [...new Set(ids)]);
-    const entities = new Map(found.map((entity) => [entity.id, entity]));
-    for (const position of group) {
-      const entity = entities.get(position.id);
-      if (!entity || apart.has(entity.id)) continue;
-      if (seenPositionOf(entity.stored, order).seenMs === position.seenMs) yield { entity, position };
-    }
+  const { order } = page;
+  const rest = candidates.filter(({ id }) => !apart.has(id));
+  for await (const { entity, position } of readAt(run, page, rest)) {
+    if (seenPositionOf(entity.stored, order).seenMs === position.seenMs) yield { entity, position };
   }
 }
 
-/** Reads all that match, in any order; `undefined` if they are too many. */
+/** Finds all that match, in any order; `undefined` if they are too many. */
 async function fewMatches(
   run: RunQuery,
   { kind, order, properties }: SeenPage,
-  apart: ReadonlySet<string>,
-): Promise<readonly ListedEntity[] | undefined> {
-  const found: StoredEntity[] = [];
+): Promise<readonly EntityPosition[] | undefined> {
+  const positions: EntityPosition[] = [];
   const page = { kind, direction: 'ASC', after: undefined, properties, rowsMax: MATCHES_MAX + 1 } as const;
-  for await (const entity of readPage(run, page)) found.push(entity);
-  if (found.length > MATCHES_MAX) return undefined;
-  return found
-    .filter(({ id }) => !apart.has(id))
-    .map((entity) => ({ entity, position: seenPositionOf(entity.stored, order) }));
+  for await (const { stored } of readPage(run, page)) positions.push(seenPositionOf(stored, order));
+  return positions.length > MATCHES_MAX ? undefined : positions;
 }

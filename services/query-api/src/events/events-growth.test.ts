@@ -65,7 +65,7 @@ async function costOf(asked: EventsRequest): Promise<ReadCost> {
 
 async function rowsOf(asked: EventsRequest): Promise<(readonly string[])[]> {
   const rows: (readonly string[])[] = [];
-  for await (const batch of reader.read(asked, undefined, { workspace: asked.workspace })) {
+  for await (const batch of reader.read(asked, { workspace: asked.workspace })) {
     rows.push(...(batch as readonly string[][]));
   }
   return rows;

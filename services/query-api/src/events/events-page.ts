@@ -1,6 +1,7 @@
 import type { QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
 import type { RowBatches } from '../clickhouse/row-parser.ts';
 import type { Sql } from '../clickhouse/sql.ts';
+import { TimeBudget } from '../clickhouse/time-budget.ts';
 import { asEventRow, EVENT_SELECT, type EventRow, positionOf } from './event-record.ts';
 import type { PageRequest } from './events-parameters.ts';
 import { type PageSlice, pageQuery, wholePage } from './events-query.ts';
@@ -9,7 +10,7 @@ import { windowEnds } from './page-windows.ts';
 
 export interface PageReader {
   /** Returns the rows of a page, and one more if there is a next page; throws as {@link QueryRunner.rows} does. */
-  read(request: PageRequest, hidden: Sql | undefined, context: QueryContext): RowBatches;
+  read(request: PageRequest, context: QueryContext): RowBatches;
 }
 
 /**
@@ -26,10 +27,9 @@ export function createPageReader(
   now: () => number = Date.now,
   select = EVENT_SELECT,
 ): PageReader {
-  async function* read(request: PageRequest, hidden: Sql | undefined, context: QueryContext): RowBatches {
-    const startedAt = performance.now();
+  async function* read(request: PageRequest, context: QueryContext): RowBatches {
     const seen = new SeenRows();
-    for await (const batch of readSlices(slicesOf(request), request, hidden, context, startedAt)) {
+    for await (const batch of readSlices(slicesOf(request), request, context)) {
       seen.add(batch.map(asEventRow));
       yield batch;
     }
@@ -37,22 +37,16 @@ export function createPageReader(
   }
 
   /** Reads slices until the page is full. A slice that `offset` skips as a whole is read again with the next one. */
-  async function* readSlices(
-    slices: readonly PageSlice[],
-    request: PageRequest,
-    hidden: Sql | undefined,
-    context: QueryContext,
-    startedAt: number,
-  ): RowBatches {
+  async function* readSlices(slices: readonly PageSlice[], request: PageRequest, context: QueryContext): RowBatches {
+    const budget = new TimeBudget(timeoutMs);
     let { rows, offset } = wholePage(request);
     let undecided: PageSlice | undefined;
     for (const slice of slices) {
       const range = undecided ? spanning(undecided, slice) : slice;
       let found = 0;
-      // 0 would be no limit.
-      const leftMs = Math.max(1, Math.floor(timeoutMs - (performance.now() - startedAt)));
-      const query = pageQuery(request, hidden, { ...range, rows, offset }, select);
-      for await (const batch of queryRunner.rows({ kind: 'events_page', timeoutMs: leftMs, ...context, ...query })) {
+      const part = { ...range, rows, offset };
+      const hiding = (hidden: Sql | undefined) => pageQuery(request, hidden, part, select);
+      for await (const batch of queryRunner.rows({ kind: 'events_page', budget, ...context, hiding })) {
         found += batch.length;
         yield batch;
       }

@@ -14,17 +14,11 @@ import { createPageReader } from './events-page.ts';
 import { type EventsRequest, parseEventsRequest } from './events-parameters.ts';
 import { EventCounter, type Total, totalOfPage } from './events-total.ts';
 import { PagePaces } from './page-paces.ts';
-import type { HiddenCondition } from './pending-deletions.ts';
 
 const EVENTS = '/events';
 
 /** Registers `GET /events`: a page of a workspace's events, and their total. */
-export function registerEvents(
-  app: FastifyInstance,
-  config: QueryConfig,
-  queryRunner: QueryRunner,
-  hiddenCondition: HiddenCondition,
-): void {
+export function registerEvents(app: FastifyInstance, config: QueryConfig, queryRunner: QueryRunner): void {
   const pages = createPageReader(queryRunner, new PagePaces(), config.QUERY_TIMEOUT_MS);
   const counter = new EventCounter(queryRunner, config.COUNT_TIMEOUT_MS);
 
@@ -32,10 +26,9 @@ export function registerEvents(
     const { workspace } = request;
     const parsed = parseEventsRequest(request.query as QueryParameters, workspace);
     return await whileConnected(reply, async (signal) => {
-      const hidden = await hiddenCondition(workspace);
       const context = { workspace, requestId: request.id, signal };
-      const count = () => counter.count(parsed, hidden, context);
-      const page = new PageJson(parsed, parsed.limit === 0 ? noRows() : pages.read(parsed, hidden, context));
+      const count = () => counter.count(parsed, context);
+      const page = new PageJson(parsed, parsed.limit === 0 ? noRows() : pages.read(parsed, context));
       if (parsed.limit === 0) {
         const total = parsed.total === 'none' ? { value: null } : await count();
         return await sendJson(reply, page.chunks(), () => ({ known: totalJson(total), find: async () => '' }));

@@ -2,7 +2,7 @@ import { Problem } from '@sluice/shared/http/problem';
 import { LRUCache } from 'lru-cache';
 import type { QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
 import { COUNT_SETTINGS } from '../clickhouse/query-settings.ts';
-import { SlotRefused } from '../clickhouse/query-slots.ts';
+import { isLateForSlot } from '../clickhouse/query-slots.ts';
 import type { Sql } from '../clickhouse/sql.ts';
 import type { TimeRange } from '../filters/filter-sql.ts';
 import { TOTAL_CAP } from '../limits.ts';
@@ -68,23 +68,24 @@ export class EventCounter {
    *
    * @throws {Problem} as {@link QueryRunner.rows} does, except `query_too_expensive`
    */
-  async count(request: EventsRequest, hidden: Sql | undefined, context: QueryContext): Promise<Total> {
+  async count(request: EventsRequest, context: QueryContext): Promise<Total> {
     const isCapped = request.total === 'capped';
     const slow = isCapped ? undefined : this.#slow.get(request.listKey);
     if (slow && covers(request, slow)) return { value: null };
-    const query = isCapped
-      ? cappedCountQuery(request, hidden)
-      : { ...countQuery(request, hidden), settings: COUNT_SETTINGS };
+    const query = {
+      hiding: (hidden: Sql | undefined) => (isCapped ? cappedCountQuery : countQuery)(request, hidden),
+      settings: isCapped ? {} : COUNT_SETTINGS,
+    };
     try {
       const budget = { timeoutMs: this.#timeoutMs, graceMs: 0 };
       const [row] = await this.#queryRunner.all({ kind: 'events_count', ...budget, ...context, ...query });
       const value = row?.[0] as number;
       return isCapped ? capped(value) : { value };
     } catch (error) {
-      if (!(error instanceof Problem && error.code === 'query_too_expensive')) throw error;
       // A count that only waited says nothing of its list.
-      if (!isCapped && !(error.cause instanceof SlotRefused))
-        this.#slow.set(request.listKey, { startMs: request.startMs, endMs: request.endMs });
+      if (error instanceof Problem && isLateForSlot(error.cause)) return { value: null };
+      if (!(error instanceof Problem && error.code === 'query_too_expensive')) throw error;
+      if (!isCapped) this.#slow.set(request.listKey, { startMs: request.startMs, endMs: request.endMs });
       return { value: null };
     }
   }

@@ -102,7 +102,7 @@ function expected({ filter, order, range }: List, events: readonly TestEvent[]):
 
 async function rowsOf(reader: PageReader, request: ReturnType<typeof parse>) {
   const found: { uuid: string; timestampMs: number }[] = [];
-  for await (const batch of reader.read(request, undefined, { workspace: 'a' })) {
+  for await (const batch of reader.read(request, { workspace: 'a' })) {
     for (const row of batch as readonly string[][]) {
       found.push({ uuid: String(row[0]), timestampMs: Date.parse(`${row[10]}Z`) });
     }
@@ -221,8 +221,8 @@ test('pages neither skip nor repeat an event while others arrive between their w
 test('a page takes no longer than its time in all, however many windows it has', async () => {
   await query.store('a', [anEvent({ timestampMs: NOW_MS - 900 * DAY_MS })]);
   const timeouts: number[] = [];
-  runner.beforeQuery = async ({ timeoutMs }) => {
-    timeouts.push(timeoutMs ?? Number.NaN);
+  runner.beforeQuery = async ({ budget }) => {
+    timeouts.push(budget?.leftMs() ?? Number.NaN);
     await new Promise((resolve) => setTimeout(resolve, 60));
   };
   const reader = createPageReader(runner, new PagePaces(), 100, () => NOW_MS);

@@ -1,4 +1,4 @@
-import { parseJson } from '@sluice/shared/json';
+import { parseExactJson, parseJson } from '@sluice/shared/json';
 import { NAME_DOTS_MAX } from '../limits.ts';
 import type { Condition } from './operators.ts';
 
@@ -76,7 +76,7 @@ export function acceptedJson({ operator, value }: Condition): readonly string[] 
 /**
  * The JSON of the values that equal a parameter's text: always the string, and also the number, boolean, null, array or
  * object if the text is written as JSON.stringify writes it. So `12` equals `"12"` and `12`, and `1.0` equals `"1.0"`
- * only.
+ * only. A number that no 64-bit float holds is stored with all its digits, and equals the one with the same digits.
  */
 function jsonOf(text: string): readonly string[] {
   const asString = JSON.stringify(text);
@@ -84,6 +84,7 @@ function jsonOf(text: string): readonly string[] {
     const parsed = parseJson(text);
     if (typeof parsed === 'string' || isDeeper(parsed, DEPTH_MAX)) return [asString];
     if (JSON.stringify(parsed) === text || INTEGER_OF_64_BITS.test(text)) return [asString, text];
+    if (typeof parsed === 'number' && JSON.isRawJSON(parseExactJson(text))) return [asString, text];
   } catch {
     // Not JSON, or too deep to be parsed: a string, then.
   }

@@ -7,18 +7,14 @@ import { readActivity } from './activity.ts';
 import type { ReportDependencies } from './reports-route.ts';
 
 /** Registers `GET /users/{foreignId}/activity`, and the same for organizations. */
-export function registerActivities(
-  app: FastifyInstance,
-  { config, queryRunner, hiddenCondition }: ReportDependencies,
-): void {
+export function registerActivities(app: FastifyInstance, { config, queryRunner }: ReportDependencies): void {
   for (const kind of ENTITY_KINDS) {
     app.get(`${ENTITY_ROUTES[kind].path}/:id/activity`, async (request, reply) => {
       refuseParameters(request.query as QueryParameters);
       const { workspace, id: requestId } = request;
       const { id } = request.params as { id: string };
       return await whileConnected(reply, async (signal) => {
-        const hidden = await hiddenCondition(workspace);
-        const options = { hidden, nowMs: Date.now(), timeoutMs: config.QUERY_TIMEOUT_MS };
+        const options = { nowMs: Date.now(), timeoutMs: config.QUERY_TIMEOUT_MS };
         const activity = await readActivity(queryRunner, { kind, id }, options, { workspace, requestId, signal });
         if (!activity) throw noSuchEntity(kind);
         return await reply.send(activity);

@@ -1,5 +1,6 @@
 import type { QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
 import { type Sql, tables } from '../clickhouse/sql.ts';
+import { TimeBudget } from '../clickhouse/time-budget.ts';
 import { readEntityTimes, withinTime } from '../entities/entities-reader.ts';
 import type { EntityKind } from '../entities/entity-kinds.ts';
 import { isoTime } from '../entities/entity-record.ts';
@@ -31,15 +32,12 @@ const FIELDS = { user: 'userId', organization: 'groupId' } as const satisfies Re
 export async function readActivity(
   queryRunner: QueryRunner,
   { kind, id }: { readonly kind: EntityKind; readonly id: string },
-  {
-    hidden,
-    nowMs,
-    timeoutMs,
-  }: { readonly hidden: Sql | undefined; readonly nowMs: number; readonly timeoutMs: number },
+  { nowMs, timeoutMs }: { readonly nowMs: number; readonly timeoutMs: number },
   context: QueryContext,
 ): Promise<Activity | undefined> {
-  const run = withinTime(queryRunner, context, timeoutMs);
-  const report = withinTime(createReportRunner(queryRunner), context, timeoutMs);
+  const budget = new TimeBudget(timeoutMs);
+  const run = withinTime(queryRunner, context, budget);
+  const report = withinTime(createReportRunner(queryRunner), context, budget);
   const times = await readEntityTimes(run, kind, id);
   if (!times) return undefined;
   const todayMs = Math.floor(nowMs / DAY_MS) * DAY_MS;
@@ -50,10 +48,9 @@ export async function readActivity(
     startMs,
     endMs: todayMs + DAY_MS - 1,
   };
-  const where = whereSelected(selection, hidden);
   const [days, names] = await Promise.all([
-    report('activity', daysQuery(where), NAMES_SETTINGS),
-    report('activity', topNamesQuery(where), NAMES_SETTINGS),
+    report('activity', { hiding: (hidden) => daysQuery(whereSelected(selection, hidden)) }, NAMES_SETTINGS),
+    report('activity', { hiding: (hidden) => topNamesQuery(whereSelected(selection, hidden)) }, NAMES_SETTINGS),
   ]);
   const counts = new Map(days as [string, number][]);
   return {

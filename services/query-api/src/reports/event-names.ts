@@ -1,4 +1,4 @@
-import type { QueryContext } from '../clickhouse/query-runner.ts';
+import type { HidingStatement, QueryContext } from '../clickhouse/query-runner.ts';
 import type { Sql } from '../clickhouse/sql.ts';
 import { groupsOf } from '../entities/candidates.ts';
 import type { EventSelection } from '../events/event-selection.ts';
@@ -30,18 +30,21 @@ type TimesRow = [event: string, type: string, ...TimesOfName];
 export async function readEventNames(
   runner: ReportRunner,
   request: MenuRequest,
-  hidden: Sql | undefined,
   context: QueryContext,
 ): Promise<readonly EventName[]> {
-  const run = async (sql: Sql) =>
-    await runner.all({ kind: 'event_names', settings: NAMES_SETTINGS, ...context, ...sql });
-  const rows = (await run(namesQuery({ ...request, columns: ['event', 'type'] }, hidden))) as NameRow[];
+  const run = async (hiding: HidingStatement['hiding']) =>
+    await runner.all({ kind: 'event_names', settings: NAMES_SETTINGS, ...context, hiding });
+  let subtractsHidden = false;
+  const rows = (await run((hidden) => {
+    subtractsHidden = hidden !== undefined;
+    return namesQuery({ ...request, columns: ['event', 'type'] }, hidden);
+  })) as NameRow[];
   const isHidden = ([, , , firstMs, lastMs, hiddenFirstMs, hiddenLastMs]: NameRow) =>
-    hidden !== undefined && (hiddenFirstMs === firstMs || hiddenLastMs === lastMs);
+    subtractsHidden && (hiddenFirstMs === firstMs || hiddenLastMs === lastMs);
   const unsure = [...new Set(rows.filter(isHidden).map(([event]) => event))];
   const shown = new Map<string, TimesOfName>();
-  for (const names of hidden ? groupsOf(unsure) : []) {
-    const times = (await run(shownTimesQuery(request.selection, names, hidden as Sql))) as TimesRow[];
+  for (const names of groupsOf(unsure)) {
+    const times = (await run((hidden) => shownTimesQuery(request.selection, names, hidden))) as TimesRow[];
     for (const [event, type, ...seen] of times) shown.set(JSON.stringify([event, type]), seen);
   }
   return rows.flatMap((row) => {
@@ -57,10 +60,9 @@ export async function readNameValues(
   runner: ReportRunner,
   column: NameColumn,
   request: MenuRequest,
-  hidden: Sql | undefined,
   context: QueryContext,
 ): Promise<readonly { readonly value: string; readonly count: number }[]> {
-  const sql = namesQuery({ ...request, columns: [column] }, hidden);
-  const rows = await runner.all({ kind: 'event_names', settings: NAMES_SETTINGS, ...context, ...sql });
+  const hiding = (hidden: Sql | undefined) => namesQuery({ ...request, columns: [column] }, hidden);
+  const rows = await runner.all({ kind: 'event_names', settings: NAMES_SETTINGS, ...context, hiding });
   return rows.map(([value, count]) => ({ value: value as string, count: count as number }));
 }

@@ -1,5 +1,6 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { QueryContext } from '../clickhouse/query-runner.ts';
-import type { Sql } from '../clickhouse/sql.ts';
+import { LARGE_ROWS_SETTINGS } from '../clickhouse/query-settings.ts';
 import type { EventField } from '../events/event-columns.ts';
 import { asEventRow, positionOf, selectOf, textOf } from '../events/event-record.ts';
 import type { EventSelection } from '../events/event-selection.ts';
@@ -14,20 +15,20 @@ export const SAMPLE_EVENTS_MAX = 10_000;
 /** How many characters a sample reads of its field: it ends with the event that reaches this number. */
 export const SAMPLE_CHARACTERS_MAX = 8 * 1_024 * 1_024;
 
-/** How many entries a menu holds in memory: a sample ends with the event that reaches this number. */
-export const SAMPLE_ENTRIES_MAX = 100_000;
+/** How long events are looked at before other requests have their turn, in milliseconds. */
+const TURN_MS = 10;
 
 /** What a sample is taken of. */
 export interface SampleRequest {
   readonly selection: EventSelection;
   /** The field that is looked at. */
   readonly field: EventField;
-  /** Looks at one event, and returns how many entries the menu has by then. */
-  readonly visit: (text: string, timestampMs: number) => number;
+  /** Looks at one event, and returns whether it is the last one that the menu can hold. */
+  readonly visit: (text: string, timestampMs: number) => boolean;
 }
 
 /** Reads the newest of the selected events, and returns how many it looked at. */
-export type ReadSample = (request: SampleRequest, hidden: Sql | undefined, context: QueryContext) => Promise<number>;
+export type ReadSample = (request: SampleRequest, context: QueryContext) => Promise<number>;
 
 /**
  * Creates what reads samples: the newest {@link SAMPLE_EVENTS_MAX} events of a selection, or fewer where their field is
@@ -35,10 +36,11 @@ export type ReadSample = (request: SampleRequest, hidden: Sql | undefined, conte
  */
 export function createSampleReader(runner: ReportRunner, paces: PagePaces, timeoutMs: number): ReadSample {
   const sampled: ReportRunner = {
-    rows: (query) => runner.rows({ ...query, kind: 'event_sample' }),
+    // A sample of large events ends long before its last one.
+    rows: (query) => runner.rows({ ...query, kind: 'event_sample', settings: LARGE_ROWS_SETTINGS }),
     all: async (query) => await runner.all(query),
   };
-  return async ({ selection, field, visit }, hidden, context) => {
+  return async ({ selection, field, visit }, context) => {
     const select = selectOf((selected) => selected === field || selected === 'timestamp');
     const pages = createPageReader(sampled, paces, timeoutMs, Date.now, select);
     const request = {
@@ -53,13 +55,17 @@ export function createSampleReader(runner: ReportRunner, paces: PagePaces, timeo
     } as const;
     let events = 0;
     let characters = 0;
-    for await (const batch of pages.read(request, hidden, context)) {
+    let turnAt = performance.now();
+    for await (const batch of pages.read(request, context)) {
       for (const row of batch.map(asEventRow)) {
         const text = textOf(row, field);
         events += 1;
         characters += text.length;
-        const entries = visit(text, positionOf(row, 'timestamp').timestampMs);
-        if (characters >= SAMPLE_CHARACTERS_MAX || entries >= SAMPLE_ENTRIES_MAX) return events;
+        const isFull = visit(text, positionOf(row, 'timestamp').timestampMs);
+        if (isFull || characters >= SAMPLE_CHARACTERS_MAX) return events;
+        if (performance.now() - turnAt < TURN_MS) continue;
+        await nextTurn();
+        turnAt = performance.now();
       }
     }
     return events;

@@ -83,12 +83,26 @@ test('a client that reads slowly is not cut off when the time of a query is up, 
   expect(tail.endsWith(`\n{"complete":true,"events":${ROWS}}\n`)).toBe(true);
 }, 60_000);
 
-test('an export keeps neither a page nor a report waiting, and another export is refused after a while', async () => {
+test('an export keeps neither a page nor a report waiting, and another one of its workspace is refused after a while', async () => {
   await startExport();
   expect((await service.get('/events?limit=1&total=none')).status).toBe(200);
-  const other = await service.get(EXPORT, 'b');
+  const other = await service.get(EXPORT);
   expect([other.status, other.body.code]).toEqual([503, 'overloaded']);
   expect((await service.get('/events?limit=1&total=none')).status).toBe(200);
+});
+
+test('an export whose client reads slowly gives way to one of another workspace', async () => {
+  const slow = await startExport();
+  const wanting = async () => {
+    const response = await responseTo(start(EXPORT, 'b'));
+    const { statusCode } = response;
+    response.destroy();
+    return statusCode;
+  };
+  await expect.poll(wanting, { timeout: 60_000 }).toBe(200);
+  await expect(async () => {
+    for await (const _ of slow);
+  }).rejects.toThrow('aborted');
 });
 
 test('a service that stops breaks exports off: their clients continue elsewhere', async () => {

@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { ExportQuery } from '../clickhouse/query-runner.ts';
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
 import { whileConnected } from '../disconnection.ts';
+import { blockSettings } from './export-blocks.ts';
 import { formatOf } from './export-formats.ts';
 import { parseExportRequest } from './export-parameters.ts';
 import { exportQuery } from './export-query.ts';
@@ -28,7 +29,7 @@ const SETTINGS: QuerySettings = {
 };
 
 /** Registers `GET /events/export`: all events that match, as a file. */
-export function registerExport(app: FastifyInstance, { queryRunner, hiddenCondition }: ReportDependencies): void {
+export function registerExport(app: FastifyInstance, { queryRunner }: ReportDependencies): void {
   app.get('/events/export', async (request, reply) => {
     const { workspace } = request;
     const parsed = parseExportRequest(request.query as QueryParameters, request.headers.accept);
@@ -41,10 +42,12 @@ export function registerExport(app: FastifyInstance, { queryRunner, hiddenCondit
     // Fastify would read the whole export, and send none of it.
     if (request.method === 'HEAD') return await send([]);
     return await whileConnected(reply, async (signal) => {
+      const context = { workspace, requestId: request.id, signal };
+      const blocks = await blockSettings(queryRunner, parsed, context);
       const query: ExportQuery = {
-        ...exportQuery(parsed, await hiddenCondition(workspace)),
-        ...{ kind: 'events_export', pool: 'exports', settings: SETTINGS },
-        ...{ workspace, requestId: request.id, signal },
+        hiding: (hidden) => exportQuery(parsed, hidden),
+        ...{ kind: 'events_export', pool: 'exports', settings: { ...SETTINGS, ...blocks } },
+        ...context,
       };
       const bytes = withTrailer(queryRunner.bytes(query), format);
       // A query that fails at once still becomes an error response.

@@ -1,5 +1,6 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
+import type { Sql } from '../clickhouse/sql.ts';
 import { whileConnected } from '../disconnection.ts';
 import { parseFunnelRequest } from './funnel-parameters.ts';
 import { funnelQuery } from './funnel-query.ts';
@@ -8,17 +9,14 @@ import { collectingSettings, reportRows } from './report-runner.ts';
 import type { ReportDependencies } from './reports-route.ts';
 
 /** Registers `GET /events/funnel`: how many get from one event to the next. */
-export function registerFunnel(
-  app: FastifyInstance,
-  { config, queryRunner, hiddenCondition }: ReportDependencies,
-): void {
+export function registerFunnel(app: FastifyInstance, { config, queryRunner }: ReportDependencies): void {
   const settings = collectingSettings(config);
   app.get('/events/funnel', async (request, reply) => {
     const { workspace } = request;
     const funnel = parseFunnelRequest(request.query as QueryParameters);
     return await whileConnected(reply, async (signal) => {
-      const hidden = await hiddenCondition(workspace);
-      const query = { ...funnelQuery(funnel, hidden), workspace, requestId: request.id, signal, settings };
+      const hiding = (hidden: Sql | undefined) => funnelQuery(funnel, hidden);
+      const query = { hiding, workspace, requestId: request.id, signal, settings };
       return await reply.send(funnelReport(funnel, await reportRows(queryRunner, { kind: 'funnel', ...query })));
     });
   });

@@ -48,8 +48,8 @@ test('names, and values of a field with few of them, read a row for each day and
   const asked = { selection: month, prefix: '', limit: 100 };
   const costs: ReadCost[] = [];
   for (const workspace of ['a', 'b']) {
-    costs.push(await runner.measure(() => readEventNames(runner, asked, undefined, { workspace })));
-    await runner.measure(() => readNameValues(runner, 'event', asked, undefined, { workspace }));
+    costs.push(await runner.measure(() => readEventNames(runner, asked, { workspace })));
+    await runner.measure(() => readNameValues(runner, 'event', asked, { workspace }));
   }
   const [small, large] = costs as [ReadCost, ReadCost];
   // Most days and hours are in two parts, and the events of the hours at both ends are read.
@@ -62,11 +62,11 @@ test('a sample reads no more of 24 months than of one', async () => {
   const readSample = createSampleReader(runner, new PagePaces(), 60_000);
   const costs: ReadCost[] = [];
   for (const workspace of ['a', 'b']) {
-    const request = { selection: ALL, field: 'properties', visit: () => 0 } as const;
+    const request = { selection: ALL, field: 'properties', visit: () => false } as const;
     // The first sample shows how the events lie in time.
     for (const _ of [1, 2]) {
       const cost = await runner.measure(async () => {
-        expect(await readSample(request, undefined, { workspace })).toBe(SAMPLE_EVENTS_MAX);
+        expect(await readSample(request, { workspace })).toBe(SAMPLE_EVENTS_MAX);
       });
       costs.push(cost);
     }
@@ -78,7 +78,7 @@ test('a sample reads no more of 24 months than of one', async () => {
 test('a sample of a rare value reads what the index finds', async () => {
   const readSample = createSampleReader(runner, new PagePaces(), 60_000);
   const fields = [{ field: 'userId', condition: { operator: 'eq', value: '7' } }] as const;
-  const request = { selection: { ...ALL, fields }, field: 'event', visit: () => 0 } as const;
-  const cost = await runner.measure(() => readSample(request, undefined, { workspace: 'a' }));
+  const request = { selection: { ...ALL, fields }, field: 'event', visit: () => false } as const;
+  const cost = await runner.measure(() => readSample(request, { workspace: 'a' }));
   expect(cost.rows).toBeLessThan(SMALL_ROWS / 3);
 });

@@ -3,14 +3,16 @@ import { z } from 'zod';
 import { eventFilters } from '../events/events-openapi.ts';
 import { querySchema } from '../filters/filters-openapi.ts';
 import type { ParameterShape } from '../filters/parameter-schemas.ts';
+import { NAME_DOTS_MAX } from '../limits.ts';
 import { type CommonDescription, timeSchema } from '../openapi-schemas.ts';
-import { SAMPLE_CHARACTERS_MAX, SAMPLE_ENTRIES_MAX, SAMPLE_EVENTS_MAX } from './event-sample.ts';
+import { SAMPLE_CHARACTERS_MAX, SAMPLE_EVENTS_MAX } from './event-sample.ts';
+import { MENU_ENTRIES_MAX } from './menu-entries.ts';
 import { namesParameters, propertiesParameters, valuesParameters } from './menus-parameters.ts';
-import { JSON_TYPES } from './property-paths.ts';
+import { JSON_TYPES, NAME_CHARACTERS_MAX, NAMES_CHARACTERS_MAX } from './property-paths.ts';
 
 const number = new Intl.NumberFormat('en');
 
-const SAMPLE = `the newest ${number.format(SAMPLE_EVENTS_MAX)} events that match; fewer when these have more than ${number.format(SAMPLE_CHARACTERS_MAX)} characters to read or ${number.format(SAMPLE_ENTRIES_MAX)} different results`;
+const SAMPLE = `the newest ${number.format(SAMPLE_EVENTS_MAX)} events that match; fewer when these have more than ${number.format(SAMPLE_CHARACTERS_MAX)} characters to read or ${number.format(MENU_ENTRIES_MAX)} different results`;
 
 const count = z.int().min(1);
 
@@ -60,7 +62,7 @@ export function menuPaths(common: CommonDescription): PathDescriptions {
       path: 'properties',
       operationId: 'listEventProperties',
       summary: 'The properties of events, those that most events have first',
-      description: `Of ${SAMPLE}. A path reaches into objects by dots, as filters do, and not into the items of arrays.`,
+      description: `Of ${SAMPLE}. A path reaches into objects by dots, as filters do, and not into the items of arrays. Names with more than ${NAME_DOTS_MAX} dots or ${NAME_CHARACTERS_MAX} characters are left out. Names of ${number.format(NAMES_CHARACTERS_MAX)} characters together also end the sample.`,
       parameters: propertiesParameters,
       schema: z.object({ ...dates, results: z.array(property), sampledEvents }).meta({ id: 'EventProperties' }),
       result: { path: 'properties.plan', types: ['string'], share: 1, lastSeenAt: '2026-03-01T12:00:00.000Z' },

@@ -1,7 +1,6 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { QueryContext } from '../clickhouse/query-runner.ts';
-import type { Sql } from '../clickhouse/sql.ts';
 import { whileConnected } from '../disconnection.ts';
 import { isoTime } from '../entities/entity-record.ts';
 import { PagePaces } from '../events/page-paces.ts';
@@ -25,13 +24,10 @@ interface Menu {
   readonly sampledEvents?: number | null;
 }
 
-type ReadMenu<Request> = (request: Request, hidden: Sql | undefined, context: QueryContext) => Promise<Menu>;
+type ReadMenu<Request> = (request: Request, context: QueryContext) => Promise<Menu>;
 
 /** Registers `GET /events/names`, `/events/properties` and `/events/values`: what there is to choose from. */
-export function registerMenus(
-  app: FastifyInstance,
-  { config, queryRunner, hiddenCondition }: ReportDependencies,
-): void {
+export function registerMenus(app: FastifyInstance, { config, queryRunner }: ReportDependencies): void {
   const runner = createReportRunner(queryRunner);
   const readSample = createSampleReader(runner, new PagePaces(), config.QUERY_TIMEOUT_MS);
 
@@ -42,46 +38,48 @@ export function registerMenus(
     read: ReadMenu<Request>,
   ): Promise<FastifyReply> {
     return await whileConnected(reply, async (signal) => {
-      const menu = await read(asked, await hiddenCondition(workspace), { workspace, requestId, signal });
+      const menu = await read(asked, { workspace, requestId, signal });
       return await reply.type('application/json; charset=utf-8').send(menuJson(asked, menu));
     });
   }
 
-  const readNames: ReadMenu<MenuRequest> = async (asked, hidden, context) => {
-    const names = await readEventNames(runner, asked, hidden, context);
+  const readNames: ReadMenu<MenuRequest> = async (asked, context) => {
+    const names = await readEventNames(runner, asked, context);
     const results = names.map(({ firstSeenMs, lastSeenMs, ...name }) =>
       JSON.stringify({ ...name, firstSeenAt: isoTime(firstSeenMs), lastSeenAt: isoTime(lastSeenMs) }),
     );
     return { results };
   };
 
-  const readProperties: ReadMenu<MenuRequest> = async ({ selection, prefix, limit }, hidden, context) => {
+  const readProperties: ReadMenu<MenuRequest> = async ({ selection, prefix, limit }, context) => {
     const paths = new PropertyPaths(prefix);
-    const visit = (text: string, timestampMs: number) => paths.add(text, timestampMs);
-    const sampledEvents = await readSample({ selection, field: 'properties', visit }, hidden, context);
-    const results = paths
-      .first(limit)
-      .map(({ path, types, count, lastSeenMs }) =>
-        JSON.stringify({ path, types, share: count / sampledEvents, lastSeenAt: isoTime(lastSeenMs) }),
-      );
+    const visit = (text: string, timestampMs: number) => {
+      paths.add(text, timestampMs);
+      return paths.isFull;
+    };
+    const sampledEvents = await readSample({ selection, field: 'properties', visit }, context);
+    const results = (await paths.first(limit)).map(({ path, types, count, lastSeenMs }) =>
+      JSON.stringify({ path, types, share: count / sampledEvents, lastSeenAt: isoTime(lastSeenMs) }),
+    );
     return { results, sampledEvents };
   };
 
-  const readValues: ReadMenu<ValuesRequest> = async (asked, hidden, context) => {
+  const readValues: ReadMenu<ValuesRequest> = async (asked, context) => {
     const { selection, source, prefix, limit } = asked;
     const { field, property } = source;
     if (field === 'event' || field === 'type') {
-      const values = await readNameValues(runner, field, asked, hidden, context);
+      const values = await readNameValues(runner, field, asked, context);
       return { results: values.map((value) => JSON.stringify(value)), sampledEvents: null };
     }
     const counted = new CountedValues(prefix);
     const visit = (text: string) => {
       // An identifier that is missing is empty.
       const values = text === '' ? [] : [text];
-      return counted.add(property === undefined ? values : valuesOfProperty(text, property));
+      counted.add(property === undefined ? values : valuesOfProperty(text, property));
+      return counted.isFull;
     };
-    const sampledEvents = await readSample({ selection, field, visit }, hidden, context);
-    return { results: counted.first(limit).map(valueJson), sampledEvents };
+    const sampledEvents = await readSample({ selection, field, visit }, context);
+    return { results: (await counted.first(limit)).map(valueJson), sampledEvents };
   };
 
   app.get('/events/names', async (request, reply) => {

@@ -10,7 +10,9 @@ import {
   type TestEvent,
 } from '../testing/query-service.ts';
 import { meets } from '../testing/reference.ts';
-import { SAMPLE_CHARACTERS_MAX, SAMPLE_ENTRIES_MAX, SAMPLE_EVENTS_MAX } from './event-sample.ts';
+import { SAMPLE_CHARACTERS_MAX, SAMPLE_EVENTS_MAX } from './event-sample.ts';
+import { MENU_ENTRIES_MAX } from './menu-entries.ts';
+import { NAME_CHARACTERS_MAX, NAMES_CHARACTERS_MAX } from './property-paths.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -303,11 +305,15 @@ test('the count of a value is the number of events that a filter by it finds', a
 
 test('numbers keep all their digits and differ from text', async () => {
   const numbers = [
+    '3.141592653589793238',
+    '9007199254740993.0',
+    '18446744073709551616',
     '9007199254740993',
     '9007199254740992',
     '-12345678901234567890123',
     '0.1234567890123456789',
-    '1e400',
+    '-0',
+    '1e21',
   ];
   const documents = [...numbers.map((n) => `{"n":${n}}`), '{"n":"9007199254740993"}', '{"n":[9007199254740993]}'];
   await query.store(
@@ -318,13 +324,17 @@ test('numbers keep all their digits and differ from text', async () => {
   expect(text).toContain('{"value":9007199254740993,"count":2}');
   expect(text).toContain('{"value":"9007199254740993","count":1}');
   expect(text).toContain('{"value":[9007199254740993],"count":1}');
-  for (const number of ['9007199254740992', '-12345678901234567890123', '0.1234567890123456789']) {
+  for (const number of numbers.filter((one) => !['9007199254740993', '-0', '1e21'].includes(one))) {
     expect(text).toContain(`{"value":${number},"count":1}`);
+  }
+  for (const number of ['3.141592653589793238', '18446744073709551616', '-12345678901234567890123', '0']) {
+    const { body } = await query.get(`/events?limit=0&properties.n=${number}`);
+    expect([number, body.total]).toEqual([number, 1]);
   }
   const inside = await menu('/events/values?property=properties.n.rawJSON');
   expect(inside.results).toEqual([]);
   const { results } = await menu('/events/values?property=properties.n&prefix=90071992547409');
-  expect(results).toHaveLength(3);
+  expect(results).toHaveLength(4);
 });
 
 test('events of deleted users count in no menu, from the deletion on', async () => {
@@ -378,7 +388,7 @@ test('a sample of large events ends earlier', async () => {
 
 test('a sample with very many names ends earlier', async () => {
   const documents = Array.from({ length: 12 }, (_, event) =>
-    Object.fromEntries(Array.from({ length: SAMPLE_ENTRIES_MAX / 10 }, (_, index) => [`n${event}_${index}`, 1])),
+    Object.fromEntries(Array.from({ length: MENU_ENTRIES_MAX / 10 }, (_, index) => [`n${event}_${index}`, 1])),
   );
   await query.store(
     'a',
@@ -386,6 +396,47 @@ test('a sample with very many names ends earlier', async () => {
   );
   const { results, sampledEvents } = await menu('/events/properties?limit=1');
   expect([results.length, sampledEvents]).toEqual([1, 10]);
+});
+
+test('names inside a very long name are left out with it, whatever they would be together', async () => {
+  const many = Object.fromEntries(Array.from({ length: 9_000 }, (_, index) => [`n${index}`, 1]));
+  const longest = 'x'.repeat(NAME_CHARACTERS_MAX);
+  // Six dots are as many as a filter may have.
+  const deep = parseJson('{"b":{"c":{"d":{"e":{"f":{"g":{"h":1}}}}}}}');
+  const properties = { ['y'.repeat(120_000)]: many, [longest]: { n: 1 }, a: deep };
+  await query.store('a', [anEvent({ properties: JSON.stringify(properties) })]);
+  const { results, sampledEvents } = await menu('/events/properties');
+  const names = [...'abcdefg'].map((_, index) => 'a.b.c.d.e.f.g'.slice(0, 2 * index + 1));
+  expect(results.map(({ path }) => path)).toEqual([...names, longest].map((name) => `properties.${name}`));
+  expect(sampledEvents).toBe(1);
+});
+
+test('a sample whose names are long together ends earlier', async () => {
+  const many = Object.fromEntries(Array.from({ length: 9_000 }, (_, index) => [`n${index + 1_000}`, 1]));
+  const outer = 'x'.repeat(NAME_CHARACTERS_MAX - 6);
+  const properties = JSON.stringify({ [outer]: many });
+  const events = Math.ceil(NAMES_CHARACTERS_MAX / (9_000 * (NAME_CHARACTERS_MAX - 1)));
+  await query.store(
+    'a',
+    Array.from({ length: events + 2 }, () => anEvent({ properties })),
+  );
+  expect(await menu('/events/properties?limit=1')).toMatchObject({ results: [{ share: 1 }], sampledEvents: events });
+});
+
+test('the first of very many values are those of most events, then of the first bytes', async () => {
+  const values = Array.from({ length: 9_999 }, (_, index) => (index % 2 ? `\u{1f600}${index}` : `\uffff${index}`));
+  const documents = Array.from({ length: 3 }, (_, event) => values.map((value) => `${value}-${event}`));
+  await query.store('a', [
+    ...documents.map((n) => anEvent({ properties: JSON.stringify({ n }) })),
+    anEvent({ properties: '{"n":"last"}' }),
+    anEvent({ properties: '{"n":"last"}' }),
+  ]);
+  const { results } = await menu('/events/values?property=properties.n&limit=1000');
+  const expected = documents.flat().concat(documents.map((items) => JSON.stringify(items)));
+  expect(results.map(({ value }) => (typeof value === 'string' ? value : JSON.stringify(value)))).toEqual([
+    'last',
+    ...expected.sort(byBytes).slice(0, 999),
+  ]);
 });
 
 test('a prefix of paths may leave out that they are properties', async () => {

@@ -58,7 +58,7 @@ LIMIT {names_max:UInt64}`,
 }
 
 /** Returns the query for the first and the last timestamp, in milliseconds, of the events of some names that are not hidden. */
-export function shownTimesQuery(selection: EventSelection, names: readonly string[], hidden: Sql): Sql {
+export function shownTimesQuery(selection: EventSelection, names: readonly string[], hidden: Sql | undefined): Sql {
   const named: Sql = { sql: 'event IN {names:Array(String)}', params: { names } };
   const { sql, params } = whereSelected(selection, hidden, [named]);
   return {

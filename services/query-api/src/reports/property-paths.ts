@@ -1,5 +1,6 @@
 import { parseJson } from '@sluice/shared/json';
 import { NAME_DOTS_MAX } from '../limits.ts';
+import { firstEntries, MENU_ENTRIES_MAX } from './menu-entries.ts';
 import { PROPERTIES } from './property-parameter.ts';
 
 /** The types of JSON values. */
@@ -17,6 +18,12 @@ export interface PropertyPath {
   readonly lastSeenMs: number;
 }
 
+/** How long a listed name is at most, in characters. A name inside objects repeats the names of all of them. */
+export const NAME_CHARACTERS_MAX = 256;
+
+/** How many characters the names of a menu may have together, each counted wherever an event has it. */
+export const NAMES_CHARACTERS_MAX = 16 * 1_024 * 1_024;
+
 interface Found {
   readonly types: Set<JsonType>;
   count: number;
@@ -27,45 +34,52 @@ interface Found {
 
 /**
  * Collects the names of properties. A name reaches into objects by dots; keys that have dots themselves have the same
- * name, as they have in a filter. Names with more dots than a filter may have are left out, and so are the items of
- * arrays.
+ * name, as they have in a filter. Names with more dots than a filter may have are left out, those that are longer than
+ * {@link NAME_CHARACTERS_MAX}, and the items of arrays.
  */
 export class PropertyPaths {
   readonly #found = new Map<string, Found>();
   readonly #prefix: string;
   #events = 0;
+  #characters = 0;
 
   /** @param prefix what the paths begin with, with or without `properties.`; empty for all */
   constructor(prefix: string) {
     this.#prefix = prefix;
   }
 
-  /** Adds the properties of one event, and returns how many paths there are. */
-  add(json: string, timestampMs: number): number {
+  /** Whether these paths are as many, or as long, as a menu holds. */
+  get isFull(): boolean {
+    return this.#found.size >= MENU_ENTRIES_MAX || this.#characters >= NAMES_CHARACTERS_MAX;
+  }
+
+  /** Adds the properties of one event. */
+  add(json: string, timestampMs: number): void {
     this.#events += 1;
     const document = parseJson(json);
     if (typeOf(document) === 'object') this.#addObject(document as object, '', 0, timestampMs);
-    return this.#found.size;
   }
 
   /** Returns the first paths: those that most events have, then by their bytes. */
-  first(limit: number): readonly PropertyPath[] {
-    return [...this.#found]
-      .map(([name, { types, count, lastSeenMs }]) => ({
-        path: `${PROPERTIES}${name}`,
-        types: JSON_TYPES.filter((type) => types.has(type)),
-        count,
-        lastSeenMs,
-      }))
-      .sort((one, other) => other.count - one.count || Buffer.compare(Buffer.from(one.path), Buffer.from(other.path)))
-      .slice(0, limit);
+  async first(limit: number): Promise<readonly PropertyPath[]> {
+    const entries = this.#found
+      .entries()
+      .map(([text, { count, types, lastSeenMs }]) => ({ text, count, types, lastSeenMs }));
+    return (await firstEntries(entries, limit)).map(({ text, types, count, lastSeenMs }) => ({
+      path: `${PROPERTIES}${text}`,
+      types: JSON_TYPES.filter((type) => types.has(type)),
+      count,
+      lastSeenMs,
+    }));
   }
 
   #addObject(object: object, parent: string, dots: number, timestampMs: number): void {
     for (const [key, value] of Object.entries(object)) {
       const dotsOfName = dots + key.split('.').length - 1;
-      if (dotsOfName > NAME_DOTS_MAX) continue;
+      // Before the name is put together: thousands of names may be inside an object whose own is very long.
+      if (dotsOfName > NAME_DOTS_MAX || parent.length + key.length > NAME_CHARACTERS_MAX) continue;
       const name = parent + key;
+      this.#characters += name.length;
       const type = typeOf(value);
       if (this.#isListed(name)) this.#addName(name, type, timestampMs);
       if (type === 'object') this.#addObject(value, `${name}.`, dotsOfName + 1, timestampMs);

@@ -1,4 +1,5 @@
 import { parseExactJson } from '@sluice/shared/json';
+import { firstEntries, MENU_ENTRIES_MAX } from './menu-entries.ts';
 
 /** A value, and in how many of the sampled events it is. */
 export interface FoundValue {
@@ -19,26 +20,22 @@ export class CountedValues {
     this.#prefix = prefix;
   }
 
-  /** Adds the values of one event, and returns how many different ones there are. */
-  add(values: readonly unknown[]): number {
+  /** Whether these values are as many as a menu holds. */
+  get isFull(): boolean {
+    return this.#counts.size >= MENU_ENTRIES_MAX;
+  }
+
+  /** Adds the values of one event. */
+  add(values: readonly unknown[]): void {
     for (const json of new Set(values.map((value) => JSON.stringify(value)))) {
       if (textOfJson(json).startsWith(this.#prefix)) this.#counts.set(json, (this.#counts.get(json) ?? 0) + 1);
     }
-    return this.#counts.size;
   }
 
   /** Returns the first values: those that most events have, then by the bytes of their text, then of their JSON. */
-  first(limit: number): readonly FoundValue[] {
-    const bytes = (text: string) => Buffer.from(text);
-    return [...this.#counts]
-      .map(([json, count]) => ({ json, count, text: textOfJson(json) }))
-      .sort(
-        (one, other) =>
-          other.count - one.count ||
-          Buffer.compare(bytes(one.text), bytes(other.text)) ||
-          Buffer.compare(bytes(one.json), bytes(other.json)),
-      )
-      .slice(0, limit);
+  async first(limit: number): Promise<readonly FoundValue[]> {
+    const entries = this.#counts.entries().map(([json, count]) => ({ json, count, text: textOfJson(json) }));
+    return await firstEntries(entries, limit);
   }
 }
 

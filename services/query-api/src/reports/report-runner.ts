@@ -27,7 +27,7 @@ function asReport(query: Query): Query {
  */
 export async function reportRows(
   queryRunner: Pick<QueryRunner, 'all'>,
-  query: Omit<Query, 'pool' | 'graceMs'>,
+  query: Query,
 ): Promise<readonly Row[] | undefined> {
   try {
     return await queryRunner.all(asReport(query));

@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { QueryConfig } from '../config.ts';
-import type { HiddenCondition } from '../events/pending-deletions.ts';
 import { registerActivities } from './activity-route.ts';
 import { registerExport } from './export-route.ts';
 import { registerFunnel } from './funnel-route.ts';
@@ -13,7 +12,6 @@ import { registerSeries } from './series-route.ts';
 export interface ReportDependencies {
   readonly config: QueryConfig;
   readonly queryRunner: QueryRunner;
-  readonly hiddenCondition: HiddenCondition;
 }
 
 /** Registers the reads that dashboards draw from. */

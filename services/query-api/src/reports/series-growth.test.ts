@@ -49,7 +49,7 @@ async function costOf(workspace: string, parameters: Readonly<Record<string, str
   const listed = Object.entries({ ...dates, ...parameters }).map(([name, value]) => [name, [value]]);
   const request = parseSeriesRequest(Object.fromEntries(listed));
   return await runner.measure(async () => {
-    const { current } = await new SeriesReader(runner, query.config).read(request, undefined, { workspace });
+    const { current } = await new SeriesReader(runner, query.config).read(request, { workspace });
     expect([current.complete, current.groups.length > 0]).toEqual([true, true]);
   });
 }

@@ -51,7 +51,7 @@ const series = z
         '`false` when the time of a query was not enough: then there are the newest buckets alone, whose values are complete, the groups are those of the newest buckets, and every `total` is `null`.',
     }),
     exact: z.boolean().meta({
-      description: `Whether every number is exact. Distinct counts are exact up to ${number.format(EXACT_DISTINCT_MAX)}; larger ones are estimates, with an error below 1 %, only where exact ones would take too much memory.`,
+      description: `Whether every number is exact. Distinct counts are exact up to ${number.format(EXACT_DISTINCT_MAX)}; larger ones are estimates, with an error below 1 %, only where exact ones would take too much memory. A number beyond the range of 64-bit floats is \`null\` and not exact.`,
     }),
     previous: z.object(lines).optional().meta({
       description: 'With `compare=previous`: the time before, with the same groups in the same order.',

@@ -17,14 +17,20 @@ import type { SeriesRange, SeriesRequest } from './series-parameters.ts';
 export interface SeriesPart {
   readonly request: SeriesRequest;
   readonly range: SeriesRange;
-  /** The condition that the events of pending deletions meet, if there are any. */
-  readonly hidden: Sql | undefined;
   /** Whether distinct counts may be estimates. */
   readonly approximate: boolean;
 }
 
+/** A part, and the condition that the events of pending deletions meet, if there are any. */
+export interface HidingPart extends SeriesPart {
+  readonly hidden: Sql | undefined;
+}
+
 /** The place of everything together. The groups follow, from 1 on; behind the last one are all others together. */
 export const TOTAL_PLACE = 0;
+
+/** A number as ClickHouse writes it: one that is beyond the range of 64-bit floats is a text, such as `inf`. */
+export type Written = number | string | null;
 
 /**
  * A row of a place: its group, its value over the range, and its cells, each the start of a bucket and a value. The group
@@ -33,8 +39,8 @@ export const TOTAL_PLACE = 0;
 export type PlaceRow = readonly [
   place: number,
   group: readonly string[],
-  total: number | null,
-  cells: readonly (readonly [number, number | null])[],
+  total: Written,
+  cells: readonly (readonly [number, Written])[],
 ];
 
 const EVENT_MS = 'toUnixTimestamp64Milli(timestamp)';
@@ -43,7 +49,7 @@ const EVENT_MS = 'toUnixTimestamp64Milli(timestamp)';
  * Returns the query for a series whose largest groups it finds itself; without `groupBy` all events are one group. Its
  * rows are {@link PlaceRow}s.
  */
-export function seriesQuery(part: SeriesPart): Sql {
+export function seriesQuery(part: HidingPart): Sql {
   const { groupBy, groups } = part.request;
   const parameters = new BoundParameters('s');
   const measure = measureSql(part.request.measure, parameters, part.approximate);
@@ -77,7 +83,7 @@ ARRAY JOIN cells AS cell`,
 }
 
 /** Returns the query for the largest groups: the hash and the keys of each, the largest first. */
-export function largestGroupsQuery(part: SeriesPart): Sql {
+export function largestGroupsQuery(part: HidingPart): Sql {
   const { groupBy, groups } = part.request;
   const parameters = new BoundParameters('s');
   const measure = measureSql(part.request.measure, parameters, part.approximate);
@@ -99,7 +105,7 @@ LIMIT {groups:UInt8}`,
 }
 
 /** Returns the query for a series of given groups, by their hashes. Its rows are {@link PlaceRow}s. */
-export function givenGroupsQuery(part: SeriesPart, hashes: readonly string[]): Sql {
+export function givenGroupsQuery(part: HidingPart, hashes: readonly string[]): Sql {
   const parameters = new BoundParameters('s');
   const measure = measureSql(part.request.measure, parameters, part.approximate);
   const hash = `sipHash64(${Object.values(keysOf(part.request.groupBy, parameters)).join(', ')})`;
@@ -112,7 +118,7 @@ export function givenGroupsQuery(part: SeriesPart, hashes: readonly string[]): S
 
 /** The cells of a range: `bucket`, the keys, `events`, and `state`. */
 function cellsQuery(
-  part: SeriesPart,
+  part: HidingPart,
   keys: Readonly<Record<string, string>>,
   { state }: MeasureSql,
   parameters: BoundParameters,

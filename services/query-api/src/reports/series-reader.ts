@@ -1,8 +1,8 @@
 import { Problem } from '@sluice/shared/http/problem';
 import { isOutOfSpace } from '../clickhouse/query-error.ts';
-import type { QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
+import type { HidingStatement, QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
-import type { Sql } from '../clickhouse/sql.ts';
+import { TimeBudget } from '../clickhouse/time-budget.ts';
 import type { QueryConfig } from '../config.ts';
 import { collectingSettings, reportRows } from './report-runner.ts';
 import { EXACT_DISTINCT_MAX, isDistinct } from './series-measure.ts';
@@ -14,6 +14,7 @@ import {
   type SeriesPart,
   seriesQuery,
   TOTAL_PLACE,
+  type Written,
 } from './series-query.ts';
 
 /** Above this number of cells, of a bucket and a group, the largest groups are found first. */
@@ -36,7 +37,7 @@ export interface SeriesNumbers {
   readonly groups: readonly (readonly string[])[];
   /** By place: 0 is everything, the groups follow, and then all other groups, if there are any. */
   readonly places: ReadonlyMap<number, Numbers>;
-  /** Whether a distinct count is an estimate. */
+  /** Whether no distinct count is an estimate, and no number beyond the range of 64-bit floats. */
   readonly exact: boolean;
 }
 
@@ -70,34 +71,36 @@ export class SeriesReader {
   constructor(queryRunner: Pick<QueryRunner, 'all'>, config: QueryConfig) {
     this.#queryRunner = queryRunner;
     this.#timeoutMs = config.QUERY_TIMEOUT_MS;
-    this.#settings = collectingSettings(config);
+    // A number beyond the range of 64-bit floats must not look like one that is missing.
+    this.#settings = { ...collectingSettings(config), output_format_json_quote_denormals: '1' };
   }
 
   /** @throws {Problem} as {@link QueryRunner.rows} does; `query_too_expensive` only for other budgets than time */
-  async read(request: SeriesRequest, hidden: Sql | undefined, context: QueryContext): Promise<SeriesResult> {
-    const reading = new SeriesReading(request, hidden, this.#timeoutMs, async (query, timeoutMs, settings) => {
-      const limits = { timeoutMs, settings: { ...this.#settings, ...settings } };
-      return await reportRows(this.#queryRunner, { kind: 'series', ...query, ...context, ...limits });
+  async read(request: SeriesRequest, context: QueryContext): Promise<SeriesResult> {
+    const budget = new TimeBudget(this.#timeoutMs);
+    const reading = new SeriesReading(request, async (hiding, share, settings) => {
+      const limits = { budget, timeoutMs: budget.leftMs(share), settings: { ...this.#settings, ...settings } };
+      return await reportRows(this.#queryRunner, { kind: 'series', hiding, ...context, ...limits });
     });
     const current = await reading.current();
     return { current, previous: request.previous && (await reading.given(request.previous, current.groups)) };
   }
 }
 
-type Run = (query: Sql, timeoutMs: number, settings?: QuerySettings) => Promise<readonly unknown[] | undefined>;
+/** @param share of the time of the request by which the query has to be done */
+type Run = (
+  hiding: HidingStatement['hiding'],
+  share: number,
+  settings?: QuerySettings,
+) => Promise<readonly unknown[] | undefined>;
 
 /** One request for a series. */
 class SeriesReading {
   readonly #request: SeriesRequest;
-  readonly #hidden: Sql | undefined;
   readonly #run: Run;
-  readonly #startedAt = performance.now();
-  readonly #timeoutMs: number;
 
-  constructor(request: SeriesRequest, hidden: Sql | undefined, timeoutMs: number, run: Run) {
+  constructor(request: SeriesRequest, run: Run) {
     this.#request = request;
-    this.#hidden = hidden;
-    this.#timeoutMs = timeoutMs;
     this.#run = run;
   }
 
@@ -138,7 +141,7 @@ class SeriesReading {
   async #numbers(range: SeriesRange, groups?: SeriesNumbers['groups'], share = 1): Promise<SeriesNumbers | undefined> {
     const ways = this.#ways(groups !== undefined);
     for (const [index, { findsGroups, approximate }] of ways.entries()) {
-      const part = { request: this.#request, hidden: this.#hidden, range, approximate };
+      const part = { request: this.#request, range, approximate };
       try {
         const rows = await (findsGroups ? this.#once(part, share) : this.#givenOrFound(part, groups, share));
         return rows && numbersOf(part, rows.places, rows.groups);
@@ -161,29 +164,26 @@ class SeriesReading {
   }
 
   async #once(part: SeriesPart, share: number): Promise<Found | undefined> {
-    const places = await this.#places(seriesQuery(part), share, { max_rows_to_group_by: String(CELLS_MAX) });
+    const places = await this.#places((hidden) => seriesQuery({ ...part, hidden }), share, {
+      max_rows_to_group_by: String(CELLS_MAX),
+    });
     return places && { places };
   }
 
   async #givenOrFound(part: SeriesPart, given: Groups | undefined, share: number): Promise<Found | undefined> {
     const groups = given ?? (await this.#largest(part, share));
     const hashes = groups?.map(([hash = '']) => hash);
-    const places = hashes && (await this.#places(givenGroupsQuery(part, hashes), share));
+    const places = hashes && (await this.#places((hidden) => givenGroupsQuery({ ...part, hidden }, hashes), share));
     return places && groups && { places, groups };
   }
 
   async #largest(part: SeriesPart, share: number): Promise<Groups | undefined> {
-    const rows = await this.#run(largestGroupsQuery(part), this.#leftMs(share));
+    const rows = await this.#run((hidden) => largestGroupsQuery({ ...part, hidden }), share);
     return (rows as readonly [readonly string[]][] | undefined)?.map(([group]) => group);
   }
 
-  async #places(query: Sql, share: number, settings?: QuerySettings): Promise<readonly PlaceRow[] | undefined> {
-    return (await this.#run(query, this.#leftMs(share), settings)) as readonly PlaceRow[] | undefined;
-  }
-
-  /** How much is left of a share of the time; a query that has none is over at once. */
-  #leftMs(share: number): number {
-    return Math.max(1, Math.floor(share * this.#timeoutMs - (performance.now() - this.#startedAt)));
+  async #places(...query: Parameters<Run>): Promise<readonly PlaceRow[] | undefined> {
+    return (await this.#run(...query)) as readonly PlaceRow[] | undefined;
   }
 }
 
@@ -198,9 +198,15 @@ interface Found {
 }
 
 function numbersOf(part: SeriesPart, rows: readonly PlaceRow[], given: Groups | undefined): SeriesNumbers {
-  const places = new Map(rows.map(([place, , total, cells]) => [place, { total, values: new Map(cells) }]));
+  const places = new Map(
+    rows.map(([place, , total, cells]) => {
+      const values = new Map(cells.map(([start, value]) => [start, numberOf(value)]));
+      return [place, { total: numberOf(total), values }];
+    }),
+  );
   const { approximate, range, request } = part;
-  const isEstimate = (value: number | null) => approximate && value !== null && value > EXACT_DISTINCT_MAX;
+  const isEstimate = (value: Written) =>
+    typeof value === 'string' || (approximate && value !== null && value > EXACT_DISTINCT_MAX);
   return {
     range,
     from: 0,
@@ -209,6 +215,10 @@ function numbersOf(part: SeriesPart, rows: readonly PlaceRow[], given: Groups | 
     places,
     exact: !rows.some(([, , total, cells]) => isEstimate(total) || cells.some(([, value]) => isEstimate(value))),
   };
+}
+
+function numberOf(value: Written): number | null {
+  return typeof value === 'string' ? null : value;
 }
 
 function groupsOf(rows: readonly PlaceRow[], count: number): Groups {

@@ -103,6 +103,48 @@ test('numbers and strings are different keys, and what is no number has no part 
   expect(total).toBe(5);
 });
 
+test('a number is one group however it is written, and one that no 64-bit float holds is in the group of its float', async () => {
+  const groups = [
+    // Integers of up to 19 digits are exact.
+    ['1234567890123456789'],
+    ['1234567890123456788'],
+    ['12345678901234567890', '12345678901234567891', '1.2345678901234567e19'],
+    ['3.141592653589793238', '3.141592653589793'],
+    ['100', '1e2', '100.0'],
+  ];
+  await query.store(
+    'd',
+    groups.flat().map((n) => anEvent({ properties: `{"n":${n}}` })),
+  );
+  const { text } = await query.get(
+    `/events/series?${START}&endDate=2026-03-01&interval=none&groupBy=properties.n`,
+    'd',
+  );
+  const found = [...text.matchAll(/\{"group":\[([^\]]*)\],"total":(\d+)/g)].map(([, key, total]) => [key, total]);
+  expect(found).toEqual([
+    ['100', '3'],
+    ['12345678901234567000', '3'],
+    ['3.141592653589793', '2'],
+    ['1234567890123456788', '1'],
+    ['1234567890123456789', '1'],
+  ]);
+});
+
+test.each(['sum', 'avg'])('a %s beyond the range of 64-bit floats is null, and not exact', async (measure) => {
+  const at = (day: number, n: string) =>
+    anEvent({ timestampMs: Date.UTC(2026, 2, day), properties: `{"n":${n}}`, event: measure });
+  await query.store('e', [at(1, '1e308'), at(1, '1e308'), at(2, '5')]);
+  const asked = `${START}&endDate=2026-03-02&event=${measure}&measure=${measure}:properties.n`;
+  expect(await series(asked, 'e')).toMatchObject({
+    series: [{ total: null, values: [null, 5] }],
+    ...{ total: null, complete: true, exact: false },
+  });
+  expect(await series(`${asked}&startDate=2026-03-02`.replace(`${START}&`, ''), 'e')).toMatchObject({
+    series: [{ total: 5, values: [5] }],
+    exact: true,
+  });
+});
+
 test('without events there are empty buckets, and no groups', async () => {
   const range = 'startDate=2020-01-01&endDate=2020-01-02';
   expect(await series(`${range}&measure=avg:properties.amount`)).toMatchObject({

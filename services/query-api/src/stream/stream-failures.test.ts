@@ -1,5 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { afterEach, beforeEach, expect, inject, test } from 'vitest';
+import { once } from 'node:events';
+import { createServer, request as requestHttp } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, expect, inject, onTestFinished, test } from 'vitest';
 import { NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from '../limits.ts';
 import { metric } from '../testing/load.ts';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
@@ -52,6 +55,77 @@ test('filters that are too long for one query are read by several', async () => 
   const event = anEvent();
   await query.store('a', [event]);
   for (const client of clients) await expectEvents(client, [event]);
+});
+
+/** A valid filter that fits into a request, and whose query does not fit into one of ClickHouse. */
+const TOO_LONG = `properties.${Array.from({ length: NAME_DOTS_MAX + 1 }, (_, index) => `${index}${'\\'.repeat(2_100)}`).join('.')}=x`;
+
+test('a filter that is too long for ClickHouse is refused by name on every route, and the streams of others go on', async () => {
+  const other = await streams.open('', { workspace: 'b' });
+  expect((await streams.openPaused(`?${TOO_LONG}`)).response.statusCode).toBe(400);
+  const dates = 'startDate=2026-03-01&endDate=2026-03-02';
+  for (const path of [
+    '/events?',
+    '/events/stream?',
+    `/events/export?${dates}&`,
+    `/events/series?${dates}&`,
+    `/events/retention?interval=day&${dates}&`,
+    '/users?',
+  ]) {
+    const { status, body } = await query.get(`${path}${TOO_LONG}`);
+    expect([path, status, body.code, body.errors]).toEqual([
+      path,
+      400,
+      'invalid_request',
+      [{ path: 'properties', code: 'too_long', message: expect.stringContaining('too long') }],
+    ]);
+  }
+  const event = anEvent();
+  await query.store('b', [event]);
+  await expectEvents(other, [event]);
+});
+
+/** A proxy in front of ClickHouse that answers a request with a long address itself. */
+async function proxyWithStatus(statusOfLong: number): Promise<string> {
+  const { hostname, port } = new URL(inject('clickhouseUrl'));
+  const proxy = createServer((request, response) => {
+    const { method, headers, url: path = '' } = request;
+    if (path.length > 12_000) return void request.resume().on('end', () => response.writeHead(statusOfLong).end());
+    const upstream = requestHttp({ hostname, port, method, path, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
+    upstream.on('error', () => response.destroy());
+    response.on('close', () => upstream.destroy());
+    request.pipe(upstream);
+  });
+  onTestFinished(() => void proxy.close().closeAllConnections());
+  await once(proxy.listen(0, '127.0.0.1'), 'listening');
+  return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+}
+
+test.each([
+  { status: 414, end: 'failed' },
+  { status: 502, end: undefined },
+])('when a proxy answers the query of one client with $status, all others go on', async ({ status, end }) => {
+  const proxied = await startQuery(await proxyWithStatus(status), { STREAM_INTERVAL_MS: '50' });
+  const proxiedStreams = await listenTo(proxied);
+  try {
+    const long = await proxiedStreams.open(`?event[ne]=${'x'.repeat(8_000)}`);
+    const others = [await proxiedStreams.open(), await proxiedStreams.open('', { workspace: 'b' })];
+    for (let round = 1; round <= 2; round += 1) {
+      const [own, ofOther] = [anEvent(), anEvent()];
+      await proxied.store('a', [own]);
+      await proxied.store('b', [ofOther]);
+      for (const stream of others) await expect.poll(() => stream.events.length, PATIENCE).toBe(round);
+    }
+    expect(await metric(proxied, 'sluice_stream_ended_total{reason="failed"}')).toBe(end ? 1 : 0);
+    expect(long.problems).toEqual(end ? [{ code: 'invalid_request', detail: 'The parameters are too long.' }] : []);
+    expect(long.events).toEqual([]);
+  } finally {
+    await proxiedStreams.closeAll();
+    await proxied.stop();
+  }
 });
 
 test('streams go on when ClickHouse has nothing left of the newest blocks', async () => {

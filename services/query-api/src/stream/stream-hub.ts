@@ -31,14 +31,15 @@ export interface StreamHubOptions {
 }
 
 /**
- * Sends stored events to all listeners of this process. One loop reads for all of them. Each round:
+ * Sends stored events to all listeners of this process. One loop reads for those that have everything so far. Each round:
  *
  * 1. It looks where the order of storage ends now. Usually nothing is new, and the round is over.
  * 2. One query reads what is new for the listeners that have everything before.
- * 3. Of those that are behind, because they resume or read slowly, one has its turn. The query for it also serves all
- *    that are further. While any listener is behind, the next round begins at once.
  *
- * Without listeners there is no loop.
+ * A second loop reads for those that are behind, because they resume or read slowly. One after the other has its turn, and
+ * the query for it also serves all that are further. It runs beside the first one: what it reads may be long.
+ *
+ * Without listeners there are no loops.
  */
 export class StreamHub {
   readonly #options: StreamHubOptions;
@@ -47,7 +48,7 @@ export class StreamHub {
   readonly #listeners = new Set<StreamListener>();
   /** How many listen, or are about to, by workspace. */
   readonly #counts = new Map<string, number>();
-  /** The listeners that were behind, and the number of the round in which each had its last turn. */
+  /** The listeners that were behind, and the number of the last turn that each had. */
   readonly #turns = new WeakMap<StreamListener, number>();
   #round = 0;
   /** Up to where the listeners that are not behind have everything. */
@@ -56,6 +57,9 @@ export class StreamHub {
   #fallen: StreamPosition | undefined;
   #looking: Promise<StreamPosition> | undefined;
   #running: Promise<void> | undefined;
+  #catchingUp: Promise<void> | undefined;
+  /** The listeners that the second loop reads for now. */
+  #served: ReadonlySet<StreamListener> = new Set();
   #isMigrated = false;
 
   constructor(options: StreamHubOptions) {
@@ -72,6 +76,7 @@ export class StreamHub {
     this.#stopping.abort();
     for (const listener of this.#listeners) listener.end('stopping');
     await this.#running;
+    await this.#catchingUp;
   }
 
   /**
@@ -172,10 +177,10 @@ export class StreamHub {
     let isFailing = false;
     while (this.#listeners.size > 0 && !signal.aborted) {
       try {
-        const isSomeoneBehind = await this.#takeRound();
+        await this.#takeRound();
         if (isFailing) delays = backoff(config.STREAM_INTERVAL_MS, HEARTBEAT_MS);
         isFailing = false;
-        if (!isSomeoneBehind) await sleep(config.STREAM_INTERVAL_MS, signal);
+        await sleep(config.STREAM_INTERVAL_MS, signal);
       } catch (error) {
         if (!isFailing && !signal.aborted) {
           logger.warn({ reason: (error as Error).message }, 'the stream cannot read events; retrying');
@@ -191,25 +196,52 @@ export class StreamHub {
     for (const listener of this.#listeners) listener.beat();
   }
 
-  /** Returns whether a listener is behind and could be sent more at once. */
-  async #takeRound(): Promise<boolean> {
-    this.#round += 1;
+  async #takeRound(): Promise<void> {
     for (const listener of this.#listeners) if (!listener.request.isAllowed()) listener.end('unauthorized');
     const from = this.#cursor ?? (await this.#look());
     const to = this.#endAfter(from, await this.#reader.newest());
-    const isCurrent = ({ position }: StreamListener) => isAtLeast(position, from);
-    const open = () => [...this.#listeners].filter(({ isOpen }) => isOpen);
-    const current = open().filter(isCurrent);
+    const current = this.#open().filter(
+      (listener) => isAtLeast(listener.position, from) && !this.#served.has(listener),
+    );
     if (!isAtLeast(from, to) && current.length > 0) await this.#reader.deliver(current, { from, to });
     this.#cursor = to;
-    const behind = open().filter((listener) => !isAtLeast(listener.position, to));
+    this.#catchingUp ??= this.#catchUp().finally(() => {
+      this.#catchingUp = undefined;
+    });
+  }
+
+  /** Serves those that are behind, until none can be sent more. The next round begins it again, also when it failed. */
+  async #catchUp(): Promise<void> {
+    const { signal } = this.#stopping;
+    try {
+      while (!signal.aborted && (await this.#takeTurn()));
+    } catch (error) {
+      if (!signal.aborted) {
+        const reason = (error as Error).message;
+        this.#options.logger.warn({ reason }, 'the stream cannot read older events; retrying');
+      }
+    } finally {
+      this.#served = new Set();
+    }
+  }
+
+  /** Returns whether a listener that is behind got further, and could be sent more at once. */
+  async #takeTurn(): Promise<boolean> {
+    const to = this.#cursor;
+    const behind = to === undefined ? [] : this.#open().filter(({ position }) => !isAtLeast(position, to));
     const next = this.#nextOf(behind);
-    if (!next) return false;
+    if (to === undefined || !next) return false;
+    this.#round += 1;
     this.#turns.set(next, this.#round);
     const { position } = next;
     const served = behind.filter((listener) => listener !== next && isAtLeast(listener.position, position));
+    this.#served = new Set([next, ...served]);
     await this.#reader.deliver([next, ...served], { from: position, to });
-    return true;
+    return next.isEnded || !isAtLeast(position, next.position);
+  }
+
+  #open(): readonly StreamListener[] {
+    return [...this.#listeners].filter(({ isOpen }) => isOpen);
   }
 
   /**

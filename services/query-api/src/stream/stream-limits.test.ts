@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { hashKey, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { afterEach, beforeEach, expect, inject, test } from 'vitest';
 import { metric } from '../testing/load.ts';
@@ -42,7 +43,7 @@ test('a hundred clients make ClickHouse work as often as one: one look an interv
   const event = anEvent({ properties: '{"n":1}' });
   await query.store('a', [event]);
   for (const client of clients.slice(0, 99)) await expectEvents(client, [event]);
-  expect(await queries('stream_events')).toBe(1);
+  await expect.poll(() => queries('stream_events'), PATIENCE).toBe(1);
   expect(clients.at(-1)?.events).toEqual([]);
   // A slow machine looks less often. The first look finds where the streams begin.
   const intervals = (performance.now() - startedAt) / INTERVAL_MS;
@@ -126,7 +127,49 @@ test('a service that stops ends its streams whole', async () => {
   await stopping.stop();
 });
 
-test('a stream ends when its key is revoked', async () => {
+test('what a client catches up with keeps nobody waiting who has everything so far', async () => {
+  const opening = new AbortController();
+  let heldBack = 0;
+  const service = await startQuery(inject('clickhouseUrl'), { STREAM_INTERVAL_MS: '50' }, (reader) => ({
+    ...reader,
+    // Queries for the events of workspace `b` take long.
+    async *read(request) {
+      const isHeld = request.queryId.includes('/stream_events/') && Object.values(request.params).includes('b');
+      if (isHeld && !opening.signal.aborted) {
+        heldBack += 1;
+        await once(opening.signal, 'abort');
+      }
+      yield* reader.read(request);
+    },
+  }));
+  const clients = await listenTo(service);
+  try {
+    const old = anEvent();
+    const first = await clients.open('', { workspace: 'b' });
+    const lastEventId = first.lastEventId;
+    first.close();
+    await service.store('b', [old]);
+    const current = await clients.open();
+    const behind = await clients.openPaused('', { workspace: 'b', lastEventId });
+    behind.read();
+    await expect.poll(() => heldBack, PATIENCE).toBe(1);
+    const event = anEvent();
+    await service.store('a', [event]);
+    await expectEvents(current, [event]);
+    expect(behind.events).toEqual([]);
+    opening.abort();
+    await expectEvents(behind, [old]);
+    const next = anEvent();
+    await service.store('b', [next]);
+    await expectEvents(behind, [old, next]);
+  } finally {
+    opening.abort();
+    await clients.closeAll();
+    await service.stop();
+  }
+});
+
+test('a stream ends when its key is revoked, and when it is moved to another workspace', async () => {
   const [revoked, kept] = [await streams.open(), await streams.open('', { workspace: 'b' })];
   const entry = { id: 'b', hash: hashKey('b'), workspace: 'b', scopes: ['query' as const] };
   await writeKeysFile(query.config.API_KEYS_FILE ?? '', [entry]);
@@ -135,4 +178,7 @@ test('a stream ends when its key is revoked', async () => {
   const event = anEvent();
   await query.store('b', [event]);
   await expectEvents(kept, [event]);
+  await writeKeysFile(query.config.API_KEYS_FILE ?? '', [{ ...entry, workspace: 'c' }]);
+  await expect.poll(() => ended('unauthorized'), PATIENCE).toBe(2);
+  await kept.ended;
 });

@@ -1,4 +1,5 @@
 import { PassThrough, type Readable } from 'node:stream';
+import { Problem } from '@sluice/shared/http/problem';
 import { eventRecord } from '../events/event-record.ts';
 import { encodePosition, isPlaceAtLeast, laterOf, type StreamPosition } from './stream-position.ts';
 import type { StreamRow, StreamSelection } from './stream-query.ts';
@@ -45,8 +46,8 @@ export class StreamListener {
   #fullSince: number | undefined;
   #end: StreamEnd = 'client';
 
-  /** @param now returns milliseconds since 1970 */
-  constructor(request: ListenRequest, position: StreamPosition, now: () => number = Date.now) {
+  /** @param now returns milliseconds of a clock that is never set; the default is that of the process */
+  constructor(request: ListenRequest, position: StreamPosition, now = () => performance.now()) {
     this.request = request;
     this.#position = position;
     this.#now = now;
@@ -120,6 +121,15 @@ export class StreamListener {
     else this.#body.end();
   }
 
+  /** Says why its events cannot be read, and ends. */
+  fail(cause: unknown): void {
+    if (this.isOpen && cause instanceof Problem) {
+      const { code, message: detail } = cause;
+      this.#write(`event: problem\ndata: ${JSON.stringify({ code, detail })}\n\n`);
+    }
+    this.end('failed');
+  }
+
   /** Calls back once, when the client has left or everything up to the end was sent. */
   onceEnded(callback: (reason: StreamEnd) => void): void {
     this.#body.once('close', () => callback(this.#end));
@@ -128,7 +138,7 @@ export class StreamListener {
   }
 
   #idLine(): string {
-    return `id: ${encodePosition(this.#position, this.#now())}\n`;
+    return `id: ${encodePosition(this.#position, Date.now())}\n`;
   }
 
   #write(text: string): void {

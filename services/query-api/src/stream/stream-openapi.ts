@@ -21,6 +21,7 @@ with an old timestamp that is stored now is sent now. A client that connects aga
 
 Every 15 seconds there is a comment, with the \`id\` up to which everything was sent. A client that reads slowly is sent the
 same events later; one that reads nothing for a minute is disconnected. A position can be resumed for ${RESUMABLE_DAYS} days.
+A stream whose filters are too expensive ends with a message \`event: problem\` that has the \`code\` and the \`detail\`.
 ${config.STREAM_LISTENERS_PER_WORKSPACE} clients may listen to a workspace at a time.`;
 
 /** Describes `GET /events/stream`. */

@@ -1,5 +1,7 @@
 import { type Fault, Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
+import { tooLong } from '../clickhouse/query-error.ts';
+import { QueryTooLong } from '../clickhouse/read-failures.ts';
 import { eventFilterable, selectionParameters } from '../events/event-selection.ts';
 import { notEmpty } from '../filters/operators.ts';
 import { canonicalFilters, parseParameters, refuseFaults } from '../filters/parameters.ts';
@@ -38,7 +40,7 @@ export interface StreamRequest {
  * Parses a request for `GET /events/stream`.
  *
  * @param lastEventId the header; it may be empty, as browsers may send it
- * @throws {Problem} `invalid_request`, naming every fault; `position_lost` when the position is too old
+ * @throws {Problem} `invalid_request`, naming every fault, or when the filters are too long; `position_lost` when the position is too old
  */
 export function parseStreamRequest(
   query: QueryParameters,
@@ -65,8 +67,17 @@ export function parseStreamRequest(
   const selection = { workspace, fields, properties };
   return {
     selection,
-    weight: weightOf(selection),
+    weight: requiredWeight(selection),
     key: JSON.stringify([workspace, filters]),
     after: after?.position,
   };
+}
+
+/** A listener whose filters are too long for any query is refused at once: it would never be sent an event. */
+function requiredWeight(selection: StreamSelection): number {
+  try {
+    return weightOf(selection);
+  } catch (error) {
+    throw error instanceof QueryTooLong ? tooLong(error) : error;
+  }
 }

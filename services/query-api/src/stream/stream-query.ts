@@ -1,3 +1,5 @@
+import { queryStringOf } from '../clickhouse/query-string.ts';
+import { refuseTooLong } from '../clickhouse/request-limits.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
 import { EVENTS_OF_ALL_WORKSPACES, NEWEST_BLOCKS, type Sql, type SqlValue } from '../clickhouse/sql.ts';
 import { EVENT_FIELDS } from '../events/event-columns.ts';
@@ -10,11 +12,19 @@ export interface StreamSelection extends Pick<EventSelection, 'fields' | 'proper
   readonly workspace: string;
 }
 
-/** Returns about how many bytes a selection adds to a query. */
+/** What a query has besides the selection of one listener takes less, in its SQL and in its address. */
+const SPARE = 32 * 1_024;
+
+/**
+ * Returns how many characters a selection adds to a query.
+ *
+ * @throws {QueryTooLong} when ClickHouse would not take a query for this selection alone
+ */
 export function weightOf(selection: StreamSelection): number {
-  const { sql, params } = conditionOf(selection, undefined);
-  // A byte of a value may take three in an address.
-  return sql.length + 3 * JSON.stringify(params).length;
+  const { sql, params } = renamed(conditionOf(selection, undefined), 's0_');
+  const address = queryStringOf({}, params);
+  refuseTooLong(address, sql, SPARE);
+  return sql.length + address.length;
 }
 
 /** Where the order of storage ends at this moment: every event up to there is visible, and no later one. */

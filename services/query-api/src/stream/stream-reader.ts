@@ -39,7 +39,7 @@ export interface StreamReaderOptions {
   readonly onSent: (events: number) => void;
 }
 
-/** Reads the stored events for many listeners at once. Its queries run one at a time, and take no slot from others. */
+/** Reads the stored events for many listeners at once. Two of its queries run at a time, and take no slot from others. */
 export class StreamReader {
   readonly #options: StreamReaderOptions;
 
@@ -56,34 +56,38 @@ export class StreamReader {
 
   /**
    * Sends listeners their events of a range, or the first ones of many, the first listener before all others. All of them
-   * must be at `from` at least. When it takes long, some listeners stay where they are. A listener that nothing can be
-   * read for is ended.
+   * must be at `from` at least. Some listeners stay where they are when it takes long, and those of a query that fails
+   * while ClickHouse answers others. A listener that nothing can be read for is ended.
    *
-   * @throws {Problem} `store_unavailable`, `overloaded`: each listener is where it was, or further
+   * @throws {Problem} when ClickHouse is away: each listener is where it was, or further
    */
   async deliver(listeners: readonly StreamListener[], range: Range): Promise<void> {
     const [first, ...others] = Map.groupBy(listeners, ({ request }) => request.key).values();
     if (!first) return;
-    const startedAt = performance.now();
+    const deadline = performance.now() + TURN_MS;
     for (const groups of packed([first, ...others.sort((one, other) => weightOf(one) - weightOf(other))])) {
-      await this.#deliverTo(groups, range);
-      if (performance.now() - startedAt > TURN_MS) return;
+      await this.#deliverTo(groups, range, deadline);
+      if (performance.now() > deadline) return;
     }
   }
 
-  /** One selection may be too expensive, and others must not suffer from it: it is found by halving. */
-  async #deliverTo(groups: readonly Group[], range: Range): Promise<void> {
+  /** A query may fail for one selection, and others must not suffer from it: it is found by halving. */
+  async #deliverTo(groups: readonly Group[], range: Range, deadline: number): Promise<void> {
     try {
       await this.#deliverPage(groups, range);
     } catch (error) {
-      if (this.#options.signal.aborted || isPassing(error)) throw error;
+      if (this.#options.signal.aborted) throw error;
+      const mayPass = isPassing(error);
+      // Whether ClickHouse is away for all of them.
+      if (mayPass) await this.newest();
+      if (mayPass && (groups.length === 1 || performance.now() > deadline)) return;
       const half = Math.ceil(groups.length / 2);
       const piece = firstPiece(range);
       if (groups.length > 1) {
-        await this.#deliverTo(groups.slice(0, half), range);
-        await this.#deliverTo(groups.slice(half), range);
-      } else if (piece) await this.#deliverTo(groups, piece);
-      else for (const listener of groups.flat()) listener.end('failed');
+        await this.#deliverTo(groups.slice(0, half), range, deadline);
+        await this.#deliverTo(groups.slice(half), range, deadline);
+      } else if (piece) await this.#deliverTo(groups, piece, deadline);
+      else for (const listener of groups.flat()) listener.fail(error);
     }
   }
 
@@ -155,7 +159,7 @@ function placeOf({ shard, place }: StreamRow, { from, to }: Range): StreamPositi
   return new Map([...from, ...[...to].filter(([other]) => other < shard), [shard, place]]);
 }
 
-/** Whether the failure has nothing to do with the query. */
+/** Whether the same query may succeed later. */
 function isPassing(error: unknown): boolean {
   return error instanceof Problem && (error.code === 'store_unavailable' || error.code === 'overloaded');
 }

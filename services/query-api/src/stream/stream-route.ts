@@ -27,5 +27,5 @@ export function registerStream(
 
 function withHeaders(reply: FastifyReply): FastifyReply {
   // nginx would keep events until it has some kilobytes of them.
-  return reply.type('text/event-stream').header('cache-control', 'no-store').header('x-accel-buffering', 'no');
+  return reply.type('text/event-stream').header('x-accel-buffering', 'no');
 }

@@ -22,11 +22,13 @@ export interface MeasuredRunner extends Pick<QueryRunner, 'rows' | 'all'> {
   beforeQuery: (query: Query) => Promise<void>;
 }
 
-/** Creates a query runner that notes what ClickHouse says it read: no other query of the server is in it. */
+/** Creates a query runner that notes what ClickHouse says it read, and hides nothing: no other query of the server is in it. */
 export function createMeasuredRunner(clickHouse: ClickHouseClient, config: QueryConfig): MeasuredRunner {
   let cost: ReadCost;
 
-  async function all({ sql, params, workspace }: Query): Promise<readonly Row[]> {
+  async function all(query: Query): Promise<readonly Row[]> {
+    const { workspace } = query;
+    const { sql, params } = 'hiding' in query ? query.hiding(undefined) : query;
     const options = {
       query_params: { ...params, workspace },
       clickhouse_settings: querySettings(config),

@@ -12,7 +12,7 @@ import { createLogger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { buildApp } from '../app.ts';
-import { createClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
+import { type ClickHouseReader, createClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
 import { querySettings } from '../clickhouse/query-settings.ts';
 import { createReadiness } from '../clickhouse/readiness.ts';
 import { configSchema, connectionsOf, type QueryConfig } from '../config.ts';
@@ -107,8 +107,14 @@ export const AMPLE_BUDGETS = { QUERY_TIMEOUT_MS: '60000', COUNT_TIMEOUT_MS: '600
 /**
  * Starts the service. Each of the workspaces `a` to `h` has a key of its name; workspace `a` also has the key
  * `ingest-only`, which may not query, and `limited`, with a rate limit of one request a second.
+ *
+ * @param wrapReader returns what the service reads with; default: the reader itself
  */
-export async function startQuery(url: string, env: Readonly<Record<string, string>> = {}): Promise<QueryService> {
+export async function startQuery(
+  url: string,
+  env: Readonly<Record<string, string>> = {},
+  wrapReader: (reader: ClickHouseReader) => ClickHouseReader = (reader) => reader,
+): Promise<QueryService> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-query-'));
   const keysFile = join(folder, 'keys.json');
   const key = (id: string, workspace: string, scopes: KeyEntry['scopes']) => ({
@@ -142,7 +148,7 @@ export async function startQuery(url: string, env: Readonly<Record<string, strin
   });
   const keys = createKeyRing(keysFile, logger);
   const app = buildApp(config, {
-    reader,
+    reader: wrapReader(reader),
     keys,
     logger,
     registry: new Registry(),

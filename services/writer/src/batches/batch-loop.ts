@@ -1,13 +1,13 @@
 import type { Logger } from '@sluice/shared/log';
 import { backoff, retry, sleep } from '@sluice/shared/retry';
 import type { Assignment } from '../consumer/assignment.ts';
-import type { DeadLetter } from '../dead-letters/dead-letter.ts';
+import { type DeadLetter, errorTypeOf } from '../dead-letters/dead-letter.ts';
 import type { DeadLetterAlarm } from '../dead-letters/dead-letter-alarm.ts';
 import type { WriterMetrics } from '../metrics.ts';
 import type { Epoch } from '../ownership/epoch.ts';
 import { Fenced } from '../ownership/fenced.ts';
 import { nameOf, positionAfter } from '../partitions/position.ts';
-import type { Positions, StoredPosition } from '../partitions/positions.ts';
+import type { NewPosition, Positions } from '../partitions/positions.ts';
 import type { StagedStore } from '../store/staged-store.ts';
 import type { BatchPace } from './batch-pace.ts';
 import { bytesOf, createBatchSize } from './batch-size.ts';
@@ -46,7 +46,8 @@ export function createBatchLoop(options: BatchLoopOptions): Gatherer<Assignment>
     const unstorable = deadLetters.filter(({ kind }) => kind !== 'rejected');
     if (unstorable.length === 0) return;
     metrics.deadLetters.inc(unstorable.length);
-    const fields = { rows: unstorable.length, reason: unstorable[0]?.reason };
+    // The reasons quote rows: what persons are in them is erased from the dead letters, and could not be from a log.
+    const fields = { rows: unstorable.length, reason: errorTypeOf(unstorable[0]?.reason ?? '') };
     logger.error(
       fields,
       'ClickHouse cannot store some rows; they are kept. Show them with: npm run dead-letters -- list',
@@ -119,7 +120,11 @@ export function createBatchLoop(options: BatchLoopOptions): Gatherer<Assignment>
 }
 
 /** Returns the positions of the partitions after these messages, which are in the order of their offsets. */
-function positionsAfter(messages: readonly SourceMessage[]): StoredPosition[] {
-  const newest = new Map(messages.map((source) => [nameOf(source), source]));
-  return [...newest.values()].map(({ topic, partition, message }) => ({ topic, partition, ...positionAfter(message) }));
+function positionsAfter(messages: readonly SourceMessage[]): NewPosition[] {
+  return [...Map.groupBy(messages, nameOf).values()].flatMap((sources) => {
+    const [oldest, newest] = [sources[0], sources.at(-1)];
+    if (!oldest || !newest) return [];
+    const { topic, partition, message } = newest;
+    return { topic, partition, from: BigInt(oldest.message.offset), ...positionAfter(message) };
+  });
 }

@@ -1,6 +1,7 @@
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Admin, Kafka } from 'kafkajs';
 import { offsetOf } from '../partitions/inspect-partitions.ts';
+import { ifUnreadable } from '../partitions/unreadable-partition.ts';
 
 /** How long a measurement is used, in milliseconds. */
 const FRESH_MS = 1_000;
@@ -32,6 +33,7 @@ export class LagReader implements Component {
   readonly #options: LagReaderOptions;
   #admin: Promise<Admin> | undefined;
   #measurement: Promise<readonly PartitionLag[] | undefined> | undefined;
+  /** On the clock of `performance`, which nobody sets. */
   #measuredAt = 0;
 
   constructor(options: LagReaderOptions) {
@@ -46,9 +48,9 @@ export class LagReader implements Component {
 
   /** Returns the lag, at most a second old; `undefined` while Kafka cannot be reached. Never throws. */
   async read(): Promise<readonly PartitionLag[] | undefined> {
-    if (!this.#measurement || Date.now() - this.#measuredAt > FRESH_MS) {
+    if (!this.#measurement || performance.now() - this.#measuredAt > FRESH_MS) {
       this.#measurement = this.#measureInTime().finally(() => {
-        this.#measuredAt = Date.now();
+        this.#measuredAt = performance.now();
       });
       this.#measuredAt = Number.POSITIVE_INFINITY;
     }
@@ -82,7 +84,9 @@ export class LagReader implements Component {
         const offset = offsetOf(ofGroup, partition);
         const next = BigInt(Math.max(Number(offset), Number(low)));
         const behind = next < high ? high - next : 0n;
-        const oldest = behind > 0n ? await admin.fetchRecord({ topic, partition, offset: String(next) }) : null;
+        const read = () => admin.fetchRecord({ topic, partition, offset: String(next) });
+        // Of a partition that Kafka does not return records of, only the number of messages is known.
+        const oldest = behind > 0n ? await read().catch(ifUnreadable) : null;
         const age = oldest ? Math.max(0, Date.now() - Number(oldest.timestamp)) / 1_000 : 0;
         lags.push({ topic, partition, messages: Number(behind), seconds: age });
       }

@@ -14,7 +14,10 @@ PROPERTIES_PER_SUBMISSION_MAX of this environment.
   replay ID [ID ...]         sends rows to Kafka again; doing so twice changes nothing
   replay --all               sends all rows that were not replayed yet
 
-Exit codes: 0 done, 1 there is no such dead letter, 2 wrong arguments.`;
+What cannot be replayed is named with the reason, and the others go on. A dead letter that fails again, or is recorded
+while the command runs, is left for the next time.
+
+Exit codes: 0 done, 1 there is no such dead letter or one was not replayed, 2 wrong arguments.`;
 
 /** How many dead letters "replay --all" reads at a time. */
 const REPLAY_PAGE = 1_000;
@@ -72,33 +75,40 @@ async function replay(
   return code;
 }
 
-/** Returns why a dead letter was not replayed; `undefined` when it was. */
+/**
+ * Returns why a dead letter was not replayed; `undefined` when it was.
+ *
+ * @throws when ClickHouse or Kafka does not respond: then no other can be replayed either
+ */
 async function replayOne(id: string, deadLetters: DeadLetters): Promise<string | undefined> {
   try {
     return (await deadLetters.replay(id)) ? undefined : unknown(id);
   } catch (error) {
-    if (!(error instanceof NotReplayable)) throw error;
-    return `${id} cannot be taken: ${error.message}`;
+    if (error instanceof NotReplayable) return `${id} cannot be taken: ${error.message}`;
+    await deadLetters.requireEngines();
+    return `${id} was not replayed: ${(error as Error).message}`;
   }
 }
 
 async function replayAll(deadLetters: DeadLetters, print: (line: string) => void): Promise<number> {
-  // Each is replayed once: a row that fails again must not keep the command running for ever.
-  const done = new Set<string>();
-  let failed = 0;
+  let [replayed, failed] = [0, 0];
+  // From the newest to older ones: a row that fails again meanwhile is newer, so the command ends.
+  let after: StoredDeadLetter | undefined;
   for (;;) {
-    const found = await deadLetters.list({ limit: REPLAY_PAGE + failed, replayed: false });
-    const fresh = found.filter(({ id }) => !done.has(id));
-    if (fresh.length === 0) break;
-    for (const { id } of fresh) {
+    const found = await deadLetters.list({ limit: REPLAY_PAGE, replayed: false, after });
+    if (found.length === 0) break;
+    for (const { id } of found) {
       const fault = await replayOne(id, deadLetters);
-      if (fault !== undefined) print(fault);
-      if (fault !== undefined) failed += 1;
-      done.add(id);
+      if (fault === undefined) replayed += 1;
+      else {
+        failed += 1;
+        print(fault);
+      }
     }
-    print(`${done.size - failed} replayed`);
+    print(`${replayed} replayed${failed > 0 ? `, ${failed} not` : ''}`);
+    after = found.at(-1);
   }
-  if (done.size === 0) print('nothing to replay');
+  if (after === undefined) print('nothing to replay');
   return failed === 0 ? 0 : 1;
 }
 

@@ -19,10 +19,14 @@ export interface DeadLetterAlarm {
 export interface DeadLetterAlarmOptions {
   /** Called with the phrase when the alarm is raised, and with `undefined` when it has ended, at the next count. */
   readonly onChange?: (raised: string | undefined) => void;
+  /** Default: a clock that nobody sets. */
   readonly now?: () => number;
 }
 
-export function createDeadLetterAlarm({ onChange, now = Date.now }: DeadLetterAlarmOptions = {}): DeadLetterAlarm {
+export function createDeadLetterAlarm({
+  onChange,
+  now = () => performance.now(),
+}: DeadLetterAlarmOptions = {}): DeadLetterAlarm {
   let counts: { at: number; rows: number; dead: number }[] = [];
   let wasRaised = false;
 

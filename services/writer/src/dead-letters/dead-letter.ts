@@ -23,3 +23,8 @@ export function deadLetterId({ kind, row }: Pick<DeadLetter, 'kind' | 'row'>): s
   const identity = end < 0 ? row : row.subarray(0, end);
   return createHash('sha256').update(kind).update('\0').update(identity).digest('hex').slice(0, 32);
 }
+
+/** Returns the part of a reason that holds nothing of the row: the name of the error, such as `CANNOT_PARSE_TEXT`. */
+export function errorTypeOf(reason: string): string {
+  return /^[A-Z_]+(?=:)/.exec(reason)?.[0] ?? 'UNREADABLE_MESSAGE';
+}

@@ -1,3 +1,4 @@
+import { setClockAhead } from '@sluice/shared/testing/clock';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { toRowBatch } from '../batches/row-batch.ts';
 import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from '../testing/store.ts';
@@ -65,6 +66,24 @@ test.each([
   expect(dead.map(({ row }) => row.toString())).toEqual(bad);
 });
 
+test.each([
+  ['alone', 0],
+  ['after more bad rows than ClickHouse is asked about one by one', 150],
+])('a good row after one whose uuid is cut off is stored: %s', async (_, before) => {
+  const { uuid: _uuid, ...row } = eventRow({ workspace_id: 'cut off' });
+  const cutOff = JSON.stringify({ ...row, uuid: '0190' });
+  const following = JSON.stringify(eventRow({ workspace_id: 'cut off', event: 'following' }));
+  const colours = Array.from({ length: before }, (_, index) =>
+    JSON.stringify({ ...eventRow(), [`colour ${index}`]: 1 }),
+  );
+  const { dead } = await db.store({
+    events: messages('events', [...colours, cutOff, following]),
+    changes: [],
+    deadLetters: [],
+  });
+  expect(dead.map((one) => one.row.toString())).toEqual([...colours, cutOff]);
+});
+
 test('bytes that are not UTF-8 are kept as they are', async () => {
   const row = Buffer.from([0x7b, 0xff, 0x00, 0xfe]);
   const deadLetter = { kind: 'bytes', format: '1', topic: 't', partition: 0, offset: '1', line: 0, row, reason: 'r' };
@@ -116,6 +135,19 @@ test('masses of bad rows are isolated within seconds, and the good ones among th
   for (const { reason } of dead) expect(reason).toMatch(/^[A-Z_]+: /);
 });
 
+test('the reason of a dead letter quotes its own row, and no other, which may be of another workspace', async () => {
+  const lines = Array.from({ length: 150 }, (_, index) =>
+    JSON.stringify({ ...eventRow(), [`user-${index}@example.com`]: 1 }),
+  );
+  const { dead } = await db.store({ ...batchOf([]), events: messages('events', lines) });
+  const quoting = dead.map(({ reason, row }) => {
+    const quoted = [...reason.matchAll(/user-\d+/g)].map(([text]) => text);
+    for (const text of quoted) expect(row.toString()).toContain(`${text}@`);
+    return quoted.length;
+  });
+  expect(quoting.filter((count) => count > 0)).toHaveLength(100);
+});
+
 test('a batch of nothing but bad rows becomes dead letters', async () => {
   const { rows, dead } = await db.store({
     ...batchOf([]),
@@ -139,4 +171,11 @@ test('the alarm is raised by more than 1 % of dead letters in five minutes, not 
   expect(alarm.raised()).toBeUndefined();
   alarm.count(1, 0);
   expect(changes).toHaveLength(2);
+});
+
+test('the alarm does not end because the clock was set', () => {
+  const alarm = createDeadLetterAlarm();
+  alarm.count(0, 200);
+  setClockAhead();
+  expect(alarm.raised()).toMatch(/^200 of the last 200 rows/);
 });

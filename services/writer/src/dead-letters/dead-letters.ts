@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { topicNames } from '@sluice/shared/kafka/topics';
+import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { parseRejectedCall } from '@sluice/submissions/calls/rejected-call';
 import { rowsOfRejectedCall } from '@sluice/submissions/calls/replay-call';
 import { packMessages } from '@sluice/submissions/rows/message-packing';
@@ -17,10 +17,18 @@ export interface StoredDeadLetter extends Omit<DeadLetter, 'row'> {
   readonly bytes: number;
 }
 
+export interface ListOptions {
+  readonly limit: number;
+  /** Also those that were replayed. */
+  readonly replayed: boolean;
+  /** Only dead letters that come after this one in the list; those that are recorded meanwhile do not. */
+  readonly after?: Pick<StoredDeadLetter, 'recordedAt' | 'id'> | undefined;
+}
+
 /** The dead letters of a deployment, for the operator. All methods throw ClickHouse's errors, `replay` kafkajs's too. */
 export interface DeadLetters {
-  /** Returns the newest dead letters first, those that were replayed only if `replayed` is true. */
-  list(options: { readonly limit: number; readonly replayed: boolean }): Promise<StoredDeadLetter[]>;
+  /** Returns the newest dead letters first. */
+  list(options: ListOptions): Promise<StoredDeadLetter[]>;
   /** Returns a dead letter with its row, byte for byte; `undefined` when there is none. */
   read(id: string): Promise<{ deadLetter: StoredDeadLetter; row: Buffer } | undefined>;
   /**
@@ -32,6 +40,8 @@ export interface DeadLetters {
    * @throws {NotReplayable} when the call cannot be taken now either
    */
   replay(id: string): Promise<boolean>;
+  /** @throws when ClickHouse or Kafka does not respond */
+  requireEngines(): Promise<void>;
 }
 
 const COLUMNS = `id, toString(recorded_at) AS recordedAt, toString(replayed_at) AS replayedAt, kind, format, topic,
@@ -41,13 +51,19 @@ const READ = `SELECT ${COLUMNS}, toString(now64(6, 'UTC')) AS readAt, base64Enco
   FROM dead_letters FINAL WHERE id = {id:String}`;
 
 const LIST = `SELECT ${COLUMNS} FROM dead_letters FINAL
-  WHERE replayed_at IS NULL OR {replayed:Bool}
-  ORDER BY recorded_at DESC, id LIMIT {limit:UInt32}`;
+  WHERE (replayed_at IS NULL OR {replayed:Bool})
+    AND (recorded_at, id) < ({recordedAt:DateTime64(3, 'UTC')}, {id:String})
+  ORDER BY recorded_at DESC, id DESC LIMIT {limit:UInt32}`;
+
+/** Before the newest dead letter in the list: the end of the range of DateTime64. */
+const FIRST = { recordedAt: '2299-12-31 23:59:59.999', id: '' };
 
 // The time of the state is from before the row was sent: when the row has failed again by now, that is the newer state.
 const MARK_REPLAYED = `INSERT INTO dead_letters
   SELECT * REPLACE (toDateTime64({readAt:String}, 6, 'UTC') AS state_at, now64(3) AS replayed_at)
   FROM dead_letters FINAL WHERE id = {id:String}`;
+
+const LINE_FEED = Buffer.from('\n');
 
 /** A call that was rejected cannot be taken now either. The message is a sentence. */
 export class NotReplayable extends Error {
@@ -76,9 +92,9 @@ export function createDeadLetters(config: DeadLettersConfig, client: ClickHouseC
   async function messagesOf(deadLetter: StoredDeadLetter, row: Buffer): Promise<TopicMessages[]> {
     const { id, topic, partition, kind, format } = deadLetter;
     if (kind !== 'rejected') {
-      return [
-        { topic, messages: [{ value: Buffer.concat([row, Buffer.from('\n')]), headers: { kind, format }, partition }] },
-      ];
+      // A message that could not be read is kept whole. With one more line feed, it would be another dead letter.
+      const value = row.at(-1) === LINE_FEED[0] ? row : Buffer.concat([row, LINE_FEED]);
+      return [{ topic, messages: [{ value, headers: { kind, format }, partition }] }];
     }
     const call = parseRejectedCall(row);
     const rows = call ? await rowsOfRejectedCall(call, { ...limits, id }) : 'The row is no rejected call.';
@@ -94,7 +110,11 @@ export function createDeadLetters(config: DeadLettersConfig, client: ClickHouseC
     await producer.connect();
     try {
       const results = await producer.sendBatch({ acks: -1, topicMessages });
-      const isComplete = results.length > 0 && results.every(({ errorCode }) => errorCode === 0);
+      // kafkajs may leave partitions out of its results.
+      const sent = topicMessages.flatMap(({ topic, messages }) =>
+        messages.map(({ partition }) => `${topic}/${partition}`),
+      );
+      const isComplete = results.length === new Set(sent).size && results.every(({ errorCode }) => errorCode === 0);
       if (!isComplete) throw new Error(`Kafka has not acknowledged the dead letter ${id}`);
     } finally {
       await producer.disconnect();
@@ -103,8 +123,9 @@ export function createDeadLetters(config: DeadLettersConfig, client: ClickHouseC
 
   return {
     read,
-    async list({ limit, replayed }) {
-      const result = await client.query({ query: LIST, query_params: { limit, replayed }, format: 'JSONEachRow' });
+    async list({ limit, replayed, after: { recordedAt, id } = FIRST }) {
+      const query_params = { limit, replayed, recordedAt, id };
+      const result = await client.query({ query: LIST, query_params, format: 'JSONEachRow' });
       return await result.json<StoredDeadLetter>();
     },
     async replay(id) {
@@ -113,6 +134,10 @@ export function createDeadLetters(config: DeadLettersConfig, client: ClickHouseC
       await send(id, await messagesOf(found.deadLetter, found.row));
       await client.command({ query: MARK_REPLAYED, query_params: { id, readAt: found.readAt } });
       return true;
+    },
+    async requireEngines() {
+      await client.command({ query: 'SELECT 1' });
+      await withAdmin(kafka, async () => undefined);
     },
   };
 }

@@ -3,7 +3,7 @@ import { ROW_FORMAT } from '@sluice/shared/rows';
 import { type Line, linesOf, type RowMessage, withoutLineFeed } from '../batches/row-batch.ts';
 import { NUMBERED_ROWS, type NumberedRowStatements } from '../sql/statements.ts';
 import type { ClickHouseSession } from '../store/clickhouse-session.ts';
-import type { DeadLetter } from './dead-letter.ts';
+import { type DeadLetter, errorTypeOf } from './dead-letter.ts';
 
 /**
  * Codes of ClickHouse's errors that a row causes, and will cause again: it cannot be parsed, a value does not fit its
@@ -31,6 +31,12 @@ const ROW_FAULTS = new Set([
 
 /** For how many skipped rows of a batch ClickHouse is asked for the reason: each takes a statement of its own. */
 const REASONS_MAX = 100;
+
+/**
+ * What ends each line. ClickHouse reads 36 bytes of a UUID, also where it is shorter and the last value of its row: without
+ * the spaces it would skip the next row with this one.
+ */
+const LINE_END = Buffer.from(`${' '.repeat(64)}\n`);
 
 /** Returns whether loading failed because of the rows, and not for a reason that may pass. */
 export function isRowFault(error: unknown): error is ClickHouseError {
@@ -101,7 +107,7 @@ function numberLine(line: Line, number: number): NumberedLine | string | undefin
   try {
     const fields = Object.keys(JSON.parse(row.toString()) as object).length;
     const field = `{"line":${number}${fields > 0 ? ',' : ''}`;
-    return { number, line, bytes: Buffer.concat([Buffer.from(field), row.subarray(1), Buffer.from('\n')]) };
+    return { number, line, bytes: Buffer.concat([Buffer.from(field), row.subarray(1), LINE_END]) };
   } catch (error) {
     return `${notAnObject}: ${(error as Error).message}`.slice(0, 1_000);
   }
@@ -127,15 +133,8 @@ class BadLineSearch {
     const [first] = lines;
     if (!first) return;
     const reason = await this.#load(lines, 'loadSkipping');
-    if (reason === undefined) {
-      const loaded = await this.#session.read<{ line: number; violated: string }>(this.#statements.readLoaded);
-      const violated = new Map(loaded.map((row) => [row.line, row.violated]));
-      for (const line of lines) {
-        const constraint = violated.get(line.number);
-        if (constraint) this.#bad.set(line, `VIOLATED_CONSTRAINT: ${constraint}`);
-      }
-      await this.#addSkipped(lines.filter(({ number }) => !violated.has(number)));
-    } else if (lines.length === 1) this.#bad.set(first, reason);
+    if (reason === undefined) await this.#addSkipped(await this.#addViolating(lines));
+    else if (lines.length === 1) this.#bad.set(first, reason);
     else {
       // ClickHouse cannot skip this error of a row.
       const middle = Math.floor(lines.length / 2);
@@ -144,12 +143,35 @@ class BadLineSearch {
     }
   }
 
+  /** Adds those of the lines that were loaded and violate a constraint. Returns the lines that were not loaded. */
+  async #addViolating(lines: readonly NumberedLine[]): Promise<NumberedLine[]> {
+    const loaded = await this.#session.read<{ line: number; violated: string }>(this.#statements.readLoaded);
+    const violated = new Map(loaded.map((row) => [row.line, row.violated]));
+    for (const line of lines) {
+      const constraint = violated.get(line.number);
+      if (constraint) this.#bad.set(line, `VIOLATED_CONSTRAINT: ${constraint}`);
+    }
+    return lines.filter(({ number }) => !violated.has(number));
+  }
+
+  /**
+   * Adds the skipped lines that ClickHouse does not take alone either. It may skip a good line after a bad one: when it
+   * takes one of the first hundred alone, the others are tried alone as well.
+   */
   async #addSkipped(skipped: readonly NumberedLine[]): Promise<void> {
     let example: string | undefined;
+    let triesMax = REASONS_MAX;
     for (const [index, line] of skipped.entries()) {
-      const reason = index < REASONS_MAX ? await this.#load([line], 'load') : undefined;
+      const isTried = index < triesMax;
+      const reason = isTried ? await this.#load([line], 'load') : undefined;
+      if (isTried && reason === undefined) {
+        triesMax = skipped.length;
+        await this.#addViolating([line]);
+        continue;
+      }
       example ??= reason;
-      const others = `INCORRECT_DATA: ClickHouse takes neither this row nor ${skipped.length - 1} others of its batch; one of them: ${example}`;
+      // Only the kind of the error: its message quotes the row of somebody else, who may be of another workspace.
+      const others = `INCORRECT_DATA: ClickHouse takes neither this row nor ${skipped.length - 1} others of its batch; the error of one of them: ${errorTypeOf(example ?? '')}`;
       this.#bad.set(line, reason ?? others);
     }
   }

@@ -57,15 +57,29 @@ export async function eraseRows(
   }
 }
 
+/** A mutation that has not ended. `failure` is empty while it has not failed. */
+interface Mutation {
+  readonly table: string;
+  readonly mutation: string;
+  readonly failure: string;
+}
+
 /**
- * Ends mutations that have failed.
+ * Ends removals that have failed.
  *
- * @throws {RemovalRunning} while another one runs: the next would only wait for it
+ * @throws {RemovalRunning} while another mutation runs: the next would only wait for it
+ * @throws {Error} while one fails that is no removal, such as a migration's: it goes on, and the erasure after it
  */
 async function requireNoRemovals(session: ClickHouseSession): Promise<void> {
   await session.run(STATEMENTS['end-failed-removals']);
-  const [count] = await session.read<{ running: number }>(STATEMENTS['find-removals']);
-  if (count?.running !== 0) throw new RemovalRunning('ClickHouse is still removing rows');
+  const [first] = await session.read<Mutation>(STATEMENTS['find-removals']);
+  if (first === undefined) return;
+  const { table, mutation, failure } = first;
+  if (failure === '') throw new RemovalRunning('ClickHouse is still removing rows');
+  throw new Error(
+    `the mutation ${mutation} of the table ${table} fails, and no rows can be removed before it ends; ` +
+      `mend its cause, or end it with KILL MUTATION: ${failure}`,
+  );
 }
 
 async function findDeletedRows(session: ClickHouseSession, pass: readonly DueErasure[]): Promise<DeletedRows[]> {

@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createLogger } from '@sluice/shared/log';
 import type { ChangeRow } from '@sluice/shared/rows';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, onTestFinished, test } from 'vitest';
 import { STATEMENTS } from '../sql/statements.ts';
+import { openClickHouseSession } from '../store/clickhouse-session.ts';
 import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from '../testing/store.ts';
+import { forgetUsersWithoutRows } from './deleted-rows.ts';
 import { Erasure } from './erasure.ts';
 
 let db: TestStore;
@@ -80,7 +82,8 @@ test('a deletion that cannot be erased does not block the others', async () => {
 });
 
 test('only the deletion is left of a deleted user, and what came after it of a user who came back', async () => {
-  const seen = (id: string, version: number) => changeRow({ id, operation: 'seen', version });
+  const seen = (id: string, version: number) =>
+    changeRow({ id, operation: 'seen', version, group_id: version < DELETED_US ? 'seen before' : 'seen after' });
   const set = (id: string, version: number) =>
     changeRow({ id, operation: 'set', property: `at ${version}`, value: '1', version });
   const event = (user_id: string, received_at: number) =>
@@ -117,14 +120,35 @@ test('only the deletion is left of a deleted user, and what came after it of a u
     { user: 'other', found: 1 },
   ]);
   const remainingMemberships = [
-    { user: 'back', organizations: ['after'] },
-    { user: 'other', organizations: ['after', 'before'] },
+    { user: 'back', organizations: ['after', 'seen after'] },
+    { user: 'other', organizations: ['after', 'before', 'seen after', 'seen before'] },
   ];
   const memberships = async (kind: string, user: string, organization: string) =>
     await db.read(`SELECT ${user} AS user, arraySort(groupUniqArray(${organization})) AS organizations
       FROM entities WHERE kind = '${kind}' GROUP BY user ORDER BY user`);
   expect(await memberships('membership', 'id', 'other_id')).toEqual(remainingMemberships);
   expect(await memberships('member', 'other_id', 'id')).toEqual(remainingMemberships);
+  // By this text, a removal that failed is told from other mutations.
+  const removals = "system.mutations WHERE database = currentDatabase() AND startsWith(command, '(DELETE ')";
+  expect(await count(`${removals} AND position(command, 'indexOf(arrayZip(') > 0`)).toBe(await count(removals));
+});
+
+test('an event that was sent again for another user stays, though merges and the erasure remove the deleted one', async () => {
+  const uuid = randomUUID();
+  const sentFor = (user_id: string, received: number) =>
+    eventRow({ uuid, user_id, received_at: DELETED_US + received });
+  const stored = async () => await db.read('SELECT user_id FROM events');
+  await db.store(batchOf([sentFor('gone', -1)]));
+  await db.store(batchOf([], [deletionOf('gone')]));
+  await db.store(batchOf([sentFor('new', 1)]));
+  expect(await stored()).toHaveLength(2);
+  // The table keeps the newer of two rows with the same key.
+  await db.client.command({ query: 'OPTIMIZE TABLE events FINAL' });
+  expect(await stored()).toEqual([{ user_id: 'new' }]);
+  await db.store(batchOf([sentFor('', 2), sentFor('gone', 3)]));
+  erasure.start();
+  await expect.poll(() => count(NOT_ERASED)).toBe(0);
+  expect(await stored()).toEqual([{ user_id: 'new' }]);
 });
 
 test("a deleted user's dead letters are erased, whole rows and broken ones, and no others", async () => {
@@ -221,6 +245,18 @@ test('a deletion stays pending for a while after its rows were removed, for quer
   await expect.poll(() => count(NOT_ERASED)).toBe(0);
 });
 
+test('a later deletion of a user stays pending when an earlier one is forgotten', async () => {
+  const pass = [{ workspace_id: 'test', user_id: 'back', deleted_version: DELETED_US, stored_ms: 0 }];
+  await db.store(batchOf([], [deletionOf('back')]));
+  // It arrives after the earlier one was found to be due.
+  await db.store(batchOf([], [deletionOf('back', DELETED_US + 5)]));
+  const session = openClickHouseSession(db.client, 'test', 20_000);
+  await forgetUsersWithoutRows(session, pass);
+  await session.close();
+  const pending = "SELECT max(version) AS version FROM pending_deletions WHERE user_id = 'back'";
+  expect(await db.read(pending)).toEqual([{ version: DELETED_US + 5 }]);
+});
+
 test('a removal that has not ended is not begun again, and the erasure goes on after it', async () => {
   const months = [0, 1, 2].map((month) => Date.UTC(2026, month, 5));
   const events = months.map((timestamp) => eventRow({ user_id: 'gone', timestamp, received_at: DELETED_US }));
@@ -246,12 +282,34 @@ test('a removal that fails again and again is ended, and does not stop the erasu
   await db.store(batchOf([eventRow({ user_id: 'gone', received_at: DELETED_US })]));
   await db.store(batchOf([], [deletionOf('gone')]));
   await db.client.command({
-    query: "ALTER TABLE events DELETE WHERE throwIf(user_id = 'gone')",
+    query: `${STATEMENTS['erase-events'].sql} AND throwIf(user_id = 'gone')`,
+    query_params: { workspaces: ['test'], users: ['gone'], versions: [DELETED_US], partition: '202603' },
     clickhouse_settings: { mutations_sync: '0' },
   });
   erasure.start();
   await expect.poll(() => count(NOT_ERASED)).toBe(0);
   expect(await count('events')).toBe(0);
+});
+
+test('a mutation of somebody else that fails is not ended; the log names it, and the erasure goes on after it', async () => {
+  await db.client.command({ query: 'CREATE TABLE mended (at DateTime) ENGINE = Memory' });
+  await db.store(batchOf([eventRow({ user_id: 'gone', received_at: DELETED_US }), eventRow({ user_id: 'other' })]));
+  await db.store(batchOf([], [deletionOf('gone')]));
+  await db.client.command({
+    query: `ALTER TABLE events UPDATE traits = '{"a":1}' WHERE NOT throwIf((SELECT count() FROM mended) = 0)`,
+    clickhouse_settings: { mutations_sync: '0' },
+  });
+  const lines: string[] = [];
+  const logger = createLogger('test', 'warn', { write: (line) => lines.push(line) });
+  const config = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50, ERASURE_GATHER_MS: 0 };
+  const logging = new Erasure(config, db.client, randomUUID(), logger);
+  onTestFinished(() => logging.stop());
+  logging.setOwner(true);
+  logging.start();
+  await expect.poll(() => lines.join('')).toMatch(/mutation_\d+\.txt of the table events fails.*KILL MUTATION/);
+  await db.client.command({ query: 'INSERT INTO mended SELECT now()' });
+  await expect.poll(() => count(NOT_ERASED)).toBe(0);
+  expect(await db.read('SELECT user_id, traits FROM events')).toEqual([{ user_id: 'other', traits: '{"a":1}' }]);
 });
 
 /** Stores `rows` events of eight months, in eight parts, and 16 of them of the user `gone`. */

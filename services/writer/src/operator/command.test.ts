@@ -25,6 +25,17 @@ describe('resume says what is given up:', () => {
     expect(whatIsGivenUp(status, 40n)).toMatch(/^Offsets 0 to 39 of t\/3 .* 40 messages, some of which may be new/);
   });
 
+  test('of a partition of which ClickHouse has no position: what is not read again', () => {
+    const lost = (low: bigint) => ({ ...halted('nothing is stored', { low, high: 60n }), committed: 60n });
+    expect(whatIsGivenUp(lost(0n), 0n)).toBe(
+      'Nothing is given up: offsets 0 to 59 are read again, and each row is stored once.',
+    );
+    expect(whatIsGivenUp(lost(5n), 60n)).toBe(
+      'Offsets 0 to 4 of t/3 are no longer in Kafka: 5 messages. Offsets 5 to 59 of t/3 are in the log and are left out: ' +
+        '55 messages. They are missing unless ClickHouse has their rows.',
+    );
+  });
+
   test('nothing, when it was halted by hand and resumes where it was or before', () => {
     const status = halted('by hand', { low: 0n, high: 60n, stored: 40n });
     expect(whatIsGivenUp(status, 40n)).toBe('Nothing is given up.');

@@ -83,8 +83,8 @@ function printStatus(all: readonly PartitionStatus[], { print }: Terminal): numb
 }
 
 /** Returns how many messages of the log are not stored. */
-function behind({ low, high, stored, committed }: PartitionStatus): bigint {
-  const next = committed ?? stored ?? low;
+function behind({ low, high, stored, committed, halt }: PartitionStatus): bigint {
+  const next = halt?.reason === 'nothing is stored' ? low : (committed ?? stored ?? low);
   if (next >= high) return 0n;
   return high - (next < low ? low : next);
 }
@@ -136,6 +136,7 @@ export function whatIsGivenUp(
   offset: bigint,
 ): string {
   const name = nameOf({ topic, partition });
+  if (halt?.reason === 'nothing is stored') return whatIsNotRead({ low, high }, name, offset);
   const next = stored ?? committed ?? low;
   const isAnotherLog = halt?.reason === 'the log was cut off' || halt?.reason === 'the log is another one';
   const costs: string[] = [];
@@ -156,6 +157,18 @@ export function whatIsGivenUp(
   const again = next < high ? next : high;
   if (offset >= again) return 'Nothing is given up.';
   return `Nothing is given up: offsets ${offset} to ${again - 1n} are read again, and each row is stored once.`;
+}
+
+/** Returns what is not read when a partition of which ClickHouse has no position resumes at an offset. */
+function whatIsNotRead({ low, high }: Pick<PartitionStatus, 'low' | 'high'>, name: string, offset: bigint): string {
+  const left: string[] = [];
+  if (low > 0n) left.push(`Offsets 0 to ${low - 1n} of ${name} are no longer in Kafka: ${low} messages.`);
+  if (offset > low) {
+    left.push(`Offsets ${low} to ${offset - 1n} of ${name} are in the log and are left out: ${offset - low} messages.`);
+  }
+  if (left.length > 0) return `${left.join(' ')} They are missing unless ClickHouse has their rows.`;
+  if (low === high) return 'Nothing is given up.';
+  return `Nothing is given up: offsets ${low} to ${high - 1n} are read again, and each row is stored once.`;
 }
 
 function findPartition(name: string, all: readonly PartitionStatus[]): PartitionStatus {

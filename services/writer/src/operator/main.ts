@@ -8,6 +8,7 @@ import { topicNames } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { z } from 'zod';
 import { groupEnv } from '../config.ts';
+import { GroupMismatch, refuseOtherGroups } from '../ownership/consumer-group.ts';
 import { runWriterCommand } from './command.ts';
 import { createPartitions } from './partitions.ts';
 
@@ -29,9 +30,15 @@ async function confirm(prompt: string): Promise<boolean> {
 
 process.exitCode = await runCommand(calledAs('writer'), async () => {
   try {
+    // The halts of another group would have no effect.
+    await refuseOtherGroups(client, config.KAFKA_GROUP_ID);
     return await runWriterCommand(process.argv.slice(2), partitions, { print: console.log, confirm });
   } catch (error) {
     if (error instanceof ArgumentsError) throw error;
+    if (error instanceof GroupMismatch) {
+      console.error(`Nothing is done: ${error.message}.`);
+      return 1;
+    }
     const reason = (error as Error).message || (error as NodeJS.ErrnoException).code;
     console.error(`Kafka or ClickHouse cannot be reached (${reason}). Is Sluice running at ${config.CLICKHOUSE_URL}?`);
     return 1;

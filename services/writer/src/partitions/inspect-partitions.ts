@@ -1,7 +1,8 @@
 import type { Admin, PartitionOffset, SeekEntry } from 'kafkajs';
-import { type LogBounds, type LogFault, logCutOff, logReplaced, messagesGone } from './log-fault.ts';
+import { type LogBounds, type LogFault, logCutOff, logReplaced, messagesGone, nothingStored } from './log-fault.ts';
 import { fingerprintOf, nameOf, type Position, positionAfter, type TopicPartition } from './position.ts';
 import type { StoredPosition } from './positions.ts';
+import { ifUnreadable } from './unreadable-partition.ts';
 
 /** What is known of a partition before it is stored from. */
 export interface PartitionState {
@@ -22,22 +23,26 @@ export type Inspection =
  * Compares the committed and the stored offset with the log, and returns where the partition goes on.
  *
  * It goes on at the lower of the two offsets, so that a ClickHouse that was restored from a backup gets everything since
- * then again. It goes on at the oldest message when there is neither. An offset that an operator chose wins over the
- * committed one.
+ * then again. An offset that an operator chose wins over the committed one.
+ *
+ * A partition without a stored position is new if its log is whole and nothing is committed: a position is stored before
+ * the first commit. Otherwise ClickHouse has lost what was stored, and a person has to decide.
  */
 export function compareOffsets({ name, bounds, committed, position }: PartitionState): Inspection {
   const { low, high } = bounds;
-  const stored = position?.nextOffset;
-  const isChosen = position !== undefined && position.last === undefined;
-  const known = [stored, isChosen ? -1n : committed].filter(
-    (offset) => offset !== undefined && offset >= 0n,
-  ) as bigint[];
-  const [next = low, furthest = next] = known.sort((one, other) => Number(one - other));
+  if (!position) {
+    if (low > 0n || committed > 0n) return faulty(nothingStored(name, bounds, committed));
+    return { kind: 'sound', position: { nextOffset: low, last: undefined }, committed };
+  }
+  const { nextOffset: stored } = position;
+  const isChosen = position.last === undefined;
+  const other = isChosen || committed < 0n ? stored : committed;
+  const [next, furthest] = stored < other ? [stored, other] : [other, stored];
   if (furthest > high) return faulty(logCutOff(name, bounds, furthest));
   // Kafka may have deleted what is stored already.
-  const needed = stored !== undefined && stored >= low && next < low ? low : next;
+  const needed = stored >= low && next < low ? low : next;
   if (needed < low) return faulty(messagesGone(name, needed, low));
-  const last = needed === stored ? position?.last : undefined;
+  const last = needed === stored ? position.last : undefined;
   return { kind: 'sound', position: { nextOffset: needed, last }, committed };
 }
 
@@ -58,7 +63,8 @@ export async function isSameLog(
 
 /**
  * Inspects partitions before they are stored from: compares their logs with the committed and the stored offsets, and
- * with the fingerprint of the last stored record. Partitions without a leader are left out of the result.
+ * with the fingerprint of the last stored record. Partitions without a leader, or whose records Kafka does not return,
+ * are left out of the result.
  *
  * @throws kafkajs's errors
  */
@@ -79,7 +85,8 @@ export async function inspectPartitions(
       if (!bounds) continue;
       const name = nameOf({ topic, partition });
       const state = { name, bounds, committed: offsetOf(ofGroup, partition), position: positions.get(name) };
-      found.push({ topic, partition, inspection: await inspect(admin, { topic, partition }, state) });
+      const inspection = await inspect(admin, { topic, partition }, state).catch(ifUnreadable);
+      if (inspection) found.push({ topic, partition, inspection });
     }
   }
   return found;

@@ -4,9 +4,9 @@ export interface LogBounds {
   readonly high: bigint;
 }
 
-/** Why the log of a partition does not continue what was stored. A person has to decide how to go on. */
+/** Why the log of a partition does not continue what is stored. A person has to decide how to go on. */
 export interface LogFault {
-  readonly reason: 'messages are gone' | 'the log was cut off' | 'the log is another one';
+  readonly reason: 'messages are gone' | 'the log was cut off' | 'the log is another one' | 'nothing is stored';
   /** What happened, with the offsets. */
   readonly detail: string;
   /** The first and the last offset at fault; null where they are not known. */
@@ -30,4 +30,12 @@ export function logCutOff(name: string, { low, high }: LogBounds, next: bigint):
 export function logReplaced(name: string, nextOffset: bigint): LogFault {
   const detail = `the log of ${name} is not the log that was stored: offset ${nextOffset - 1n} holds another record. The log was cut off and has grown again, or the topic was deleted and created again`;
   return { reason: 'the log is another one', detail, firstOffset: null, lastOffset: nextOffset - 1n };
+}
+
+/** ClickHouse has no position of the partition, though there must have been messages before. */
+export function nothingStored(name: string, { low, high }: LogBounds, committed: bigint): LogFault {
+  const why = committed > 0n ? `the writers have committed offset ${committed}` : `the log begins at offset ${low}`;
+  const detail = `ClickHouse has no position of ${name}, but ${why}: what was stored is lost, or it is in another database. Kafka still has the offsets from ${low} up to ${high}`;
+  const lastOffset = (committed > low ? committed : low) - 1n;
+  return { reason: 'nothing is stored', detail, firstOffset: 0n, lastOffset };
 }

@@ -10,7 +10,7 @@ import type { Halts } from './halts.ts';
 import { inspectPartitions } from './inspect-partitions.ts';
 import type { LogFault } from './log-fault.ts';
 import { nameOf, type Position, type TopicPartition } from './position.ts';
-import type { Positions } from './positions.ts';
+import type { NewPosition, Positions } from './positions.ts';
 
 /** How often the halts are read, in milliseconds: the delay with which a running writer follows an operator's command. */
 const POLL_MS = 1_000;
@@ -35,6 +35,8 @@ export interface PartitionKeeperOptions {
 export class PartitionKeeper {
   readonly #options: PartitionKeeperOptions;
   readonly #halted: HaltedPartitions;
+  /** Why the halts and the positions could not be read when they were read last. */
+  #unreadable: string | undefined;
 
   constructor(options: PartitionKeeperOptions) {
     this.#options = options;
@@ -47,12 +49,8 @@ export class PartitionKeeper {
    */
   async takeOver(assignment: Assignment, consumer: Consumer): Promise<void> {
     this.#halted.reset();
-    await this.#retry(assignment, 'taking the partitions over failed', async () => {
-      // First: no older owner stores anything after this, so what is read next stays true.
-      const epoch = await this.#options.ownership.begin(assignment.generation, assignment.memberId);
-      assignment.epoch = epoch;
-      await this.#open(assignment, consumer, assignment.partitions);
-    });
+    this.#unreadable = undefined;
+    await this.#retry(assignment, 'taking the partitions over failed', () => this.#takeOnce(assignment, consumer));
     await this.#followOperators(assignment, consumer);
   }
 
@@ -65,8 +63,7 @@ export class PartitionKeeper {
 
   /** Stops storing one partition until an operator resumes it. The other partitions go on. */
   halt(assignment: Assignment, consumer: Consumer, { topic, partition }: TopicPartition, fault: LogFault): void {
-    consumer.pause([{ topic, partitions: [partition] }]);
-    assignment.close({ topic, partition });
+    stopStoring(assignment, consumer, { topic, partition });
     this.#halted.addNew({ topic, partition, ...fault });
     this.#options.logger.error(
       { topic, partition, reason: fault.reason },
@@ -74,9 +71,16 @@ export class PartitionKeeper {
     );
   }
 
-  /** Returns the halted partitions of this writer as short phrases. */
+  /** Returns what keeps partitions of this writer from being stored, as short phrases. */
   missing(): string[] {
-    return this.#halted.phrases();
+    const unreadable = this.#unreadable === undefined ? [] : [this.#unreadable];
+    return [...this.#halted.phrases(), ...unreadable];
+  }
+
+  async #takeOnce(assignment: Assignment, consumer: Consumer): Promise<void> {
+    // First: no older owner stores anything after this, so what is read next stays true.
+    assignment.epoch = await this.#options.ownership.begin(assignment.generation, assignment.memberId);
+    await this.#open(assignment, consumer, assignment.partitions);
   }
 
   async #open(assignment: Assignment, consumer: Consumer, partitions: Assignment['partitions']): Promise<void> {
@@ -86,6 +90,7 @@ export class PartitionKeeper {
     const inspected = await withAdmin(kafka, (admin) => inspectPartitions(admin, groupId, partitions, known));
     assignment.signal.throwIfAborted();
     const sound: { readonly partition: TopicPartition; readonly position: Position }[] = [];
+    const unknown: NewPosition[] = [];
     const uncommitted: TopicPartitionOffset[] = [];
     for (const { inspection, ...partition } of inspected) {
       const halt = active.get(nameOf(partition));
@@ -94,12 +99,16 @@ export class PartitionKeeper {
       else if (!assignment.isOpen(partition)) {
         const { position, committed } = inspection;
         sound.push({ partition, position });
+        if (!known.has(nameOf(partition))) unknown.push({ ...partition, ...position, from: position.nextOffset });
         if (position.nextOffset !== committed) uncommitted.push({ ...partition, offset: String(position.nextOffset) });
       }
     }
+    // A new partition has a position in ClickHouse before anything is committed. So one that has committed something
+    // and has no position is not new: ClickHouse has lost what was stored.
+    if (unknown.length > 0 && assignment.epoch) await positions.store(unknown, assignment.epoch);
+    assignment.signal.throwIfAborted();
     // Where partitions go on is committed before they do. A writer may have ended between storing and committing: then
-    // Kafka would show a lag until the next message. And where nothing is stored yet, this is all that tells later that
-    // messages are gone. Committed any later, it could replace the newer offset of a batch.
+    // Kafka would show a lag until the next message. Committed any later, it could replace the newer offset of a batch.
     if (uncommitted.length > 0) await consumer.commitOffsets(uncommitted);
     assignment.signal.throwIfAborted();
     for (const { partition, position } of sound) {
@@ -124,33 +133,43 @@ export class PartitionKeeper {
     while (!signal.aborted) {
       await sleep(POLL_MS, signal);
       if (signal.aborted) return;
-      await this.#followOnce(assignment, consumer).catch((error: Error) => {
-        this.#options.logger.debug({ reason: error.message }, 'following the halts failed; retrying');
-      });
+      try {
+        await this.#followOnce(assignment, consumer);
+        this.#unreadable = undefined;
+      } catch (error) {
+        this.#unreadable = 'the positions and halts in ClickHouse cannot be read';
+        this.#options.logger.debug({ reason: (error as Error).message }, 'following the halts failed; retrying');
+      }
     }
   }
 
   async #followOnce(assignment: Assignment, consumer: Consumer): Promise<void> {
     await this.#halted.record();
     const before = this.#halted.snapshot();
-    const active = await this.#options.halts.active();
+    const open = partitionsOf(assignment).filter((partition) => assignment.isOpen(partition));
+    const [active, known] = await Promise.all([this.#options.halts.active(), this.#options.positions.read()]);
     if (assignment.signal.aborted) return;
+    const lost = open.filter((partition) => !known.has(nameOf(partition)) && assignment.isOpen(partition));
+    if (lost.length > 0) {
+      this.#options.logger.error({ partitions: lost.map(nameOf) }, 'ClickHouse has lost the positions of partitions');
+      for (const partition of lost) stopStoring(assignment, consumer, partition);
+      // The epoch may be lost as well.
+      await this.#takeOnce(assignment, consumer);
+      return;
+    }
     const resumed: Record<string, number[]> = {};
-    for (const [topic, partitions] of Object.entries(assignment.partitions)) {
-      for (const partition of partitions) {
-        const halt = active.get(nameOf({ topic, partition }));
-        const isOpen = assignment.isOpen({ topic, partition });
-        if (halt && isOpen) {
-          consumer.pause([{ topic, partitions: [partition] }]);
-          assignment.close({ topic, partition });
-          this.#halted.add(halt);
-          this.#options.logger.warn({ topic, partition, reason: halt.reason }, 'an operator has halted the partition');
-        }
-        // A partition that had no leader when it was inspected is neither open nor halted: it is inspected again.
-        const isUninspected = !isOpen && !this.#halted.has({ topic, partition });
-        if (!halt && (isUninspected || this.#halted.isLifted({ topic, partition }, before))) {
-          resumed[topic] = [...(resumed[topic] ?? []), partition];
-        }
+    for (const { topic, partition } of partitionsOf(assignment)) {
+      const halt = active.get(nameOf({ topic, partition }));
+      const isOpen = assignment.isOpen({ topic, partition });
+      if (halt && isOpen) {
+        stopStoring(assignment, consumer, { topic, partition });
+        this.#halted.add(halt);
+        this.#options.logger.warn({ topic, partition, reason: halt.reason }, 'an operator has halted the partition');
+      }
+      // A partition that had no leader when it was inspected is neither open nor halted: it is inspected again.
+      const isUninspected = !isOpen && !this.#halted.has({ topic, partition });
+      if (!halt && (isUninspected || this.#halted.isLifted({ topic, partition }, before))) {
+        resumed[topic] = [...(resumed[topic] ?? []), partition];
       }
     }
     if (Object.keys(resumed).length > 0) await this.#open(assignment, consumer, resumed);
@@ -171,4 +190,13 @@ export class PartitionKeeper {
       if (!signal.aborted) throw error;
     });
   }
+}
+
+function partitionsOf({ partitions }: Assignment): TopicPartition[] {
+  return Object.entries(partitions).flatMap(([topic, numbers]) => numbers.map((partition) => ({ topic, partition })));
+}
+
+function stopStoring(assignment: Assignment, consumer: Consumer, { topic, partition }: TopicPartition): void {
+  consumer.pause([{ topic, partitions: [partition] }]);
+  assignment.close({ topic, partition });
 }

@@ -20,7 +20,7 @@ export interface LastRecord {
 /** Where a partition goes on. */
 export interface Position {
   readonly nextOffset: bigint;
-  /** Undefined when nothing was stored yet, or when an operator chose the offset. */
+  /** Undefined when nothing was stored yet, or when an operator chose the offset: then the committed offset is ignored. */
   readonly last: LastRecord | undefined;
 }
 

@@ -10,6 +10,12 @@ import { nameOf, type Position, type TopicPartition } from './position.ts';
 /** How far a partition is stored. */
 export interface StoredPosition extends TopicPartition, Position {}
 
+/** A position to be stored. */
+export interface NewPosition extends StoredPosition {
+  /** Where the partition went on: everything before this offset is stored already. */
+  readonly from: bigint;
+}
+
 /**
  * How far each partition is stored, kept in ClickHouse next to the rows. A ClickHouse that was restored from a backup
  * thus knows the positions of that backup.
@@ -18,10 +24,10 @@ export interface Positions {
   /** Returns the positions by the names of their partitions. @throws ClickHouse's errors */
   read(): Promise<ReadonlyMap<string, StoredPosition>>;
   /**
-   * @throws {Fenced} when a newer epoch is recorded
+   * @throws {Fenced} when a newer epoch is recorded, or ClickHouse does not have what is before `from` any more
    * @throws ClickHouse's errors; the call may be repeated
    */
-  store(positions: readonly StoredPosition[], epoch: Epoch): Promise<void>;
+  store(positions: readonly NewPosition[], epoch: Epoch): Promise<void>;
 }
 
 export interface PositionsOptions {
@@ -47,6 +53,7 @@ export function createPositions({ client, ownership, groupId, statementTimeoutMs
             ...epoch,
             topics: positions.map(({ topic }) => topic),
             partitions: positions.map(({ partition }) => partition),
+            from: positions.map(({ from }) => from),
             offsets: positions.map(({ nextOffset }) => nextOffset),
             fingerprints: positions.map(({ last }) => last?.fingerprint ?? ''),
             leaderEpochs: positions.map(({ last }) => last?.leaderEpoch ?? -1),

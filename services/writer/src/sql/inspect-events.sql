@@ -1,6 +1,9 @@
--- What the next statements have to know of the staged events: how many partitions of the table they go to, how many are
--- stamped, with how many uuids and when, and whether one of their users was deleted after the oldest of them was accepted.
+-- What the next statements have to know of the staged events: how many there are, with how many keys, how many partitions of
+-- the table they go to, how many are stamped, with how many uuids and when, and whether one of their users was deleted
+-- after the oldest of them was accepted.
 SELECT
+  count() AS events,
+  uniqExact((workspace_id, timestamp, uuid)) AS keys,
   -- The same expression as PARTITION BY of the table `events`.
   uniqExact(if(toDate(received_at) - toDate(timestamp) > 90, toYear(timestamp), toYYYYMM(timestamp))) AS partitions,
   countIf(stamped) AS stamped_events,

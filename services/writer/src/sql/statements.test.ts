@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { ChangeRow } from '@sluice/shared/rows';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { batchOf, changeRow, createTestStore, eventRow, NOON, type TestStore } from '../testing/store.ts';
 
@@ -34,6 +35,21 @@ test('the newest of several changes of a property in one batch wins, in whatever
     const sql = `SELECT max(register).value AS value FROM entity_properties WHERE id = '${id}' GROUP BY id`;
     expect(await db.read(sql)).toEqual([{ value: '3' }]);
   }
+});
+
+test('a user who was seen with an organization belongs to it, from both sides', async () => {
+  const [id, group_id] = [randomUUID(), randomUUID()];
+  const seen = (version: number, row: Partial<ChangeRow> = {}) => changeRow({ id, operation: 'seen', version, ...row });
+  await db.store(batchOf([], [seen(5_000), seen(7_000, { group_id }), seen(9_000, { group_id })]));
+  const entities = await db.read(
+    `SELECT kind, id, other_id, toUnixTimestamp64Milli(first_seen_at) AS first, toUnixTimestamp64Milli(last_seen_at) AS last
+     FROM entities FINAL WHERE '${id}' IN (id, other_id) ORDER BY kind`,
+  );
+  expect(entities).toEqual([
+    { kind: 'member', id: group_id, other_id: id, first: 7, last: 9 },
+    { kind: 'membership', id, other_id: group_id, first: 7, last: 9 },
+    { kind: 'user', id, other_id: '', first: 5, last: 9 },
+  ]);
 });
 
 test('every sighting of a user is stored, and none of an organization', async () => {

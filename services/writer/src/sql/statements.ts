@@ -8,6 +8,9 @@ export interface Statement {
 
 /** The SQL files of this folder. A step of `protocol.ts` that runs one of them has the same name. */
 const FILES = [
+  // The consumer group of the database.
+  'record-group',
+  'read-groups',
   // Taking partitions over.
   'newest-epoch',
   'record-epoch',
@@ -30,8 +33,9 @@ const FILES = [
   'store-properties',
   'store-sightings',
   'store-seen-in-changes',
-  'count-stored-uuids',
   'find-repeats',
+  'find-stamped-repeats',
+  'drop-hidden-originals',
   'drop-repeats',
   'store-seen-in-events',
   'store-events',

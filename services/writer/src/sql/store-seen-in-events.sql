@@ -1,4 +1,5 @@
--- Users, organizations, and which of them belong together: 0013-memberships.sql explains the kinds.
+-- Users, organizations, and which of them belong together: 0013-memberships.sql explains the kinds. Repeats were dropped
+-- from the staged events, so a user or an organization that only a repeat names is not stored.
 -- Runs before store-events: after a crash between the two, both run again, and no stored event lacks its user.
 INSERT INTO entities (workspace_id, kind, id, other_id, first_seen_at, last_seen_at, version)
 SELECT

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
-import type { ClickHouseSettings } from '@clickhouse/client';
+import type { ClickHouseSettings, CommandResult } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Statement } from '../sql/statements.ts';
 
@@ -21,6 +21,8 @@ export interface ClickHouseSession {
     parameters?: Readonly<Record<string, unknown>>,
     settings?: ClickHouseSettings,
   ): Promise<void>;
+  /** As {@link ClickHouseSession.run}, and returns whether it wrote rows; true where ClickHouse does not say. */
+  wroteRows(statement: Statement, parameters?: Readonly<Record<string, unknown>>): Promise<boolean>;
   /** As {@link ClickHouseSession.run}, and closes the session. @throws ClickHouse's errors; then it may still be open */
   runLast(
     statement: Statement,
@@ -63,18 +65,26 @@ export function openClickHouseSession(
     clickhouse_settings: sessionSettings,
   });
 
-  async function run(
+  async function send(
     statement: Statement,
     parameters: Readonly<Record<string, unknown>> = {},
     settings: ClickHouseSettings = {},
-  ): Promise<void> {
+  ): Promise<CommandResult['summary']> {
     const clickhouse_settings = { ...sessionSettings, ...settings };
-    await client.command({ ...common(statement), query_params: { ...parameters }, clickhouse_settings });
+    const command = { ...common(statement), query_params: { ...parameters }, clickhouse_settings };
+    return (await client.command(command)).summary;
   }
 
   return {
-    run,
-    runLast: (statement, parameters, settings) => run(statement, parameters, { ...settings, ...CLOSING }),
+    async run(statement, parameters, settings) {
+      await send(statement, parameters, settings);
+    },
+    async runLast(statement, parameters, settings) {
+      await send(statement, parameters, { ...settings, ...CLOSING });
+    },
+    async wroteRows(statement, parameters) {
+      return (await send(statement, parameters))?.written_rows !== '0';
+    },
     async load(statement, chunks) {
       const values = Readable.from(inLargeChunks(chunks), { objectMode: false });
       const { stream, summary } = await client.exec({ ...common(statement), values });

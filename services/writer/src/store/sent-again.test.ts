@@ -52,17 +52,27 @@ async function visible(uuid: string): Promise<Found[]> {
     WHERE uuid = '${uuid}' AND toUnixTimestamp64Micro(received_at) > version`);
 }
 
-describe.each([
-  ['stamped on receipt', true],
-  ['with a timestamp of its own', false],
-])('an event %s that is sent again after the deletion of its user', (_, stamped) => {
+/** For whom an event is sent again, after the user that it was sent for first was deleted. */
+const SECOND_USERS = {
+  'the same user': (user: string) => user,
+  'another user': () => randomUUID(),
+  nobody: () => '',
+};
+
+describe.each<[string, keyof typeof SECOND_USERS, boolean]>([
+  ['stamped on receipt', 'the same user', true],
+  ['with a timestamp of its own', 'the same user', false],
+  ['stamped on receipt', 'another user', true],
+  ['with a timestamp of its own', 'nobody', false],
+])('an event %s that is sent again after the deletion of its user, for %s', (_, whom, stamped) => {
   test.each(ORDERS)('is visible once: batches $first, $deletion and $second', async (order) => {
     const [uuid, user_id] = [randomUUID(), randomUUID()];
+    const secondUser = SECOND_USERS[whom](user_id);
     const sentAt = (seconds: number): EventRow =>
       eventRow({
         workspace_id: WORKSPACE,
         uuid,
-        user_id,
+        user_id: seconds > 50 ? secondUser : user_id,
         received_at: NOON * 1_000 + seconds * SECOND_US,
         timestamp: NOON + (stamped ? seconds * 1_000 : 0),
         ...(stamped && { stamped: 1 }),

@@ -52,7 +52,7 @@ describe('events', () => {
     expect(await storedEvents('months')).toHaveLength(120);
   });
 
-  test('storing an event reads little, however many stored events have its timestamp', async () => {
+  test('storing events reads little, however many events have their timestamp and users were deleted', async () => {
     const database = await createTestStore(inject('clickhouseUrl'));
     try {
       await database.client.command({
@@ -61,8 +61,16 @@ describe('events', () => {
           SELECT 'midnight', fromUnixTimestamp64Milli(${NOON}, 'UTC'), generateUUIDv4(), 'e', 'u', now64(6)
           FROM numbers(200000)`,
       });
+      await database.client.command({
+        query: `
+          INSERT INTO user_deletions (workspace_id, user_id, version)
+          SELECT 'midnight', concat('u', toString(number)), 1 FROM numbers(100000)`,
+      });
+      const [stored] = await database.read<{ uuid: string }>('SELECT uuid FROM events LIMIT 1');
       const command = vi.spyOn(database.client, 'command');
-      await database.store(batchOf([eventRow({ workspace_id: 'midnight' })]));
+      const repeat = eventRow({ workspace_id: 'midnight', user_id: 'another', ...stored });
+      await database.store(batchOf([eventRow({ workspace_id: 'midnight' }), repeat]));
+      expect(await database.read('SELECT count() AS events FROM events')).toEqual([{ events: 200_001 }]);
       const results = await Promise.all(command.mock.results.map(({ value }) => value));
       const read = results.reduce((sum, { summary }) => sum + Number(summary?.read_rows ?? 0), 0);
       expect(read).toBeGreaterThan(0);
@@ -93,6 +101,13 @@ test('a statement that begins after its session was closed fails and stores noth
   const late = session.run(STATEMENTS['store-events'], { group: 'g', incarnation: 1, generation: 1 });
   await expect(late).rejects.toMatchObject({ type: 'UNKNOWN_TABLE' });
   expect(await storedEvents('late')).toEqual([]);
+});
+
+test('ClickHouse itself ends a statement of a session that takes too long', async () => {
+  const session = openClickHouseSession(db.client, 'test', 500);
+  const slow = { name: 'slow', sql: 'SELECT sleepEachRow(0.1) FROM numbers(150) SETTINGS max_block_size = 1' };
+  await expect(session.run(slow)).rejects.toMatchObject({ type: 'TIMEOUT_EXCEEDED' });
+  await session.close();
 });
 
 describe('events stamped on receipt', () => {
@@ -137,6 +152,37 @@ describe('users and organizations', () => {
       { kind: 'membership', id: 'u', other_id: 'g', ...span },
       { kind: 'organization', id: 'g', other_id: '', ...span },
       { kind: 'user', id: 'u', other_id: '', ...span },
+    ]);
+  });
+
+  test.each([
+    ['with a timestamp of its own', 0],
+    ['stamped on receipt', 1],
+  ])('are not seen in a repeat of an event %s that names others', async (_, stamped) => {
+    const workspace_id = `repeats ${stamped}`;
+    const uuid = randomUUID();
+    const sentAt = (seconds: number, user_id: string, group_id: string) =>
+      eventRow({
+        workspace_id,
+        uuid,
+        user_id,
+        group_id,
+        received_at: NOON * 1_000 + seconds,
+        timestamp: NOON + stamped * seconds,
+        ...(stamped && { stamped: 1 }),
+      });
+    await db.store(
+      batchOf([sentAt(2, 'of the batch', 'g'), sentAt(1, 'first', 'g'), sentAt(3, 'first', 'of the batch')]),
+    );
+    await db.store(batchOf([sentAt(4, 'later', 'g'), sentAt(5, 'first', 'later'), sentAt(6, '', 'later')]));
+    const entities = await db.read(
+      `SELECT DISTINCT kind, id, other_id FROM entities WHERE workspace_id = '${workspace_id}' ORDER BY kind`,
+    );
+    expect(entities).toEqual([
+      { kind: 'member', id: 'g', other_id: 'first' },
+      { kind: 'membership', id: 'first', other_id: 'g' },
+      { kind: 'organization', id: 'g', other_id: '' },
+      { kind: 'user', id: 'first', other_id: '' },
     ]);
   });
 
@@ -222,6 +268,18 @@ describe('a deleted user', () => {
     expect(visible.filter(({ uuid }) => uuid === again.uuid)).toMatchObject([
       { received_at: '2026-03-01 12:00:00.000150' },
     ]);
+  });
+
+  test('an event of an attempt that failed is not stored by the next one, when the deletion came in between', async () => {
+    const row = { workspace_id: 'between', user_id: 'u' };
+    const batch = db.writer().open(batchOf([eventRow(row)]), { incarnation: 1, generation: 1 });
+    await db.client.command({ query: 'RENAME TABLE entities TO entities_away' });
+    await expect(batch.store()).rejects.toMatchObject({ type: 'UNKNOWN_TABLE' });
+    await db.client.command({ query: 'RENAME TABLE entities_away TO entities' });
+    const version = NOON * 1_000 + 100;
+    await db.store(batchOf([], [changeRow({ workspace_id: 'between', id: 'u', operation: 'delete', version })]));
+    expect(await batch.store()).toEqual({ rows: 1, userDeleted: 1 });
+    expect(await storedEvents('between')).toEqual([]);
   });
 
   test('properties from before the deletion are not stored after it', async () => {

@@ -27,6 +27,9 @@ const INDEXED_PARTITIONS_MAX = 12;
 
 /** The result of inspect-events. */
 interface StagedEvents {
+  readonly events: number;
+  /** How many different events there are, by workspace, timestamp and uuid. */
+  readonly keys: number;
   /** Partitions of the table, not of Kafka. */
   readonly partitions: number;
   readonly stamped_events: number;
@@ -53,11 +56,6 @@ interface DeletedRows {
   readonly changes: number;
 }
 
-/** The result of count-stored-uuids. */
-interface StoredUuids {
-  readonly stored: number;
-}
-
 /** What the staged rows are. */
 interface StagedRows {
   readonly events: StagedEvents;
@@ -66,6 +64,8 @@ interface StagedRows {
 }
 
 const NO_EVENTS: StagedEvents = {
+  events: 0,
+  keys: 0,
   partitions: 0,
   stamped_events: 0,
   stamped_uuids: 0,
@@ -236,14 +236,11 @@ export class StagedBatch {
   }
 
   async #loadEvents(): Promise<void> {
-    // What is known may be of an earlier attempt.
-    this.#staged = undefined;
     await this.#staging.run(STATEMENTS['stage-events']);
     this.#loaded.events = await this.#staging.load(STATEMENTS['load-events'], valuesOf(this.#rows.events));
   }
 
   async #loadChanges(): Promise<void> {
-    this.#staged = undefined;
     await this.#staging.run(STATEMENTS['stage-changes']);
     this.#loaded.changes = await this.#staging.load(STATEMENTS['load-changes'], valuesOf(this.#rows.changes));
   }
@@ -256,16 +253,17 @@ export class StagedBatch {
   }
 
   async #findRepeats(): Promise<void> {
-    // In a batch without changes this is the first step after loading.
-    this.#staged ??= await this.#inspect();
-    const { stamped_events, stamped_uuids, first_stamped, last_stamped } = this.#staged.events;
-    if (stamped_events === 0) return;
+    // In a batch without changes this is the first step after loading, in every attempt.
+    const inspected = this.#state.hasChanges ? this.#staged : undefined;
+    this.#staged = inspected ?? (await this.#inspect());
+    const { events, keys, stamped_events, stamped_uuids, first_stamped, last_stamped } = this.#staged.events;
     const times = { first_stamped, last_stamped };
-    const isRepeated =
-      stamped_uuids < stamped_events || (await this.#readOne<StoredUuids>('count-stored-uuids', times)).stored > 0;
-    if (!isRepeated) return;
-    await this.#staging.run(STATEMENTS['find-repeats'], times);
-    await this.#staging.run(STATEMENTS['drop-repeats']);
+    const hasKeys = await this.#staging.wroteRows(STATEMENTS['find-repeats']);
+    const hasUuids = stamped_events > 0 && (await this.#staging.wroteRows(STATEMENTS['find-stamped-repeats'], times));
+    const hasOriginals = hasKeys || hasUuids;
+    if (hasOriginals) await this.#staging.run(STATEMENTS['drop-hidden-originals']);
+    const isRepeated = hasOriginals || events > keys || stamped_events > stamped_uuids;
+    if (isRepeated) await this.#staging.run(STATEMENTS['drop-repeats']);
   }
 
   /** Stores the events, and closes the session, which nothing needs any more. */

@@ -87,31 +87,41 @@ function newEvents(world: World, rules: Rules, session: string | null): { id: Ro
   return eventsOf(rules, tables?.rows ?? []).filter(({ id }) => !tables?.repeats.includes(id));
 }
 
-/** A stamped event is a repeat when an event with the same key and another time is stored, or staged and the earliest. */
+/**
+ * A staged event is a repeat when one with the same identity, or of stamped ones another with the same key, is stored and
+ * not hidden, or is staged and comes first.
+ */
 function findRepeats(world: World, rules: Rules, session: string | null): void {
   const tables = tablesOf(world, session);
   if (!tables) return;
-  const counts = ({ row }: { row: EventRow }) => !rules.variant.hidesOriginals || !isHidden(world, rules, row);
-  const stored = eventsOf(rules, world.stored).filter(counts);
-  const staged = eventsOf(rules, tables.rows).filter(({ row }) => row.stamped);
+  const staged = eventsOf(rules, tables.rows);
+  const stagedUsers = new Set(staged.map(({ row }) => row.user));
+  const stored = eventsOf(rules, world.stored).filter(({ row }) => {
+    const isAsked = rules.variant.asksStoredUsers || stagedUsers.has(row.user);
+    return !(rules.variant.hidesOriginals && isAsked && isHidden(world, rules, row));
+  });
+  const originals = rules.variant.looksUp ? stored : [];
+  const candidates = staged
+    .filter(({ row }) => !rules.variant.hidesOriginals || !isHidden(world, rules, row))
+    .sort((a, b) => a.row.at - b.row.at);
   for (const { id, row } of staged) {
-    const [earliest] = staged
-      .filter((other) => other.row.key === row.key && counts(other))
-      .sort((a, b) => a.row.time - b.row.time);
-    const originals = [...stored.filter((other) => other.row.key === row.key), ...(earliest ? [earliest] : [])];
-    if (originals.some((other) => other.row.time !== row.time)) tables.repeats.push(id);
+    const first = candidates.find((other) => identityOf(other.row) === identityOf(row));
+    const earliest = candidates
+      .filter((other) => row.stamped && other.row.stamped && other.row.key === row.key)
+      .reduce<EventRow>((least, other) => (other.row.time < least.time ? other.row : least), row);
+    const isRepeat =
+      originals.some((other) => identityOf(other.row) === identityOf(row)) ||
+      originals.some((other) => row.stamped && other.row.key === row.key) ||
+      (first !== undefined && first.id !== id) ||
+      earliest.time !== row.time;
+    if (isRepeat) tables.repeats.push(id);
   }
 }
 
 export function storeEvents(world: World, rules: Rules, statement: Statement): StatementResult | undefined {
   if (statement.phase === 'begun') {
-    const stored = eventsOf(rules, world.stored).filter(({ row }) => !isHidden(world, rules, row));
-    const known = new Set(rules.variant.looksUp ? stored.map(({ row }) => identityOf(row)) : []);
-    for (const { id, row } of newEvents(world, rules, statement.session)) {
-      if (isHidden(world, rules, row) || known.has(identityOf(row))) continue;
-      if (rules.variant.looksUp) known.add(identityOf(row));
-      statement.pending.push(id);
-    }
+    const shown = newEvents(world, rules, statement.session).filter(({ row }) => !isHidden(world, rules, row));
+    statement.pending.push(...shown.map(({ id }) => id));
     if (statement.pending.length === 0) return 'done';
     statement.phase = 'halfway';
     return undefined;

@@ -1,5 +1,5 @@
 import type { Epoch } from '../../ownership/epoch.ts';
-import { perform, storeEvents, tablesOf } from './clickhouse-statements.ts';
+import { identityOf, perform, storeEvents, tablesOf } from './clickhouse-statements.ts';
 import type { Rules } from './rules.ts';
 import { type Action, eventsOf, isHidden, isNewer, type Statement, type World } from './world.ts';
 import { receiveResult, type StatementResult } from './writer-statements.ts';
@@ -7,7 +7,7 @@ import { receiveResult, type StatementResult } from './writer-statements.ts';
 /*
  * When ClickHouse runs statements. Each begins at some moment after it was sent. Most are done at once: they may be
  * repeated, so it does not matter what else runs meanwhile. The insert of events takes several actions: it begins (or is
- * refused, when its epoch is fenced), looks up what is stored, and writes one month after the other.
+ * refused, when its epoch is fenced), and writes one month after the other.
  */
 
 export function statementActions(world: World, rules: Rules): Action[] {
@@ -34,6 +34,21 @@ export function erasureActions(world: World, rules: Rules): Action[] {
       other.erased[user] = other.deletions[user] as number;
     },
   }));
+}
+
+/** The table keeps the newer of two rows with the same key when it merges their parts: the older one is hidden. */
+export function mergeActions(world: World, rules: Rules): Action[] {
+  const stored = eventsOf(rules, world.stored);
+  return stored.flatMap(({ id, row }) => {
+    const isOlder = stored.some(
+      (other) => other.id > id && other.row.month === row.month && identityOf(other.row) === identityOf(row),
+    );
+    if (!isOlder) return [];
+    const act = (other: World) => {
+      other.stored = other.stored.filter((kept) => kept !== id);
+    };
+    return [{ name: `a merge removes ${row.key} of ${row.at}`, act }];
+  });
 }
 
 export function killClickHouse(world: World, rules: Rules): void {

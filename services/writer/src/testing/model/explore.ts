@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { erasureActions, statementActions } from './clickhouse.ts';
+import { erasureActions, mergeActions, statementActions } from './clickhouse.ts';
 import { faultActions, surroundingActions } from './faults.ts';
 import { findLoss, findViolation, isFinished } from './invariants.ts';
 import { createRules, type Rules } from './rules.ts';
@@ -28,6 +28,7 @@ export function stepActions(world: World, rules: Rules): Action[] {
     ...writerActions(world, rules),
     ...statementActions(world, rules),
     ...erasureActions(world, rules),
+    ...mergeActions(world, rules),
     ...surroundingActions(world, rules),
   ];
 }

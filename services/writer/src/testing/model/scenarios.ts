@@ -94,6 +94,22 @@ export const SCENARIOS = {
     faults: { 'a writer is killed': 1 },
     erases: true,
   },
+  anotherUser: {
+    ...ONE_WRITER,
+    name: 'an event is sent again for another user, before and after the deletion of the first',
+    logs: [
+      [
+        event('a', 1),
+        event('a', 1, { at: 2, user: 'v' }),
+        deletion('u', 3),
+        event('a', 1, { at: 4, user: 'w' }),
+        event('a', 1, { at: 5, user: 'v' }),
+      ],
+    ],
+    fetchSizes: [1, 2, 5],
+    faults: { 'a writer is killed': 1 },
+    erases: true,
+  },
   badRow: {
     ...ONE_WRITER,
     name: 'a row cannot be stored',
@@ -161,7 +177,7 @@ export const SCENARIOS = {
 
 /**
  * A larger world for random schedules: repeats of a producer, a batch over several months, a row that cannot be stored,
- * deletions that arrive before what they delete, users who return, stamped events, a log that is cut off.
+ * deletions that arrive before what they delete, users who return, events sent again for another user, stamped ones, a log that is cut off.
  */
 export const LARGE_WORLD: Scenario = {
   name: 'a larger world',
@@ -179,6 +195,7 @@ export const LARGE_WORLD: Scenario = {
       event('b', 2, { month: 2, at: 7 }),
       event('s', 12, { user: 'w', stamped: true }),
       event('s', 13, { user: 'w', stamped: true }),
+      event('a', 1, { at: 14, user: 'x' }),
     ],
     [
       event('v', 1, { user: 'w' }),
@@ -192,11 +209,19 @@ export const LARGE_WORLD: Scenario = {
       event('x', 3, { month: 2, at: 12 }),
       set('w', 13),
       event('z', 14, { month: 3 }),
+      event('y', 4, { at: 15, user: 'x' }),
     ],
   ],
   cut: {
     keep: 7,
-    rows: [event('e', 15), event('f', 16, { month: 2 }), event('g', 17), event('h', 18), event('i', 19)],
+    rows: [
+      event('e', 15),
+      event('f', 16, { month: 2 }),
+      event('g', 17),
+      event('h', 18),
+      event('i', 19),
+      event('j', 20),
+    ],
   },
   assignments: [
     [0, 1],

@@ -15,7 +15,7 @@ export interface Variant {
   readonly takeOverSteps: readonly TakeOverStep[];
   /** The step that is taken where the protocol says `step`. */
   readonly performs: (step: Step, state: BatchState) => Step;
-  /** Whether the insert leaves out events that are stored already. */
+  /** Whether repeats of stored events are looked for. */
   readonly looksUp: boolean;
   /** Whether the insert fails when a newer epoch is recorded. */
   readonly fenced: boolean;
@@ -27,6 +27,8 @@ export interface Variant {
   readonly dropsStaleFetches: boolean;
   /** Whether a hidden event does not count as an original when repeats are looked for. */
   readonly hidesOriginals: boolean;
+  /** Whether the deletions of the stored events' users are asked for that, and not only those of the batch's users. */
+  readonly asksStoredUsers: boolean;
   /** Whether a partition is opened only if the last stored record still stands in its log. */
   readonly checksFingerprint: boolean;
   /** Whether the row before the next offset is read when a partition is opened, wherever it goes on. */
@@ -50,6 +52,7 @@ export const PROTOCOL: Variant = {
   closesSession: true,
   dropsStaleFetches: true,
   hidesOriginals: true,
+  asksStoredUsers: true,
   checksFingerprint: true,
   readsRowBefore: true,
   checksLeaderEpoch: true,

@@ -1,6 +1,7 @@
--- Counts the stored events with the uuid of a stamped event, around its time. There is hardly ever one, and this takes a
--- quarter of the time of find-repeats.
-SELECT count() AS stored
+-- Finds the stored events that stamped ones repeat. Their key differs, because they have another timestamp, so they are
+-- recognised by their uuid, around the time of the stamped events of the batch.
+INSERT INTO originals
+SELECT workspace_id, timestamp, uuid, user_id, received_at
 FROM events
 WHERE timestamp BETWEEN fromUnixTimestamp64Milli({first_stamped:Int64}, 'UTC') - INTERVAL 10 MINUTE
     AND fromUnixTimestamp64Milli({last_stamped:Int64}, 'UTC') + INTERVAL 10 MINUTE

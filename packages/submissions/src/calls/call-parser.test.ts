@@ -1,0 +1,75 @@
+import { parseExactJson } from '@sluice/shared/json';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { InvalidCall, parseCall } from './call-parser.ts';
+
+const NOW = Date.UTC(2026, 2, 2);
+const DAY_MS = 86_400_000;
+
+/** Returns what a call becomes that arrives at a time; `undefined` when it is rejected. */
+function parsedAt(now: number, call: unknown) {
+  try {
+    return parseCall(call, 'page', {}, { propertiesMax: 10, now: () => now });
+  } catch (error) {
+    if (error instanceof InvalidCall) return undefined;
+    throw error;
+  }
+}
+
+/** Returns why a call that arrives now is rejected. */
+function faultOf(text: string): string | undefined {
+  try {
+    parseCall(parseExactJson(text), 'page', {}, { propertiesMax: 10, now: () => NOW });
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+test('whenever a call arrives, it becomes the same event or is rejected', () => {
+  const time = fc.integer({ min: NOW - 400 * DAY_MS, max: NOW + 400 * DAY_MS });
+  const hex = (ms: number) => ms.toString(16).padStart(12, '0');
+  const call = fc.tuple(time, fc.nat(3)).map(([ms, kind]) => {
+    const timestamp = new Date(ms).toISOString();
+    const uuid = `${hex(ms).slice(0, 8)}-${hex(ms).slice(8)}-7000-8000-000000000000`;
+    const times = [{ timestamp }, { originalTimestamp: timestamp }, { messageId: uuid }];
+    return { ms, call: { userId: 'ada', ...(times[kind] ?? { messageId: `node-next-${ms}-a` }) } };
+  });
+  const delay = fc.oneof(fc.integer({ min: -2_000, max: 2_000 }), fc.integer({ min: 0, max: 800 * DAY_MS }));
+  fc.assert(
+    // Arrivals about the moment from which the time is accepted, and at any later time.
+    fc.property(call, delay, delay, ({ ms, call }, first, second) => {
+      const earliest = ms - DAY_MS;
+      const arrivals = [first, second].map((late) => parsedAt(earliest + late, call));
+      for (const [index, late] of [first, second].entries()) {
+        expect(arrivals[index]?.timestamp, `${late} ms after`).toBe(late < 0 ? undefined : ms);
+      }
+      if (arrivals[0] && arrivals[1]) expect(arrivals[0]).toEqual(arrivals[1]);
+    }),
+  );
+});
+
+test.each(['userId', 'anonymousId', 'instanceId', 'groupId', 'previousId', 'messageId'])(
+  'an infinite number as %s is refused by name',
+  (name) => {
+    for (const number of ['1e999', '-1e999', `1${'0'.repeat(400)}`]) {
+      const call = `{"userId":"ada","${name}":${number}}`;
+      expect(faultOf(call), number).toBe(`${name} is a number that is too large for a 64-bit float.`);
+    }
+  },
+);
+
+test('an infinite number is refused wherever it would be stored', () => {
+  for (const field of ['properties', 'context', 'traits']) {
+    const fault = faultOf(`{"userId":"ada","${field}":{"a":[1e999]}}`);
+    expect(fault).toBe(`${field} holds a number that is too large for a 64-bit float.`);
+  }
+  expect(faultOf('{"context":{"groupId":1e999}}')).toMatch(/^groupId is a number/);
+});
+
+test('numbers that a 64-bit float cannot tell apart are different identifiers', () => {
+  const [one, other] = ['12345678901234567891', '12345678901234567892'].map(
+    (userId) => parsedAt(NOW, parseExactJson(`{"userId":${userId}}`))?.userId,
+  );
+  expect([one, other]).toEqual(['12345678901234567891', '12345678901234567892']);
+});

@@ -1,0 +1,30 @@
+import { loadConfig } from '@sluice/shared/config';
+import { expect, test } from 'vitest';
+import { configSchema } from './config.ts';
+import { workerEnvironment } from './workers/primary.ts';
+
+const ENV = { KAFKA_BROKERS: 'a:1', API_KEYS_FILE: 'keys.json', BODY_BYTES_MAX: '1000000' };
+
+test('the memory must be enough for each worker, and the fault says how much that is', () => {
+  const load = (env: Readonly<Record<string, string>>) => loadConfig(configSchema, { ...ENV, ...env });
+  expect(load({ PENDING_BYTES_MAX: '12000000' }).PENDING_BYTES_MAX).toBe(12_000_000);
+  expect(() => load({ PENDING_BYTES_MAX: '11999999' })).toThrow(
+    'PENDING_BYTES_MAX: must be at least 12000000: 12 times',
+  );
+  expect(() => load({ PENDING_BYTES_MAX: '23999999', INGEST_WORKERS: '2' })).toThrow(
+    'PENDING_BYTES_MAX: must be at least 24000000: 12 times BODY_BYTES_MAX for each of the 2 INGEST_WORKERS',
+  );
+});
+
+test('what the primary process accepts, its workers accept', () => {
+  for (const INGEST_WORKERS of ['2', '3', '7']) {
+    const env = { ...ENV, INGEST_WORKERS, PENDING_BYTES_MAX: String(12_000_000 * Number(INGEST_WORKERS)) };
+    const worker = loadConfig(configSchema, { ...env, ...workerEnvironment(loadConfig(configSchema, env)) });
+    expect(worker).toMatchObject({ INGEST_WORKERS: 1, PENDING_BYTES_MAX: 12_000_000, EXIT_ON_STDIN_END: false });
+  }
+});
+
+test('a default that does not do is not called missing', () => {
+  const load = () => loadConfig(configSchema, { ...ENV, INGEST_WORKERS: '256', BODY_BYTES_MAX: '67108864' });
+  expect(load).toThrow('PENDING_BYTES_MAX: must be at least');
+});

@@ -1,0 +1,99 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest';
+import { type Ingest, post, startIngest } from './testing/ingest.ts';
+
+const BUDGET_BYTES = 3_500_000;
+const BODY_BYTES = 240_000;
+const SENT_BYTES = 200_000;
+
+let ingest: Ingest;
+let sockets: Socket[] = [];
+let refused = 0;
+
+beforeAll(async () => {
+  ingest = await startIngest(inject('kafkaBrokers'), {
+    PENDING_BYTES_MAX: String(BUDGET_BYTES),
+    BODY_BYTES_MAX: '250000',
+    TRUSTED_PROXIES: 'loopback',
+  });
+  await ingest.setKey('other', { workspace: 'other' });
+  const isKnown = async () => expect((await post(ingest.app, '{', { key: 'other' })).statusCode).toBe(400);
+  await vi.waitFor(isKnown, { timeout: 120_000 });
+  await ingest.app.listen({ host: '127.0.0.1', port: 0 });
+});
+afterAll(() => ingest.stop());
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy();
+  sockets = [];
+  refused = 0;
+  await vi.waitFor(async () => expect(await reservedBytes()).toBe(0), { timeout: 120_000 });
+});
+
+async function reservedBytes(): Promise<number> {
+  const { body } = await ingest.app.inject('/metrics');
+  return Number(/^sluice_ingest_reserved_bytes (\d+)/m.exec(body)?.[1]);
+}
+
+/** Sends the head of a request, as a proxy passes it on. */
+async function begin(path: string, header: string): Promise<Socket> {
+  const socket = connect((ingest.app.server.address() as AddressInfo).port, '127.0.0.1');
+  sockets.push(socket);
+  socket.on('error', () => undefined);
+  socket.setEncoding('utf8').on('data', (text: string) => {
+    if (text.startsWith('HTTP/1.1 503')) refused += 1;
+  });
+  await once(socket, 'connect');
+  const head = [`POST ${path} HTTP/1.1`, 'Host: a', 'Transfer-Encoding: chunked', header];
+  socket.write(`${[...head, 'Content-Type: application/json'].join('\r\n')}\r\n\r\n`);
+  return socket;
+}
+
+/** Sends nearly all of a body, and holds it so. */
+function send(socket: Socket): void {
+  socket.write(`${BODY_BYTES.toString(16)}\r\n${' '.repeat(SENT_BYTES)}`);
+}
+
+/** Holds bodies one after the other until one is refused. */
+async function hold(path: string, header: (index: number) => string): Promise<void> {
+  for (let index = 0; refused === 0; index += 1) {
+    const before = await reservedBytes();
+    send(await begin(path, header(index)));
+    await expect.poll(async () => refused > 0 || (await reservedBytes()) >= before + SENT_BYTES).toBe(true);
+  }
+}
+
+function callsWithKey(address: string, pad: number) {
+  const payload = JSON.stringify({
+    batch: [{ type: 'track', event: 'e', userId: 'a', properties: { pad: 'x'.repeat(pad) } }],
+    writeKey: 'other',
+  });
+  return ingest.app.inject({ method: 'POST', url: '/v1/batch', headers: { 'x-forwarded-for': address }, payload });
+}
+
+test('bodies that were admitted before memory was full are refused as they arrive', async () => {
+  const admitted: Socket[] = [];
+  for (let index = 0; index < 40; index += 1) {
+    admitted.push(await begin('/v1/public/userGroups', 'Authorization: Bearer all'));
+  }
+  await expect.poll(reservedBytes).toBeGreaterThanOrEqual(40 * 16 * 1_024);
+  for (const socket of admitted) send(socket);
+  await expect.poll(() => refused).toBeGreaterThanOrEqual(40 - BUDGET_BYTES / 2 / SENT_BYTES);
+  expect(await reservedBytes()).toBeLessThanOrEqual(BUDGET_BYTES / 2);
+  expect((await post(ingest.app, { foreignUserGroupId: 'a' }, { key: 'other' })).statusCode).toBe(202);
+});
+
+test('who holds bodies without a key keeps nobody out who has one in the body, or in the header', async () => {
+  await hold('/v1/batch', (index) => `X-Forwarded-For: 198.51.100.${index}`);
+  expect((await callsWithKey('198.51.100.200', 150_000)).statusCode, 'from the same network').toBe(503);
+  expect((await callsWithKey('203.0.113.9', 150_000)).statusCode, 'from another network').toBe(200);
+  expect((await callsWithKey('203.0.113.9, 127.0.0.1', 150_000)).statusCode, 'by way of two proxies').toBe(200);
+  expect((await post(ingest.app, { foreignUserGroupId: 'a' }, { key: 'other' })).statusCode).toBe(202);
+});
+
+test('who holds bodies without a key from many networks leaves memory for all others', async () => {
+  await hold('/v1/batch', (index) => `X-Forwarded-For: 198.51.${index}.1`);
+  expect((await callsWithKey('203.0.113.9', 100)).statusCode).toBe(200);
+  const body = { foreignUserGroupId: 'a', properties: { pad: 'x'.repeat(60_000) } };
+  expect((await post(ingest.app, body, { key: 'other' })).statusCode).toBe(202);
+});

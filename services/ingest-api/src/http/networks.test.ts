@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest';
+import { networkOf, proxyNetwork } from './networks.ts';
+
+test.each([
+  ['203.0.113.7', '203.0.113.0/24'],
+  ['::ffff:203.0.113.7', '203.0.113.0/24'],
+  ['203.0.113.7:61234', '203.0.113.0/24'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1::/48'],
+  ['2001:0DB8:0001::9', '2001:db8:1::/48'],
+  ['2001:db8::1', '2001:db8:0::/48'],
+  ['::1:2:3:4:5:6:7', '0:1:2::/48'],
+  ['64:ff9b::203.0.113.7', '64:ff9b:0::/48'],
+  ['fe80::1%eth0', 'fe80:0:0::/48'],
+  ['::1', '0:0:0::/48'],
+  ['unknown', 'network unknown'],
+  ['', 'network unknown'],
+  [undefined, 'network unknown'],
+])('the network of %s is %s', (address, network) => {
+  expect(networkOf(address)).toBe(network);
+});
+
+test('proxies are addresses, networks, or ranges with a name', () => {
+  const is = (text: string) => proxyNetwork.safeParse(text).success;
+  for (const text of ['10.0.0.1', '10.0.0.0/8', '::1', 'fd00::/8', 'loopback', 'uniquelocal'])
+    expect(is(text)).toBe(true);
+  for (const text of ['', 'proxy', '10.0.0', '10.0.0.0/0', '10.0.0.0/33', 'fd00::/129', '10.0.0.0/8/8', '10.0.0.0/'])
+    expect([text, is(text)]).toEqual([text, false]);
+});

@@ -1,0 +1,57 @@
+import { randomUUID } from 'node:crypto';
+import { loadConfig } from '@sluice/shared/config';
+import { createKafka } from '@sluice/shared/kafka/client';
+import { createLogger } from '@sluice/shared/log';
+import { Registry } from 'prom-client';
+import { afterEach, expect, inject, test } from 'vitest';
+import { configSchema } from '../config.ts';
+import { createIngestMetrics } from '../metrics.ts';
+import { BrokerClock, type Clocks } from './broker-clock.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+let clock: BrokerClock;
+
+afterEach(() => clock.stop());
+
+/** Starts to compare these clocks with those of a real Kafka. */
+async function start(clocks: Clocks): Promise<void> {
+  const config = loadConfig(configSchema, {
+    KAFKA_BROKERS: inject('kafkaBrokers').join(','),
+    KAFKA_TOPIC_PREFIX: `clock-${randomUUID()}.`,
+    KAFKA_PARTITIONS: '1',
+    API_KEYS_FILE: 'unused',
+  });
+  const logger = createLogger('test', 'silent');
+  const kafka = createKafka(config, 'test', logger);
+  clock = new BrokerClock({ kafka, config, logger, clocks, metrics: createIngestMetrics(new Registry()) });
+  await clock.start();
+}
+
+test('a comparison that is more than five minutes old proves nothing', async () => {
+  let passedMs = 0;
+  await start({ wallMs: () => Date.now() + passedMs, monotonicMs: () => performance.now() + passedMs });
+  await expect.poll(() => clock.fault(), { timeout: 20_000 }).toBeUndefined();
+  // From now on nothing is compared any more, as when Kafka is away.
+  await clock.stop();
+  passedMs = 4 * MINUTE_MS;
+  expect([clock.isCompared, clock.fault()]).toEqual([true, undefined]);
+  passedMs = 6 * MINUTE_MS;
+  expect(clock.isCompared).toBe(false);
+  expect(clock.fault()).toBe("the clock has not been compared with Kafka's for 5 minutes");
+});
+
+test('a clock that is set while it is compared is noticed', async () => {
+  let asked = 0;
+  const wallMs = () => {
+    asked += 1;
+    return Date.now() + (asked > 1 ? HOUR_MS : 0);
+  };
+  await start({ wallMs, monotonicMs: () => performance.now() });
+  await expect.poll(() => clock.isCompared, { timeout: 20_000 }).toBe(true);
+  expect(clock.fault()).toMatch(/was set|ahead of/);
+  await expect
+    .poll(() => clock.fault(), { timeout: 20_000 })
+    .toMatch(/^the clock is 3(600|599)\.\d s ahead of Kafka's$/);
+});

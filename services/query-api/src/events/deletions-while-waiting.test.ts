@@ -1,0 +1,143 @@
+import { once } from 'node:events';
+import { setTimeout as wait } from 'node:timers/promises';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import type { ClickHouseReader, ReadRequest } from '../clickhouse/clickhouse-reader.ts';
+import type { RowBatches } from '../clickhouse/row-parser.ts';
+import { metric } from '../testing/load.ts';
+import { anEvent, aRegister, DELETIONS_FORGOTTEN_MS, type QueryService, startQuery } from '../testing/query-service.ts';
+
+/** While it is closed, these queries hold their slots and are not sent. */
+function createGate(isHeld: (request: ReadRequest) => boolean) {
+  const opening = new AbortController();
+  async function* held<Item>(request: ReadRequest, items: () => AsyncGenerator<Item>): AsyncGenerator<Item> {
+    if (isHeld(request) && !opening.signal.aborted) await once(opening.signal, 'abort');
+    yield* items();
+  }
+  return {
+    open: () => opening.abort(),
+    wrap: (reader: ClickHouseReader): ClickHouseReader => ({
+      ...reader,
+      read: (request) => held(request, () => reader.read(request)) as RowBatches,
+      readBytes: (request) => held(request, () => reader.readBytes(request)),
+    }),
+  };
+}
+
+/** Queries of all workspaces but `a`. */
+function isOfOthers({ params, queryId }: ReadRequest): boolean {
+  const { workspace } = params as { readonly workspace: string };
+  // Before an export there is a query of its own kind.
+  return !['', 'a'].includes(workspace) && !queryId.includes('/event_sizes/');
+}
+
+const DELETED_AT_US = Date.UTC(2026, 2, 1, 12) * 1_000;
+
+async function storeAda(query: QueryService): Promise<void> {
+  const given = { event: 'ada-did', userId: 'ada', properties: '{"ada":"ada"}', receivedAtUs: DELETED_AT_US - 1 };
+  await query.store('a', [anEvent({ ...given, groupId: 'g' }), anEvent({ userId: 'bob', groupId: 'g' })]);
+  const seen = { first_seen_at: 1_000, last_seen_at: 2_000, version: DELETED_AT_US - 1 };
+  const users = ['ada', 'bob'].map((id) => ({ workspace_id: 'a', kind: 'user', id, ...seen }));
+  await query.insert('entities', users);
+  await query.insert('entity_properties', [
+    {
+      workspace_id: 'a',
+      kind: 'user',
+      id: 'ada',
+      property: 'ada',
+      register: aRegister(DELETED_AT_US - 1, 'set', '"ada"'),
+    },
+  ]);
+}
+
+async function deleteAda(query: QueryService): Promise<void> {
+  const deletion = { workspace_id: 'a', user_id: 'ada', version: DELETED_AT_US };
+  await query.insert('user_deletions', [deletion]);
+  await query.insert('pending_deletions', [{ ...deletion, stored_at: 1 }]);
+}
+
+const DAY = 'startDate=2026-03-01&endDate=2026-03-01';
+
+/** What shows something of every user. */
+const ROUTES: readonly string[] = [
+  ...[
+    '/events?total=exact',
+    '/events?limit=0&total=exact',
+    '/events?limit=0&total=capped',
+    '/events/export?startDate=2026-01-01',
+  ],
+  ...[`/events/series?interval=day&groupBy=userId&${DAY}`, `/events/series?interval=day&compare=previous&${DAY}`],
+  ...[`/events/retention?interval=day&${DAY}`, `/events/funnel?steps=e,f&${DAY}`],
+  ...['/events/names', '/events/properties', '/events/values?property=userId', '/events/values?property=event'],
+  ...['/users', '/users?orderByField=lastSeenAt', '/users/ada', '/users/ada/organizations'],
+];
+
+test('what waits for a slot shows no user whose deletion is stored meanwhile', async () => {
+  const gate = createGate(isOfOthers);
+  const one = { QUERY_CONNECTIONS_MAX: '1', REPORT_CONNECTIONS_MAX: '1', EXPORT_CONNECTIONS_MAX: '1' };
+  const query = await startQuery(inject('clickhouseUrl'), one, gate.wrap);
+  onTestFinished(() => query.stop());
+  await storeAda(query);
+  const holding = [textOf(query, '/events/export?startDate=2026-01-01', 'b')];
+  await expect.poll(() => queries(query, 'running'), { timeout: 60_000 }).toBe(1);
+  holding.push(...['/events', '/events/names'].map((url) => textOf(query, url, 'b')));
+  await expect.poll(() => queries(query, 'running'), { timeout: 60_000 }).toBe(3);
+  const waiting = ROUTES.map((url) => textOf(query, url));
+  await expect.poll(() => queries(query, 'waiting'), { timeout: 60_000 }).toBeGreaterThanOrEqual(ROUTES.length);
+  await deleteAda(query);
+  await wait(DELETIONS_FORGOTTEN_MS);
+  gate.open();
+  await Promise.all(holding);
+  const responses = await Promise.all(waiting);
+  for (const [index, text] of responses.entries()) expect(text, ROUTES[index]).not.toMatch(/"ada"|ada-did/);
+  expect(responses.slice(0, 3).map((text) => JSON.parse(text).total)).toEqual([1, 1, 1]);
+});
+
+test('users that are read late are not shown if their deletion was stored since it was looked up', async () => {
+  const gate = createGate(({ queryId }) => queryId.includes('/entities_page/'));
+  const query = await startQuery(inject('clickhouseUrl'), { QUERY_TIMEOUT_MS: '60000' }, gate.wrap);
+  onTestFinished(() => query.stop());
+  await storeAda(query);
+  const routes = ['/users', '/users?orderByField=lastSeenAt', '/users/ada'];
+  const reading = routes.map((url) => textOf(query, url));
+  const lookedUp = () => metric(query, 'sluice_query_duration_seconds_count{kind="entity_deletions",outcome="ok"}');
+  await expect.poll(lookedUp, { timeout: 60_000 }).toBe(routes.length);
+  await deleteAda(query);
+  await wait(DELETIONS_FORGOTTEN_MS);
+  gate.open();
+  for (const [index, text] of (await Promise.all(reading)).entries())
+    expect(text, routes[index]).not.toContain('"ada"');
+});
+
+test('a report that only waited is told to come again', async () => {
+  const gate = createGate(isOfOthers);
+  const env = { REPORT_CONNECTIONS_MAX: '1', QUERY_TIMEOUT_MS: '2000' };
+  const query = await startQuery(inject('clickhouseUrl'), env, gate.wrap);
+  onTestFinished(() => query.stop());
+  // Each holds the slot until its time is up, one after the other.
+  const others = ['b', 'c'].map((workspace) => query.get('/events/names', workspace));
+  await expect.poll(() => queries(query, 'waiting'), { timeout: 60_000 }).toBe(1);
+  const reports = [
+    `/events/series?interval=day&${DAY}`,
+    `/events/retention?interval=day&${DAY}`,
+    `/events/funnel?steps=e,f&${DAY}`,
+    '/events/names',
+  ];
+  for (const { status, body } of await Promise.all(reports.map((url) => query.get(url)))) {
+    expect([status, body.code]).toEqual([503, 'overloaded']);
+  }
+  gate.open();
+  await Promise.all(others);
+});
+
+async function textOf({ app }: QueryService, url: string, workspace = 'a'): Promise<string> {
+  const { statusCode, body } = await app.inject({ url, headers: { authorization: `Bearer ${workspace}` } });
+  expect([200, 404], `${url}: ${body}`).toContain(statusCode);
+  return body;
+}
+
+/** How many queries run, or wait, in all pools. */
+async function queries(query: QueryService, state: 'running' | 'waiting'): Promise<number> {
+  const { body } = await query.app.inject('/metrics');
+  const values = [...body.matchAll(new RegExp(`^sluice_queries{.*state="${state}".*} (\\d+)$`, 'gm'))];
+  return values.reduce((sum, [, value]) => sum + Number(value), 0);
+}

@@ -1,0 +1,96 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
+import { Fenced } from '../ownership/fenced.ts';
+import { createTestStore, type TestStore } from '../testing/store.ts';
+import { createHalts } from './halts.ts';
+import { createPositions, type NewPosition, type Positions } from './positions.ts';
+
+const NAME = 't/3';
+
+let db: TestStore;
+let groupId: string;
+let positions: Positions;
+
+beforeAll(async () => {
+  db = await createTestStore(inject('clickhouseUrl'));
+});
+afterAll(() => db.close());
+
+beforeEach(() => {
+  groupId = randomUUID();
+  const ownership = { queryIdPrefix: () => groupId };
+  positions = createPositions({ client: db.client, ownership, groupId, statementTimeoutMs: 20_000 });
+});
+
+function at(from: bigint, nextOffset: bigint): NewPosition {
+  const last = nextOffset === 0n ? undefined : { fingerprint: `before ${nextOffset}`, leaderEpoch: 1 };
+  return { topic: 't', partition: 3, from, nextOffset, last };
+}
+
+async function stored(): Promise<bigint | undefined> {
+  return (await positions.read()).get(NAME)?.nextOffset;
+}
+
+/** Lets the newest rows of the group look as if ClickHouse's clock had been years ahead when they were stored. */
+async function storeAhead(table: 'writer_positions' | 'writer_halts', time: 'stored_at' | 'state_at'): Promise<void> {
+  await db.client.command({
+    query: `INSERT INTO ${table} SELECT * REPLACE (${time} + toIntervalYear(50) AS ${time}) FROM ${table} FINAL
+      WHERE group_id = {groupId:String}`,
+    query_params: { groupId },
+  });
+}
+
+const EPOCH = { incarnation: 1, generation: 7 };
+
+test('a writer whose epoch is over stores no position', async () => {
+  await positions.store([at(0n, 10n)], EPOCH);
+  const query = 'INSERT INTO writer_epochs (group_id, incarnation, generation) VALUES ({groupId:String}, 1, 8)';
+  await db.client.command({ query, query_params: { groupId } });
+  await expect(positions.store([at(10n, 20n)], EPOCH)).rejects.toThrow(new Fenced('a newer epoch owns the partitions'));
+  expect(await stored()).toBe(10n);
+  await positions.store([at(10n, 20n)], { ...EPOCH, generation: 8 });
+  expect(await stored()).toBe(20n);
+});
+
+test('a position is stored only where ClickHouse has what comes before it', async () => {
+  await positions.store([at(0n, 0n)], EPOCH);
+  await positions.store([at(0n, 10n), { ...at(0n, 4n), partition: 4 }], EPOCH);
+  // A batch that could not be committed is stored again.
+  await positions.store([at(0n, 6n)], EPOCH);
+  await positions.store([at(6n, 20n)], EPOCH);
+  // As in a database that was restored from a backup, or emptied, while the writer was running.
+  const lost = new Fenced('ClickHouse does not have the stored position any more');
+  await expect(positions.store([at(21n, 30n)], EPOCH)).rejects.toThrow(lost);
+  await expect(positions.store([{ ...at(1n, 30n), topic: 'other' }], EPOCH)).rejects.toThrow(lost);
+  expect(await stored()).toBe(20n);
+});
+
+test('the newest position counts, also after the clock of ClickHouse was set back', async () => {
+  await positions.store([at(0n, 10n)], EPOCH);
+  await storeAhead('writer_positions', 'stored_at');
+  await positions.store([at(10n, 20n)], EPOCH);
+  expect(await stored()).toBe(20n);
+  await storeAhead('writer_positions', 'stored_at');
+  await createHalts(db.client, groupId).resume('t', 3, 5n);
+  expect(await stored()).toBe(5n);
+});
+
+test('a partition is halted and resumed, also after the clock of ClickHouse was set back', async () => {
+  const halts = createHalts(db.client, groupId);
+  const halt = {
+    topic: 't',
+    partition: 3,
+    reason: 'by hand',
+    detail: '',
+    firstOffset: null,
+    lastOffset: null,
+  } as const;
+  const isHalted = async () => (await halts.active()).has(NAME);
+  await halts.record(halt);
+  await storeAhead('writer_halts', 'state_at');
+  await halts.resume('t', 3);
+  expect(await isHalted()).toBe(false);
+  await storeAhead('writer_halts', 'state_at');
+  await halts.record(halt);
+  expect(await isHalted()).toBe(true);
+});
