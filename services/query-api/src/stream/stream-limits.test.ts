@@ -148,6 +148,8 @@ test('what a client catches up with keeps nobody waiting who has everything so f
     const first = await clients.open('', { workspace: 'b' });
     const lastEventId = first.lastEventId;
     first.close();
+    // Otherwise the loop for those that have everything reads the event for it, and waits.
+    await expect.poll(() => metric(service, 'sluice_stream_listeners'), PATIENCE).toBe(0);
     await service.store('b', [old]);
     const current = await clients.open();
     const behind = await clients.openPaused('', { workspace: 'b', lastEventId });
