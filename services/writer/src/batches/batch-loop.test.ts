@@ -2,12 +2,13 @@ import { createLogger } from '@sluice/shared/log';
 import { messageHeaders } from '@sluice/shared/rows';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { Assignment } from '../consumer/assignment.ts';
+import type { Assignment } from '../consumer/assignment.ts';
 import { createDeadLetterAlarm } from '../dead-letters/dead-letter-alarm.ts';
 import { createWriterMetrics } from '../metrics.ts';
 import { Fenced } from '../ownership/fenced.ts';
 import { createPositions, readPositions } from '../partitions/positions.ts';
 import { createStagedStore } from '../store/staged-store.ts';
+import { createTestAssignment } from '../testing/assignment.ts';
 import { createTestStore, eventRow, type TestStore } from '../testing/store.ts';
 import { createBatchLoop } from './batch-loop.ts';
 import { createBatchSize } from './batch-size.ts';
@@ -46,18 +47,9 @@ function createLoop() {
   });
 }
 
-function assigned(generationId: number): Assignment {
-  const assignment = new Assignment({
-    duration: 0,
-    groupId,
-    isLeader: true,
-    leaderId: 'm',
-    memberId: 'm',
-    groupProtocol: 'p',
-    generationId,
-    memberAssignment: { t: [0] },
-  });
-  assignment.epoch = { incarnation: 1, generation: generationId };
+function assigned(generation: number): Assignment {
+  const assignment = createTestAssignment(generation);
+  assignment.epoch = { incarnation: 1, generation };
   return assignment;
 }
 

@@ -1,21 +1,13 @@
 import type { Batch } from 'kafkajs';
 import { expect, test } from 'vitest';
-import { Assignment } from './assignment.ts';
+import { createTestAssignment } from '../testing/assignment.ts';
+import type { Assignment } from './assignment.ts';
 
 const last = { fingerprint: 'f', leaderEpoch: 3 };
 
 /** An assignment of generation 7, of which one partition is open at offset 40. */
 function assigned(): Assignment {
-  const assignment = new Assignment({
-    duration: 0,
-    groupId: 'g',
-    isLeader: true,
-    leaderId: 'm',
-    memberId: 'm',
-    groupProtocol: 'p',
-    generationId: 7,
-    memberAssignment: { t: [0, 1] },
-  });
+  const assignment = createTestAssignment(7, [0, 1]);
   assignment.open({ topic: 't', partition: 0 }, { nextOffset: 40n, last });
   return assignment;
 }

@@ -1,19 +1,8 @@
 import { setImmediate as nextTurnOfEventLoop } from 'node:timers/promises';
 import type { EachBatchPayload } from 'kafkajs';
 import { expect, test } from 'vitest';
-import { Assignment } from './assignment.ts';
+import { createTestAssignment } from '../testing/assignment.ts';
 import { storeAndCommit } from './store-and-commit.ts';
-
-const assignment = new Assignment({
-  duration: 0,
-  groupId: 'g',
-  isLeader: true,
-  leaderId: 'm',
-  memberId: 'm',
-  groupProtocol: 'p',
-  generationId: 1,
-  memberAssignment: { t: [0] },
-});
 
 test('a member that the group has removed waits until its rows are no longer being stored, and commits nothing', async () => {
   const removed = Object.assign(new Error('the group does not know this member'), { type: 'UNKNOWN_MEMBER_ID' });
@@ -30,7 +19,7 @@ test('a member that the group has removed waits until its rows are no longer bei
   } as unknown as EachBatchPayload;
   const ended = storeAndCommit({
     payload,
-    assignment,
+    assignment: createTestAssignment(1),
     store: () => storing.promise,
     heartbeatMs: 1,
     onExpelled: () => void done.push('expelled'),
