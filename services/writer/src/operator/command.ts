@@ -1,4 +1,5 @@
 import { ArgumentsError, calledAs } from '@sluice/shared/command-line';
+import { isNothingStored } from '../partitions/log-fault.ts';
 import { nameOf } from '../partitions/position.ts';
 import { parseCommand } from './parse-command.ts';
 import type { PartitionStatus, Partitions } from './partitions.ts';
@@ -84,7 +85,7 @@ function printStatus(all: readonly PartitionStatus[], { print }: Terminal): numb
 
 /** Returns how many messages of the log are not stored. */
 function behind({ low, high, stored, committed, halt }: PartitionStatus): bigint {
-  const next = halt?.reason === 'nothing is stored' ? low : (committed ?? stored ?? low);
+  const next = isNothingStored(halt) ? low : (committed ?? stored ?? low);
   if (next >= high) return 0n;
   return high - (next < low ? low : next);
 }
@@ -136,7 +137,7 @@ export function whatIsGivenUp(
   offset: bigint,
 ): string {
   const name = nameOf({ topic, partition });
-  if (halt?.reason === 'nothing is stored') return whatIsNotRead({ low, high }, name, offset);
+  if (isNothingStored(halt)) return whatIsNotRead({ low, high }, name, offset);
   const next = stored ?? committed ?? low;
   const isAnotherLog = halt?.reason === 'the log was cut off' || halt?.reason === 'the log is another one';
   const costs: string[] = [];

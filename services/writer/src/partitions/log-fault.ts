@@ -1,3 +1,5 @@
+import type { Halt } from './halts.ts';
+
 /** The offsets that a partition's log holds: from `low`, up to but not including `high`. */
 export interface LogBounds {
   readonly low: bigint;
@@ -38,4 +40,9 @@ export function nothingStored(name: string, { low, high }: LogBounds, committed:
   const detail = `ClickHouse has no position of ${name}, but ${why}: what was stored is lost, or it is in another database. Kafka still has the offsets from ${low} up to ${high}`;
   const lastOffset = (committed > low ? committed : low) - 1n;
   return { reason: 'nothing is stored', detail, firstOffset: 0n, lastOffset };
+}
+
+/** Returns whether {@link nothingStored} halted a partition. What its group has committed then does not say what is stored. */
+export function isNothingStored(halt: Pick<Halt, 'reason'> | undefined): boolean {
+  return halt?.reason === 'nothing is stored';
 }
