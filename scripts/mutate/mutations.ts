@@ -1236,6 +1236,14 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
     tests: [HELD_BODIES],
   },
   {
+    name: 'ingest/refused-request-keeps-account',
+    file: ingest('http/admission.ts'),
+    search: 'request.reservation = reservation;',
+    replacement: 'if (reservation.fits(REQUEST_BYTES)) request.reservation = reservation;',
+    breaks: 'While memory is short, whoever sends from many networks fills it for good.',
+    tests: [ingest('http/admission.test.ts')],
+  },
+  {
     name: 'ingest/memory-not-given-back',
     file: ingest('http/memory-budget.ts'),
     search: 'this.#change(-this.#bytes);',

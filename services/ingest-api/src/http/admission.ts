@@ -119,9 +119,8 @@ export class Admission {
     this.#admitKey(request, findKey(token, keys, 'ingest'));
     const bytes = request.reservation?.bytes ?? 0;
     request.reservation?.release();
-    const reservation = memory.open(request.apiKey);
-    if (!reservation.grow(bytes)) throw overloaded();
-    request.reservation = reservation;
+    request.reservation = memory.open(request.apiKey);
+    if (!request.reservation.grow(bytes)) throw overloaded();
   }
 
   /**
@@ -167,11 +166,12 @@ export class Admission {
 
   #reserve(request: FastifyRequest, reply: FastifyReply, account: Pick<ApiKey, 'hash' | 'workspace'>): void {
     const { memory, bodyBytesMax } = this.#options;
+    // Kept with the request even where it is refused: its response releases it.
     const reservation = memory.open(account);
+    request.reservation = reservation;
     const announced = Math.min(Number(request.headers['content-length'] ?? 0), bodyBytesMax);
     // Refuses a body that does not fit before it is sent. Its memory is not reserved yet: the body may never come.
     if (!reservation.fits(MEMORY_PER_BODY * announced) || !reservation.grow(REQUEST_BYTES)) throw overloaded();
-    request.reservation = reservation;
     // A request whose body breaks off gets no response. One whose body is complete always does.
     reply.raw.once('close', () => {
       if (!request.raw.complete) request.reservation?.release();

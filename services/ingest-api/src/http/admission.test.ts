@@ -1,0 +1,57 @@
+import { createRateLimiter } from '@sluice/shared/http/rate-limiter';
+import type { ApiKey } from '@sluice/shared/keys/key-ring';
+import { createTokenBucket } from '@sluice/shared/keys/token-bucket';
+import Fastify from 'fastify';
+import { Registry } from 'prom-client';
+import { expect, test } from 'vitest';
+import { Admission } from './admission.ts';
+import { createMemoryBudget, type MemoryBudget } from './memory-budget.ts';
+
+/** A budget that counts the reservations that are not released. */
+function countedBudget(bytesMax: number): { readonly memory: MemoryBudget; readonly held: () => number } {
+  const budget = createMemoryBudget(bytesMax);
+  const held = new Set<object>();
+  const memory: MemoryBudget = {
+    open(account) {
+      const reservation = budget.open(account);
+      held.add(reservation);
+      const release = reservation.release.bind(reservation);
+      reservation.release = () => {
+        held.delete(reservation);
+        release();
+      };
+      return reservation;
+    },
+    reservedBytes: 0,
+  };
+  return { memory, held: () => held.size };
+}
+
+test.each([
+  ['with a key', { authorization: 'Bearer k' }],
+  ['without a key', {}],
+])('a request %s that finds no memory leaves nothing behind', async (_what, headers) => {
+  const key: ApiKey = {
+    id: 'k',
+    hash: 'k',
+    workspace: 'w',
+    scopes: ['ingest'],
+    bucket: createTokenBucket(),
+  };
+  // Less than a request takes before its body arrives.
+  const { memory, held } = countedBudget(1_000);
+  const admission = new Admission({
+    keys: { name: 'keys', loaded: true, find: () => key, start: async () => undefined, stop: async () => undefined },
+    clock: { isCompared: true, fault: () => undefined },
+    limiter: createRateLimiter({ perSecondDefault: undefined, registry: new Registry() }),
+    memory,
+    bodyBytesMax: 1_000,
+    rowBytesMax: 1_000,
+  });
+  const app = Fastify();
+  admission.register(app);
+  const onRequest = admission.admitCalls((request) => request.headers.authorization?.replace('Bearer ', ''));
+  app.post('/', { onRequest }, async () => 'admitted');
+  await expect(app.inject({ method: 'POST', url: '/', headers })).resolves.toMatchObject({ statusCode: 503 });
+  expect(held()).toBe(0);
+});
