@@ -1244,6 +1244,14 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
     tests: [ingest('http/admission.test.ts')],
   },
   {
+    name: 'ingest/unreadable-topic-without-fault',
+    file: ingest('kafka/topic-watch.ts'),
+    search: 'this.#faults = [...this.#faultOf.values()];',
+    replacement: 'this.#faults = topics.flatMap(({ name }) => this.#faultOf.get(name) ?? []);',
+    breaks: 'Rows are sent to a topic that is known to have too few partitions.',
+    tests: [ingest('kafka/topic-watch.test.ts')],
+  },
+  {
     name: 'ingest/memory-not-given-back',
     file: ingest('http/memory-budget.ts'),
     search: 'this.#change(-this.#bytes);',

@@ -13,7 +13,7 @@ export interface TopicWatchOptions {
   /** The number of partitions that each topic must have: KAFKA_PARTITIONS. */
   readonly partitionCount: number;
   readonly logger: Logger;
-  /** Called after each successful check: leaders may have moved. */
+  /** Called after each check: leaders may have moved. */
   readonly onChecked: () => void;
 }
 
@@ -22,6 +22,8 @@ export class TopicWatch {
   readonly #options: TopicWatchOptions;
   readonly #topics: readonly string[];
   #faults: readonly string[] = ['Kafka cannot be reached'];
+  /** The faults of topics, by topic. One that cannot be read keeps the fault that it had. */
+  readonly #faultOf = new Map<string, string>();
   #checking: Promise<void> | undefined;
 
   constructor(options: TopicWatchOptions) {
@@ -89,16 +91,17 @@ export class TopicWatch {
 
   #compareCounts(topics: readonly ITopicMetadata[]): void {
     const { partitionCount, logger } = this.#options;
-    this.#faults = topics
-      .filter(({ partitions }) => partitions.length < partitionCount)
-      .map(
-        ({ name, partitions }) =>
-          `topic ${name} has ${partitions.length} partitions, and KAFKA_PARTITIONS is ${partitionCount}`,
-      );
     for (const { name, partitions } of topics) {
-      if (partitions.length <= partitionCount) continue;
-      const counts = { topic: name, partitions: partitions.length, used: partitionCount };
+      const count = partitions.length;
+      if (count < partitionCount) {
+        this.#faultOf.set(name, `topic ${name} has ${count} partitions, and KAFKA_PARTITIONS is ${partitionCount}`);
+        continue;
+      }
+      this.#faultOf.delete(name);
+      if (count === partitionCount) continue;
+      const counts = { topic: name, partitions: count, used: partitionCount };
       logger.warn(counts, 'a topic has more partitions than KAFKA_PARTITIONS; the others are not used');
     }
+    this.#faults = [...this.#faultOf.values()];
   }
 }
