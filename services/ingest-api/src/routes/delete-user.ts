@@ -62,11 +62,14 @@ function incomplete(version: number, cause: Problem): Problem {
 }
 
 /**
- * Forms write a space as a plus, and people write a plus as it is. Whoever guesses may delete another user: refused is
- * each plus that is not escaped.
+ * Returns a fault for each parameter with a plus that is not escaped. Forms write a space as a plus, and people write a
+ * plus as it is: whoever guesses may delete another user.
  */
 function plusFaults(url: string): z.core.$ZodIssue[] {
   if (!url.includes('+')) return [];
   const message = 'must not hold a "+" that is not escaped: write a plus as %2B, and a space as %20';
-  return [{ code: 'custom', path: ['foreignId'], message, input: undefined }];
+  const pairs = url.slice(url.indexOf('?') + 1).split('&');
+  return pairs
+    .filter((pair) => pair.includes('+'))
+    .map((pair) => ({ code: 'custom', path: [pair.split('=', 1)[0] ?? ''], message, input: undefined }));
 }
