@@ -47,7 +47,8 @@ const HOUR_MS = 3_600_000;
 
 /**
  * Returns the parameters of `GET /events/series` for those of the page. The page also has `range`, whose last day or month
- * is the current one; dates count instead of it, and are days of the browser's zone. The interval follows from the range when the page has none.
+ * is the current one; dates count instead of it, and are days of the browser's zone. The interval follows from the range
+ * when the page has none.
  */
 export function seriesParams(params: URLSearchParams, timeZone: string, now: Date): URLSearchParams {
   const query = without(withLocalDays(params), 'range');

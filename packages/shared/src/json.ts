@@ -39,7 +39,7 @@ export function parseExactJson(text: string): unknown {
   return new JsonParser(text, exactNumber).parse();
 }
 
-/** A 64-bit float holds every number of at most this many digits exactly, unless it is very large or very small. */
+/** A number of at most this many digits is the same after it was a 64-bit float, unless it is very large or very small. */
 const EXACT_DIGITS = 15;
 const ORDINARY_MIN = 1e-300;
 const ORDINARY_MAX = 1e300;

@@ -1,6 +1,6 @@
 import { onTestFinished, vi } from 'vitest';
 
-/** Lets the wall clock of this process show another time than before until the test has ended. */
+/** Lets the wall clock of this process show another time, where it stands still, until the test has ended. */
 function shiftClock(ms: number): void {
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + ms });
   onTestFinished(() => void vi.useRealTimers());

@@ -41,8 +41,8 @@ export interface BatchSenderOptions {
 /** Sends rows with kafkajs, and finds out for each partition whether Kafka has acknowledged them. */
 export class BatchSender {
   /**
-   * A broker works off one connection after the other's request, and a response waits for its slowest partition. So
-   * partitions that fail have connections of their own.
+   * A broker processes the requests of one connection one after the other, and a response waits for its slowest
+   * partition. So partitions that fail have connections of their own.
    */
   readonly #producers: Readonly<Record<'healthy' | 'failing', Producer>>;
   readonly #options: BatchSenderOptions;

@@ -74,14 +74,14 @@ export class BrokerLanes {
   /** Sends what waits for the partitions of one lane until nothing is left. */
   async #sendAll(lane: Lane): Promise<void> {
     const { watch, load, lingerMs } = this.#options;
-    const isSick = lane.isFailing || lane.leader < 0;
+    const isDelayed = lane.isFailing || lane.leader < 0;
     const delays = backoff(50, 1_000);
     let isBehind = false;
     while (this.#waitingIn(lane).length > 0) {
-      if (isSick) await sleep(delays.next().value);
+      if (isDelayed) await sleep(delays.next().value);
       else if (!isBehind) await sleep(lingerMs * load.share());
       // Another broker may lead the partitions by now.
-      if (isSick) void watch.check();
+      if (isDelayed) void watch.check();
       if (lane.leader < 0) continue;
       const bundles = takeBundles(this.#waitingIn(lane));
       isBehind = this.#waitingIn(lane).length > 0;
@@ -139,8 +139,8 @@ export class BrokerLanes {
   #recordHealth(bundles: readonly Bundle[], failed: readonly SendFailure[]): void {
     const { logger } = this.#options;
     const failing = failed.filter(({ bundle }) => !bundle.target.isFailing);
-    const sick = new Set(failed.map(({ bundle }) => bundle));
-    const recovered = bundles.filter((bundle) => bundle.target.isFailing && !sick.has(bundle));
+    const unacknowledged = new Set(failed.map(({ bundle }) => bundle));
+    const recovered = bundles.filter((bundle) => bundle.target.isFailing && !unacknowledged.has(bundle));
     for (const { bundle } of failing) bundle.target.isFailing = true;
     for (const { target } of recovered) target.isFailing = false;
     for (const [reason, ofReason] of Map.groupBy(failing, (failure) => failure.reason)) {
