@@ -889,7 +889,8 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
     search: 'this.#lanes.delete(key);',
     replacement: 'this.#lanes.delete(`${target.leader} ${target.isFailing}`);',
     breaks: 'After a leader has moved nothing is sent to the broker any more, and the process cannot stop.',
-    tests: [REFUSED_BATCHES, faults('three-brokers')],
+    // Not a test within the process: the loop that waits for what is being sent would block it for ever.
+    tests: [faults('three-brokers')],
   },
   {
     name: 'ingest/failed-sends-acknowledged',

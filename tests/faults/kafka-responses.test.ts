@@ -85,6 +85,53 @@ async function lose(count: number, ...apis: readonly number[]): Promise<void> {
   await until(`${count} lost responses`, async () => lost() >= before + count);
 }
 
+test.each([
+  ['has damaged records', KAFKA_STORAGE_ERROR],
+  ['may not be read', TOPIC_AUTHORIZATION_FAILED],
+])(
+  'a partition that %s delays only its own events, for a writer that runs and one that starts',
+  async (_, errorCode) => {
+    const partitions = 4;
+    const name = `sick${errorCode}`;
+    const env = { KAFKA_PARTITIONS: String(partitions) };
+    await using running = await startPipeline({ kafkaBrokers: brokers(), clickhouseUrl, name, env });
+    const failed = { topic: `${name}.events`, partition: 1, errorCode };
+    let sent = 0;
+    let expected = 0;
+    async function submit(): Promise<void> {
+      const events = Array.from({ length: 40 }, () => ({ event: 'e', uuid: randomUUID() }));
+      expect((await running.submit({ foreignUserGroupId: 'g', events })).status).toBe(202);
+      sent += events.length;
+      expected += events.filter(({ uuid }) => eventHash(uuid) % partitions !== failed.partition).length;
+    }
+    const total = async () => (await running.get<{ total: number }>('/events?limit=0')).body.total;
+    const storedOthers = () => until('the others to be stored', async () => (await total()) === expected);
+    await submit();
+    await running.settled(sent);
+    await running.drained();
+    expected = sent;
+    try {
+      decide = (api) => (api === KAFKA_API.fetch ? { failed } : 'deliver');
+      await submit();
+      await storedOthers();
+      const { writer } = running.services;
+      await expect.poll(() => readMetric(writer, 'sluice_writer_lag_messages')).toBeGreaterThan(0);
+      await writer.kill9();
+      await submit();
+      await running.restart('writer');
+      await storedOthers();
+      decide = (api) => (api === KAFKA_API.fetch || api === KAFKA_API.listOffsets ? { failed } : 'deliver');
+      await running.services.writer.kill9();
+      await submit();
+      await running.restart('writer');
+      await storedOthers();
+    } finally {
+      decide = deliver;
+    }
+    await running.settled(sent);
+  },
+);
+
 test('a commit whose response is lost: nothing is lost or doubled', async () => {
   await underFate('lostcommits', cutEvery(5, KAFKA_API.offsetCommit), 8, () => lose(5, KAFKA_API.offsetCommit));
 });
@@ -197,53 +244,6 @@ test('a coordinator that the brokers create slowly at a first start: the writer 
     decide = deliver;
   }
 });
-
-test.each([
-  ['has damaged records', KAFKA_STORAGE_ERROR],
-  ['may not be read', TOPIC_AUTHORIZATION_FAILED],
-])(
-  'a partition that %s delays only its own events, for a writer that runs and one that starts',
-  async (_, errorCode) => {
-    const partitions = 4;
-    const name = `sick${errorCode}`;
-    const env = { KAFKA_PARTITIONS: String(partitions) };
-    await using running = await startPipeline({ kafkaBrokers: brokers(), clickhouseUrl, name, env });
-    const failed = { topic: `${name}.events`, partition: 1, errorCode };
-    let sent = 0;
-    let expected = 0;
-    async function submit(): Promise<void> {
-      const events = Array.from({ length: 40 }, () => ({ event: 'e', uuid: randomUUID() }));
-      expect((await running.submit({ foreignUserGroupId: 'g', events })).status).toBe(202);
-      sent += events.length;
-      expected += events.filter(({ uuid }) => eventHash(uuid) % partitions !== failed.partition).length;
-    }
-    const total = async () => (await running.get<{ total: number }>('/events?limit=0')).body.total;
-    const storedOthers = () => until('the others to be stored', async () => (await total()) === expected);
-    await submit();
-    await running.settled(sent);
-    await running.drained();
-    expected = sent;
-    try {
-      decide = (api) => (api === KAFKA_API.fetch ? { failed } : 'deliver');
-      await submit();
-      await storedOthers();
-      const { writer } = running.services;
-      await expect.poll(() => readMetric(writer, 'sluice_writer_lag_messages')).toBeGreaterThan(0);
-      await writer.kill9();
-      await submit();
-      await running.restart('writer');
-      await storedOthers();
-      decide = (api) => (api === KAFKA_API.fetch || api === KAFKA_API.listOffsets ? { failed } : 'deliver');
-      await running.services.writer.kill9();
-      await submit();
-      await running.restart('writer');
-      await storedOthers();
-    } finally {
-      decide = deliver;
-    }
-    await running.settled(sent);
-  },
-);
 
 test('a group that the writer may not use: it ends, and says why', async () => {
   decide = (api) => (api === KAFKA_API.findCoordinator ? { errorCode: GROUP_AUTHORIZATION_FAILED } : 'deliver');

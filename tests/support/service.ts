@@ -16,7 +16,7 @@ export interface Service {
   log(): string;
   /** Waits until `/readyz` answers 200. */
   ready(): Promise<void>;
-  /** Sends SIGTERM, and resolves with the exit code. */
+  /** Sends SIGTERM, and resolves with the exit code. @throws when it has not ended after a minute */
   stop(): Promise<number | null>;
   /** Sends SIGKILL, and resolves when the process has ended. */
   kill9(): Promise<void>;
@@ -70,9 +70,14 @@ export function startService(name: ServiceName, port: number, env: Readonly<Reco
   const url = `http://127.0.0.1:${port}`;
   const log = () => chunks.join('');
 
-  async function end(signal: NodeJS.Signals): Promise<number | null> {
+  function send(signal: NodeJS.Signals): void {
     if (child.exitCode === null && child.signalCode === null) child.kill(signal);
-    return await exit;
+  }
+
+  async function endsItself(): Promise<number | null> {
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(() => reject(new Error(`${name} is still running:\n${log().slice(-4_000)}`)), ENDS_MS);
+    return await Promise.race([exit, late]).finally(() => clearTimeout(timer));
   }
 
   return {
@@ -89,25 +94,25 @@ export function startService(name: ServiceName, port: number, env: Readonly<Reco
         throw new Error(`${error.message}\n${log().slice(-4_000)}`);
       });
     },
-    stop: () => end('SIGTERM'),
+    async stop() {
+      send('SIGTERM');
+      return await endsItself();
+    },
     async kill9() {
-      await end('SIGKILL');
+      send('SIGKILL');
+      await exit;
     },
     freeze() {
       thaw = freeze(pid);
     },
     thaw: () => thaw?.(),
     exited: () => exit,
-    async endsItself() {
-      const { promise: late, reject } = Promise.withResolvers<never>();
-      const timer = setTimeout(() => reject(new Error(`${name} is still running:\n${log().slice(-4_000)}`)), ENDS_MS);
-      return await Promise.race([exit, late]).finally(() => clearTimeout(timer));
-    },
+    endsItself,
     again: () => startService(name, port, env),
   };
 }
 
-/** How long a service may take to end by itself, in milliseconds. */
+/** How long a service may take to end, in milliseconds. It gives itself 20 seconds: this only ends a test that hangs. */
 const ENDS_MS = 60_000;
 
 const POLL_INTERVAL_MS = 100;
