@@ -1834,6 +1834,14 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     tests: [ENTITIES_LISTS, query('entities/entities.test.ts')],
   },
   {
+    name: 'query/users-old-properties-shown',
+    file: query('entities/entities-reader.ts'),
+    search: '(rows as PropertyRow[]).filter(([id, , , version]) => isCurrent(id, version))',
+    replacement: 'rows as PropertyRow[]',
+    breaks: 'A user who came back after a deletion has the properties from before it.',
+    tests: [ENTITIES_LISTS, query('entities/entities.test.ts')],
+  },
+  {
     name: 'query/users-old-properties-exclude',
     file: query('entities/candidates-query.ts'),
     search: "  OR id IN (SELECT user_id FROM ${tables.userDeletions} WHERE ${within('user_id')}))`;",

@@ -184,7 +184,8 @@ test('a user who came back after a deletion has none of the values from before',
     { user: 34, deleted: true, set: {} },
     { user: 34, set: {} },
   ]);
-  expect((await readAll('/users', not, 1)).map(([id]) => id)).toEqual([idOf(34)]);
+  expect(await readAll('/users', not, 1)).toEqual([[idOf(34), {}]]);
+  expect((await query.get(`/users/${idOf(34)}`)).text).toContain('"properties":{}');
   expect((await readAll('/users', pro, 7)).map(([id]) => id)).not.toContain(idOf(34));
 });
 

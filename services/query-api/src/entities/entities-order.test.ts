@@ -110,7 +110,10 @@ async function readAll(
     const { status, body } = await query.get(`${path}?limit=${limit}&${parameters}${cursor}`);
     expect(status, JSON.stringify(body)).toBe(200);
     for (const { [idName]: id, firstSeenAt, lastSeenAt } of body.results as unknown as Record<string, string>[]) {
-      found.push({ id, firstSeenAt, lastSeenAt } as Seen);
+      const seen = { id, firstSeenAt, lastSeenAt } as Seen;
+      // A list that begins anew with every page would never end.
+      expect(found).not.toContainEqual(seen);
+      found.push(seen);
     }
     if (body.nextCursor === null) return found;
     expect(body.results).toHaveLength(limit);
