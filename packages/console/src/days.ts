@@ -33,7 +33,7 @@ interface Buckets {
   readonly endDate: string;
 }
 
-/** Returns the buckets that lie only partly in a range: the first and the last may, the current one does. */
+/** Returns the buckets that lie only partly in a range: the first, the last, both or none. */
 export function partialBuckets({ buckets, interval, timeZone, startDate, endDate }: Buckets): ReadonlySet<string> {
   const partial = new Set<string>();
   const [first, last] = [buckets[0], buckets.at(-1)];

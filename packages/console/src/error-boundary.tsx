@@ -2,7 +2,7 @@ import { Component, type ComponentChildren } from 'preact';
 import { Problem } from './problem.tsx';
 
 interface ErrorBoundaryProps {
-  /** What is shown: after an error, something else is tried again. */
+  /** Names what the children show. After an error they are shown again once it changes. */
   readonly subject: string;
   readonly children: ComponentChildren;
 }

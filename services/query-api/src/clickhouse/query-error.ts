@@ -83,7 +83,10 @@ export function queryProblem(outcome: Exclude<QueryOutcome, 'ok'>, cause: unknow
   }
 }
 
-/** Only properties make a query long: their names and values are in it once for each place that a name can mean. */
+/**
+ * Of what fits into a request, only properties make a query too long for ClickHouse: their names and values are in it once
+ * for each place that a name can mean.
+ */
 export function tooLong(cause: QueryTooLong): Problem {
   const message =
     'the names and values of the properties are too long together; use fewer or shorter ones, and names with fewer dots';

@@ -50,8 +50,8 @@ interface Workspace {
 }
 
 /**
- * Limits the queries of one pool in one process. FIFO within a workspace, round-robin between workspaces: a workspace with many
- * queries cannot keep the others waiting. Other processes and other clients of ClickHouse are not counted.
+ * Limits the queries of one pool in one process. FIFO within a workspace, round-robin between workspaces: a workspace with
+ * many queries cannot keep the others waiting. Other processes and other clients of ClickHouse are not counted.
  */
 export class QuerySlots {
   readonly #limits: SlotLimits;
@@ -73,8 +73,9 @@ export class QuerySlots {
   /**
    * Waits for a slot and returns the function that releases it; a second call of that does nothing.
    *
-   * A request that holds one slot may wait for another only if it asked for that one earlier, as a page does before its
-   * count: otherwise two requests could wait for each other.
+   * A request that holds one slot may wait for another of the same pool only if it asked for that one earlier, as a page
+   * does before its count: otherwise two requests could wait for each other. A response with users holds a slot of
+   * `entities` while its queries wait for others; no query waits for one of `entities`.
    *
    * @throws {SlotRefused} when too many wait already, the wait took too long, or the slots are closed
    * @throws the signal's reason, when it has aborted
@@ -92,7 +93,7 @@ export class QuerySlots {
     }
   }
 
-  /** Whether a query of another workspace waits for a slot that this one holds. */
+  /** Whether a query of another workspace waits, and could run if this one released its slot. */
   isWantedBeside(workspace: string): boolean {
     const waits = ([name, { waiting, running }]: [string, Workspace]) =>
       name !== workspace && waiting.size > 0 && running < this.#limits.runningOfWorkspace;

@@ -19,13 +19,13 @@ export const SQL_BYTES_MAX = 256 * 1_024;
  * @throws {QueryTooLong}
  */
 export function refuseTooLong(address: string, sql: string, spare = 0): void {
-  require('an address', address.length, ADDRESS_CHARACTERS_MAX - spare);
+  refuseLonger('an address', address.length, ADDRESS_CHARACTERS_MAX - spare);
   for (const parameter of address.length > VALUE_CHARACTERS_MAX ? address.split('&') : []) {
-    require('a value', parameter.length - parameter.indexOf('=') - 1, VALUE_CHARACTERS_MAX);
+    refuseLonger('a value', parameter.length - parameter.indexOf('=') - 1, VALUE_CHARACTERS_MAX);
   }
-  require('SQL', Buffer.byteLength(sql), SQL_BYTES_MAX - spare);
+  refuseLonger('SQL', Buffer.byteLength(sql), SQL_BYTES_MAX - spare);
 }
 
-function require(what: string, length: number, max: number): void {
-  if (length > max) throw new QueryTooLong(`the query has ${what} of ${length} bytes, and ${max} are allowed`);
+function refuseLonger(what: string, length: number, max: number): void {
+  if (length > max) throw new QueryTooLong(`the query has ${what} with a length of ${length}, and ${max} is allowed`);
 }

@@ -101,7 +101,10 @@ async function deletedVersionsOf(run: RunQuery, users: readonly string[]): Promi
 
 const NO_DELETIONS: ReadonlyMap<string, number> = new Map();
 
-/** How old deletions may be, in milliseconds. Queries beside them may wait for slots, and a deletion is in force within a second. */
+/**
+ * How old deletions may be, in milliseconds. Queries beside them may wait for slots, and a deletion is in force within a
+ * second.
+ */
 const DELETIONS_FRESH_MS = 500;
 
 /**

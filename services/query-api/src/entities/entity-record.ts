@@ -19,8 +19,8 @@ export interface Entity extends SeenEntity {
 const CHUNK_CHARACTERS = 64 * 1_024;
 
 /**
- * Returns an entity's record as JSON, in chunks, with the values of its properties as they were stored. It builds no object of the
- * properties, since a name such as `__proto__` would change that.
+ * Returns an entity's record as JSON, in chunks, with the values of its properties as they were stored. It builds no
+ * object of the properties, since a name such as `__proto__` would change that.
  */
 export async function* entityRecord(
   idName: EntityRoute['idName'],

@@ -40,7 +40,8 @@ export interface StreamRequest {
  * Parses a request for `GET /events/stream`.
  *
  * @param lastEventId the header; it may be empty, as browsers may send it
- * @throws {Problem} `invalid_request`, naming every fault, or when the filters are too long; `position_lost` when the position is too old
+ * @throws {Problem} `invalid_request`, naming every fault, or when the filters are too long; `position_lost` when the
+ * position is too old
  */
 export function parseStreamRequest(
   query: QueryParameters,

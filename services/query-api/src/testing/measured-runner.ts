@@ -22,7 +22,7 @@ export interface MeasuredRunner extends Pick<QueryRunner, 'rows' | 'all'> {
   beforeQuery: (query: Query) => Promise<void>;
 }
 
-/** Creates a query runner that notes what ClickHouse says it read, and hides nothing: no other query of the server is in it. */
+/** Creates a query runner that adds up what ClickHouse read for its queries alone. It hides no deleted users. */
 export function createMeasuredRunner(clickHouse: ClickHouseClient, config: QueryConfig): MeasuredRunner {
   let cost: ReadCost;
 
