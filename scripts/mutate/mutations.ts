@@ -366,6 +366,14 @@ const POSITION_MUTATIONS: readonly Mutation[] = [
     tests: [POSITIONS],
   },
   {
+    name: 'sql/halts-without-a-position-not-read',
+    file: sql('read-partitions'),
+    search: 'FULL JOIN',
+    replacement: 'LEFT JOIN',
+    breaks: 'A partition that was halted before anything of it was stored cannot be resumed.',
+    tests: [POSITIONS],
+  },
+  {
     name: 'sql/chosen-position-from-a-clock',
     file: sql('choose-position'),
     search: 'greatest(now64(6), max(stored_at) + toIntervalMicrosecond(1))',

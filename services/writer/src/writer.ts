@@ -19,6 +19,7 @@ import { claimDatabase, GroupMismatch } from './ownership/consumer-group.ts';
 import { isMemberOf } from './ownership/membership.ts';
 import { createOwnership } from './ownership/ownership.ts';
 import { createHalts } from './partitions/halts.ts';
+import { readPartitions } from './partitions/known-partitions.ts';
 import { checkPartitionCount, PartitionCountMismatch } from './partitions/partition-count.ts';
 import { PartitionKeeper } from './partitions/partition-keeper.ts';
 import { createPositions } from './partitions/positions.ts';
@@ -61,7 +62,8 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   });
   const positions = createPositions({ ...common, ownership });
   const halts = createHalts(client, groupId);
-  const keeper = new PartitionKeeper({ kafka, groupId, ownership, positions, halts, logger, metrics });
+  const readKnown = () => readPartitions(client, groupId);
+  const keeper = new PartitionKeeper({ kafka, groupId, ownership, positions, halts, readKnown, logger, metrics });
   const alarm = createDeadLetterAlarm({
     onChange(raised) {
       metrics.deadLetterAlarm.set(raised ? 1 : 0);

@@ -6,7 +6,8 @@ import type { Assignment } from '../consumer/assignment.ts';
 import { createDeadLetterAlarm } from '../dead-letters/dead-letter-alarm.ts';
 import { createWriterMetrics } from '../metrics.ts';
 import { Fenced } from '../ownership/fenced.ts';
-import { createPositions, readPositions } from '../partitions/positions.ts';
+import { readPartitions } from '../partitions/known-partitions.ts';
+import { createPositions } from '../partitions/positions.ts';
 import { createStagedStore } from '../store/staged-store.ts';
 import { createTestAssignment } from '../testing/assignment.ts';
 import { createTestStore, eventRow, type TestStore } from '../testing/store.ts';
@@ -62,7 +63,7 @@ test('a batch is stored, and then the position of its partition', async () => {
   const [first, second] = [message('stored', 0), message('stored', 1)];
   await createLoop().add([first, second], assigned(3));
   expect(await count('stored')).toBe(2);
-  const position = (await readPositions(db.client, groupId)).get('t/0');
+  const position = (await readPartitions(db.client, groupId)).positions.get('t/0');
   expect(position).toMatchObject({ nextOffset: 2n, last: { fingerprint: expect.stringMatching(/^[0-9a-f]{32}$/) } });
 });
 
@@ -82,7 +83,7 @@ test('once a newer epoch is recorded, an older one stores neither rows nor posit
     query: 'INSERT INTO writer_epochs (group_id, incarnation, generation) VALUES ({group:String}, 1, 9)',
     query_params: { group: groupId },
   });
-  const before = (await readPositions(client, groupId)).get('t/0');
+  const before = (await readPartitions(client, groupId)).positions.get('t/0');
   await expect(createLoop().add([message('fenced', 20)], assigned(8))).rejects.toThrow(Fenced);
   const positions = createPositions({
     client,
@@ -93,7 +94,7 @@ test('once a newer epoch is recorded, an older one stores neither rows nor posit
   const position = { topic: 't', partition: 0, from: 0n, nextOffset: 1n, last: undefined };
   await expect(positions.store([position], { incarnation: 1, generation: 8 })).rejects.toThrow(Fenced);
   expect(await count('fenced')).toBe(0);
-  expect((await readPositions(client, groupId)).get('t/0')).toEqual(before);
+  expect((await readPartitions(client, groupId)).positions.get('t/0')).toEqual(before);
 });
 
 test('a failure halves the batch size, down to one message, and successes let it grow again', () => {

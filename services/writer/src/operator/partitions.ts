@@ -1,10 +1,10 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import type { Kafka } from 'kafkajs';
-import { createHalts, type Halt } from '../partitions/halts.ts';
+import { createHalts } from '../partitions/halts.ts';
 import { offsetOf } from '../partitions/inspect-partitions.ts';
+import { type ActiveHalt, readPartitions } from '../partitions/known-partitions.ts';
 import { nameOf } from '../partitions/position.ts';
-import { readPositions } from '../partitions/positions.ts';
 
 /** What `npm run writer -- status` shows of a partition. */
 export interface PartitionStatus {
@@ -16,7 +16,7 @@ export interface PartitionStatus {
   /** The offset that comes next, according to ClickHouse and to Kafka; undefined when nothing was stored or committed. */
   readonly stored: bigint | undefined;
   readonly committed: bigint | undefined;
-  readonly halt: (Halt & { readonly haltedAt: string }) | undefined;
+  readonly halt: ActiveHalt | undefined;
 }
 
 /** The partitions of a group of writers, for the operator. It works with and without running writers. */
@@ -39,7 +39,7 @@ export function createPartitions(
 
   return {
     async list() {
-      const [positions, active] = await Promise.all([readPositions(client, groupId), halts.active()]);
+      const known = await readPartitions(client, groupId);
       return await withAdmin(kafka, async (admin) => {
         const committed = await admin.fetchOffsets({ groupId, topics: [...topics] });
         const found: PartitionStatus[] = [];
@@ -54,9 +54,9 @@ export function createPartitions(
               partition,
               low: BigInt(low),
               high: BigInt(high),
-              stored: positions.get(name)?.nextOffset,
+              stored: known.positions.get(name)?.nextOffset,
               committed: offset < 0n ? undefined : offset,
-              halt: active.get(name),
+              halt: known.halts.get(name),
             });
           }
         }

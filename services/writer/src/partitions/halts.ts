@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { STATEMENTS } from '../sql/statements.ts';
 import type { LogFault } from './log-fault.ts';
-import { nameOf, type TopicPartition } from './position.ts';
+import type { TopicPartition } from './position.ts';
 
 /** A partition that is not stored until an operator resumes it. */
 export interface Halt extends TopicPartition {
@@ -15,8 +15,6 @@ export interface Halt extends TopicPartition {
 
 /** The halts of a group of writers. They are kept in ClickHouse, so a restart of a writer ends none. */
 export interface Halts {
-  /** Returns the halts that no operator has resumed, by the names of their partitions. @throws ClickHouse's errors */
-  active(): Promise<ReadonlyMap<string, Halt & { readonly haltedAt: string }>>;
   /** @throws ClickHouse's errors */
   record(halt: Halt): Promise<void>;
   /**
@@ -27,26 +25,10 @@ export interface Halts {
   resume(topic: string, partition: number, offset?: bigint): Promise<void>;
 }
 
-interface HaltRow extends Pick<Halt, 'topic' | 'partition' | 'reason' | 'detail'> {
-  readonly firstOffset: string | null;
-  readonly lastOffset: string | null;
-  readonly haltedAt: string;
-}
-
 export function createHalts(client: ClickHouseClient, groupId: string): Halts {
   const common = { group: groupId };
 
   return {
-    async active() {
-      const { sql } = STATEMENTS['read-halts'];
-      const result = await client.query({ query: sql, query_params: common, format: 'JSONEachRow' });
-      const halts = (await result.json<HaltRow>()).map((row) => ({
-        ...row,
-        firstOffset: row.firstOffset === null ? null : BigInt(row.firstOffset),
-        lastOffset: row.lastOffset === null ? null : BigInt(row.lastOffset),
-      }));
-      return new Map(halts.map((halt) => [nameOf(halt), halt]));
-    },
     async record(halt) {
       await client.command({ query: STATEMENTS['record-halt'].sql, query_params: { ...common, ...halt } });
     },

@@ -1,7 +1,7 @@
 import type { Admin, PartitionOffset, SeekEntry } from 'kafkajs';
+import type { StoredPosition } from './known-partitions.ts';
 import { type LogBounds, type LogFault, logCutOff, logReplaced, messagesGone, nothingStored } from './log-fault.ts';
 import { fingerprintOf, nameOf, type Position, positionAfter, type TopicPartition } from './position.ts';
-import type { StoredPosition } from './positions.ts';
 import { ifUnreadable } from './unreadable-partition.ts';
 
 /** What is known of a partition before it is stored from. */

@@ -8,6 +8,7 @@ import type { Ownership } from '../ownership/ownership.ts';
 import { HaltedPartitions } from './halted-partitions.ts';
 import type { Halts } from './halts.ts';
 import { inspectPartitions } from './inspect-partitions.ts';
+import type { KnownPartitions } from './known-partitions.ts';
 import type { LogFault } from './log-fault.ts';
 import { nameOf, type Position, type TopicPartition } from './position.ts';
 import type { NewPosition, Positions } from './positions.ts';
@@ -21,6 +22,8 @@ export interface PartitionKeeperOptions {
   readonly ownership: Ownership;
   readonly positions: Positions;
   readonly halts: Halts;
+  /** Reads what ClickHouse knows of the partitions. */
+  readonly readKnown: () => Promise<KnownPartitions>;
   readonly logger: Logger;
   readonly metrics: WriterMetrics;
 }
@@ -84,9 +87,9 @@ export class PartitionKeeper {
   }
 
   async #open(assignment: Assignment, consumer: Consumer, partitions: Assignment['partitions']): Promise<void> {
-    const { kafka, groupId, positions, halts } = this.#options;
+    const { kafka, groupId, positions, readKnown } = this.#options;
     await this.#halted.record();
-    const [known, active] = await Promise.all([positions.read(), halts.active()]);
+    const { positions: known, halts: active } = await readKnown();
     const inspected = await withAdmin(kafka, (admin) => inspectPartitions(admin, groupId, partitions, known));
     assignment.signal.throwIfAborted();
     const sound: { readonly partition: TopicPartition; readonly position: Position }[] = [];
@@ -147,7 +150,7 @@ export class PartitionKeeper {
     await this.#halted.record();
     const before = this.#halted.snapshot();
     const open = partitionsOf(assignment).filter((partition) => assignment.isOpen(partition));
-    const [active, known] = await Promise.all([this.#options.halts.active(), this.#options.positions.read()]);
+    const { positions: known, halts: active } = await this.#options.readKnown();
     if (assignment.signal.aborted) return;
     const lost = open.filter((partition) => !known.has(nameOf(partition)) && assignment.isOpen(partition));
     if (lost.length > 0) {

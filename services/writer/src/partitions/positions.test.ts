@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import { Fenced } from '../ownership/fenced.ts';
 import { createTestStore, type TestStore } from '../testing/store.ts';
 import { createHalts } from './halts.ts';
+import { readPartitions } from './known-partitions.ts';
 import { createPositions, type NewPosition, type Positions } from './positions.ts';
 
 const NAME = 't/3';
@@ -28,7 +29,7 @@ function at(from: bigint, nextOffset: bigint): NewPosition {
 }
 
 async function stored(): Promise<bigint | undefined> {
-  return (await positions.read()).get(NAME)?.nextOffset;
+  return (await readPartitions(db.client, groupId)).positions.get(NAME)?.nextOffset;
 }
 
 /** Lets the newest rows of the group look as if ClickHouse's clock had been years ahead when they were stored. */
@@ -75,6 +76,31 @@ test('the newest position counts, also after the clock of ClickHouse was set bac
   expect(await stored()).toBe(5n);
 });
 
+test('a partition may be stored and not halted, halted and not stored, or both', async () => {
+  const halt = (partition: number) =>
+    ({
+      ...{ topic: 't', partition, detail: 'why' },
+      reason: 'messages are gone',
+      firstOffset: 10n,
+      lastOffset: null,
+    }) as const;
+  const halts = createHalts(db.client, groupId);
+  await positions.store([at(0n, 10n), { ...at(0n, 0n), partition: 4 }], EPOCH);
+  await halts.record(halt(3));
+  await halts.record(halt(5));
+  const known = await readPartitions(db.client, groupId);
+  const { topic, nextOffset, last } = at(0n, 10n);
+  expect([...known.positions]).toEqual([
+    ['t/3', { topic, partition: 3, nextOffset, last }],
+    ['t/4', { topic, partition: 4, nextOffset: 0n, last: undefined }],
+  ]);
+  const haltedAt = expect.any(String);
+  expect([...known.halts]).toEqual([
+    ['t/3', { ...halt(3), haltedAt }],
+    ['t/5', { ...halt(5), haltedAt }],
+  ]);
+});
+
 test('a partition is halted and resumed, also after the clock of ClickHouse was set back', async () => {
   const halts = createHalts(db.client, groupId);
   const halt = {
@@ -85,7 +111,7 @@ test('a partition is halted and resumed, also after the clock of ClickHouse was 
     firstOffset: null,
     lastOffset: null,
   } as const;
-  const isHalted = async () => (await halts.active()).has(NAME);
+  const isHalted = async () => (await readPartitions(db.client, groupId)).halts.has(NAME);
   await halts.record(halt);
   await storeAhead('writer_halts', 'state_at');
   await halts.resume('t', 3);

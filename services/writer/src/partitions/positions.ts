@@ -5,10 +5,7 @@ import type { Epoch } from '../ownership/epoch.ts';
 import { fencedOr } from '../ownership/fenced.ts';
 import type { Ownership } from '../ownership/ownership.ts';
 import { STATEMENTS } from '../sql/statements.ts';
-import { nameOf, type Position, type TopicPartition } from './position.ts';
-
-/** How far a partition is stored. */
-export interface StoredPosition extends TopicPartition, Position {}
+import type { StoredPosition } from './known-partitions.ts';
 
 /** A position to be stored. */
 export interface NewPosition extends StoredPosition {
@@ -21,8 +18,6 @@ export interface NewPosition extends StoredPosition {
  * thus knows the positions of that backup.
  */
 export interface Positions {
-  /** Returns the positions by the names of their partitions. @throws ClickHouse's errors */
-  read(): Promise<ReadonlyMap<string, StoredPosition>>;
   /**
    * @throws {Fenced} when a newer epoch is recorded, or ClickHouse does not have what is before `from` any more
    * @throws ClickHouse's errors; the call may be repeated
@@ -39,7 +34,6 @@ export interface PositionsOptions {
 
 export function createPositions({ client, ownership, groupId, statementTimeoutMs }: PositionsOptions): Positions {
   return {
-    read: () => readPositions(client, groupId),
     async store(positions, epoch) {
       const { name, sql } = STATEMENTS['store-positions'];
       // The client's types do not know wait_end_of_query: it is a parameter of the HTTP interface, sent like a setting.
@@ -65,29 +59,4 @@ export function createPositions({ client, ownership, groupId, statementTimeoutMs
         });
     },
   };
-}
-
-/** As {@link Positions.read}. */
-export async function readPositions(
-  client: ClickHouseClient,
-  groupId: string,
-): Promise<ReadonlyMap<string, StoredPosition>> {
-  const result = await client.query({
-    query: STATEMENTS['read-positions'].sql,
-    query_params: { group: groupId },
-    format: 'JSONEachRow',
-  });
-  const rows = await result.json<{
-    topic: string;
-    partition: number;
-    nextOffset: string;
-    fingerprint: string;
-    leaderEpoch: number;
-  }>();
-  return new Map(
-    rows.map(({ topic, partition, nextOffset, fingerprint, leaderEpoch }) => {
-      const last = fingerprint === '' ? undefined : { fingerprint, leaderEpoch };
-      return [nameOf({ topic, partition }), { topic, partition, nextOffset: BigInt(nextOffset), last }];
-    }),
-  );
 }

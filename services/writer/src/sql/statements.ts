@@ -41,12 +41,11 @@ const FILES = [
   'store-events',
   'store-dead-letters',
   // Positions and halts of partitions.
+  'read-partitions',
   'store-positions',
-  'read-positions',
   'choose-position',
   'record-topic-partitions',
   'read-topic-partitions',
-  'read-halts',
   'record-halt',
   'resume-partition',
   // Erasing deleted users.
