@@ -1279,8 +1279,8 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   {
     name: 'ingest/canonical-numbers-too-long',
     file: submissions('reading/canonical-json.ts'),
-    search: 'const EXACT_DIGITS = 15;',
-    replacement: 'const EXACT_DIGITS = 30;',
+    search: 'at - whole > EXACT_DIGITS',
+    replacement: 'at - whole > 30',
     breaks: 'A number is stored otherwise than other spellings of it are.',
     tests: [submissions('reading/canonical-events.test.ts')],
   },

@@ -40,7 +40,7 @@ export function parseExactJson(text: string): unknown {
 }
 
 /** A number of at most this many digits is the same after it was a 64-bit float, unless it is very large or very small. */
-const EXACT_DIGITS = 15;
+export const EXACT_DIGITS = 15;
 const ORDINARY_MIN = 1e-300;
 const ORDINARY_MAX = 1e300;
 

@@ -1,3 +1,4 @@
+import { EXACT_DIGITS } from '@sluice/shared/json';
 /** What reading returns when a text is not canonical, or no JSON at all: the caller parses it then. */
 export const NOT_CANONICAL = -1;
 
@@ -16,9 +17,6 @@ const OPEN_NAMES_MAX = 33 * NAMES_MAX;
  */
 const nameStarts = new Int32Array(OPEN_NAMES_MAX);
 const nameKeys = new Int32Array(OPEN_NAMES_MAX);
-
-/** A 64-bit float holds every number of at most this many digits exactly, and JavaScript writes it in the same way. */
-const EXACT_DIGITS = 15;
 
 /** JavaScript writes numbers below 0.000001 with an exponent. */
 const LEADING_ZEROS_MAX = 5;

@@ -1,3 +1,5 @@
+import { EXACT_DIGITS } from '@sluice/shared/json';
+
 /** A value inside a JSON text, found without parsing it. */
 export interface JsonSlice {
   /** Offset of its first byte. */
@@ -29,9 +31,6 @@ export interface ElementReader<Element> {
 export class MalformedJson extends Error {
   override readonly name = 'MalformedJson';
 }
-
-/** A 64-bit float holds every number of at most this many digits, and without an exponent, exactly. */
-const EXACT_DIGITS = 15;
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
