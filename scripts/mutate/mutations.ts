@@ -1972,6 +1972,15 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     tests: [EXPORT_DISCONNECTION],
   },
   {
+    name: 'query/export-cut-off-between-bursts',
+    file: query('clickhouse/reading-pace.ts'),
+    search: 'WAITING_MS_MAX = 20_000',
+    replacement: 'WAITING_MS_MAX = 2_000',
+    breaks:
+      'An export is cut off though its client reads at hundreds of kilobytes a second, once another workspace waits.',
+    tests: [query('clickhouse/reading-pace.test.ts')],
+  },
+  {
     name: 'query/export-has-deleted-users',
     file: query('reports/export-query.ts'),
     search: 'whereSelected(selection, hidden, position)',

@@ -1,28 +1,46 @@
 /** How often the pace of a reader is looked at, in milliseconds. */
 export const PACE_MS = 2_000;
 
-/** Less than this in a look's time is slow: 64 KiB a second. */
-const BYTES_MIN = 128 * 1_024;
+/** A reader is slow when chunks wait for it for longer than this, in milliseconds, while it takes {@link TAKEN_BYTES}. */
+const WAITING_MS_MAX = 20_000;
 
-/** Knows whether the reader of a result takes it slowly. */
+/**
+ * Some 100 kB a second. A connection passes chunks on in bursts: the buffers of the system hold up to some MiB, and take
+ * more when a good part of that is sent. So the pace shows over many seconds only.
+ */
+const TAKEN_BYTES = 2 * 1_024 * 1_024;
+
+/** Knows whether the reader of a result takes it slowly. Time in which there is nothing to take does not count. */
 export class ReadingPace {
-  #taken = 0;
-  #isOffered = false;
+  readonly #now: () => number;
+  #offeredAt: number | undefined;
+  #waitingMs = 0;
+  #takenBytes = 0;
 
-  /** Passes chunks on, and notes what the reader takes. */
+  /** @param now returns milliseconds of a clock that is never set; the default is that of the process */
+  constructor(now = () => performance.now()) {
+    this.#now = now;
+  }
+
+  /** Passes chunks on, and notes how long the reader takes for them. */
   async *watch(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
     for await (const chunk of chunks) {
-      this.#isOffered = true;
+      this.#offeredAt = this.#now();
       yield chunk;
-      this.#isOffered = false;
-      this.#taken += chunk.length;
+      this.#waitingMs += this.#offeredForMs();
+      this.#offeredAt = undefined;
+      this.#takenBytes += chunk.length;
+      if (this.#takenBytes < TAKEN_BYTES) continue;
+      this.#waitingMs = 0;
+      this.#takenBytes = 0;
     }
   }
 
-  /** Returns whether the reader took little since the last call, and has something to take. */
   isSlow(): boolean {
-    const isSlow = this.#isOffered && this.#taken < BYTES_MIN;
-    this.#taken = 0;
-    return isSlow;
+    return this.#waitingMs + this.#offeredForMs() > WAITING_MS_MAX;
+  }
+
+  #offeredForMs(): number {
+    return this.#offeredAt === undefined ? 0 : this.#now() - this.#offeredAt;
   }
 }

@@ -99,7 +99,7 @@ test('an export whose client reads slowly gives way to one of another workspace'
     response.destroy();
     return statusCode;
   };
-  await expect.poll(wanting, { timeout: 60_000 }).toBe(200);
+  await expect.poll(wanting).toBe(200);
   await expect(async () => {
     for await (const _ of slow);
   }).rejects.toThrow('aborted');
