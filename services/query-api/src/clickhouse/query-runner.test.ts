@@ -238,6 +238,9 @@ test('without ClickHouse the service is alive, says what is missing, and works o
       expect(response.headers['retry-after']).toMatch(/^\d+$/);
       expectNoInternals(response.body);
     }
+    const { body } = await waiting.app.inject({ url: '/metrics' });
+    expect(body).toMatch(/sluice_query_duration_seconds_count\{kind="events_page",outcome="unavailable"\} [1-9]/);
+    expect(body).not.toContain('outcome="failed"');
     const proxy = createServer((request, response) => forward(request, response));
     await listen(proxy, port);
     await expect

@@ -237,8 +237,9 @@ async function* measured<Item>(
     outcome = 'ok';
   } catch (error) {
     if (query.signal?.aborted) outcome = 'cancelled';
+    // A problem is that of the query for what is hidden.
+    else if (error instanceof Problem) outcome = outcomeOf(error.cause);
     else outcome = query.graceMs === 0 && isTimeout(error) ? 'too_expensive' : outcomeOf(error);
-    // It is not known what is hidden.
     throw error instanceof Problem ? error : queryProblem(outcome, error);
   } finally {
     query.signal?.removeEventListener('abort', cancel);
