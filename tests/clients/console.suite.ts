@@ -227,6 +227,7 @@ test('a chart has the numbers of GET /events/series, in the time zone of the bro
   await page.getByText('All numbers', { exact: true }).focus();
   await page.keyboard.press('Enter');
   const rows = page.getByRole('table', { name: 'Every day of the chart' }).locator('tbody tr');
+  await rows.first().waitFor();
   const numbers = await rows.evaluateAll((all) =>
     all.map((row) => [
       row.querySelector('time')?.getAttribute('datetime'),
@@ -253,7 +254,7 @@ test('From and To are days of the browser, and a bucket that is only partly in t
   await page.getByText(`Total ${body.total}.`).waitFor();
   await page.getByText('All numbers', { exact: true }).click();
   const hours = page.getByRole('table', { name: /^Every hour/ }).locator('tbody tr');
-  expect(await hours.count()).toBe(24);
+  await expect.poll(() => hours.count()).toBe(24);
   expect(await hours.filter({ hasText: 'partial' }).count()).toBe(0);
   await page.goto(`${pipeline.services['query-api'].url}/console/#/events?startDate=2026-01-05&endDate=2026-01-05`);
   await page.getByText(`${body.total} of ${body.total} events.`).waitFor();

@@ -205,8 +205,8 @@ test.concurrent('a service or proxy that answers 400 to everything loses no call
   track(client, 'misconfigured', 2);
   expect(await client.flush({ timeoutMs: 120_000 })).toBe(0);
   expect(await stored('misconfigured')).toEqual(range(2));
-  expect(errors.map(({ code, dropped, status }) => [code, dropped, status])).toEqual(
-    errors.map(() => ['request_failed', 0, 400]),
+  expect(new Set(errors.map(({ code, dropped, status }) => `${code} ${dropped} ${status}`))).toEqual(
+    new Set(['request_failed 0 400']),
   );
 });
 

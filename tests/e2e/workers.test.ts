@@ -91,6 +91,7 @@ test('a signal to every process of the service, as a process group gets it, cuts
   const env = { INGEST_WORKERS: '2' };
   await using ingest = await startIngestAlone({ kafkaBrokers, name: 'workersSignalled', env });
   const { service } = ingest;
+  await until('both workers to start', async () => workerPids(service).length === 2);
   const requests = Array.from({ length: 6 }, () => {
     const headers = { authorization: 'Bearer test', 'content-type': 'application/json' };
     const sent = request(`${service.url}/v1/public/userGroups`, { method: 'POST', headers, agent: false });

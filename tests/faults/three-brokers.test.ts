@@ -100,7 +100,10 @@ function withoutLeader(ingest: Service): Promise<number> {
   return readMetric(ingest, 'sluice_ingest_leaderless_partitions');
 }
 
-/** Returns what replays a dead letter of a pipeline: its topic has a replica on each broker, and all of them have to have it. */
+/**
+ * Stores a dead letter, and returns a function that replays it. Kafka acknowledges the replay when all three brokers have
+ * it.
+ */
 async function startReplay(running: Pipeline): Promise<() => Promise<{ code: number; output: string[] }>> {
   const topic = 'replicated';
   const configEntries = [{ name: 'min.insync.replicas', value: '3' }];
@@ -282,7 +285,7 @@ test('partitions that lack replicas do not delay the others of their broker, and
   await Promise.all(clients);
   expect(new Set(statuses)).toEqual(new Set([202]));
   // Had they been sent with the others, each client would have got an answer or two.
-  expect(statuses.length).toBeGreaterThan(100);
+  expect(statuses.length).toBeGreaterThan(10 * clients.length);
   await kafka.restart(2);
   await until('all to be accepted', async () => (await toSick()) === 202);
   expect(await readMetric(ingest.service, 'sluice_ingest_failing_partitions')).toBeLessThan(partitions / 2);

@@ -159,7 +159,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
       return await request(url, { method: 'DELETE' }, withKey);
     },
     async drained() {
-      await waitUntilCommitted(options.kafkaBrokers, options.name).catch(withLogOf(services.writer));
+      await waitUntilCommitted(options.kafkaBrokers, options.name).catch(withWritersLog(services));
     },
     async settled(total, withKey = key) {
       let seen: number | null = null;
@@ -169,7 +169,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
         last = `${status} ${JSON.stringify(body)}`;
         seen = body.total;
         return seen !== null && seen >= total;
-      }).catch(withLogOf(services.writer, () => `query-api responded ${last}.`));
+      }).catch(withWritersLog(services, () => `query-api responded ${last}.\n`));
       if (seen !== total) throw new Error(`${seen} events are visible, not ${total}`);
     },
     async stop() {
@@ -189,14 +189,14 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
   return pipeline;
 }
 
-/** Otherwise its tables would cost the engine of all tests CPU time to the end. A test may have ended its own engine. */
 /** Returns a function that throws an error again with the end of the writer's log, which says why nothing is stored. */
-function withLogOf(writer: Service, found = () => ''): (error: Error) => never {
+function withWritersLog(services: Pipeline['services'], found = () => ''): (error: Error) => never {
   return ({ message }) => {
-    throw new Error(`${message}\n${found()}\nThe writer's log ends with:\n${writer.log().slice(-4_000)}`);
+    throw new Error(`${message}\n${found()}The writer's log ends with:\n${services.writer.log().slice(-4_000)}`);
   };
 }
 
+/** Otherwise its tables would cost the engine of all tests CPU time to the end. A test may have ended its own engine. */
 async function dropDatabase(clickhouseUrl: string, database: string): Promise<void> {
   const sql = `DROP DATABASE IF EXISTS ${database} SYNC`;
   await readClickHouse(clickhouseUrl, sql, { signal: AbortSignal.timeout(10_000) }).catch(() => undefined);

@@ -119,7 +119,8 @@ test.each([
       await proxied.store('b', [ofOther]);
       for (const stream of others) await expect.poll(() => stream.events.length, PATIENCE).toBe(round);
     }
-    expect(await metric(proxied, 'sluice_stream_ended_total{reason="failed"}')).toBe(end ? 1 : 0);
+    if (end) await long.ended;
+    await expect.poll(() => metric(proxied, 'sluice_stream_ended_total{reason="failed"}'), PATIENCE).toBe(end ? 1 : 0);
     expect(long.problems).toEqual(end ? [{ code: 'invalid_request', detail: 'The parameters are too long.' }] : []);
     expect(long.events).toEqual([]);
   } finally {
