@@ -1197,11 +1197,12 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
     tests: [faults('kafka-away')],
   },
   {
-    name: 'ingest/leaderless-partition-blocks-all',
+    name: 'ingest/rows-sent-to-other-brokers',
     file: ingest('kafka/broker-lanes.ts'),
     search: 'target.leader === leader && target.isFailing === isFailing && target.isWaiting',
     replacement: 'target.isFailing === isFailing && target.isWaiting',
-    breaks: 'A partition without a leader holds up all others.',
+    breaks:
+      'Brokers refuse rows of partitions that they do not lead, and one that does not respond delays the rows of others.',
     tests: [faults('three-brokers')],
   },
   {

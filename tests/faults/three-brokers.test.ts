@@ -123,6 +123,21 @@ async function startReplay(running: Pipeline): Promise<() => Promise<{ code: num
   };
 }
 
+test('rows are sent to the broker that leads their partition, and to no other', async () => {
+  await using ingest = await startIngestAlone({
+    kafkaBrokers: kafka.brokers,
+    name: 'led',
+    env: { KAFKA_REPLICATION_FACTOR: '1' },
+  });
+  const submitMany = () => Promise.all(Array.from({ length: 60 }, () => ingest.submit(BODY)));
+  const refusals = () => ingest.service.log().split('sending to Kafka failed').length - 1;
+  // A broker that has not learned yet that it leads a new partition refuses rows, too.
+  expect(new Set(await submitMany())).toEqual(new Set([202]));
+  const before = refusals();
+  for (let round = 0; round < 3; round += 1) expect(new Set(await submitMany())).toEqual(new Set([202]));
+  expect(refusals()).toBe(before);
+});
+
 describe('a leader that moves, or dies, during a send', () => {
   const EVENTS = 300;
   const env = { KAFKA_PARTITIONS: '24' };
