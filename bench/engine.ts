@@ -117,7 +117,7 @@ async function openDatabase(url: string, name: string): Promise<BenchDatabase> {
   const timed = timeStatements(client, statementMs);
   const ownership = createOwnership({ client, groupId: name, writerId: randomUUID(), isMember: async () => false });
   const store = createStagedStore({ client: timed, ownership, groupId: name, statementTimeoutMs: TIMEOUT_MS });
-  await ownership.begin(1, 'bench');
+  await ownership.begin({ generation: 1, memberId: 'bench', leaderId: 'bench' });
 
   return {
     client,

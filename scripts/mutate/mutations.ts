@@ -690,10 +690,26 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   {
     name: 'writer/late-member-owns',
     file: writer('ownership/epoch.ts'),
-    search: "if (!isMember) return { outcome: 'fenced' };",
-    replacement: '',
+    search: 'return isMember ? { incarnation: newest.incarnation + 1, generation } : undefined;',
+    replacement: 'return { incarnation: newest.incarnation + 1, generation };',
     breaks: 'A writer that wakes up after the group has moved on takes the partitions back.',
     tests: [writer('ownership/epoch.test.ts'), OWNERSHIP],
+  },
+  {
+    name: 'writer/generations-told-apart-by-number',
+    file: writer('ownership/epoch.ts'),
+    search: "newest.leaderIds.some((other) => other !== '' && other !== leaderId)",
+    replacement: 'false',
+    breaks: 'After Kafka has lost the group, two writers store the same partition under one epoch.',
+    tests: [OWNERSHIP],
+  },
+  {
+    name: 'writer/epochs-recorded-at-the-same-time',
+    file: writer('ownership/ownership.ts'),
+    search: "if (step === 'record-epoch') await requireOneGeneration(epoch, joined);",
+    replacement: '',
+    breaks: 'Two writers of generations with one number that take over at the same time both own the partitions.',
+    tests: [OWNERSHIP],
   },
   {
     name: 'writer/fenced-not-recognised',

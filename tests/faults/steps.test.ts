@@ -82,7 +82,7 @@ test('the writer is cut off at each step, and another one stores the same rows i
 
   async function ownerOf(writer: ReturnType<TestStore['writer']>): Promise<Epoch> {
     generation += 1;
-    return await writer.ownership.begin(generation, 'member');
+    return await writer.ownership.begin({ generation: generation, memberId: 'member', leaderId: 'leader' });
   }
 
   async function killedAt(workspace: string, where: typeof fatal): Promise<void> {
@@ -154,7 +154,10 @@ describe('with a ClickHouse that may be killed', () => {
   async function open(rows: ReturnType<typeof rowsOf>, options: { readonly requestTimeoutMs?: number } = {}) {
     generation += 1;
     const writer = db.writer({ url: proxyUrl, ...options });
-    return writer.open(batchOf(rows.events, rows.changes), await writer.ownership.begin(generation, 'member'));
+    return writer.open(
+      batchOf(rows.events, rows.changes),
+      await writer.ownership.begin({ generation: generation, memberId: 'member', leaderId: 'leader' }),
+    );
   }
 
   test.each(CALLS)(

@@ -26,7 +26,10 @@ test('an insert that still runs when the writer gives it up is ended, and stores
     return 'go on';
   });
   const writer = db.writer({ url: proxy.url, requestTimeoutMs: 1_500 });
-  const batch = writer.open(batchOf(rowsOf(100)), await writer.ownership.begin(1, 'member'));
+  const batch = writer.open(
+    batchOf(rowsOf(100)),
+    await writer.ownership.begin({ generation: 1, memberId: 'member', leaderId: 'leader' }),
+  );
   await expect(batch.store()).rejects.toThrow(/[Tt]imeout/);
   await db.client.command({ query: 'ALTER TABLE events DROP CONSTRAINT slow' });
   await until('the batch to be stored', () => batch.store().catch(() => undefined));
@@ -48,7 +51,10 @@ test('an insert that reaches ClickHouse only when its batch is being stored agai
     return 'go on';
   });
   const writer = db.writer({ url: proxy.url });
-  const batch = writer.open(batchOf(rowsOf(40_000)), await writer.ownership.begin(1, 'member'));
+  const batch = writer.open(
+    batchOf(rowsOf(40_000)),
+    await writer.ownership.begin({ generation: 1, memberId: 'member', leaderId: 'leader' }),
+  );
   await expect(batch.store()).rejects.toThrow();
   await until('the batch to be stored', () => batch.store().catch(() => undefined));
   await until('every insert to have ended', async () => {

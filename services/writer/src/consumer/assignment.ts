@@ -26,6 +26,8 @@ export type Delivery =
 export class Assignment {
   readonly generation: number;
   readonly memberId: string;
+  /** The member that leads the generation. */
+  readonly leaderId: string;
   readonly partitions: Readonly<Record<string, readonly number[]>>;
   /** Undefined until this writer is recorded as an owner. */
   epoch: Epoch | undefined;
@@ -37,9 +39,10 @@ export class Assignment {
   /** Where the batches begin that are being stored. */
   readonly #previousPositions = new Map<string, Position>();
 
-  constructor({ generationId, memberId, memberAssignment }: ConsumerGroupJoinEvent['payload']) {
+  constructor({ generationId, memberId, leaderId, memberAssignment }: ConsumerGroupJoinEvent['payload']) {
     this.generation = generationId;
     this.memberId = memberId;
+    this.leaderId = leaderId;
     this.partitions = memberAssignment;
   }
 

@@ -1,25 +1,50 @@
 /**
  * A generation of the writers' consumer group, as ClickHouse knows it. Kafka counts generations from 1 again after it
- * has forgotten a group (one without members for as long as Kafka keeps offsets). Each such restart of the count is a
- * new incarnation, so epochs only ever grow.
+ * has lost a group: because it had no members for as long as Kafka keeps offsets, or with its own record of groups. Each
+ * such restart of the count is a new incarnation, so epochs only ever grow.
  */
 export interface Epoch {
   readonly incarnation: number;
   readonly generation: number;
 }
 
-export type NextEpoch = { readonly outcome: 'owner'; readonly epoch: Epoch } | { readonly outcome: 'fenced' };
+/** The newest recorded epoch. */
+export interface RecordedEpoch extends Epoch {
+  /** The members that led the generations which have recorded it; an older version recorded an empty id. */
+  readonly leaderIds: readonly string[];
+}
+
+/** A generation that a member has joined. Kafka gives each member an id that it never gives again. */
+export interface JoinedGeneration {
+  readonly generation: number;
+  readonly memberId: string;
+  /** The member that leads the generation; the same for all its members. */
+  readonly leaderId: string;
+}
 
 /**
- * Returns the epoch of a member that has joined `generation`, when `newest` is the newest recorded epoch.
- *
- * A generation below the recorded one usually means that the member is late, and fenced. But when Kafka counts the
- * member to the group now (`isMember`), the count has restarted, and the member begins a new incarnation.
+ * Returns whether an epoch is recorded that is newer than a generation, or that another generation of the same number has
+ * recorded: then the member is late, or Kafka has restarted the count.
  */
-export function nextEpoch(newest: Epoch | undefined, generation: number, isMember: boolean): NextEpoch {
-  if (!newest) return { outcome: 'owner', epoch: { incarnation: 1, generation } };
-  const { incarnation } = newest;
-  if (generation >= newest.generation) return { outcome: 'owner', epoch: { incarnation, generation } };
-  if (!isMember) return { outcome: 'fenced' };
-  return { outcome: 'owner', epoch: { incarnation: incarnation + 1, generation } };
+export function isPassed(newest: RecordedEpoch | undefined, { generation, leaderId }: JoinedGeneration): boolean {
+  if (!newest || generation > newest.generation) return false;
+  return generation < newest.generation || newest.leaderIds.some((other) => other !== '' && other !== leaderId);
+}
+
+/**
+ * Returns the epoch of a member that has joined a generation, when `newest` is the newest recorded epoch; `undefined` when
+ * the member is late, and fenced.
+ *
+ * @param isMember whether Kafka counts the member to the group now. Where the generation is passed all the same, the count
+ * has restarted, and the member begins a new incarnation
+ */
+export function nextEpoch(
+  newest: RecordedEpoch | undefined,
+  joined: JoinedGeneration,
+  isMember: boolean,
+): Epoch | undefined {
+  const { generation } = joined;
+  if (!newest) return { incarnation: 1, generation };
+  if (!isPassed(newest, joined)) return { incarnation: newest.incarnation, generation };
+  return isMember ? { incarnation: newest.incarnation + 1, generation } : undefined;
 }

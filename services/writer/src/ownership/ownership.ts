@@ -1,19 +1,19 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { TAKE_OVER_STEPS, type TakeOverStep } from '../protocol.ts';
 import { STATEMENTS } from '../sql/statements.ts';
-import { type Epoch, nextEpoch } from './epoch.ts';
+import { type Epoch, isPassed, type JoinedGeneration, nextEpoch, type RecordedEpoch } from './epoch.ts';
 import { Fenced } from './fenced.ts';
 
 /** Makes sure that a partition has one owner at a time, whose inserts ClickHouse accepts. */
 export interface Ownership {
   /**
-   * Becomes an owner of the partitions that were assigned in `generation`. It records the epoch, from which moment on no
+   * Becomes an owner of the partitions that were assigned in a generation. It records the epoch, from which moment on no
    * insert of an older epoch can begin, and ends the statements of older epochs that are running.
    *
    * @throws {Fenced} when a newer generation has begun meanwhile
    * @throws ClickHouse's and kafkajs's errors; the call may be repeated
    */
-  begin(generation: number, memberId: string): Promise<Epoch>;
+  begin(joined: JoinedGeneration): Promise<Epoch>;
   /** Returns the beginning of the query ids of everything that this writer does in the epoch. */
   queryIdPrefix(epoch: Epoch): string;
 }
@@ -31,37 +31,56 @@ export function createOwnership({ client, groupId, writerId, isMember }: Ownersh
   const groupPrefix = `sluice-writer/${encodeURIComponent(groupId)}/`;
   const epochPrefix = ({ incarnation, generation }: Epoch) => `${groupPrefix}${incarnation}.${generation}/`;
 
-  async function readNewest(): Promise<Epoch | undefined> {
+  async function readNewest(): Promise<RecordedEpoch | undefined> {
     const result = await client.query({
       query: STATEMENTS['newest-epoch'].sql,
       query_params: { group: groupId },
       format: 'JSONEachRow',
     });
-    return (await result.json<Epoch>())[0];
+    return (await result.json<RecordedEpoch>())[0];
   }
 
-  async function lookUpEpoch(generation: number, memberId: string): Promise<Epoch> {
+  /** @throws {Fenced} */
+  async function lookUpEpoch(joined: JoinedGeneration): Promise<Epoch> {
+    const { generation, memberId } = joined;
     const newest = await readNewest();
-    const late = newest !== undefined && generation < newest.generation;
-    const next = nextEpoch(newest, generation, late && (await isMember(memberId, generation)));
-    if (next.outcome === 'fenced') throw new Fenced(`generation ${generation} is no longer the newest`);
-    return next.epoch;
+    const epoch = nextEpoch(newest, joined, isPassed(newest, joined) && (await isMember(memberId, generation)));
+    if (!epoch) throw new Fenced(`generation ${generation} is no longer the newest`);
+    return epoch;
   }
 
-  function parametersOf(step: TakeOverStep, epoch: Epoch): Record<string, unknown> {
+  /**
+   * A member of another generation with the same number may have recorded the epoch at the same time. Each records it
+   * before it reads, so at least one of the two finds the other here.
+   *
+   * @throws {Error} then; the next attempt begins another incarnation, or is fenced
+   */
+  async function requireOneGeneration(
+    { incarnation, generation }: Epoch,
+    { leaderId }: JoinedGeneration,
+  ): Promise<void> {
+    const newest = await readNewest();
+    const isSame = newest?.incarnation === incarnation && newest.generation === generation;
+    if (isSame && newest.leaderIds.some((other) => other !== '' && other !== leaderId)) {
+      throw new Error(`another generation ${generation} of the group has recorded the same epoch`);
+    }
+  }
+
+  function parametersOf(step: TakeOverStep, epoch: Epoch, { leaderId }: JoinedGeneration): Record<string, unknown> {
     switch (step) {
       case 'record-epoch':
-        return { group: groupId, ...epoch };
+        return { group: groupId, leaderId, ...epoch };
       case 'end-older-statements':
         return { groupPrefix, epochPrefix: epochPrefix(epoch) };
     }
   }
 
   return {
-    async begin(generation, memberId) {
-      const epoch = await lookUpEpoch(generation, memberId);
+    async begin(joined) {
+      const epoch = await lookUpEpoch(joined);
       for (const step of TAKE_OVER_STEPS) {
-        await client.command({ query: STATEMENTS[step].sql, query_params: parametersOf(step, epoch) });
+        await client.command({ query: STATEMENTS[step].sql, query_params: parametersOf(step, epoch, joined) });
+        if (step === 'record-epoch') await requireOneGeneration(epoch, joined);
       }
       return epoch;
     },

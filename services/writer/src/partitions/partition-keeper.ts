@@ -82,7 +82,7 @@ export class PartitionKeeper {
 
   async #takeOnce(assignment: Assignment, consumer: Consumer): Promise<void> {
     // First: no older owner stores anything after this, so what is read next stays true.
-    assignment.epoch = await this.#options.ownership.begin(assignment.generation, assignment.memberId);
+    assignment.epoch = await this.#options.ownership.begin(assignment);
     await this.#open(assignment, consumer, assignment.partitions);
   }
 

@@ -64,10 +64,13 @@ function raise(values: number[], index: number, value: number): void {
 
 function lookUpEpoch(world: World, statement: Statement): StatementResult {
   const isMember = world.group.members.includes(statement.process);
-  const next = nextEpoch(world.epoch ?? undefined, statement.generation, isMember);
-  if (next.outcome === 'fenced') return 'fenced';
+  // Kafka forgets a group only when nobody of it is left, so a number is of one generation.
+  const newest = world.epoch ? { ...world.epoch, leaderIds: ['leader'] } : undefined;
+  const joined = { generation: statement.generation, memberId: String(statement.process), leaderId: 'leader' };
+  const next = nextEpoch(newest, joined, isMember);
+  if (!next) return 'fenced';
   const writer = waitingFor(world, statement);
-  if (writer) writer.epoch = next.epoch;
+  if (writer) writer.epoch = next;
   return 'done';
 }
 
