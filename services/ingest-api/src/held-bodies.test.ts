@@ -54,12 +54,16 @@ function send(socket: Socket): void {
   socket.write(`${BODY_BYTES.toString(16)}\r\n${' '.repeat(SENT_BYTES)}`);
 }
 
-/** Holds bodies one after the other until one is refused. */
+/**
+ * Holds bodies one after the other until one is refused. It looks often, since the service ends a body that does not go on
+ * after some seconds.
+ */
 async function hold(path: string, header: (index: number) => string): Promise<void> {
   for (let index = 0; refused === 0; index += 1) {
     const before = await reservedBytes();
     send(await begin(path, header(index)));
-    await expect.poll(async () => refused > 0 || (await reservedBytes()) >= before + SENT_BYTES).toBe(true);
+    const isHeld = async () => refused > 0 || (await reservedBytes()) >= before + SENT_BYTES;
+    await expect.poll(isHeld, { interval: 5 }).toBe(true);
   }
 }
 
