@@ -116,6 +116,7 @@ test.each([
       await storedOthers();
       const { writer } = running.services;
       await expect.poll(() => readMetric(writer, 'sluice_writer_lag_messages')).toBeGreaterThan(0);
+      expect(writer.log(), 'a restart delays all partitions').not.toContain('the Kafka consumer failed');
       await writer.kill9();
       await submit();
       await running.restart('writer');
