@@ -1799,11 +1799,11 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
   {
     name: 'query/failed-queries-keep-their-slots',
     file: query('clickhouse/query-runner.ts'),
-    search: `      yield* rowsInTime({ ...query, ...statement }, timeoutMs, release);
+    search: `      yield* inMemory({ ...query, ...statement }, timeoutMs, (one, leftMs) => rowsInTime(one, leftMs, release));
     } finally {
       release();
     }`,
-    replacement: `      yield* rowsInTime({ ...query, ...statement }, timeoutMs, release);
+    replacement: `      yield* inMemory({ ...query, ...statement }, timeoutMs, (one, leftMs) => rowsInTime(one, leftMs, release));
       release();
     } finally {
     }`,
@@ -2250,8 +2250,25 @@ const CONSOLE_MUTATIONS: readonly Mutation[] = [
     file: query('reports/event-sample.ts'),
     search: ', settings: LARGE_ROWS_SETTINGS }',
     replacement: ' }',
-    breaks: 'A menu of large events exceeds the memory of a query.',
-    tests: [query('reports/export.test.ts')],
+    breaks: 'A menu of large events reads until the memory of a query is used up, and then once more.',
+    tests: [query('large-events.test.ts')],
+  },
+  {
+    name: 'query/out-of-memory-is-final',
+    file: query('clickhouse/small-blocks.ts'),
+    search: 'if (hasRows || query.isFollowed || !isOutOfMemory(error)) throw error;',
+    replacement: 'if (hasRows || query.isFollowed || error !== undefined) throw error;',
+    breaks: 'Pages and reports of large events exceed the memory of a query.',
+    tests: [query('large-events.test.ts')],
+  },
+  {
+    name: 'query/small-blocks-with-prewhere',
+    file: query('clickhouse/query-settings.ts'),
+    search: "{ ...LARGE_ROWS_SETTINGS, optimize_move_to_prewhere: '0' }",
+    replacement: 'LARGE_ROWS_SETTINGS',
+    breaks:
+      'A filter on properties of large events exceeds the memory of a query where ClickHouse has many processors.',
+    tests: [query('large-events.test.ts')],
   },
   {
     name: 'query/long-numbers-are-texts',

@@ -52,12 +52,14 @@ export function isOutOfTime(error: unknown): boolean {
   return isTimeout(error) || (error instanceof ClickHouseException && OUT_OF_TIME.has(error.code));
 }
 
-/** Rows of groups (158) and memory (241). */
-const OUT_OF_SPACE: ReadonlySet<number> = new Set([158, 241]);
-
-/** Whether a query failed for what it kept in memory: it may succeed if it keeps less. */
+/** Whether a query failed for what it kept in memory, by its bytes or its groups (158): it may succeed if it keeps less. */
 export function isOutOfSpace(error: unknown): boolean {
-  return error instanceof ClickHouseException && OUT_OF_SPACE.has(error.code) && !isServerOutOfMemory(error);
+  return isOutOfMemory(error) || (error instanceof ClickHouseException && error.code === 158);
+}
+
+/** Whether a query needed more memory than it may have, rather than the server more than it has. */
+export function isOutOfMemory(error: unknown): boolean {
+  return error instanceof ClickHouseException && error.code === 241 && !isServerOutOfMemory(error);
 }
 
 /** Returns the error response to a request whose query failed. It reveals neither the query nor the server. */

@@ -11,6 +11,7 @@ import { ClickHouseException, ConnectionFailure } from './read-failures.ts';
 import { PACE_MS, ReadingPace } from './reading-pace.ts';
 import type { Row, RowBatches } from './row-parser.ts';
 import { onShards } from './shards.ts';
+import { inMemory } from './small-blocks.ts';
 import type { Sql } from './sql.ts';
 import type { TimeBudget } from './time-budget.ts';
 
@@ -52,6 +53,11 @@ export interface QueryOptions extends QueryContext {
    * 2,000. With 0, a query that takes too long counts as too expensive.
    */
   readonly graceMs?: number;
+  /**
+   * Whether another query follows when this one runs out of memory: then it is not repeated in small blocks first. Default:
+   * false.
+   */
+  readonly isFollowed?: boolean;
   /** Settings of this query alone. Default: those of every query. */
   readonly settings?: QuerySettings;
 }
@@ -125,7 +131,7 @@ export function createQueryRunner(
     try {
       const statement = await statementOf(query);
       const timeoutMs = query.timeoutMs ?? query.budget?.leftMs() ?? config.QUERY_TIMEOUT_MS;
-      yield* rowsInTime({ ...query, ...statement }, timeoutMs, release);
+      yield* inMemory({ ...query, ...statement }, timeoutMs, (one, leftMs) => rowsInTime(one, leftMs, release));
     } finally {
       release();
     }

@@ -89,6 +89,12 @@ export const LARGE_ROWS_SETTINGS: QuerySettings = {
   output_format_parquet_parallel_encoding: '0',
 };
 
+/**
+ * Settings of a query that is run again because it ran out of memory. PREWHERE reads whole granules, in each thread, and a
+ * filter on properties copies them.
+ */
+export const SMALL_BLOCKS_SETTINGS: QuerySettings = { ...LARGE_ROWS_SETTINGS, optimize_move_to_prewhere: '0' };
+
 /** Returns the setting that ends a query after a time, in milliseconds. */
 export function timeLimit(timeoutMs: number): QuerySettings {
   return { max_execution_time: String(timeoutMs / 1_000) };

@@ -78,8 +78,9 @@ export class SeriesReader {
   /** @throws {Problem} as {@link QueryRunner.rows} does; `query_too_expensive` only for other budgets than time */
   async read(request: SeriesRequest, context: QueryContext): Promise<SeriesResult> {
     const budget = new TimeBudget(this.#timeoutMs);
-    const reading = new SeriesReading(request, async (hiding, share, settings) => {
-      const limits = { budget, timeoutMs: budget.leftMs(share), settings: { ...this.#settings, ...settings } };
+    const reading = new SeriesReading(request, async (hiding, { share, isFollowed, settings: more }) => {
+      const settings = { ...this.#settings, ...more };
+      const limits = { budget, timeoutMs: budget.leftMs(share), isFollowed, settings };
       return await reportRows(this.#queryRunner, { kind: 'series', hiding, ...context, ...limits });
     });
     const current = await reading.current();
@@ -87,12 +88,18 @@ export class SeriesReader {
   }
 }
 
-/** @param share of the time of the request by which the query has to be done */
+/** Runs a query of the request; `undefined` when its time is up. */
 type Run = (
   hiding: HidingStatement['hiding'],
-  share: number,
-  settings?: QuerySettings,
+  options: RunOptions & { readonly settings?: QuerySettings },
 ) => Promise<readonly unknown[] | undefined>;
+
+interface RunOptions {
+  /** Of the time of the request, by which the query has to be done. */
+  readonly share: number;
+  /** Whether a way that takes less memory follows. */
+  readonly isFollowed: boolean;
+}
 
 /** One request for a series. */
 class SeriesReading {
@@ -142,12 +149,12 @@ class SeriesReading {
     const ways = this.#ways(groups !== undefined);
     for (const [index, { findsGroups, approximate }] of ways.entries()) {
       const part = { request: this.#request, range, approximate };
+      const options = { share, isFollowed: index < ways.length - 1 };
       try {
-        const rows = await (findsGroups ? this.#once(part, share) : this.#givenOrFound(part, groups, share));
+        const rows = await (findsGroups ? this.#once(part, options) : this.#givenOrFound(part, groups, options));
         return rows && numbersOf(part, rows.places, rows.groups);
       } catch (error) {
-        const isLast = index === ways.length - 1;
-        if (isLast || !(error instanceof Problem && isOutOfSpace(error.cause))) throw error;
+        if (!options.isFollowed || !(error instanceof Problem && isOutOfSpace(error.cause))) throw error;
       }
     }
     throw new Error('there is always a last way');
@@ -163,22 +170,21 @@ class SeriesReading {
       : [exact, ...estimates];
   }
 
-  async #once(part: SeriesPart, share: number): Promise<Found | undefined> {
-    const places = await this.#places((hidden) => seriesQuery({ ...part, hidden }), share, {
-      max_rows_to_group_by: String(CELLS_MAX),
-    });
+  async #once(part: SeriesPart, options: RunOptions): Promise<Found | undefined> {
+    const settings = { max_rows_to_group_by: String(CELLS_MAX) };
+    const places = await this.#places((hidden) => seriesQuery({ ...part, hidden }), { ...options, settings });
     return places && { places };
   }
 
-  async #givenOrFound(part: SeriesPart, given: Groups | undefined, share: number): Promise<Found | undefined> {
-    const groups = given ?? (await this.#largest(part, share));
+  async #givenOrFound(part: SeriesPart, given: Groups | undefined, options: RunOptions): Promise<Found | undefined> {
+    const groups = given ?? (await this.#largest(part, options));
     const hashes = groups?.map(([hash = '']) => hash);
-    const places = hashes && (await this.#places((hidden) => givenGroupsQuery({ ...part, hidden }, hashes), share));
+    const places = hashes && (await this.#places((hidden) => givenGroupsQuery({ ...part, hidden }, hashes), options));
     return places && groups && { places, groups };
   }
 
-  async #largest(part: SeriesPart, share: number): Promise<Groups | undefined> {
-    const rows = await this.#run((hidden) => largestGroupsQuery({ ...part, hidden }), share);
+  async #largest(part: SeriesPart, options: RunOptions): Promise<Groups | undefined> {
+    const rows = await this.#run((hidden) => largestGroupsQuery({ ...part, hidden }), options);
     return (rows as readonly [readonly string[]][] | undefined)?.map(([group]) => group);
   }
 

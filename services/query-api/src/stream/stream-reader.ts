@@ -100,6 +100,7 @@ export class StreamReader {
     await using batches: RowBatches = queryRunner.rows({
       ...pageQuery(selections, hidden, { from, to, limit: PAGE_EVENTS }),
       ...({ kind: 'stream_events', pool: 'reports', urgent: true, graceMs: 0, workspace: '', signal } as const),
+      isFollowed: groups.length > 1 || firstPiece({ from, to }) !== undefined,
     });
     let open = new Set(groups.flat());
     let rows = 0;
