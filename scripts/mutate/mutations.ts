@@ -390,6 +390,14 @@ const POSITION_MUTATIONS: readonly Mutation[] = [
     tests: [POSITIONS],
   },
   {
+    name: 'sql/late-halts-recorded',
+    file: sql('record-halt'),
+    search: '{incarnation:UInt32} > 0',
+    replacement: '0',
+    breaks: 'A writer that has lost a partition halts it for the new owner.',
+    tests: [POSITIONS],
+  },
+  {
     name: 'sql/resumption-from-a-clock',
     file: sql('resume-partition'),
     search: 'greatest(now64(6), state_at + toIntervalMicrosecond(1))',

@@ -1,4 +1,6 @@
 import type { WriterMetrics } from '../metrics.ts';
+import type { Epoch } from '../ownership/epoch.ts';
+import { Fenced } from '../ownership/fenced.ts';
 import type { Halt, Halts } from './halts.ts';
 import { nameOf, type TopicPartition } from './position.ts';
 
@@ -8,7 +10,7 @@ export class HaltedPartitions {
   readonly #metrics: WriterMetrics;
   readonly #halted = new Map<string, Halt>();
   /** Halts that are not in ClickHouse yet. They outlive the assignment, so that none is forgotten. */
-  readonly #unrecorded = new Map<string, Halt>();
+  readonly #unrecorded = new Map<string, { readonly halt: Halt; readonly epoch: Epoch }>();
 
   constructor(halts: Halts, metrics: WriterMetrics) {
     this.#halts = halts;
@@ -28,10 +30,10 @@ export class HaltedPartitions {
     this.#metrics.haltedPartitions.set({ topic, partition }, 1);
   }
 
-  /** Adds a halt that this writer has decided on; {@link record} writes it to ClickHouse. */
-  addNew(halt: Halt): void {
+  /** Adds a halt that this writer has decided on in an epoch; {@link record} writes it to ClickHouse. */
+  addNew(halt: Halt, epoch: Epoch): void {
     this.add(halt);
-    this.#unrecorded.set(nameOf(halt), halt);
+    this.#unrecorded.set(nameOf(halt), { halt, epoch });
   }
 
   /** Removes a partition that goes on, and returns whether it was halted. */
@@ -44,11 +46,18 @@ export class HaltedPartitions {
     return this.#halted.has(nameOf(partition));
   }
 
-  /** Writes the halts that are missing in ClickHouse. @throws ClickHouse's errors; then the next call writes them */
+  /**
+   * Writes the halts that are missing in ClickHouse, except those of an epoch that is over: what this writer has seen of
+   * the partition may have been of two moments, before and after its new owner began.
+   *
+   * @throws ClickHouse's errors; then the next call writes them
+   */
   async record(): Promise<void> {
-    for (const [name, halt] of this.#unrecorded) {
-      await this.#halts.record(halt);
-      if (this.#unrecorded.get(name) === halt) this.#unrecorded.delete(name);
+    for (const [name, unrecorded] of this.#unrecorded) {
+      await this.#halts.record(unrecorded.halt, unrecorded.epoch).catch((error) => {
+        if (!(error instanceof Fenced)) throw error;
+      });
+      if (this.#unrecorded.get(name) === unrecorded) this.#unrecorded.delete(name);
     }
   }
 

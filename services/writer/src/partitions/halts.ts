@@ -1,4 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import type { Epoch } from '../ownership/epoch.ts';
+import { fencedOr } from '../ownership/fenced.ts';
 import { STATEMENTS } from '../sql/statements.ts';
 import type { LogFault } from './log-fault.ts';
 import type { TopicPartition } from './position.ts';
@@ -15,8 +17,12 @@ export interface Halt extends TopicPartition {
 
 /** The halts of a group of writers. They are kept in ClickHouse, so a restart of a writer ends none. */
 export interface Halts {
-  /** @throws ClickHouse's errors */
-  record(halt: Halt): Promise<void>;
+  /**
+   * @param epoch in which a writer has decided on the halt; without one, an operator has
+   * @throws {Fenced} when a newer epoch is recorded: its owners have inspected the partition since then
+   * @throws ClickHouse's errors
+   */
+  record(halt: Halt, epoch?: Epoch): Promise<void>;
   /**
    * Resumes a partition at the offset that the operator chose, or without one where it was.
    *
@@ -25,12 +31,18 @@ export interface Halts {
   resume(topic: string, partition: number, offset?: bigint): Promise<void>;
 }
 
+/** Older than every epoch of a writer. */
+const NO_EPOCH: Epoch = { incarnation: 0, generation: 0 };
+
 export function createHalts(client: ClickHouseClient, groupId: string): Halts {
   const common = { group: groupId };
 
   return {
-    async record(halt) {
-      await client.command({ query: STATEMENTS['record-halt'].sql, query_params: { ...common, ...halt } });
+    async record(halt, epoch = NO_EPOCH) {
+      const { sql } = STATEMENTS['record-halt'];
+      await client.command({ query: sql, query_params: { ...common, ...halt, ...epoch } }).catch((error) => {
+        throw fencedOr(error);
+      });
     },
     async resume(topic, partition, offset) {
       const parameters = { ...common, topic, partition };

@@ -67,7 +67,7 @@ export class PartitionKeeper {
   /** Stops storing one partition until an operator resumes it. The other partitions go on. */
   halt(assignment: Assignment, consumer: Consumer, { topic, partition }: TopicPartition, fault: LogFault): void {
     stopStoring(assignment, consumer, { topic, partition });
-    this.#halted.addNew({ topic, partition, ...fault });
+    if (assignment.epoch) this.#halted.addNew({ topic, partition, ...fault }, assignment.epoch);
     this.#options.logger.error(
       { topic, partition, reason: fault.reason },
       `${fault.detail}. The partition is halted; show it and resume it with: npm run writer -- status`,

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import { Fenced } from '../ownership/fenced.ts';
+import { createOwnership } from '../ownership/ownership.ts';
 import { createTestStore, type TestStore } from '../testing/store.ts';
-import { createHalts } from './halts.ts';
+import { createHalts, type Halt } from './halts.ts';
 import { readPartitions } from './known-partitions.ts';
 import { createPositions, type NewPosition, type Positions } from './positions.ts';
 
@@ -118,5 +119,28 @@ test('a partition is halted and resumed, also after the clock of ClickHouse was 
   expect(await isHalted()).toBe(false);
   await storeAhead('writer_halts', 'state_at');
   await halts.record(halt);
+  expect(await isHalted()).toBe(true);
+});
+
+test('a writer whose epoch is over halts no partition of the new owner; an operator does', async () => {
+  const halts = createHalts(db.client, groupId);
+  const halt: Halt = {
+    topic: 't',
+    partition: 7,
+    reason: 'nothing is stored',
+    detail: '',
+    firstOffset: null,
+    lastOffset: null,
+  };
+  const isHalted = async () => (await readPartitions(db.client, groupId)).halts.has('t/7');
+  const ownership = createOwnership({ client: db.client, groupId, writerId: 'w', isMember: async () => true });
+  const late = await ownership.begin({ generation: 5, memberId: 'm', leaderId: 'm' });
+  const owner = await ownership.begin({ generation: 6, memberId: 'm', leaderId: 'm' });
+  await expect(halts.record(halt, late)).rejects.toThrow(Fenced);
+  expect(await isHalted()).toBe(false);
+  await halts.record(halt, owner);
+  expect(await isHalted()).toBe(true);
+  await halts.resume('t', 7);
+  await halts.record({ ...halt, reason: 'by hand' });
   expect(await isHalted()).toBe(true);
 });
