@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
+import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { loadConfigOrExit } from '@sluice/shared/config';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { createHttpServer, listening } from '@sluice/shared/http/server';
@@ -31,6 +32,7 @@ const lag = new LagReader({
 const writer = createWriter(config, {
   kafka,
   client,
+  migrate: () => migrate(config, logger),
   erasureClient: createClickHouse(config, {
     application: 'sluice-writer-erasure',
     requestTimeoutMs: ERASURE_TIMEOUT_MS + 5_000,

@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { MigrationMismatch, migrate, TablesLost } from '@sluice/shared/clickhouse/migrate';
+import { MigrationMismatch, TablesLost } from '@sluice/shared/clickhouse/migrate';
 import { ensureTopics, topicNames } from '@sluice/shared/kafka/topics';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
@@ -28,6 +28,8 @@ import { createStagedStore } from './store/staged-store.ts';
 export interface WriterDependencies {
   readonly kafka: Kafka;
   readonly client: ClickHouseClient;
+  /** Brings the tables up to date. @throws ClickHouse's errors, and those of `migrate` */
+  readonly migrate: () => Promise<unknown>;
   /** For statements that may take long: its requests time out after `ERASURE_TIMEOUT_MS`. */
   readonly erasureClient: ClickHouseClient;
   readonly logger: Logger;
@@ -178,7 +180,7 @@ export class Writer implements Component {
   }
 
   async #consume(): Promise<void> {
-    await migrate(this.#config, this.#deps.logger);
+    await this.#deps.migrate();
     await claimDatabase(this.#deps.client, this.#config.KAFKA_GROUP_ID);
     await checkPartitionCount(this.#deps.client, this.#config);
     await ensureTopics(this.#deps.kafka, this.#config);

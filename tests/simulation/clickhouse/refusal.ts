@@ -1,0 +1,22 @@
+import { ClickHouseError } from '@clickhouse/client';
+
+export const MINUTE_MS = 60_000;
+
+/** ClickHouse's error codes that the simulated server answers with. */
+const CODES = {
+  TABLE_ALREADY_EXISTS: '57',
+  UNKNOWN_TABLE: '60',
+  TIMEOUT_EXCEEDED: '159',
+  MEMORY_LIMIT_EXCEEDED: '241',
+  SESSION_IS_LOCKED: '373',
+  QUERY_WAS_CANCELLED: '394',
+  FUNCTION_THROW_IF_VALUE_IS_NON_ZERO: '395',
+  VIOLATED_CONSTRAINT: '469',
+} as const;
+
+export type Refusal = keyof typeof CODES;
+
+/** @throws {ClickHouseError} always */
+export function refuse(type: Refusal, message: string = type): never {
+  throw new ClickHouseError({ message, code: CODES[type], type });
+}

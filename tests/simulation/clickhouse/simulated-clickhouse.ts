@@ -1,0 +1,203 @@
+import type { Network } from '../world/network.ts';
+import type { Random } from '../world/random.ts';
+import type { VirtualTime } from '../world/virtual-time.ts';
+import { refuse } from './refusal.ts';
+import {
+  monthOf,
+  type Result,
+  requireNewestEpoch,
+  type Session,
+  STATEMENT_EFFECTS,
+  stagedEvents,
+} from './statements.ts';
+import { createTables, isHidden, type StoredEvent, type Tables } from './tables.ts';
+
+/** Its name in the network. */
+export const CLICKHOUSE = 'clickhouse';
+
+/** How long a session is kept after its last statement, in milliseconds. */
+const SESSION_TIMEOUT_MS = 60_000;
+
+/** What a client sends. */
+export interface Request {
+  readonly name: string;
+  readonly queryId: string;
+  readonly sessionId: string | undefined;
+  readonly parameters: Readonly<Record<string, unknown>>;
+  readonly lines: readonly string[];
+  readonly timeoutMs: number;
+  readonly closesSession: boolean;
+}
+
+/** A statement that is being run. */
+interface Running {
+  readonly queryId: string;
+  readonly sessionId: string | undefined;
+  /** Why it is to end. */
+  ending: 'QUERY_WAS_CANCELLED' | 'TIMEOUT_EXCEEDED' | undefined;
+  readonly ended: PromiseWithResolvers<void>;
+  /** The server was restarted: it does nothing any more. */
+  isGone: boolean;
+}
+
+interface OpenSession {
+  readonly tables: Session;
+  usedAtMs: number;
+}
+
+export interface SimulatedClickHouseOptions {
+  readonly time: VirtualTime;
+  readonly network: Network;
+  readonly random: Random;
+  /** Called with the rows that an insert makes visible, before they are. */
+  readonly onEvents: (rows: readonly StoredEvent[]) => void;
+}
+
+/**
+ * A ClickHouse server that knows the statements of the writer. Statements take time, run beside each other, and can be
+ * killed; what a statement stores becomes visible at one moment, but for an insert of events, which writes one month
+ * after the other.
+ */
+export class SimulatedClickHouse {
+  readonly #options: SimulatedClickHouseOptions;
+  readonly tables: Tables = createTables();
+  #sessions = new Map<string, OpenSession>();
+  #running = new Set<Running>();
+  isUp = true;
+  /** How likely a statement is refused for want of memory. */
+  refusals = 0;
+  /** How long a statement takes at most, in milliseconds. */
+  slownessMs = 20;
+
+  constructor(options: SimulatedClickHouseOptions) {
+    this.#options = options;
+  }
+
+  get isIdle(): boolean {
+    return this.#running.size === 0;
+  }
+
+  /** Ends all statements and sessions; what was stored stays. */
+  stop(): void {
+    this.isUp = false;
+    for (const statement of this.#running) {
+      statement.isGone = true;
+      statement.ended.resolve();
+    }
+    this.#running = new Set();
+    this.#sessions = new Map();
+    this.#options.network.breakServer(CLICKHOUSE);
+  }
+
+  start(): void {
+    this.isUp = true;
+  }
+
+  /** @throws {ClickHouseError} */
+  async run(request: Request): Promise<Result> {
+    const { time } = this.#options;
+    const { queryId, sessionId, timeoutMs } = request;
+    const session = sessionId === undefined ? {} : this.#openSession(sessionId);
+    const statement: Running = {
+      ...{ queryId, sessionId, ending: undefined, ended: Promise.withResolvers<void>(), isGone: false },
+    };
+    this.#running.add(statement);
+    const stopTimer = time.after(timeoutMs, () => {
+      statement.ending ??= 'TIMEOUT_EXCEEDED';
+    });
+    try {
+      const result = await this.#perform(request, statement, session);
+      if (sessionId !== undefined && request.closesSession) this.#sessions.delete(sessionId);
+      return result;
+    } finally {
+      stopTimer();
+      this.#running.delete(statement);
+      const open = sessionId === undefined ? undefined : this.#sessions.get(sessionId);
+      if (open) open.usedAtMs = time.nowMs;
+      statement.ended.resolve();
+    }
+  }
+
+  /** ClickHouse runs one statement of a session at a time. */
+  #openSession(id: string): Session {
+    for (const { sessionId } of this.#running) if (sessionId === id) refuse('SESSION_IS_LOCKED');
+    const { nowMs } = this.#options.time;
+    const open = this.#sessions.get(id);
+    if (open && nowMs - open.usedAtMs <= SESSION_TIMEOUT_MS) return open.tables;
+    const tables = {};
+    this.#sessions.set(id, { tables, usedAtMs: nowMs });
+    return tables;
+  }
+
+  async #perform(request: Request, statement: Running, session: Session): Promise<Result> {
+    const { random, time } = this.#options;
+    const { name, parameters, lines } = request;
+    const isRefused = random.isTrue(this.refusals);
+    await this.#pause(statement);
+    if (isRefused && random.isTrue(0.5)) refuse('MEMORY_LIMIT_EXCEEDED');
+    const result = await this.#effect(name, { parameters, lines }, statement, session);
+    if (isRefused) refuse('MEMORY_LIMIT_EXCEEDED');
+    await time.wait(random.between(0.1, this.slownessMs / 2));
+    return result;
+  }
+
+  async #effect(
+    name: string,
+    { parameters, lines }: Pick<Request, 'parameters' | 'lines'>,
+    statement: Running,
+    session: Session,
+  ): Promise<Result> {
+    switch (name) {
+      case 'SELECT 1':
+        return {};
+      case 'end-own-statements':
+        await this.#kill(({ queryId }) => queryId.startsWith(parameters['prefix'] as string));
+        return {};
+      case 'end-older-statements': {
+        const { groupPrefix, epochPrefix } = parameters as Record<string, string>;
+        await this.#kill(
+          ({ queryId }) => queryId.startsWith(groupPrefix ?? '') && !queryId.startsWith(epochPrefix ?? ''),
+        );
+        return {};
+      }
+      case 'store-events':
+        return await this.#storeEvents(parameters, statement, session);
+      default: {
+        const effect = STATEMENT_EFFECTS[name];
+        if (!effect) throw new Error(`the simulated ClickHouse does not know the statement ${name}`);
+        return effect({ tables: this.tables, session, parameters, lines, nowMs: this.#options.time.dateMs });
+      }
+    }
+  }
+
+  /** KILL QUERY … SYNC: resolves when the statements have ended. */
+  async #kill(which: (statement: Running) => boolean): Promise<void> {
+    const killed = [...this.#running].filter(which);
+    for (const statement of killed) statement.ending ??= 'QUERY_WAS_CANCELLED';
+    await Promise.all(killed.map(({ ended }) => ended.promise));
+  }
+
+  async #storeEvents(parameters: Request['parameters'], statement: Running, session: Session): Promise<Result> {
+    requireNewestEpoch(this.tables, parameters);
+    const rows = stagedEvents(session)
+      .filter((event) => !isHidden(this.tables, event))
+      .map((event) => ({ ...event, month: monthOf(event.timestamp) }));
+    for (const [, part] of [...Map.groupBy(rows, ({ month }) => month)].toSorted(([one], [other]) =>
+      one < other ? -1 : 1,
+    )) {
+      await this.#pause(statement);
+      this.#options.onEvents(part);
+      this.tables.events.push(...part);
+    }
+    return { written: rows.length };
+  }
+
+  /** Takes some time. @throws {ClickHouseError} when the statement was killed meanwhile */
+  async #pause(statement: Running): Promise<void> {
+    const { time, random } = this.#options;
+    await time.wait(random.between(0.1, this.slownessMs));
+    // The connection is broken as well: nobody waits for it.
+    if (statement.isGone) await new Promise<never>(() => {});
+    if (statement.ending) refuse(statement.ending);
+  }
+}

@@ -1,0 +1,80 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { NUMBERED_ROWS, STATEMENTS, type Statement } from '@sluice/writer/sql/statements';
+import type { Network } from '../world/network.ts';
+import { CLICKHOUSE, type SimulatedClickHouse } from './simulated-clickhouse.ts';
+import type { Result } from './statements.ts';
+
+/** What the client of ClickHouse is called with, as far as the writer does. */
+interface ClientCall {
+  readonly query: string;
+  readonly query_id?: string;
+  readonly session_id?: string;
+  readonly query_params?: Readonly<Record<string, unknown>>;
+  readonly clickhouse_settings?: { readonly close_session?: number; readonly max_execution_time?: number };
+  readonly values?: AsyncIterable<Uint8Array>;
+}
+
+const NAMES = new Map(
+  [
+    ...Object.values<Statement>(STATEMENTS),
+    ...Object.values(NUMBERED_ROWS).flatMap(({ create, load, loadSkipping, readLoaded }) => [
+      create,
+      load,
+      loadSkipping,
+      readLoaded,
+    ]),
+  ].map(({ name, sql }) => [sql, name]),
+);
+
+/** How long a statement without a limit of its own may take, in milliseconds. */
+const TIMEOUT_MS = 3_600_000;
+
+/** Creates a client of a simulated ClickHouse, for the methods that the writer calls. */
+export function createSimulatedClient(
+  clickhouse: SimulatedClickHouse,
+  network: Network,
+  requestTimeoutMs: number,
+): ClickHouseClient {
+  async function send(call: ClientCall): Promise<Result> {
+    const { query, query_id = '', session_id, query_params = {}, clickhouse_settings = {} } = call;
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of call.values ?? []) chunks.push(chunk);
+    const lines = Buffer.concat(chunks).toString().split('\n');
+    const request = {
+      name: NAMES.get(query) ?? query,
+      queryId: query_id,
+      sessionId: session_id,
+      parameters: query_params,
+      lines: lines.map((line) => line.trim()).filter((line) => line !== ''),
+      timeoutMs: (clickhouse_settings.max_execution_time ?? TIMEOUT_MS / 1_000) * 1_000,
+      closesSession: clickhouse_settings.close_session === 1,
+    };
+    return await network.request(
+      CLICKHOUSE,
+      async () => {
+        if (!clickhouse.isUp) throw new Error('connect ECONNREFUSED');
+        return await clickhouse.run(request);
+      },
+      requestTimeoutMs,
+    );
+  }
+
+  const summaryOf = ({ written }: Result) => ({ written_rows: String(written ?? 0) });
+  const client = {
+    async command(call: ClientCall) {
+      return { summary: summaryOf(await send(call)) };
+    },
+    async exec(call: ClientCall) {
+      return { summary: summaryOf(await send(call)), stream: [] };
+    },
+    async query(call: ClientCall) {
+      const { rows = [] } = await send(call);
+      return { json: async () => rows };
+    },
+    async ping() {
+      return { success: clickhouse.isUp };
+    },
+    async close() {},
+  };
+  return client as unknown as ClickHouseClient;
+}

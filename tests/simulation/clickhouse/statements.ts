@@ -1,0 +1,509 @@
+import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import { MINUTE_MS, refuse } from './refusal.ts';
+import {
+  type DeadLetterRow,
+  type EpochRow,
+  eventKey,
+  type HaltRow,
+  isHidden,
+  type StagedEvent,
+  type StoredEvent,
+  see,
+  type Tables,
+  userKey,
+} from './tables.ts';
+
+/** The temporary tables of a session. */
+export interface Session {
+  events?: StagedEvent[] | undefined;
+  changes?: ChangeRow[] | undefined;
+  originals?: StoredEvent[] | undefined;
+  deletions?: Map<string, number> | undefined;
+  numbered?: { line: number; violated: string }[] | undefined;
+}
+
+export interface Call {
+  readonly tables: Tables;
+  readonly session: Session;
+  readonly parameters: Readonly<Record<string, unknown>>;
+  /** What an INSERT was sent. */
+  readonly lines: readonly string[];
+  /** The server's clock, in milliseconds since 1970. */
+  readonly nowMs: number;
+}
+
+/** What a statement returns: rows, or how many it has written. */
+export interface Result {
+  readonly rows?: readonly object[];
+  readonly written?: number;
+}
+
+interface HaltParameters extends Pick<HaltRow, 'topic' | 'partition' | 'reason' | 'detail'> {
+  readonly firstOffset: bigint | null;
+  readonly lastOffset: bigint | null;
+}
+
+interface DueParameters {
+  readonly delayMs: number;
+  readonly afterMs: number;
+  readonly afterWorkspace: string;
+  readonly afterUser: string;
+  readonly usersMax: number;
+}
+
+/** What the statements of the writer do to the tables, by the names of their files. Each is done at one moment. */
+export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>> = {
+  'record-group'({ tables, parameters }) {
+    if (tables.groups.size === 0) tables.groups.add(parameters['group'] as string);
+    return {};
+  },
+  'read-groups': ({ tables }) => ({ rows: [...tables.groups].map((groupId) => ({ groupId })) }),
+  'record-topic-partitions'({ tables, parameters }) {
+    for (const topic of parameters['topics'] as string[]) {
+      if (!tables.topicPartitions.has(topic)) tables.topicPartitions.set(topic, parameters['partitions'] as number);
+    }
+    return {};
+  },
+  'read-topic-partitions': ({ tables }) => ({
+    rows: [...tables.topicPartitions].map(([topic, partitions]) => ({ topic, partitions })),
+  }),
+  'newest-epoch'({ tables }) {
+    const newest = newestEpoch(tables);
+    if (!newest) return { rows: [] };
+    const same = tables.epochs.filter((epoch) => !isOlder(epoch, newest));
+    return { rows: [{ ...newest, leaderIds: [...new Set(same.map(({ leaderId }) => leaderId))] }] };
+  },
+  'record-epoch'({ tables, parameters }) {
+    const { incarnation, generation, leaderId } = parameters as unknown as EpochRow;
+    tables.epochs.push({ incarnation, generation, leaderId });
+    return {};
+  },
+  'stage-events'({ session }) {
+    if (session.events) refuse('TABLE_ALREADY_EXISTS');
+    session.events = [];
+    return {};
+  },
+  'stage-changes'({ session }) {
+    if (session.changes) refuse('TABLE_ALREADY_EXISTS');
+    session.changes = [];
+    return {};
+  },
+  'load-events'({ session, lines }) {
+    const rows = lines.map((line) => withDefaults(JSON.parse(line) as EventRow));
+    if (rows.some((row) => violatedByEvent(row) !== '')) refuse('VIOLATED_CONSTRAINT');
+    stagedEvents(session).push(...rows);
+    return { written: rows.length };
+  },
+  'load-changes'({ session, lines }) {
+    const rows = lines.map((line) => JSON.parse(line) as ChangeRow);
+    if (rows.some((row) => violatedByChange(row) !== '')) refuse('VIOLATED_CONSTRAINT');
+    stagedChanges(session).push(...rows);
+    return { written: rows.length };
+  },
+  'number-events'({ session }) {
+    session.numbered = [];
+    return {};
+  },
+  'number-changes'({ session }) {
+    session.numbered = [];
+    return {};
+  },
+  'load-numbered-events'({ session, lines }) {
+    const rows = lines.map((line) => JSON.parse(line) as EventRow & { line: number });
+    session.numbered?.push(...rows.map((row) => ({ line: row.line, violated: violatedByEvent(withDefaults(row)) })));
+    return { written: rows.length };
+  },
+  'load-numbered-changes'({ session, lines }) {
+    const rows = lines.map((line) => JSON.parse(line) as ChangeRow & { line: number });
+    session.numbered?.push(...rows.map((row) => ({ line: row.line, violated: violatedByChange(row) })));
+    return { written: rows.length };
+  },
+  'read-numbered-events': ({ session }) => ({ rows: session.numbered ?? [] }),
+  'read-numbered-changes': ({ session }) => ({ rows: session.numbered ?? [] }),
+  'inspect-events'({ tables, session }) {
+    const events = stagedEvents(session);
+    const stamped = events.filter((event) => event.stamped);
+    const versions = events.map(
+      ({ workspace_id, user_id }) => tables.deletions.get(userKey(workspace_id, user_id)) ?? 0,
+    );
+    const oldest = Math.min(...events.map(({ received_at }) => received_at));
+    const row = {
+      events: events.length,
+      keys: new Set(events.map(eventKey)).size,
+      partitions: new Set(events.map(({ timestamp }) => monthOf(timestamp))).size,
+      stamped_events: stamped.length,
+      stamped_uuids: new Set(stamped.map(({ workspace_id, uuid }) => `${workspace_id}\0${uuid}`)).size,
+      first_stamped: Math.min(...stamped.map(({ timestamp }) => timestamp)),
+      last_stamped: Math.max(...stamped.map(({ timestamp }) => timestamp)),
+      may_be_deleted: Math.max(...versions) >= oldest ? 1 : 0,
+    };
+    return { rows: [row] };
+  },
+  'inspect-changes'({ tables, session }) {
+    const changes = stagedChanges(session);
+    const count = (...operations: string[]) => changes.filter(({ operation }) => operations.includes(operation)).length;
+    const versions = changes
+      .filter(({ kind }) => kind === 'user')
+      .map(({ workspace_id, id }) => tables.deletions.get(userKey(workspace_id, id)) ?? 0);
+    const oldest = Math.min(...changes.map(({ version }) => version));
+    const mayBeDeleted = count('delete') > 0 || Math.max(...versions) >= oldest;
+    const row = {
+      seen: count('seen'),
+      properties: count('set', 'remove'),
+      deletions: count('delete'),
+      may_be_deleted: mayBeDeleted ? 1 : 0,
+    };
+    return { rows: [row] };
+  },
+  'find-deletions'({ tables, session }) {
+    const staged = stagedChanges(session).filter(({ kind }) => kind === 'user');
+    const users = new Set([
+      ...stagedEvents(session).map(({ workspace_id, user_id }) => userKey(workspace_id, user_id)),
+      ...staged.map(({ workspace_id, id }) => userKey(workspace_id, id)),
+    ]);
+    const found = new Map([...tables.deletions].filter(([user]) => users.has(user)));
+    for (const { operation, workspace_id, id, version } of staged) {
+      const user = userKey(workspace_id, id);
+      if (operation === 'delete') found.set(user, Math.max(version, found.get(user) ?? 0));
+    }
+    session.deletions = found;
+    return {};
+  },
+  'count-deleted-rows'({ session }) {
+    const events = stagedEvents(session).filter((event) => isDeletedEvent(session, event)).length;
+    const changes = stagedChanges(session).filter((change) => isDeletedChange(session, change)).length;
+    return { rows: [{ events, changes }] };
+  },
+  'store-seen-in-deleted-events'({ tables, session }) {
+    for (const event of stagedEvents(session)) {
+      if (event.group_id !== '' && isDeletedEvent(session, event)) {
+        see(tables, event.workspace_id, 'organization', event.group_id, '', event.received_at);
+      }
+    }
+    return {};
+  },
+  'drop-deleted-events'({ session }) {
+    session.events = stagedEvents(session).filter((event) => !isDeletedEvent(session, event));
+    return {};
+  },
+  'drop-deleted-changes'({ session }) {
+    session.changes = stagedChanges(session).filter((change) => !isDeletedChange(session, change));
+    return {};
+  },
+  'store-deletions'({ tables, session }) {
+    for (const { workspace_id, id, version } of deletionsOf(session)) {
+      const user = userKey(workspace_id, id);
+      tables.deletions.set(user, Math.max(version, tables.deletions.get(user) ?? 0));
+    }
+    return {};
+  },
+  'store-pending-deletions'({ tables, session, nowMs }) {
+    for (const { workspace_id, id, version } of deletionsOf(session)) {
+      tables.pendingDeletions.push({ workspace: workspace_id, user: id, version, storedAtMs: nowMs });
+    }
+    return {};
+  },
+  'store-properties'({ tables, session }) {
+    for (const change of stagedChanges(session)) {
+      if (change.operation !== 'set' && change.operation !== 'remove') continue;
+      const { workspace_id: workspace, kind, id, property = '' } = change;
+      const key = [workspace, kind, id, property].join('\0');
+      const stored = tables.properties.get(key);
+      if (!stored || isLater(change, stored.change)) tables.properties.set(key, { workspace, kind, id, change });
+    }
+    return {};
+  },
+  'store-sightings'({ tables, session }) {
+    for (const { kind, operation, workspace_id, id, version } of stagedChanges(session)) {
+      if (kind === 'user' && operation === 'seen')
+        tables.sightings.push({ workspace: workspace_id, user: id, version });
+    }
+    return {};
+  },
+  'store-seen-in-changes'({ tables, session }) {
+    for (const { kind, operation, workspace_id, id, version, group_id = '' } of stagedChanges(session)) {
+      if (operation !== 'seen') continue;
+      see(tables, workspace_id, kind, id, '', version);
+      if (kind !== 'user' || group_id === '') continue;
+      see(tables, workspace_id, 'membership', id, group_id, version);
+      see(tables, workspace_id, 'member', group_id, id, version);
+    }
+    return {};
+  },
+  'find-repeats'({ tables, session }) {
+    const keys = new Set(stagedEvents(session).map(eventKey));
+    if (session.originals) refuse('TABLE_ALREADY_EXISTS');
+    session.originals = tables.events.filter((event) => keys.has(eventKey(event)));
+    return { written: session.originals.length };
+  },
+  'find-stamped-repeats'({ tables, session, parameters }) {
+    const { first_stamped, last_stamped } = parameters as { first_stamped: number; last_stamped: number };
+    const stamped = stagedEvents(session).filter((event) => event.stamped);
+    const uuids = new Set(stamped.map(({ workspace_id, uuid }) => `${workspace_id}\0${uuid}`));
+    const found = tables.events.filter(
+      ({ workspace_id, uuid, timestamp }) =>
+        uuids.has(`${workspace_id}\0${uuid}`) &&
+        timestamp >= first_stamped - 10 * MINUTE_MS &&
+        timestamp <= last_stamped + 10 * MINUTE_MS,
+    );
+    session.originals = [...originalsOf(session), ...found];
+    return { written: found.length };
+  },
+  'drop-hidden-originals'({ tables, session }) {
+    session.originals = originalsOf(session).filter((event) => !isHidden(tables, event));
+    return {};
+  },
+  'drop-repeats'({ session }) {
+    session.events = withoutRepeats(stagedEvents(session), originalsOf(session));
+    return {};
+  },
+  'store-seen-in-events'({ tables, session }) {
+    for (const { workspace_id, user_id, group_id, received_at } of stagedEvents(session)) {
+      if (user_id !== '') see(tables, workspace_id, 'user', user_id, '', received_at);
+      if (group_id !== '') see(tables, workspace_id, 'organization', group_id, '', received_at);
+      if (user_id === '' || group_id === '') continue;
+      see(tables, workspace_id, 'membership', user_id, group_id, received_at);
+      see(tables, workspace_id, 'member', group_id, user_id, received_at);
+    }
+    return {};
+  },
+  'store-dead-letters'({ tables, lines }) {
+    for (const line of lines) {
+      const { id, topic, partition, offset, line: number } = JSON.parse(line) as DeadLetterRow & { id: string };
+      tables.deadLetters.set(id, { topic, partition, offset, line: number });
+    }
+    return { written: lines.length };
+  },
+  'store-positions'({ tables, parameters }) {
+    requireNewestEpoch(tables, parameters);
+    const { topics, partitions, from, offsets, fingerprints, leaderEpochs } = parameters as Record<string, never[]>;
+    const rows = (topics ?? []).map((topic: string, index) => ({
+      topic,
+      partition: partitions?.[index] as unknown as number,
+      from: Number(from?.[index]),
+      nextOffset: Number(offsets?.[index]),
+      fingerprint: fingerprints?.[index] as unknown as string,
+      leaderEpoch: leaderEpochs?.[index] as unknown as number,
+    }));
+    for (const { topic, partition, from: next } of rows) {
+      const stored = tables.positions.get(`${topic}/${partition}`)?.nextOffset ?? 0;
+      if (stored < next)
+        refuse('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO', 'ClickHouse does not have the stored position any more');
+    }
+    for (const { from: _from, ...row } of rows) tables.positions.set(`${row.topic}/${row.partition}`, row);
+    return {};
+  },
+  'read-partitions'({ tables }) {
+    const halts = new Map([...tables.halts].filter(([, { isResumed }]) => !isResumed));
+    const names = new Set([...tables.positions.keys(), ...halts.keys()]);
+    const rows = [...names].map((name) => {
+      const [position, halt] = [tables.positions.get(name), halts.get(name)];
+      return {
+        ...{ topic: (position ?? halt)?.topic, partition: (position ?? halt)?.partition },
+        nextOffset: position ? String(position.nextOffset) : null,
+        fingerprint: position?.fingerprint ?? null,
+        leaderEpoch: position?.leaderEpoch ?? null,
+        ...{ reason: halt?.reason ?? null, detail: halt?.detail ?? null },
+        ...{ firstOffset: halt?.firstOffset ?? null, lastOffset: halt?.lastOffset ?? null },
+        haltedAt: halt ? '2026-03-01 12:00:00.000' : null,
+      };
+    });
+    return { rows };
+  },
+  'choose-position'({ tables, parameters }) {
+    const { topic, partition, offset } = parameters as { topic: string; partition: number; offset: bigint };
+    const row = { topic, partition, nextOffset: Number(offset), fingerprint: '', leaderEpoch: -1 };
+    tables.positions.set(`${topic}/${partition}`, row);
+    return {};
+  },
+  'record-halt'({ tables, parameters }) {
+    // An operator has no epoch.
+    if ((parameters['incarnation'] as number) > 0) requireNewestEpoch(tables, parameters);
+    const { topic, partition, reason, detail, firstOffset, lastOffset } = parameters as unknown as HaltParameters;
+    const text = (offset: bigint | null) => (offset === null ? null : String(offset));
+    const offsets = { firstOffset: text(firstOffset), lastOffset: text(lastOffset) };
+    tables.halts.set(`${topic}/${partition}`, { topic, partition, reason, detail, ...offsets, isResumed: false });
+    return {};
+  },
+  'resume-partition'({ tables, parameters }) {
+    const name = `${parameters['topic']}/${parameters['partition']}`;
+    const halt = tables.halts.get(name);
+    if (halt) tables.halts.set(name, { ...halt, isResumed: true });
+    return {};
+  },
+  'find-due-erasures'({ tables, parameters, nowMs }) {
+    const { delayMs, afterMs, afterWorkspace, afterUser, usersMax } = parameters as unknown as DueParameters;
+    const byUser = Map.groupBy(tables.pendingDeletions, ({ workspace, user }) => userKey(workspace, user));
+    const rows = [...byUser.values()].flatMap((deletions) => {
+      const [first] = deletions;
+      const stored_ms = Math.max(...deletions.map(({ storedAtMs }) => storedAtMs));
+      if (!first || stored_ms > nowMs - delayMs) return [];
+      const deleted_version = Math.max(...deletions.map(({ version }) => version));
+      return [{ workspace_id: first.workspace, user_id: first.user, deleted_version, stored_ms }];
+    });
+    const keyOf = (ms: number, workspace: string, user: string) =>
+      `${String(ms).padStart(16, '0')}\0${workspace}\0${user}`;
+    const after = keyOf(afterMs, afterWorkspace, afterUser);
+    const due = rows
+      .map((row) => ({ key: keyOf(row.stored_ms, row.workspace_id, row.user_id), row }))
+      .filter(({ key }) => key > after)
+      .sort((one, other) => (one.key < other.key ? -1 : 1));
+    return { rows: due.slice(0, usersMax).map(({ row }) => row) };
+  },
+  'find-deleted-rows'({ tables, parameters }) {
+    const versions = versionsOf(parameters);
+    const found = new Map<string, object>();
+    const add = (workspace_id: string, user_id: string, version: number, source: string, partition = '') => {
+      if (version > (versions.get(userKey(workspace_id, user_id)) ?? -1)) return;
+      found.set([workspace_id, user_id, source, partition].join('\0'), { workspace_id, user_id, source, partition });
+    };
+    for (const event of tables.events) {
+      add(event.workspace_id, event.user_id, event.received_at, 'events', event.month);
+    }
+    for (const { workspace, kind, id, change } of tables.properties.values()) {
+      if (kind === 'user') add(workspace, id, change.version, 'properties');
+    }
+    for (const { workspace, user, version } of tables.sightings) add(workspace, user, version, 'sightings');
+    for (const { workspace, kind, id, version } of tables.entities.values()) {
+      if (kind === 'user' || kind === 'membership') add(workspace, id, version, 'entities');
+    }
+    return { rows: [...found.values()] };
+  },
+  'end-failed-removals': () => ({}),
+  'find-removals': () => ({ rows: [] }),
+  'erase-events'({ tables, parameters }) {
+    const versions = versionsOf(parameters);
+    tables.events = tables.events.filter(
+      ({ month, workspace_id, user_id, received_at }) =>
+        month !== parameters['partition'] || received_at > (versions.get(userKey(workspace_id, user_id)) ?? -1),
+    );
+    return {};
+  },
+  'erase-properties'({ tables, parameters }) {
+    const versions = versionsOf(parameters);
+    for (const [key, { workspace, kind, id, change }] of tables.properties) {
+      const isErased = kind === 'user' && change.version <= (versions.get(userKey(workspace, id)) ?? -1);
+      if (isErased) tables.properties.delete(key);
+    }
+    return {};
+  },
+  'erase-sightings'({ tables, parameters }) {
+    const versions = versionsOf(parameters);
+    tables.sightings = tables.sightings.filter(
+      ({ workspace, user, version }) => version > (versions.get(userKey(workspace, user)) ?? -1),
+    );
+    return {};
+  },
+  'erase-entities'({ tables, parameters }) {
+    const versions = versionsOf(parameters);
+    for (const [key, { workspace, kind, id, otherId, version }] of tables.entities) {
+      const user = kind === 'member' ? otherId : id;
+      const isOfUser = kind !== 'organization';
+      if (isOfUser && version <= (versions.get(userKey(workspace, user)) ?? -1)) tables.entities.delete(key);
+    }
+    return {};
+  },
+  'erase-dead-letters': () => ({}),
+  'forget-erased'({ tables, parameters }) {
+    const versions = versionsOf(parameters);
+    tables.pendingDeletions = tables.pendingDeletions.filter(
+      ({ workspace, user, version }) => version > (versions.get(userKey(workspace, user)) ?? -1),
+    );
+    return {};
+  },
+};
+
+/** Refuses an insert of an epoch that is not the newest one. */
+export function requireNewestEpoch(tables: Tables, parameters: Readonly<Record<string, unknown>>): void {
+  const newest = newestEpoch(tables);
+  if (newest && isOlder(parameters as unknown as EpochRow, newest)) {
+    refuse('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO', 'a newer epoch owns the partitions');
+  }
+}
+
+function isOlder(one: Omit<EpochRow, 'leaderId'>, other: Omit<EpochRow, 'leaderId'>): boolean {
+  const { incarnation, generation } = other;
+  return one.incarnation < incarnation || (one.incarnation === incarnation && one.generation < generation);
+}
+
+/** @throws a refusal when the session has no such table */
+export function stagedEvents({ events }: Session): StagedEvent[] {
+  return events ?? refuse('UNKNOWN_TABLE');
+}
+
+/** @throws a refusal when the session has no such table */
+function stagedChanges({ changes }: Session): ChangeRow[] {
+  return changes ?? refuse('UNKNOWN_TABLE');
+}
+
+function originalsOf({ originals }: Session): StoredEvent[] {
+  return originals ?? refuse('UNKNOWN_TABLE');
+}
+
+/** Returns the partition of the table `events` for a time. */
+export function monthOf(timestampMs: number): string {
+  return new Date(timestampMs).toISOString().slice(0, 7).replace('-', '');
+}
+
+function newestEpoch(tables: Tables): Tables['epochs'][number] | undefined {
+  return tables.epochs.toSorted((a, b) => b.incarnation - a.incarnation || b.generation - a.generation)[0];
+}
+
+function withDefaults(row: EventRow): StagedEvent {
+  return { ...row, user_id: row.user_id ?? '', group_id: row.group_id ?? '' };
+}
+
+function violatedByEvent({ workspace_id, event, received_at }: EventRow): string {
+  return workspace_id !== '' && event !== '' && received_at > 0 ? '' : 'complete';
+}
+
+function violatedByChange({ workspace_id, id, version }: ChangeRow): string {
+  return workspace_id !== '' && id !== '' && version > 0 ? '' : 'complete';
+}
+
+function isDeletedEvent({ deletions }: Session, { workspace_id, user_id, received_at }: StagedEvent): boolean {
+  if (!deletions) return refuse('UNKNOWN_TABLE');
+  return received_at <= (deletions.get(userKey(workspace_id, user_id)) ?? 0);
+}
+
+function isDeletedChange({ deletions }: Session, { kind, operation, workspace_id, id, version }: ChangeRow): boolean {
+  if (!deletions) return refuse('UNKNOWN_TABLE');
+  const isOfUser = kind === 'user' && operation !== 'delete';
+  return isOfUser && version <= (deletions.get(userKey(workspace_id, id)) ?? 0);
+}
+
+function deletionsOf(session: Session): ChangeRow[] {
+  return stagedChanges(session).filter(({ kind, operation }) => kind === 'user' && operation === 'delete');
+}
+
+function isLater(one: ChangeRow, other: ChangeRow): boolean {
+  return one.version > other.version || (one.version === other.version && one.change_id > other.change_id);
+}
+
+/** As drop-repeats.sql. */
+function withoutRepeats(staged: readonly StagedEvent[], originals: readonly StoredEvent[]): StagedEvent[] {
+  const known = new Set(originals.map(eventKey));
+  const earliest = staged.filter((event) => event.stamped).toSorted((one, other) => one.timestamp - other.timestamp);
+  const repeatsStamped = (event: StagedEvent) =>
+    event.stamped &&
+    [...originals, ...[earliest.find(({ uuid }) => uuid === event.uuid) ?? event]].some(
+      (original) =>
+        original.workspace_id === event.workspace_id &&
+        original.uuid === event.uuid &&
+        original.timestamp !== event.timestamp &&
+        Math.abs(original.timestamp - event.timestamp) <= 10 * MINUTE_MS,
+    );
+  const left = staged
+    .filter((event) => !known.has(eventKey(event)) && !repeatsStamped(event))
+    .toSorted((one, other) => one.received_at - other.received_at || (one.user_id < other.user_id ? -1 : 1));
+  const kept = new Map<string, StagedEvent>();
+  for (const event of left) if (!kept.has(eventKey(event))) kept.set(eventKey(event), event);
+  return [...kept.values()];
+}
+
+function versionsOf(parameters: Readonly<Record<string, unknown>>): ReadonlyMap<string, number> {
+  const { workspaces, users, versions } = parameters as Record<string, never[]>;
+  return new Map(
+    (workspaces ?? []).map((workspace, index) => [userKey(workspace, users?.[index] ?? ''), Number(versions?.[index])]),
+  );
+}

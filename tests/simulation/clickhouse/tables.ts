@@ -1,0 +1,131 @@
+import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+
+/** The rows of the tables that the writer stores into, in a shape that is easy to search. */
+export interface Tables {
+  readonly epochs: EpochRow[];
+  readonly positions: Map<string, PositionRow>;
+  readonly halts: Map<string, HaltRow>;
+  readonly groups: Set<string>;
+  readonly topicPartitions: Map<string, number>;
+  /** The version of the last deletion of each user, by {@link userKey}. */
+  readonly deletions: Map<string, number>;
+  pendingDeletions: PendingDeletion[];
+  events: StoredEvent[];
+  /** The winning change of each property, by {@link propertyKey}. */
+  readonly properties: Map<string, PropertyRow>;
+  readonly entities: Map<string, EntityRow>;
+  sightings: { workspace: string; user: string; version: number }[];
+  readonly deadLetters: Map<string, DeadLetterRow>;
+}
+
+export interface EpochRow {
+  readonly incarnation: number;
+  readonly generation: number;
+  readonly leaderId: string;
+}
+
+export interface PositionRow {
+  readonly topic: string;
+  readonly partition: number;
+  readonly nextOffset: number;
+  readonly fingerprint: string;
+  readonly leaderEpoch: number;
+}
+
+export interface HaltRow {
+  readonly topic: string;
+  readonly partition: number;
+  readonly reason: string;
+  readonly detail: string;
+  readonly firstOffset: string | null;
+  readonly lastOffset: string | null;
+  readonly isResumed: boolean;
+}
+
+export interface PendingDeletion {
+  readonly workspace: string;
+  readonly user: string;
+  readonly version: number;
+  /** In milliseconds since 1970. */
+  readonly storedAtMs: number;
+}
+
+/** A row of a staging table, with what its columns default to. */
+export type StagedEvent = EventRow & { readonly user_id: string; readonly group_id: string };
+
+export interface StoredEvent extends StagedEvent {
+  /** Each insert writes the rows of a month as a part of its own. */
+  readonly month: string;
+}
+
+export interface PropertyRow {
+  readonly workspace: string;
+  readonly kind: string;
+  readonly id: string;
+  readonly change: ChangeRow;
+}
+
+export interface EntityRow {
+  readonly workspace: string;
+  readonly kind: string;
+  readonly id: string;
+  readonly otherId: string;
+  version: number;
+}
+
+export interface DeadLetterRow {
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: string;
+  readonly line: number;
+}
+
+export function createTables(): Tables {
+  return {
+    epochs: [],
+    positions: new Map(),
+    halts: new Map(),
+    groups: new Set(),
+    topicPartitions: new Map(),
+    deletions: new Map(),
+    pendingDeletions: [],
+    events: [],
+    properties: new Map(),
+    entities: new Map(),
+    sightings: [],
+    deadLetters: new Map(),
+  };
+}
+
+export function userKey(workspace: string, user: string): string {
+  return `${workspace}\0${user}`;
+}
+
+/** What makes two events the same one. */
+export function eventKey({
+  workspace_id,
+  timestamp,
+  uuid,
+}: Pick<EventRow, 'workspace_id' | 'timestamp' | 'uuid'>): string {
+  return `${workspace_id}\0${timestamp}\0${uuid}`;
+}
+
+/** Returns whether the deletion of its user hides an event. */
+export function isHidden(tables: Tables, { workspace_id, user_id, received_at }: StagedEvent): boolean {
+  return received_at <= (tables.deletions.get(userKey(workspace_id, user_id)) ?? 0);
+}
+
+/** Adds a sighting of a user, an organization or a membership. */
+export function see(
+  tables: Tables,
+  workspace: string,
+  kind: string,
+  id: string,
+  otherId: string,
+  version: number,
+): void {
+  const key = [workspace, kind, id, otherId].join('\0');
+  const known = tables.entities.get(key);
+  if (known) known.version = Math.max(known.version, version);
+  else tables.entities.set(key, { workspace, kind, id, otherId, version });
+}

@@ -1,0 +1,216 @@
+import { createRequire } from 'node:module';
+import { ConnectionBroken, ResponseTooLate } from '../world/network.ts';
+import type { JoinRequest } from './consumer-group.ts';
+import { ERROR_CODES, type FetchRequest, type Node, type SimulatedKafka, serverOf } from './simulated-kafka.ts';
+
+/*
+ * kafkajs itself runs in a simulation: its consumer, its admin client, its view of the cluster. Only the methods of a
+ * connection to a broker are put in place of its own, which would encode requests and send them over a socket.
+ */
+
+const require = createRequire(import.meta.url);
+const { resolve } = require;
+
+/** How long kafkajs waits for a response, in milliseconds, as `createKafka` configures it. */
+const REQUEST_TIMEOUT_MS = 10_000;
+const CONNECTION_TIMEOUT_MS = 3_000;
+
+interface SimulatedConnection {
+  readonly connectionPool: { readonly host: string; readonly port: number };
+  nodeId: number | null;
+  versions: unknown;
+  /** The start of the node that it is connected to. */
+  connectedTo?: number | undefined;
+}
+
+type Method = (this: SimulatedConnection, given: never) => unknown;
+
+interface KafkaJsErrors {
+  readonly KafkaJSConnectionError: new (message: string, options: object) => Error;
+  readonly KafkaJSConnectionClosedError: new (message: string, options: object) => Error;
+  readonly KafkaJSRequestTimeoutError: new (message: string, options: object) => Error;
+}
+
+const errors = fromKafkaJs('errors') as KafkaJsErrors;
+const { createErrorFromCode, failure } = fromKafkaJs('protocol/error') as {
+  readonly createErrorFromCode: (code: number) => Error;
+  readonly failure: (code: number) => boolean;
+};
+
+/** Has kafkajs talk to a simulated cluster. Returns a function that undoes it. */
+export function installBrokers(kafka: SimulatedKafka): () => void {
+  const { prototype } = fromKafkaJs('broker') as { readonly prototype: Record<string, unknown> };
+  const own = methodsOf(kafka);
+  const before = Object.fromEntries(Object.keys(own).map((name) => [name, prototype[name]]));
+  Object.assign(prototype, own);
+  return () => {
+    Object.assign(prototype, before);
+  };
+}
+
+function methodsOf(kafka: SimulatedKafka): Record<string, Method> {
+  /** Sends a request to the node of a connection, and turns errors into those of kafkajs. */
+  async function send<Response>(
+    connection: SimulatedConnection,
+    serve: (node: Node) => Response | Promise<Response>,
+    timeoutMs = REQUEST_TIMEOUT_MS,
+  ): Promise<Response> {
+    const { host, port } = connection.connectionPool;
+    const node = kafka.nodeAt(host);
+    try {
+      if (!connection.connectedTo) await open(connection);
+      return await kafka.network.request(
+        serverOf(node),
+        async () => {
+          if (!node.isUp) throw new ConnectionBroken(true);
+          return await serve(node);
+        },
+        timeoutMs,
+      );
+    } catch (error) {
+      if (error instanceof ConnectionBroken) {
+        connection.connectedTo = undefined;
+        throw new errors.KafkaJSConnectionClosedError('Closed connection', { host, port });
+      }
+      if (error instanceof ResponseTooLate) {
+        throw new errors.KafkaJSRequestTimeoutError('Request timed out', { broker: `${host}:${port}` });
+      }
+      const { type } = error as { readonly type?: keyof typeof ERROR_CODES };
+      throw type && Object.hasOwn(ERROR_CODES, type) ? createErrorFromCode(ERROR_CODES[type]) : error;
+    }
+  }
+
+  async function open(connection: SimulatedConnection): Promise<void> {
+    const { host, port } = connection.connectionPool;
+    const node = kafka.nodeAt(host);
+    const connected = kafka.network.request(
+      serverOf(node),
+      async () => {
+        if (!node.isUp) throw new ConnectionBroken(false);
+      },
+      CONNECTION_TIMEOUT_MS,
+    );
+    await connected.catch((error) => {
+      const code = error instanceof ResponseTooLate ? 'ETIMEDOUT' : 'ECONNREFUSED';
+      throw new errors.KafkaJSConnectionError('Connection error', { broker: `${host}:${port}`, code });
+    });
+    connection.connectedTo = node.starts;
+    connection.versions = {};
+  }
+
+  function isConnected(connection: SimulatedConnection): boolean {
+    const node = kafka.nodeAt(connection.connectionPool.host);
+    return node.isUp && connection.connectedTo === node.starts;
+  }
+
+  const group = <Given, Response>(
+    serve: (given: Given, node: Node) => Response | Promise<Response>,
+    timeoutMs: (given: Given) => number = () => REQUEST_TIMEOUT_MS,
+  ) =>
+    function (this: SimulatedConnection, given: Given) {
+      const atCoordinator = (node: Node) => {
+        kafka.requireCoordinator(node);
+        return serve(given, node);
+      };
+      return send(this, atCoordinator, timeoutMs(given));
+    };
+
+  return {
+    isConnected(this: SimulatedConnection) {
+      return isConnected(this);
+    },
+    async connect(this: SimulatedConnection) {
+      if (!isConnected(this)) await open(this);
+    },
+    async disconnect(this: SimulatedConnection) {
+      this.connectedTo = undefined;
+    },
+    async metadata(this: SimulatedConnection, topics: string[] = []) {
+      return withoutErrors(await send(this, () => kafka.metadata(topics)));
+    },
+    fetch(this: SimulatedConnection, request: FetchRequest & { readonly keepErrors?: boolean }) {
+      const responses = send(this, (node) => kafka.fetch(node, request), REQUEST_TIMEOUT_MS + request.maxWaitTime);
+      return request.keepErrors ? responses : responses.then(withoutFailedPartitions);
+    },
+    listOffsets(this: SimulatedConnection, { topics }: { topics: Parameters<SimulatedKafka['listOffsets']>[1] }) {
+      return send(this, (node) => kafka.listOffsets(node, topics));
+    },
+    findGroupCoordinator(this: SimulatedConnection) {
+      return send(this, () => {
+        const node = kafka.nodes.find(({ nodeId }) => nodeId === kafka.coordinator);
+        if (!node) throw createErrorFromCode(ERROR_CODES.GROUP_COORDINATOR_NOT_AVAILABLE);
+        return { throttleTime: 0, errorCode: 0, coordinator: node };
+      });
+    },
+    joinGroup: group(
+      (request: JoinRequest) => kafka.group.join(request),
+      ({ rebalanceTimeout }) => rebalanceTimeout + REQUEST_TIMEOUT_MS,
+    ),
+    syncGroup: group(
+      async ({ memberId, generationId, groupAssignment }: SyncRequest) => ({
+        memberAssignment: await kafka.group.sync(
+          memberId,
+          generationId,
+          new Map(groupAssignment.map((one) => [one.memberId, one.memberAssignment])),
+        ),
+      }),
+      () => 70_000,
+    ),
+    heartbeat: group(({ memberId, groupGenerationId }: MemberRequest) =>
+      kafka.group.heartbeat(memberId, groupGenerationId),
+    ),
+    leaveGroup: group(({ memberId }: MemberRequest) => kafka.group.leave(memberId)),
+    offsetCommit: group((request: MemberRequest & { topics: Parameters<SimulatedKafka['commit']>[2] }) => {
+      kafka.commit(request.memberId, request.groupGenerationId, request.topics);
+    }),
+    offsetFetch: group(({ topics }: { topics: Parameters<SimulatedKafka['committed']>[0] }) => kafka.committed(topics)),
+    describeGroups: group(({ groupIds }: { groupIds: readonly string[] }) => ({
+      groups: groupIds.map((groupId) => ({
+        ...{ errorCode: 0, groupId, state: kafka.group.state },
+        members: kafka.group.memberIds.map((memberId) => ({ memberId })),
+      })),
+    })),
+  };
+}
+
+interface MemberRequest {
+  readonly memberId: string;
+  readonly groupGenerationId: number;
+}
+
+interface SyncRequest {
+  readonly memberId: string;
+  readonly generationId: number;
+  readonly groupAssignment: readonly { readonly memberId: string; readonly memberAssignment: Buffer }[];
+}
+
+/** As kafkajs reads metadata: a topic without any leader is an error. @throws kafkajs's errors */
+function withoutErrors(metadata: ReturnType<SimulatedKafka['metadata']>): ReturnType<SimulatedKafka['metadata']> {
+  for (const { topicErrorCode, partitionMetadata } of metadata.topicMetadata) {
+    if (failure(topicErrorCode)) throw createErrorFromCode(topicErrorCode);
+    const [first] = partitionMetadata;
+    if (first && partitionMetadata.every(({ leader }) => leader < 0))
+      throw createErrorFromCode(first.partitionErrorCode);
+  }
+  return metadata;
+}
+
+/** @throws kafkajs's errors */
+function withoutFailedPartitions<Fetched extends Awaited<ReturnType<SimulatedKafka['fetch']>>>(
+  fetched: Fetched,
+): Fetched {
+  for (const { topicName: topic, partitions } of fetched.responses) {
+    for (const { partition, errorCode } of partitions) {
+      if (!failure(errorCode)) continue;
+      const error = createErrorFromCode(errorCode);
+      const isOutOfRange = errorCode === ERROR_CODES.OFFSET_OUT_OF_RANGE;
+      throw isOutOfRange ? Object.assign(error, { name: 'KafkaJSOffsetOutOfRange', topic, partition }) : error;
+    }
+  }
+  return fetched;
+}
+
+/** Loads a module of kafkajs that its package does not offer. */
+function fromKafkaJs(path: string): unknown {
+  return require(resolve('kafkajs').replace(/index\.js$/, `src/${path}`));
+}

@@ -1,0 +1,268 @@
+import type { Network } from '../world/network.ts';
+import type { Random } from '../world/random.ts';
+import type { VirtualTime } from '../world/virtual-time.ts';
+import { ConsumerGroup } from './consumer-group.ts';
+import { type LogRecord, type NewRecord, PartitionLog } from './partition-log.ts';
+
+/** Kafka's error codes that the simulated cluster answers with. */
+export const ERROR_CODES = {
+  OFFSET_OUT_OF_RANGE: 1,
+  UNKNOWN_TOPIC_OR_PARTITION: 3,
+  LEADER_NOT_AVAILABLE: 5,
+  NOT_LEADER_FOR_PARTITION: 6,
+  GROUP_COORDINATOR_NOT_AVAILABLE: 15,
+  NOT_COORDINATOR_FOR_GROUP: 16,
+  ILLEGAL_GENERATION: 22,
+  UNKNOWN_MEMBER_ID: 25,
+  REBALANCE_IN_PROGRESS: 27,
+  KAFKA_STORAGE_ERROR: 56,
+} as const;
+
+/** Kafka's error of a whole response. */
+export class KafkaError extends Error {
+  override readonly name = 'KafkaError';
+  readonly type: keyof typeof ERROR_CODES;
+
+  constructor(type: KafkaError['type']) {
+    super(type);
+    this.type = type;
+  }
+}
+
+/** A broker. It is a server of the network by the name `kafka N`. */
+export interface Node {
+  readonly nodeId: number;
+  readonly host: string;
+  readonly port: number;
+  isUp: boolean;
+  /** Grows with each start: connections to an earlier one are broken. */
+  starts: number;
+}
+
+export interface FetchRequest {
+  readonly maxWaitTime: number;
+  readonly maxBytes: number;
+  readonly topics: readonly {
+    readonly topic: string;
+    readonly partitions: readonly {
+      readonly partition: number;
+      readonly fetchOffset: string;
+      readonly maxBytes: number;
+    }[];
+  }[];
+}
+
+interface FetchedPartition {
+  readonly partition: number;
+  readonly errorCode: number;
+  readonly highWatermark: string;
+  readonly lastStableOffset: string;
+  readonly abortedTransactions: readonly never[];
+  readonly messages: readonly LogRecord[];
+}
+
+export interface SimulatedKafkaOptions {
+  readonly time: VirtualTime;
+  readonly network: Network;
+  readonly random: Random;
+  readonly nodes: number;
+  /** The numbers of partitions, by topic. */
+  readonly topics: Readonly<Record<string, number>>;
+  /** Called with each offset that a group commits. */
+  readonly onCommit: (partition: PartitionLog, offset: number) => void;
+}
+
+/** A Kafka cluster: brokers, logs, and the coordinator of one consumer group. */
+export class SimulatedKafka {
+  readonly #options: SimulatedKafkaOptions;
+  readonly nodes: readonly Node[];
+  readonly logs: readonly PartitionLog[];
+  readonly group: ConsumerGroup;
+  /** Which node coordinates the group; -1 while none does. */
+  coordinator = 1;
+  /** Partitions that a broker cannot read, by name. */
+  readonly unreadable = new Set<string>();
+  #appended = Promise.withResolvers<void>();
+
+  constructor(options: SimulatedKafkaOptions) {
+    this.#options = options;
+    const { nodes, topics, time } = options;
+    this.nodes = Array.from({ length: nodes }, (_, index) => {
+      return { nodeId: index + 1, host: `kafka-${index + 1}`, port: 9092, isUp: true, starts: 1 };
+    });
+    this.logs = Object.entries(topics).flatMap(([topic, count]) =>
+      Array.from({ length: count }, (_, partition) => new PartitionLog(topic, partition, (partition % nodes) + 1)),
+    );
+    this.group = new ConsumerGroup(time);
+  }
+
+  get network(): Network {
+    return this.#options.network;
+  }
+
+  nodeAt(host: string): Node {
+    const node = this.nodes.find((other) => other.host === host);
+    if (!node) throw new Error(`there is no node ${host}`);
+    return node;
+  }
+
+  log(topic: string, partition: number): PartitionLog | undefined {
+    return this.logs.find((log) => log.topic === topic && log.partition === partition);
+  }
+
+  append(log: PartitionLog, record: NewRecord): LogRecord {
+    const appended = log.append(record, this.#options.time.dateMs);
+    this.#appended.resolve();
+    this.#appended = Promise.withResolvers();
+    return appended;
+  }
+
+  /** A broker stops. Others lead its partitions and coordinate its group, if there are any. */
+  stop(node: Node): void {
+    node.isUp = false;
+    this.network.breakServer(serverOf(node));
+    const others = this.nodes.filter(({ isUp }) => isUp);
+    const next = () => (others.length === 0 ? -1 : this.#options.random.pick(others).nodeId);
+    for (const log of this.logs) if (log.leader === node.nodeId) log.elect(next());
+    if (this.coordinator === node.nodeId) this.coordinator = next();
+  }
+
+  start(node: Node): void {
+    node.isUp = true;
+    node.starts += 1;
+    for (const log of this.logs) if (log.leader < 0) log.elect(node.nodeId);
+    if (this.coordinator < 0) this.coordinator = node.nodeId;
+  }
+
+  metadata(topics: readonly string[]) {
+    const found = topics.map((topic) => ({ topic, logs: this.logs.filter((log) => log.topic === topic) }));
+    return {
+      throttleTime: 0,
+      brokers: this.nodes
+        .filter(({ isUp }) => isUp)
+        .map(({ nodeId, host, port }) => ({ nodeId, host, port, rack: null })),
+      clusterId: 'simulated',
+      controllerId: this.nodes.find(({ isUp }) => isUp)?.nodeId ?? -1,
+      topicMetadata: found.map(({ topic, logs }) => ({
+        topicErrorCode: logs.length === 0 ? ERROR_CODES.UNKNOWN_TOPIC_OR_PARTITION : 0,
+        topic,
+        isInternal: false,
+        partitionMetadata: logs.map(({ partition, leader }) => ({
+          partitionErrorCode: leader < 0 ? ERROR_CODES.LEADER_NOT_AVAILABLE : 0,
+          partitionId: partition,
+          leader,
+          replicas: this.nodes.map(({ nodeId }) => nodeId),
+          isr: this.nodes.filter(({ isUp }) => isUp).map(({ nodeId }) => nodeId),
+        })),
+      })),
+    };
+  }
+
+  /** Waits for records if there are none, as brokers do. */
+  async fetch(node: Node, request: FetchRequest) {
+    const { time } = this.#options;
+    const until = time.nowMs + request.maxWaitTime;
+    for (;;) {
+      const responses = this.#read(node, request);
+      const isEmpty = responses.every(({ partitions }) =>
+        partitions.every(({ errorCode, messages }) => errorCode === 0 && messages.length === 0),
+      );
+      if (!isEmpty || time.nowMs >= until || !node.isUp) return { throttleTime: 0, responses };
+      await Promise.race([this.#appended.promise, time.wait(until - time.nowMs)]);
+    }
+  }
+
+  #read(node: Node, { topics }: FetchRequest) {
+    return topics.map(({ topic, partitions }) => ({
+      topicName: topic,
+      partitions: partitions.map(({ partition, fetchOffset, maxBytes }): FetchedPartition => {
+        const log = this.log(topic, partition);
+        const offset = Number(fetchOffset);
+        const errorCode = this.#errorOf(node, log, offset);
+        const high = String(log?.high ?? -1);
+        const messages = log && errorCode === 0 ? limited(log.from(offset), maxBytes) : [];
+        return { partition, errorCode, highWatermark: high, lastStableOffset: high, abortedTransactions: [], messages };
+      }),
+    }));
+  }
+
+  #errorOf(node: Node, log: PartitionLog | undefined, offset: number): number {
+    if (!log) return ERROR_CODES.UNKNOWN_TOPIC_OR_PARTITION;
+    if (log.leader !== node.nodeId) return ERROR_CODES.NOT_LEADER_FOR_PARTITION;
+    if (this.unreadable.has(`${log.topic}/${log.partition}`)) return ERROR_CODES.KAFKA_STORAGE_ERROR;
+    return offset < log.low || offset > log.high ? ERROR_CODES.OFFSET_OUT_OF_RANGE : 0;
+  }
+
+  listOffsets(
+    node: Node,
+    topics: readonly {
+      readonly topic: string;
+      readonly partitions: readonly { readonly partition: number; readonly timestamp: number }[];
+    }[],
+  ) {
+    return {
+      responses: topics.map(({ topic, partitions }) => ({
+        topic,
+        partitions: partitions.map(({ partition, timestamp }) => {
+          const log = this.log(topic, partition);
+          const errorCode = this.#errorOf(node, log, log?.low ?? 0);
+          const isEarliest = String(timestamp) === '-2';
+          return { partition, errorCode, timestamp: '-1', offset: String((isEarliest ? log?.low : log?.high) ?? -1) };
+        }),
+      })),
+    };
+  }
+
+  /** @throws {KafkaError} when a node does not coordinate the group */
+  requireCoordinator(node: Node): void {
+    if (this.coordinator !== node.nodeId) throw new KafkaError('NOT_COORDINATOR_FOR_GROUP');
+  }
+
+  /** @throws {GroupError} */
+  commit(
+    memberId: string,
+    generation: number,
+    topics: readonly {
+      readonly topic: string;
+      readonly partitions: readonly { readonly partition: number; readonly offset: string }[];
+    }[],
+  ): void {
+    const all = topics.flatMap(({ topic, partitions }) =>
+      partitions.map(({ partition, offset }) => ({ topic, partition, offset: Number(offset) })),
+    );
+    const offsets = new Map(all.map(({ topic, partition, offset }) => [`${topic}/${partition}`, offset]));
+    this.group.commit(memberId, generation, offsets);
+    for (const { topic, partition, offset } of all) {
+      const log = this.log(topic, partition);
+      if (log) this.#options.onCommit(log, offset);
+    }
+  }
+
+  committed(
+    topics: readonly { readonly topic: string; readonly partitions: readonly { readonly partition: number }[] }[],
+  ) {
+    return {
+      responses: topics.map(({ topic, partitions }) => ({
+        topic,
+        partitions: partitions.map(({ partition }) => ({
+          ...{ partition, metadata: '', errorCode: 0 },
+          offset: String(this.group.offsets.get(`${topic}/${partition}`) ?? -1),
+        })),
+      })),
+    };
+  }
+}
+
+export function serverOf({ nodeId }: Node): string {
+  return `kafka ${nodeId}`;
+}
+
+/** Returns the first records that fit, at least one. */
+function limited(records: readonly LogRecord[], bytesMax: number): readonly LogRecord[] {
+  let bytes = 0;
+  const count = records.findIndex(({ value }, index) => {
+    bytes += value.length;
+    return index > 0 && bytes > bytesMax;
+  });
+  return count < 0 ? records : records.slice(0, count);
+}

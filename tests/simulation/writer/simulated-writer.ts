@@ -1,0 +1,116 @@
+import { createKafka } from '@sluice/shared/kafka/client';
+import type { Logger } from '@sluice/shared/log';
+import { configSchema, type WriterConfig } from '@sluice/writer/config';
+import { ERASURE_TIMEOUT_MS } from '@sluice/writer/erasure/erasure';
+import { createWriterMetrics } from '@sluice/writer/metrics';
+import { createWriter } from '@sluice/writer/writer';
+import { Registry } from 'prom-client';
+import { createSimulatedClient } from '../clickhouse/simulated-client.ts';
+import { SimulatedProcess } from '../world/simulated-process.ts';
+import type { World } from './world.ts';
+
+/** After how long the supervisor starts a writer again that has ended, in milliseconds. */
+const RESTART_MS = 1_000;
+
+/** Why a writer may end by itself: kafkajs has been silent for so long that only a new process helps. */
+const EXPECTED_ENDS = ['kafkajs has not fetched'];
+
+/** The configuration of simulated writers: as in production, but with shorter times where many would pass idle. */
+export function writerConfig(partitions: number): WriterConfig {
+  return configSchema.parse({
+    KAFKA_BROKERS: 'kafka-1:9092',
+    KAFKA_TOPIC_PREFIX: 'sim.',
+    KAFKA_PARTITIONS: String(partitions),
+    CLICKHOUSE_URL: 'http://clickhouse:8123',
+    STATEMENT_TIMEOUT_MS: '4000',
+    ERASURE_INTERVAL_MS: '1000',
+    ERASURE_DELAY_MS: '5000',
+    ERASURE_GATHER_MS: '5000',
+  });
+}
+
+/** The place of a writer in a deployment: its process may end, and a supervisor starts it again. */
+export class WriterPlace {
+  readonly #world: World;
+  readonly name: string;
+  #starts = 0;
+  #process: SimulatedProcess | undefined;
+
+  constructor(world: World, name: string) {
+    this.#world = world;
+    this.name = name;
+  }
+
+  get isFrozen(): boolean {
+    return this.#process?.isFrozen ?? false;
+  }
+
+  get isRunning(): boolean {
+    return this.#process !== undefined;
+  }
+
+  start(): void {
+    if (this.#process) return;
+    const { time, network, clickhouse, config } = this.#world;
+    this.#starts += 1;
+    const process = new SimulatedProcess(this.name);
+    this.#process = process;
+    const logger = this.#logger();
+    time.runAs(process, () => {
+      const writer = createWriter(config, {
+        kafka: createKafka(config, this.name, logger),
+        client: createSimulatedClient(clickhouse, network, config.STATEMENT_TIMEOUT_MS + 5_000),
+        erasureClient: createSimulatedClient(clickhouse, network, ERASURE_TIMEOUT_MS + 5_000),
+        migrate: async () => undefined,
+        logger,
+        metrics: createWriterMetrics(new Registry(), async () => undefined),
+        writerId: `${this.name}-${this.#starts}`,
+        fail: (error) => this.#fail(process, error as Error),
+      });
+      writer.start().catch((error) => this.#fail(process, error as Error));
+    });
+  }
+
+  /** Ends the process at once, wherever it is. */
+  kill(): void {
+    this.#process?.kill();
+    this.#process = undefined;
+  }
+
+  freeze(): void {
+    this.#process?.freeze();
+  }
+
+  thaw(): void {
+    const process = this.#process;
+    process?.thaw((run) => this.#world.time.after(0, run, process));
+  }
+
+  #fail(process: SimulatedProcess, error: Error): void {
+    if (process.isDead) return;
+    const isExpected = EXPECTED_ENDS.some((text) => error.message.startsWith(text));
+    if (!isExpected) this.#world.oracle.report(`${this.name} ends: ${error.stack}`);
+    this.#world.note(`${this.name} ends: ${error.message}`);
+    this.kill();
+    this.#world.time.after(RESTART_MS, () => this.start());
+  }
+
+  /** Log lines become part of the trace of a schedule. */
+  #logger(): Logger {
+    const line =
+      (level: string) =>
+      (fields: object | string, message = '') =>
+        this.#world.note(
+          typeof fields === 'string'
+            ? `${this.name} ${level} ${fields}`
+            : `${this.name} ${level} ${message} ${json(fields)}`,
+        );
+    const ignore = () => {};
+    const logger = { error: line('error'), warn: line('warn'), info: line('info'), debug: ignore, trace: ignore };
+    return Object.assign(logger, { child: () => logger }) as unknown as Logger;
+  }
+}
+
+function json(fields: object): string {
+  return JSON.stringify(fields, (_name, value) => (typeof value === 'bigint' ? String(value) : value));
+}
