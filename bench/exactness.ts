@@ -1,4 +1,4 @@
-import type { RowBatch } from '../services/writer/src/batches/row-batch.ts';
+import type { RowBatch } from '../services/writer/src/protocol/row-batch.ts';
 import { type Cost, startBenchEngine } from './engine.ts';
 import { median, spread } from './figures.ts';
 import { randomBatch } from './rows.ts';

@@ -1,4 +1,4 @@
-import { stagingColumns } from '../services/writer/src/sql/statements.ts';
+import { stagingColumns } from '../services/writer/src/clickhouse/statements.ts';
 import { until } from '../tests/support/service.ts';
 import type { Bench } from './pipeline.ts';
 import { difference, type System } from './system.ts';

@@ -1,5 +1,5 @@
 import { createHash, randomUUIDv7 } from 'node:crypto';
-import type { RowBatch, RowMessage } from '../services/writer/src/batches/row-batch.ts';
+import type { RowBatch, RowMessage } from '../services/writer/src/protocol/row-batch.ts';
 
 /** About as many as ingest-api puts into a message of 256 KiB. */
 export const ROWS_PER_MESSAGE = 500;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { RowBatch } from '../services/writer/src/batches/row-batch.ts';
+import type { RowBatch } from '../services/writer/src/protocol/row-batch.ts';
 import { seededRandom } from '../tests/support/random.ts';
 import { batchOf } from './rows.ts';
 

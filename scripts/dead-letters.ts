@@ -3,4 +3,4 @@
 import { useLocalSystem } from './local-system.ts';
 
 await useLocalSystem();
-await import('../services/writer/src/dead-letters/main.ts');
+await import('../services/writer/src/commands/dead-letters/main.ts');

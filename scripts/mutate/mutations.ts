@@ -3,7 +3,7 @@
 import type { Mutation } from './mutation.ts';
 
 const writer = (name: string) => `services/writer/src/${name}`;
-const sql = (name: string) => writer(`sql/${name}.sql`);
+const sql = (name: string) => writer(`clickhouse/sql/${name}.sql`);
 const ingest = (name: string) => `services/ingest-api/src/${name}`;
 const submissions = (name: string) => `packages/submissions/src/${name}`;
 const query = (name: string) => `services/query-api/src/${name}`;
@@ -11,14 +11,14 @@ const shared = (name: string) => `packages/shared/src/${name}`;
 const faults = (name: string) => `tests/faults/${name}.test.ts`;
 
 const JOURNEY = 'tests/e2e/journey.test.ts';
-const PROTOCOL = writer('protocol.test.ts');
-const STAGED_BATCH = writer('store/staged-batch.test.ts');
-const OWNERSHIP = writer('ownership/ownership.test.ts');
-const STATEMENTS = writer('sql/statements.test.ts');
-const CONSUMER_GROUP = writer('ownership/consumer-group.test.ts');
-const POSITIONS = writer('partitions/positions.test.ts');
-const DEAD_LETTERS = writer('dead-letters/dead-letters.test.ts');
-const DEAD_LETTERS_COMMAND = writer('dead-letters/command.test.ts');
+const PROTOCOL = writer('protocol/steps.test.ts');
+const STAGED_BATCH = writer('clickhouse/staged-batch.test.ts');
+const OWNERSHIP = writer('clickhouse/ownership.test.ts');
+const STATEMENTS = writer('clickhouse/statements.test.ts');
+const CONSUMER_GROUP = writer('clickhouse/claim-database.test.ts');
+const POSITIONS = writer('clickhouse/positions.test.ts');
+const DEAD_LETTERS = writer('clickhouse/store-dead-letters.test.ts');
+const DEAD_LETTERS_COMMAND = writer('commands/dead-letters/command.test.ts');
 const REFUSED_BATCHES = ingest('kafka/refused-batches.test.ts');
 const CALLS = ingest('routes/post-calls.test.ts');
 const SUBMISSIONS = ingest('routes/post-user-groups.test.ts');
@@ -53,7 +53,7 @@ const GRAFANA = 'tests/e2e/grafana-docs.test.ts';
 const PROTOCOL_MUTATIONS: readonly Mutation[] = [
   {
     name: 'protocol/own-statements-go-on',
-    file: writer('protocol.ts'),
+    file: writer('protocol/steps.ts'),
     search: "if (state.unclear) return 'end-own-statements';",
     replacement: '',
     breaks: 'After an unclear failure the batch is stored again while the first attempt may still be running.',
@@ -61,7 +61,7 @@ const PROTOCOL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'protocol/dead-letters-not-kept',
-    file: writer('protocol.ts'),
+    file: writer('protocol/steps.ts'),
     search: "if (state.hasDeadLetters) return 'store-dead-letters';",
     replacement: '',
     breaks: 'The offsets of rows that cannot be stored are committed without the rows being kept.',
@@ -69,7 +69,7 @@ const PROTOCOL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'protocol/failure-forgets-nothing',
-    file: writer('protocol.ts'),
+    file: writer('protocol/steps.ts'),
     search: 'return { ...state, unclear: true, done: 0 };',
     replacement: 'return { ...state, unclear: true };',
     breaks: 'After a failure the batch goes on in a session whose tables are gone.',
@@ -77,7 +77,7 @@ const PROTOCOL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'protocol/take-over-swapped',
-    file: writer('protocol.ts'),
+    file: writer('protocol/steps.ts'),
     search: "['record-epoch', 'end-older-statements']",
     replacement: "['end-older-statements', 'record-epoch']",
     breaks: 'An older insert that begins between the two steps of a take-over runs beside the new owner.',
@@ -85,7 +85,7 @@ const PROTOCOL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'protocol/epoch-not-recorded',
-    file: writer('protocol.ts'),
+    file: writer('protocol/steps.ts'),
     search: "['record-epoch', 'end-older-statements']",
     replacement: "['end-older-statements']",
     breaks: 'No insert of an older epoch is ever refused.',
@@ -93,7 +93,7 @@ const PROTOCOL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'protocol/users-after-events',
-    file: writer('protocol.ts'),
+    file: writer('protocol/steps.ts'),
     search: "  'store-seen-in-events',\n  'store-events',\n",
     replacement: "  'store-events',\n  'store-seen-in-events',\n",
     breaks: 'A crash between the two leaves users and organizations of stored events missing.',
@@ -101,7 +101,7 @@ const PROTOCOL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'protocol/users-of-repeats-seen',
-    file: writer('protocol.ts'),
+    file: writer('protocol/steps.ts'),
     search: "  'find-repeats',\n  'store-seen-in-events',\n",
     replacement: "  'store-seen-in-events',\n  'find-repeats',\n",
     breaks: 'A repeat of a stored event creates the user and the organization that it names.',
@@ -157,7 +157,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: 'WHERE user_id IN (SELECT user_id FROM originals)',
     replacement: 'WHERE user_id IN (SELECT user_id FROM staged_events)',
     breaks: 'An event that is sent again for another user, after the deletion of the first one, is never stored.',
-    tests: [writer('store/sent-again.test.ts')],
+    tests: [writer('clickhouse/sent-again.test.ts')],
   },
   {
     name: 'sql/repeats-within-a-batch',
@@ -169,7 +169,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/repeats-stored',
-    file: writer('store/staged-batch.ts'),
+    file: writer('clickhouse/staged-batch.ts'),
     search: "if (isRepeated) await this.#staging.run(STATEMENTS['drop-repeats']);",
     replacement: '',
     breaks: 'An event that is sent again is stored twice.',
@@ -177,7 +177,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/stamped-repeats-of-a-batch-stored',
-    file: writer('store/staged-batch.ts'),
+    file: writer('clickhouse/staged-batch.ts'),
     search: ' || stamped_events > stamped_uuids',
     replacement: '',
     breaks: 'A stamped event that a batch holds twice is stored twice.',
@@ -197,7 +197,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: '>= min(toUnixTimestamp64Micro(received_at))',
     replacement: '> 10 * max(toUnixTimestamp64Micro(received_at))',
     breaks: 'A user is seen again in an event that was accepted before the deletion.',
-    tests: [STAGED_BATCH, writer('store/sent-again.test.ts')],
+    tests: [STAGED_BATCH, writer('clickhouse/sent-again.test.ts')],
   },
   {
     name: 'sql/deletions-of-changes-not-inspected',
@@ -205,7 +205,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: '>= min(staged_changes.version)',
     replacement: '> 10 * max(staged_changes.version)',
     breaks: 'Properties that were set before a deletion, and come after it, are there again.',
-    tests: [STAGED_BATCH, writer('store/sent-again.test.ts')],
+    tests: [STAGED_BATCH, writer('clickhouse/sent-again.test.ts')],
   },
   {
     name: 'sql/deletions-of-the-batch-not-inspected',
@@ -213,7 +213,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: 'deletions > 0 OR (',
     replacement: '(',
     breaks: 'A user is seen again in an event that came with its deletion, and was accepted before it.',
-    tests: [STAGED_BATCH, writer('store/sent-again.test.ts')],
+    tests: [STAGED_BATCH, writer('clickhouse/sent-again.test.ts')],
   },
   {
     name: 'sql/deleted-events-stored',
@@ -247,7 +247,7 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: 'WHERE version <= deleted_version',
     replacement: 'WHERE version < 0',
     breaks: 'Properties that were set before a deletion, and come after it, are there again.',
-    tests: [STAGED_BATCH, writer('store/sent-again.test.ts')],
+    tests: [STAGED_BATCH, writer('clickhouse/sent-again.test.ts')],
   },
   {
     name: 'sql/first-write-wins',
@@ -283,11 +283,11 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/good-rows-skipped-with-bad-ones',
-    file: writer('dead-letters/isolate-bad-rows.ts'),
+    file: writer('clickhouse/isolate-bad-rows.ts'),
     search: "' '.repeat(64)",
     replacement: "''",
     breaks: 'A good row after one whose uuid is cut off becomes a dead letter.',
-    tests: [writer('dead-letters/dead-letters.test.ts')],
+    tests: [writer('clickhouse/store-dead-letters.test.ts')],
   },
   {
     name: 'sql/memberships-not-erased-on-both-sides',
@@ -407,15 +407,15 @@ const POSITION_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'partitions/lost-positions-open',
-    file: writer('partitions/inspect-partitions.ts'),
+    file: writer('kafka/inspect-partitions.ts'),
     search: 'if (low > 0n || committed > 0n)',
     replacement: 'if (low > committed && committed >= 0n)',
     breaks: 'A writer goes on at the committed offsets of a ClickHouse that has lost everything.',
-    tests: [writer('partitions/inspect-partitions.test.ts')],
+    tests: [writer('kafka/inspect-partitions.test.ts')],
   },
   {
     name: 'partitions/new-ones-without-a-position',
-    file: writer('partitions/partition-keeper.ts'),
+    file: writer('loop/partition-keeper.ts'),
     search: 'if (unknown.length > 0 && assignment.epoch) await positions.store(unknown, assignment.epoch);',
     replacement: '',
     breaks:
@@ -436,7 +436,7 @@ const POSITION_MUTATIONS: readonly Mutation[] = [
 const WRITER_MUTATIONS: readonly Mutation[] = [
   {
     name: 'writer/inspection-of-an-earlier-attempt',
-    file: writer('store/staged-batch.ts'),
+    file: writer('clickhouse/staged-batch.ts'),
     search: 'this.#state.hasChanges ? this.#staged : undefined',
     replacement: 'this.#staged',
     breaks: 'A deletion that comes between two attempts of a batch is not looked at.',
@@ -444,7 +444,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/statements-without-a-limit',
-    file: writer('store/clickhouse-session.ts'),
+    file: writer('clickhouse/session.ts'),
     search: '    max_execution_time: statementTimeoutMs / 1_000,\n',
     replacement: '',
     breaks: 'An insert that began before a deletion may still be running when the user is erased.',
@@ -452,11 +452,11 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/expelled-while-storing',
-    file: writer('consumer/store-and-commit.ts'),
+    file: writer('kafka/store-and-commit.ts'),
     search: '    await storing.catch(() => undefined);\n',
     replacement: '',
     breaks: 'A writer joins the group again while rows of its former partitions are still being stored.',
-    tests: [writer('consumer/store-and-commit.test.ts')],
+    tests: [writer('kafka/store-and-commit.test.ts')],
   },
   {
     name: 'sql/later-deletions-forgotten',
@@ -468,7 +468,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/other-groups-store',
-    file: writer('ownership/consumer-group.ts'),
+    file: writer('clickhouse/claim-database.ts'),
     search: 'if (groups.every((group) => group === groupId)) return;',
     replacement: 'if (groups.length > 0) return;',
     breaks: 'Two consumer groups store every row twice.',
@@ -492,7 +492,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/pending-deletions-not-stored',
-    file: writer('store/staged-batch.ts'),
+    file: writer('clickhouse/staged-batch.ts'),
     search: "    await this.#staging.run(STATEMENTS['store-pending-deletions']);\n",
     replacement: '',
     breaks: 'No query hides what is deleted, and nothing erases it.',
@@ -542,11 +542,11 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/any-partition-count',
-    file: writer('partitions/partition-count.ts'),
+    file: writer('clickhouse/partition-count.ts'),
     search: 'if (recorded.partitions === partitions) continue;',
     replacement: 'continue;',
     breaks: 'Repeats come through other partitions than their originals, and two writers may store them.',
-    tests: [writer('partitions/partition-count.test.ts')],
+    tests: [writer('clickhouse/partition-count.test.ts')],
   },
   {
     name: 'writer/partition-count-not-checked',
@@ -558,7 +558,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/first-offset-stays-uncommitted',
-    file: writer('partitions/partition-keeper.ts'),
+    file: writer('loop/partition-keeper.ts'),
     search: 'if (position.nextOffset !== committed)',
     replacement: 'if (committed >= 0n && position.nextOffset !== committed)',
     breaks:
@@ -567,7 +567,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/session-not-closed',
-    file: writer('store/clickhouse-session.ts'),
+    file: writer('clickhouse/session.ts'),
     search: 'close_session: 1',
     replacement: 'close_session: 0',
     breaks: 'A statement that begins late finds the tables of its session, and stores what was given up.',
@@ -591,7 +591,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/log-not-compared-at-first',
-    file: writer('partitions/inspect-partitions.ts'),
+    file: writer('kafka/inspect-partitions.ts'),
     search: 'isInLog && !(await isSameLog(admin, partition, position))',
     replacement: 'false',
     breaks: 'A writer that starts does not notice that another log stands where the stored one stood.',
@@ -599,28 +599,28 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/gaps-not-noticed',
-    file: writer('consumer/assignment.ts'),
+    file: writer('protocol/assignment.ts'),
     search:
       "if (BigInt(first.offset) !== position.nextOffset) return { kind: 'gap', position, first: BigInt(first.offset) };",
     replacement: '',
     breaks: 'Messages that are left out between two batches are not missed.',
-    tests: [writer('consumer/assignment.test.ts')],
+    tests: [writer('protocol/assignment.test.ts')],
   },
   {
     name: 'writer/cut-off-log-not-noticed',
-    file: writer('partitions/inspect-partitions.ts'),
+    file: writer('kafka/inspect-partitions.ts'),
     search: 'if (furthest > high)',
     replacement: 'if (furthest < -1n)',
     breaks: 'A log that was cut off before what is stored is read on as if nothing had happened.',
-    tests: [writer('partitions/inspect-partitions.test.ts')],
+    tests: [writer('kafka/inspect-partitions.test.ts')],
   },
   {
     name: 'writer/ended-assignment-commits',
-    file: writer('consumer/offset-commits.ts'),
+    file: writer('kafka/offset-commits.ts'),
     search: 'if (this.#signal.aborted) return;',
     replacement: '{}',
     breaks: 'Offsets are committed in the name of an assignment that is over.',
-    tests: [writer('consumer/offset-commits.test.ts')],
+    tests: [writer('kafka/offset-commits.test.ts')],
   },
   {
     name: 'writer/events-of-a-timestamp-read',
@@ -628,84 +628,84 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
     search: 'WHERE (workspace_id, timestamp, uuid) IN (SELECT workspace_id, timestamp, uuid FROM staged_events)',
     replacement: 'WHERE (workspace_id, timestamp) IN (SELECT workspace_id, timestamp FROM staged_events)',
     breaks: 'Each batch reads all stored events that have a timestamp of its own, such as a midnight.',
-    tests: [writer('store/staged-batch.test.ts')],
+    tests: [writer('clickhouse/staged-batch.test.ts')],
   },
   {
     name: 'writer/backlog-rests',
-    file: writer('batches/batch-pace.ts'),
+    file: writer('loop/batch-pace.ts'),
     search: 'if (bytes >= bytesMax / 2) return 0;',
     replacement: '',
     breaks: 'A backlog is stored with a pause after each batch.',
-    tests: [writer('batches/batch-pace.test.ts')],
+    tests: [writer('loop/batch-pace.test.ts')],
   },
   {
     name: 'writer/slow-storing-more-batches',
-    file: writer('batches/batch-pace.ts'),
+    file: writer('loop/batch-pace.ts'),
     search: 'Math.max(ageMs - tookMs, ageMs / 2)',
     replacement: 'ageMs - tookMs',
     breaks: 'A slow ClickHouse gets smaller batches, and so more work.',
-    tests: [writer('batches/batch-pace.test.ts')],
+    tests: [writer('loop/batch-pace.test.ts')],
   },
   {
     name: 'writer/late-fetch-stored',
-    file: writer('consumer/assignment.ts'),
+    file: writer('protocol/assignment.ts'),
     search: 'batch.generationId !== this.generation || ',
     replacement: '',
     breaks: 'What was fetched in an earlier generation is stored beside the new owner.',
-    tests: [writer('consumer/assignment.test.ts'), faults('three-brokers')],
+    tests: [writer('protocol/assignment.test.ts'), faults('three-brokers')],
   },
   {
     name: 'writer/new-leader-not-compared',
-    file: writer('consumer/assignment.ts'),
+    file: writer('protocol/assignment.ts'),
     search:
       "if (position.last && leaderEpochOf(first) > position.last.leaderEpoch) return { kind: 'new leader', position };",
     replacement: '',
     breaks: 'A log that is cut off and grows again while a writer reads it is not noticed.',
-    tests: [writer('consumer/assignment.test.ts'), faults('log-cut-off')],
+    tests: [writer('protocol/assignment.test.ts'), faults('log-cut-off')],
   },
   {
     name: 'writer/ended-assignment-stores',
-    file: writer('batches/batch-loop.ts'),
+    file: writer('loop/batch-loop.ts'),
     search: '      signal.throwIfAborted();\n',
     replacement: '',
     breaks: 'A batch of an assignment that is over is stored beside the new owner.',
-    tests: [writer('batches/batch-loop.test.ts')],
+    tests: [writer('loop/batch-loop.test.ts')],
   },
   {
     name: 'writer/failed-batch-stays-large',
-    file: writer('batches/batch-loop.ts'),
+    file: writer('loop/batch-loop.ts'),
     search: 'size.failed(piece);',
     replacement: '',
     breaks: 'A batch that is too large for ClickHouse is tried in the same size for ever.',
-    tests: [writer('batches/batch-loop.test.ts'), faults('backlog')],
+    tests: [writer('loop/batch-loop.test.ts'), faults('backlog')],
   },
   {
     name: 'writer/batch-of-two-owners',
-    file: writer('batches/gatherer.ts'),
+    file: writer('loop/gatherer.ts'),
     search: 'batch.owner !== owner || ',
     replacement: '',
     breaks: 'Messages of an assignment that is over are stored in the name of the next one.',
-    tests: [writer('batches/gatherer.test.ts')],
+    tests: [writer('loop/gatherer.test.ts')],
   },
   {
     name: 'writer/batch-not-bounded',
-    file: writer('batches/gatherer.ts'),
+    file: writer('loop/gatherer.ts'),
     search: 'batch.bytes + bytes > bytesMax',
     replacement: 'batch.bytes + bytes > Infinity',
     breaks: 'A batch grows with what waits, beyond any memory.',
-    tests: [writer('batches/gatherer.test.ts')],
+    tests: [writer('loop/gatherer.test.ts')],
   },
   {
     name: 'writer/late-member-owns',
-    file: writer('ownership/epoch.ts'),
+    file: writer('protocol/epoch.ts'),
     search: 'return isMember ? { incarnation: newest.incarnation + 1, generation } : undefined;',
     replacement: 'return { incarnation: newest.incarnation + 1, generation };',
     breaks: 'A writer that wakes up after the group has moved on takes the partitions back.',
-    tests: [writer('ownership/epoch.test.ts'), OWNERSHIP],
+    tests: [writer('protocol/epoch.test.ts'), OWNERSHIP],
   },
   {
     name: 'writer/generations-told-apart-by-number',
-    file: writer('ownership/epoch.ts'),
+    file: writer('protocol/epoch.ts'),
     search: "newest.leaderIds.some((other) => other !== '' && other !== leaderId)",
     replacement: 'false',
     breaks: 'After Kafka has lost the group, two writers store the same partition under one epoch.',
@@ -713,7 +713,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/epochs-recorded-at-the-same-time',
-    file: writer('ownership/ownership.ts'),
+    file: writer('clickhouse/ownership.ts'),
     search: "if (step === 'record-epoch') await requireOneGeneration(epoch, joined);",
     replacement: '',
     breaks: 'Two writers of generations with one number that take over at the same time both own the partitions.',
@@ -721,7 +721,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/fenced-not-recognised',
-    file: writer('ownership/fenced.ts'),
+    file: writer('protocol/fenced.ts'),
     search: 'error.code === THROW_IF',
     replacement: "error.code === ''",
     breaks: 'A writer that lost its partitions tries to store their batch for ever.',
@@ -729,15 +729,15 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/outage-makes-dead-letters',
-    file: writer('dead-letters/isolate-bad-rows.ts'),
+    file: writer('clickhouse/isolate-bad-rows.ts'),
     search: 'return error instanceof ClickHouseError && ROW_FAULTS.has(error.code);',
     replacement: 'return error instanceof ClickHouseError;',
     breaks: 'Rows become dead letters because ClickHouse has no memory for them.',
-    tests: [writer('dead-letters/isolate-bad-rows.test.ts')],
+    tests: [writer('clickhouse/isolate-bad-rows.test.ts')],
   },
   {
     name: 'writer/reason-quotes-others',
-    file: writer('dead-letters/isolate-bad-rows.ts'),
+    file: writer('clickhouse/isolate-bad-rows.ts'),
     search: "errorTypeOf(example ?? '')",
     replacement: 'example',
     breaks: 'The reason of a dead letter quotes the row of another workspace, which no deletion of its users erases.',
@@ -745,7 +745,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/poison-without-alarm',
-    file: writer('dead-letters/dead-letter-alarm.ts'),
+    file: writer('loop/dead-letter-alarm.ts'),
     search: 'if (dead <= DEAD_LETTERS_MIN',
     replacement: 'if (dead <= Infinity',
     breaks: 'Everything goes to the dead letters, and nobody is told.',
@@ -753,7 +753,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/replayed-anywhere',
-    file: writer('dead-letters/dead-letters.ts'),
+    file: writer('commands/dead-letters/dead-letters.ts'),
     search: 'headers: { kind, format }, partition }',
     replacement: 'headers: { kind, format }, partition: partition === 0 ? 1 : 0 }',
     breaks: 'A dead letter is replayed to another partition than that of its repeats.',
@@ -761,7 +761,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/replay-noted-late',
-    file: writer('dead-letters/dead-letters.ts'),
+    file: writer('commands/dead-letters/dead-letters.ts'),
     search: "toDateTime64({readAt:String}, 6, 'UTC') AS state_at",
     replacement: 'now64(6) AS state_at',
     breaks: 'A dead letter that failed again at once counts as replayed, and nobody sees it any more.',
@@ -769,7 +769,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/replayed-without-acknowledgement',
-    file: writer('dead-letters/dead-letters.ts'),
+    file: writer('commands/dead-letters/dead-letters.ts'),
     search: 'if (!isComplete) throw',
     replacement: 'if (false) throw',
     breaks: 'A dead letter whose row kafkajs left out of a send counts as replayed, and nobody sees it any more.',
@@ -777,7 +777,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/replay-noted-before-it-is-sent',
-    file: writer('dead-letters/dead-letters.ts'),
+    file: writer('commands/dead-letters/dead-letters.ts'),
     search: 'await send(id, await messagesOf(found.deadLetter, found.row));',
     replacement: 'void send(id, await messagesOf(found.deadLetter, found.row)).catch(() => undefined);',
     breaks: 'A dead letter that Kafka never got counts as replayed.',
@@ -785,7 +785,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/replay-by-one-broker',
-    file: writer('dead-letters/dead-letters.ts'),
+    file: writer('commands/dead-letters/dead-letters.ts'),
     search: 'acks: -1',
     replacement: 'acks: 1',
     breaks: 'A replayed row is lost with the one broker that has it.',
@@ -793,7 +793,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/replay-stops-at-the-first',
-    file: writer('dead-letters/command.ts'),
+    file: writer('commands/dead-letters/command.ts'),
     search: 'await deadLetters.requireEngines();',
     replacement: 'throw error;',
     breaks: 'One dead letter that cannot be replayed stops those of all workspaces.',
@@ -801,7 +801,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/replay-ends-at-a-page',
-    file: writer('dead-letters/command.ts'),
+    file: writer('commands/dead-letters/command.ts'),
     search: 'after = found.at(-1);',
     replacement: 'after = found.at(-1);\n    break;',
     breaks: 'Of more dead letters than a page holds, only the newest are replayed.',
@@ -809,7 +809,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/dead-letters-shown-raw',
-    file: writer('dead-letters/command.ts'),
+    file: writer('commands/dead-letters/command.ts'),
     search: 'printLine(printable(line))',
     replacement: 'printLine(line)',
     breaks: 'A terminal obeys what a dead letter holds.',
@@ -860,7 +860,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/unreadable-partition-stops-all',
-    file: writer('partitions/inspect-partitions.ts'),
+    file: writer('kafka/inspect-partitions.ts'),
     search: '.catch(ifUnreadable)',
     replacement: '',
     breaks: 'A writer that starts stores nothing while one partition cannot be read.',
@@ -1142,7 +1142,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/rejected-calls-alarm',
-    file: writer('batches/batch-loop.ts'),
+    file: writer('loop/batch-loop.ts'),
     search: "kind !== 'rejected'",
     replacement: 'true',
     breaks: 'Producers that send bad calls raise the alarm for rows that ClickHouse cannot store.',
@@ -1150,7 +1150,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/rejected-call-again',
-    file: writer('dead-letters/dead-letter.ts'),
+    file: writer('protocol/dead-letter.ts'),
     search: 'const identity = end < 0 ? row : row.subarray(0, end);',
     replacement: 'const identity = row;',
     breaks: 'A call that is sent and rejected again and again becomes as many dead letters.',
@@ -1362,11 +1362,11 @@ const SHARED_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/lag-by-the-wall-clock',
-    file: writer('consumer/lag.ts'),
+    file: writer('kafka/lag.ts'),
     search: 'performance.now() - this.#measuredAt',
     replacement: 'Date.now() - this.#measuredAt - performance.timeOrigin',
     breaks: 'After the clock was set back by an hour, the lag stays the same for an hour.',
-    tests: [writer('consumer/lag.test.ts')],
+    tests: [writer('kafka/lag.test.ts')],
   },
   {
     name: 'shared/found-keys-kept',

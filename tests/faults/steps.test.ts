@@ -1,6 +1,6 @@
 import type { LocalClickHouse } from '@sluice/local-stack/clickhouse';
-import type { RowBatch } from '@sluice/writer/batches/row-batch';
-import type { Epoch } from '@sluice/writer/ownership/epoch';
+import type { Epoch } from '@sluice/writer/protocol/epoch';
+import type { RowBatch } from '@sluice/writer/protocol/row-batch';
 import { batchOf, changeRow, createTestStore, eventRow, NOON, type TestStore } from '@sluice/writer/testing/store';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
 import { ownClickHouse } from '../support/engines.ts';

@@ -3,9 +3,9 @@ import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
+import { runWriterCommand } from '@sluice/writer/commands/writer/command';
+import { createPartitions } from '@sluice/writer/commands/writer/partitions';
 import { configSchema } from '@sluice/writer/config';
-import { runWriterCommand } from '@sluice/writer/operator/command';
-import { createPartitions } from '@sluice/writer/operator/partitions';
 
 export interface CommandOutcome {
   readonly code: number;

@@ -10,8 +10,8 @@ import { runService } from '@sluice/shared/lifecycle';
 import { createLogger } from '@sluice/shared/log';
 import { Registry } from 'prom-client';
 import { configSchema } from './config.ts';
-import { LagReader } from './consumer/lag.ts';
 import { ERASURE_TIMEOUT_MS } from './erasure/erasure.ts';
+import { LagReader } from './kafka/lag.ts';
 import { createWriterMetrics } from './metrics.ts';
 import { createWriter } from './writer.ts';
 

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { PartitionLag } from './consumer/lag.ts';
+import type { PartitionLag } from './kafka/lag.ts';
 
 /**
  * Declares all metrics of the writer.

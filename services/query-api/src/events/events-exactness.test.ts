@@ -26,7 +26,7 @@ const WORKSPACES = ['a', 'b'] as const;
 
 const [eraseEvents = '', forgetErased = ''] = await Promise.all(
   ['erase-events', 'forget-erased'].map((name) =>
-    readFile(new URL(`../../../writer/src/sql/${name}.sql`, import.meta.url), 'utf8'),
+    readFile(new URL(`../../../writer/src/clickhouse/sql/${name}.sql`, import.meta.url), 'utf8'),
   ),
 );
 

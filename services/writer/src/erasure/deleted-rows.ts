@@ -1,5 +1,5 @@
-import { STATEMENTS } from '../sql/statements.ts';
-import type { ClickHouseSession } from '../store/clickhouse-session.ts';
+import type { ClickHouseSession } from '../clickhouse/session.ts';
+import { STATEMENTS } from '../clickhouse/statements.ts';
 import type { DueErasure } from './erasure-passes.ts';
 
 /** In the order in which they run. */

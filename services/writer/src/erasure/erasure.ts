@@ -1,9 +1,9 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Logger } from '@sluice/shared/log';
 import { sleep } from '@sluice/shared/retry';
+import { type ClickHouseSession, openClickHouseSession } from '../clickhouse/session.ts';
+import { STATEMENTS } from '../clickhouse/statements.ts';
 import type { WriterConfig } from '../config.ts';
-import { STATEMENTS } from '../sql/statements.ts';
-import { type ClickHouseSession, openClickHouseSession } from '../store/clickhouse-session.ts';
 import { eraseRows, forgetUsersWithoutRows, RemovalRunning } from './deleted-rows.ts';
 import { type DueErasure, eraseInHalves, passesOf } from './erasure-passes.ts';
 

@@ -1,4 +1,4 @@
-import { Assignment } from '../consumer/assignment.ts';
+import { Assignment } from '../protocol/assignment.ts';
 
 /** Creates an assignment of partitions of the topic `t`, as kafkajs announces it to the group's only member. */
 export function createTestAssignment(generation: number, partitions: readonly number[] = [0]): Assignment {

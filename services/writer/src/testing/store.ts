@@ -3,12 +3,12 @@ import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhou
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { createLogger } from '@sluice/shared/log';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
-import type { RowBatch, RowMessage } from '../batches/row-batch.ts';
-import type { DeadLetter } from '../dead-letters/dead-letter.ts';
-import type { Epoch } from '../ownership/epoch.ts';
-import { createOwnership, type Ownership } from '../ownership/ownership.ts';
-import type { StagedBatch } from '../store/staged-batch.ts';
-import { createStagedStore } from '../store/staged-store.ts';
+import { createOwnership, type Ownership } from '../clickhouse/ownership.ts';
+import type { StagedBatch } from '../clickhouse/staged-batch.ts';
+import { createStagedStore } from '../clickhouse/staged-store.ts';
+import type { DeadLetter } from '../protocol/dead-letter.ts';
+import type { Epoch } from '../protocol/epoch.ts';
+import type { RowBatch, RowMessage } from '../protocol/row-batch.ts';
 
 /** The result of storing a batch. */
 export interface Stored {

@@ -1,4 +1,4 @@
-import { type Epoch, nextEpoch } from '../../ownership/epoch.ts';
+import { type Epoch, nextEpoch } from '../../protocol/epoch.ts';
 import type { Rules } from './rules.ts';
 import type { EventRow } from './scenario.ts';
 import { eventsOf, isHidden, isNewer, type RowId, type Statement, type World } from './world.ts';

@@ -1,4 +1,4 @@
-import type { Epoch } from '../../ownership/epoch.ts';
+import type { Epoch } from '../../protocol/epoch.ts';
 import { identityOf, perform, storeEvents, tablesOf } from './clickhouse-statements.ts';
 import type { Rules } from './rules.ts';
 import { type Action, eventsOf, isHidden, isNewer, type Statement, type World } from './world.ts';

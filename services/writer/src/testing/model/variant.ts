@@ -8,7 +8,7 @@ import {
   type StoreStep,
   TAKE_OVER_STEPS,
   type TakeOverStep,
-} from '../../protocol.ts';
+} from '../../protocol/steps.ts';
 
 /** The parts of the protocol that can be left out or changed, to check that the model notices. */
 export interface Variant {

@@ -1,5 +1,5 @@
-import type { Epoch } from '../../ownership/epoch.ts';
-import { type BatchState, nextStep, type Step, type TakeOverStep } from '../../protocol.ts';
+import type { Epoch } from '../../protocol/epoch.ts';
+import { type BatchState, nextStep, type Step, type TakeOverStep } from '../../protocol/steps.ts';
 import type { Rules } from './rules.ts';
 import { type EventRow, FAULTS } from './scenario.ts';
 
@@ -20,7 +20,7 @@ import { type EventRow, FAULTS } from './scenario.ts';
  *   invariants.ts                           what must hold in every world, and in the end
  *   explore.ts, random-schedule.ts          take all actions in all orders, or some of them at random
  *
- * The writers of the model run the functions of `protocol.ts` and `ownership/epoch.ts` themselves.
+ * The writers of the model run the functions of `protocol/steps.ts` and `protocol/epoch.ts` themselves.
  *
  * There is no clock. A writer or statement that takes no action is slow, frozen or unreachable, and may go on at any
  * later moment. A statement may begin after its writer has stopped waiting for it.

@@ -1,4 +1,4 @@
-import { newBatch } from '../../protocol.ts';
+import { newBatch } from '../../protocol/steps.ts';
 import type { Rules } from './rules.ts';
 import type { Batch, Fetch, RowId, World, Writer } from './world.ts';
 import { freshId } from './world-key.ts';

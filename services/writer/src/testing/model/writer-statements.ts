@@ -6,7 +6,7 @@ import {
   newBatch,
   nextStep,
   type Step,
-} from '../../protocol.ts';
+} from '../../protocol/steps.ts';
 import type { Rules } from './rules.ts';
 import {
   type Batch,

@@ -1,0 +1,64 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { nameOf, type Position, type TopicPartition } from '../protocol/position.ts';
+import type { Halt } from './halts.ts';
+import { STATEMENTS } from './statements.ts';
+
+/** How far a partition is stored. */
+export interface StoredPosition extends TopicPartition, Position {}
+
+/** A halt that no operator has resumed. */
+export interface ActiveHalt extends Halt {
+  readonly haltedAt: string;
+}
+
+/** What ClickHouse knows of the partitions of a group of writers, by the names of the partitions. */
+export interface KnownPartitions {
+  readonly positions: ReadonlyMap<string, StoredPosition>;
+  readonly halts: ReadonlyMap<string, ActiveHalt>;
+}
+
+interface PositionColumns {
+  readonly nextOffset: string;
+  readonly fingerprint: string;
+  readonly leaderEpoch: number;
+}
+
+interface HaltColumns extends Pick<Halt, 'reason' | 'detail'> {
+  readonly firstOffset: string | null;
+  readonly lastOffset: string | null;
+  readonly haltedAt: string;
+}
+
+type Nullable<Columns> = { readonly [Name in keyof Columns]: null };
+
+type Row = TopicPartition & (PositionColumns | Nullable<PositionColumns>) & (HaltColumns | Nullable<HaltColumns>);
+
+/** @throws ClickHouse's errors */
+export async function readPartitions(client: ClickHouseClient, groupId: string): Promise<KnownPartitions> {
+  const result = await client.query({
+    query: STATEMENTS['read-partitions'].sql,
+    query_params: { group: groupId },
+    format: 'JSONEachRow',
+  });
+  const positions = new Map<string, StoredPosition>();
+  const halts = new Map<string, ActiveHalt>();
+  for (const row of await result.json<Row>()) {
+    const { topic, partition } = row;
+    const name = nameOf(row);
+    if (row.nextOffset !== null) {
+      const { nextOffset, fingerprint, leaderEpoch } = row;
+      const last = fingerprint === '' ? undefined : { fingerprint, leaderEpoch };
+      positions.set(name, { topic, partition, nextOffset: BigInt(nextOffset), last });
+    }
+    if (row.reason !== null) {
+      const { reason, detail, haltedAt } = row;
+      const [firstOffset, lastOffset] = [offsetOf(row.firstOffset), offsetOf(row.lastOffset)];
+      halts.set(name, { topic, partition, reason, detail, firstOffset, lastOffset, haltedAt });
+    }
+  }
+  return { positions, halts };
+}
+
+function offsetOf(text: string | null): bigint | null {
+  return text === null ? null : BigInt(text);
+}

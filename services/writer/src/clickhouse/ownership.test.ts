@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { Fenced } from '../protocol/fenced.ts';
+import { batchOf, createTestStore, eventRow, type TestStore } from '../testing/store.ts';
+import { createOwnership } from './ownership.ts';
+
+let db: TestStore;
+
+beforeAll(async () => {
+  db = await createTestStore(inject('clickhouseUrl'));
+});
+afterAll(() => db.close());
+
+function memberOf(generation: number, memberId: string, leaderId = 'leader') {
+  return { generation, memberId, leaderId };
+}
+
+async function count(): Promise<number> {
+  return (await db.read<{ rows: number }>('SELECT count() AS rows FROM events'))[0]?.rows ?? -1;
+}
+
+test('a writer that wakes up after its partitions went to others is fenced, and stores nothing', async () => {
+  const [old, young] = [db.writer(), db.writer()];
+  const oldEpoch = await old.ownership.begin(memberOf(3, 'old'));
+  await old.store(batchOf([eventRow()]), oldEpoch);
+  const youngEpoch = await young.ownership.begin(memberOf(4, 'young'));
+  await expect(old.store(batchOf([eventRow()]), oldEpoch)).rejects.toThrow(Fenced);
+  await young.store(batchOf([eventRow()]), youngEpoch);
+  expect(await count()).toBe(2);
+  await expect(old.ownership.begin(memberOf(3, 'old'))).rejects.toThrow(Fenced);
+  const sibling = db.writer();
+  await sibling.store(batchOf([eventRow()]), await sibling.ownership.begin(memberOf(4, 'sibling')));
+  expect(await count()).toBe(3);
+});
+
+test('a member of an older generation is fenced, unless Kafka counts it to the group now', async () => {
+  const groupId = 'counted anew';
+  const ownershipOf = (isMember: boolean) =>
+    createOwnership({ client: db.client, groupId, writerId: 'w', isMember: async () => isMember });
+  await ownershipOf(true).begin(memberOf(7, 'm'));
+  await expect(ownershipOf(false).begin(memberOf(6, 'm'))).rejects.toThrow(Fenced);
+  expect(await ownershipOf(true).begin(memberOf(1, 'm'))).toEqual({ incarnation: 2, generation: 1 });
+});
+
+test('a generation that Kafka has counted anew does not share the epoch of the one that had its number', async () => {
+  const groupId = 'lost';
+  const members = new Set(['old']);
+  const ownership = createOwnership({
+    ...{ client: db.client, groupId, writerId: 'w' },
+    isMember: async (memberId) => members.has(memberId),
+  });
+  expect(await ownership.begin(memberOf(1, 'old', 'old'))).toEqual({ incarnation: 1, generation: 1 });
+  // Kafka has lost the group, and the first generation of the new one is number 1 again.
+  members.clear();
+  members.add('young');
+  expect(await ownership.begin(memberOf(1, 'young', 'young'))).toEqual({ incarnation: 2, generation: 1 });
+  await expect(ownership.begin(memberOf(1, 'old', 'old'))).rejects.toThrow(Fenced);
+});
+
+test('of two generations of one number that record the same epoch at the same time, at least one begins another', async () => {
+  const groupId = 'lost at the same time';
+  const both = Promise.withResolvers<void>();
+  let reads = 0;
+  // Both have read what is recorded before either of them records.
+  const client = new Proxy(db.client, {
+    get(target, name) {
+      if (name !== 'query') return Reflect.get(target, name);
+      return async (query: Parameters<typeof target.query>[0]) => {
+        const result = await target.query(query);
+        reads += 1;
+        if (reads === 2) both.resolve();
+        await both.promise;
+        return result;
+      };
+    },
+  });
+  const ownership = createOwnership({
+    client,
+    groupId,
+    writerId: 'w',
+    isMember: async (memberId) => memberId === 'young',
+  });
+  const begun = await Promise.allSettled([
+    ownership.begin(memberOf(1, 'old', 'old')),
+    ownership.begin(memberOf(1, 'young', 'young')),
+  ]);
+  expect(begun.some(({ status }) => status === 'rejected')).toBe(true);
+  expect(await ownership.begin(memberOf(1, 'young', 'young'))).toEqual({ incarnation: 2, generation: 1 });
+  await expect(ownership.begin(memberOf(1, 'old', 'old'))).rejects.toThrow(Fenced);
+});
+
+test("the take-over of a newer generation ends an older generation's insert", async () => {
+  const [old, young] = [db.writer(), db.writer()];
+  const oldEpoch = await old.ownership.begin(memberOf(10, 'old'));
+  const query_id = `${old.ownership.queryIdPrefix(oldEpoch)}/slow`;
+  const slow = db.client
+    .command({
+      query: 'SELECT sleepEachRow(0.1) FROM numbers(1000) FORMAT Null',
+      clickhouse_settings: { max_block_size: '10' },
+      query_id,
+    })
+    .then(
+      () => 'finished',
+      () => 'killed',
+    );
+  const running = async () =>
+    (await db.read<{ n: number }>(`SELECT count() AS n FROM system.processes WHERE query_id = '${query_id}'`))[0]?.n;
+  await expect.poll(running).toBe(1);
+  await young.ownership.begin(memberOf(11, 'young'));
+  expect(await running()).toBe(0);
+  expect(await slow).toBe('killed');
+});

@@ -1,0 +1,306 @@
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import type { ChangeRow } from '@sluice/shared/rows';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from '../testing/store.ts';
+import { openClickHouseSession } from './session.ts';
+import { STATEMENTS } from './statements.ts';
+
+let db: TestStore;
+
+beforeAll(async () => {
+  db = await createTestStore(inject('clickhouseUrl'));
+});
+afterAll(() => db.close());
+
+interface Stored {
+  uuid: string;
+  timestamp: string;
+  received_at: string;
+}
+
+async function storedEvents(workspace: string): Promise<Stored[]> {
+  const query = `SELECT uuid, timestamp, received_at FROM events WHERE workspace_id = '${workspace}' ORDER BY timestamp`;
+  return await db.read<Stored>(query);
+}
+
+describe('events', () => {
+  test('a batch that is stored again, whole or in part, or that holds rows twice, adds nothing', async () => {
+    const rows = Array.from({ length: 500 }, (_, index) =>
+      eventRow({ workspace_id: 'again', timestamp: NOON + index }),
+    );
+    await db.store(batchOf([...rows, ...rows.slice(0, 50)]));
+    await db.store(batchOf(rows));
+    await db.store(batchOf([...rows.slice(100, 300), eventRow({ workspace_id: 'again' })]));
+    expect(await storedEvents('again')).toHaveLength(501);
+  });
+
+  test('the same uuid at another timestamp, or in another workspace, is another event', async () => {
+    const uuid = randomUUID();
+    await db.store(batchOf([eventRow({ workspace_id: 'key-a', uuid }), eventRow({ workspace_id: 'key-b', uuid })]));
+    await db.store(batchOf([eventRow({ workspace_id: 'key-a', uuid, timestamp: NOON + 1 })]));
+    expect(await storedEvents('key-a')).toHaveLength(2);
+    expect(await storedEvents('key-b')).toHaveLength(1);
+  });
+
+  test("one batch may span more months than the server's own limit of 100", async () => {
+    const rows = Array.from({ length: 120 }, (_, month) =>
+      eventRow({ workspace_id: 'months', timestamp: Date.UTC(2000, month, 15) }),
+    );
+    await db.store(batchOf(rows));
+    await db.store(batchOf(rows));
+    expect(await storedEvents('months')).toHaveLength(120);
+  });
+
+  test('storing events reads little, however many events have their timestamp and users were deleted', async () => {
+    const database = await createTestStore(inject('clickhouseUrl'));
+    try {
+      await database.client.command({
+        query: `
+          INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, received_at)
+          SELECT 'midnight', fromUnixTimestamp64Milli(${NOON}, 'UTC'), generateUUIDv4(), 'e', 'u', now64(6)
+          FROM numbers(200000)`,
+      });
+      await database.client.command({
+        query: `
+          INSERT INTO user_deletions (workspace_id, user_id, version)
+          SELECT 'midnight', concat('u', toString(number)), 1 FROM numbers(100000)`,
+      });
+      const [stored] = await database.read<{ uuid: string }>('SELECT uuid FROM events LIMIT 1');
+      const command = vi.spyOn(database.client, 'command');
+      const repeat = eventRow({ workspace_id: 'midnight', user_id: 'another', ...stored });
+      await database.store(batchOf([eventRow({ workspace_id: 'midnight' }), repeat]));
+      expect(await database.read('SELECT count() AS events FROM events')).toEqual([{ events: 200_001 }]);
+      const results = await Promise.all(command.mock.results.map(({ value }) => value));
+      const read = results.reduce((sum, { summary }) => sum + Number(summary?.read_rows ?? 0), 0);
+      expect(read).toBeGreaterThan(0);
+      expect(read).toBeLessThan(5_000);
+    } finally {
+      await database.close();
+    }
+  });
+
+  test('JSON objects are stored as the text that came', async () => {
+    const properties =
+      '{"b":1,"a":{"c":null,"d":{}},"a.c":[],"__proto__":{"x":1},"n":-0,"big":12345678901234567890,"s":"\\ud800\\u0000"}';
+    const row = JSON.stringify(eventRow({ workspace_id: 'text' })).replace('}', `,"properties":${properties}}`);
+    await db.store({ events: messages('events', [row]), changes: [], deadLetters: [] });
+    const stored = await db.read<{ properties: string }>(
+      "SELECT properties, context FROM events WHERE workspace_id = 'text'",
+    );
+    expect(stored).toEqual([{ properties, context: '{}' }]);
+  });
+});
+
+test('a statement that begins after its session was closed fails and stores nothing', async () => {
+  const session = openClickHouseSession(db.client, 'test', 5_000);
+  await session.run(STATEMENTS['stage-events']);
+  const row = JSON.stringify(eventRow({ workspace_id: 'late' }));
+  expect(await session.load(STATEMENTS['load-events'], [Buffer.from(row)])).toBe(1);
+  await session.close();
+  const late = session.run(STATEMENTS['store-events'], { group: 'g', incarnation: 1, generation: 1 });
+  await expect(late).rejects.toMatchObject({ type: 'UNKNOWN_TABLE' });
+  expect(await storedEvents('late')).toEqual([]);
+});
+
+test('ClickHouse itself ends a statement of a session that takes too long', async () => {
+  const session = openClickHouseSession(db.client, 'test', 500);
+  const slow = { name: 'slow', sql: 'SELECT sleepEachRow(0.1) FROM numbers(150) SETTINGS max_block_size = 1' };
+  await expect(session.run(slow)).rejects.toMatchObject({ type: 'TIMEOUT_EXCEEDED' });
+  await session.close();
+});
+
+describe('events stamped on receipt', () => {
+  const uuid = randomUUID();
+  const stamped = (seconds: number) =>
+    eventRow({ workspace_id: 'stamped', uuid, timestamp: NOON + seconds * 1_000, stamped: 1, user_id: 'u' });
+
+  test('a repeat within ten minutes is recognised by its uuid, in one batch and across batches', async () => {
+    await db.store(batchOf([stamped(5), stamped(0), stamped(90)]));
+    await db.store(batchOf([stamped(300), eventRow({ workspace_id: 'stamped', timestamp: NOON - 1 })]));
+    await db.store(batchOf([stamped(0), stamped(5)]));
+    const stored = await storedEvents('stamped');
+    expect(stored.map(({ timestamp }) => timestamp)).toEqual(['2026-03-01 11:59:59.999', '2026-03-01 12:00:00.000']);
+  });
+
+  test('a repeat does not change when its user was last seen', async () => {
+    const [user] = await db.read(
+      "SELECT first_seen_at, last_seen_at FROM entities FINAL WHERE workspace_id = 'stamped' AND kind = 'user'",
+    );
+    expect(user).toEqual({ first_seen_at: '2026-03-01 12:00:00.000', last_seen_at: '2026-03-01 12:00:00.000' });
+  });
+
+  test('an event with the same uuid an hour later is a new one', async () => {
+    await db.store(batchOf([stamped(7_200)]));
+    expect(await storedEvents('stamped')).toHaveLength(3);
+  });
+});
+
+describe('users and organizations', () => {
+  test('are seen from the first to the last timestamp of their events, in whatever order the events come', async () => {
+    const at = (day: number) =>
+      eventRow({ workspace_id: 'seen', timestamp: Date.UTC(2026, 0, day), user_id: 'u', group_id: 'g' });
+    await db.store(batchOf([at(5)]));
+    await db.store(batchOf([at(9), at(2)]));
+    const rows = await db.read(
+      `SELECT kind, id, other_id, first_seen_at, last_seen_at FROM entities FINAL
+       WHERE workspace_id = 'seen' ORDER BY kind`,
+    );
+    const span = { first_seen_at: '2026-01-02 00:00:00.000', last_seen_at: '2026-01-09 00:00:00.000' };
+    expect(rows).toEqual([
+      { kind: 'member', id: 'g', other_id: 'u', ...span },
+      { kind: 'membership', id: 'u', other_id: 'g', ...span },
+      { kind: 'organization', id: 'g', other_id: '', ...span },
+      { kind: 'user', id: 'u', other_id: '', ...span },
+    ]);
+  });
+
+  test.each([
+    ['with a timestamp of its own', 0],
+    ['stamped on receipt', 1],
+  ])('are not seen in a repeat of an event %s that names others', async (_, stamped) => {
+    const workspace_id = `repeats ${stamped}`;
+    const uuid = randomUUID();
+    const sentAt = (seconds: number, user_id: string, group_id: string) =>
+      eventRow({
+        workspace_id,
+        uuid,
+        user_id,
+        group_id,
+        received_at: NOON * 1_000 + seconds,
+        timestamp: NOON + stamped * seconds,
+        ...(stamped && { stamped: 1 }),
+      });
+    await db.store(
+      batchOf([sentAt(2, 'of the batch', 'g'), sentAt(1, 'first', 'g'), sentAt(3, 'first', 'of the batch')]),
+    );
+    await db.store(batchOf([sentAt(4, 'later', 'g'), sentAt(5, 'first', 'later'), sentAt(6, '', 'later')]));
+    const entities = await db.read(
+      `SELECT DISTINCT kind, id, other_id FROM entities WHERE workspace_id = '${workspace_id}' ORDER BY kind`,
+    );
+    expect(entities).toEqual([
+      { kind: 'member', id: 'g', other_id: 'first' },
+      { kind: 'membership', id: 'first', other_id: 'g' },
+      { kind: 'organization', id: 'g', other_id: '' },
+      { kind: 'user', id: 'first', other_id: '' },
+    ]);
+  });
+
+  test('belong together by the events that were stored before memberships, after one statement', async () => {
+    const memberships = async () =>
+      await db.read(
+        `SELECT kind, id, other_id, first_seen_at, last_seen_at, version FROM entities FINAL
+         WHERE workspace_id = 'seen' AND other_id != '' ORDER BY kind`,
+      );
+    const before = await memberships();
+    expect(before).toHaveLength(2);
+    await db.client.command({
+      query: "ALTER TABLE entities DELETE WHERE other_id != '' SETTINGS mutations_sync = 1",
+    });
+    expect(await memberships()).toEqual([]);
+    const decision = new URL('../../../../docs/decisions/0023-memberships.md', import.meta.url);
+    const [, statement = ''] = /```sql\n([\s\S]+?)```/.exec(await readFile(decision, 'utf8')) ?? [];
+    for (let time = 0; time < 2; time += 1) await db.client.command({ query: statement });
+    expect(await memberships()).toEqual(before);
+  });
+
+  test('have the same result after every order of six changes, with a deletion among them and each repeated', async () => {
+    const ids = ['00000000-0000-4000-8000-00000000000a', '00000000-0000-4000-8000-00000000000b'] as const;
+    const change = (id: string, version: number, row: Pick<ChangeRow, 'operation'> & Partial<ChangeRow>): ChangeRow =>
+      changeRow({ workspace_id: 'orders', id, version, ...row });
+    const changes = (id: string): ChangeRow[] => [
+      change(id, 10, { operation: 'set', property: 'a', value: '1' }),
+      change(id, 11, { operation: 'set', property: 'b', value: '2' }),
+      change(id, 12, { operation: 'delete' }),
+      change(id, 13, { operation: 'set', property: 'a', value: '3', change_id: ids[0] }),
+      change(id, 13, { operation: 'set', property: 'a', value: '4', change_id: ids[1] }),
+      change(id, 14, { operation: 'remove', property: 'c' }),
+    ];
+    const orders = permutations([0, 1, 2, 3, 4, 5]);
+    expect(orders).toHaveLength(720);
+    const users = orders.map((order, index) => order.map((position) => changes(`u${index}`)[position] as ChangeRow));
+    for (const step of [0, 1, 2, 3, 4, 5]) {
+      await db.store(
+        batchOf(
+          [],
+          users.flatMap((rows) => [rows[step] as ChangeRow, rows[step] as ChangeRow]),
+        ),
+      );
+    }
+    const states = await db.read<{ property: string; operation: string; value: string; users: number }>(
+      `SELECT property, operation, value, count() AS users
+       FROM (
+         SELECT id, property, tupleElement(max(register) AS newest, 'operation') AS operation, newest.value AS value,
+           newest.version AS version
+         FROM entity_properties WHERE workspace_id = 'orders' GROUP BY id, property
+       ) AS folded
+       INNER JOIN (
+         SELECT user_id AS id, max(version) AS deleted FROM user_deletions WHERE workspace_id = 'orders' GROUP BY user_id
+       ) AS deletions USING (id)
+       WHERE version > deleted
+       GROUP BY ALL ORDER BY property`,
+    );
+    expect(states).toEqual([
+      { property: 'a', operation: 'set', value: '4', users: 720 },
+      { property: 'c', operation: 'remove', value: '', users: 720 },
+    ]);
+  });
+});
+
+describe('a deleted user', () => {
+  const event = (received: number, uuid: string = randomUUID()) =>
+    eventRow({ workspace_id: 'deleted', user_id: 'u', uuid, received_at: NOON * 1_000 + received });
+  const deletion = changeRow({ workspace_id: 'deleted', id: 'u', operation: 'delete', version: NOON * 1_000 + 100 });
+
+  test('an event that was accepted before the deletion is not stored after it; a later event is', async () => {
+    const [early, again] = [event(10), event(20)];
+    await db.store(batchOf([again]));
+    await db.store(batchOf([early], [deletion]));
+    await db.store(batchOf([event(99), event(100), event(101)]));
+    expect((await storedEvents('deleted')).map((row) => row.received_at).sort()).toEqual([
+      '2026-03-01 12:00:00.000020',
+      '2026-03-01 12:00:00.000101',
+    ]);
+    // The deletion hides the stored event, so sending it again is no repeat. Sending the new one again is.
+    await db.store(batchOf([event(150, again.uuid)]));
+    await db.store(batchOf([event(150, again.uuid), event(160, again.uuid)]));
+    const visible = (await storedEvents('deleted')).filter((row) => row.received_at > '2026-03-01 12:00:00.000100');
+    expect(visible.filter(({ uuid }) => uuid === again.uuid)).toMatchObject([
+      { received_at: '2026-03-01 12:00:00.000150' },
+    ]);
+  });
+
+  test('an event of an attempt that failed is not stored by the next one, when the deletion came in between', async () => {
+    const row = { workspace_id: 'between', user_id: 'u' };
+    const batch = db.writer().open(batchOf([eventRow(row)]), { incarnation: 1, generation: 1 });
+    await db.client.command({ query: 'RENAME TABLE entities TO entities_away' });
+    await expect(batch.store()).rejects.toMatchObject({ type: 'UNKNOWN_TABLE' });
+    await db.client.command({ query: 'RENAME TABLE entities_away TO entities' });
+    const version = NOON * 1_000 + 100;
+    await db.store(batchOf([], [changeRow({ workspace_id: 'between', id: 'u', operation: 'delete', version })]));
+    expect(await batch.store()).toEqual({ rows: 1, userDeleted: 1 });
+    expect(await storedEvents('between')).toEqual([]);
+  });
+
+  test('properties from before the deletion are not stored after it', async () => {
+    const set = (version: number, property: string) =>
+      changeRow({
+        workspace_id: 'deleted',
+        id: 'u',
+        operation: 'set',
+        property,
+        value: '1',
+        version: NOON * 1_000 + version,
+      });
+    await db.store(batchOf([], [set(50, 'late'), set(200, 'new')]));
+    const properties = await db.read<{ property: string }>(
+      "SELECT property FROM entity_properties WHERE workspace_id = 'deleted'",
+    );
+    expect(properties).toEqual([{ property: 'new' }]);
+  });
+});
+
+function permutations(items: readonly number[]): number[][] {
+  if (items.length === 0) return [[]];
+  return items.flatMap((item) => permutations(items.filter((other) => other !== item)).map((rest) => [item, ...rest]));
+}

@@ -1,0 +1,310 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import type { DeadLetter } from '../protocol/dead-letter.ts';
+import type { Epoch } from '../protocol/epoch.ts';
+import { fencedOr } from '../protocol/fenced.ts';
+import type { RowBatch, RowMessage } from '../protocol/row-batch.ts';
+import {
+  afterFailure,
+  afterRefusal,
+  afterStep,
+  type BatchContents,
+  type BatchState,
+  newBatch,
+  nextStep,
+  type Step,
+} from '../protocol/steps.ts';
+import { isolateBadRows, isRowFault } from './isolate-bad-rows.ts';
+import { type ClickHouseSession, openClickHouseSession } from './session.ts';
+import { STATEMENTS } from './statements.ts';
+import { storeDeadLetters } from './store-dead-letters.ts';
+
+/**
+ * A batch for more partitions of the table is stored without its text indexes. Each partition gets a part of its own,
+ * and 42 of the 54 files of a part belong to the indexes; each file is synced to the disk. The next merge of the part
+ * builds them. Until then queries read its few rows without an index.
+ */
+const INDEXED_PARTITIONS_MAX = 12;
+
+/** The result of inspect-events. */
+interface StagedEvents {
+  readonly events: number;
+  /** How many different events there are, by workspace, timestamp and uuid. */
+  readonly keys: number;
+  /** Partitions of the table, not of Kafka. */
+  readonly partitions: number;
+  readonly stamped_events: number;
+  readonly stamped_uuids: number;
+  /** The times of the first and the last stamped event, in milliseconds since 1970. */
+  readonly first_stamped: number;
+  readonly last_stamped: number;
+  /** 0 or 1. */
+  readonly may_be_deleted: number;
+}
+
+/** The result of inspect-changes. */
+interface StagedChanges {
+  readonly seen: number;
+  readonly properties: number;
+  readonly deletions: number;
+  /** 0 or 1. */
+  readonly may_be_deleted: number;
+}
+
+/** The result of count-deleted-rows: rows that were accepted before their user was deleted. */
+interface DeletedRows {
+  readonly events: number;
+  readonly changes: number;
+}
+
+/** What the staged rows are. */
+interface StagedRows {
+  readonly events: StagedEvents;
+  readonly changes: StagedChanges;
+  readonly deleted: DeletedRows;
+}
+
+const NO_EVENTS: StagedEvents = {
+  events: 0,
+  keys: 0,
+  partitions: 0,
+  stamped_events: 0,
+  stamped_uuids: 0,
+  first_stamped: 0,
+  last_stamped: 0,
+  may_be_deleted: 0,
+};
+const NO_CHANGES: StagedChanges = { seen: 0, properties: 0, deletions: 0, may_be_deleted: 0 };
+const NONE_DELETED: DeletedRows = { events: 0, changes: 0 };
+
+/** How many rows of a batch were loaded. */
+export interface StoredRows {
+  readonly rows: number;
+  /** Those of them that were left out, because their user was deleted after they were accepted. */
+  readonly userDeleted: number;
+}
+
+export interface StagedBatchOptions {
+  readonly client: ClickHouseClient;
+  /** The beginning of the query ids of this batch, and of no other one. */
+  readonly queryIdPrefix: string;
+  readonly statementTimeoutMs: number;
+  readonly groupId: string;
+  readonly epoch: Epoch;
+  /** Called with rows that cannot be stored, once they are in `dead_letters`. */
+  readonly onDeadLetters: (deadLetters: readonly DeadLetter[]) => void;
+}
+
+/**
+ * A batch on its way into ClickHouse. `protocol/steps.ts` decides which step comes next; this class runs it.
+ *
+ * Each attempt has a ClickHouse session of its own. It loads the rows, as the bytes that came from Kafka, into temporary
+ * tables. SQL alone moves them from there into the tables: deletions first, then changes of users and organizations,
+ * and the new events last.
+ */
+export class StagedBatch {
+  readonly #options: StagedBatchOptions;
+  #rows: RowBatch;
+  #deadLetters: readonly DeadLetter[];
+  #state: BatchState;
+  #session: ClickHouseSession | undefined;
+  #staged: StagedRows | undefined;
+  readonly #loaded = { events: 0, changes: 0 };
+
+  constructor(batch: RowBatch, options: StagedBatchOptions) {
+    this.#options = options;
+    this.#rows = batch;
+    this.#deadLetters = batch.deadLetters;
+    this.#state = newBatch(this.#contents());
+  }
+
+  /**
+   * Runs one step after the other until every row is stored, or is a dead letter. The call may be repeated after any
+   * failure: it first ends the statements of the failed attempt.
+   *
+   * @throws {Fenced} when a newer epoch is recorded
+   * @throws ClickHouse's errors; then all of the batch, some of it or nothing is stored
+   */
+  async store(): Promise<StoredRows> {
+    for (let step = nextStep(this.#state); step !== 'commit'; step = nextStep(this.#state)) await this.#takeStep(step);
+    const { events, changes } = this.#staged?.deleted ?? NONE_DELETED;
+    return { rows: this.#loaded.events + this.#loaded.changes, userDeleted: events + changes };
+  }
+
+  /**
+   * Ends every statement of the batch and drops its temporary tables, so that its rows may be stored in other batches.
+   *
+   * @throws ClickHouse's errors; then a statement may still be running, and the call may be repeated
+   */
+  async end(): Promise<void> {
+    await this.#endOwnStatements();
+  }
+
+  async #takeStep(step: Step): Promise<void> {
+    try {
+      await this.#perform(step);
+      this.#state = afterStep(this.#state, step);
+    } catch (error) {
+      const isRefused = (step === 'load-events' || step === 'load-changes') && isRowFault(error);
+      this.#state = isRefused ? afterRefusal(this.#state) : afterFailure(this.#state);
+      if (!isRefused) throw fencedOr(error);
+    }
+  }
+
+  async #perform(step: Step): Promise<void> {
+    switch (step) {
+      case 'end-own-statements':
+        return await this.#endOwnStatements();
+      case 'isolate-bad-rows':
+        return await this.#isolateBadRows();
+      case 'store-dead-letters':
+        return await this.#storeDeadLetters();
+      case 'load-events':
+        return await this.#loadEvents();
+      case 'load-changes':
+        return await this.#loadChanges();
+      case 'store-deletions':
+        return await this.#storeDeletions();
+      case 'store-properties':
+        if (this.#staged?.changes.properties !== 0) await this.#staging.run(STATEMENTS[step]);
+        return;
+      case 'store-sightings':
+      case 'store-seen-in-changes':
+        if (this.#staged?.changes.seen !== 0) await this.#staging.run(STATEMENTS[step]);
+        return;
+      case 'find-repeats':
+        return await this.#findRepeats();
+      case 'store-seen-in-events':
+        return await this.#staging.run(STATEMENTS[step]);
+      case 'store-events':
+        return await this.#storeEvents();
+      case 'close-session':
+        return await this.#closeSession();
+      case 'commit':
+        return;
+    }
+  }
+
+  /** The session with the temporary tables; opens one if there is none. */
+  get #staging(): ClickHouseSession {
+    const { client, queryIdPrefix, statementTimeoutMs } = this.#options;
+    this.#session ??= openClickHouseSession(client, queryIdPrefix, statementTimeoutMs);
+    return this.#session;
+  }
+
+  #contents(): BatchContents {
+    return {
+      hasEvents: this.#rows.events.length > 0,
+      hasChanges: this.#rows.changes.length > 0,
+      hasDeadLetters: this.#deadLetters.length > 0,
+    };
+  }
+
+  async #closeSession(): Promise<void> {
+    await this.#session?.close();
+    this.#session = undefined;
+  }
+
+  /**
+   * Kills the statements that are running, then closes the session, so that a statement which begins later finds no
+   * tables. A statement that begins between the two keeps the session from closing; then this fails, and is repeated.
+   */
+  async #endOwnStatements(): Promise<void> {
+    const { client, queryIdPrefix } = this.#options;
+    const { sql } = STATEMENTS['end-own-statements'];
+    await client.command({ query: sql, query_params: { prefix: `${queryIdPrefix}/` } });
+    await this.#closeSession();
+  }
+
+  async #isolateBadRows(): Promise<void> {
+    await this.#closeSession();
+    const events = await isolateBadRows(this.#staging, this.#rows.events);
+    const changes = await isolateBadRows(this.#staging, this.#rows.changes);
+    await this.#closeSession();
+    const bad = [...events.bad, ...changes.bad];
+    if (bad.length === 0) throw new Error('ClickHouse refused the batch, but takes each of its rows alone');
+    this.#deadLetters = [...this.#deadLetters, ...bad];
+    this.#rows = { events: events.good, changes: changes.good, deadLetters: [] };
+    this.#state = newBatch(this.#contents());
+  }
+
+  async #storeDeadLetters(): Promise<void> {
+    await storeDeadLetters(this.#staging, this.#deadLetters);
+    await this.#closeSession();
+    const stored = this.#deadLetters;
+    this.#deadLetters = [];
+    this.#options.onDeadLetters(stored);
+  }
+
+  async #loadEvents(): Promise<void> {
+    await this.#staging.run(STATEMENTS['stage-events']);
+    this.#loaded.events = await this.#staging.load(STATEMENTS['load-events'], valuesOf(this.#rows.events));
+  }
+
+  async #loadChanges(): Promise<void> {
+    await this.#staging.run(STATEMENTS['stage-changes']);
+    this.#loaded.changes = await this.#staging.load(STATEMENTS['load-changes'], valuesOf(this.#rows.changes));
+  }
+
+  async #storeDeletions(): Promise<void> {
+    this.#staged = await this.#inspect();
+    if (this.#staged.changes.deletions === 0) return;
+    await this.#staging.run(STATEMENTS['store-deletions']);
+    await this.#staging.run(STATEMENTS['store-pending-deletions']);
+  }
+
+  async #findRepeats(): Promise<void> {
+    // In a batch without changes this is the first step after loading, in every attempt.
+    const inspected = this.#state.hasChanges ? this.#staged : undefined;
+    this.#staged = inspected ?? (await this.#inspect());
+    const { events, keys, stamped_events, stamped_uuids, first_stamped, last_stamped } = this.#staged.events;
+    const times = { first_stamped, last_stamped };
+    const hasKeys = await this.#staging.wroteRows(STATEMENTS['find-repeats']);
+    const hasUuids = stamped_events > 0 && (await this.#staging.wroteRows(STATEMENTS['find-stamped-repeats'], times));
+    const hasOriginals = hasKeys || hasUuids;
+    if (hasOriginals) await this.#staging.run(STATEMENTS['drop-hidden-originals']);
+    const isRepeated = hasOriginals || events > keys || stamped_events > stamped_uuids;
+    if (isRepeated) await this.#staging.run(STATEMENTS['drop-repeats']);
+  }
+
+  /** Stores the events, and closes the session, which nothing needs any more. */
+  async #storeEvents(): Promise<void> {
+    const { groupId, epoch } = this.#options;
+    const isScattered = (this.#staged?.events.partitions ?? 0) > INDEXED_PARTITIONS_MAX;
+    const settings = isScattered ? { materialize_skip_indexes_on_insert: 0 as const } : {};
+    await this.#staging.runLast(STATEMENTS['store-events'], { group: groupId, ...epoch }, settings);
+    this.#session = undefined;
+  }
+
+  /** Finds out what the staged rows are, and drops those that were accepted before their user was deleted. */
+  async #inspect(): Promise<StagedRows> {
+    const { hasEvents, hasChanges } = this.#state;
+    const events = hasEvents ? await this.#readOne<StagedEvents>('inspect-events') : NO_EVENTS;
+    const changes = hasChanges ? await this.#readOne<StagedChanges>('inspect-changes') : NO_CHANGES;
+    const mayBeDeleted = events.may_be_deleted + changes.may_be_deleted > 0;
+    return { events, changes, deleted: mayBeDeleted ? await this.#dropDeleted() : NONE_DELETED };
+  }
+
+  async #dropDeleted(): Promise<DeletedRows> {
+    const session = this.#staging;
+    if (!this.#state.hasEvents) await session.run(STATEMENTS['stage-events']);
+    if (!this.#state.hasChanges) await session.run(STATEMENTS['stage-changes']);
+    await session.run(STATEMENTS['find-deletions']);
+    const deleted = await this.#readOne<DeletedRows>('count-deleted-rows');
+    if (deleted.events > 0) {
+      await session.run(STATEMENTS['store-seen-in-deleted-events']);
+      await session.run(STATEMENTS['drop-deleted-events']);
+    }
+    if (deleted.changes > 0) await session.run(STATEMENTS['drop-deleted-changes']);
+    return deleted;
+  }
+
+  async #readOne<Row>(name: keyof typeof STATEMENTS, parameters?: Readonly<Record<string, unknown>>): Promise<Row> {
+    const [row] = await this.#staging.read<Row>(STATEMENTS[name], parameters);
+    if (!row) throw new Error(`${name} returned no row`);
+    return row;
+  }
+}
+
+function valuesOf(messages: readonly RowMessage[]): Buffer[] {
+  return messages.map(({ value }) => value);
+}

@@ -1,0 +1,181 @@
+import { setClockAhead } from '@sluice/shared/testing/clock';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { createDeadLetterAlarm } from '../loop/dead-letter-alarm.ts';
+import { toRowBatch } from '../protocol/row-batch.ts';
+import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from '../testing/store.ts';
+
+let db: TestStore;
+
+beforeAll(async () => {
+  db = await createTestStore(inject('clickhouseUrl'));
+});
+afterAll(() => db.close());
+
+const good = (index: number) => JSON.stringify(eventRow({ workspace_id: 'dead', timestamp: NOON + index }));
+
+test('rows that cannot be stored are isolated, byte for byte, with their offset and line, and the rest is stored', async () => {
+  const incomplete = JSON.stringify({ ...eventRow(), workspace_id: undefined });
+  const bad = new Map([
+    [7, 'no json'],
+    [13, JSON.stringify({ ...eventRow(), timestamp: 'yesterday' })],
+    [14, incomplete],
+    [15, '{}'],
+    [29, JSON.stringify({ ...eventRow(), colour: 'red' })],
+    [41, JSON.stringify(eventRow({ timestamp: Date.UTC(2500, 0, 1) }))],
+    [44, JSON.stringify(eventRow()).slice(0, -1)],
+  ]);
+  const lines = Array.from({ length: 50 }, (_, index) => bad.get(index) ?? good(index));
+  const badChange = JSON.stringify(changeRow({ id: 'u', operation: 'set', property: 'a', value: '1' })).replace(
+    '"set"',
+    '"paint"',
+  );
+  const changes = messages('changes', [
+    JSON.stringify(changeRow({ workspace_id: 'dead', id: 'u', operation: 'seen' })),
+    badChange,
+  ]);
+
+  // The second time is like a restart after a crash before the offsets were committed.
+  for (let again = 0; again < 2; again += 1) {
+    const { rows, dead } = await db.store({ events: messages('events', lines), changes, deadLetters: [] });
+    expect(rows).toBe(44);
+    expect(dead.map(({ offset, line, row }) => [offset, line, row.toString()])).toEqual([
+      ...[...bad].map(([index, row]) => [String(100 + Math.floor(index / 10)), index % 10, row]),
+      ['100', 1, badChange],
+    ]);
+    expect(await db.read("SELECT count() AS rows FROM events WHERE workspace_id = 'dead'")).toEqual([{ rows: 43 }]);
+  }
+  const kept = await db.read<{ row: string; reason: string; partition: number }>(
+    'SELECT row, reason, partition FROM dead_letters FINAL',
+  );
+  expect(kept.map(({ row }) => row).sort()).toEqual([...bad.values(), badChange].sort());
+  for (const { reason, partition } of kept) {
+    expect(reason).toMatch(/^[A-Z_]+: /);
+    expect(partition).toBe(3);
+  }
+});
+
+test.each([
+  ['in brackets, before others', (row: string) => [`[${row}]`, good(201)]],
+  ['in brackets, after others', (row: string) => [good(202), `[${row}]`]],
+  ['with a semicolon', (row: string) => [`${row};`, good(203)]],
+  ['in brackets of several lines', (row: string) => ['[', row, ']', good(204)]],
+])('an object %s, which ClickHouse may take alone but not among others, is isolated', async (_, linesWith) => {
+  const lines = linesWith(good(200));
+  const { dead } = await db.store({ ...batchOf([]), events: messages('events', lines) });
+  const bad = lines.filter((line) => !/^\{.*\}$/.test(line));
+  expect(dead.map(({ row }) => row.toString())).toEqual(bad);
+});
+
+test.each([
+  ['alone', 0],
+  ['after more bad rows than ClickHouse is asked about one by one', 150],
+])('a good row after one whose uuid is cut off is stored: %s', async (_, before) => {
+  const { uuid: _uuid, ...row } = eventRow({ workspace_id: 'cut off' });
+  const cutOff = JSON.stringify({ ...row, uuid: '0190' });
+  const following = JSON.stringify(eventRow({ workspace_id: 'cut off', event: 'following' }));
+  const colours = Array.from({ length: before }, (_, index) =>
+    JSON.stringify({ ...eventRow(), [`colour ${index}`]: 1 }),
+  );
+  const { dead } = await db.store({
+    events: messages('events', [...colours, cutOff, following]),
+    changes: [],
+    deadLetters: [],
+  });
+  expect(dead.map((one) => one.row.toString())).toEqual([...colours, cutOff]);
+});
+
+test('bytes that are not UTF-8 are kept as they are', async () => {
+  const row = Buffer.from([0x7b, 0xff, 0x00, 0xfe]);
+  const deadLetter = { kind: 'bytes', format: '1', topic: 't', partition: 0, offset: '1', line: 0, row, reason: 'r' };
+  await db.store({ ...batchOf([]), deadLetters: [deadLetter] });
+  expect(await db.read("SELECT hex(row) AS bytes FROM dead_letters FINAL WHERE kind = 'bytes'")).toEqual([
+    { bytes: '7BFF00FE' },
+  ]);
+});
+
+test('a message of an unknown kind or format is one dead letter', async () => {
+  const message = (headers: Record<string, string>) => ({
+    topic: 't',
+    partition: 2,
+    message: { key: null, value: Buffer.from('x'), timestamp: '0', attributes: 0, offset: '9', headers },
+  });
+  const batch = toRowBatch([
+    message({ kind: 'events', format: '2' }),
+    message({ kind: 'songs', format: '1' }),
+    message({}),
+  ]);
+  expect(batch.deadLetters.map(({ kind, format, reason }) => [kind, format, reason])).toEqual([
+    ['events', '2', 'the format is not 1'],
+    ['songs', '1', 'the kind is not known'],
+    ['', '', 'the format is not 1'],
+  ]);
+  const { dead } = await db.store({ ...batchOf([]), deadLetters: batch.deadLetters });
+  expect(dead).toEqual(batch.deadLetters);
+});
+
+test('masses of bad rows are isolated within seconds, and the good ones among them are stored', async () => {
+  const bad = (index: number) =>
+    [
+      'no json',
+      JSON.stringify({ ...eventRow(), timestamp: `yesterday ${index}` }),
+      JSON.stringify({ ...eventRow(), event: '' }),
+      JSON.stringify({ ...eventRow(), colour: index }),
+    ][index % 4] as string;
+  const lines = Array.from({ length: 50_000 }, (_, index) =>
+    index % 5 === 4
+      ? JSON.stringify(eventRow({ workspace_id: 'masses', timestamp: NOON + index }))
+      : bad(index - Math.floor(index / 5)),
+  );
+  const startedAt = Date.now();
+  const { rows, dead } = await db.store({ ...batchOf([]), events: messages('events', lines) });
+  console.log(`40,000 bad rows of 50,000 isolated and kept in ${Date.now() - startedAt} ms`);
+  expect(Date.now() - startedAt).toBeLessThan(30_000);
+  expect([rows, dead.length]).toEqual([10_000, 40_000]);
+  expect(await db.read("SELECT count() AS rows FROM events WHERE workspace_id = 'masses'")).toEqual([{ rows: 10_000 }]);
+  for (const { reason } of dead) expect(reason).toMatch(/^[A-Z_]+: /);
+});
+
+test('the reason of a dead letter quotes its own row, and no other, which may be of another workspace', async () => {
+  const lines = Array.from({ length: 150 }, (_, index) =>
+    JSON.stringify({ ...eventRow(), [`user-${index}@example.com`]: 1 }),
+  );
+  const { dead } = await db.store({ ...batchOf([]), events: messages('events', lines) });
+  const quoting = dead.map(({ reason, row }) => {
+    const quoted = [...reason.matchAll(/user-\d+/g)].map(([text]) => text);
+    for (const text of quoted) expect(row.toString()).toContain(`${text}@`);
+    return quoted.length;
+  });
+  expect(quoting.filter((count) => count > 0)).toHaveLength(100);
+});
+
+test('a batch of nothing but bad rows becomes dead letters', async () => {
+  const { rows, dead } = await db.store({
+    ...batchOf([]),
+    events: messages('events', Array(20_000).fill('{"poison":"all the way"}')),
+  });
+  expect([rows, dead.length]).toEqual([0, 20_000]);
+});
+
+test('the alarm is raised by more than 1 % of dead letters in five minutes, not by a few, and ends by itself', () => {
+  let now = 0;
+  const changes: (string | undefined)[] = [];
+  const alarm = createDeadLetterAlarm({ now: () => now, onChange: (raised) => changes.push(raised) });
+  alarm.count(0, 100);
+  alarm.count(20_000, 0);
+  alarm.count(0, 100);
+  expect(alarm.raised()).toBeUndefined();
+  alarm.count(0, 10);
+  expect(alarm.raised()).toMatch(/^210 of the last 20210 rows could not be stored/);
+  expect(changes).toEqual([alarm.raised()]);
+  now += 6 * 60_000;
+  expect(alarm.raised()).toBeUndefined();
+  alarm.count(1, 0);
+  expect(changes).toHaveLength(2);
+});
+
+test('the alarm does not end because the clock was set', () => {
+  const alarm = createDeadLetterAlarm();
+  alarm.count(0, 200);
+  setClockAhead();
+  expect(alarm.raised()).toMatch(/^200 of the last 200 rows/);
+});

@@ -1,0 +1,112 @@
+import { createLogger } from '@sluice/shared/log';
+import { messageHeaders } from '@sluice/shared/rows';
+import { Registry } from 'prom-client';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { readPartitions } from '../clickhouse/known-partitions.ts';
+import { createPositions } from '../clickhouse/positions.ts';
+import { createStagedStore } from '../clickhouse/staged-store.ts';
+import { createWriterMetrics } from '../metrics.ts';
+import type { Assignment } from '../protocol/assignment.ts';
+import { Fenced } from '../protocol/fenced.ts';
+import type { SourceMessage } from '../protocol/row-batch.ts';
+import { createTestAssignment } from '../testing/assignment.ts';
+import { createTestStore, eventRow, type TestStore } from '../testing/store.ts';
+import { createBatchLoop } from './batch-loop.ts';
+import { createBatchSize } from './batch-size.ts';
+import { createDeadLetterAlarm } from './dead-letter-alarm.ts';
+
+let db: TestStore;
+
+beforeAll(async () => {
+  db = await createTestStore(inject('clickhouseUrl'));
+});
+afterAll(() => db.close());
+
+const groupId = 'batch-loop';
+
+function message(workspace: string, offset: number): SourceMessage {
+  const value = Buffer.from(`${JSON.stringify(eventRow({ workspace_id: workspace }))}\n`);
+  const headers = messageHeaders('events');
+  return {
+    topic: 't',
+    partition: 0,
+    message: { key: null, value, headers, timestamp: '0', attributes: 0, offset: String(offset) },
+  };
+}
+
+function createLoop() {
+  const { ownership } = db.writer();
+  const options = { client: db.client, ownership, groupId, statementTimeoutMs: 10_000 };
+  return createBatchLoop({
+    store: createStagedStore(options),
+    positions: createPositions(options),
+    bytesMax: 1_000_000,
+    pace: { stored: () => undefined },
+    alarm: createDeadLetterAlarm(),
+    metrics: createWriterMetrics(new Registry(), async () => []),
+    logger: createLogger('test', 'silent'),
+  });
+}
+
+function assigned(generation: number): Assignment {
+  const assignment = createTestAssignment(generation);
+  assignment.epoch = { incarnation: 1, generation };
+  return assignment;
+}
+
+async function count(workspace: string): Promise<number> {
+  const query = `SELECT count() AS rows FROM events WHERE workspace_id = '${workspace}'`;
+  return (await db.read<{ rows: number }>(query))[0]?.rows ?? -1;
+}
+
+test('a batch is stored, and then the position of its partition', async () => {
+  const [first, second] = [message('stored', 0), message('stored', 1)];
+  await createLoop().add([first, second], assigned(3));
+  expect(await count('stored')).toBe(2);
+  const position = (await readPartitions(db.client, groupId)).positions.get('t/0');
+  expect(position).toMatchObject({ nextOffset: 2n, last: { fingerprint: expect.stringMatching(/^[0-9a-f]{32}$/) } });
+});
+
+test('a batch is not stored after its assignment is over, nor before the take-over', async () => {
+  const over = assigned(4);
+  over.end('the group is rebalancing');
+  await expect(createLoop().add([message('over', 9)], over)).rejects.toThrow(Fenced);
+  const early = assigned(4);
+  early.epoch = undefined;
+  await expect(createLoop().add([message('over', 9)], early)).rejects.toThrow(Fenced);
+  expect(await count('over')).toBe(0);
+});
+
+test('once a newer epoch is recorded, an older one stores neither rows nor positions', async () => {
+  const client = db.client;
+  await client.command({
+    query: 'INSERT INTO writer_epochs (group_id, incarnation, generation) VALUES ({group:String}, 1, 9)',
+    query_params: { group: groupId },
+  });
+  const before = (await readPartitions(client, groupId)).positions.get('t/0');
+  await expect(createLoop().add([message('fenced', 20)], assigned(8))).rejects.toThrow(Fenced);
+  const positions = createPositions({
+    client,
+    ownership: db.writer().ownership,
+    groupId,
+    statementTimeoutMs: 10_000,
+  });
+  const position = { topic: 't', partition: 0, from: 0n, nextOffset: 1n, last: undefined };
+  await expect(positions.store([position], { incarnation: 1, generation: 8 })).rejects.toThrow(Fenced);
+  expect(await count('fenced')).toBe(0);
+  expect((await readPartitions(client, groupId)).positions.get('t/0')).toEqual(before);
+});
+
+test('a failure halves the batch size, down to one message, and successes let it grow again', () => {
+  const messages = Array.from({ length: 64 }, (_, index) => message('size', index));
+  const size = createBatchSize(1_000_000);
+  expect(size.firstOf(messages)).toHaveLength(64);
+  const sizes: number[] = [];
+  for (let failures = 0; failures < 8; failures += 1) {
+    size.failed(size.firstOf(messages));
+    sizes.push(size.firstOf(messages).length);
+  }
+  expect(sizes).toEqual([32, 16, 8, 4, 2, 1, 1, 1]);
+  for (let successes = 0; successes < 60; successes += 1) size.worked();
+  expect(size.firstOf(messages)).toHaveLength(64);
+});

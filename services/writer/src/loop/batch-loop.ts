@@ -1,0 +1,130 @@
+import type { Logger } from '@sluice/shared/log';
+import { backoff, retry, sleep } from '@sluice/shared/retry';
+import type { NewPosition, Positions } from '../clickhouse/positions.ts';
+import type { StagedStore } from '../clickhouse/staged-store.ts';
+import type { WriterMetrics } from '../metrics.ts';
+import type { Assignment } from '../protocol/assignment.ts';
+import { type DeadLetter, errorTypeOf } from '../protocol/dead-letter.ts';
+import type { Epoch } from '../protocol/epoch.ts';
+import { Fenced } from '../protocol/fenced.ts';
+import { nameOf, positionAfter } from '../protocol/position.ts';
+import { type SourceMessage, toRowBatch } from '../protocol/row-batch.ts';
+import type { BatchPace } from './batch-pace.ts';
+import { bytesOf, createBatchSize } from './batch-size.ts';
+import type { DeadLetterAlarm } from './dead-letter-alarm.ts';
+import { createGatherer, type Gatherer } from './gatherer.ts';
+
+const FIRST_DELAY_MS = 200;
+const MAX_DELAY_MS = 10_000;
+
+export interface BatchLoopOptions {
+  readonly store: StagedStore;
+  readonly positions: Positions;
+  /** The size of a batch, in bytes of rows. */
+  readonly bytesMax: number;
+  readonly pace: Pick<BatchPace, 'stored'>;
+  readonly alarm: DeadLetterAlarm;
+  readonly metrics: WriterMetrics;
+  readonly logger: Logger;
+}
+
+/**
+ * Stores the messages of all partitions in common batches, one batch after the other. Each batch:
+ *
+ * 1. Its rows are stored, in pieces. A piece that fails is cut into halves, because it may have been too large.
+ * 2. The positions of its partitions are stored.
+ *
+ * After that the caller may commit the offsets. A failure is retried for as long as the assignment lasts: the rows are
+ * safe in Kafka, and only their age grows.
+ */
+export function createBatchLoop(options: BatchLoopOptions): Gatherer<Assignment> {
+  const { store, positions, bytesMax, pace, alarm, metrics, logger } = options;
+  const size = createBatchSize(bytesMax);
+
+  function onDeadLetters(deadLetters: readonly DeadLetter[]): void {
+    // ingest-api has counted the calls that it rejected.
+    const unstorable = deadLetters.filter(({ kind }) => kind !== 'rejected');
+    if (unstorable.length === 0) return;
+    metrics.deadLetters.inc(unstorable.length);
+    // The reasons quote rows: what persons are in them is erased from the dead letters, and could not be from a log.
+    const fields = { rows: unstorable.length, reason: errorTypeOf(unstorable[0]?.reason ?? '') };
+    logger.error(
+      fields,
+      'ClickHouse cannot store some rows; they are kept. Show them with: npm run dead-letters -- list',
+    );
+    alarm.count(0, unstorable.length);
+  }
+
+  function onFailure(error: unknown, messages: number): void {
+    if (error instanceof Fenced) throw error;
+    metrics.batchFailures.inc();
+    logger.warn({ reason: (error as Error).message, messages }, 'storing a batch failed; retrying');
+  }
+
+  /** Retries until the work succeeds, the assignment ends, or the writer is fenced. */
+  async function keepTrying(work: () => Promise<void>, messages: number, signal: AbortSignal): Promise<void> {
+    await retry(work, {
+      firstMs: FIRST_DELAY_MS,
+      maxMs: MAX_DELAY_MS,
+      signal,
+      onFailure: (error) => onFailure(error, messages),
+    });
+  }
+
+  /** Returns whether the piece is stored; if not, none of its statements is running any more. */
+  async function storePiece(piece: readonly SourceMessage[], epoch: Epoch, signal: AbortSignal): Promise<boolean> {
+    const staged = store.open(toRowBatch(piece), epoch, onDeadLetters);
+    const startedAt = performance.now();
+    try {
+      const { rows, userDeleted } = await staged.store();
+      alarm.count(rows, 0);
+      metrics.droppedRows.inc({ reason: 'user_deleted' }, userDeleted);
+    } catch (error) {
+      if (error instanceof Fenced) {
+        // Where this fails, the session expires by itself.
+        staged.end().catch(() => undefined);
+        throw error;
+      }
+      onFailure(error, piece.length);
+      // The rows are stored in other pieces next, so no statement of this piece may be running then.
+      await keepTrying(() => staged.end(), piece.length, signal);
+      return false;
+    }
+    metrics.storedMessages.inc(piece.length);
+    metrics.storedBytes.inc(bytesOf(piece));
+    metrics.batchDuration.observe((performance.now() - startedAt) / 1_000);
+    return true;
+  }
+
+  async function storeBatch(messages: readonly SourceMessage[], { epoch, signal }: Assignment): Promise<void> {
+    if (!epoch) throw new Fenced('nothing may be stored before the take-over');
+    const startedAt = performance.now();
+    let delays = backoff(FIRST_DELAY_MS, MAX_DELAY_MS);
+    for (let done = 0; done < messages.length; ) {
+      signal.throwIfAborted();
+      const piece = size.firstOf(messages.slice(done));
+      if (await storePiece(piece, epoch, signal)) {
+        done += piece.length;
+        size.worked();
+        delays = backoff(FIRST_DELAY_MS, MAX_DELAY_MS);
+      } else {
+        size.failed(piece);
+        await sleep(delays.next().value, signal);
+      }
+    }
+    await keepTrying(() => positions.store(positionsAfter(messages), epoch), messages.length, signal);
+    pace.stored(startedAt, bytesOf(messages));
+  }
+
+  return createGatherer(storeBatch, bytesMax);
+}
+
+/** Returns the positions of the partitions after these messages, which are in the order of their offsets. */
+function positionsAfter(messages: readonly SourceMessage[]): NewPosition[] {
+  return [...Map.groupBy(messages, nameOf).values()].flatMap((sources) => {
+    const [oldest, newest] = [sources[0], sources.at(-1)];
+    if (!oldest || !newest) return [];
+    const { topic, partition, message } = newest;
+    return { topic, partition, from: BigInt(oldest.message.offset), ...positionAfter(message) };
+  });
+}

@@ -1,0 +1,205 @@
+import { withAdmin } from '@sluice/shared/kafka/topics';
+import type { Logger } from '@sluice/shared/log';
+import { retry, sleep } from '@sluice/shared/retry';
+import type { Consumer, Kafka, TopicPartitionOffset } from 'kafkajs';
+import type { Halts } from '../clickhouse/halts.ts';
+import type { KnownPartitions } from '../clickhouse/known-partitions.ts';
+import type { Ownership } from '../clickhouse/ownership.ts';
+import type { NewPosition, Positions } from '../clickhouse/positions.ts';
+import { inspectPartitions } from '../kafka/inspect-partitions.ts';
+import type { WriterMetrics } from '../metrics.ts';
+import type { Assignment } from '../protocol/assignment.ts';
+import type { LogFault } from '../protocol/log-fault.ts';
+import { nameOf, type Position, type TopicPartition } from '../protocol/position.ts';
+import { HaltedPartitions } from './halted-partitions.ts';
+
+/** How often the halts are read, in milliseconds: the delay with which a running writer follows an operator's command. */
+const POLL_MS = 1_000;
+
+export interface PartitionKeeperOptions {
+  readonly kafka: Kafka;
+  readonly groupId: string;
+  readonly ownership: Ownership;
+  readonly positions: Positions;
+  readonly halts: Halts;
+  /** Reads what ClickHouse knows of the partitions. */
+  readonly readKnown: () => Promise<KnownPartitions>;
+  readonly logger: Logger;
+  readonly metrics: WriterMetrics;
+}
+
+/**
+ * Decides which of the assigned partitions are stored, and from where.
+ *
+ * A new assignment begins with all partitions paused. The keeper resumes those whose log continues what was stored. It
+ * halts the others: they stay paused until an operator resumes them with `npm run writer -- resume`. Once a second it
+ * reads the halts, and so follows what operators halt and resume.
+ */
+export class PartitionKeeper {
+  readonly #options: PartitionKeeperOptions;
+  readonly #halted: HaltedPartitions;
+  /** Why the halts and the positions could not be read when they were read last. */
+  #unreadable: string | undefined;
+
+  constructor(options: PartitionKeeperOptions) {
+    this.#options = options;
+    this.#halted = new HaltedPartitions(options.halts, options.metrics);
+  }
+
+  /**
+   * Takes over a new assignment: becomes an owner, inspects the logs, and opens the partitions that are sound and not
+   * halted. Retries until it succeeds, then follows operators, until the assignment is over.
+   */
+  async takeOver(assignment: Assignment, consumer: Consumer): Promise<void> {
+    this.#halted.reset();
+    this.#unreadable = undefined;
+    await this.#retry(assignment, 'taking the partitions over failed', () => this.#takeOnce(assignment, consumer));
+    await this.#followOperators(assignment, consumer);
+  }
+
+  /** Inspects a paused partition again, and opens or halts it. Retries until the assignment is over. */
+  async reopen(assignment: Assignment, consumer: Consumer, { topic, partition }: TopicPartition): Promise<void> {
+    await this.#retry(assignment, `inspecting ${nameOf({ topic, partition })} failed`, () =>
+      this.#open(assignment, consumer, { [topic]: [partition] }),
+    );
+  }
+
+  /** Stops storing one partition until an operator resumes it. The other partitions go on. */
+  halt(assignment: Assignment, consumer: Consumer, { topic, partition }: TopicPartition, fault: LogFault): void {
+    stopStoring(assignment, consumer, { topic, partition });
+    if (assignment.epoch) this.#halted.addNew({ topic, partition, ...fault }, assignment.epoch);
+    this.#options.logger.error(
+      { topic, partition, reason: fault.reason },
+      `${fault.detail}. The partition is halted; show it and resume it with: npm run writer -- status`,
+    );
+  }
+
+  /** Returns what keeps partitions of this writer from being stored, as short phrases. */
+  missing(): string[] {
+    const unreadable = this.#unreadable === undefined ? [] : [this.#unreadable];
+    return [...this.#halted.phrases(), ...unreadable];
+  }
+
+  async #takeOnce(assignment: Assignment, consumer: Consumer): Promise<void> {
+    // First: no older owner stores anything after this, so what is read next stays true.
+    assignment.epoch = await this.#options.ownership.begin(assignment);
+    await this.#open(assignment, consumer, assignment.partitions);
+  }
+
+  async #open(assignment: Assignment, consumer: Consumer, partitions: Assignment['partitions']): Promise<void> {
+    const { kafka, groupId, positions, readKnown } = this.#options;
+    await this.#halted.record();
+    const { positions: known, halts: active } = await readKnown();
+    const inspected = await withAdmin(kafka, (admin) => inspectPartitions(admin, groupId, partitions, known));
+    assignment.signal.throwIfAborted();
+    const sound: { readonly partition: TopicPartition; readonly position: Position }[] = [];
+    const unknown: NewPosition[] = [];
+    const uncommitted: TopicPartitionOffset[] = [];
+    for (const { inspection, ...partition } of inspected) {
+      const halt = active.get(nameOf(partition));
+      if (halt) this.#halted.add(halt);
+      else if (inspection.kind === 'fault') this.halt(assignment, consumer, partition, inspection.fault);
+      else if (!assignment.isOpen(partition)) {
+        const { position, committed } = inspection;
+        sound.push({ partition, position });
+        if (!known.has(nameOf(partition))) unknown.push({ ...partition, ...position, from: position.nextOffset });
+        if (position.nextOffset !== committed) uncommitted.push({ ...partition, offset: String(position.nextOffset) });
+      }
+    }
+    // A new partition has a position in ClickHouse before anything is committed. So one that has committed something
+    // and has no position is not new: ClickHouse has lost what was stored.
+    if (unknown.length > 0 && assignment.epoch) await positions.store(unknown, assignment.epoch);
+    assignment.signal.throwIfAborted();
+    // Where partitions go on is committed before they do. A writer may have ended between storing and committing: then
+    // Kafka would show a lag until the next message. Committed any later, it could replace the newer offset of a batch.
+    if (uncommitted.length > 0) await consumer.commitOffsets(uncommitted);
+    assignment.signal.throwIfAborted();
+    for (const { partition, position } of sound) {
+      // Another inspection may have opened it meanwhile.
+      if (!assignment.isOpen(partition)) this.#goOn(assignment, consumer, partition, position);
+    }
+    await this.#halted.record().catch(() => undefined);
+  }
+
+  #goOn(assignment: Assignment, consumer: Consumer, { topic, partition }: TopicPartition, position: Position): void {
+    const offset = String(position.nextOffset);
+    if (this.#halted.remove({ topic, partition })) {
+      this.#options.logger.info({ topic, partition, offset }, 'a halted partition goes on');
+    }
+    assignment.open({ topic, partition }, position);
+    consumer.seek({ topic, partition, offset });
+    consumer.resume([{ topic, partitions: [partition] }]);
+  }
+
+  async #followOperators(assignment: Assignment, consumer: Consumer): Promise<void> {
+    const { signal } = assignment;
+    while (!signal.aborted) {
+      await sleep(POLL_MS, signal);
+      if (signal.aborted) return;
+      try {
+        await this.#followOnce(assignment, consumer);
+        this.#unreadable = undefined;
+      } catch (error) {
+        this.#unreadable = 'the positions and halts in ClickHouse cannot be read';
+        this.#options.logger.debug({ reason: (error as Error).message }, 'following the halts failed; retrying');
+      }
+    }
+  }
+
+  async #followOnce(assignment: Assignment, consumer: Consumer): Promise<void> {
+    await this.#halted.record();
+    const before = this.#halted.snapshot();
+    const open = partitionsOf(assignment).filter((partition) => assignment.isOpen(partition));
+    const { positions: known, halts: active } = await this.#options.readKnown();
+    if (assignment.signal.aborted) return;
+    const lost = open.filter((partition) => !known.has(nameOf(partition)) && assignment.isOpen(partition));
+    if (lost.length > 0) {
+      this.#options.logger.error({ partitions: lost.map(nameOf) }, 'ClickHouse has lost the positions of partitions');
+      for (const partition of lost) stopStoring(assignment, consumer, partition);
+      // The epoch may be lost as well.
+      await this.#takeOnce(assignment, consumer);
+      return;
+    }
+    const resumed: Record<string, number[]> = {};
+    for (const { topic, partition } of partitionsOf(assignment)) {
+      const halt = active.get(nameOf({ topic, partition }));
+      const isOpen = assignment.isOpen({ topic, partition });
+      if (halt && isOpen) {
+        stopStoring(assignment, consumer, { topic, partition });
+        this.#halted.add(halt);
+        this.#options.logger.warn({ topic, partition, reason: halt.reason }, 'an operator has halted the partition');
+      }
+      // A partition that had no leader when it was inspected is neither open nor halted: it is inspected again.
+      const isUninspected = !isOpen && !this.#halted.has({ topic, partition });
+      if (!halt && (isUninspected || this.#halted.isLifted({ topic, partition }, before))) {
+        resumed[topic] = [...(resumed[topic] ?? []), partition];
+      }
+    }
+    if (Object.keys(resumed).length > 0) await this.#open(assignment, consumer, resumed);
+  }
+
+  /** Retries until the work succeeds or the assignment is over. */
+  async #retry(assignment: Assignment, failure: string, work: () => Promise<void>): Promise<void> {
+    const { signal, generation } = assignment;
+    await retry(work, {
+      firstMs: 100,
+      maxMs: 5_000,
+      signal,
+      onFailure: (error) => {
+        const fields = { reason: (error as Error).message, generation };
+        if (!signal.aborted) this.#options.logger.warn(fields, `${failure}; retrying`);
+      },
+    }).catch((error) => {
+      if (!signal.aborted) throw error;
+    });
+  }
+}
+
+function partitionsOf({ partitions }: Assignment): TopicPartition[] {
+  return Object.entries(partitions).flatMap(([topic, numbers]) => numbers.map((partition) => ({ topic, partition })));
+}
+
+function stopStoring(assignment: Assignment, consumer: Consumer, { topic, partition }: TopicPartition): void {
+  consumer.pause([{ topic, partitions: [partition] }]);
+  assignment.close({ topic, partition });
+}

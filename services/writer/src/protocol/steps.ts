@@ -1,0 +1,140 @@
+/*
+ * The writers' protocol: in which order a writer does things, so that Kafka and ClickHouse together lose no row and
+ * store none twice. Each step has the name of the file in `clickhouse/sql/` that it runs, where it runs one.
+ *
+ * Once per assignment, the take-over:
+ *
+ *   record-epoch ──▶ end-older-statements ──▶ the logs are compared with the stored positions ──▶ batches
+ *
+ * A partition without a stored position and with a committed offset, or whose log has lost its beginning, is halted:
+ * ClickHouse has lost what was stored. A new one gets a position before anything of it is committed. store-positions
+ * fails when the position before a batch is not in ClickHouse any more.
+ *
+ * Then for each batch, from left to right. A batch of events alone skips the steps of changes, and the reverse:
+ *
+ *   load-events  ─▶ store-deletions        ─▶ find-repeats         ─▶ close-session ─▶ store-positions ─▶ commit
+ *   load-changes    store-properties          store-seen-in-events
+ *        │          store-sightings           store-events
+ *        │          store-seen-in-changes
+ *        │
+ *        └─ when ClickHouse refuses a row ─▶ isolate-bad-rows ─▶ store-dead-letters ─▶ again, with the good rows
+ *
+ *   When any statement fails, or its response is lost ─▶ end-own-statements ─▶ again, from the first step
+ *
+ * Only store-events makes events visible, so a batch may be repeated from the start at any time before it. It may even
+ * be repeated after it: find-repeats drops the events that are stored already. What must never happen is that somebody
+ * else stores the same events between the two, because neither would see the rows of the other. The protocol
+ * prevents this in two ways. A writer ends its own statements after an unclear failure. And a new owner of a partition
+ * first records its epoch, so that no older insert can begin, and then ends the older inserts that have begun.
+ *
+ * Example. Writer A owns partition 3 in generation 7 and stores offsets 40 to 49. It sends store-events, and then its
+ * machine freezes. Kafka gives the partition to writer B in generation 8. B records epoch 8 and ends A's insert. Two
+ * months of the batch were written already, the third was not. The committed offset is still 40, so B reads the
+ * offsets 40 to 54 as one batch. Its find-repeats drops the stored events of the two months, and the rest is added. B
+ * stores the position 55 and commits it. Then A wakes up and tries its insert again: epoch 8 is recorded, so the insert
+ * fails, and A joins the group anew. Each event is stored once.
+ *
+ * `steps.test.ts` checks all of this in a model of Kafka, ClickHouse and the writers, in every order of events.
+ */
+
+/**
+ * What a writer does with its epoch before it stores anything, in this order. An older insert that begins before the
+ * epoch is recorded is running when older statements are ended. One that begins later fails.
+ */
+export const TAKE_OVER_STEPS = ['record-epoch', 'end-older-statements'] as const;
+
+/**
+ * The steps that store a batch, in this order. Every step before `store-events` may be repeated without effect. Repeats are
+ * found before users are stored, so that a repeat creates no user, and after deletions: what they hide is not repeated.
+ */
+export const STORE_STEPS = [
+  'load-events',
+  'load-changes',
+  'store-deletions',
+  'store-properties',
+  'store-sightings',
+  'store-seen-in-changes',
+  'find-repeats',
+  'store-seen-in-events',
+  'store-events',
+  'close-session',
+] as const;
+
+export type TakeOverStep = (typeof TAKE_OVER_STEPS)[number];
+export type StoreStep = (typeof STORE_STEPS)[number];
+
+/** The next step of a batch. `commit`: every row is stored, so the batch loop stores the positions and commits. */
+export type Step = StoreStep | 'end-own-statements' | 'isolate-bad-rows' | 'store-dead-letters' | 'commit';
+
+/** What a batch holds. */
+export interface BatchContents {
+  readonly hasEvents: boolean;
+  readonly hasChanges: boolean;
+  /** Rows that cannot be stored were found and taken out of the batch, but are not in `dead_letters` yet. */
+  readonly hasDeadLetters: boolean;
+}
+
+/** What is known of a batch. */
+export interface BatchState extends BatchContents {
+  /** ClickHouse refused the rows: some of them cannot be stored. */
+  readonly hasBadRows: boolean;
+  /** A statement failed, or its response was lost: it may still be running, or even begin later. */
+  readonly unclear: boolean;
+  /** How many of `STORE_STEPS` are done. */
+  readonly done: number;
+}
+
+export function newBatch(contents: BatchContents): BatchState {
+  return { ...contents, hasBadRows: false, unclear: false, done: 0 };
+}
+
+/** Returns what to do next for a batch. */
+export function nextStep(state: BatchState): Step {
+  if (state.unclear) return 'end-own-statements';
+  if (state.hasBadRows) return 'isolate-bad-rows';
+  if (state.hasDeadLetters) return 'store-dead-letters';
+  return STORE_STEPS.slice(state.done).find((step) => concerns(step, state)) ?? 'commit';
+}
+
+/** Returns the state after a step that succeeded. After `isolate-bad-rows` the caller begins a new batch of the good rows. */
+export function afterStep(state: BatchState, step: Step): BatchState {
+  switch (step) {
+    case 'end-own-statements':
+      return { ...state, unclear: false };
+    case 'store-dead-letters':
+      return { ...state, hasDeadLetters: false };
+    case 'isolate-bad-rows':
+    case 'commit':
+      return state;
+    default:
+      return { ...state, done: STORE_STEPS.indexOf(step) + 1 };
+  }
+}
+
+/** Returns the state after ClickHouse refused to load the rows. */
+export function afterRefusal(state: BatchState): BatchState {
+  return { ...state, hasBadRows: true, done: 0 };
+}
+
+/** Returns the state after any other failure. The staged rows are given up, and all steps are done again. */
+export function afterFailure(state: BatchState): BatchState {
+  return { ...state, unclear: true, done: 0 };
+}
+
+function concerns(step: StoreStep, { hasEvents, hasChanges }: BatchContents): boolean {
+  switch (step) {
+    case 'load-changes':
+    case 'store-deletions':
+    case 'store-properties':
+    case 'store-sightings':
+    case 'store-seen-in-changes':
+      return hasChanges;
+    case 'load-events':
+    case 'find-repeats':
+    case 'store-seen-in-events':
+    case 'store-events':
+      return hasEvents;
+    case 'close-session':
+      return hasEvents || hasChanges;
+  }
+}
