@@ -721,7 +721,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'writer/fenced-not-recognised',
-    file: writer('protocol/fenced.ts'),
+    file: writer('clickhouse/fenced-or.ts'),
     search: 'error.code === THROW_IF',
     replacement: "error.code === ''",
     breaks: 'A writer that lost its partitions tries to store their batch for ever.',

@@ -1,8 +1,8 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Epoch } from '../protocol/epoch.ts';
-import { fencedOr } from '../protocol/fenced.ts';
 import type { LogFault } from '../protocol/log-fault.ts';
 import type { TopicPartition } from '../protocol/position.ts';
+import { fencedOr } from './fenced-or.ts';
 import { STATEMENTS } from './statements.ts';
 
 /** A partition that is not stored until an operator resumes it. */

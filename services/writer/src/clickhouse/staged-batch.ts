@@ -1,7 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { DeadLetter } from '../protocol/dead-letter.ts';
 import type { Epoch } from '../protocol/epoch.ts';
-import { fencedOr } from '../protocol/fenced.ts';
 import type { RowBatch, RowMessage } from '../protocol/row-batch.ts';
 import {
   afterFailure,
@@ -13,6 +12,7 @@ import {
   nextStep,
   type Step,
 } from '../protocol/steps.ts';
+import { fencedOr } from './fenced-or.ts';
 import { isolateBadRows, isRowFault } from './isolate-bad-rows.ts';
 import { type ClickHouseSession, openClickHouseSession } from './session.ts';
 import { STATEMENTS } from './statements.ts';

@@ -1,8 +1,3 @@
-import { ClickHouseError } from '@clickhouse/client';
-
-/** FUNCTION_THROW_IF_VALUE_IS_NON_ZERO: throwIf() in the insert has found that this writer may not store it. */
-const THROW_IF = '395';
-
 /**
  * The assignment is over, a newer epoch owns its partitions, or ClickHouse has lost what came before: nothing more may be
  * stored for it.
@@ -11,11 +6,4 @@ export class Fenced extends Error {
   override readonly name = 'Fenced';
   /** kafkajs rejoins the group at once when an error has this type. Otherwise it would fetch the old assignment again. */
   readonly type = 'REBALANCE_IN_PROGRESS';
-}
-
-/** Returns {@link Fenced} for the error with which ClickHouse refuses an insert of this writer, else the error itself. */
-export function fencedOr(error: unknown): unknown {
-  if (!(error instanceof ClickHouseError && error.code === THROW_IF)) return error;
-  // ClickHouse adds where it happened to the message of throwIf().
-  return new Fenced(error.message.split(': ')[0], { cause: error });
 }
