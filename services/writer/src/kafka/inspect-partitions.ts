@@ -1,5 +1,4 @@
 import type { Admin, PartitionOffset, SeekEntry } from 'kafkajs';
-import type { StoredPosition } from '../clickhouse/known-partitions.ts';
 import {
   type LogBounds,
   type LogFault,
@@ -79,7 +78,7 @@ export async function inspectPartitions(
   admin: Admin,
   groupId: string,
   partitions: Readonly<Record<string, readonly number[]>>,
-  positions: ReadonlyMap<string, StoredPosition>,
+  positions: ReadonlyMap<string, Position>,
 ): Promise<(TopicPartition & { readonly inspection: Inspection })[]> {
   const topics = Object.keys(partitions);
   const committed = await admin.fetchOffsets({ groupId, topics });
