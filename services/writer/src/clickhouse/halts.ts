@@ -1,19 +1,8 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Epoch } from '../protocol/epoch.ts';
-import type { LogFault } from '../protocol/log-fault.ts';
-import type { TopicPartition } from '../protocol/position.ts';
+import type { Halt } from '../protocol/log-fault.ts';
 import { fencedOr } from './fenced-or.ts';
 import { STATEMENTS } from './statements.ts';
-
-/** A partition that is not stored until an operator resumes it. */
-export interface Halt extends TopicPartition {
-  readonly reason: LogFault['reason'] | 'by hand';
-  /** What happened, for the operator. */
-  readonly detail: string;
-  /** The first and the last offset at fault; null where they are not known. */
-  readonly firstOffset: bigint | null;
-  readonly lastOffset: bigint | null;
-}
 
 /** The halts of a group of writers. They are kept in ClickHouse, so a restart of a writer ends none. */
 export interface Halts {

@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import type { Halt } from '../protocol/log-fault.ts';
 import { nameOf, type Position, type TopicPartition } from '../protocol/position.ts';
-import type { Halt } from './halts.ts';
 import { STATEMENTS } from './statements.ts';
 
 /** How far a partition is stored. */

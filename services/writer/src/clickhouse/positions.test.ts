@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import { Fenced } from '../protocol/fenced.ts';
+import type { Halt } from '../protocol/log-fault.ts';
 import { createTestStore, type TestStore } from '../testing/store.ts';
-import { createHalts, type Halt } from './halts.ts';
+import { createHalts } from './halts.ts';
 import { readPartitions } from './known-partitions.ts';
 import { createOwnership } from './ownership.ts';
 import { createPositions, type NewPosition, type Positions } from './positions.ts';

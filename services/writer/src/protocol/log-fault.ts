@@ -1,4 +1,4 @@
-import type { Halt } from '../clickhouse/halts.ts';
+import type { TopicPartition } from './position.ts';
 
 /** The offsets that a partition's log holds: from `low`, up to but not including `high`. */
 export interface LogBounds {
@@ -10,6 +10,16 @@ export interface LogBounds {
 export interface LogFault {
   readonly reason: 'messages are gone' | 'the log was cut off' | 'the log is another one' | 'nothing is stored';
   /** What happened, with the offsets. */
+  readonly detail: string;
+  /** The first and the last offset at fault; null where they are not known. */
+  readonly firstOffset: bigint | null;
+  readonly lastOffset: bigint | null;
+}
+
+/** A partition that is not stored until an operator resumes it. */
+export interface Halt extends TopicPartition {
+  readonly reason: LogFault['reason'] | 'by hand';
+  /** What happened, for the operator. */
   readonly detail: string;
   /** The first and the last offset at fault; null where they are not known. */
   readonly firstOffset: bigint | null;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Halt } from '../../clickhouse/halts.ts';
+import type { Halt } from '../../protocol/log-fault.ts';
 import { whatIsGivenUp } from './command.ts';
 
 function halted(reason: Halt['reason'], { low, high, stored }: { low: bigint; high: bigint; stored?: bigint }) {
