@@ -7,6 +7,7 @@ import { Assignment } from '../protocol/assignment.ts';
 import { Fenced } from '../protocol/fenced.ts';
 import type { TopicPartition } from '../protocol/position.ts';
 import { createKafkaConsumer, heartbeatIntervalMs } from './consumer.ts';
+import { OffsetCommits } from './offset-commits.ts';
 import { storeAndCommit } from './store-and-commit.ts';
 import type { Watchdog } from './watchdog.ts';
 
@@ -41,6 +42,8 @@ export class GroupConsumer {
   readonly #stopping = new AbortController();
   #consumer: Consumer | undefined;
   #assignment: Assignment | undefined;
+  /** Commits what is stored in the name of the assignment. */
+  #commits: OffsetCommits | undefined;
   /** Aborts with the assignment, and when this writer begins to stop. */
   #resting = this.#stopping.signal;
 
@@ -95,6 +98,7 @@ export class GroupConsumer {
       this.#endAssignment('the group has assigned the partitions anew');
       const assignment = new Assignment(payload);
       this.#assignment = assignment;
+      this.#commits = new OffsetCommits(assignment.signal);
       this.#resting = AbortSignal.any([assignment.signal, this.#stopping.signal]);
       const assigned = Object.entries(assignment.partitions);
       consumer.pause(assigned.map(([topic, partitions]) => ({ topic, partitions: [...partitions] })));
@@ -125,14 +129,15 @@ export class GroupConsumer {
   }
 
   async #eachBatch(payload: EachBatchPayload): Promise<void> {
-    const [assignment, consumer] = [this.#assignment, this.#consumer];
+    const [assignment, commits, consumer] = [this.#assignment, this.#commits, this.#consumer];
     // Fenced makes kafkajs join the group again.
-    if (!assignment || !consumer) throw new Fenced('no partitions are assigned');
+    if (!assignment || !commits || !consumer) throw new Fenced('no partitions are assigned');
     const { batch } = payload;
     try {
       await storeAndCommit({
         payload,
         assignment,
+        commits,
         store: () => this.#options.store(batch, assignment, consumer),
         heartbeatMs: heartbeatIntervalMs(this.#options.config),
         onExpelled: () => {
@@ -152,6 +157,7 @@ export class GroupConsumer {
   #endAssignment(reason: string): void {
     this.#assignment?.end(reason);
     this.#assignment = undefined;
+    this.#commits = undefined;
     this.#options.onEnded();
   }
 }

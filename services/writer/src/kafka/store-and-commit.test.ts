@@ -2,11 +2,13 @@ import { setImmediate as nextTurnOfEventLoop } from 'node:timers/promises';
 import type { EachBatchPayload } from 'kafkajs';
 import { expect, test } from 'vitest';
 import { createTestAssignment } from '../testing/assignment.ts';
+import { OffsetCommits } from './offset-commits.ts';
 import { storeAndCommit } from './store-and-commit.ts';
 
 test('a member that the group has removed waits until its rows are no longer being stored, and commits nothing', async () => {
   const removed = Object.assign(new Error('the group does not know this member'), { type: 'UNKNOWN_MEMBER_ID' });
   const [storing, beating] = [Promise.withResolvers<boolean>(), Promise.withResolvers<void>()];
+  const assignment = createTestAssignment(1);
   const done: string[] = [];
   const payload = {
     batch: { topic: 't', partition: 0, lastOffset: () => '9' },
@@ -19,7 +21,8 @@ test('a member that the group has removed waits until its rows are no longer bei
   } as unknown as EachBatchPayload;
   const ended = storeAndCommit({
     payload,
-    assignment: createTestAssignment(1),
+    assignment,
+    commits: new OffsetCommits(assignment.signal),
     store: () => storing.promise,
     heartbeatMs: 1,
     onExpelled: () => void done.push('expelled'),

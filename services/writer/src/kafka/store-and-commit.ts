@@ -1,10 +1,13 @@
 import type { EachBatchPayload } from 'kafkajs';
 import type { Assignment } from '../protocol/assignment.ts';
 import { leadsToRejoin, withHeartbeats } from './heartbeats.ts';
+import type { OffsetCommits } from './offset-commits.ts';
 
 export interface StoreAndCommitOptions {
   readonly payload: EachBatchPayload;
   readonly assignment: Assignment;
+  /** Commits in the name of the assignment. */
+  readonly commits: OffsetCommits;
   /** Resolves with whether the batch is stored, once none of its statements is running any more. */
   readonly store: () => Promise<boolean>;
   readonly heartbeatMs: number;
@@ -23,7 +26,7 @@ export interface StoreAndCommitOptions {
  * @throws what `store` throws, and kafkajs's errors
  */
 export async function storeAndCommit(options: StoreAndCommitOptions): Promise<void> {
-  const { payload, assignment, store, heartbeatMs, onExpelled } = options;
+  const { payload, assignment, commits, store, heartbeatMs, onExpelled } = options;
   const { batch, heartbeat, resolveOffset, commitOffsetsIfNecessary } = payload;
   const storing = store();
   try {
@@ -38,5 +41,5 @@ export async function storeAndCommit(options: StoreAndCommitOptions): Promise<vo
   if (!isStored || assignment.signal.aborted) return;
   resolveOffset(batch.lastOffset());
   // The one place where offsets of stored batches are committed: GroupConsumer turns kafkajs's own commits off.
-  await assignment.commits.commit(batch, commitOffsetsIfNecessary);
+  await commits.commit(batch, commitOffsetsIfNecessary);
 }

@@ -1,5 +1,4 @@
 import type { Batch, ConsumerGroupJoinEvent } from 'kafkajs';
-import { OffsetCommits } from '../kafka/offset-commits.ts';
 import type { Epoch } from './epoch.ts';
 import { Fenced } from './fenced.ts';
 import { leaderEpochOf, nameOf, type Position, positionAfter, type TopicPartition } from './position.ts';
@@ -32,8 +31,6 @@ export class Assignment {
   /** Undefined until this writer is recorded as an owner. */
   epoch: Epoch | undefined;
   readonly #ending = new AbortController();
-  /** Commits what is stored in the name of this assignment. */
-  readonly commits = new OffsetCommits(this.#ending.signal);
   /** The positions of the open partitions, by name. */
   readonly #positions = new Map<string, Position>();
   /** Where the batches begin that are being stored. */
