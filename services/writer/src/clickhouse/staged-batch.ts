@@ -13,6 +13,7 @@ import {
   type Step,
 } from '../protocol/steps.ts';
 import { fencedOr } from './fenced-or.ts';
+import { inspectStagedRows, type StagedRows } from './inspect-staged-rows.ts';
 import { isolateBadRows, isRowFault } from './isolate-bad-rows.ts';
 import { type ClickHouseSession, openClickHouseSession } from './session.ts';
 import { STATEMENTS } from './statements.ts';
@@ -24,57 +25,6 @@ import { storeDeadLetters } from './store-dead-letters.ts';
  * builds them. Until then queries read its few rows without an index.
  */
 const INDEXED_PARTITIONS_MAX = 12;
-
-/** The result of inspect-events. */
-interface StagedEvents {
-  readonly events: number;
-  /** How many different events there are, by workspace, timestamp and uuid. */
-  readonly keys: number;
-  /** Partitions of the table, not of Kafka. */
-  readonly partitions: number;
-  readonly stamped_events: number;
-  readonly stamped_uuids: number;
-  /** The times of the first and the last stamped event, in milliseconds since 1970. */
-  readonly first_stamped: number;
-  readonly last_stamped: number;
-  /** 0 or 1. */
-  readonly may_be_deleted: number;
-}
-
-/** The result of inspect-changes. */
-interface StagedChanges {
-  readonly seen: number;
-  readonly properties: number;
-  readonly deletions: number;
-  /** 0 or 1. */
-  readonly may_be_deleted: number;
-}
-
-/** The result of count-deleted-rows: rows that were accepted before their user was deleted. */
-interface DeletedRows {
-  readonly events: number;
-  readonly changes: number;
-}
-
-/** What the staged rows are. */
-interface StagedRows {
-  readonly events: StagedEvents;
-  readonly changes: StagedChanges;
-  readonly deleted: DeletedRows;
-}
-
-const NO_EVENTS: StagedEvents = {
-  events: 0,
-  keys: 0,
-  partitions: 0,
-  stamped_events: 0,
-  stamped_uuids: 0,
-  first_stamped: 0,
-  last_stamped: 0,
-  may_be_deleted: 0,
-};
-const NO_CHANGES: StagedChanges = { seen: 0, properties: 0, deletions: 0, may_be_deleted: 0 };
-const NONE_DELETED: DeletedRows = { events: 0, changes: 0 };
 
 /** How many rows of a batch were loaded. */
 export interface StoredRows {
@@ -126,7 +76,7 @@ export class StagedBatch {
    */
   async store(): Promise<StoredRows> {
     for (let step = nextStep(this.#state); step !== 'commit'; step = nextStep(this.#state)) await this.#takeStep(step);
-    const { events, changes } = this.#staged?.deleted ?? NONE_DELETED;
+    const { events, changes } = this.#staged?.deleted ?? { events: 0, changes: 0 };
     return { rows: this.#loaded.events + this.#loaded.changes, userDeleted: events + changes };
   }
 
@@ -246,7 +196,7 @@ export class StagedBatch {
   }
 
   async #storeDeletions(): Promise<void> {
-    this.#staged = await this.#inspect();
+    this.#staged = await inspectStagedRows(this.#staging, this.#state);
     if (this.#staged.changes.deletions === 0) return;
     await this.#staging.run(STATEMENTS['store-deletions']);
     await this.#staging.run(STATEMENTS['store-pending-deletions']);
@@ -255,7 +205,7 @@ export class StagedBatch {
   async #findRepeats(): Promise<void> {
     // In a batch without changes this is the first step after loading, in every attempt.
     const inspected = this.#state.hasChanges ? this.#staged : undefined;
-    this.#staged = inspected ?? (await this.#inspect());
+    this.#staged = inspected ?? (await inspectStagedRows(this.#staging, this.#state));
     const { events, keys, stamped_events, stamped_uuids, first_stamped, last_stamped } = this.#staged.events;
     const times = { first_stamped, last_stamped };
     const hasKeys = await this.#staging.wroteRows(STATEMENTS['find-repeats']);
@@ -273,35 +223,6 @@ export class StagedBatch {
     const settings = isScattered ? { materialize_skip_indexes_on_insert: 0 as const } : {};
     await this.#staging.runLast(STATEMENTS['store-events'], { group: groupId, ...epoch }, settings);
     this.#session = undefined;
-  }
-
-  /** Finds out what the staged rows are, and drops those that were accepted before their user was deleted. */
-  async #inspect(): Promise<StagedRows> {
-    const { hasEvents, hasChanges } = this.#state;
-    const events = hasEvents ? await this.#readOne<StagedEvents>('inspect-events') : NO_EVENTS;
-    const changes = hasChanges ? await this.#readOne<StagedChanges>('inspect-changes') : NO_CHANGES;
-    const mayBeDeleted = events.may_be_deleted + changes.may_be_deleted > 0;
-    return { events, changes, deleted: mayBeDeleted ? await this.#dropDeleted() : NONE_DELETED };
-  }
-
-  async #dropDeleted(): Promise<DeletedRows> {
-    const session = this.#staging;
-    if (!this.#state.hasEvents) await session.run(STATEMENTS['stage-events']);
-    if (!this.#state.hasChanges) await session.run(STATEMENTS['stage-changes']);
-    await session.run(STATEMENTS['find-deletions']);
-    const deleted = await this.#readOne<DeletedRows>('count-deleted-rows');
-    if (deleted.events > 0) {
-      await session.run(STATEMENTS['store-seen-in-deleted-events']);
-      await session.run(STATEMENTS['drop-deleted-events']);
-    }
-    if (deleted.changes > 0) await session.run(STATEMENTS['drop-deleted-changes']);
-    return deleted;
-  }
-
-  async #readOne<Row>(name: keyof typeof STATEMENTS, parameters?: Readonly<Record<string, unknown>>): Promise<Row> {
-    const [row] = await this.#staging.read<Row>(STATEMENTS[name], parameters);
-    if (!row) throw new Error(`${name} returned no row`);
-    return row;
   }
 }
 
