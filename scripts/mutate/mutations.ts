@@ -749,7 +749,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
     search: 'if (dead <= DEAD_LETTERS_MIN',
     replacement: 'if (dead <= Infinity',
     breaks: 'Everything goes to the dead letters, and nobody is told.',
-    tests: [DEAD_LETTERS],
+    tests: [writer('loop/dead-letter-alarm.test.ts')],
   },
   {
     name: 'writer/replayed-anywhere',
