@@ -68,8 +68,9 @@ class Follower {
   }
 }
 
-function identityOf({ uuid, timestamp }: { readonly uuid?: unknown; readonly timestamp?: unknown }): string {
-  return `${uuid} ${timestamp}`;
+/** An event that is sent again after the deletion of its user is a new one: it was received at another time. */
+function identityOf({ uuid, timestamp, receivedAt }: Partial<Record<keyof EventRecord, unknown>>): string {
+  return `${uuid} ${timestamp} ${receivedAt}`;
 }
 
 async function allOf(pipeline: Pipeline, filters: string, key: string): Promise<EventRecord[]> {
