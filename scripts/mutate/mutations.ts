@@ -706,7 +706,7 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
   {
     name: 'writer/generations-told-apart-by-number',
     file: writer('protocol/epoch.ts'),
-    search: "newest.leaderIds.some((other) => other !== '' && other !== leaderId)",
+    search: "leaderIds.some((other) => other !== '' && other !== leaderId)",
     replacement: 'false',
     breaks: 'After Kafka has lost the group, two writers store the same partition under one epoch.',
     tests: [OWNERSHIP],

@@ -18,6 +18,9 @@ export const CLICKHOUSE = 'clickhouse';
 /** How long a session is kept after its last statement, in milliseconds. */
 const SESSION_TIMEOUT_MS = 60_000;
 
+/** How long a statement takes at most while nothing is wrong, in milliseconds. */
+export const HEALTHY_MS = 20;
+
 /** What a client sends. */
 export interface Request {
   readonly name: string;
@@ -67,14 +70,10 @@ export class SimulatedClickHouse {
   /** How likely a statement is refused for want of memory. */
   refusals = 0;
   /** How long a statement takes at most, in milliseconds. */
-  slownessMs = 20;
+  slownessMs = HEALTHY_MS;
 
   constructor(options: SimulatedClickHouseOptions) {
     this.#options = options;
-  }
-
-  get isIdle(): boolean {
-    return this.#running.size === 0;
   }
 
   /** Ends all statements and sessions; what was stored stays. */

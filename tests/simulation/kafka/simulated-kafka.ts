@@ -1,3 +1,4 @@
+import { nameOf } from '@sluice/writer/protocol/position';
 import type { Network } from '../world/network.ts';
 import type { Random } from '../world/random.ts';
 import type { VirtualTime } from '../world/virtual-time.ts';
@@ -110,6 +111,11 @@ export class SimulatedKafka {
     return this.logs.find((log) => log.topic === topic && log.partition === partition);
   }
 
+  /** Returns the number of a broker that runs; -1 when none does. */
+  get someNodeId(): number {
+    return this.nodes.find(({ isUp }) => isUp)?.nodeId ?? -1;
+  }
+
   append(log: PartitionLog, record: NewRecord): LogRecord {
     const appended = log.append(record, this.#options.time.dateMs);
     this.#appended.resolve();
@@ -142,7 +148,7 @@ export class SimulatedKafka {
         .filter(({ isUp }) => isUp)
         .map(({ nodeId, host, port }) => ({ nodeId, host, port, rack: null })),
       clusterId: 'simulated',
-      controllerId: this.nodes.find(({ isUp }) => isUp)?.nodeId ?? -1,
+      controllerId: this.someNodeId,
       topicMetadata: found.map(({ topic, logs }) => ({
         topicErrorCode: logs.length === 0 ? ERROR_CODES.UNKNOWN_TOPIC_OR_PARTITION : 0,
         topic,
@@ -189,7 +195,7 @@ export class SimulatedKafka {
   #errorOf(node: Node, log: PartitionLog | undefined, offset: number): number {
     if (!log) return ERROR_CODES.UNKNOWN_TOPIC_OR_PARTITION;
     if (log.leader !== node.nodeId) return ERROR_CODES.NOT_LEADER_FOR_PARTITION;
-    if (this.unreadable.has(`${log.topic}/${log.partition}`)) return ERROR_CODES.KAFKA_STORAGE_ERROR;
+    if (this.unreadable.has(nameOf(log))) return ERROR_CODES.KAFKA_STORAGE_ERROR;
     return offset < log.low || offset > log.high ? ERROR_CODES.OFFSET_OUT_OF_RANGE : 0;
   }
 
@@ -230,7 +236,7 @@ export class SimulatedKafka {
     const all = topics.flatMap(({ topic, partitions }) =>
       partitions.map(({ partition, offset }) => ({ topic, partition, offset: Number(offset) })),
     );
-    const offsets = new Map(all.map(({ topic, partition, offset }) => [`${topic}/${partition}`, offset]));
+    const offsets = new Map(all.map(({ topic, partition, offset }) => [nameOf({ topic, partition }), offset]));
     this.group.commit(memberId, generation, offsets);
     for (const { topic, partition, offset } of all) {
       const log = this.log(topic, partition);
@@ -246,7 +252,7 @@ export class SimulatedKafka {
         topic,
         partitions: partitions.map(({ partition }) => ({
           ...{ partition, metadata: '', errorCode: 0 },
-          offset: String(this.group.offsets.get(`${topic}/${partition}`) ?? -1),
+          offset: String(this.group.offsets.get(nameOf({ topic, partition })) ?? -1),
         })),
       })),
     };

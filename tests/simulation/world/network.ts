@@ -19,12 +19,10 @@ const SLOW_MS = 9_000;
 /** The connection broke, or could not be opened. */
 export class ConnectionBroken extends Error {
   override readonly name = 'ConnectionBroken';
-  /** Whether the request may have arrived. */
-  readonly wasSent: boolean;
 
+  /** @param wasSent whether the request may have arrived */
   constructor(wasSent: boolean) {
     super(wasSent ? 'the connection was closed' : 'the connection was refused');
-    this.wasSent = wasSent;
   }
 }
 
@@ -56,7 +54,7 @@ export class Network {
     const link = linkOf(process, server);
     if (fault === undefined) this.#faults.delete(link);
     else this.#faults.set(link, fault);
-    if (fault === 'down') this.breakOpen((request) => request.process?.name === process && request.server === server);
+    if (fault === 'down') this.#breakOpen((request) => request.process?.name === process && request.server === server);
   }
 
   mendAll(): void {
@@ -65,7 +63,7 @@ export class Network {
 
   /** Breaks the connections of a server that is gone: what it has not answered fails. */
   breakServer(server: string): void {
-    this.breakOpen((request) => request.server === server);
+    this.#breakOpen((request) => request.server === server);
   }
 
   /**
@@ -113,7 +111,7 @@ export class Network {
     });
   }
 
-  breakOpen(which: (request: Request) => boolean): void {
+  #breakOpen(which: (request: Request) => boolean): void {
     for (const request of [...this.#open].filter(which)) {
       this.#time.after(this.#delayMs(), () => request.fail(new ConnectionBroken(true)), request.process);
     }

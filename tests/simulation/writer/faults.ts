@@ -1,5 +1,5 @@
-import { CLICKHOUSE } from '../clickhouse/simulated-clickhouse.ts';
-import type { PartitionLog } from '../kafka/partition-log.ts';
+import { nameOf } from '@sluice/writer/protocol/position';
+import { CLICKHOUSE, HEALTHY_MS } from '../clickhouse/simulated-clickhouse.ts';
 import { type Node, serverOf } from '../kafka/simulated-kafka.ts';
 import type { LinkFault } from '../world/network.ts';
 import type { Random } from '../world/random.ts';
@@ -41,17 +41,18 @@ const FAULTS = {
   'cut off log': { weight: 1, begin: cutOffLog },
 } as const satisfies Record<string, { readonly weight: number; readonly begin: Begin }>;
 
-const LOG_FAULTS: readonly Fault['kind'][] = ['cut off log'];
+/** The fault that loses records which Kafka has acknowledged. */
+const LOSING = 'cut off log';
 
 /** Chooses the faults of a schedule. @param losesRecords whether Kafka may lose records that it has acknowledged */
 export function chooseFaults(random: Random, count: number, untilMs: number, losesRecords: boolean): Fault[] {
   const kinds = (Object.keys(FAULTS) as Fault['kind'][])
-    .filter((kind) => losesRecords || !LOG_FAULTS.includes(kind))
+    .filter((kind) => losesRecords || kind !== LOSING)
     .flatMap((kind) => Array<Fault['kind']>(FAULTS[kind].weight).fill(kind));
   const faults = Array.from({ length: count }, () => ({
     atMs: Math.floor(random.between(0, untilMs)),
     // Rare otherwise, and worth most of a schedule that has it.
-    kind: losesRecords && random.isTrue(0.1) ? random.pick(LOG_FAULTS) : random.pick(kinds),
+    kind: losesRecords && random.isTrue(0.1) ? LOSING : random.pick(kinds),
     // Short ones are the rule: they are over while what they have hit still goes on.
     forMs: Math.floor(10 ** random.between(1, 4)),
     target: random.next(),
@@ -109,7 +110,7 @@ function stopClickHouse({ clickhouse }: World) {
 function slowClickHouse({ clickhouse }: World, { manner }: Fault) {
   clickhouse.slownessMs = 50 + manner ** 2 * 6_000;
   const end = () => {
-    clickhouse.slownessMs = 20;
+    clickhouse.slownessMs = HEALTHY_MS;
   };
   return { name: `ClickHouse takes up to ${Math.floor(clickhouse.slownessMs)} ms for a statement`, end };
 }
@@ -136,7 +137,7 @@ function rebalance({ kafka }: World) {
 function loseCoordinator({ kafka }: World) {
   kafka.coordinator = -1;
   const end = () => {
-    if (kafka.coordinator < 0) kafka.coordinator = kafka.nodes.find(({ isUp }) => isUp)?.nodeId ?? -1;
+    if (kafka.coordinator < 0) kafka.coordinator = kafka.someNodeId;
   };
   return { name: 'the group has no coordinator', end };
 }
@@ -168,7 +169,7 @@ function loseLeader({ kafka }: World, fault: Fault) {
   const log = chosen(kafka.logs, fault);
   log.elect(-1);
   const end = () => {
-    if (log.leader < 0) log.elect(kafka.nodes.find(({ isUp }) => isUp)?.nodeId ?? -1);
+    if (log.leader < 0) log.elect(kafka.someNodeId);
   };
   return { name: `${nameOf(log)} has no leader`, end };
 }
@@ -195,10 +196,6 @@ function cutOffLog({ kafka, oracle }: World, fault: Fault) {
   const lost = log.cutOff(log.high - Math.min(log.high - log.low, 1 + Math.floor(fault.manner * 4)));
   oracle.addLost(log, lost);
   return { name: `the log of ${nameOf(log)} is cut off at ${log.high}` };
-}
-
-function nameOf({ topic, partition }: PartitionLog): string {
-  return `${topic}/${partition}`;
 }
 
 function chosen<Item>(items: readonly Item[], { target }: Fault): Item {

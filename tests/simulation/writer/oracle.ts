@@ -1,4 +1,5 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import { nameOf as partitionName } from '@sluice/writer/protocol/position';
 import { eventKey, isHidden, type StagedEvent, type StoredEvent, userKey } from '../clickhouse/tables.ts';
 import type { LogRecord, PartitionLog } from '../kafka/partition-log.ts';
 import type { World } from './world.ts';
@@ -83,7 +84,7 @@ export class Oracle {
       if (Number(record.offset) >= offset) break;
       for (const sent of this.#sent.get(record) ?? []) {
         const missing = this.#missing(log, record, sent);
-        if (missing) this.report(`offset ${offset} of ${log.topic}/${log.partition} is committed, but ${missing}`);
+        if (missing) this.report(`offset ${offset} of ${partitionName(log)} is committed, but ${missing}`);
       }
     }
     this.#checked.set(log, Math.max(from, offset));
@@ -96,7 +97,7 @@ export class Oracle {
     const isHalted = [...clickhouse.tables.halts.values()].some(({ isResumed }) => !isResumed);
     if (isHalted) return false;
     return logs.every((log) => {
-      const name = `${log.topic}/${log.partition}`;
+      const name = partitionName(log);
       const stored = clickhouse.tables.positions.get(name)?.nextOffset;
       return log.high === 0 || (kafka.group.offsets.get(name) === log.high && stored === log.high);
     });

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { HEALTHY_MS } from '../clickhouse/simulated-clickhouse.ts';
 import { installBrokers } from '../kafka/install-brokers.ts';
 import { Random } from '../world/random.ts';
 import { beginFault, chooseFaults, type Fault } from './faults.ts';
@@ -119,7 +120,7 @@ function endFaults(world: World): void {
   world.note('there are no more faults from here on');
   network.mendAll();
   clickhouse.start();
-  clickhouse.slownessMs = 20;
+  clickhouse.slownessMs = HEALTHY_MS;
   clickhouse.refusals = 0;
   kafka.unreadable.clear();
   for (const node of kafka.nodes) if (!node.isUp) kafka.start(node);

@@ -41,14 +41,6 @@ export class WriterPlace {
     this.name = name;
   }
 
-  get isFrozen(): boolean {
-    return this.#process?.isFrozen ?? false;
-  }
-
-  get isRunning(): boolean {
-    return this.#process !== undefined;
-  }
-
   start(): void {
     if (this.#process) return;
     const { time, network, clickhouse, config } = this.#world;

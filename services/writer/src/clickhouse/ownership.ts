@@ -1,5 +1,12 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { type Epoch, isPassed, type JoinedGeneration, nextEpoch, type RecordedEpoch } from '../protocol/epoch.ts';
+import {
+  type Epoch,
+  hasOtherLeader,
+  isPassed,
+  type JoinedGeneration,
+  nextEpoch,
+  type RecordedEpoch,
+} from '../protocol/epoch.ts';
 import { Fenced } from '../protocol/fenced.ts';
 import { TAKE_OVER_STEPS, type TakeOverStep } from '../protocol/steps.ts';
 import { STATEMENTS } from './statements.ts';
@@ -55,13 +62,10 @@ export function createOwnership({ client, groupId, writerId, isMember }: Ownersh
    *
    * @throws {Error} then; the next attempt begins another incarnation, or is fenced
    */
-  async function requireOneGeneration(
-    { incarnation, generation }: Epoch,
-    { leaderId }: JoinedGeneration,
-  ): Promise<void> {
+  async function requireOneGeneration({ incarnation, generation }: Epoch, joined: JoinedGeneration): Promise<void> {
     const newest = await readNewest();
     const isSame = newest?.incarnation === incarnation && newest.generation === generation;
-    if (isSame && newest.leaderIds.some((other) => other !== '' && other !== leaderId)) {
+    if (isSame && hasOtherLeader(newest, joined)) {
       throw new Error(`another generation ${generation} of the group has recorded the same epoch`);
     }
   }

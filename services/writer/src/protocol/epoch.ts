@@ -26,9 +26,14 @@ export interface JoinedGeneration {
  * Returns whether an epoch is recorded that is newer than a generation, or that another generation of the same number has
  * recorded: then the member is late, or Kafka has restarted the count.
  */
-export function isPassed(newest: RecordedEpoch | undefined, { generation, leaderId }: JoinedGeneration): boolean {
-  if (!newest || generation > newest.generation) return false;
-  return generation < newest.generation || newest.leaderIds.some((other) => other !== '' && other !== leaderId);
+export function isPassed(newest: RecordedEpoch | undefined, joined: JoinedGeneration): boolean {
+  if (!newest || joined.generation > newest.generation) return false;
+  return joined.generation < newest.generation || hasOtherLeader(newest, joined);
+}
+
+/** Returns whether a generation with another leader has recorded an epoch. */
+export function hasOtherLeader({ leaderIds }: RecordedEpoch, { leaderId }: JoinedGeneration): boolean {
+  return leaderIds.some((other) => other !== '' && other !== leaderId);
 }
 
 /**
