@@ -103,6 +103,10 @@ export class WriterPlace {
   }
 }
 
+/** Without stack traces: they name the folder of the project, and a trace is the same on every machine. */
 function json(fields: object): string {
-  return JSON.stringify(fields, (_name, value) => (typeof value === 'bigint' ? String(value) : value));
+  return JSON.stringify(fields, (name, value) => {
+    if (name === 'stack') return undefined;
+    return typeof value === 'bigint' ? String(value) : value;
+  });
 }
