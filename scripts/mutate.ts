@@ -6,18 +6,26 @@ import { startTestStack, type TestStack } from '@sluice/local-stack/test-stack';
 import { parseArguments, runCommand } from '@sluice/shared/command-line';
 import { type Mutation, MutationMismatch, mutate } from './mutate/mutation.ts';
 import { MUTATIONS } from './mutate/mutations.ts';
+import { PLANTED_FAULTS } from './mutate/planted-faults.ts';
+import { runSimulation, SIMULATION_SECONDS, simulatorOf } from './mutate/simulation-run.ts';
 import { type Engines, runTests } from './mutate/test-run.ts';
 import { createWorkingCopy, type WorkingCopy } from './mutate/working-copy.ts';
 
 const HELP = `Usage: npm run mutate -- [--list] [--no-baseline] [PATTERN ...]
+       npm run mutate -- --simulate [--list] [--seed N] [PATTERN ...]
 
 Applies the mutations of scripts/mutate/mutations.ts to a copy of the working tree, one at a time, and runs the tests
 of each. A mutation is killed when a test fails, and survives when all pass. First the tests run without a mutation;
 the mutations of a test that already fails are not judged.
 
+With --simulate, the simulator takes the place of the tests: it runs schedules for ${SIMULATION_SECONDS} seconds of a core. Its mutations
+are those of scripts/mutate/planted-faults.ts; patterns find those of mutations.ts as well.
+
   PATTERN         run only mutations whose name or file name contains this text; case is ignored
   --list          list the mutations and run nothing
   --no-baseline   do not run the tests without a mutation first
+  --simulate      run the simulator, not the tests
+  --seed N        the first seed of the simulator, a whole number (default 1)
   --help          show this text
 
 Exit codes: 0 all killed; 1 a mutation survived, does not fit the code or was not judged; 2 wrong arguments.`;
@@ -48,6 +56,8 @@ async function main(): Promise<number> {
     options: {
       list: { type: 'boolean', default: false },
       'no-baseline': { type: 'boolean', default: false },
+      simulate: { type: 'boolean', default: false },
+      seed: { type: 'string', default: '1' },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
@@ -55,7 +65,7 @@ async function main(): Promise<number> {
     console.log(HELP);
     return 0;
   }
-  const selected = MUTATIONS.filter((mutation) => matches(mutation, positionals));
+  const selected = candidates(values.simulate, positionals).filter((mutation) => matches(mutation, positionals));
   if (values.list) {
     for (const { name, breaks } of selected) console.log(`${name}: ${breaks}`);
     return 0;
@@ -65,6 +75,7 @@ async function main(): Promise<number> {
     return 1;
   }
   try {
+    if (values.simulate) return await simulateAll(selected, Number(values.seed));
     return await run(selected, !values['no-baseline']);
   } catch (error) {
     if (!interrupted.signal.aborted) throw error;
@@ -72,18 +83,48 @@ async function main(): Promise<number> {
   }
 }
 
+function candidates(isSimulated: boolean, patterns: readonly string[]): readonly Mutation[] {
+  if (!isSimulated) return MUTATIONS;
+  return patterns.length === 0 ? PLANTED_FAULTS : [...PLANTED_FAULTS, ...MUTATIONS];
+}
+
 function matches({ name, file }: Mutation, patterns: readonly string[]): boolean {
   const text = `${name}\n${basename(file)}`.toLowerCase();
   return patterns.length === 0 || patterns.some((pattern) => text.includes(pattern.toLowerCase()));
+}
+
+async function simulateAll(mutations: readonly Mutation[], firstSeed: number): Promise<number> {
+  await using copy = await createWorkingCopy(root);
+  return await tryAll(mutations, async (mutation) => {
+    const { file, breaks } = mutation;
+    const mutated = mutate(await readFile(join(copy.path, file), 'utf8'), mutation);
+    const { seed, violation, seconds } = await copy.withFile(file, mutated, () =>
+      runSimulation(copy.path, simulatorOf(file), firstSeed, interrupted.signal),
+    );
+    if (violation !== undefined) return { outcome: 'killed', seconds, detail: `seed ${seed}: ${violation}` };
+    return { outcome: 'SURVIVED', seconds, detail: `${seed - firstSeed} schedules; ${breaks}` };
+  });
 }
 
 async function run(mutations: readonly Mutation[], withBaseline: boolean): Promise<number> {
   await using copy = await createWorkingCopy(root);
   await using stack = createSharedStack();
   const broken = withBaseline ? await runBaseline(copy, mutations, stack) : new Set<string>();
+  return await tryAll(mutations, (mutation) => tryTests(copy, mutation, broken, stack));
+}
+
+/** Tries one mutation after the other and prints what comes of them. Returns the exit code. */
+async function tryAll(
+  mutations: readonly Mutation[],
+  attempt: (mutation: Mutation) => Promise<Omit<Result, 'mutation'>>,
+): Promise<number> {
   const results: Result[] = [];
   for (const mutation of mutations) {
-    const result = await tryMutation(copy, mutation, broken, stack);
+    const tried = await attempt(mutation).catch((error): Omit<Result, 'mutation'> => {
+      if (!(error instanceof MutationMismatch)) throw error;
+      return { outcome: 'does not apply', seconds: 0, detail: error.message };
+    });
+    const result = { mutation, ...tried };
     results.push(result);
     console.log(`${result.outcome.padEnd(14)} ${seconds(result)}  ${mutation.name}: ${result.detail}`);
   }
@@ -115,25 +156,20 @@ async function runBaseline(
   return broken;
 }
 
-async function tryMutation(
+async function tryTests(
   copy: WorkingCopy,
   mutation: Mutation,
   broken: ReadonlySet<string>,
   stack: SharedStack,
-): Promise<Result> {
+): Promise<Omit<Result, 'mutation'>> {
   const { file, tests } = mutation;
   const failing = tests.find((test) => broken.has(test));
-  if (failing) return { mutation, outcome: 'not judged', seconds: 0, detail: `${failing} fails without it` };
-  try {
-    const mutated = mutate(await readFile(join(copy.path, file), 'utf8'), mutation);
-    const engines = await stack.enginesFor(tests);
-    const tested = await copy.withFile(file, mutated, () => runTests(copy.path, tests, engines, interrupted.signal));
-    const outcome = tested.passed ? 'SURVIVED' : 'killed';
-    return { mutation, outcome, seconds: tested.seconds, detail: tested.failed ?? mutation.breaks };
-  } catch (error) {
-    if (!(error instanceof MutationMismatch)) throw error;
-    return { mutation, outcome: 'does not apply', seconds: 0, detail: error.message };
-  }
+  if (failing) return { outcome: 'not judged', seconds: 0, detail: `${failing} fails without it` };
+  const mutated = mutate(await readFile(join(copy.path, file), 'utf8'), mutation);
+  const engines = await stack.enginesFor(tests);
+  const tested = await copy.withFile(file, mutated, () => runTests(copy.path, tests, engines, interrupted.signal));
+  const outcome = tested.passed ? 'SURVIVED' : 'killed';
+  return { outcome, seconds: tested.seconds, detail: tested.failed ?? mutation.breaks };
 }
 
 interface SharedStack extends AsyncDisposable {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { MutationMismatch, mutate } from './mutation.ts';
 import { MUTATIONS } from './mutations.ts';
+import { PLANTED_FAULTS } from './planted-faults.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 
@@ -13,8 +14,13 @@ test.each(MUTATIONS)('$name fits the code', async (mutation) => {
   for (const file of mutation.tests) await access(join(root, file));
 });
 
+test.each(PLANTED_FAULTS)('the planted fault $name fits the code', async (fault) => {
+  const source = await readFile(join(root, fault.file), 'utf8');
+  expect(mutate(source, fault)).not.toBe(source);
+});
+
 test('no two mutations have the same name', () => {
-  const names = MUTATIONS.map(({ name }) => name);
+  const names = [...MUTATIONS, ...PLANTED_FAULTS].map(({ name }) => name);
   expect([...new Set(names)]).toEqual(names);
 });
 

@@ -51,6 +51,7 @@ export function createSimulatedClient(
     };
     return await network.request(
       CLICKHOUSE,
+      request.name,
       async () => {
         if (!clickhouse.isUp) throw new Error('connect ECONNREFUSED');
         return await clickhouse.run(request);

@@ -52,6 +52,7 @@ function methodsOf(kafka: SimulatedKafka): Record<string, Method> {
   /** Sends a request to the node of a connection, and turns errors into those of kafkajs. */
   async function send<Response>(
     connection: SimulatedConnection,
+    what: string,
     serve: (node: Node) => Response | Promise<Response>,
     timeoutMs = REQUEST_TIMEOUT_MS,
   ): Promise<Response> {
@@ -61,6 +62,7 @@ function methodsOf(kafka: SimulatedKafka): Record<string, Method> {
       if (!connection.connectedTo) await open(connection);
       return await kafka.network.request(
         serverOf(node),
+        what,
         async () => {
           if (!node.isUp) throw new ConnectionBroken(true);
           return await serve(node);
@@ -85,6 +87,7 @@ function methodsOf(kafka: SimulatedKafka): Record<string, Method> {
     const node = kafka.nodeAt(host);
     const connected = kafka.network.request(
       serverOf(node),
+      'connect',
       async () => {
         if (!node.isUp) throw new ConnectionBroken(false);
       },
@@ -104,6 +107,7 @@ function methodsOf(kafka: SimulatedKafka): Record<string, Method> {
   }
 
   const group = <Given, Response>(
+    what: string,
     serve: (given: Given, node: Node) => Response | Promise<Response>,
     timeoutMs: (given: Given) => number = () => REQUEST_TIMEOUT_MS,
   ) =>
@@ -112,7 +116,7 @@ function methodsOf(kafka: SimulatedKafka): Record<string, Method> {
         kafka.requireCoordinator(node);
         return serve(given, node);
       };
-      return send(this, atCoordinator, timeoutMs(given));
+      return send(this, what, atCoordinator, timeoutMs(given));
     };
 
   return {
@@ -126,27 +130,30 @@ function methodsOf(kafka: SimulatedKafka): Record<string, Method> {
       this.connectedTo = undefined;
     },
     async metadata(this: SimulatedConnection, topics: string[] = []) {
-      return withoutErrors(await send(this, () => kafka.metadata(topics)));
+      return withoutErrors(await send(this, 'metadata', () => kafka.metadata(topics)));
     },
     fetch(this: SimulatedConnection, request: FetchRequest & { readonly keepErrors?: boolean }) {
-      const responses = send(this, (node) => kafka.fetch(node, request), REQUEST_TIMEOUT_MS + request.maxWaitTime);
+      const timeoutMs = REQUEST_TIMEOUT_MS + request.maxWaitTime;
+      const responses = send(this, 'fetch', (node) => kafka.fetch(node, request), timeoutMs);
       return request.keepErrors ? responses : responses.then(withoutFailedPartitions);
     },
     listOffsets(this: SimulatedConnection, { topics }: { topics: Parameters<SimulatedKafka['listOffsets']>[1] }) {
-      return send(this, (node) => kafka.listOffsets(node, topics));
+      return send(this, 'listOffsets', (node) => kafka.listOffsets(node, topics));
     },
     findGroupCoordinator(this: SimulatedConnection) {
-      return send(this, () => {
+      return send(this, 'findGroupCoordinator', () => {
         const node = kafka.nodes.find(({ nodeId }) => nodeId === kafka.coordinator);
         if (!node) throw createErrorFromCode(ERROR_CODES.GROUP_COORDINATOR_NOT_AVAILABLE);
         return { throttleTime: 0, errorCode: 0, coordinator: node };
       });
     },
     joinGroup: group(
+      'joinGroup',
       (request: JoinRequest) => kafka.group.join(request),
       ({ rebalanceTimeout }) => rebalanceTimeout + REQUEST_TIMEOUT_MS,
     ),
     syncGroup: group(
+      'syncGroup',
       async ({ memberId, generationId, groupAssignment }: SyncRequest) => ({
         memberAssignment: await kafka.group.sync(
           memberId,
@@ -156,15 +163,20 @@ function methodsOf(kafka: SimulatedKafka): Record<string, Method> {
       }),
       () => 70_000,
     ),
-    heartbeat: group(({ memberId, groupGenerationId }: MemberRequest) =>
+    heartbeat: group('heartbeat', ({ memberId, groupGenerationId }: MemberRequest) =>
       kafka.group.heartbeat(memberId, groupGenerationId),
     ),
-    leaveGroup: group(({ memberId }: MemberRequest) => kafka.group.leave(memberId)),
-    offsetCommit: group((request: MemberRequest & { topics: Parameters<SimulatedKafka['commit']>[2] }) => {
-      kafka.commit(request.memberId, request.groupGenerationId, request.topics);
-    }),
-    offsetFetch: group(({ topics }: { topics: Parameters<SimulatedKafka['committed']>[0] }) => kafka.committed(topics)),
-    describeGroups: group(({ groupIds }: { groupIds: readonly string[] }) => ({
+    leaveGroup: group('leaveGroup', ({ memberId }: MemberRequest) => kafka.group.leave(memberId)),
+    offsetCommit: group(
+      'offsetCommit',
+      (request: MemberRequest & { topics: Parameters<SimulatedKafka['commit']>[2] }) => {
+        kafka.commit(request.memberId, request.groupGenerationId, request.topics);
+      },
+    ),
+    offsetFetch: group('offsetFetch', ({ topics }: { topics: Parameters<SimulatedKafka['committed']>[0] }) =>
+      kafka.committed(topics),
+    ),
+    describeGroups: group('describeGroups', ({ groupIds }: { groupIds: readonly string[] }) => ({
       groups: groupIds.map((groupId) => ({
         ...{ errorCode: 0, groupId, state: kafka.group.state },
         members: kafka.group.memberIds.map((memberId) => ({ memberId })),

@@ -31,10 +31,18 @@ export class ResponseTooLate extends Error {
   override readonly name = 'ResponseTooLate';
 }
 
-interface Request {
+/** How far a request has come: it leaves its client, it arrives at the server, the server has done what it asks for. */
+export type Moment = 'sent' | 'arrived' | 'served';
+
+/** A request that is under way. */
+export interface Request {
   readonly process: SimulatedProcess | undefined;
   readonly server: string;
+  /** What it asks for: the name of a statement, or of a method of a connection to a broker. */
+  readonly what: string;
   readonly fail: (error: Error) => void;
+  /** Lets it arrive that was held; undefined for one that is not. */
+  release: (() => void) | undefined;
 }
 
 /** Carries requests of processes to servers, and responses back, each after some delay. */
@@ -43,6 +51,9 @@ export class Network {
   readonly #random: Random;
   readonly #faults = new Map<string, LinkFault>();
   readonly #open = new Set<Request>();
+  readonly #held = new Set<Request>();
+  /** Called at each moment of each request. */
+  onMoment: (request: Request, moment: Moment) => void = () => {};
 
   constructor(time: VirtualTime, random: Random) {
     this.#time = time;
@@ -59,6 +70,22 @@ export class Network {
 
   mendAll(): void {
     this.#faults.clear();
+    for (const request of this.#held) this.release(request);
+  }
+
+  /**
+   * Keeps a request that is being sent from arriving.
+   *
+   * @param breaks whether its client is told at once that the connection broke
+   */
+  hold(request: Request, breaks: boolean): void {
+    this.#held.add(request);
+    if (breaks) this.#time.after(this.#delayMs(), () => request.fail(new ConnectionBroken(true)), request.process);
+  }
+
+  /** Lets a request arrive that was held. Its client may be gone by now. */
+  release(request: Request): void {
+    if (this.#held.delete(request)) request.release?.();
   }
 
   /** Breaks the connections of a server that is gone: what it has not answered fails. */
@@ -69,13 +96,19 @@ export class Network {
   /**
    * Sends a request, and returns what the server responds with.
    *
+   * @param what the name of what it asks for
    * @param serve runs on the server
    * @param timeoutMs after which the client gives up
    * @throws {ConnectionBroken}
    * @throws {ResponseTooLate}
    * @throws what `serve` throws
    */
-  request<Response>(server: string, serve: () => Promise<Response>, timeoutMs: number): Promise<Response> {
+  request<Response>(
+    server: string,
+    what: string,
+    serve: () => Promise<Response>,
+    timeoutMs: number,
+  ): Promise<Response> {
     const { process } = this.#time;
     return new Promise((resolve, reject) => {
       const finish = (settle: () => void) => {
@@ -83,7 +116,10 @@ export class Network {
         stopWaiting();
         settle();
       };
-      const request: Request = { process, server, fail: (error) => finish(() => reject(error)) };
+      const request: Request = {
+        ...{ process, server, what, release: undefined },
+        fail: (error) => finish(() => reject(error)),
+      };
       const later = (ms: number, run: () => void) => this.#time.after(ms, run, process);
       const stopWaiting = later(timeoutMs, () => request.fail(new ResponseTooLate('no response came in time')));
       this.#open.add(request);
@@ -93,6 +129,7 @@ export class Network {
         return;
       }
       const respond = (settle: () => void) => {
+        this.onMoment(request, 'served');
         // The response of a server whose connections broke meanwhile has nowhere to go.
         if (!this.#open.has(request)) return;
         const before = fault();
@@ -102,12 +139,16 @@ export class Network {
       };
       // A request that is on its way arrives, though its client may have given up or be gone.
       const late = fault() === 'slow' && this.#random.isTrue(0.5) ? this.#random.between(0, SLOW_MS) : 0;
-      this.#time.after(this.#delayMs() + late, () => {
+      const arrive = () => {
+        this.onMoment(request, 'arrived');
         this.#time.runAs(undefined, serve).then(
           (response) => respond(() => resolve(response)),
           (error) => respond(() => reject(error)),
         );
-      });
+      };
+      request.release = () => this.#time.after(this.#delayMs() + late, arrive);
+      this.onMoment(request, 'sent');
+      if (!this.#held.has(request)) request.release();
     });
   }
 

@@ -1,0 +1,23 @@
+// Runs simulated schedules in a working copy until one fails, and prints what came of it as JSON. mutate.ts starts it.
+import { join } from 'node:path';
+import type { SimulationResult } from './simulation-run.ts';
+
+const [simulator = '', secondsText = '', seedText = ''] = process.argv.slice(2);
+const module = join(import.meta.dirname, '..', '..', 'tests', 'simulation', simulator, 'run-schedule.ts');
+const { runSchedule } = (await import(module)) as {
+  runSchedule: (seed: number) => Promise<{ readonly violation: string | undefined }>;
+};
+
+/** Of a core, so that other processes of the machine do not matter. */
+function secondsTaken(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000_000;
+}
+
+const result: SimulationResult = { seed: Number(seedText), violation: undefined, seconds: 0 };
+for (; secondsTaken() < Number(secondsText); result.seed += 1) {
+  result.violation = (await runSchedule(result.seed)).violation;
+  if (result.violation !== undefined) break;
+}
+result.seconds = secondsTaken();
+process.stdout.write(JSON.stringify(result), () => process.exit(0));
