@@ -18,5 +18,24 @@ export const NAME_DOTS_MAX = 6;
 /** Items of a list behind `[in]`. */
 export const ITEMS_MAX = 100;
 
+/** Buckets of a series, and cohorts of retention. */
+export const BUCKETS_MAX = 5_000;
+
+/** What a series can be grouped by at once. */
+export const GROUP_KEYS_MAX = 2;
+
+/** Groups of a series. */
+export const GROUPS_MAX = 100;
+
+/** Steps of a funnel. */
+export const STEPS_MIN = 2;
+export const STEPS_MAX = 8;
+
+/** The longest window of a funnel, in days. */
+export const WITHIN_DAYS_MAX = 36_500;
+
+/** Intervals for which retention counts the returns to a cohort, its own among them. */
+export const PERIODS_MAX = 60;
+
 /** How long a position of the stream can be resumed, in days. */
 export const RESUMABLE_DAYS = 7;

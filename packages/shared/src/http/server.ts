@@ -22,7 +22,7 @@ import { createRefusals, type Refusals } from './refusals.ts';
 const SANE_REQUEST_ID = /^[A-Za-z0-9._:/+=-]{1,128}$/;
 
 /** How long a request may take to arrive, in milliseconds. */
-const REQUEST_TIMEOUT_MS = 60_000;
+export const REQUEST_TIMEOUT_MS = 60_000;
 
 /** An identifier has up to 512 characters of up to 4 bytes, and a URL writes each byte as three characters. */
 const PATH_PARAMETER_LENGTH_MAX = 512 * 4 * 3;

@@ -29,7 +29,7 @@ export interface CallOutlineLimits extends CanonicalLimits {
 const PASS_ALL: ElementReader<never> = { read: () => undefined, end: 0 };
 
 /** A key is not longer; what is, is no key. */
-const WRITE_KEY_BYTES_MAX = 1_024;
+export const WRITE_KEY_BYTES_MAX = 1_024;
 
 /**
  * Finds the calls of a body, and reads those that need not be parsed: the elements of `batch`, or the body itself on a

@@ -13,6 +13,9 @@ export const IDENTIFIER_LENGTH_MAX = 512;
 /** In code points. */
 export const EVENT_NAME_LENGTH_MAX = 200;
 
+/** Visible ASCII characters. */
+export const IDEMPOTENCY_KEY_LENGTH_MAX = 200;
+
 /** The limits of submissions that are configured, and the clock that timestamps are compared with. */
 export interface SubmissionLimits {
   readonly eventsMax: number;

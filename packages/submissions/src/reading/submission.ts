@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { encodeJson, jsonObject } from './json-object.ts';
 import {
   EVENT_NAME_LENGTH_MAX,
+  IDEMPOTENCY_KEY_LENGTH_MAX,
   IDENTIFIER_LENGTH_MAX,
   type SubmissionLimits,
   TIMESTAMP_AHEAD_MS_MAX,
@@ -44,7 +45,10 @@ function identifier(description: string) {
 /** The request header from which events without `uuid` get one. */
 export const idempotencyKey = z
   .string()
-  .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 visible ASCII characters')
+  .regex(
+    new RegExp(`^[\\x21-\\x7e]{1,${IDEMPOTENCY_KEY_LENGTH_MAX}}$`),
+    `must be 1 to ${IDEMPOTENCY_KEY_LENGTH_MAX} visible ASCII characters`,
+  )
   .optional()
   .meta({
     description:

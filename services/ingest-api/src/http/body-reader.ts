@@ -17,10 +17,10 @@ const DECOMPRESSORS: Readonly<Record<string, (body: Buffer, options: { maxOutput
 export const CONTENT_ENCODINGS = Object.keys(DECOMPRESSORS);
 
 /** Time for a body to arrive, in milliseconds, on top of what its bytes take at the minimum speed. */
-const BODY_GRACE_MS = 5_000;
+export const BODY_GRACE_MS = 5_000;
 
 /** The minimum speed of a body, in bytes a second. */
-const BODY_BYTES_PER_SECOND_MIN = 64 * 1_024;
+export const BODY_BYTES_PER_SECOND_MIN = 64 * 1_024;
 
 const SPEED_CHECK_MS = 1_000;
 

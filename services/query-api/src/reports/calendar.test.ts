@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { BUCKETS_MAX } from '../limits.ts';
 import {
-  BUCKETS_MAX,
   bucketStarts,
   bucketStartsBefore,
   CALENDAR_INTERVALS,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { notEmpty } from '../filters/operators.ts';
+import { BUCKETS_MAX } from '../limits.ts';
 
 // The calendar of a time zone as instants. In a time zone the offset from UTC is constant between two transitions, so
 // the bounds of local intervals are plain arithmetic there; only transitions are looked up.
@@ -8,9 +9,6 @@ import { notEmpty } from '../filters/operators.ts';
 export const CALENDAR_INTERVALS = ['minute', 'hour', 'day', 'week', 'month'] as const;
 
 export type CalendarInterval = (typeof CALENDAR_INTERVALS)[number];
-
-/** How many buckets a report has at most. */
-export const BUCKETS_MAX = 5_000;
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

@@ -4,9 +4,9 @@ import { DOCUMENT_FIELDS } from '../events/event-columns.ts';
 import { eventFilterable } from '../events/event-selection.ts';
 import { eventDocumentFilters } from '../events/events-openapi.ts';
 import { fieldFilters, openParameters, querySchema } from '../filters/filters-openapi.ts';
-import { PROPERTY_FILTERS_MAX } from '../limits.ts';
+import { PROPERTY_FILTERS_MAX, STEPS_MAX } from '../limits.ts';
 import type { CommonDescription } from '../openapi-schemas.ts';
-import { funnelParameters, STEPS_MAX } from './funnel-parameters.ts';
+import { funnelParameters } from './funnel-parameters.ts';
 import { FUNNEL_GROUPS_MAX } from './funnel-query.ts';
 import { reportEndSchemas } from './report-schemas.ts';
 

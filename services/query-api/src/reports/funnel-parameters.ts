@@ -6,15 +6,9 @@ import { eventFilterable, selectionParameters } from '../events/event-selection.
 import { listOf, notEmpty } from '../filters/operators.ts';
 import { type Filterable, parseParameters, refuseFaults } from '../filters/parameters.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
+import { STEPS_MAX, STEPS_MIN, WITHIN_DAYS_MAX } from '../limits.ts';
 import { type GroupKey, groupKeyParameter } from './group-key.ts';
 import { type ReportSelection, reportSelection } from './report-selection.ts';
-
-/** Steps of a funnel. */
-const STEPS_MIN = 2;
-export const STEPS_MAX = 8;
-
-/** The longest window of a funnel, in days. */
-const WITHIN_DAYS_MAX = 36_500;
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 

@@ -2,7 +2,8 @@ import type { Fault } from '@sluice/shared/http/problem';
 import type { DocumentField, FilterField } from '../events/event-columns.ts';
 import { type EventSelection, START_AFTER_END, type selectionParameters } from '../events/event-selection.ts';
 import type { ParsedParameters } from '../filters/parameters.ts';
-import { BUCKETS_MAX, bucketStarts, type CalendarInterval } from './calendar.ts';
+import { BUCKETS_MAX } from '../limits.ts';
+import { bucketStarts, type CalendarInterval } from './calendar.ts';
 
 /** The events that a report is about: its range has both ends. */
 export interface ReportSelection extends EventSelection {

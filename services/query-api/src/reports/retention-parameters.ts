@@ -5,13 +5,12 @@ import { eventFilterable, selectionParameters } from '../events/event-selection.
 import type { FieldFilter } from '../filters/operators.ts';
 import { numberParameter, textParameter } from '../filters/parameter-schemas.ts';
 import { type Filterable, parseParameters, refuseFaults } from '../filters/parameters.ts';
+import { PERIODS_MAX } from '../limits.ts';
 import { timeZoneParameter } from './calendar.ts';
 import { type ReportSelection, reportBuckets, reportSelection } from './report-selection.ts';
 
 const RETENTION_INTERVALS = ['day', 'week', 'month'] as const;
 
-/** Intervals for which the returns to a cohort are counted, its own among them. */
-const PERIODS_MAX = 60;
 const PERIODS_DEFAULT = 12;
 
 /** The parameters of `GET /events/retention`, except those of properties and operators. */

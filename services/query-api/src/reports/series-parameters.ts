@@ -5,8 +5,8 @@ import { eventFilterable, selectionParameters } from '../events/event-selection.
 import { listOf, notEmpty } from '../filters/operators.ts';
 import { numberParameter } from '../filters/parameter-schemas.ts';
 import { parseParameters, refuseFaults } from '../filters/parameters.ts';
+import { BUCKETS_MAX, GROUP_KEYS_MAX, GROUPS_MAX } from '../limits.ts';
 import {
-  BUCKETS_MAX,
   bucketStarts,
   bucketStartsBefore,
   CALENDAR_INTERVALS,
@@ -21,11 +21,7 @@ const INTERVALS = [...CALENDAR_INTERVALS, 'none'] as const;
 
 type Interval = (typeof INTERVALS)[number];
 
-/** How many keys groups have at most. */
-const KEYS_MAX = 2;
-
 const GROUPS_DEFAULT = 10;
-const GROUPS_MAX = 100;
 
 /** The parameters of `GET /events/series`, except those of properties and operators. */
 export const seriesParameters = {
@@ -38,7 +34,7 @@ export const seriesParameters = {
   measure: measureParameter,
   groupBy: listOf(notEmpty)
     .pipe(z.array(groupKeyParameter))
-    .refine((keys) => keys.length <= KEYS_MAX, `must name at most ${KEYS_MAX}`)
+    .refine((keys) => keys.length <= GROUP_KEYS_MAX, `must name at most ${GROUP_KEYS_MAX}`)
     .refine((keys) => new Set(keys.map(nameOfKey)).size === keys.length, 'must name each one once')
     .meta({
       description: `What tells groups apart: one or two of \`event\`, \`type\`, \`userId\`, \`groupId\`, \`instanceId\` and \`properties.<name>\`, separated by commas.`,

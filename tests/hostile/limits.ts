@@ -1,0 +1,288 @@
+import { maxHeaderSize } from 'node:http';
+import { configSchema as ingestSchema, rowBytesMax } from '@sluice/ingest-api/config';
+import { BODY_BYTES_PER_SECOND_MIN, BODY_GRACE_MS } from '@sluice/ingest-api/http/body-reader';
+import { SQL_BYTES_MAX, VALUE_CHARACTERS_MAX } from '@sluice/query-api/clickhouse/request-limits';
+import { configSchema as querySchema } from '@sluice/query-api/config';
+import {
+  BUCKETS_MAX,
+  GROUP_KEYS_MAX,
+  GROUPS_MAX,
+  ITEMS_MAX,
+  LIMIT_MAX,
+  NAME_DOTS_MAX,
+  PERIODS_MAX,
+  PROPERTY_FILTERS_MAX,
+  RESUMABLE_DAYS,
+  STEPS_MAX,
+  TOTAL_CAP,
+  WITHIN_DAYS_MAX,
+} from '@sluice/query-api/limits';
+import { SAMPLE_CHARACTERS_MAX, SAMPLE_EVENTS_MAX } from '@sluice/query-api/reports/event-sample';
+import { MENU_ENTRIES_MAX } from '@sluice/query-api/reports/menu-entries';
+import { NAME_CHARACTERS_MAX, NAMES_CHARACTERS_MAX } from '@sluice/query-api/reports/property-paths';
+import { FAULTS_MAX, type ProblemCode } from '@sluice/shared/http/problem';
+import { REQUEST_TIMEOUT_MS } from '@sluice/shared/http/server';
+import { MESSAGE_ID_LENGTH_MAX } from '@sluice/submissions/calls/call';
+import { WRITE_KEY_BYTES_MAX } from '@sluice/submissions/calls/call-outline';
+import { JSON_DEPTH_MAX } from '@sluice/submissions/reading/json-object';
+import {
+  EVENT_NAME_LENGTH_MAX,
+  IDEMPOTENCY_KEY_LENGTH_MAX,
+  IDENTIFIER_LENGTH_MAX,
+  JSON_VALUES_MAX,
+  TIMESTAMP_AHEAD_MS_MAX,
+} from '@sluice/submissions/reading/submission-limits';
+
+/*
+ * Every limit of the API. docs/api.md shows this table (limits-document.ts), and npm run hostile takes each limit at its
+ * limit, one under and one over. The numbers are those that the services themselves compare with.
+ */
+
+/** One limit. */
+export interface Limit {
+  readonly title: string;
+  /** The most that is accepted; of a speed, the least. */
+  readonly max: number;
+  readonly unit: 'bytes' | 'bytes a second' | 'characters' | 'days' | 'hours' | 'levels' | 'seconds' | '';
+  /** The variable that sets it. */
+  readonly variable?: string;
+  /** What a request beyond it gets: a problem, or another consequence in words. */
+  readonly beyond: ProblemCode | `${string} ${string}`;
+}
+
+const ingest = ingestSchema.parse({ KAFKA_BROKERS: 'kafka:9092', API_KEYS_FILE: 'keys.json' });
+const query = querySchema.parse({ CLICKHOUSE_URL: 'http://clickhouse:8123', API_KEYS_FILE: 'keys.json' });
+
+const SECOND_MS = 1_000;
+const HOUR_MS = 3_600_000;
+
+const IN_ITS_EVENT = 'the request gets `invalid_request`, a call is rejected';
+
+const REQUEST_LIMITS = {
+  head: { title: 'address and headers of a request', max: maxHeaderSize, unit: 'bytes', beyond: 'invalid_request' },
+  arrival: {
+    title: 'time for a whole request to arrive',
+    max: REQUEST_TIMEOUT_MS / SECOND_MS,
+    unit: 'seconds',
+    beyond: 'the connection is closed',
+  },
+  faults: { title: 'faults that a response names', max: FAULTS_MAX, unit: '', beyond: 'further ones are counted' },
+} as const satisfies Record<string, Limit>;
+
+const SUBMISSION_LIMITS = {
+  bodyBytes: {
+    title: 'body, after decompression',
+    max: ingest.BODY_BYTES_MAX,
+    unit: 'bytes',
+    variable: 'BODY_BYTES_MAX',
+    beyond: 'body_too_large',
+  },
+  bodySpeed: {
+    title: `speed of a body after its first ${BODY_GRACE_MS / SECOND_MS} seconds, at least`,
+    max: BODY_BYTES_PER_SECOND_MIN,
+    unit: 'bytes a second',
+    beyond: 'body_too_slow',
+  },
+  events: {
+    title: 'events of a submission',
+    max: ingest.EVENTS_PER_SUBMISSION_MAX,
+    unit: '',
+    variable: 'EVENTS_PER_SUBMISSION_MAX',
+    beyond: 'invalid_request',
+  },
+  properties: {
+    title: 'properties of a submission, and traits of a call',
+    max: ingest.PROPERTIES_PER_SUBMISSION_MAX,
+    unit: '',
+    variable: 'PROPERTIES_PER_SUBMISSION_MAX',
+    beyond: IN_ITS_EVENT,
+  },
+  eventBytes: {
+    title: 'event, as it is sent without white space between tokens',
+    max: ingest.EVENT_BYTES_MAX,
+    unit: 'bytes',
+    variable: 'EVENT_BYTES_MAX',
+    beyond: 'body_too_large',
+  },
+  propertyBytes: {
+    title: 'property with its name, as it is sent without white space between tokens',
+    max: ingest.EVENT_BYTES_MAX,
+    unit: 'bytes',
+    variable: 'EVENT_BYTES_MAX',
+    beyond: 'body_too_large',
+  },
+  eventValues: {
+    title: 'values in an event, where an empty object or array counts as two',
+    max: JSON_VALUES_MAX,
+    unit: '',
+    beyond: IN_ITS_EVENT,
+  },
+  propertyValues: { title: 'values in a property', max: JSON_VALUES_MAX, unit: '', beyond: 'invalid_request' },
+  depth: {
+    title: 'depth of `properties`, `context` and `traits`',
+    max: JSON_DEPTH_MAX,
+    unit: 'levels',
+    beyond: IN_ITS_EVENT,
+  },
+  identifier: { title: 'identifier', max: IDENTIFIER_LENGTH_MAX, unit: 'characters', beyond: IN_ITS_EVENT },
+  eventName: { title: 'name of an event', max: EVENT_NAME_LENGTH_MAX, unit: 'characters', beyond: IN_ITS_EVENT },
+  ahead: {
+    title: "how far a timestamp may be ahead of the server's clock",
+    max: TIMESTAMP_AHEAD_MS_MAX / HOUR_MS,
+    unit: 'hours',
+    beyond: IN_ITS_EVENT,
+  },
+  rowBytes: {
+    title: 'rows of a submission: each event and property with the identifiers, and numbers written out',
+    max: rowBytesMax(ingest),
+    unit: 'bytes',
+    variable: 'BODY_BYTES_MAX',
+    beyond: 'body_too_large',
+  },
+  idempotencyKey: {
+    title: '`Idempotency-Key`',
+    max: IDEMPOTENCY_KEY_LENGTH_MAX,
+    unit: 'characters',
+    beyond: 'invalid_request',
+  },
+} as const satisfies Record<string, Limit>;
+
+const CALL_LIMITS = {
+  calls: {
+    title: 'calls of a batch',
+    max: ingest.EVENTS_PER_SUBMISSION_MAX,
+    unit: '',
+    variable: 'EVENTS_PER_SUBMISSION_MAX',
+    beyond: 'body_too_large',
+  },
+  callBytes: {
+    title: 'call, as it is sent without white space between tokens',
+    max: ingest.EVENT_BYTES_MAX,
+    unit: 'bytes',
+    variable: 'EVENT_BYTES_MAX',
+    beyond: 'the call is rejected',
+  },
+  messageId: {
+    title: '`messageId` of a call',
+    max: MESSAGE_ID_LENGTH_MAX,
+    unit: 'characters',
+    beyond: 'the call is rejected',
+  },
+  writeKey: { title: '`writeKey` in a body', max: WRITE_KEY_BYTES_MAX, unit: 'bytes', beyond: 'unauthorized' },
+} as const satisfies Record<string, Limit>;
+
+const QUERY_LIMITS = {
+  propertyFilters: {
+    title: 'filters on properties, of all steps of a funnel together',
+    max: PROPERTY_FILTERS_MAX,
+    unit: '',
+    beyond: 'invalid_request',
+  },
+  dots: { title: 'dots in the name of a property', max: NAME_DOTS_MAX, unit: '', beyond: 'invalid_request' },
+  items: { title: 'items of a list', max: ITEMS_MAX, unit: '', beyond: 'invalid_request' },
+  sqlBytes: {
+    title: 'length of a query in SQL: each place that a name with dots can mean is written out',
+    max: SQL_BYTES_MAX,
+    unit: 'bytes',
+    beyond: 'query_too_expensive',
+  },
+  valueCharacters: {
+    title: 'value of a filter as ClickHouse gets it, percent-encoded',
+    max: VALUE_CHARACTERS_MAX,
+    unit: 'characters',
+    beyond: 'query_too_expensive',
+  },
+  page: { title: '`limit` of a list', max: LIMIT_MAX, unit: '', beyond: 'it counts as the limit' },
+  offset: { title: '`offset`', max: Number.MAX_SAFE_INTEGER, unit: '', beyond: 'invalid_request' },
+  total: {
+    title: 'up to where `total=capped` counts',
+    max: TOTAL_CAP,
+    unit: '',
+    beyond: '`totalIsLowerBound` is `true`',
+  },
+  menu: { title: '`limit` of a menu', max: LIMIT_MAX, unit: '', beyond: 'invalid_request' },
+  buckets: {
+    title: 'buckets of a series, and cohorts of retention',
+    max: BUCKETS_MAX,
+    unit: '',
+    beyond: 'invalid_request',
+  },
+  groupKeys: { title: 'names in `groupBy` of a series', max: GROUP_KEYS_MAX, unit: '', beyond: 'invalid_request' },
+  groups: { title: '`groups` of a series', max: GROUPS_MAX, unit: '', beyond: 'invalid_request' },
+  steps: { title: 'steps of a funnel', max: STEPS_MAX, unit: '', beyond: 'invalid_request' },
+  within: { title: '`within` of a funnel', max: WITHIN_DAYS_MAX, unit: 'days', beyond: 'invalid_request' },
+  periods: { title: '`periods` of retention', max: PERIODS_MAX, unit: '', beyond: 'invalid_request' },
+  sampleEvents: { title: 'events of a sample', max: SAMPLE_EVENTS_MAX, unit: '', beyond: 'the sample ends' },
+  sampleCharacters: {
+    title: 'text of a sample',
+    max: SAMPLE_CHARACTERS_MAX,
+    unit: 'characters',
+    beyond: 'the sample ends',
+  },
+  sampleEntries: { title: 'different results in a sample', max: MENU_ENTRIES_MAX, unit: '', beyond: 'the sample ends' },
+  sampleNames: {
+    title: 'names of properties in a sample, each with those of the objects around it',
+    max: NAMES_CHARACTERS_MAX,
+    unit: 'characters',
+    beyond: 'the sample ends',
+  },
+  listedName: {
+    title: 'name in a menu of properties',
+    max: NAME_CHARACTERS_MAX,
+    unit: 'characters',
+    beyond: 'it is left out',
+  },
+  listeners: {
+    title: 'clients that listen to a workspace',
+    max: query.STREAM_LISTENERS_PER_WORKSPACE,
+    unit: '',
+    variable: 'STREAM_LISTENERS_PER_WORKSPACE',
+    beyond: 'too_many_listeners',
+  },
+  position: {
+    title: 'age of a position of the stream',
+    max: RESUMABLE_DAYS,
+    unit: 'days',
+    beyond: 'position_lost',
+  },
+  queries: {
+    title: 'queries of a workspace at once',
+    max: query.QUERY_CONCURRENCY_PER_WORKSPACE,
+    unit: '',
+    variable: 'QUERY_CONCURRENCY_PER_WORKSPACE',
+    beyond: 'further ones wait, up to a quarter of `QUERY_PENDING_MAX`; then `overloaded`',
+  },
+  reports: {
+    title: 'reports of a workspace at once',
+    max: query.REPORT_CONCURRENCY_PER_WORKSPACE,
+    unit: '',
+    variable: 'REPORT_CONCURRENCY_PER_WORKSPACE',
+    beyond: 'further ones wait',
+  },
+  queryTime: {
+    title: 'time of a query',
+    max: query.QUERY_TIMEOUT_MS / SECOND_MS,
+    unit: 'seconds',
+    variable: 'QUERY_TIMEOUT_MS',
+    beyond: 'query_too_expensive',
+  },
+  queryMemory: {
+    title: 'memory of a query in ClickHouse',
+    max: query.QUERY_MEMORY_BYTES_MAX,
+    unit: 'bytes',
+    variable: 'QUERY_MEMORY_BYTES_MAX',
+    beyond: 'query_too_expensive',
+  },
+} as const satisfies Record<string, Limit>;
+
+/** The limits by what they limit. */
+export const LIMIT_GROUPS = {
+  'All requests': REQUEST_LIMITS,
+  'Submissions and calls': SUBMISSION_LIMITS,
+  Calls: CALL_LIMITS,
+  Queries: QUERY_LIMITS,
+} as const;
+
+export const LIMITS = { ...REQUEST_LIMITS, ...SUBMISSION_LIMITS, ...CALL_LIMITS, ...QUERY_LIMITS } as const;
+
+export type LimitId = keyof typeof LIMITS;
