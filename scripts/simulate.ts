@@ -1,9 +1,12 @@
-// npm run simulate: the writers in a simulated world, under thousands of faults. `npm run simulate -- --help` tells more.
+// npm run simulate: Sluice in a simulated world, under thousands of faults. `npm run simulate -- --help` tells more.
 import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
-import { type Outcome, runSchedule } from '../tests/simulation/writer/run-schedule.ts';
-import { shrink } from '../tests/simulation/writer/shrink.ts';
+import { KINDS } from '../tests/simulation/kinds.ts';
+import { type Kind, type Outcome, runSchedule } from '../tests/simulation/world/run-schedule.ts';
+import { shrink } from '../tests/simulation/world/shrink.ts';
 
-const HELP = `Usage: npm run simulate -- [--seed N [--trace]] [--schedules M | --seconds S]
+const NAMES = KINDS.map(({ name }) => name);
+
+const HELP = `Usage: npm run simulate -- [--only ${NAMES.join('|')}] [--seed N [--trace]] [--schedules M | --seconds S]
 
 Runs writers, with kafkajs and all of their own code, on a simulated Kafka, a simulated ClickHouse and a virtual clock.
 Each schedule follows from its seed: what is sent, how long everything takes, and what goes wrong when. Processes are
@@ -12,8 +15,9 @@ compared with what was sent.
 
 Tries one seed after the other. The first schedule that fails is shortened and printed.
 
+  --only KIND    run schedules of one kind (default: of each kind in turn)
   --seed N       begin with this seed, a whole number (default: random, and printed). Without --schedules and --seconds,
-                 only its schedule is run, and its digest printed: each run of a seed prints the same
+                 only its schedules are run, and their digests printed: each run of a seed prints the same
   --trace        with a single schedule: print everything that happens
   --schedules M  how many schedules are run, 1 to 10000000
   --seconds S    how long schedules are run, 1 to 86400 (default 60)
@@ -36,6 +40,7 @@ async function main(): Promise<number> {
   const { values } = parseArguments({
     args: process.argv.slice(2),
     options: {
+      only: { type: 'string' },
       seed: { type: 'string' },
       trace: { type: 'boolean' },
       schedules: { type: 'string' },
@@ -47,8 +52,9 @@ async function main(): Promise<number> {
     console.log(HELP);
     return 0;
   }
+  const kinds = kindsOf(values.only);
   const isSingle = values.seed !== undefined && values.schedules === undefined && values.seconds === undefined;
-  if (values.trace && !isSingle) throw new ArgumentsError('--trace goes with --seed alone.');
+  if (values.trace && !isSingle) throw new ArgumentsError('--trace goes with --seed alone, or with --only.');
   if (values.schedules !== undefined && values.seconds !== undefined) {
     throw new ArgumentsError('--schedules and --seconds do not go together.');
   }
@@ -57,7 +63,15 @@ async function main(): Promise<number> {
   const schedules = wholeNumber('--schedules', values.schedules ?? '10000000', 1, 10_000_000);
   const seconds =
     values.schedules === undefined ? wholeNumber('--seconds', values.seconds ?? '60', 1, 86_400) : Infinity;
-  return isSingle ? await runSeed(seed, values.trace ?? false) : await trySeeds(seed, { schedules, seconds });
+  if (!isSingle) return await trySeeds(kinds, seed, { schedules, seconds });
+  for (const kind of kinds) if (!(await runSeed(kind, seed, values.trace ?? false))) return 1;
+  return 0;
+}
+
+function kindsOf(only: string | undefined): readonly Kind[] {
+  const kinds = KINDS.filter(({ name }) => only === undefined || name === only);
+  if (kinds.length === 0) throw new ArgumentsError(`--only must be one of ${NAMES.join(', ')}, not "${only}".`);
+  return kinds;
 }
 
 function wholeNumber(name: string, text: string, least: number, most: number): number {
@@ -66,40 +80,47 @@ function wholeNumber(name: string, text: string, least: number, most: number): n
   throw new ArgumentsError(`${name} must be a whole number from ${least} to ${most}, not "${text}".`);
 }
 
-async function runSeed(seed: number, isTraced: boolean): Promise<number> {
-  const outcome = await runSchedule(seed, undefined, isTraced ? (line) => console.log(line) : undefined);
+/** Returns whether all is well. */
+async function runSeed(kind: Kind, seed: number, isTraced: boolean): Promise<boolean> {
+  const outcome = await runSchedule(kind, seed, undefined, isTraced ? (line) => console.log(line) : undefined);
   const { faults, happened, virtualMs, digest } = outcome;
   const minutes = (virtualMs / 60_000).toFixed(1);
-  console.log(`seed ${seed}: ${faults.length} faults, ${happened} steps, ${minutes} virtual minutes, digest ${digest}`);
-  if (outcome.violation === undefined) return 0;
-  await explain(seed, outcome);
-  return 1;
+  console.log(
+    `${kind.name}, seed ${seed}: ${faults.length} faults, ${happened} steps, ${minutes} virtual minutes, digest ${digest}`,
+  );
+  if (outcome.violation === undefined) return true;
+  await explain(kind, seed, outcome);
+  return false;
 }
 
 async function trySeeds(
+  kinds: readonly Kind[],
   first: number,
   most: { readonly schedules: number; readonly seconds: number },
 ): Promise<number> {
   const startedAt = nowMs();
   const passed = () => (nowMs() - startedAt) / 1_000;
   const sums = { schedules: 0, faults: 0, steps: 0 };
+  let seed = first;
   const report = () => {
     const { schedules, faults, steps } = sums;
     const rate = (count: number) => (count / passed()).toFixed(1);
     console.log(
       `${schedules} schedules (${rate(schedules)} a second), ${faults} faults (${rate(faults)} a second), ` +
-        `${steps} steps (${rate(steps)} a second), seeds ${first} to ${first + schedules - 1}`,
+        `${steps} steps (${rate(steps)} a second), seeds ${first} to ${seed}`,
     );
   };
   let reportedAt = nowMs();
-  for (let seed = first; passed() < most.seconds && sums.schedules < most.schedules; seed += 1) {
-    const outcome = await runSchedule(seed);
+  while (passed() < most.seconds && sums.schedules < most.schedules) {
+    seed = first + Math.floor(sums.schedules / kinds.length);
+    const kind = kinds[sums.schedules % kinds.length] as Kind;
+    const outcome = await runSchedule(kind, seed);
     sums.schedules += 1;
     sums.faults += outcome.faults.length;
     sums.steps += outcome.happened;
     if (outcome.violation !== undefined) {
       report();
-      await explain(seed, outcome);
+      await explain(kind, seed, outcome);
       return 1;
     }
     if (nowMs() - reportedAt < PROGRESS_MS) continue;
@@ -112,12 +133,12 @@ async function trySeeds(
 }
 
 /** Prints what is wrong, and the shortest schedule in which it is. */
-async function explain(seed: number, failing: Outcome): Promise<void> {
+async function explain(kind: Kind, seed: number, failing: Outcome): Promise<void> {
   console.log(`\nWRONG: ${failing.violation}\nLooking for a shorter schedule than ${failing.faults.length} faults …`);
-  const shortest = await shrink(seed, failing);
+  const shortest = await shrink(kind, seed, failing);
   const steps: string[] = [];
-  await runSchedule(seed, shortest.faults, (line) => steps.push(line));
+  await runSchedule(kind, seed, shortest.faults, (line) => steps.push(line));
   console.log(`\nThe shortest one has ${shortest.faults.length} faults:\n${steps.join('\n')}\n`);
   console.log(`WRONG: ${shortest.violation}`);
-  console.log(`Run it again with: npm run simulate -- --seed ${seed} --trace`);
+  console.log(`Run it again with: npm run simulate -- --only ${kind.name} --seed ${seed} --trace`);
 }

@@ -1,27 +1,12 @@
 import { nameOf } from '@sluice/writer/protocol/position';
 import { CLICKHOUSE, HEALTHY_MS } from '../clickhouse/simulated-clickhouse.ts';
 import { type Node, serverOf } from '../kafka/simulated-kafka.ts';
+import { chosen, type Fault, type FaultTable } from '../world/faults.ts';
 import type { LinkFault } from '../world/network.ts';
-import type { Random } from '../world/random.ts';
 import type { WriterPlace } from './simulated-writer.ts';
 import type { World } from './world.ts';
 
-/** Something that goes wrong at a moment of a schedule, and for how long. */
-export interface Fault {
-  readonly atMs: number;
-  readonly kind: keyof typeof FAULTS;
-  readonly forMs: number;
-  /** Chooses what it happens to; a number in [0, 1). */
-  readonly target: number;
-  /** Chooses how; a number in [0, 1). */
-  readonly manner: number;
-}
-
-/** Begins a fault, and returns what ends it. */
-type Begin = (world: World, fault: Fault) => { readonly name: string; readonly end?: () => void };
-
-/** The faults, each with how often it happens compared with others. */
-const FAULTS = {
+export const WRITER_FAULTS: FaultTable<World> = {
   'kill writer': { weight: 6, begin: killWriter },
   'freeze writer': { weight: 4, begin: freezeWriter },
   'break connection to ClickHouse': { weight: 6, begin: breakClickHouse },
@@ -38,38 +23,10 @@ const FAULTS = {
   'no leader': { weight: 2, begin: loseLeader },
   'unreadable partition': { weight: 2, begin: makeUnreadable },
   'delete stored records': { weight: 2, begin: deleteStored },
-  'cut off log': { weight: 1, begin: cutOffLog },
-} as const satisfies Record<string, { readonly weight: number; readonly begin: Begin }>;
+};
 
-/** The fault that loses records which Kafka has acknowledged. */
-const LOSING = 'cut off log';
-
-/** Chooses the faults of a schedule. @param losesRecords whether Kafka may lose records that it has acknowledged */
-export function chooseFaults(random: Random, count: number, untilMs: number, losesRecords: boolean): Fault[] {
-  const kinds = (Object.keys(FAULTS) as Fault['kind'][])
-    .filter((kind) => losesRecords || kind !== LOSING)
-    .flatMap((kind) => Array<Fault['kind']>(FAULTS[kind].weight).fill(kind));
-  const faults = Array.from({ length: count }, () => ({
-    atMs: Math.floor(random.between(0, untilMs)),
-    // Rare otherwise, and worth most of a schedule that has it.
-    kind: losesRecords && random.isTrue(0.1) ? LOSING : random.pick(kinds),
-    // Short ones are the rule: they are over while what they have hit still goes on.
-    forMs: Math.floor(10 ** random.between(1, 4)),
-    target: random.next(),
-    manner: random.next(),
-  }));
-  return faults.sort((one, other) => one.atMs - other.atMs);
-}
-
-export function beginFault(world: World, fault: Fault): void {
-  const { name, end } = (FAULTS[fault.kind].begin as Begin)(world, fault);
-  world.note(`FAULT: ${name}${end ? ` for ${fault.forMs} ms` : ''}`);
-  if (!end) return;
-  world.time.after(fault.forMs, () => {
-    end();
-    world.note(`over: ${name}`);
-  });
-}
+/** {@link WRITER_FAULTS}, and one that loses records which Kafka has acknowledged. */
+export const LOSING_FAULTS: FaultTable<World> = { ...WRITER_FAULTS, 'cut off log': { weight: 1, begin: cutOffLog } };
 
 function killWriter(world: World, fault: Fault) {
   const writer = chosen(world.writers, fault);
@@ -196,8 +153,4 @@ function cutOffLog({ kafka, oracle }: World, fault: Fault) {
   const lost = log.cutOff(log.high - Math.min(log.high - log.low, 1 + Math.floor(fault.manner * 4)));
   oracle.addLost(log, lost);
   return { name: `the log of ${nameOf(log)} is cut off at ${log.high}` };
-}
-
-function chosen<Item>(items: readonly Item[], { target }: Fault): Item {
-  return items[Math.floor(target * items.length)] as Item;
 }

@@ -58,4 +58,12 @@ export class World {
   note(line: string): void {
     this.#onNote?.(`${(this.time.nowMs / 1_000).toFixed(3).padStart(9)} s  ${line}`);
   }
+
+  get violation(): string | undefined {
+    return this.oracle.violation;
+  }
+
+  report(violation: string): void {
+    this.oracle.report(violation);
+  }
 }

@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
 import { HEALTHY_MS } from '../clickhouse/simulated-clickhouse.ts';
-import { installBrokers } from '../kafka/install-brokers.ts';
+import { beginFault, chooseFaults, type Fault } from '../world/faults.ts';
 import { Random } from '../world/random.ts';
-import { beginFault, chooseFaults, type Fault } from './faults.ts';
+import type { Kind } from '../world/run-schedule.ts';
+import { LOSING_FAULTS, WRITER_FAULTS } from './faults.ts';
 import { Load } from './load.ts';
 import { World } from './world.ts';
 
@@ -26,70 +26,38 @@ interface Plan {
   readonly faults: readonly Fault[];
 }
 
-export interface Outcome {
-  /** What is wrong, if anything. */
-  readonly violation: string | undefined;
-  readonly faults: readonly Fault[];
-  /** The same for each run of a seed with these faults. */
-  readonly digest: string;
-  /** How many things have happened. */
-  readonly happened: number;
-  /** In milliseconds. */
-  readonly virtualMs: number;
-}
-
-/**
- * Runs writers in a simulated world under faults; then the faults end, and everything has to be stored.
- *
- * @param faults those that happen instead of the seed's own, to find out which of them are needed
- * @param onNote called with each line of the trace
- */
-export async function runSchedule(
-  seed: number,
-  faults?: readonly Fault[],
-  onNote?: (line: string) => void,
-): Promise<Outcome> {
-  const plan = planOf(seed);
-  const hash = createHash('sha256');
-  const note = (line: string) => {
-    hash.update(`${line}\n`);
-    onNote?.(line);
-  };
-  const world = new World({ ...plan, seed, onNote: note });
-  const uninstallTime = world.time.install();
-  const uninstallBrokers = installBrokers(world.kafka);
-  const onUnhandled = (error: unknown) => world.oracle.report(`nobody handles ${(error as Error).stack ?? error}`);
-  process.on('unhandledRejection', onUnhandled);
-  process.on('uncaughtException', onUnhandled);
-  try {
-    await runPlan(world, { ...plan, faults: faults ?? plan.faults }, new Random(seed, 'load'));
-  } finally {
-    process.off('unhandledRejection', onUnhandled);
-    process.off('uncaughtException', onUnhandled);
-    uninstallBrokers();
-    uninstallTime();
-    for (const writer of world.writers) writer.kill();
-  }
-  return {
-    violation: world.oracle.violation,
-    faults: faults ?? plan.faults,
-    digest: hash.digest('hex').slice(0, 16),
-    happened: world.time.happened,
-    virtualMs: world.time.nowMs,
-  };
-}
+/** Writers under faults; then the faults end, and everything has to be stored. */
+export const WRITER: Kind = {
+  name: 'writer',
+  create(seed, note) {
+    const plan = planOf(seed);
+    const world = new World({ ...plan, seed, onNote: note });
+    return {
+      world,
+      faults: plan.faults,
+      run: (faults) => runPlan(world, { ...plan, faults }, new Random(seed, 'load')),
+      end() {
+        for (const writer of world.writers) writer.kill();
+      },
+    };
+  },
+};
 
 function planOf(seed: number): Plan {
   const random = new Random(seed, 'plan');
   const durationMs = 5_000 + random.below(30_000);
-  const count = random.below(100);
+  const times = { count: random.below(100), untilMs: durationMs };
+  // Records are lost seldom otherwise, and that is worth most of a schedule.
+  const faults = random.isTrue(0.25)
+    ? chooseFaults(random, LOSING_FAULTS, { ...times, favourite: 'cut off log' })
+    : chooseFaults(random, WRITER_FAULTS, times);
   return {
     partitions: 1 + random.below(3),
     nodes: 1 + random.below(2),
     writers: 1 + random.below(3),
     durationMs,
     everyMs: 30 + random.below(300),
-    faults: chooseFaults(random, count, durationMs, random.isTrue(0.25)),
+    faults,
   };
 }
 
@@ -99,7 +67,7 @@ async function runPlan(world: World, plan: Plan, random: Random): Promise<void> 
   for (const writer of world.writers) time.after(random.between(0, 2_000), () => writer.start());
   const load = new Load(world, random);
   for (let atMs = 0; atMs < plan.durationMs; atMs += plan.everyMs) time.after(atMs, () => load.act());
-  for (const fault of plan.faults) time.after(fault.atMs, () => beginFault(world, fault));
+  for (const fault of plan.faults) time.after(fault.atMs, () => beginFault(world, LOSING_FAULTS, fault));
   await time.runUntil(plan.durationMs, isWrong);
   if (isWrong()) return;
   endFaults(world);

@@ -1,0 +1,5 @@
+import type { Kind } from './world/run-schedule.ts';
+import { WRITER } from './writer/kind.ts';
+
+/** All that `npm run simulate` runs. */
+export const KINDS: readonly Kind[] = [WRITER];
