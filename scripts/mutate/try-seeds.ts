@@ -1,12 +1,11 @@
 // Runs simulated schedules in a working copy until one fails, and prints what came of it as JSON. mutate.ts starts it.
-import { join } from 'node:path';
+import { KINDS } from '../../tests/simulation/kinds.ts';
+import { runSchedule } from '../../tests/simulation/world/run-schedule.ts';
 import type { SimulationResult } from './simulation-run.ts';
 
-const [simulator = '', secondsText = '', seedText = ''] = process.argv.slice(2);
-const module = join(import.meta.dirname, '..', '..', 'tests', 'simulation', simulator, 'run-schedule.ts');
-const { runSchedule } = (await import(module)) as {
-  runSchedule: (seed: number) => Promise<{ readonly violation: string | undefined }>;
-};
+const [simulator, secondsText = '', seedText = ''] = process.argv.slice(2);
+const kind = KINDS.find(({ name }) => name === simulator);
+if (!kind) throw new Error(`there is no simulator "${simulator}"`);
 
 /** Of a core, so that other processes of the machine do not matter. */
 function secondsTaken(): number {
@@ -16,7 +15,7 @@ function secondsTaken(): number {
 
 const result: SimulationResult = { seed: Number(seedText), violation: undefined, seconds: 0 };
 for (; secondsTaken() < Number(secondsText); result.seed += 1) {
-  result.violation = (await runSchedule(result.seed)).violation;
+  result.violation = (await runSchedule(kind, result.seed)).violation;
   if (result.violation !== undefined) break;
 }
 result.seconds = secondsTaken();
