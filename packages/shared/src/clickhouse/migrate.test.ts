@@ -1,4 +1,7 @@
-import { afterAll, expect, inject, test } from 'vitest';
+import { once } from 'node:events';
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, expect, inject, onTestFinished, test } from 'vitest';
 import { createLogger } from '../log.ts';
 import { createClickHouse } from './client.ts';
 import { isMigrated, type Migration, MigrationMismatch, migrate, readMigrations, TablesLost } from './migrate.ts';
@@ -132,6 +135,7 @@ test.each(['of the tables', 'of the tables, with the records of migrations,'])(
   async (what) => {
     const database = `migrate_lost_${what.length}`;
     await migrate(config(database), logger);
+    await client.command({ query: `INSERT INTO ${database}.writer_groups (group_id) VALUES ('g')` });
     await client.command({ query: `DROP TABLE ${database}.events SYNC` });
     if (what.includes('records')) await client.command({ query: `DROP TABLE ${database}.schema_migrations SYNC` });
     const completed = migrate(config(database), logger);
@@ -147,6 +151,49 @@ test('a migration that was interrupted is completed', async () => {
   await migrate(config('migrate_interrupted'), logger, all.slice(0, 6));
   await client.command({ query: 'TRUNCATE TABLE migrate_interrupted.schema_migrations' });
   expect(await migrate(config('migrate_interrupted'), logger)).toEqual(all.map(({ number }) => number));
+});
+
+test('one that was interrupted while it created tables is completed, in whatever order they were created', async () => {
+  const all = await readMigrations();
+  await client.command({ query: 'CREATE DATABASE migrate_half' });
+  await client.command({ query: all[3]?.sql.replace('user_deletions', 'migrate_half.user_deletions') ?? '' });
+  expect(await migrate(config('migrate_half'), logger)).toEqual(all.map(({ number }) => number));
+});
+
+test('one that fails is repeated, and not what was applied before it', async () => {
+  const all = await readMigrations();
+  const [first, second] = all.slice(-2).map((migration, index) => ({ ...migration, number: all.length + 1 + index }));
+  const fails = { ...first, sql: 'ALTER TABLE events DROP COLUMN no_such_column' } as Migration;
+  const repeated = { ...second, sql: "ALTER TABLE events COMMENT COLUMN properties 'JSON'" } as Migration;
+  await expect(migrate(config('migrate_failed'), logger, [...all, fails])).rejects.toThrow('no_such_column');
+  expect(await migrate(config('migrate_failed'), logger, [...all, { ...fails, sql: repeated.sql }, repeated])).toEqual([
+    fails.number,
+    repeated.number,
+  ]);
+});
+
+test('a new database takes 8 requests, and one that is up to date 2', async () => {
+  let requests = 0;
+  const proxy = createServer((incoming, outgoing) => {
+    requests += 1;
+    const { method, headers, url = '/' } = incoming;
+    const upstream = request(new URL(url, inject('clickhouseUrl')), { method, headers, agent: false });
+    upstream.on('response', (response) => {
+      outgoing.writeHead(response.statusCode ?? 502, response.headers);
+      response.pipe(outgoing);
+    });
+    incoming.pipe(upstream);
+  });
+  await once(proxy.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    proxy.close();
+  });
+  const { port } = proxy.address() as AddressInfo;
+  const counted = { ...config('migrate_counted'), CLICKHOUSE_URL: `http://127.0.0.1:${port}` };
+  await migrate(counted, logger);
+  expect(requests).toBe(8);
+  await migrate(counted, logger);
+  expect(requests).toBe(8 + 2);
 });
 
 test('a database with migrations of a newer version is used as it is, so that a service can be rolled back', async () => {

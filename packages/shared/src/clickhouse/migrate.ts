@@ -3,8 +3,12 @@ import { readdir, readFile } from 'node:fs/promises';
 import type { ClickHouseConfig } from '../config.ts';
 import type { Logger } from '../log.ts';
 import { type ClickHouseClient, createClickHouse } from './client.ts';
+import { createdTable, inWaves } from './migration-waves.ts';
 
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
+const CREATE_RECORDS = `CREATE TABLE IF NOT EXISTS schema_migrations
+  (number UInt32, name String, checksum String, applied_at DateTime DEFAULT now())
+  ENGINE = ReplacingMergeTree ORDER BY number`;
 const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/;
 
 export interface Migration {
@@ -39,8 +43,8 @@ export async function readMigrations(folder: URL = MIGRATIONS): Promise<readonly
 }
 
 /**
- * Brings the database to the newest schema: creates it if it is missing, and applies the migrations that are missing, in
- * order.
+ * Brings the database to the newest schema: creates it if it is missing, and applies the migrations that are missing.
+ * Those of different tables are one request, so that a new database takes 8 requests, and one that is up to date 2.
  *
  * Several services may call it at the same time. ClickHouse has no locks, so each migration is one statement that can be
  * repeated, and the records of it merge into one.
@@ -57,35 +61,58 @@ export async function migrate(
   migrations?: readonly Migration[],
 ): Promise<number[]> {
   const wanted = migrations ?? (await readMigrations());
-  await createDatabase(config);
   const client = createClickHouse(config, {
     application: 'sluice-migrate',
     requestTimeoutMs: 60_000,
     connectionsMax: 1,
   });
   try {
-    await client.command({
-      query: `CREATE TABLE IF NOT EXISTS schema_migrations
-        (number UInt32, name String, checksum String, applied_at DateTime DEFAULT now())
-        ENGINE = ReplacingMergeTree ORDER BY number`,
-    });
-    const applied = await appliedChecksums(client);
-    rejectChanged(wanted, applied);
-    // After the records of migrations were read: the table of each of them was there by then.
-    rejectLost(wanted, applied, await readTables(client), config.CLICKHOUSE_DATABASE);
+    const recorded = await recordedOrNone(client);
+    if (recorded) {
+      rejectChanged(wanted, recorded);
+      // After the records of migrations were read: the table of each of them was there by then.
+      rejectLost(wanted, recorded, await readTables(client), config.CLICKHOUSE_DATABASE);
+    } else {
+      await createDatabase(config);
+    }
+    const applied = recorded ?? new Map<number, string>();
     const newest = wanted.at(-1)?.number ?? 0;
     const unknown = [...applied.keys()].filter((number) => number > newest);
     if (unknown.length > 0)
       logger.warn({ migrations: unknown }, 'the database has migrations of a newer version; it is used as it is');
     const missing = wanted.filter(({ number }) => !applied.has(number));
-    for (const { number, name, sql, checksum } of missing) {
-      await client.command({ query: sql, clickhouse_settings: { wait_end_of_query: 1 } });
-      await client.insert({ table: 'schema_migrations', values: [{ number, name, checksum }], format: 'JSONEachRow' });
-      logger.info({ migration: name }, 'applied a migration');
-    }
+    await apply(client, missing, wanted, logger);
     return missing.map(({ number }) => number);
   } finally {
     await client.close();
+  }
+}
+
+/** Applies migrations and records them, also those before one that fails: a retry would repeat their work. */
+async function apply(
+  client: ClickHouseClient,
+  missing: readonly Migration[],
+  all: readonly Migration[],
+  logger: Logger,
+): Promise<void> {
+  if (missing.length === 0) return;
+  const tables = all.map(createdTable).filter((table) => table !== undefined);
+  const applied: Migration[] = [];
+  try {
+    for (const [index, wave] of inWaves(missing, tables).entries()) {
+      const statements = [...(index === 0 ? [CREATE_RECORDS] : []), ...wave.map(({ sql }) => sql)];
+      await client.command({
+        query: statements.join('\nPARALLEL WITH\n'),
+        clickhouse_settings: { wait_end_of_query: 1 },
+      });
+      applied.push(...wave);
+    }
+  } finally {
+    if (applied.length > 0) {
+      const values = applied.map(({ number, name, checksum }) => ({ number, name, checksum }));
+      await client.insert({ table: 'schema_migrations', values, format: 'JSONEachRow' });
+      logger.info({ migrations: applied.map(({ name }) => name) }, 'applied migrations');
+    }
   }
 }
 
@@ -133,26 +160,43 @@ function rejectChanged(wanted: readonly Migration[], applied: ReadonlyMap<number
   }
 }
 
-async function readTables(client: ClickHouseClient): Promise<ReadonlySet<string>> {
-  const result = await client.query({
-    query: 'SELECT name FROM system.tables WHERE database = currentDatabase()',
-    format: 'JSONEachRow',
-  });
-  return new Set((await result.json<{ name: string }>()).map(({ name }) => name));
+/** Returns {@link appliedChecksums}, empty where nothing is recorded yet, and undefined where there is no database. */
+async function recordedOrNone(client: ClickHouseClient): Promise<ReadonlyMap<number, string> | undefined> {
+  try {
+    return await appliedChecksums(client);
+  } catch (error) {
+    const { type } = error as { type?: unknown };
+    if (type === 'UNKNOWN_DATABASE') return undefined;
+    if (type === 'UNKNOWN_TABLE') return new Map();
+    throw error;
+  }
 }
 
-/** Migrations create tables in their order, so no table is missing before one that is there. */
+/** Returns for each table whether it has rows. */
+async function readTables(client: ClickHouseClient): Promise<ReadonlyMap<string, boolean>> {
+  const result = await client.query({
+    query: 'SELECT name, total_rows > 0 AS filled FROM system.tables WHERE database = currentDatabase()',
+    format: 'JSONEachRow',
+  });
+  const rows = await result.json<{ name: string; filled: 0 | 1 | null }>();
+  return new Map(rows.map(({ name, filled }) => [name, filled === 1]));
+}
+
+/**
+ * A table is lost when its migration is recorded. Where records are lost too, a table with rows shows it: nothing is
+ * stored before all tables are there, and later versions only add tables.
+ */
 function rejectLost(
   wanted: readonly Migration[],
   applied: ReadonlyMap<number, string>,
-  tables: ReadonlySet<string>,
+  tables: ReadonlyMap<string, boolean>,
   database: string,
 ): void {
-  const created = wanted.flatMap(({ number, sql }) => {
-    const table = /^CREATE TABLE IF NOT EXISTS (\w+)/m.exec(sql)?.[1];
-    return table === undefined ? [] : [{ number, table }];
+  const created = wanted.flatMap((migration) => {
+    const table = createdTable(migration);
+    return table === undefined ? [] : [{ number: migration.number, table }];
   });
-  const last = created.findLastIndex(({ table }) => tables.has(table));
+  const last = created.findLastIndex(({ table }) => tables.get(table));
   const lost = created.filter(
     ({ number, table }, index) => !tables.has(table) && (applied.has(number) || index < last),
   );
