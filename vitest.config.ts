@@ -1,20 +1,17 @@
 import { availableParallelism } from 'node:os';
-import { defineConfig } from 'vitest/config';
-import { LongestFirst } from './scripts/checks/longest-first.ts';
+import { configDefaults, defineConfig } from 'vitest/config';
 
 /** Test files that run at a time. One more than there are cores, because most tests also wait for engines and services. */
 const WORKERS = availableParallelism() + 1;
 
+/** The test files of `npm run test:faults`. */
+export const FAULT_TESTS: readonly string[] = ['tests/faults/*.test.ts', '**/*.slow.test.ts'];
+
 export default defineConfig({
   test: {
-    include: [
-      'services/*/src/**/*.test.ts',
-      'packages/*/src/**/*.test.ts',
-      'tests/**/*.test.ts',
-      'scripts/**/*.test.ts',
-    ],
+    include: ['{services,packages}/*/src/**/*.test.ts', '{tests,scripts}/**/*.test.ts'],
+    exclude: [...configDefaults.exclude, ...FAULT_TESTS],
     globalSetup: ['tests/support/vitest-setup.ts'],
-    sequence: { sequencer: LongestFirst },
     // Long enough for a busy machine: these only end a test that hangs.
     testTimeout: 900_000,
     hookTimeout: 300_000,

@@ -1,34 +1,35 @@
 import { expect, test } from 'vitest';
-import { countTests } from './test-report.ts';
+import { countTests, type FileReport, type VitestRun } from './test-report.ts';
 
-function report(...files: { status: string; tests: string[] }[]): string {
-  const testResults = files.map(({ status, tests }, index) => ({
-    name: `file-${index}`,
-    status,
-    assertionResults: tests.map((testStatus) => ({ status: testStatus })),
-  }));
-  return JSON.stringify({ testResults });
+const PASSED: FileReport = { file: 'one', passed: 1, failed: 0, skipped: 0, isBroken: false, isLate: false };
+
+function runOf(files: readonly Partial<FileReport>[], given: Partial<VitestRun> & { errorsOutside?: number } = {}) {
+  const { errorsOutside = 0, ...run } = given;
+  const report = { files: files.map((file) => ({ ...PASSED, ...file })), errorsOutside };
+  return { report, exitCode: 0, isSelection: false, ...run };
 }
 
 test('passed and failed tests are counted over all files', () => {
-  const text = report(
-    { status: 'passed', tests: ['passed', 'passed'] },
-    { status: 'failed', tests: ['failed', 'passed'] },
-  );
-  expect(countTests(text, 1)).toEqual({ passed: 3, failed: 1, faults: [] });
+  const run = runOf([{ passed: 2 }, { passed: 1, failed: 1 }], { exitCode: 1 });
+  expect(countTests(run)).toEqual({ passed: 3, failed: 1, faults: [] });
 });
 
 test('a file that fails outside its tests is one failed test', () => {
-  const text = report({ status: 'passed', tests: ['passed'] }, { status: 'failed', tests: [] });
-  expect(countTests(text, 1)).toEqual({ passed: 1, failed: 1, faults: [] });
+  const run = runOf([{}, { passed: 0, isBroken: true }], { exitCode: 1 });
+  expect(countTests(run)).toEqual({ passed: 1, failed: 1, faults: [] });
+});
+
+test('tests that were not selected are no fault', () => {
+  expect(countTests(runOf([{ skipped: 1 }], { isSelection: true }))).toEqual({ passed: 1, failed: 0, faults: [] });
 });
 
 test.each([
-  ['a skipped test', report({ status: 'passed', tests: ['passed', 'skipped'] }), 0],
-  ['a test to be written', report({ status: 'passed', tests: ['passed', 'todo'] }), 0],
-  ['an empty run', report(), 0],
-  ['a run that failed without a failed test', report({ status: 'passed', tests: ['passed'] }), 1],
-  ['a run without a report', undefined, 1],
-])('%s is a fault', (_name, text, exitCode) => {
-  expect(countTests(text, exitCode).faults).toHaveLength(1);
+  ['a skipped test', runOf([{ skipped: 1 }])],
+  ['an empty run', runOf([])],
+  ['an empty run of a selection', runOf([], { isSelection: true })],
+  ['an error outside of the tests', runOf([{ failed: 1 }], { errorsOutside: 1, exitCode: 1 })],
+  ['a run that failed without a failed test', runOf([{}], { exitCode: 1 })],
+  ['a run without a report', runOf([], { report: undefined })],
+])('%s is a fault', (_name, run) => {
+  expect(countTests(run).faults).toHaveLength(1);
 });

@@ -1,10 +1,22 @@
-/** What is used of the report of vitest's json reporter. */
-interface JsonReport {
-  readonly testResults: readonly {
-    readonly name: string;
-    readonly status: string;
-    readonly assertionResults: readonly { readonly status: string }[];
-  }[];
+/** What vitest says about one test file. */
+export interface FileReport {
+  /** From the root of the repository. */
+  readonly file: string;
+  readonly passed: number;
+  readonly failed: number;
+  /** Tests that were not run, whatever the reason. */
+  readonly skipped: number;
+  /** It failed outside of its tests. */
+  readonly isBroken: boolean;
+  /** It failed, and only because something that a test waited for did not happen in time (`TooLate`). */
+  readonly isLate: boolean;
+}
+
+/** What vitest says about a run. */
+export interface TestReport {
+  readonly files: readonly FileReport[];
+  /** How many errors happened that belong to no file. */
+  readonly errorsOutside: number;
 }
 
 export interface TestCounts {
@@ -14,27 +26,40 @@ export interface TestCounts {
   readonly faults: readonly string[];
 }
 
+/** How a run of vitest ended. */
+export interface VitestRun {
+  /** Undefined when vitest did not write one. */
+  readonly report: TestReport | undefined;
+  readonly exitCode: number;
+  /** Only tests with certain names were wanted (`-t`): the others are skipped. */
+  readonly isSelection: boolean;
+}
+
 /**
- * Counts the tests of a run from the text of vitest's JSON report. A file that fails outside its tests counts as one
- * failed test. Skipped tests, an empty run, a missing report and a run that failed without a failed test are faults.
- *
- * @param exitCode vitest's.
+ * Counts the tests of a run. A file that fails outside its tests counts as one failed test. Skipped tests, an empty run,
+ * errors outside of the files, a missing report and a run that failed without a failed test are faults.
  */
-export function countTests(report: string | undefined, exitCode: number): TestCounts {
+export function countTests({ report, exitCode, isSelection }: VitestRun): TestCounts {
   if (report === undefined) return { passed: 0, failed: 0, faults: [`vitest ended with ${exitCode} and no report.`] };
-  const { testResults } = JSON.parse(report) as JsonReport;
-  const statuses = testResults.flatMap(({ assertionResults }) => assertionResults.map(({ status }) => status));
-  const passed = statuses.filter((status) => status === 'passed').length;
-  const failedTests = statuses.filter((status) => status === 'failed').length;
-  const brokenFiles = testResults.filter(
-    ({ status, assertionResults }) =>
-      status === 'failed' && !assertionResults.some((assertion) => assertion.status === 'failed'),
-  );
-  const failed = failedTests + brokenFiles.length;
-  const neither = statuses.length - passed - failedTests;
+  const { files, errorsOutside } = report;
+  const sum = (count: (file: FileReport) => number) => files.reduce((total, file) => total + count(file), 0);
+  const passed = sum((file) => file.passed);
+  const failed = sum((file) => (file.isBroken ? 1 : file.failed));
+  const skipped = sum((file) => file.skipped);
   const faults: string[] = [];
-  if (neither > 0) faults.push(`${neither} tests were skipped.`);
-  if (statuses.length === 0) faults.push('No test was run.');
+  if (skipped > 0 && !isSelection) faults.push(`${skipped} tests were skipped.`);
+  if (passed + failed + skipped === 0) faults.push('No test was run.');
+  if (errorsOutside > 0) faults.push(`${errorsOutside} errors happened outside of the tests.`);
   if (exitCode !== 0 && failed === 0 && faults.length === 0) faults.push(`vitest ended with exit code ${exitCode}.`);
   return { passed, failed, faults };
+}
+
+/** Prints what is wrong and, as the last line, "N passed, N failed" of all parts of a command. Returns its exit code. */
+export function printCounts(parts: readonly TestCounts[]): number {
+  const faults = parts.flatMap((part) => part.faults);
+  for (const fault of faults) console.log(fault);
+  const passed = parts.reduce((sum, part) => sum + part.passed, 0);
+  const failed = parts.reduce((sum, part) => sum + part.failed, 0) + faults.length;
+  console.log(`${passed} passed, ${failed} failed`);
+  return failed > 0 ? 1 : 0;
 }

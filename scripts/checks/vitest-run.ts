@@ -3,34 +3,89 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { countTests, type TestCounts } from './test-report.ts';
+import { countTests, type TestCounts, type TestReport, type VitestRun } from './test-report.ts';
+
+const EXIT_CODE_INTERRUPTED = 130;
 
 /** Runs vitest in a process of its own, with a temporary folder of its own, and counts its tests. */
 export async function runVitest(root: string, vitestArgs: readonly string[]): Promise<TestCounts> {
+  return countTests(await reportOfVitest(root, vitestArgs));
+}
+
+export interface LateTestCounts extends TestCounts {
+  /** The files that were run again because they were late, from the root of the repository. */
+  readonly late: readonly string[];
+}
+
+/**
+ * Like {@link runVitest}, but each file that was late is run once more when all others have ended, alone, and only its
+ * second result counts. A file with any other failure is not run again.
+ *
+ * @param config the suite's vitest configuration
+ */
+export async function runVitestTwiceIfLate(
+  root: string,
+  config: string,
+  vitestArgs: readonly string[],
+): Promise<LateTestCounts> {
+  const run = (...args: string[]) => reportOfVitest(root, [`--config=${config}`, ...args]);
+  const first = await run(...vitestArgs);
+  const late = (first.report?.files ?? []).filter(({ isLate }) => isLate).map(({ file }) => file);
+  if (late.length === 0) return { ...countTests(first), late };
+  console.log(`These files were late, and are run once more:\n${late.map((file) => `  ${file}`).join('\n')}`);
+  return { ...countTests(withSecondRun(first, await run('--maxWorkers=1', ...late))), late };
+}
+
+/** The files of the second run take the place of those that were late in the first one. */
+function withSecondRun({ report }: VitestRun, again: VitestRun): VitestRun {
+  if (!report || !again.report) return again;
+  const { files, errorsOutside } = again.report;
+  return {
+    ...again,
+    report: {
+      files: [...report.files.filter(({ isLate }) => !isLate), ...files],
+      errorsOutside: report.errorsOutside + errorsOutside,
+    },
+  };
+}
+
+async function reportOfVitest(root: string, vitestArgs: readonly string[]): Promise<VitestRun> {
   // Everything temporary of the run is in one folder, so that an interrupted run leaves nothing behind either.
   const tempDir = await mkdtemp(join(tmpdir(), 'sluice-tests-'));
   const reportFile = join(tempDir, 'report.json');
+  let isInterrupted = false;
   try {
-    const slowestFiles = join(import.meta.dirname, 'slowest-files.ts');
-    const reporters = ['default', 'json', slowestFiles].map((reporter) => `--reporter=${reporter}`);
+    const ours = ['slowest-files.ts', 'report-writer.ts'].map((file) => join(import.meta.dirname, file));
     const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
-    const options = [...reporters, `--outputFile.json=${reportFile}`, ...vitestArgs];
+    const options = [...['default', ...ours].map((reporter) => `--reporter=${reporter}`), ...vitestArgs];
     const node = ['--disable-warning=ExperimentalWarning', vitest, 'run', ...options];
     const child = spawn(process.execPath, node, {
       cwd: root,
-      env: { ...process.env, TMPDIR: tempDir, NODE_COMPILE_CACHE: join(tempDir, 'compile-cache') },
+      env: {
+        ...process.env,
+        TMPDIR: tempDir,
+        NODE_COMPILE_CACHE: join(tempDir, 'compile-cache'),
+        SLUICE_TEST_REPORT: reportFile,
+      },
       stdio: ['ignore', 'inherit', 'inherit'],
     });
-    const passOn = (signal: NodeJS.Signals) => child.kill(signal);
+    const passOn = (signal: NodeJS.Signals) => {
+      isInterrupted = true;
+      child.kill(signal);
+    };
     process.on('SIGINT', passOn).on('SIGTERM', passOn).on('SIGHUP', passOn);
     process.once('disconnect', () => child.kill());
-    // The checks may fail to start.
     process.once('exit', () => child.kill());
     const [code, signal]: (number | string | null)[] = await once(child, 'close');
-    const report = await readFile(reportFile, 'utf8').catch(() => undefined);
-    return countTests(report, typeof code === 'number' ? code : signal ? 128 : 1);
+    const text = await readFile(reportFile, 'utf8').catch(() => undefined);
+    return {
+      report: text === undefined ? undefined : (JSON.parse(text) as TestReport),
+      exitCode: typeof code === 'number' ? code : signal ? 128 : 1,
+      isSelection: vitestArgs.some((arg) => /^(-t|--testNamePattern)/.test(arg)),
+    };
   } finally {
     // Engines of an interrupted run are still ending.
     await rm(tempDir, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 });
+    if (isInterrupted) process.exit(EXIT_CODE_INTERRUPTED);
   }
 }

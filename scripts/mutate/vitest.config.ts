@@ -1,8 +1,10 @@
-import { defineConfig, mergeConfig } from 'vitest/config';
+import { configDefaults, defineConfig, mergeConfig } from 'vitest/config';
 import base from '../../vitest.config.ts';
 
 const engines = process.env['SLUICE_MUTATE_ENGINES'];
 
+// Mutations name files of `npm test` and of `npm run test:faults`.
+if (base.test) base.test.exclude = configDefaults.exclude;
 // With engines that run already, the tests share them; without, vitest starts its own.
 if (engines && base.test) base.test.globalSetup = [];
 

@@ -1,0 +1,61 @@
+import { expect } from 'vitest';
+
+/**
+ * A test has waited for something that did not happen in time. Only helpers that wait throw it: what compares throws
+ * anything else. `npm run test:faults` runs a file again whose only failures are these (see CONTRIBUTING.md).
+ */
+export class TooLate extends Error {
+  static {
+    TooLate.prototype.name = 'TooLate';
+  }
+}
+
+/** In milliseconds; the defaults are vitest's for `expect.poll`, which `vitest.config.ts` sets. */
+interface Patience {
+  readonly timeout?: number;
+  readonly interval?: number;
+}
+
+/**
+ * Reads a value again and again until it matches: `await eventually(() => count()).toBe(2)`. It is vitest's `expect.poll`
+ * for all of our tests.
+ *
+ * @throws {TooLate} from the matcher, when the value does not match in time; its `cause` says what was read last
+ */
+export function eventually<Value>(
+  read: () => Value,
+  { timeout, interval }: Patience = {},
+): ReturnType<typeof expect.poll<Value>> {
+  const options = { ...(timeout !== undefined && { timeout }), ...(interval !== undefined && { interval }) };
+  return lateWhenFailed(expect.poll(read, options));
+}
+
+function lateWhenFailed<Assertion extends object>(assertion: Assertion): Assertion {
+  return new Proxy(assertion, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name);
+      if (typeof member !== 'function') return isAssertion(member) ? lateWhenFailed(member) : member;
+      return async (...expected: unknown[]) => {
+        try {
+          await member.apply(target, expected);
+        } catch (error) {
+          throw tooLate(error);
+        }
+      };
+    },
+  });
+}
+
+/** `.not` is an assertion as well. */
+function isAssertion(member: unknown): member is object {
+  return typeof member === 'object' && member !== null;
+}
+
+/** What the wait failed with last becomes the cause. The stack is that of the test. */
+function tooLate(cause: unknown): TooLate {
+  const { message, stack = '' } = cause instanceof Error ? cause : new Error(String(cause));
+  const late = new TooLate(message, { cause });
+  const ofTest = stack.split('\n').filter((line) => !line.includes(import.meta.filename));
+  late.stack = ofTest.join('\n');
+  return late;
+}

@@ -1,0 +1,10 @@
+import { join } from 'node:path';
+import { configDefaults, defineConfig } from 'vitest/config';
+import base, { FAULT_TESTS } from '../../vitest.config.ts';
+
+// The suite of `npm run test:faults`.
+export default defineConfig({
+  ...base,
+  root: join(import.meta.dirname, '..', '..'),
+  test: { ...base.test, include: [...FAULT_TESTS], exclude: configDefaults.exclude },
+});
