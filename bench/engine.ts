@@ -7,10 +7,10 @@ import { startClickHouse } from '@sluice/local-stack/clickhouse';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { createLogger } from '@sluice/shared/log';
+import { until } from '@sluice/shared/testing/until';
 import { createOwnership } from '../services/writer/src/clickhouse/ownership.ts';
 import { createStagedStore } from '../services/writer/src/clickhouse/staged-store.ts';
 import type { RowBatch } from '../services/writer/src/protocol/row-batch.ts';
-import { until } from '../tests/support/service.ts';
 import { cpuTimeUs } from './cpu-time.ts';
 import { FILL_EVENTS } from './rows.ts';
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { createLogger } from '@sluice/shared/log';
 import type { ChangeRow } from '@sluice/shared/rows';
+import { until } from '@sluice/shared/testing/until';
 import { Erasure } from '../services/writer/src/erasure/erasure.ts';
-import { until } from '../tests/support/service.ts';
 import type { BenchDatabase, BenchEngine, Cost } from './engine.ts';
 import { identifierWith, readRows, WORKSPACE } from './filter-queries.ts';
 

@@ -1,5 +1,5 @@
+import { until } from '@sluice/shared/testing/until';
 import { stagingColumns } from '../services/writer/src/clickhouse/statements.ts';
-import { until } from '../tests/support/service.ts';
 import type { Bench } from './pipeline.ts';
 import { difference, type System } from './system.ts';
 

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { startClickHouse } from '@sluice/local-stack/clickhouse';
 import { startKafka } from '@sluice/local-stack/kafka';
 import { sleep } from '@sluice/shared/retry';
+import { until } from '@sluice/shared/testing/until';
 import { type Pipeline, startPipeline } from '../tests/support/pipeline.ts';
-import { until } from '../tests/support/service.ts';
 import { cpuTimeUs, residentBytes } from './cpu-time.ts';
 import type { LoadSpec } from './load.ts';
 

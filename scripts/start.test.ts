@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { findFreePorts, isPortFree } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, onTestFinished, test } from 'vitest';
 
 const RUN = join(import.meta.dirname, 'run.mjs');
@@ -32,7 +33,7 @@ function start(env: NodeJS.ProcessEnv): Run {
 
 async function startReady(env: NodeJS.ProcessEnv): Promise<Run> {
   const run = start(env);
-  await expect.poll(run.output, { timeout: READY_TIMEOUT_MS }).toContain('Ctrl-C stops everything');
+  await eventually(run.output, { timeout: READY_TIMEOUT_MS }).toContain('Ctrl-C stops everything');
   return run;
 }
 
@@ -71,7 +72,7 @@ test('npm start brings up a system that works as its welcome says, keeps its dat
   }
   const [submit, see] = first.output().match(/^ {2}curl .*$/gm) ?? [];
   expect(await paste(submit)).toMatchObject({ status: 'accepted' });
-  await expect.poll(() => paste(see), { timeout: 20_000 }).toMatchObject({ total: 1, results: [{ userId: 'jane' }] });
+  await eventually(() => paste(see), { timeout: 20_000 }).toMatchObject({ total: 1, results: [{ userId: 'jane' }] });
 
   const second = start(env);
   expect(await second.exited).toEqual([1, null]);
@@ -85,7 +86,7 @@ test('npm start brings up a system that works as its welcome says, keeps its dat
   expect(await paste(see)).toMatchObject({ total: 1 });
   process.kill(Number(await readFile(join(env.SLUICE_DATA_DIR, 'lock'), 'utf8')), 'SIGKILL');
   await third.exited;
-  await expect.poll(usedPorts, { timeout: 30_000 }).toEqual([]);
+  await eventually(usedPorts, { timeout: 30_000 }).toEqual([]);
 }, 180_000);
 
 test('npm start names every variable that it cannot use, and starts nothing', async () => {

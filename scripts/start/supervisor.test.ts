@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { isAlive, isGoneWithin } from '@sluice/local-stack/testing/orphan';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, onTestFinished, test } from 'vitest';
 import { type ServiceSpec, serviceProcess } from './service-process.ts';
 import { createSupervisor, type ProcessSpec, type Supervisor, type SupervisorOptions } from './supervisor.ts';
@@ -63,8 +64,8 @@ test('a process that ends is started again, a line says so, and the others keep 
   const { supervisor, events, pids } = await watch([['one', 'other']]);
   await supervisor.start();
   process.kill(pids.get('one')?.[0] ?? 0, 'SIGKILL');
-  await expect.poll(() => pids.get('one')?.length).toBe(2);
-  await expect.poll(() => events).toContain('one is ready again');
+  await eventually(() => pids.get('one')?.length).toBe(2);
+  await eventually(() => events).toContain('one is ready again');
   expect(events).toContain('one was ended by SIGKILL; starting it again in 0.02 s');
   expect(pids.get('other')).toHaveLength(1);
   expect(isAlive(pids.get('other')?.[0] ?? 0)).toBe(true);
@@ -74,10 +75,10 @@ test('the delay before a restart grows', async () => {
   const { supervisor, events, pids } = await watch([['one']]);
   await supervisor.start();
   for (const lives of [1, 2]) {
-    await expect.poll(() => pids.get('one')?.length).toBe(lives);
+    await eventually(() => pids.get('one')?.length).toBe(lives);
     process.kill(pids.get('one')?.at(-1) ?? 0, 'SIGKILL');
   }
-  await expect.poll(() => pids.get('one')?.length).toBe(3);
+  await eventually(() => pids.get('one')?.length).toBe(3);
   expect(events.filter((line) => line.includes('starting it again')).map((line) => line.split('again in ')[1])).toEqual(
     ['0.02 s', '0.04 s'],
   );
@@ -92,7 +93,7 @@ test('when a process never starts, everything is stopped again and the failure s
 test('stopping while something is still starting ends it', async () => {
   const { supervisor, events } = await watch([['slow']], { NEVER_READY: 'true' });
   const starting = supervisor.start();
-  await expect.poll(() => events).toContain('slow: listening');
+  await eventually(() => events).toContain('slow: listening');
   await supervisor.stop();
   await starting;
   expect(events.at(-1)).toBe('slow: stopped by SIGTERM');

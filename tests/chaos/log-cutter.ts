@@ -2,9 +2,9 @@ import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
+import { until } from '@sluice/shared/testing/until';
 import type { Pipeline } from '../support/pipeline.ts';
 import { seededRandom } from '../support/random.ts';
-import { until } from '../support/service.ts';
 import { cutOffLog, keysNotStored, resumeHalted } from './cut-off-log.ts';
 
 /** The most batches that a log loses at once. */

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { TooLate } from '@sluice/shared/testing/until';
 import type { Page, Request } from 'playwright-core';
 import { MAKE_CALLS, type PageInput } from './browser-calls.ts';
 import { launchChromium } from './chromium.ts';
@@ -52,7 +53,7 @@ async function documentedLoading(url: string, options: object): Promise<string> 
 
 /** Notes everything that fails in the page. The returned function waits until responses have confirmed all calls. */
 function watch(page: Page, { url, calls }: Pick<PageInput, 'url' | 'calls'>, errors: string[]): () => Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
   let open = calls.length;
   page.on('pageerror', (error) => errors.push(String(error)));
   page.on('console', (message) => {
@@ -71,8 +72,9 @@ function watch(page: Page, { url, calls }: Pick<PageInput, 'url' | 'calls'>, err
   });
   return async () => {
     const timer = setTimeout(() => {
-      errors.push(`${open} calls were not delivered within ${DELIVERY_MS_MAX} ms`);
-      resolve();
+      // The errors say more.
+      if (errors.length > 0) resolve();
+      else reject(new TooLate(`${open} calls were not delivered within ${DELIVERY_MS_MAX} ms`));
     }, DELIVERY_MS_MAX);
     await promise.finally(() => clearTimeout(timer));
   };

@@ -1,9 +1,10 @@
+import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import type { EventPage } from '../support/records.ts';
 import { launchChromium } from './chromium.ts';
-import { takePicture, violationsOf } from './pages.ts';
+import { shown, takePicture, violationsOf } from './pages.ts';
 
 const SCHEMES = ['light', 'dark'] as const;
 
@@ -81,7 +82,7 @@ async function openSignedIn(hash = '', look?: Look): Promise<Opened> {
   await opened.page.getByLabel('API key').focus();
   await opened.page.keyboard.type(pipeline.key);
   await opened.page.keyboard.press('Enter');
-  await opened.page.getByRole('navigation', { name: 'Pages', exact: true }).waitFor();
+  await shown(opened.page.getByRole('navigation', { name: 'Pages', exact: true }));
   return opened;
 }
 
@@ -100,18 +101,18 @@ test('a wrong key is refused; a right one is kept for the tab, and gone after si
   await takePicture(page, 'sign-in-light');
   await page.getByLabel('API key').fill('wrong');
   await page.keyboard.press('Enter');
-  await page.getByRole('alert').waitFor();
+  await shown(page.getByRole('alert'));
   await page.getByLabel('API key').fill(pipeline.key);
   await page.keyboard.press('Enter');
-  await page.getByRole('table').waitFor();
+  await shown(page.getByRole('table'));
   await page.reload();
-  await page.getByRole('table').waitFor();
+  await shown(page.getByRole('table'));
   expect(await page.evaluate('[Object.keys(localStorage), document.cookie]')).toEqual([[], '']);
   const other = await context.newPage();
   await other.goto(page.url());
-  await other.getByLabel('API key').waitFor();
+  await shown(other.getByLabel('API key'));
   await page.getByRole('button', { name: 'Sign out' }).click();
-  await page.getByLabel('API key').waitFor();
+  await shown(page.getByLabel('API key'));
   expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
   expect(faults).toEqual([]);
 });
@@ -132,7 +133,7 @@ test('events are filtered, paged and read by keyboard alone', async () => {
   await page.keyboard.press('End');
   await page.keyboard.type('amount');
   await page.keyboard.press('Enter');
-  await page.getByText('10 of 66 events.').waitFor();
+  await shown(page.getByText('10 of 66 events.'));
   const query = 'event=paid&properties.amount[gt]=20&limit=10';
   expect(decodeURIComponent(new URL(page.url()).hash)).toBe(`#/events?${query}`);
   const { body } = await pipeline.get<EventPage>(`/events?${query}`);
@@ -147,34 +148,34 @@ test('events are filtered, paged and read by keyboard alone', async () => {
   await tabTo(page, page.getByRole('link', { name: 'Next page' }));
   await page.keyboard.press('Enter');
   const next = await pipeline.get<EventPage>(`/events?${query}&cursor=${body.nextCursor}`);
-  await expect.poll(amounts).toEqual(next.body.results.map(({ properties }) => properties['amount']));
+  await eventually(amounts).toEqual(next.body.results.map(({ properties }) => properties['amount']));
 
   await tabTo(page, page.getByRole('link', { name: 'jane/doe' }).first());
   await page.keyboard.press('Enter');
-  await page.getByRole('heading', { level: 1, name: 'jane/doe' }).waitFor();
+  await shown(page.getByRole('heading', { level: 1, name: 'jane/doe' }));
   expect(await page.evaluate('document.activeElement.id')).toBe('main');
   expect(faults).toEqual([]);
 });
 
 test('the faults of a filter are all said', async () => {
   const { page } = await openSignedIn('#/events?startDate=never&nonsense=1');
-  await expect.poll(() => page.getByRole('alert').textContent()).toMatch(/startDate.*nonsense|nonsense.*startDate/s);
+  await eventually(() => page.getByRole('alert').textContent()).toMatch(/startDate.*nonsense|nonsense.*startDate/s);
 });
 
 test('a page of a user or an organization has its properties, its members and its newest events', async () => {
   const { page, faults } = await openSignedIn('#/organizations/acme');
-  await page.getByRole('row', { name: 'tier "gold"' }).waitFor();
+  await shown(page.getByRole('row', { name: 'tier "gold"' }));
   await page.getByRole('region', { name: 'Users' }).getByRole('link', { name: 'jane/doe' }).click();
-  await page.getByRole('region', { name: 'Organizations' }).getByRole('link', { name: 'acme' }).waitFor();
-  await page.getByRole('table', { name: /newest/ }).waitFor();
+  await shown(page.getByRole('region', { name: 'Organizations' }).getByRole('link', { name: 'acme' }));
+  await shown(page.getByRole('table', { name: /newest/ }));
   await page.goto(`${pipeline.services['query-api'].url}/console/#/users/nobody`);
-  await expect.poll(() => page.getByRole('alert').textContent()).toBe('There is no such user.');
+  await eventually(() => page.getByRole('alert').textContent()).toBe('There is no such user.');
   expect(faults).toEqual([]);
 });
 
 test('the page of the pipeline has what ingest-api and the writer say', async () => {
   const { page, faults } = await openSignedIn('#/pipeline');
-  await expect.poll(() => page.locator('.figure').allInnerTexts()).toEqual(['120', '0', '0']);
+  await eventually(() => page.locator('.figure').allInnerTexts()).toEqual(['120', '0', '0']);
   expect(faults).toEqual([]);
 });
 
@@ -182,7 +183,7 @@ const LOOKS = Object.entries(PAGES).flatMap(([name, page]) => SCHEMES.map((schem
 
 test.each(LOOKS)('axe-core finds nothing on the page $name, $scheme', async ({ name, scheme, hash, shows }) => {
   const { page, faults } = await openSignedIn(hash, { scheme });
-  await page.getByRole('heading', { level: 1, name: shows }).waitFor();
+  await shown(page.getByRole('heading', { level: 1, name: shows }));
   await page.waitForLoadState('networkidle');
   expect(await violationsOf(page)).toEqual([]);
   await takePicture(page, `${name}-${scheme}`);
@@ -192,22 +193,22 @@ test.each(LOOKS)('axe-core finds nothing on the page $name, $scheme', async ({ n
 test('the live tail shows what is stored, that matches, and nothing twice', async () => {
   const { page, faults } = await openSignedIn('#/events?event%5Bprefix%5D=live');
   await page.getByRole('switch', { name: 'Live tail' }).press('Space');
-  await page.getByText('Live: new events appear at the top.').waitFor();
+  await shown(page.getByText('Live: new events appear at the top.'));
   const names = ['live_1', 'other', 'live_2'];
   for (const event of names) {
     const submission = { foreignUserGroupId: 'acme', events: [{ event, properties: { n: 1 } }] };
     expect((await pipeline.submit(submission)).status).toBe(202);
   }
-  const shown = async () => (await page.getByRole('rowheader').allTextContents()).toSorted();
-  await expect.poll(shown).toEqual(['live_1', 'live_2']);
+  const eventNames = async () => (await page.getByRole('rowheader').allTextContents()).toSorted();
+  await eventually(eventNames).toEqual(['live_1', 'live_2']);
   await pipeline.services['query-api'].stop();
-  await page.getByText('The connection was lost').waitFor();
+  await shown(page.getByText('The connection was lost'));
   await pipeline.restart('query-api');
-  await page.getByText('Live: new events appear at the top.').waitFor();
+  await shown(page.getByText('Live: new events appear at the top.'));
   expect((await pipeline.submit({ foreignUserGroupId: 'acme', events: [{ event: 'live_3' }] })).status).toBe(202);
-  await expect.poll(shown).toEqual(['live_1', 'live_2', 'live_3']);
+  await eventually(eventNames).toEqual(['live_1', 'live_2', 'live_3']);
   await page.getByRole('switch', { name: 'Live tail' }).press('Space');
-  expect(await shown()).toEqual(['live_1', 'live_2', 'live_3']);
+  expect(await eventNames()).toEqual(['live_1', 'live_2', 'live_3']);
   expect(faults).toEqual([]);
 });
 
@@ -223,11 +224,11 @@ test('a chart has the numbers of GET /events/series, in the time zone of the bro
   const days = 'startDate=2025-12-31T23:00:00Z&endDate=2026-01-21T22:59:59.999Z';
   const { body } = await pipeline.get<SeriesBody>(`/events/series?${days}&${query}&timeZone=Europe/Berlin`);
   expect(body.total).toBe(120);
-  await page.locator('.chart canvas').waitFor();
+  await shown(page.locator('.chart canvas'));
   await page.getByText('All numbers', { exact: true }).focus();
   await page.keyboard.press('Enter');
   const rows = page.getByRole('table', { name: 'Every day of the chart' }).locator('tbody tr');
-  await rows.first().waitFor();
+  await shown(rows.first());
   const numbers = await rows.evaluateAll((all) =>
     all.map((row) => [
       row.querySelector('time')?.getAttribute('datetime'),
@@ -251,20 +252,21 @@ test('From and To are days of the browser, and a bucket that is only partly in t
   });
   const day = 'startDate=2026-01-04T15:00:00Z&endDate=2026-01-05T14:59:59.999Z';
   const { body } = await pipeline.get<EventPage>(`/events?${day}`);
-  await page.getByText(`Total ${body.total}.`).waitFor();
+  await shown(page.getByText(`Total ${body.total}.`));
   await page.getByText('All numbers', { exact: true }).click();
   const hours = page.getByRole('table', { name: /^Every hour/ }).locator('tbody tr');
-  await expect.poll(() => hours.count()).toBe(24);
+  await eventually(() => hours.count()).toBe(24);
   expect(await hours.filter({ hasText: 'partial' }).count()).toBe(0);
   await page.goto(`${pipeline.services['query-api'].url}/console/#/events?startDate=2026-01-05&endDate=2026-01-05`);
-  await page.getByText(`${body.total} of ${body.total} events.`).waitFor();
+  await shown(page.getByText(`${body.total} of ${body.total} events.`));
   const half = 'startDate=2026-01-05T03:00:00Z&endDate=2026-01-06&interval=day';
   await page.goto(`${pipeline.services['query-api'].url}/console/#/chart?${half}`);
   await page.getByText('All numbers', { exact: true }).click();
   const days = page.getByRole('table', { name: /^Every day/ }).locator('tbody tr');
-  await expect
-    .poll(() => days.allInnerTexts())
-    .toEqual([expect.stringContaining('partial'), expect.not.stringContaining('partial')]);
+  await eventually(() => days.allInnerTexts()).toEqual([
+    expect.stringContaining('partial'),
+    expect.not.stringContaining('partial'),
+  ]);
   expect(faults).toEqual([]);
 });
 
@@ -273,14 +275,14 @@ test('the numbers of a long chart are in the page once they are asked for, a par
     '#/chart?startDate=2026-01-01T00:00:00Z&endDate=2026-01-03T23:59:59Z&interval=minute&groupBy=event',
   );
   const cells = page.locator('table.numbers td');
-  await page.locator('.chart canvas').waitFor();
+  await shown(page.locator('.chart canvas'));
   expect(await cells.count()).toBe(0);
   await page.getByText('All numbers', { exact: true }).click();
-  await page.getByText(/^1 to [\d,]+ of 4,320$/).waitFor();
+  await shown(page.getByText(/^1 to [\d,]+ of 4,320$/));
   expect(await cells.count()).toBeLessThanOrEqual(5_000);
   const first = await page.locator('table.numbers time').first().getAttribute('datetime');
   await page.getByRole('button', { name: 'Later' }).click();
-  await expect.poll(() => page.locator('table.numbers time').first().getAttribute('datetime')).not.toBe(first);
+  await eventually(() => page.locator('table.numbers time').first().getAttribute('datetime')).not.toBe(first);
   expect(await cells.count()).toBeLessThanOrEqual(5_000);
   expect(faults).toEqual([]);
 });
@@ -290,8 +292,8 @@ test.each(['.', '..'])('the page of the user "%s" shows events, and why it shows
   expect((await pipeline.submit(submission)).status).toBe(202);
   await pipeline.drained();
   const { page, faults } = await openSignedIn(`#/users/${user}`);
-  await page.getByText('A browser cannot ask for').waitFor();
-  await page.getByRole('rowheader', { name: `of ${user}`, exact: true }).waitFor();
+  await shown(page.getByText('A browser cannot ask for'));
+  await shown(page.getByRole('rowheader', { name: `of ${user}`, exact: true }));
   expect(faults).toEqual([]);
 });
 
@@ -300,9 +302,9 @@ test('a page that fails says so, and the others work', async () => {
   await page.route('**/users/jane%2Fdoe', (route) => route.fulfill({ json: {} }));
   const { url } = pipeline.services['query-api'];
   await page.goto(`${url}/console/#/users/jane%2Fdoe`);
-  await page.getByRole('heading', { level: 1, name: 'This page failed' }).waitFor();
+  await shown(page.getByRole('heading', { level: 1, name: 'This page failed' }));
   await page.goto(`${url}/console/#/organizations/acme`);
-  await page.getByRole('row', { name: 'tier "gold"' }).waitFor();
+  await shown(page.getByRole('row', { name: 'tier "gold"' }));
 });
 
 test('a browser without JSON.rawJSON shows events whose numbers no double holds', async () => {
@@ -316,7 +318,7 @@ test('a browser without JSON.rawJSON shows events whose numbers no double holds'
     await page.reload();
     await page.getByLabel('API key').fill(pipeline.key);
     await page.keyboard.press('Enter');
-    await page.getByRole('cell', { name: isOld ? '9007199254740992' : number }).waitFor();
+    await shown(page.getByRole('cell', { name: isOld ? '9007199254740992' : number }));
     expect(faults).toEqual([]);
   }
 });

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
+import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
 import { freeze } from '../support/freeze.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { startProxy } from '../support/proxy.ts';
 import type { EventPage } from '../support/records.ts';
-import { until } from '../support/service.ts';
 import { trackCalls, USER } from './calls.ts';
 import { CLIENTS, keyOf, type ThirdPartyClient } from './clients.ts';
 import { runClient } from './run-client.ts';

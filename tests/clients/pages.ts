@@ -1,12 +1,20 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import type { Page } from 'playwright-core';
+import { TooLate } from '@sluice/shared/testing/until';
+import { errors, type Locator, type Page } from 'playwright-core';
 
 const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /** Where pages are kept as pictures, for people; unset: nowhere. */
 const PICTURES = process.env['SLUICE_CONSOLE_PICTURES'];
+
+/** Waits until an element is visible. @throws {TooLate} when it is not in time */
+export async function shown(element: Locator): Promise<void> {
+  await element.waitFor().catch((error: unknown) => {
+    throw error instanceof errors.TimeoutError ? new TooLate(error.message, { cause: error }) : error;
+  });
+}
 
 /** Returns the violations that axe-core finds. */
 export async function violationsOf(page: Page): Promise<string[]> {

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { bundle } from '../../packages/client/scripts/bundle.ts';
@@ -122,7 +123,7 @@ async function flush(page: Page): Promise<number> {
 /** Waits for events of a name, and returns the indexes of all that are stored, in the order of time. */
 async function stored(event: string, count: number): Promise<number[]> {
   const total = async () => (await pipeline.get<EventPage>(`/events?event=${event}&limit=0`)).body.total;
-  await expect.poll(total).toBeGreaterThanOrEqual(count);
+  await eventually(total).toBeGreaterThanOrEqual(count);
   await pipeline.drained();
   const { body } = await pipeline.get<EventPage>(`/events?event=${event}&orderByDirection=ASC&limit=1000`);
   return body.results.map(({ properties }) => Number(properties['index']));
@@ -135,7 +136,7 @@ const countOf = ({ requests }: HttpProxy) => requests.reduce((sum, { calls }) =>
 test('a page on another origin sends its calls when they are old', async () => {
   const tested = await openPage();
   await track(tested, { event: 'old', count: 40, size: 100, batchAgeMsMax: 200 });
-  await expect.poll(() => countOf(tested.proxy)).toBe(40);
+  await eventually(() => countOf(tested.proxy)).toBe(40);
   expect(tested.proxy.requests[0]?.isCompressed).toBe(true);
   expect(await flush(tested.page)).toBe(0);
   expect(await stored('old', 40)).toEqual(range(40));
@@ -150,7 +151,7 @@ test.each(Object.entries(ENDINGS))('calls that wait when a page is %s are stored
   const tested = await openPage();
   await track(tested, { event: name, count: 50, size: 500 });
   await end(tested.page);
-  await expect.poll(() => countOf(tested.proxy)).toBe(50);
+  await eventually(() => countOf(tested.proxy)).toBe(50);
   expect(await stored(name, 50)).toEqual(range(50));
 });
 
@@ -160,7 +161,7 @@ test('when a page is closed while a request is in flight, that one and the calls
   await tested.page.evaluate(() => void (globalThis as unknown as PageGlobals).client.flush());
   await track(tested, { event: 'inflight', count: 20, first: 20, size: 500 });
   await tested.page.goto('about:blank');
-  await expect.poll(() => countOf(tested.proxy)).toBeGreaterThanOrEqual(40);
+  await eventually(() => countOf(tested.proxy)).toBeGreaterThanOrEqual(40);
   expect((await stored('inflight', 40)).sort((a, b) => a - b)).toEqual(range(40));
 });
 
@@ -168,7 +169,7 @@ test('what a browser does not send for a closed page, the next page sends from t
   const tested = await openPage();
   await track(tested, { event: 'offline', count: 200, size: 1_000, offline: true });
   await tested.page.goto('about:blank');
-  await expect.poll(() => countOf(tested.proxy)).toBeGreaterThan(30);
+  await eventually(() => countOf(tested.proxy)).toBeGreaterThan(30);
   expect(countOf(tested.proxy)).toBeLessThan(60);
   const next = { ...tested, page: await tested.open() };
   await track(next, { event: 'offline', count: 5, first: 200, offline: true });
@@ -209,11 +210,11 @@ test('after a page was hidden, calls are sent again when they are old', async ()
   const tested = await openPage();
   await track(tested, { event: 'shown', count: 5, batchAgeMsMax: 500 });
   await hide(tested.page);
-  await expect.poll(() => countOf(tested.proxy)).toBe(5);
+  await eventually(() => countOf(tested.proxy)).toBe(5);
   // The time of the first calls passes while none is waiting.
   await delay(1_000);
   await track(tested, { event: 'shown', count: 5, first: 5 });
-  await expect.poll(() => countOf(tested.proxy)).toBe(10);
+  await eventually(() => countOf(tested.proxy)).toBe(10);
   expect(await stored('shown', 10)).toEqual(range(10));
 });
 
@@ -222,12 +223,12 @@ test('a browser without keepalive sends a beacon; a page that lives on sends aga
   expect(await tested.page.evaluate(() => 'keepalive' in Request.prototype)).toBe(false);
   await track(tested, { event: 'beacon', count: 10 });
   await hide(tested.page);
-  await expect.poll(() => countOf(tested.proxy)).toBe(10);
+  await eventually(() => countOf(tested.proxy)).toBe(10);
   expect(await flush(tested.page)).toBe(0);
   expect(countOf(tested.proxy)).toBe(20);
   expect(await stored('beacon', 10)).toEqual(range(10));
   await track(tested, { event: 'beacon', count: 5, first: 10 });
   await tested.page.goto('about:blank');
-  await expect.poll(() => countOf(tested.proxy)).toBe(25);
+  await eventually(() => countOf(tested.proxy)).toBe(25);
   expect(await stored('beacon', 15)).toEqual(range(15));
 });

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { validate, version } from 'uuid';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test, vi } from 'vitest';
 import type { ClientError } from '../../packages/client/src/calls.ts';
@@ -119,7 +120,7 @@ test.concurrent('calls of an outage are delivered after it, in order', async () 
   let isDown = true;
   const { client, proxy, errors } = await connect(() => (isDown ? 'refuse' : 'forward'), { batchAgeMsMax: 10 });
   track(client, 'outage', 150);
-  await expect.poll(() => errors.length).toBeGreaterThan(2);
+  await eventually(() => errors.length).toBeGreaterThan(2);
   track(client, 'outage', 150, 150);
   isDown = false;
   expect(await client.flush({ timeoutMs: 60_000 })).toBe(0);
@@ -270,7 +271,7 @@ test.concurrent('a full queue drops its oldest calls, and says how many', async 
     batchCallsMax: 20,
   });
   track(client, 'overflow', 80);
-  await expect.poll(() => errors.length).toBeGreaterThan(2);
+  await eventually(() => errors.length).toBeGreaterThan(2);
   track(client, 'overflow', 7, 80);
   isDown = false;
   expect(await client.flush()).toBe(0);
@@ -286,7 +287,7 @@ test.concurrent('a full queue drops its oldest calls, and says how many', async 
 test.concurrent('a full queue drops calls that wait, not those in flight', async () => {
   const { client, proxy, errors } = await connect(undefined, { queueCallsMax: 30, batchCallsMax: 20, delayMs: 300 });
   track(client, 'waiting', 20);
-  await expect.poll(() => proxy.requests.length).toBe(1);
+  await eventually(() => proxy.requests.length).toBe(1);
   track(client, 'waiting', 30, 20);
   expect(await client.flush()).toBe(0);
   expect(errors).toMatchObject([{ code: 'queue_full', dropped: 20 }]);
@@ -314,7 +315,7 @@ test.concurrent('close ends within its time, says how many calls are left, and t
     { code: 'not_delivered', dropped: 1, message: 'closed' },
   ]);
   // The request was ended as well.
-  await expect.poll(() => proxy.requests[0]?.endedAt, { timeout: 5_000 }).toBeDefined();
+  await eventually(() => proxy.requests[0]?.endedAt, { timeout: 5_000 }).toBeDefined();
 });
 
 test.concurrent('a request without a response fails after 20 seconds, and its calls are sent again', async () => {
@@ -411,7 +412,7 @@ test('a batch is sent when it is full, or else when it is old; large bodies are 
   const client = createClient({ url: proxy.url, key: pipeline.key, batchCallsMax: 10, batchAgeMsMax: 400 });
   // At once, without a pause after the client was created.
   track(client, 'batches', 13);
-  await expect.poll(() => proxy.requests.length).toBe(2);
+  await eventually(() => proxy.requests.length).toBe(2);
   expect(await client.close()).toBe(0);
   const [first, second] = proxy.requests;
   expect((first?.startedAt ?? 0) - startedAt).toBeLessThan(300);

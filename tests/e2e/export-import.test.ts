@@ -2,6 +2,7 @@ import { readFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { parseJson } from '@sluice/shared/json';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { runExporter, runImporter } from '../support/importer.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
@@ -114,12 +115,12 @@ test('history that is imported again after a deletion, under a new user or none,
   for (const uuid of uuids) await submit(uuid, { foreignUserId: 'jane@old.example' });
   await pipeline.settled(2, key);
   await pipeline.deleteUser('jane@old.example', key);
-  await expect.poll(() => recordsOf(key)).toEqual([]);
+  await eventually(() => recordsOf(key)).toEqual([]);
   await submit(uuids[0], { foreignUserId: 'u-1' });
   await submit(uuids[1], {});
   await pipeline.drained();
   const users = async () => (await recordsOf(key)).map(({ uuid, userId }) => ({ uuid, userId }));
-  await expect.poll(users).toEqual([
+  await eventually(users).toEqual([
     { uuid: uuids[0], userId: 'u-1' },
     { uuid: uuids[1], userId: null },
   ]);

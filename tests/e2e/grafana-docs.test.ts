@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { eventually } from '@sluice/shared/testing/eventually';
 import jsonata from 'jsonata';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { parse } from 'yaml';
@@ -255,7 +256,7 @@ async function seen(sql: string, user?: string): Promise<string> {
 
 test('no statement shows a row of another workspace or of a deleted user, in its errors neither', async () => {
   await pipeline.deleteUser('jane', key);
-  await expect.poll(() => asGrafana('SELECT DISTINCT userId FROM events ORDER BY userId')).toEqual([['jim'], ['joe']]);
+  await eventually(() => asGrafana('SELECT DISTINCT userId FROM events ORDER BY userId')).toEqual([['jim'], ['joe']]);
   const [where] = STATEMENTS as [(typeof STATEMENTS)[0]];
   const statements = new Set([
     ...EXPRESSIONS.map(where),

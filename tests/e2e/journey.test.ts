@@ -1,9 +1,9 @@
+import { until } from '@sluice/shared/testing/until';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { readClickHouse } from '../support/clickhouse.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import type { EntityRecord, EventPage } from '../support/records.ts';
-import { until } from '../support/service.ts';
 
 let pipeline: Pipeline;
 

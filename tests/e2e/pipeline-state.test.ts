@@ -1,3 +1,4 @@
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 
@@ -30,18 +31,18 @@ async function submit(count: number): Promise<void> {
 test('GET /pipeline says what ingest-api has accepted, and that the writer has stored it', async () => {
   await submit(7);
   await pipeline.settled(7);
-  await expect.poll(state).toMatchObject({ accepted: { events: 7 }, lag: { messages: 0, seconds: 0 }, missing: [] });
+  await eventually(state).toMatchObject({ accepted: { events: 7 }, lag: { messages: 0, seconds: 0 }, missing: [] });
 });
 
 test('without a writer the lag is unknown, and what was accepted is still said', async () => {
   await pipeline.services.writer.stop();
   await submit(3);
-  await expect.poll(state).toMatchObject({
+  await eventually(state).toMatchObject({
     accepted: { events: 10 },
     lag: null,
     missing: ['The writer of WRITER_URL does not respond.'],
   });
   await pipeline.restart('writer');
   await pipeline.settled(10);
-  await expect.poll(state).toMatchObject({ lag: { messages: 0 }, missing: [] });
+  await eventually(state).toMatchObject({ lag: { messages: 0 }, missing: [] });
 });

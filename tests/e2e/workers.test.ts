@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
+import { until } from '@sluice/shared/testing/until';
 import { afterEach, expect, inject, test } from 'vitest';
 import { startIngestAlone } from '../support/ingest-alone.ts';
 import { readMetric } from '../support/metrics.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
-import { type Service, until } from '../support/service.ts';
+import type { Service } from '../support/service.ts';
 
 let pipeline: Pipeline | undefined;
 

@@ -1,10 +1,11 @@
+import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
 import { readClickHouse } from '../support/clickhouse.ts';
 import { ownClickHouse } from '../support/engines.ts';
 import { startLoad } from '../support/load.ts';
 import { countResponses, readMetric } from '../support/metrics.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
-import { until } from '../support/service.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
 
 const kafkaBrokers = inject('kafkaBrokers');
@@ -18,14 +19,14 @@ async function whileRefusing(
 ): Promise<void> {
   const { writer, 'ingest-api': ingest } = running.services;
   await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 4 });
-  await expect.poll(load.acceptedSoFar).toBeGreaterThan(300);
+  await eventually(load.acceptedSoFar).toBeGreaterThan(300);
   await refuse.begin();
   await until('batches that are refused', async () => {
     return (await readMetric(writer, 'sluice_writer_batch_failures_total')) >= 3;
   });
   expect(writer.log()).toMatch(reason);
   const before = load.acceptedSoFar();
-  await expect.poll(load.acceptedSoFar).toBeGreaterThan(before + 300);
+  await eventually(load.acceptedSoFar).toBeGreaterThan(before + 300);
 
   await refuse.cease();
   await expectExactlyOnce(running, clickhouseUrl, await load.stop());

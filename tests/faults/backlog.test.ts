@@ -4,13 +4,14 @@ import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { messageHeaders } from '@sluice/shared/rows';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
 import { configSchema } from '@sluice/writer/config';
 import kafkajs from 'kafkajs';
 import { expect, inject, test } from 'vitest';
 import { ownClickHouse } from '../support/engines.ts';
 import { readMetric } from '../support/metrics.ts';
 import { startPipeline } from '../support/pipeline.ts';
-import { until } from '../support/service.ts';
 
 const kafkaBrokers = inject('kafkaBrokers');
 
@@ -43,7 +44,7 @@ test('the lag is right while ClickHouse is away, in messages and in seconds, and
   expect(await readMetric(writer, 'sluice_writer_lag_messages', { topic: 'lag.events' })).toBe(MESSAGES);
   await clickhouse.restart();
   await running.drained();
-  await expect.poll(() => readMetric(writer, 'sluice_writer_lag_messages')).toBe(0);
+  await eventually(() => readMetric(writer, 'sluice_writer_lag_messages')).toBe(0);
   expect(await oldest()).toBe(0);
 });
 

@@ -4,6 +4,7 @@ import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
+import { until } from '@sluice/shared/testing/until';
 import { runDeadLettersCommand } from '@sluice/writer/commands/dead-letters/command';
 import { deadLettersConfig } from '@sluice/writer/commands/dead-letters/config';
 import { createDeadLetters } from '@sluice/writer/commands/dead-letters/dead-letters';
@@ -13,7 +14,6 @@ import { freeze } from '../support/freeze.ts';
 import { readMetric } from '../support/metrics.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import type { EventPage } from '../support/records.ts';
-import { until } from '../support/service.ts';
 
 const EVENT_BYTES_MAX = 2_000;
 

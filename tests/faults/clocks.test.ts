@@ -1,8 +1,9 @@
 import { fileURLToPath } from 'node:url';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
 import { startIngestAlone } from '../support/ingest-alone.ts';
 import { readRows } from '../support/kafka-rows.ts';
-import { until } from '../support/service.ts';
 
 const BODY = '{"foreignUserGroupId":"a","events":[{"event":"e"}]}';
 const HOUR_MS = 3_600_000;
@@ -27,7 +28,7 @@ test.each([
   const { url } = ingest.service;
   const word = shiftMs > 0 ? 'ahead of' : 'behind';
   const expected = expect.stringMatching(new RegExp(`the clock is 3(600|599)\\.\\d s ${word} Kafka's`));
-  await expect.poll(() => readiness(url).catch(() => undefined)).toMatchObject({ status: 503, text: expected });
+  await eventually(() => readiness(url).catch(() => undefined)).toMatchObject({ status: 503, text: expected });
   expect(await ingest.submit(BODY)).toBe(503);
   const deletion = await fetch(`${url}/v1/users?foreignId=jane`, {
     method: 'DELETE',
@@ -35,7 +36,7 @@ test.each([
   });
   expect([deletion.status, await deletion.json()]).toMatchObject([503, { code: 'clock_skewed' }]);
   process.kill(ingest.service.pid, 'SIGUSR2');
-  await expect.poll(() => ingest.submit(BODY)).toBe(202);
+  await eventually(() => ingest.submit(BODY)).toBe(202);
   expect(await readiness(url)).toMatchObject({ status: 200 });
 });
 
@@ -49,7 +50,7 @@ test('a clock that is set while the process runs is noticed before anything is a
     env: withClock(HOUR_MS),
     ready: false,
   });
-  await expect.poll(() => skewed.submit(BODY).catch(() => 0)).toBe(503);
+  await eventually(() => skewed.submit(BODY).catch(() => 0)).toBe(503);
   process.kill(skewed.service.pid, 'SIGUSR2');
   await skewed.service.ready();
   expect(await skewed.submit(BODY)).toBe(202);
@@ -65,5 +66,5 @@ test('a clock that is set while the process runs is noticed before anything is a
   const now = Date.now();
   const hours = rows.map(({ row }) => Math.round((Number(row['received_at']) / 1_000 - now) / HOUR_MS));
   expect(new Set(hours), 'hours by which a row is ahead').toEqual(new Set([0]));
-  await expect.poll(() => readiness(skewed.service.url)).toMatchObject({ status: 503 });
+  await eventually(() => readiness(skewed.service.url)).toMatchObject({ status: 503 });
 });

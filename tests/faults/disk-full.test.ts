@@ -1,11 +1,12 @@
 import { join } from 'node:path';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
 import { ownClickHouse, ownKafka } from '../support/engines.ts';
 import { startLoad } from '../support/load.ts';
 import { countResponses, readMetric } from '../support/metrics.ts';
 import { startPipeline } from '../support/pipeline.ts';
-import { until } from '../support/service.ts';
 import { mountSmallDisk } from '../support/small-disk.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
 
@@ -19,7 +20,7 @@ test('the disk of Kafka is full: 503, and once the broker runs again everything 
   running.supervise('writer');
   const ingest = running.services['ingest-api'];
   await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 8 });
-  await expect.poll(load.acceptedSoFar).toBeGreaterThan(500);
+  await eventually(load.acceptedSoFar).toBeGreaterThan(500);
 
   await disk.fill();
   // A broker whose only log folder fails ends itself.
@@ -33,7 +34,7 @@ test('the disk of Kafka is full: 503, and once the broker runs again everything 
   await disk.free();
   await kafka.restart();
   const before = load.acceptedSoFar();
-  await expect.poll(load.acceptedSoFar).toBeGreaterThan(before + 500);
+  await eventually(load.acceptedSoFar).toBeGreaterThan(before + 500);
   await expectExactlyOnce(running, clickhouseUrl, await load.stop());
 });
 
@@ -46,7 +47,7 @@ test('the disk of ClickHouse is full: the writer waits, and stores everything on
   await using running = await startPipeline({ kafkaBrokers, clickhouseUrl: clickhouse.url, name: 'fullclickhouse' });
   const { writer, 'ingest-api': ingest } = running.services;
   await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 2 });
-  await expect.poll(load.acceptedSoFar).toBeGreaterThan(500);
+  await eventually(load.acceptedSoFar).toBeGreaterThan(500);
 
   // No insert starts when less than 64 MiB are left. Those that run have space: the local engine, unlike the server,
   // does not notice a write that fails.
@@ -55,7 +56,7 @@ test('the disk of ClickHouse is full: the writer waits, and stores everything on
     return (await readMetric(writer, 'sluice_writer_batch_failures_total')) >= 3;
   });
   const before = load.acceptedSoFar();
-  await expect.poll(load.acceptedSoFar).toBeGreaterThan(before + 500);
+  await eventually(load.acceptedSoFar).toBeGreaterThan(before + 500);
   expect(await readMetric(writer, 'sluice_writer_dead_letters_total')).toBe(0);
 
   await disk.free();

@@ -6,11 +6,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { hashKey, writeKeysFile } from '@sluice/shared/keys/keys-file';
+import { until } from '@sluice/shared/testing/until';
 import { expect, test } from 'vitest';
 import { readClickHouse } from '../support/clickhouse.ts';
 import { ownClickHouse } from '../support/engines.ts';
 import { runExporter } from '../support/importer.ts';
-import { type Service, startService, until } from '../support/service.ts';
+import { type Service, startService } from '../support/service.ts';
 
 /** Some 700 MB. */
 const EVENTS = 600_000;

@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { hostileBodies } from '../support/hostile-bodies.ts';
 import type { HostileLoad } from '../support/hostile-load.ts';
 import { type IngestAlone, startIngestAlone } from '../support/ingest-alone.ts';
 import { readMetric } from '../support/metrics.ts';
-import { until } from '../support/service.ts';
 
 const MEBIBYTE = 1_024 * 1_024;
 /** Every kind of body has been tried several times by then. */
@@ -113,7 +114,7 @@ describe('with a heap of 256 MiB and default settings', () => {
     });
     for (const status of statuses.keys()) expect([0, ...expected]).toContain(status);
     // What was under way ends first.
-    await expect.poll(() => readMetric(ingest.service, 'sluice_ingest_reserved_bytes')).toBe(0);
+    await eventually(() => readMetric(ingest.service, 'sluice_ingest_reserved_bytes')).toBe(0);
     await expectBoundedMemory();
     expect(await ingest.submit(ORDINARY)).toBe(202);
   });

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { findFreePorts } from '@sluice/local-stack/ports';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
 import { startIngestAlone } from '../support/ingest-alone.ts';
@@ -58,7 +59,7 @@ test('the only broker is killed and started again, twice, under load: requests w
   await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 16 });
   const goesOn = async () => {
     const before = load.acceptedSoFar();
-    await expect.poll(load.acceptedSoFar).toBeGreaterThan(before + 500);
+    await eventually(load.acceptedSoFar).toBeGreaterThan(before + 500);
   };
   await goesOn();
   for (let round = 0; round < 2; round += 1) {
@@ -77,7 +78,7 @@ test('while Kafka is away, memory does not grow with the requests that were give
     name: 'lost',
     env: { PRODUCE_TIMEOUT_MS: '200', NODE_OPTIONS: '--max-old-space-size=128', BODY_BYTES_MAX: String(MEBIBYTE) },
   });
-  await expect.poll(() => ingest.submit(BODY)).toBe(202);
+  await eventually(() => ingest.submit(BODY)).toBe(202);
   await kafka.kill9();
   await submitMany(500, ingest.submit);
   const { now: before } = await ingest.memory();
@@ -87,13 +88,13 @@ test('while Kafka is away, memory does not grow with the requests that were give
   expect(after - before).toBeLessThan(GROWTH_BYTES_MAX);
   expect(await readMetric(ingest.service, 'sluice_ingest_reserved_bytes')).toBe(0);
   await kafka.restart();
-  await expect.poll(() => ingest.submit(BODY)).toBe(202);
+  await eventually(() => ingest.submit(BODY)).toBe(202);
 });
 
 test('started without Kafka, requests are refused at once and hold nothing', async () => {
   const [port] = await findFreePorts(1);
   await using ingest = await startIngestAlone({ kafkaBrokers: [`127.0.0.1:${port}`], name: 'away', ready: false });
-  await expect.poll(() => ingest.submit(BODY).catch(() => 0)).toBe(503);
+  await eventually(() => ingest.submit(BODY).catch(() => 0)).toBe(503);
   await submitMany(500, ingest.submit);
   const { now: before } = await ingest.memory();
   const statuses = await submitMany(REFUSALS, ingest.submit);

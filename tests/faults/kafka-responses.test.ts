@@ -3,6 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { eventHash } from '@sluice/shared/row-hashes';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
 import { KAFKA_API, type KafkaFate, type KafkaProxy, startKafkaProxy } from '../support/kafka-proxy.ts';
@@ -10,7 +12,6 @@ import { startLoad } from '../support/load.ts';
 import { countResponses, readMetric } from '../support/metrics.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { seededRandom } from '../support/random.ts';
-import { until } from '../support/service.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
 
 const clickhouseUrl = inject('clickhouseUrl');
@@ -115,7 +116,7 @@ test.each([
       await submit();
       await storedOthers();
       const { writer } = running.services;
-      await expect.poll(() => readMetric(writer, 'sluice_writer_lag_messages')).toBeGreaterThan(0);
+      await eventually(() => readMetric(writer, 'sluice_writer_lag_messages')).toBeGreaterThan(0);
       expect(writer.log(), 'a restart delays all partitions').not.toContain('the Kafka consumer failed');
       await writer.kill9();
       await submit();
@@ -153,7 +154,7 @@ test('a writer that ends between storing and committing: the next one commits wh
   // Otherwise the lag, and an alert on it, would last until these partitions get another message.
   await running.drained();
   const { writer } = running.services;
-  await expect.poll(() => readMetric(writer, 'sluice_writer_lag_messages')).toBe(0);
+  await eventually(() => readMetric(writer, 'sluice_writer_lag_messages')).toBe(0);
 });
 
 test('a commit of where partitions begin, whose response is lost, does not come again after the commits of batches', async () => {

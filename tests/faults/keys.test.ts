@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { hashKey, writeKeysFile } from '@sluice/shared/keys/keys-file';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { type ServiceName, startService } from '../support/service.ts';
 
@@ -62,7 +63,7 @@ test.each([
     if (fault === 'broken') await writeFile(keysFile, '{"keys": [');
     const { service, missing, request } = await start(name, keysFile);
 
-    await expect.poll(missing).toEqual(['the keys file cannot be used']);
+    await eventually(missing).toEqual(['the keys file cannot be used']);
     const refused = await request('known');
     expect([refused.status, refused.code]).toEqual([503, 'keys_unavailable']);
     expect(refused.retryAfter).toMatch(/^\d+$/);
@@ -70,16 +71,16 @@ test.each([
 
     // Valid, though it holds no keys: now an unknown key is known to be wrong.
     await writeKeysFile(keysFile, []);
-    await expect.poll(missing).toEqual([]);
+    await eventually(missing).toEqual([]);
     expect((await request('known')).status).toBe(401);
 
     await writeKeysFile(keysFile, [key]);
-    await expect.poll(async () => (await request('known')).status).toBe(REQUESTS[name].status);
+    await eventually(async () => (await request('known')).status).toBe(REQUESTS[name].status);
     for (const breakFile of [() => writeFile(keysFile, 'no json'), () => rm(keysFile)]) {
       const faults = () => service.log().split('the last valid keys stay').length;
       const before = faults();
       await breakFile();
-      await expect.poll(faults).toBe(before + 1);
+      await eventually(faults).toBe(before + 1);
       expect((await request('known')).status).toBe(REQUESTS[name].status);
       expect((await request('wrong')).status).toBe(401);
       expect(await missing()).toEqual([]);
@@ -89,7 +90,7 @@ test.each([
 
 test('query-api without a keys file is ready when a workspace may be read without a key', async () => {
   const { missing, request } = await start('query-api', '', { QUERY_ANONYMOUS_WORKSPACE: 'local' });
-  await expect.poll(missing).toEqual([]);
+  await eventually(missing).toEqual([]);
   expect((await request()).status).toBe(200);
   expect((await request('any')).status).toBe(401);
 });

@@ -1,5 +1,6 @@
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
 import { expectHalted, resumeAll, startOperated, startWriter, submitEach } from '../support/halted-partitions.ts';
@@ -71,11 +72,11 @@ test('ingest-api notices that Kafka has lost messages that it had acknowledged, 
   for (let count = 0; count < 20; count += 1) expect(await ingest.submit(BODY)).toBe(202);
   await kafka.kill9();
   await kafka.restart();
-  await expect.poll(() => ingest.submit(BODY)).toBe(202);
+  await eventually(() => ingest.submit(BODY)).toBe(202);
   expect(await lost()).toBe(0);
 
   await cutOff('cut.events-0', 15);
-  await expect.poll(() => ingest.submit(BODY)).toBe(202);
+  await eventually(() => ingest.submit(BODY)).toBe(202);
   expect(await lost()).toBe(15);
   expect(ingest.service.log()).toContain('Kafka has lost messages that it had acknowledged');
 });

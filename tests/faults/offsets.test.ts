@@ -3,6 +3,8 @@ import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
 import { configSchema } from '@sluice/writer/config';
 import { expect, inject, test } from 'vitest';
 import { readClickHouse } from '../support/clickhouse.ts';
@@ -15,7 +17,6 @@ import {
   submitEach,
 } from '../support/halted-partitions.ts';
 import { readMetric } from '../support/metrics.ts';
-import { until } from '../support/service.ts';
 
 const [kafkaBrokers, clickhouseUrl] = [inject('kafkaBrokers'), inject('clickhouseUrl')];
 const sharedKafka = createKafka(
@@ -109,7 +110,7 @@ test('the topic was deleted and created again: its partitions halt, and an opera
   expect(await running.services['ingest-api'].stop()).toBe(0);
   await withAdmin(sharedKafka, async (admin) => {
     await admin.deleteTopics({ topics: ['anew.events'] });
-    await expect.poll(async () => await admin.listTopics()).not.toContain('anew.events');
+    await eventually(async () => await admin.listTopics()).not.toContain('anew.events');
   });
   await running.restart('ingest-api');
   await submitEach(running, 40);
@@ -131,7 +132,7 @@ test('ClickHouse was emptied: partitions that had committed anything halt, and w
   await empty();
   const writer = startWriter(running);
   await expectHalted(writer, 'emptied.events/0', /nothing is stored/);
-  await expect.poll(async () => (await operate('status')).output).toMatch(/emptied\.events\/0 .*halted/);
+  await eventually(async () => (await operate('status')).output).toMatch(/emptied\.events\/0 .*halted/);
   const { output } = await operate('resume', '--all', '--from', 'oldest');
   expect(output).toMatch(
     /emptied\.events\/0 resumes at offset 0\. Nothing is given up: offsets 0 to \d+ are read again/,
@@ -143,7 +144,7 @@ test('ClickHouse was emptied: partitions that had committed anything halt, and w
   // The same while the writer runs: first the tables are gone, then query-api creates empty ones.
   await running.drained();
   await empty();
-  await expect.poll(() => readiness(writer)).toMatch(/^503 .*cannot be read/);
+  await eventually(() => readiness(writer)).toMatch(/^503 .*cannot be read/);
   await submitEach(running, 10);
   expect(await running.services['query-api'].stop()).toBe(0);
   await running.restart('query-api');

@@ -4,6 +4,7 @@ import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { messageHeaders } from '@sluice/shared/rows';
+import { until } from '@sluice/shared/testing/until';
 import { runDeadLettersCommand } from '@sluice/writer/commands/dead-letters/command';
 import { type DeadLettersConfig, deadLettersConfig } from '@sluice/writer/commands/dead-letters/config';
 import { createDeadLetters, type DeadLetters } from '@sluice/writer/commands/dead-letters/dead-letters';
@@ -12,7 +13,6 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { readMetric } from '../support/metrics.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import type { EventPage } from '../support/records.ts';
-import { until } from '../support/service.ts';
 
 let pipeline: Pipeline;
 let config: DeadLettersConfig;

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, inject, test } from 'vitest';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { inject, test } from 'vitest';
 import { startLoad } from '../support/load.ts';
 import { startPipeline } from '../support/pipeline.ts';
 import type { Service } from '../support/service.ts';
@@ -23,21 +24,21 @@ test('a writer that is frozen past its session, and then goes on, stores nothing
   const env = { KAFKA_SESSION_TIMEOUT_MS: '10000' };
   await using running = await startPipeline({ kafkaBrokers, clickhouseUrl, name: 'frozen', env });
   const { writer } = running.services;
-  await expect.poll(() => lastOwned(writer)).toBeGreaterThan(0);
+  await eventually(() => lastOwned(writer)).toBeGreaterThan(0);
   const all = lastOwned(writer);
   const other = await running.startAnother('writer');
   const both = () => [lastOwned(writer), lastOwned(other)];
-  await expect.poll(both, { message: 'each owns half' }).toEqual([all / 2, all / 2]);
+  await eventually(both, { message: 'each owns half' }).toEqual([all / 2, all / 2]);
   await using load = startLoad({ pipeline: running, urls: () => [running.services['ingest-api'].url], concurrency: 8 });
-  await expect.poll(load.acceptedSoFar).toBeGreaterThan(200);
+  await eventually(load.acceptedSoFar).toBeGreaterThan(200);
   const before = ownedPartitions(writer).length;
   writer.freeze();
-  await expect.poll(() => lastOwned(other), { message: 'the other owns all' }).toBe(all);
+  await eventually(() => lastOwned(other), { message: 'the other owns all' }).toBe(all);
   writer.thaw();
-  await expect.poll(() => ownedPartitions(writer).length, { message: 'it joins again' }).toBeGreaterThan(before);
-  await expect.poll(both, { message: 'each owns half again' }).toEqual([all / 2, all / 2]);
+  await eventually(() => ownedPartitions(writer).length, { message: 'it joins again' }).toBeGreaterThan(before);
+  await eventually(both, { message: 'each owns half again' }).toEqual([all / 2, all / 2]);
   const accepted = load.acceptedSoFar();
-  await expect.poll(load.acceptedSoFar).toBeGreaterThan(accepted + 200);
+  await eventually(load.acceptedSoFar).toBeGreaterThan(accepted + 200);
   await expectExactlyOnce(running, clickhouseUrl, await load.stop());
 });
 

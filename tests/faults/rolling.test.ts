@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, test } from 'vitest';
 import { startLoad } from '../support/load.ts';
 import { startPipeline } from '../support/pipeline.ts';
@@ -47,8 +48,8 @@ test('every service is restarted, one process after the other, under load: every
   for (const instances of [ingests, writers, queries]) {
     for (const index of [0, 1] as const) {
       const before = { accepted: load.acceptedSoFar(), answered };
-      await expect.poll(load.acceptedSoFar).toBeGreaterThan(before.accepted + 200);
-      await expect.poll(() => answered).toBeGreaterThan(before.answered + 20);
+      await eventually(load.acceptedSoFar).toBeGreaterThan(before.accepted + 200);
+      await eventually(() => answered).toBeGreaterThan(before.answered + 20);
       expect(await instances[index].stop()).toBe(0);
       instances[index] = await running.replace(instances[index]);
     }

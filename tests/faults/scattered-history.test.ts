@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '@sluice/shared/testing/until';
 import { batchOf, createTestStore, eventRow, type TestStore } from '@sluice/writer/testing/store';
 import { expect, inject, test } from 'vitest';
 import { ownClickHouse } from '../support/engines.ts';
 import { startPipeline } from '../support/pipeline.ts';
-import { until } from '../support/service.ts';
 
 const MONTHS = 300;
 

@@ -1,11 +1,11 @@
 import type { LocalClickHouse } from '@sluice/local-stack/clickhouse';
+import { until } from '@sluice/shared/testing/until';
 import type { Epoch } from '@sluice/writer/protocol/epoch';
 import type { RowBatch } from '@sluice/writer/protocol/row-batch';
 import { batchOf, changeRow, createTestStore, eventRow, NOON, type TestStore } from '@sluice/writer/testing/store';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
 import { ownClickHouse } from '../support/engines.ts';
 import { freeze } from '../support/freeze.ts';
-import { until } from '../support/service.ts';
 import { type Moment, startStatementProxy } from '../support/statement-proxy.ts';
 import { killAtCall } from '../support/strace.ts';
 

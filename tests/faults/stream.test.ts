@@ -1,11 +1,11 @@
 import { sleep } from '@sluice/shared/retry';
 import { EventStream } from '@sluice/shared/testing/event-stream';
+import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
 import { ownClickHouse } from '../support/engines.ts';
 import { startLoad } from '../support/load.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import type { EventPage, EventRecord } from '../support/records.ts';
-import { until } from '../support/service.ts';
 
 /** A client that connects again whenever its stream ends, as browsers do, and keeps all that it was sent. */
 class Follower {

@@ -1,5 +1,6 @@
 // The faults that need a cluster. All tests use the same three brokers, with a proxy in front of each, and leave them
 // running.
+
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
@@ -10,6 +11,8 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { eventHash } from '@sluice/shared/row-hashes';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
 import { runDeadLettersCommand } from '@sluice/writer/commands/dead-letters/command';
 import { deadLettersConfig } from '@sluice/writer/commands/dead-letters/config';
 import { createDeadLetters } from '@sluice/writer/commands/dead-letters/dead-letters';
@@ -22,7 +25,7 @@ import { type KafkaRow, readRows } from '../support/kafka-rows.ts';
 import { startLoad } from '../support/load.ts';
 import { readMetric } from '../support/metrics.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
-import { type Service, until } from '../support/service.ts';
+import type { Service } from '../support/service.ts';
 import { startStatementProxy } from '../support/statement-proxy.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
 
@@ -248,14 +251,14 @@ test('while two of six partitions have no leader, the submissions of the others 
     // Those that wait for the partitions without a leader are refused after PRODUCE_TIMEOUT_MS; the others are done by
     // then.
     expect(accepted[Math.floor(accepted.length / 2)], phase).toBeLessThan(refused[0] ?? 0);
-    await expect.poll(() => withoutLeader(ingest.service)).toBe(4);
+    await eventually(() => withoutLeader(ingest.service)).toBe(4);
   }
   const response = await fetch(`${ingest.service.url}/readyz`);
   expect([response.status, await response.text()]).toMatchObject([200, expect.anything()]);
   await kafka.restart(2);
-  await expect
-    .poll(async () => await Promise.all(Array.from({ length: 30 }, () => ingest.submit(BODY))))
-    .toEqual(Array(30).fill(202));
+  await eventually(async () => await Promise.all(Array.from({ length: 30 }, () => ingest.submit(BODY)))).toEqual(
+    Array(30).fill(202),
+  );
 });
 
 test('partitions that lack replicas do not delay the others of their broker, and are accepted once they have them', async () => {
@@ -320,7 +323,7 @@ test('while partitions have no leader, a writer that starts stores the others, a
   await running.services.writer.kill9();
   const unstored = await accepted(60);
   await kafka.kill9(2);
-  await expect.poll(() => withoutLeader(running.services['ingest-api'])).toBe(4);
+  await eventually(() => withoutLeader(running.services['ingest-api'])).toBe(4);
   await running.restart('writer');
   const total = async () => (await running.get<{ total: number }>('/events?limit=0')).body.total;
   // The killed writer has to leave the group first, and the broker that coordinates it may be the one that is away.
@@ -329,7 +332,7 @@ test('while partitions have no leader, a writer that starts stores the others, a
   expect(await replay()).toEqual({ code: 1, output: [expect.stringMatching(/^row was not replayed: ./)] });
   await kafka.restart(2);
   // Not before all three brokers have it.
-  await expect.poll(replay).toEqual({ code: 0, output: ['row replayed'] });
+  await eventually(replay).toEqual({ code: 0, output: ['row replayed'] });
   await running.settled(before + unstored + during);
 });
 
@@ -340,7 +343,7 @@ test('with every row on at least two brokers, the loss of any one of them loses 
     await delay(1_000);
     await kafka.kill9(broker);
     const before = load.acceptedSoFar();
-    await expect.poll(load.acceptedSoFar).toBeGreaterThan(before + 200);
+    await eventually(load.acceptedSoFar).toBeGreaterThan(before + 200);
     await kafka.restart(broker);
   }
   await expectExactlyOnce(running, clickhouseUrl, await load.stop());

@@ -3,6 +3,7 @@ import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { clockTopicName, ensureTopics, topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { configSchema } from '@sluice/writer/config';
 import kafkajs, { type Kafka } from 'kafkajs';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
@@ -169,7 +170,8 @@ test('a topic with fewer partitions than KAFKA_PARTITIONS keeps ingest-api from 
     const response = await fetch(`${ingest.service.url}/readyz`).catch(() => undefined);
     return response && [response.status, await response.text()];
   };
-  await expect
-    .poll(missing)
-    .toEqual([503, expect.stringContaining('topic few.events has 2 partitions, and KAFKA_PARTITIONS is 3')]);
+  await eventually(missing).toEqual([
+    503,
+    expect.stringContaining('topic few.events has 2 partitions, and KAFKA_PARTITIONS is 3'),
+  ]);
 });

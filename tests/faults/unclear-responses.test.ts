@@ -1,9 +1,9 @@
+import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
 import { startLoad } from '../support/load.ts';
 import { readMetric } from '../support/metrics.ts';
 import { startPipeline } from '../support/pipeline.ts';
 import { startProxy } from '../support/proxy.ts';
-import { until } from '../support/service.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
 
 const [kafkaBrokers, clickhouseUrl] = [inject('kafkaBrokers'), inject('clickhouseUrl')];

@@ -1,7 +1,7 @@
+import { until } from '@sluice/shared/testing/until';
 import { batchOf, changeRow, createTestStore, eventRow, NOON, type TestStore } from '@sluice/writer/testing/store';
 import { expect, inject, test } from 'vitest';
 import { ownClickHouse } from '../support/engines.ts';
-import { until } from '../support/service.ts';
 import { startStatementProxy } from '../support/statement-proxy.ts';
 
 function rowsOf(count: number) {

@@ -1,8 +1,8 @@
+import { until } from '@sluice/shared/testing/until';
 import { afterEach, expect, inject, test } from 'vitest';
 import { readClickHouse } from '../support/clickhouse.ts';
 import { startLoad } from '../support/load.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
-import { until } from '../support/service.ts';
 import { type Moment, type StatementProxy, startStatementProxy } from '../support/statement-proxy.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
 

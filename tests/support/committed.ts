@@ -2,9 +2,9 @@ import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
+import { explain, until } from '@sluice/shared/testing/until';
 import { configSchema } from '@sluice/writer/config';
 import type { Admin } from 'kafkajs';
-import { until } from './service.ts';
 
 /** Waits until the writers of a pipeline have committed the end of every partition, so that everything is stored. */
 export async function waitUntilCommitted(kafkaBrokers: readonly string[], pipelineName: string): Promise<void> {
@@ -22,9 +22,7 @@ export async function waitUntilCommitted(kafkaBrokers: readonly string[], pipeli
     // five minutes what it was told of leaders, so each try has its own.
     last = await withAdmin(kafka, (admin) => partitionsBehind(admin, groupId, topics)).catch(() => undefined);
     return last?.length === 0;
-  }).catch((error: Error) => {
-    throw new Error(`${error.message}; behind are ${last?.join(', ') ?? 'unknown partitions'}`);
-  });
+  }).catch(explain(() => `behind are ${last?.join(', ') ?? 'unknown partitions'}`));
 }
 
 /** Returns the partitions whose end is not committed, with both offsets. */

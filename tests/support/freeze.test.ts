@@ -1,5 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { afterEach, beforeEach, test } from 'vitest';
 import { freeze } from './freeze.ts';
 
 let sleeper: ChildProcess;
@@ -14,15 +15,15 @@ const isFrozen = () =>
 
 test('a frozen process goes on when it is thawed', async () => {
   const thaw = freeze(sleeper.pid as number);
-  await expect.poll(isFrozen).toBe(true);
+  await eventually(isFrozen).toBe(true);
   thaw();
-  await expect.poll(isFrozen).toBe(false);
+  await eventually(isFrozen).toBe(false);
 });
 
 test('a frozen process goes on when the process that froze it is killed', async () => {
   const script = `import { freeze } from '${new URL('freeze.ts', import.meta.url)}'; freeze(${sleeper.pid}); setInterval(() => {}, 1_000);`;
   const freezer = spawn(process.execPath, ['--input-type=module', '--eval', script], { stdio: 'ignore' });
-  await expect.poll(isFrozen).toBe(true);
+  await eventually(isFrozen).toBe(true);
   freezer.kill('SIGKILL');
-  await expect.poll(isFrozen).toBe(false);
+  await eventually(isFrozen).toBe(false);
 });

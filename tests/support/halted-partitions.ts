@@ -1,8 +1,10 @@
+import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
 import { expect } from 'vitest';
 import { readMetric } from './metrics.ts';
 import { type CommandOutcome, operatorOf } from './operator.ts';
 import { type Pipeline, startPipeline } from './pipeline.ts';
-import { type Service, until } from './service.ts';
+import type { Service } from './service.ts';
 
 /** A pipeline whose topics have two partitions each, with an operator. */
 export interface OperatedPipeline extends AsyncDisposable {
@@ -52,7 +54,7 @@ export async function resumeAll({ operate }: OperatedPipeline): Promise<void> {
 
 /** Waits until a partition is halted for a reason, and checks that the writer reports it everywhere and is alive. */
 export async function expectHalted(writer: Service, partition: string, why: RegExp): Promise<void> {
-  await expect.poll(() => readiness(writer)).toMatch(new RegExp(`^503 .*${partition} is halted`));
+  await eventually(() => readiness(writer)).toMatch(new RegExp(`^503 .*${partition} is halted`));
   expect(await readiness(writer)).toMatch(why);
   expect(await readMetric(writer, 'sluice_writer_halted_partitions')).toBeGreaterThan(0);
   expect((await fetch(`${writer.url}/livez`)).status).toBe(200);

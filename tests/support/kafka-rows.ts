@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
+import { TooLate } from '@sluice/shared/testing/until';
+
+const TIMEOUT_MS = 60_000;
 
 /** A row of a message in Kafka. */
 export interface KafkaRow {
@@ -9,21 +12,21 @@ export interface KafkaRow {
 }
 
 /**
- * Reads the rows of a topic from its beginning, until `enough` returns true or `timeoutMs` have passed. Returns the rows
- * that it has read in both cases.
+ * Reads the rows of a topic from its beginning until `enough` returns true, and returns them.
+ *
+ * @throws {TooLate} after a minute
  */
 export async function readRows(
   brokers: readonly string[],
   topic: string,
   enough: (rows: readonly KafkaRow[]) => boolean,
-  timeoutMs = 60_000,
 ): Promise<readonly KafkaRow[]> {
   const config = { KAFKA_BROKERS: [...brokers], KAFKA_TOPIC_PREFIX: '', KAFKA_PARTITIONS: 1, KAFKA_SSL: false };
   const kafka = createKafka(config, 'test-reader', createLogger('test', 'silent'));
   const consumer = kafka.consumer({ groupId: `reader-${randomUUID()}`, maxWaitTimeInMs: 100 });
   const rows: KafkaRow[] = [];
   const done = Promise.withResolvers<void>();
-  const timer = setTimeout(done.resolve, timeoutMs);
+  const timer = setTimeout(() => done.reject(new TooLate(`${topic} has only ${rows.length} rows`)), TIMEOUT_MS);
   try {
     await consumer.connect();
     await consumer.subscribe({ topics: [topic], fromBeginning: true });

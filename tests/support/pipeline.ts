@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { parseJson } from '@sluice/shared/json';
 import { generateKey, hashKey, type KeyEntry, SCOPES, type Scope, writeKeysFile } from '@sluice/shared/keys/keys-file';
+import { explain, until } from '@sluice/shared/testing/until';
 import { readClickHouse } from './clickhouse.ts';
 import { waitUntilCommitted } from './committed.ts';
-import { type Service, type ServiceName, startService, until } from './service.ts';
+import { type Service, type ServiceName, startService } from './service.ts';
 
 export interface PipelineOptions {
   readonly kafkaBrokers: readonly string[];
@@ -189,11 +190,9 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
   return pipeline;
 }
 
-/** Returns a function that throws an error again with the end of the writer's log, which says why nothing is stored. */
+/** Returns a function that adds to an error the end of the writer's log, which says why nothing is stored. */
 function withWritersLog(services: Pipeline['services'], found = () => ''): (error: Error) => never {
-  return ({ message }) => {
-    throw new Error(`${message}\n${found()}The writer's log ends with:\n${services.writer.log().slice(-4_000)}`);
-  };
+  return explain(() => `${found()}The writer's log ends with:\n${services.writer.log().slice(-4_000)}`);
 }
 
 /** Otherwise its tables would cost the engine of all tests CPU time to the end. A test may have ended its own engine. */

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { explain, TooLate, until } from '@sluice/shared/testing/until';
 import { freeze } from './freeze.ts';
 
 export const SERVICE_NAMES = ['ingest-api', 'writer', 'query-api'] as const;
@@ -16,7 +16,7 @@ export interface Service {
   log(): string;
   /** Waits until `/readyz` answers 200. */
   ready(): Promise<void>;
-  /** Sends SIGTERM, and resolves with the exit code. @throws when it has not ended after a minute */
+  /** Sends SIGTERM, and resolves with the exit code. @throws {TooLate} when it has not ended after a minute */
   stop(): Promise<number | null>;
   /** Sends SIGKILL, and resolves when the process has ended. */
   kill9(): Promise<void>;
@@ -25,7 +25,7 @@ export interface Service {
   thaw(): void;
   /** Resolves with the exit code once the process has ended. */
   exited(): Promise<number | null>;
-  /** Waits until the process ends by itself, and resolves with the exit code. @throws after a minute */
+  /** Waits until the process ends by itself, and resolves with the exit code. @throws {TooLate} after a minute */
   endsItself(): Promise<number | null>;
   /** Starts the same again, on the same address, once it has ended. */
   again(): Service;
@@ -76,7 +76,7 @@ export function startService(name: ServiceName, port: number, env: Readonly<Reco
 
   async function endsItself(): Promise<number | null> {
     const { promise: late, reject } = Promise.withResolvers<never>();
-    const timer = setTimeout(() => reject(new Error(`${name} is still running:\n${log().slice(-4_000)}`)), ENDS_MS);
+    const timer = setTimeout(() => reject(new TooLate(`${name} is still running:\n${log().slice(-4_000)}`)), ENDS_MS);
     return await Promise.race([exit, late]).finally(() => clearTimeout(timer));
   }
 
@@ -86,13 +86,11 @@ export function startService(name: ServiceName, port: number, env: Readonly<Reco
     log,
     async ready() {
       await until(`${name} to be ready`, async () => {
-        if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${name} has ended:\n${log()}`);
+        if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${name} has ended`);
         const response = await fetch(`${url}/readyz`).catch(() => undefined);
         await response?.arrayBuffer();
         return response?.ok;
-      }).catch((error: Error) => {
-        throw new Error(`${error.message}\n${log().slice(-4_000)}`);
-      });
+      }).catch(explain(() => log().slice(-4_000)));
     },
     async stop() {
       send('SIGTERM');
@@ -114,29 +112,3 @@ export function startService(name: ServiceName, port: number, env: Readonly<Reco
 
 /** How long a service may take to end, in milliseconds. It gives itself 20 seconds: this only ends a test that hangs. */
 const ENDS_MS = 60_000;
-
-const POLL_INTERVAL_MS = 100;
-
-/** So long that it only ends a wait for something that never happens, also on a busy machine. */
-const UNTIL_TIMEOUT_MS = 240_000;
-
-/**
- * Calls `poll` until it resolves to something truthy, and returns that.
- *
- * @param what what it waits for, for the error
- * @param timeoutMs default 240,000
- * @throws {Error} after `timeoutMs`, and whatever `poll` throws
- */
-export async function until<Result>(
-  what: string,
-  poll: () => Promise<Result>,
-  timeoutMs: number = UNTIL_TIMEOUT_MS,
-): Promise<NonNullable<Result>> {
-  const deadline = Date.now() + timeoutMs;
-  for (;;) {
-    const result = await poll();
-    if (result) return result;
-    if (Date.now() > deadline) throw new Error(`waited ${timeoutMs} ms for ${what}`);
-    await delay(POLL_INTERVAL_MS);
-  }
-}

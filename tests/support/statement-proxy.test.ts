@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type Moment, startStatementProxy } from './statement-proxy.ts';
 
@@ -53,7 +54,7 @@ test('a client that goes away in the middle of its upload ends the request behin
   await using proxy = await startStatementProxy(url, async () => 'go on');
   const upload = request(`${proxy.url}${STATEMENT}`, { method: 'POST' }).on('error', () => undefined);
   upload.write('x');
-  await expect.poll(() => seen).toEqual(['begun']);
+  await eventually(() => seen).toEqual(['begun']);
   upload.destroy();
-  await expect.poll(() => seen).toEqual(['begun', 'broken off']);
+  await eventually(() => seen).toEqual(['begun', 'broken off']);
 });

@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ClickHouseLogLevel, createClient } from '@clickhouse/client';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, test } from 'vitest';
 import { type LocalClickHouse, startClickHouse, startClickHouseShards } from './clickhouse.ts';
 import { isGoneWithin, orphan } from './testing/orphan.ts';
@@ -137,7 +138,7 @@ test('the engine has what the writer needs: temporary tables of a session, delet
     const marked = 'SELECT /* endless */ max(number) FROM system.numbers';
     const endless = run(server, marked).then(() => 'ended by itself', String);
     const running = "FROM system.processes WHERE query LIKE 'SELECT /* endless%'";
-    await expect.poll(() => run(server, `SELECT 1 AS found ${running}`)).toHaveLength(1);
+    await eventually(() => run(server, `SELECT 1 AS found ${running}`)).toHaveLength(1);
     await run(server, `KILL QUERY WHERE query LIKE 'SELECT /* endless%' SYNC`);
     expect(await run(server, `SELECT 1 AS found ${running}`)).toEqual([]);
     expect(await endless).toContain('cancelled');

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { createProbe } from './probe.ts';
 import { setClockBack } from './testing/clock.ts';
+import { eventually } from './testing/eventually.ts';
 
 test('a probe notices what changes, at most once a second, also when the clock was set back', async () => {
   let isReachable = true;
@@ -12,6 +13,6 @@ test('a probe notices what changes, at most once a second, also when the clock w
   expect(await probe()).toBeUndefined();
   isReachable = false;
   setClockBack();
-  await expect.poll(probe).toBe('it cannot be reached');
+  await eventually(probe).toBe('it cannot be reached');
   expect(requests).toBe(2);
 });

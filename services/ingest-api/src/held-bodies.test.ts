@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
+import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
 import { type Ingest, post, startIngest } from './testing/ingest.ts';
 
 const BUDGET_BYTES = 3_500_000;
@@ -18,8 +20,7 @@ beforeAll(async () => {
     TRUSTED_PROXIES: 'loopback',
   });
   await ingest.setKey('other', { workspace: 'other' });
-  const isKnown = async () => expect((await post(ingest.app, '{', { key: 'other' })).statusCode).toBe(400);
-  await vi.waitFor(isKnown, { timeout: 120_000 });
+  await until('the key to be known', async () => (await post(ingest.app, '{', { key: 'other' })).statusCode === 400);
   await ingest.app.listen({ host: '127.0.0.1', port: 0 });
 });
 afterAll(() => ingest.stop());
@@ -27,7 +28,7 @@ afterEach(async () => {
   for (const socket of sockets) socket.destroy();
   sockets = [];
   refused = 0;
-  await vi.waitFor(async () => expect(await reservedBytes()).toBe(0), { timeout: 120_000 });
+  await eventually(() => reservedBytes(), { timeout: 120_000 }).toBe(0);
 });
 
 async function reservedBytes(): Promise<number> {
@@ -63,7 +64,7 @@ async function hold(path: string, header: (index: number) => string): Promise<vo
     const before = await reservedBytes();
     send(await begin(path, header(index)));
     const isHeld = async () => refused > 0 || (await reservedBytes()) >= before + SENT_BYTES;
-    await expect.poll(isHeld, { interval: 5 }).toBe(true);
+    await eventually(isHeld, { interval: 5 }).toBe(true);
   }
 }
 
@@ -80,9 +81,9 @@ test('bodies that were admitted before memory was full are refused as they arriv
   for (let index = 0; index < 40; index += 1) {
     admitted.push(await begin('/v1/public/userGroups', 'Authorization: Bearer all'));
   }
-  await expect.poll(reservedBytes).toBeGreaterThanOrEqual(40 * 16 * 1_024);
+  await eventually(reservedBytes).toBeGreaterThanOrEqual(40 * 16 * 1_024);
   for (const socket of admitted) send(socket);
-  await expect.poll(() => refused).toBeGreaterThanOrEqual(40 - BUDGET_BYTES / 2 / SENT_BYTES);
+  await eventually(() => refused).toBeGreaterThanOrEqual(40 - BUDGET_BYTES / 2 / SENT_BYTES);
   expect(await reservedBytes()).toBeLessThanOrEqual(BUDGET_BYTES / 2);
   expect((await post(ingest.app, { foreignUserGroupId: 'a' }, { key: 'other' })).statusCode).toBe(202);
 });

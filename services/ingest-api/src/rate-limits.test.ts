@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterEach, beforeEach, expect, inject, test } from 'vitest';
 import { type Ingest, post, startIngest } from './testing/ingest.ts';
 
@@ -23,7 +24,7 @@ async function submit(key: string, body: unknown = organization('e')) {
 async function setKey(id: string, rateLimit?: number): Promise<void> {
   await ingest.setKey(id, { ...(rateLimit !== undefined && { rateLimit }) });
   await ingest.setKey(`${id}-is-known-${rateLimit}`);
-  await expect.poll(async () => (await submit(`${id}-is-known-${rateLimit}`, {})).status, { timeout: 2_000 }).toBe(400);
+  await eventually(async () => (await submit(`${id}-is-known-${rateLimit}`, {})).status, { timeout: 2_000 }).toBe(400);
 }
 
 const requests = (count: number, key: string, body?: unknown) =>

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { findFreePorts } from '@sluice/local-stack/ports';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type Ingest, post, startIngest } from './testing/ingest.ts';
 
@@ -54,9 +55,9 @@ test('without Kafka the service is alive, is not ready, and responds 503 with Re
 test('memory is bounded: a request that does not fit gets 503, and one key leaves room for others', async () => {
   await slow.setKey('other', { workspace: 'other' });
   const body = { foreignUserGroupId: 'a', properties: { pad: 'x'.repeat(60_000) } };
-  await expect.poll(async () => (await post(slow.app, '{', { key: 'other' })).statusCode).toBe(400);
+  await eventually(async () => (await post(slow.app, '{', { key: 'other' })).statusCode).toBe(400);
   const filling = Promise.all(Array.from({ length: 60 }, () => post(slow.app, body)));
-  await expect.poll(reservedBytes, { interval: 20 }).toBeGreaterThan(BUDGET_BYTES / 3);
+  await eventually(reservedBytes, { interval: 20 }).toBeGreaterThan(BUDGET_BYTES / 3);
   expect(await reservedBytes()).toBeLessThanOrEqual(BUDGET_BYTES / 2);
   expect((await post(slow.app, body, { key: 'other' })).statusCode).toBe(202);
   const responses = await filling;
@@ -76,7 +77,7 @@ test.each([
   const event = `{${fields},"properties":{"a":[${Array(1_000).fill('1e20').join()}]}}`;
   const body = `{${name}:[${Array(30).fill(event).join()}]}`;
   const pending = post(slow.app, body, { path });
-  await expect.poll(reservedBytes, { interval: 20 }).toBeGreaterThan(30 * 1_000 * '100000000000000000000,'.length);
+  await eventually(reservedBytes, { interval: 20 }).toBeGreaterThan(30 * 1_000 * '100000000000000000000,'.length);
   expect((await pending).statusCode).toBeLessThan(300);
   expect(await reservedBytes()).toBe(0);
 });
@@ -93,7 +94,7 @@ test('a submission that Kafka does not acknowledge in time does not count agains
   const timed = await startIngest(inject('kafkaBrokers'), { PRODUCE_LINGER_MS: '1000', PRODUCE_TIMEOUT_MS: '200' });
   try {
     await timed.setKey('limited', { rateLimit: 1 });
-    await expect.poll(async () => (await post(timed.app, '{', { key: 'limited' })).statusCode).toBe(400);
+    await eventually(async () => (await post(timed.app, '{', { key: 'limited' })).statusCode).toBe(400);
     const body = { foreignUserGroupId: 'a', events: Array.from({ length: 50 }, () => ({ event: 'e' })) };
     for (let attempt = 0; attempt < 4; attempt += 1) {
       const response = await post(timed.app, body, { key: 'limited' });
@@ -108,15 +109,15 @@ test('a body for which there is no memory does not count against the rate of its
   const fillers = ['first', 'second', 'third', 'fourth'];
   for (const key of fillers) await slow.setKey(key, { workspace: 'full' });
   await slow.setKey('limited', { workspace: 'full', rateLimit: 1 });
-  await expect.poll(async () => (await post(slow.app, '{', { key: 'limited' })).statusCode).toBe(400);
+  await eventually(async () => (await post(slow.app, '{', { key: 'limited' })).statusCode).toBe(400);
   // Bodies that were admitted before memory was full, and lack their last byte, hold their memory for seconds.
   const sockets: Socket[] = [];
   for (const key of [...fillers, ...fillers, ...fillers]) {
     sockets.push(await beginRequest(key, 'Content-Length: 200000'));
   }
-  await expect.poll(reservedBytes).toBeGreaterThanOrEqual(sockets.length * 16 * 1_024);
+  await eventually(reservedBytes).toBeGreaterThanOrEqual(sockets.length * 16 * 1_024);
   for (const socket of sockets) socket.write('x'.repeat(199_999));
-  await expect.poll(reservedBytes, { interval: 20 }).toBeGreaterThan(0.58 * BUDGET_BYTES);
+  await eventually(reservedBytes, { interval: 20 }).toBeGreaterThan(0.58 * BUDGET_BYTES);
   // Small enough to be admitted, and after decompression larger than what the workspace has left.
   const compressed = gzipSync(JSON.stringify({ foreignUserGroupId: 'a', properties: { pad: 'x'.repeat(249_000) } }));
   const headers = { 'content-encoding': 'gzip' };
@@ -125,7 +126,7 @@ test('a body for which there is no memory does not count against the rate of its
     expect(response.json()).toMatchObject({ status: 503, code: 'overloaded' });
   }
   for (const socket of sockets) socket.destroy();
-  await expect.poll(reservedBytes).toBe(0);
+  await eventually(reservedBytes).toBe(0);
 });
 
 test.each([
@@ -135,16 +136,16 @@ test.each([
   ['after its body', 'Content-Length: 26', '{"foreignUserGroupId":"a"}'],
 ])('memory is released when a client disconnects %s', async (_when, header, body) => {
   const socket = await beginRequest('all', header);
-  await expect.poll(reservedBytes).not.toBe(0);
+  await eventually(reservedBytes).not.toBe(0);
   socket.write(body);
   setTimeout(() => socket.destroy(), 50);
-  await expect.poll(reservedBytes).toBe(0);
+  await eventually(reservedBytes).toBe(0);
 });
 
 test('with Kafka the service is ready, and counts accepted events', async () => {
   const ingest = await startIngest(inject('kafkaBrokers'));
   try {
-    await expect.poll(async () => (await ingest.app.inject('/readyz')).statusCode).toBe(200);
+    await eventually(async () => (await ingest.app.inject('/readyz')).statusCode).toBe(200);
     await post(ingest.app, { foreignUserGroupId: 'a', events: [{ event: 'e' }] });
     expect((await ingest.app.inject('/metrics')).body).toMatch(/sluice_ingest_accepted_events_total 1/);
   } finally {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { ClientRequest, IncomingMessage } from 'node:http';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
 import { metric, openRequest, queriesRunning, SLOW_FILTERS, storeMany } from './testing/load.ts';
 import { anEvent, type QueryService, startQuery } from './testing/query-service.ts';
@@ -67,18 +68,18 @@ async function readBeginning(request: ClientRequest): Promise<IncomingMessage> {
 
 async function expectRunning(service: QueryService, count: number): Promise<void> {
   // The look-up of pending deletions, which needs no slot, has ended by then.
-  await expect.poll(() => metric(service, 'sluice_queries{pool="pages",state="running"}'), { interval: 5 }).toBe(count);
-  await expect.poll(() => queriesRunning(service), { interval: 5 }).toBe(count);
+  await eventually(() => metric(service, 'sluice_queries{pool="pages",state="running"}'), { interval: 5 }).toBe(count);
+  await eventually(() => queriesRunning(service), { interval: 5 }).toBe(count);
 }
 
 async function expectWaiting(service: QueryService, count: number): Promise<void> {
-  await expect.poll(() => metric(service, 'sluice_queries{pool="pages",state="waiting"}')).toBe(count);
+  await eventually(() => metric(service, 'sluice_queries{pool="pages",state="waiting"}')).toBe(count);
 }
 
 /** ClickHouse notices between two blocks that a query is cancelled: a second or two with filters as slow as these. */
 async function expectIdle(service: QueryService): Promise<void> {
-  await expect.poll(() => queriesRunning(service), { interval: 20, timeout: 10_000 }).toBe(0);
-  await expect.poll(() => metric(service, 'sluice_queries{pool="pages",state="running"}')).toBe(0);
+  await eventually(() => queriesRunning(service), { interval: 20, timeout: 10_000 }).toBe(0);
+  await eventually(() => metric(service, 'sluice_queries{pool="pages",state="running"}')).toBe(0);
   await expectWaiting(service, 0);
 }
 
@@ -120,7 +121,7 @@ test.each(['identity', 'gzip', 'br', 'zstd'])(
     await expectRunning(query, 1);
     request.destroy();
     await expectIdle(query);
-    await expect.poll(() => cancelled('events_page')).toBe(before + 1);
+    await eventually(() => cancelled('events_page')).toBe(before + 1);
   },
 );
 
@@ -159,7 +160,7 @@ test('a service that stops finishes queries that run, refuses those that wait, a
     expect((await running).resume().statusCode).toBe(200);
     await closed;
     // ClickHouse lists a query for a moment after its last row was received.
-    await expect.poll(() => queriesRunning(stopping), { interval: 20, timeout: 10_000 }).toBe(0);
+    await eventually(() => queriesRunning(stopping), { interval: 20, timeout: 10_000 }).toBe(0);
   } finally {
     await stopping.stop();
   }

@@ -1,3 +1,4 @@
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest';
 import type { ClickHouseReader } from './clickhouse/clickhouse-reader.ts';
 import type { RowBatches } from './clickhouse/row-parser.ts';
@@ -108,6 +109,6 @@ test('a stream sends large events, also many of them at once', async () => {
   first.close();
   for (let part = 0; part < PARTS; part += 1) await storePart('b', part);
   const resumed = await streams.open('', { workspace: 'b', lastEventId });
-  await expect.poll(() => resumed.uuids.length, { ...PATIENCE, timeout: 200_000 }).toBe(EVENTS);
+  await eventually(() => resumed.uuids.length, { ...PATIENCE, timeout: 200_000 }).toBe(EVENTS);
   expect(new Set(resumed.uuids).size).toBe(EVENTS);
 });

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startClickHouseShards } from '@sluice/local-stack/clickhouse';
 import { entityHash, eventHash } from '@sluice/shared/row-hashes';
+import { eventually } from '@sluice/shared/testing/eventually';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { querySettings } from './clickhouse/query-settings.ts';
@@ -310,7 +311,7 @@ test('a stream follows the order of storage of both shards, and is resumed after
   for (const [index, { id }] of stream.events.entries()) {
     const rest = new Set(stream.uuids.slice(index + 1));
     const resumed = await streams.open('', { workspace: 'd', lastEventId: id });
-    await expect.poll(() => resumed.events.length, PATIENCE).toBe(rest.size);
+    await eventually(() => resumed.events.length, PATIENCE).toBe(rest.size);
     expect(new Set(resumed.uuids)).toEqual(rest);
     resumed.close();
   }

@@ -3,6 +3,7 @@ import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, expect, inject, onTestFinished, test } from 'vitest';
 import { createLogger } from '../log.ts';
+import { eventually } from '../testing/eventually.ts';
 import { createClickHouse } from './client.ts';
 import { isMigrated, type Migration, MigrationMismatch, migrate, readMigrations, TablesLost } from './migrate.ts';
 
@@ -109,7 +110,7 @@ test('an upgrade does not wait for the counts by hour of the events that are sto
   await filled.command({ query: 'SYSTEM START MERGES events' });
   const without = `SELECT count() FROM system.parts WHERE database = currentDatabase() AND table = 'events' AND active
     AND NOT hasAll(projections, ['by_hour', 'by_day'])`;
-  await expect.poll(() => read(without)).toEqual([[0]]);
+  await eventually(() => read(without)).toEqual([[0]]);
   expect(await read(counts, { force_optimize_projection: 1 })).toEqual(mixed);
 });
 

@@ -6,6 +6,7 @@ import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createLogger } from '../log.ts';
+import { eventually } from '../testing/eventually.ts';
 import { refuseOtherMethods } from './other-methods.ts';
 import { createHttpServer } from './server.ts';
 
@@ -118,7 +119,7 @@ test('a request on an open connection is served while the server stops', async (
   await started.promise;
   const closed = app.close();
   // The next request is late only after the server has stopped to accept connections.
-  await expect.poll(() => app.server.listening).toBe(false);
+  await eventually(() => app.server.listening).toBe(false);
   socket.write('GET /livez HTTP/1.1\r\nHost: a\r\nX-Request-Id: late\r\n\r\n');
   released.resolve();
   const responses = await text(socket);

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { sleep } from '../retry.ts';
+import { eventually } from '../testing/eventually.ts';
 import { withFileLock } from './file-lock.ts';
 
 let folder: string;
@@ -58,10 +59,10 @@ test('work that lasts longer than its lock does not remove the next lock', async
       events.push(`${name} ends`);
     });
   const outlasting = hold('first', first.promise);
-  await expect.poll(() => events).toHaveLength(1);
+  await eventually(() => events).toHaveLength(1);
   await growOld();
   const next = hold('second', second.promise);
-  await expect.poll(() => events).toHaveLength(2);
+  await eventually(() => events).toHaveLength(2);
   first.resolve();
   await outlasting;
   const last = hold('third', Promise.resolve());

@@ -1,8 +1,9 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createLogger } from '../log.ts';
+import { eventually } from '../testing/eventually.ts';
 import { createKeyRing, type KeyRing } from './key-ring.ts';
 import { generateKey, hashKey, type KeyEntry, parseKeysFile, readKeysFile, writeKeysFile } from './keys-file.ts';
 
@@ -48,7 +49,7 @@ test('a change is in force within a second, and a broken file leaves the last va
   expect(ring.find('second')).toBeUndefined();
 
   await writeKeysFile(path, [entry('second', 'other')]);
-  await vi.waitFor(() => expect(ring?.find('second')?.workspace).toBe('other'), { timeout: 1_000, interval: 20 });
+  await eventually(() => ring?.find('second')?.workspace, { timeout: 1_000, interval: 20 }).toBe('other');
   expect(ring.find('first')).toBeUndefined();
 
   await writeFile(path, '{"keys": [');
@@ -56,5 +57,5 @@ test('a change is in force within a second, and a broken file leaves the last va
   expect(ring.find('second')?.workspace).toBe('other');
 
   await writeKeysFile(path, [entry('third')]);
-  await vi.waitFor(() => expect(ring?.find('third')).toBeDefined(), { timeout: 1_000, interval: 20 });
+  await eventually(() => ring?.find('third'), { timeout: 1_000, interval: 20 }).toBeDefined();
 });

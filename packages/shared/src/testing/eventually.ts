@@ -1,32 +1,16 @@
 import { expect } from 'vitest';
+import { TooLate } from './until.ts';
 
 /**
- * A test has waited for something that did not happen in time. Only helpers that wait throw it: what compares throws
- * anything else. `npm run test:faults` runs a file again whose only failures are these (see CONTRIBUTING.md).
- */
-export class TooLate extends Error {
-  static {
-    TooLate.prototype.name = 'TooLate';
-  }
-}
-
-/** In milliseconds; the defaults are vitest's for `expect.poll`, which `vitest.config.ts` sets. */
-interface Patience {
-  readonly timeout?: number;
-  readonly interval?: number;
-}
-
-/**
- * Reads a value again and again until it matches: `await eventually(() => count()).toBe(2)`. It is vitest's `expect.poll`
- * for all of our tests.
+ * Reads a value again and again until it matches: `await eventually(() => count()).toBe(2)`. It is vitest's `expect.poll`,
+ * whose timeout is in `vitest.config.ts`, and works inside of tests only.
  *
  * @throws {TooLate} from the matcher, when the value does not match in time; its `cause` says what was read last
  */
 export function eventually<Value>(
   read: () => Value,
-  { timeout, interval }: Patience = {},
+  options?: Parameters<typeof expect.poll>[1],
 ): ReturnType<typeof expect.poll<Value>> {
-  const options = { ...(timeout !== undefined && { timeout }), ...(interval !== undefined && { interval }) };
   return lateWhenFailed(expect.poll(read, options));
 }
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { Registry } from 'prom-client';
 import { afterEach, expect, inject, test } from 'vitest';
 import { configSchema } from '../config.ts';
@@ -32,7 +33,7 @@ async function start(clocks: Clocks): Promise<void> {
 test('a comparison that is more than five minutes old proves nothing', async () => {
   let passedMs = 0;
   await start({ wallMs: () => Date.now() + passedMs, monotonicMs: () => performance.now() + passedMs });
-  await expect.poll(() => clock.fault()).toBeUndefined();
+  await eventually(() => clock.fault()).toBeUndefined();
   // From now on nothing is compared any more, as when Kafka is away.
   await clock.stop();
   passedMs = 4 * MINUTE_MS;
@@ -49,7 +50,7 @@ test('a clock that is set while it is compared is noticed', async () => {
     return Date.now() + (asked > 1 ? HOUR_MS : 0);
   };
   await start({ wallMs, monotonicMs: () => performance.now() });
-  await expect.poll(() => clock.isCompared).toBe(true);
+  await eventually(() => clock.isCompared).toBe(true);
   expect(clock.fault()).toMatch(/was set|ahead of/);
-  await expect.poll(() => clock.fault()).toMatch(/^the clock is (3600|359[89])\.\d s ahead of Kafka's$/);
+  await eventually(() => clock.fault()).toMatch(/^the clock is (3600|359[89])\.\d s ahead of Kafka's$/);
 });

@@ -1,8 +1,10 @@
 // What Kafka refuses of one partition or one topic stays the trouble of those who write to it.
+
 import { randomUUID } from 'node:crypto';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
+import { eventually } from '@sluice/shared/testing/eventually';
 import kafkajs from 'kafkajs';
 import { afterEach, beforeEach, expect, inject, test } from 'vitest';
 import { type Ingest, post, startIngest } from '../testing/ingest.ts';
@@ -48,7 +50,7 @@ test('a topic that refuses rows delays only requests that write to it, and nothi
     uuids.push(sent.uuid);
     return post(ingest.app, { foreignUserGroupId: 'a', properties: { p: 1 }, events: [sent] });
   };
-  await expect.poll(async () => (await both()).statusCode).toBe(503);
+  await eventually(async () => (await both()).statusCode).toBe(503);
   let refused = false;
   const refusing = both().then(({ statusCode }) => {
     refused = true;
@@ -63,7 +65,7 @@ test('a topic that refuses rows delays only requests that write to it, and nothi
   expect(await metric('sluice_ingest_failing_partitions')).toBe(1);
   expect(uuids.length).toBeGreaterThan(5);
   await configure('entities', 'cleanup.policy', 'delete');
-  await expect.poll(async () => (await both()).statusCode).toBe(202);
+  await eventually(async () => (await both()).statusCode).toBe(202);
   expect(await metric('sluice_ingest_failing_partitions')).toBe(0);
   const messages = await ingest.read('events', uuids.length);
   const stored = messages.flatMap(({ rows }) => rows.map((row) => row['uuid']));
@@ -78,12 +80,12 @@ test('a deletion that partitions refuse is sent again with the time of its first
       headers: { authorization: 'Bearer all' },
     });
   await configure('events', 'cleanup.policy', 'compact');
-  await expect.poll(async () => (await remove()).statusCode).toBe(503);
+  await eventually(async () => (await remove()).statusCode).toBe(503);
   const { code, detail } = (await remove()).json();
   expect(code).toBe('event_log_unavailable');
   const [, before = ''] = /before=(\S+Z)/.exec(detail) ?? [];
   await configure('events', 'cleanup.policy', 'delete');
-  await expect.poll(async () => (await remove(`&before=${before}`)).statusCode).toBe(202);
+  await eventually(async () => (await remove(`&before=${before}`)).statusCode).toBe(202);
   expect((await remove('&before=2999-01-01')).statusCode).toBe(202);
   const versions = (await ingest.read('events', 6)).flatMap(({ rows }) => rows.map((row) => Number(row['version'])));
   expect(versions.filter((version) => version === Date.parse(before) * 1_000).length).toBeGreaterThanOrEqual(3);

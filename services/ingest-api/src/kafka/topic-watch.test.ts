@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, test } from 'vitest';
 import { TopicPartition } from './topic-partition.ts';
 import { TopicWatch } from './topic-watch.ts';
@@ -33,6 +34,6 @@ test('a topic with too few partitions stays at fault while it cannot be read, th
       () => true,
       () => false,
     );
-  await expect.poll(isReadable, { timeout: 60_000 }).toBe(false);
+  await eventually(isReadable, { timeout: 60_000 }).toBe(false);
   expect(watch.faults).toEqual([fault]);
 });

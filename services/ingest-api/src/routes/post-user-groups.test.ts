@@ -1,4 +1,5 @@
 import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { type Ingest, post, startIngest } from '../testing/ingest.ts';
 
@@ -219,32 +220,28 @@ describe('202', () => {
 
   test('identifiers alone create the user and the organization', async () => {
     await accepted({ foreignUserGroupId: 'alone-group', foreignUserId: 'alone-user' });
-    await expect
-      .poll(async () =>
-        (await ingest.read('entities', 1))
-          .flatMap(({ rows }) => rows)
-          .filter(({ id }) => String(id).startsWith('alone'))
-          .map(({ kind, operation, group_id }) => `${kind} ${operation} ${group_id}`)
-          .sort(),
-      )
-      .toEqual(['organization seen undefined', 'user seen alone-group']);
+    await eventually(async () =>
+      (await ingest.read('entities', 1))
+        .flatMap(({ rows }) => rows)
+        .filter(({ id }) => String(id).startsWith('alone'))
+        .map(({ kind, operation, group_id }) => `${kind} ${operation} ${group_id}`)
+        .sort(),
+    ).toEqual(['organization seen undefined', 'user seen alone-group']);
   });
 
   test('properties become changes of the organization with one version; null removes a property', async () => {
     await accepted({ foreignUserGroupId: 'props', properties: { plan: 'pro', old: null, deep: { a: null } } });
-    await expect
-      .poll(async () =>
-        (await ingest.read('entities', 1))
-          .flatMap(({ rows }) => rows)
-          .filter(({ id }) => id === 'props')
-          .map(({ operation, property, value }) => [operation, property, value]),
-      )
-      .toEqual([
-        ['seen', undefined, undefined],
-        ['set', 'plan', '"pro"'],
-        ['remove', 'old', undefined],
-        ['set', 'deep', '{"a":null}'],
-      ]);
+    await eventually(async () =>
+      (await ingest.read('entities', 1))
+        .flatMap(({ rows }) => rows)
+        .filter(({ id }) => id === 'props')
+        .map(({ operation, property, value }) => [operation, property, value]),
+    ).toEqual([
+      ['seen', undefined, undefined],
+      ['set', 'plan', '"pro"'],
+      ['remove', 'old', undefined],
+      ['set', 'deep', '{"a":null}'],
+    ]);
   });
 });
 

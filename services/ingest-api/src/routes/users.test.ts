@@ -1,3 +1,4 @@
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type Ingest, post, startIngest } from '../testing/ingest.ts';
 
@@ -48,8 +49,8 @@ test('DELETE covers what was accepted up to before, and never what is yet to com
   expect((await remove('?foreignId=again&before=2026-01-02T03:04:05.678Z')).statusCode).toBe(202);
   expect((await remove('?foreignId=early&before=2999-01-01')).statusCode).toBe(202);
   const before = Date.UTC(2026, 0, 2, 3, 4, 5, 678) * 1_000;
-  await expect.poll(() => versions('again')).toEqual([before, before, before]);
-  await expect.poll(async () => (await versions('early')).length).toBe(3);
+  await eventually(() => versions('again')).toEqual([before, before, before]);
+  await eventually(async () => (await versions('early')).length).toBe(3);
   for (const version of await versions('early')) {
     expect(version).toBeGreaterThanOrEqual(begun);
     expect(version).toBeLessThanOrEqual((Date.now() + 1) * 1_000);

@@ -7,7 +7,7 @@ import { loadConfig } from '@sluice/shared/config';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { hashKey, type KeyEntry, readKeysFile, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { createLogger } from '@sluice/shared/log';
-import { sleep } from '@sluice/shared/retry';
+import { until } from '@sluice/shared/testing/until';
 import type { FastifyInstance } from 'fastify';
 import type { Consumer } from 'kafkajs';
 import { Registry } from 'prom-client';
@@ -66,7 +66,7 @@ export async function startIngest(
   });
   for (const component of components) await component.start();
   await app.ready();
-  if (waitUntilReady) await until(async () => (await readiness()).length === 0);
+  if (waitUntilReady) await until('it to be ready', async () => (await readiness()).length === 0);
 
   const messages: StoredMessage[] = [];
   let consumer: Consumer | undefined;
@@ -92,7 +92,7 @@ export async function startIngest(
       if (!consumer) await consume();
       const name = topicNames(config)[topic];
       const found = () => messages.filter((message) => message.topic === name);
-      await until(async () => found().flatMap(({ rows }) => rows).length >= count);
+      await until(`${count} rows of ${name}`, async () => found().flatMap(({ rows }) => rows).length >= count);
       return found();
     },
     async stop() {
@@ -112,13 +112,6 @@ function collectMessages(messages: string[]): Writable {
       done();
     },
   });
-}
-
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  for (const deadline = Date.now() + 20_000; !(await condition()); ) {
-    if (Date.now() > deadline) throw new Error('the condition did not hold within 20 s');
-    await sleep(20);
-  }
 }
 
 /** Posts a value as JSON, or a text or Buffer as it is. */

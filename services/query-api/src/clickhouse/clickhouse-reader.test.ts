@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createServer as createTlsServer, getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterEach, expect, inject, test, vi } from 'vitest';
 import { type ClickHouseReader, createClickHouseReader, type ReadRequest } from './clickhouse-reader.ts';
 import { ClickHouseException, ConnectionFailure, QueryTooLong } from './read-failures.ts';
@@ -185,7 +186,7 @@ test('an idle connection is closed before ClickHouse would close it', async () =
   const { url, clients } = await proxy((client, server) => server.pipe(client));
   await rowsOf(readerOf(url), request('SELECT 1'));
   expect(clients[0]?.closed).toBe(false);
-  await expect.poll(() => clients[0]?.closed, { timeout: 2_900, interval: 50 }).toBe(true);
+  await eventually(() => clients[0]?.closed, { timeout: 2_900, interval: 50 }).toBe(true);
 });
 
 test.each(['before the first row', 'in the middle of the rows'])('the signal ends a query %s', async (when) => {
@@ -200,7 +201,7 @@ test.each(['before the first row', 'in the middle of the rows'])('the signal end
   else await first;
   controller.abort(new Error('enough'));
   await expect(when === 'before the first row' ? first : rows.next()).rejects.toThrow('enough');
-  await expect.poll(() => clients.every(({ closed }) => closed)).toBe(true);
+  await eventually(() => clients.every(({ closed }) => closed)).toBe(true);
 });
 
 test('the signal ends a query whose last row has arrived and is not taken yet', async () => {
@@ -228,19 +229,17 @@ test('a reader that stops takes no more rows, and closes the connection', async 
   const rows = readerOf(url).read(request('SELECT number, randomPrintableASCII(100) FROM numbers(10000000)'));
   await rows.next();
   // The buffers fill up, and ClickHouse waits.
-  await expect
-    .poll(
-      async () => {
-        const before = bytes;
-        await wait(300);
-        return bytes - before;
-      },
-      { timeout: 20_000 },
-    )
-    .toBe(0);
+  await eventually(
+    async () => {
+      const before = bytes;
+      await wait(300);
+      return bytes - before;
+    },
+    { timeout: 20_000 },
+  ).toBe(0);
   expect(bytes).toBeLessThan(50_000_000);
   await rows.return();
-  await expect.poll(() => clients.every(({ closed }) => closed)).toBe(true);
+  await eventually(() => clients.every(({ closed }) => closed)).toBe(true);
 });
 
 test('credentials are sent in a header, from the configuration or the address', async () => {

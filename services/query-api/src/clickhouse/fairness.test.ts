@@ -1,3 +1,4 @@
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { metric, openRequest, SLOW_FILTERS, storeMany } from '../testing/load.ts';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
@@ -27,7 +28,7 @@ test('the newest pages of one workspace do not wait for fifty heavy queries of a
   await query.get('/events?limit=100&total=none', 'b');
   const heavy = Array.from({ length: HEAVY_REQUESTS }, () => openRequest(query, HEAVY, 'a'));
   try {
-    await expect.poll(() => metric(query, WAITING)).toBe(HEAVY_REQUESTS - 8);
+    await eventually(() => metric(query, WAITING)).toBe(HEAVY_REQUESTS - 8);
     expect(await metric(query, RUNNING)).toBe(8);
     const before = await succeeded(query, 'events_page');
     for (let page = 0; page < 5; page += 1) {
@@ -79,11 +80,11 @@ test('one workspace fills its share of the queue, and the others still have thei
   await storeMany(narrow, 'a', 400_000);
   const heavy = Array.from({ length: 3 }, () => openRequest(narrow, HEAVY, 'a'));
   try {
-    await expect.poll(() => metric(narrow, WAITING)).toBe(2);
+    await eventually(() => metric(narrow, WAITING)).toBe(2);
     const refused = await narrow.app.inject({ url: '/events', headers: { authorization: 'Bearer a' } });
     expect([refused.statusCode, refused.json().code, refused.headers['retry-after']]).toEqual([503, 'overloaded', '2']);
     const other = narrow.get('/events?total=none', 'b');
-    await expect.poll(() => metric(narrow, WAITING)).toBe(3);
+    await eventually(() => metric(narrow, WAITING)).toBe(3);
     for (const request of heavy) request.destroy();
     expect((await other).status).toBe(200);
   } finally {
@@ -121,13 +122,13 @@ test.each([
   await storeMany(narrow, 'a', 400_000);
   const holder = openRequest(narrow, slow, 'a');
   try {
-    await expect.poll(() => metric(narrow, RUNNING), { interval: 5 }).toBe(1);
+    await eventually(() => metric(narrow, RUNNING), { interval: 5 }).toBe(1);
     const { statusCode, headers, body } = await narrow.app.inject({ url, headers: { authorization: 'Bearer b' } });
     expect([statusCode, JSON.parse(body)]).toEqual([expected.status, expect.objectContaining(expected.body)]);
     expect(headers['retry-after']).toBe(expected.retryAfter);
     expect(await metric(narrow, 'sluice_query_wait_seconds_count{pool="pages",outcome="timed_out"}')).toBe(1);
     holder.destroy();
-    await expect.poll(async () => (await narrow.get(url, 'b')).body, { timeout: 20_000 }).toMatchObject(later);
+    await eventually(async () => (await narrow.get(url, 'b')).body, { timeout: 20_000 }).toMatchObject(later);
   } finally {
     holder.destroy();
     await narrow.stop();

@@ -6,6 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
 import { createLogger } from '@sluice/shared/log';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { buildApp } from '../app.ts';
@@ -243,9 +244,9 @@ test('without ClickHouse the service is alive, says what is missing, and works o
     expect(body).not.toContain('outcome="failed"');
     const proxy = createServer((request, response) => forward(request, response));
     await listen(proxy, port);
-    await expect
-      .poll(async () => (await waiting.app.inject({ url: '/readyz' })).statusCode, { timeout: 20_000 })
-      .toBe(200);
+    await eventually(async () => (await waiting.app.inject({ url: '/readyz' })).statusCode, { timeout: 20_000 }).toBe(
+      200,
+    );
     expect((await waiting.app.inject({ url: '/events' })).json()).toMatchObject({ total: 0, results: [] });
     await query.clickHouse.command({ query: `DROP DATABASE later_${port}` });
     expect((await waiting.app.inject({ url: '/events' })).statusCode).toBe(503);

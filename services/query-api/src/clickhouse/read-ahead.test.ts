@@ -1,3 +1,4 @@
+import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, test } from 'vitest';
 import { readAhead } from './read-ahead.ts';
 
@@ -14,7 +15,7 @@ test('while the consumer takes nothing, chunks are read; it gets all of them in 
   }
   const chunks = readAhead(source(), 1);
   expect((await chunks.next()).value).toEqual(Buffer.from([0]));
-  await expect.poll(() => given).toBe(10);
+  await eventually(() => given).toBe(10);
   for (let index = 1; index < 10; index += 1) expect((await chunks.next()).value).toEqual(Buffer.from([index]));
   await expect(chunks.next()).rejects.toThrow('broken off');
   expect(ended).toBe(true);
@@ -30,7 +31,7 @@ test('no more is read ahead than may be held', async () => {
   }
   const chunks = readAhead(endless(), 1);
   await chunks.next();
-  await expect.poll(() => given).toBe(129);
+  await eventually(() => given).toBe(129);
   await new Promise((resolve) => setTimeout(resolve, 50));
   expect(given).toBe(129);
   await chunks.return();

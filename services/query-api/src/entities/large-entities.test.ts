@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import type { ClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
 import type { Row, RowBatches } from '../clickhouse/row-parser.ts';
@@ -124,8 +125,8 @@ test('a client that does not read keeps the turn of its workspace until it leave
   const waiting = () => metric(query, 'sluice_queries{pool="entities",state="waiting"}');
   expect(await held()).toBe(1);
   const other = query.get('/users?limit=1');
-  await vi.waitFor(async () => expect(await waiting()).toBe(1), { timeout: 60_000 });
+  await eventually(() => waiting(), { timeout: 60_000 }).toBe(1);
   response.destroy();
   expect((await other).status).toBe(200);
-  await vi.waitFor(async () => expect(await held()).toBe(0), { timeout: 60_000 });
+  await eventually(() => held(), { timeout: 60_000 }).toBe(0);
 });

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import type { ClickHouseReader, ReadRequest } from '../clickhouse/clickhouse-reader.ts';
 import type { RowBatches } from '../clickhouse/row-parser.ts';
@@ -78,11 +79,11 @@ test('what waits for a slot shows no user whose deletion is stored meanwhile', a
   onTestFinished(() => query.stop());
   await storeAda(query);
   const holding = [textOf(query, '/events/export?startDate=2026-01-01', 'b')];
-  await expect.poll(() => queries(query, 'running'), { timeout: 60_000 }).toBe(1);
+  await eventually(() => queries(query, 'running'), { timeout: 60_000 }).toBe(1);
   holding.push(...['/events', '/events/names'].map((url) => textOf(query, url, 'b')));
-  await expect.poll(() => queries(query, 'running'), { timeout: 60_000 }).toBe(3);
+  await eventually(() => queries(query, 'running'), { timeout: 60_000 }).toBe(3);
   const waiting = ROUTES.map((url) => textOf(query, url));
-  await expect.poll(() => queries(query, 'waiting'), { timeout: 60_000 }).toBeGreaterThanOrEqual(ROUTES.length);
+  await eventually(() => queries(query, 'waiting'), { timeout: 60_000 }).toBeGreaterThanOrEqual(ROUTES.length);
   await deleteAda(query);
   await wait(DELETIONS_FORGOTTEN_MS);
   gate.open();
@@ -100,7 +101,7 @@ test('users that are read late are not shown if their deletion was stored since 
   const routes = ['/users', '/users?orderByField=lastSeenAt', '/users/ada'];
   const reading = routes.map((url) => textOf(query, url));
   const lookedUp = () => metric(query, 'sluice_query_duration_seconds_count{kind="entity_deletions",outcome="ok"}');
-  await expect.poll(lookedUp, { timeout: 60_000 }).toBe(routes.length);
+  await eventually(lookedUp, { timeout: 60_000 }).toBe(routes.length);
   await deleteAda(query);
   await wait(DELETIONS_FORGOTTEN_MS);
   gate.open();
@@ -115,9 +116,9 @@ test('a report that only waited is told to come again', async () => {
   const query = await startQuery(inject('clickhouseUrl'), env, (reader) => first.wrap(second.wrap(reader)));
   onTestFinished(() => query.stop());
   const others = [query.get('/events/names', 'b')];
-  await expect.poll(() => queries(query, 'running')).toBe(1);
+  await eventually(() => queries(query, 'running')).toBe(1);
   others.push(query.get('/events/names', 'c'));
-  await expect.poll(() => queries(query, 'waiting')).toBe(1);
+  await eventually(() => queries(query, 'waiting')).toBe(1);
   const urls = [
     `/events/series?interval=day&${DAY}`,
     `/events/retention?interval=day&${DAY}`,
@@ -125,7 +126,7 @@ test('a report that only waited is told to come again', async () => {
     '/events/names',
   ];
   const reports = urls.map((url) => query.get(url));
-  await expect.poll(() => queries(query, 'waiting')).toBe(1 + urls.length);
+  await eventually(() => queries(query, 'waiting')).toBe(1 + urls.length);
   // The second one gets its slot when the reports wait already: it still holds it when they have waited for too long.
   first.open();
   for (const { status, body } of await Promise.all(reports)) expect([status, body.code]).toEqual([503, 'overloaded']);

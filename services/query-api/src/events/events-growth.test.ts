@@ -1,3 +1,4 @@
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { createMeasuredRunner, type MeasuredRunner, type ReadCost } from '../testing/measured-runner.ts';
 import { type QueryService, startQuery } from '../testing/query-service.ts';
@@ -177,5 +178,5 @@ test('months that get no events any more become one part each', async () => {
   // Only the time is shortened.
   await query.clickHouse.command({ query: 'ALTER TABLE events MODIFY SETTING min_age_to_force_merge_seconds = 1' });
   await query.clickHouse.command({ query: 'SYSTEM START MERGES events' });
-  await expect.poll(partsOfLarge, { timeout: 200_000, interval: 500 }).toEqual({ parts: partitions, partitions });
+  await eventually(partsOfLarge, { timeout: 200_000, interval: 500 }).toEqual({ parts: partitions, partitions });
 });

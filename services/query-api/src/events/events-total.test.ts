@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, request as sendRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createGunzip } from 'node:zlib';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { metric, queriesRunning, SLOW_FILTERS, storeMany } from '../testing/load.ts';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
@@ -55,10 +56,10 @@ test.each(['identity', 'gzip'])(
     body.setEncoding('utf8').on('data', (chunk: string) => {
       text += chunk;
     });
-    await expect.poll(() => text, { timeout: 20_000 }).toContain('"nextCursor":"');
+    await eventually(() => text, { timeout: 20_000 }).toContain('"nextCursor":"');
     expect(text.match(/"uuid"/g)).toHaveLength(3);
     // The id of the request names the query in ClickHouse.
-    await expect.poll(() => countingQuery(requestId), { timeout: 20_000 }).toHaveLength(1);
+    await eventually(() => countingQuery(requestId), { timeout: 20_000 }).toHaveLength(1);
     const [running] = await countingQuery(requestId);
     expect(running?.comment).toBe(requestId);
     expect(text).not.toContain('"total"');
@@ -82,9 +83,9 @@ test('requests with equal ids run at the same time', async () => {
 test('a client that disconnects while its total is counted ends the count', async () => {
   const response = await open(SLOW_TOTAL, { 'x-request-id': 'gone' });
   response.resume();
-  await expect.poll(() => countingQuery('gone'), { timeout: 20_000 }).toHaveLength(1);
+  await eventually(() => countingQuery('gone'), { timeout: 20_000 }).toHaveLength(1);
   response.destroy();
-  await expect.poll(() => queriesRunning(query), { timeout: 20_000 }).toBe(0);
+  await eventually(() => queriesRunning(query), { timeout: 20_000 }).toBe(0);
 });
 
 test('a page that is not full is its own total, and nothing is counted', async () => {

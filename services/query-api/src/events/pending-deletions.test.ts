@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vitest';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import type { Sql } from '../clickhouse/sql.ts';
 import { storeMany } from '../testing/load.ts';
 import { anEvent, DELETIONS_FORGOTTEN_MS, type QueryService, startQuery } from '../testing/query-service.ts';
@@ -184,7 +185,7 @@ test('a request uses no poll that began too long ago, and fails when what is del
   const request = pending.hiddenCondition('a');
   now = 501;
   polls[0]?.resolve([]);
-  await vi.waitFor(() => expect(polls).toHaveLength(2));
+  await eventually(() => polls).toHaveLength(2);
   const failure = new Error('unavailable');
   polls[1]?.reject(failure);
   await expect(request).rejects.toBe(failure);
@@ -205,7 +206,7 @@ test('the background polls once at a time while ClickHouse hangs, and not withou
   expect(polls).toHaveLength(1);
   polls[0]?.resolve([]);
   await request;
-  await vi.waitFor(() => expect(polls).toHaveLength(2));
+  await eventually(() => polls).toHaveLength(2);
   polls[1]?.resolve([]);
   now = 10_001;
   await wait(450);

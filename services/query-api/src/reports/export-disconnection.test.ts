@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { ClientRequest, IncomingMessage } from 'node:http';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
 import { metric, openRequest, queriesRunning } from '../testing/load.ts';
 import { type QueryService, startQuery } from '../testing/query-service.ts';
@@ -63,8 +64,8 @@ async function startExport(encoding?: string): Promise<IncomingMessage> {
 }
 
 async function expectIdle(): Promise<void> {
-  await expect.poll(() => queriesRunning(service), { interval: 20, timeout: 20_000 }).toBe(0);
-  await expect.poll(() => metric(service, 'sluice_queries{pool="exports",state="running"}')).toBe(0);
+  await eventually(() => queriesRunning(service), { interval: 20, timeout: 20_000 }).toBe(0);
+  await eventually(() => metric(service, 'sluice_queries{pool="exports",state="running"}')).toBe(0);
 }
 
 test.each(['identity', 'gzip'])('a client that leaves (%s) ends its query in ClickHouse', async (encoding) => {
@@ -99,7 +100,7 @@ test('an export whose client reads slowly gives way to one of another workspace'
     response.destroy();
     return statusCode;
   };
-  await expect.poll(wanting).toBe(200);
+  await eventually(wanting).toBe(200);
   await expect(async () => {
     for await (const _ of slow);
   }).rejects.toThrow('aborted');

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
 import { parseJson } from '@sluice/shared/json';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { EVENT_COLUMNS } from '../events/event-columns.ts';
 import { metric } from '../testing/load.ts';
@@ -93,7 +94,7 @@ test('events of a deleted user are left out at once', async () => {
   await service.insert('pending_deletions', [
     { workspace_id: 'c', user_id: 'gone', version: START * 1_000_000, stored_at: START },
   ]);
-  await expect.poll(async () => (await lines()).join()).not.toContain(uuid);
+  await eventually(async () => (await lines()).join()).not.toContain(uuid);
   expect(await lines()).toHaveLength(2);
 });
 

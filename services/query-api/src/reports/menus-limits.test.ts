@@ -1,4 +1,5 @@
 import type { ClientRequest } from 'node:http';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest';
 import { metric, openRequest, queriesRunning, SLOW_FILTERS, storeMany } from '../testing/load.ts';
 import { type QueryService, startQuery } from '../testing/query-service.ts';
@@ -29,22 +30,22 @@ afterAll(async () => {
 
 afterEach(async () => {
   for (const request of requests.splice(0)) request.destroy();
-  await expect.poll(() => queriesRunning(query), { interval: 20, timeout: 60_000 }).toBe(0);
+  await eventually(() => queriesRunning(query), { interval: 20, timeout: 60_000 }).toBe(0);
 });
 
 test.each(SLOW_MENUS)('%s ends with its client, in ClickHouse too', async (path) => {
   const request = openRequest(query, path);
   requests.push(request);
-  await expect.poll(() => queriesRunning(query), { interval: 5, timeout: 30_000 }).toBe(1);
+  await eventually(() => queriesRunning(query), { interval: 5, timeout: 30_000 }).toBe(1);
   expect(await metric(query, RUNNING)).toBe(1);
   request.destroy();
-  await expect.poll(() => queriesRunning(query), { interval: 20, timeout: 60_000 }).toBe(0);
-  await expect.poll(() => metric(query, RUNNING)).toBe(0);
+  await eventually(() => queriesRunning(query), { interval: 20, timeout: 60_000 }).toBe(0);
+  await eventually(() => metric(query, RUNNING)).toBe(0);
 });
 
 test('menus that fill the slots of reports keep no page waiting', async () => {
   for (const path of SLOW_MENUS) requests.push(openRequest(query, path));
-  await expect.poll(() => metric(query, RUNNING.replace('running', 'waiting')), { timeout: 30_000 }).toBe(2);
+  await eventually(() => metric(query, RUNNING.replace('running', 'waiting')), { timeout: 30_000 }).toBe(2);
   const { status, body } = await query.get('/events?limit=10&total=none');
   expect([status, body.results.length]).toEqual([200, 10]);
   expect(await metric(query, RUNNING)).toBe(1);
@@ -53,5 +54,5 @@ test('menus that fill the slots of reports keep no page waiting', async () => {
 test.each(SLOW_MENUS)('%s that takes too long is refused as too expensive', async (path) => {
   const { status, body } = await hurried.get(path);
   expect([status, body.code]).toEqual([400, 'query_too_expensive']);
-  await expect.poll(() => queriesRunning(hurried), { interval: 20, timeout: 60_000 }).toBe(0);
+  await eventually(() => queriesRunning(hurried), { interval: 20, timeout: 60_000 }).toBe(0);
 });

@@ -1,3 +1,4 @@
+import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { metric, openRequest, queriesRunning, SLOW_FILTERS, storeMany } from '../testing/load.ts';
 import { type QueryService, startQuery } from '../testing/query-service.ts';
@@ -34,12 +35,10 @@ test.each(['', '&groupBy=event'])(
     const asked = `${START}&endDate=${new Date(last + 59_999).toISOString()}&interval=minute&${SLOW_FILTERS}${groupBy}`;
     let report: SeriesReport | undefined;
     // However busy the machine is, sooner or later there is time for some of the buckets.
-    await expect
-      .poll(async () => {
-        report = await series(service, asked);
-        return report.buckets.length;
-      })
-      .toBeGreaterThan(0);
+    await eventually(async () => {
+      report = await series(service, asked);
+      return report.buckets.length;
+    }).toBeGreaterThan(0);
     const { buckets = [] } = report ?? {};
     expect(buckets.length).toBeLessThan(minutes);
     const newest = buckets.map((_, index) => new Date(last - (buckets.length - 1 - index) * 60_000).toISOString());
@@ -111,12 +110,12 @@ test('a page does not wait for series that take all of their slots, and they end
       await metric(service, 'sluice_queries{pool="reports",state="running"}'),
       await metric(service, 'sluice_queries{pool="reports",state="waiting"}'),
     ];
-    await expect.poll(states).toEqual([1, 1]);
+    await eventually(states).toEqual([1, 1]);
     const { status, body } = await service.get('/events?limit=10&total=none');
     expect([status, body.results.length]).toEqual([200, 10]);
     expect(await states()).toEqual([1, 1]);
   } finally {
     for (const request of requests) request.destroy();
   }
-  await expect.poll(() => queriesRunning(service), { timeout: 60_000 }).toBe(0);
+  await eventually(() => queriesRunning(service), { timeout: 60_000 }).toBe(0);
 });

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startClickHouse } from '@sluice/local-stack/clickhouse';
 import { sleep } from '@sluice/shared/retry';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, onTestFinished, test } from 'vitest';
 import { querySettings } from '../clickhouse/query-settings.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
@@ -108,7 +109,7 @@ test('the order of storage skips and repeats nothing, whatever is inserted, merg
     }
   })();
   for (let kill = 0; kill < 3; kill += 1) {
-    await expect.poll(() => followed.length, { timeout: 120_000 }).toBeGreaterThan(kill * 500);
+    await eventually(() => followed.length, { timeout: 120_000 }).toBeGreaterThan(kill * 500);
     await engine.kill9();
     await engine.restart();
   }

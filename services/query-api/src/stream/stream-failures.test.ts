@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, request as requestHttp } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterEach, beforeEach, expect, inject, onTestFinished, test } from 'vitest';
 import { NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from '../limits.ts';
 import { metric } from '../testing/load.ts';
@@ -30,7 +31,7 @@ const ended = (reason: string) => metric(query, `sluice_stream_ended_total{reaso
 async function untilLookedAgain(): Promise<void> {
   const looks = () => metric(query, 'sluice_query_duration_seconds_count{kind="stream_newest",outcome="ok"}');
   const before = await looks();
-  await expect.poll(async () => (await looks()) > before + 1 || (await isIdle()), PATIENCE).toBe(true);
+  await eventually(async () => (await looks()) > before + 1 || (await isIdle()), PATIENCE).toBe(true);
 }
 
 const isIdle = async () => (await metric(query, 'sluice_stream_listeners')) === 0;
@@ -42,7 +43,7 @@ test('a client whose events cannot be read within the budget is disconnected; th
   const event = anEvent();
   await query.store('b', [event]);
   await expectEvents(other, [event]);
-  await expect.poll(() => ended('failed'), PATIENCE).toBe(1);
+  await eventually(() => ended('failed'), PATIENCE).toBe(1);
   await costly.ended;
   expect(await metric(query, 'sluice_stream_listeners')).toBe(1);
 });
@@ -117,10 +118,10 @@ test.each([
       const [own, ofOther] = [anEvent(), anEvent()];
       await proxied.store('a', [own]);
       await proxied.store('b', [ofOther]);
-      for (const stream of others) await expect.poll(() => stream.events.length, PATIENCE).toBe(round);
+      for (const stream of others) await eventually(() => stream.events.length, PATIENCE).toBe(round);
     }
     if (end) await long.ended;
-    await expect.poll(() => metric(proxied, 'sluice_stream_ended_total{reason="failed"}'), PATIENCE).toBe(end ? 1 : 0);
+    await eventually(() => metric(proxied, 'sluice_stream_ended_total{reason="failed"}'), PATIENCE).toBe(end ? 1 : 0);
     expect(long.problems).toEqual(end ? [{ code: 'invalid_request', detail: 'The parameters are too long.' }] : []);
     expect(long.events).toEqual([]);
   } finally {
@@ -144,7 +145,7 @@ test('streams go on when ClickHouse has nothing left of the newest blocks', asyn
 test('when ClickHouse counts its blocks anew, streams end, and their positions are refused', async () => {
   const stream = await streams.open();
   for (const event of someEvents(20)) await query.store('a', [event]);
-  await expect.poll(() => stream.events.length, PATIENCE).toBe(20);
+  await eventually(() => stream.events.length, PATIENCE).toBe(20);
   await command('CREATE TABLE anew AS events');
   await command('EXCHANGE TABLES anew AND events');
   let isEnded = false;

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { hashKey, writeKeysFile } from '@sluice/shared/keys/keys-file';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterEach, beforeEach, expect, inject, test } from 'vitest';
 import { metric } from '../testing/load.ts';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
@@ -43,7 +44,7 @@ test('a hundred clients make ClickHouse work as often as one: one look an interv
   const event = anEvent({ properties: '{"n":1}' });
   await query.store('a', [event]);
   for (const client of clients.slice(0, 99)) await expectEvents(client, [event]);
-  await expect.poll(() => queries('stream_events'), PATIENCE).toBe(1);
+  await eventually(() => queries('stream_events'), PATIENCE).toBe(1);
   expect(clients.at(-1)?.events).toEqual([]);
   // A slow machine looks less often. The first look finds where the streams begin.
   const intervals = (performance.now() - startedAt) / INTERVAL_MS;
@@ -61,15 +62,15 @@ test('a workspace may have a hundred clients, and all workspaces together no mor
   expect((await query.get('/events/stream')).body.code).toBe('too_many_listeners');
   expect((await query.get('/events/stream', 'c')).body.code).toBe('overloaded');
   clients[0]?.close();
-  await expect.poll(() => metric(query, 'sluice_stream_listeners'), PATIENCE).toBe(100);
+  await eventually(() => metric(query, 'sluice_stream_listeners'), PATIENCE).toBe(100);
   await streams.open();
 });
 
 test('a client that leaves frees its place, and ClickHouse is asked nothing when nobody listens', async () => {
   const client = await streams.open();
   client.close();
-  await expect.poll(() => metric(query, 'sluice_stream_listeners'), PATIENCE).toBe(0);
-  await expect.poll(() => ended('client'), PATIENCE).toBe(1);
+  await eventually(() => metric(query, 'sluice_stream_listeners'), PATIENCE).toBe(0);
+  await eventually(() => ended('client'), PATIENCE).toBe(1);
   const looks = await queries('stream_newest');
   await query.store('a', someEvents(1));
   // Each of these takes longer than an interval.
@@ -80,7 +81,7 @@ test('a client that leaves frees its place, and ClickHouse is asked nothing when
 
 test('a client that reads nothing takes little memory, holds up no other one, and gets everything when it reads', async () => {
   const [slow, other] = [await streams.openPaused(), await streams.open('?event=last')];
-  await expect.poll(() => metric(query, 'sluice_stream_listeners'), PATIENCE).toBe(2);
+  await eventually(() => metric(query, 'sluice_stream_listeners'), PATIENCE).toBe(2);
   // 30 MB, which no buffer of the connection takes.
   const text = randomBytes(75_000).toString('base64');
   const long = () => someEvents(150, { properties: JSON.stringify({ text }) });
@@ -149,12 +150,12 @@ test('what a client catches up with keeps nobody waiting who has everything so f
     const lastEventId = first.lastEventId;
     first.close();
     // Otherwise the loop for those that have everything reads the event for it, and waits.
-    await expect.poll(() => metric(service, 'sluice_stream_listeners'), PATIENCE).toBe(0);
+    await eventually(() => metric(service, 'sluice_stream_listeners'), PATIENCE).toBe(0);
     await service.store('b', [old]);
     const current = await clients.open();
     const behind = await clients.openPaused('', { workspace: 'b', lastEventId });
     behind.read();
-    await expect.poll(() => heldBack, PATIENCE).toBe(1);
+    await eventually(() => heldBack, PATIENCE).toBe(1);
     const event = anEvent();
     await service.store('a', [event]);
     await expectEvents(current, [event]);
@@ -175,12 +176,12 @@ test('a stream ends when its key is revoked, and when it is moved to another wor
   const [revoked, kept] = [await streams.open(), await streams.open('', { workspace: 'b' })];
   const entry = { id: 'b', hash: hashKey('b'), workspace: 'b', scopes: ['query' as const] };
   await writeKeysFile(query.config.API_KEYS_FILE ?? '', [entry]);
-  await expect.poll(() => ended('unauthorized'), PATIENCE).toBe(1);
+  await eventually(() => ended('unauthorized'), PATIENCE).toBe(1);
   await revoked.ended;
   const event = anEvent();
   await query.store('b', [event]);
   await expectEvents(kept, [event]);
   await writeKeysFile(query.config.API_KEYS_FILE ?? '', [{ ...entry, workspace: 'c' }]);
-  await expect.poll(() => ended('unauthorized'), PATIENCE).toBe(2);
+  await eventually(() => ended('unauthorized'), PATIENCE).toBe(2);
   await kept.ended;
 });

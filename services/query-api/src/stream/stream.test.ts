@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
 import { tokenOf } from '../cursor.ts';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
@@ -79,7 +80,7 @@ test('a client resumes after any event, by header or parameter, without a gap or
     ),
   );
   for (const [index, client] of resumed.entries()) {
-    await expect.poll(() => client.uuids, PATIENCE).toEqual(stream.uuids.slice(index + 1));
+    await eventually(() => client.uuids, PATIENCE).toEqual(stream.uuids.slice(index + 1));
   }
 });
 
@@ -99,14 +100,14 @@ test('events of deleted users are not sent, and those of users who came back are
   await query.store('a', [hidden, back, other]);
   await query.insert('pending_deletions', [{ workspace_id: 'a', user_id: user, version: 2e15, stored_at: 1 }]);
   // A deletion is in force within a second.
-  await expect.poll(async () => (await query.get(`/events?userId=${user}`)).body.total, PATIENCE).toBe(1);
+  await eventually(async () => (await query.get(`/events?userId=${user}`)).body.total, PATIENCE).toBe(1);
   await expectEvents(await streams.open('', { lastEventId }), [back, other]);
 });
 
 test('every client gets a heartbeat, and resumes from it: one that gets few events reads nothing again', async () => {
   const client = await streams.open('?event=rare');
   await query.store('a', someEvents(5));
-  await expect.poll(() => client.comments, PATIENCE).toContain('heartbeat');
+  await eventually(() => client.comments, PATIENCE).toContain('heartbeat');
   expect(client.events).toEqual([]);
   const resumed = await streams.open('', { lastEventId: client.lastEventId });
   const later = anEvent();

@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { EventStream } from '@sluice/shared/testing/event-stream';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { expect } from 'vitest';
 import { metric } from './load.ts';
 import { anEvent, type QueryService, type TestEvent } from './query-service.ts';
@@ -42,13 +43,13 @@ export async function listenTo(service: QueryService): Promise<TestStreams> {
       const stream = await openPaused(parameters, options);
       stream.read();
       expect(stream.response.statusCode).toBe(200);
-      await expect.poll(() => stream.lastEventId, PATIENCE).toBeDefined();
+      await eventually(() => stream.lastEventId, PATIENCE).toBeDefined();
       return stream;
     },
     async closeAll() {
       for (const stream of streams) stream.close();
       streams.clear();
-      await expect.poll(() => metric(service, 'sluice_stream_listeners'), PATIENCE).toBe(0);
+      await eventually(() => metric(service, 'sluice_stream_listeners'), PATIENCE).toBe(0);
     },
   };
 }
@@ -59,6 +60,6 @@ export function someEvents(count: number, given: Partial<TestEvent> = {}): TestE
 
 /** Waits until a client has got these events, and no others. */
 export async function expectEvents(stream: EventStream, events: readonly TestEvent[]): Promise<void> {
-  await expect.poll(() => stream.events.length, PATIENCE).toBeGreaterThanOrEqual(events.length);
+  await eventually(() => stream.events.length, PATIENCE).toBeGreaterThanOrEqual(events.length);
   expect([...stream.uuids].sort()).toEqual(events.map(({ uuid }) => uuid).sort());
 }

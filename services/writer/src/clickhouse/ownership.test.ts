@@ -1,3 +1,4 @@
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { Fenced } from '../protocol/fenced.ts';
 import { batchOf, createTestStore, eventRow, type TestStore } from '../testing/store.ts';
@@ -104,7 +105,7 @@ test("the take-over of a newer generation ends an older generation's insert", as
     );
   const running = async () =>
     (await db.read<{ n: number }>(`SELECT count() AS n FROM system.processes WHERE query_id = '${query_id}'`))[0]?.n;
-  await expect.poll(running).toBe(1);
+  await eventually(running).toBe(1);
   await young.ownership.begin(memberOf(11, 'young'));
   expect(await running()).toBe(0);
   expect(await slow).toBe('killed');

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createLogger } from '@sluice/shared/log';
 import type { ChangeRow } from '@sluice/shared/rows';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, onTestFinished, test } from 'vitest';
 import { openClickHouseSession } from '../clickhouse/session.ts';
 import { STATEMENTS } from '../clickhouse/statements.ts';
@@ -60,7 +61,7 @@ test('deletions of the longest identifiers are erased, any number of them', asyn
   );
   expect(await count(NOT_ERASED)).toBe(300);
   erasure.start();
-  await expect.poll(() => count(NOT_ERASED)).toBe(0);
+  await eventually(() => count(NOT_ERASED)).toBe(0);
   expect(await count('events')).toBe(0);
 });
 
@@ -78,7 +79,7 @@ test('a deletion that cannot be erased does not block the others', async () => {
     ),
   );
   erasure.start();
-  await expect.poll(() => db.read(`SELECT user_id FROM ${NOT_ERASED}`)).toEqual([{ user_id: 'poison' }]);
+  await eventually(() => db.read(`SELECT user_id FROM ${NOT_ERASED}`)).toEqual([{ user_id: 'poison' }]);
 });
 
 test('only the deletion is left of a deleted user, and what came after it of a user who came back', async () => {
@@ -104,7 +105,7 @@ test('only the deletion is left of a deleted user, and what came after it of a u
     ),
   );
   erasure.start();
-  await expect.poll(() => count(NOT_ERASED)).toBe(0);
+  await eventually(() => count(NOT_ERASED)).toBe(0);
 
   const left = async (table: string, column: string) =>
     await db.read(`SELECT ${column} AS user, count() AS found FROM ${table} GROUP BY user ORDER BY user`);
@@ -147,7 +148,7 @@ test('an event that was sent again for another user stays, though merges and the
   expect(await stored()).toEqual([{ user_id: 'new' }]);
   await db.store(batchOf([sentFor('', 2), sentFor('gone', 3)]));
   erasure.start();
-  await expect.poll(() => count(NOT_ERASED)).toBe(0);
+  await eventually(() => count(NOT_ERASED)).toBe(0);
   expect(await stored()).toEqual([{ user_id: 'new' }]);
 });
 
@@ -180,7 +181,7 @@ test("a deleted user's dead letters are erased, whole rows and broken ones, and 
   expect(dead).toHaveLength(12);
   await db.store(batchOf([], [deletionOf(name)]));
   erasure.start();
-  await expect.poll(() => count(NOT_ERASED)).toBe(0);
+  await eventually(() => count(NOT_ERASED)).toBe(0);
   const rows = await db.read<{ row: string }>('SELECT row FROM dead_letters FINAL');
   expect(rows.map(({ row }) => row).sort()).toEqual([...kept.events, ...kept.changes].sort());
 });
@@ -201,14 +202,14 @@ test('deletions with rows are gathered and erased together; those without rows w
   patient.setOwner(true);
   patient.start();
   const pending = () => db.read(`SELECT user_id FROM ${NOT_ERASED} ORDER BY user_id`);
-  await expect.poll(pending).toEqual([{ user_id: 'first' }, { user_id: 'second' }]);
+  await eventually(pending).toEqual([{ user_id: 'first' }, { user_id: 'second' }]);
   await wait(500);
   expect(await count('events')).toBe(3);
   // One that has waited for an hour.
   await db.client.command({
     query: `INSERT INTO pending_deletions SELECT 'test', 'old', ${DELETED_US}, now64(3) - INTERVAL 1 HOUR`,
   });
-  await expect.poll(pending).toEqual([]);
+  await eventually(pending).toEqual([]);
   expect(await count('events')).toBe(0);
 });
 
@@ -226,7 +227,7 @@ test('many deletions with rows are erased together before the oldest has waited'
   await wait(1_000);
   expect(await count('events')).toBe(250);
   await db.store(batchOf([], deletions.slice(0, 1)));
-  await expect.poll(() => count(NOT_ERASED)).toBe(0);
+  await eventually(() => count(NOT_ERASED)).toBe(0);
   expect(await count('events')).toBe(0);
 });
 
@@ -240,9 +241,9 @@ test('a deletion stays pending for a while after its rows were removed, for quer
   unhurried.setOwner(true);
   unhurried.start();
   // The row in `entities` is removed last.
-  await expect.poll(() => count("entities WHERE id = 'gone'"), { interval: 20 }).toBe(0);
+  await eventually(() => count("entities WHERE id = 'gone'"), { interval: 20 }).toBe(0);
   expect(await count(NOT_ERASED)).toBe(1);
-  await expect.poll(() => count(NOT_ERASED)).toBe(0);
+  await eventually(() => count(NOT_ERASED)).toBe(0);
 });
 
 test('a later deletion of a user stays pending when an earlier one is forgotten', async () => {
@@ -274,7 +275,7 @@ test('a removal that has not ended is not begun again, and the erasure goes on a
   await wait(500);
   expect(await mutations()).toBe(before + 1);
   await db.client.command({ query: 'SYSTEM START MERGES events' });
-  await expect.poll(() => count(NOT_ERASED)).toBe(0);
+  await eventually(() => count(NOT_ERASED)).toBe(0);
   expect(await count('events')).toBe(0);
 });
 
@@ -287,7 +288,7 @@ test('a removal that fails again and again is ended, and does not stop the erasu
     clickhouse_settings: { mutations_sync: '0' },
   });
   erasure.start();
-  await expect.poll(() => count(NOT_ERASED)).toBe(0);
+  await eventually(() => count(NOT_ERASED)).toBe(0);
   expect(await count('events')).toBe(0);
 });
 
@@ -306,9 +307,9 @@ test('a mutation of somebody else that fails is not ended; the log names it, and
   onTestFinished(() => logging.stop());
   logging.setOwner(true);
   logging.start();
-  await expect.poll(() => lines.join('')).toMatch(/mutation_\d+\.txt of the table events fails.*KILL MUTATION/);
+  await eventually(() => lines.join('')).toMatch(/mutation_\d+\.txt of the table events fails.*KILL MUTATION/);
   await db.client.command({ query: 'INSERT INTO mended SELECT now()' });
-  await expect.poll(() => count(NOT_ERASED)).toBe(0);
+  await eventually(() => count(NOT_ERASED)).toBe(0);
   expect(await db.read('SELECT user_id, traits FROM events')).toEqual([{ user_id: 'other', traits: '{"a":1}' }]);
 });
 
@@ -355,7 +356,7 @@ test('after an erasure ClickHouse counts by the sorting key as before, and no ro
   const before = await rowsRead(counting);
   await db.store(batchOf([], [deletionOf('gone')]));
   erasure.start();
-  await expect.poll(() => count(NOT_ERASED)).toBe(0);
+  await eventually(() => count(NOT_ERASED)).toBe(0);
   expect(await count('events')).toBe(20_000 - 16);
   expect(await rowsRead(counting)).toBeLessThanOrEqual(before);
   const masked =
@@ -388,7 +389,7 @@ test('counts by hour equal the events through repeated batches, merges and erasu
   await expectCounted(301);
   await db.store(batchOf([], [deletionOf('gone')]));
   erasure.start();
-  await expect.poll(() => count(NOT_ERASED)).toBe(0);
+  await eventually(() => count(NOT_ERASED)).toBe(0);
   await expectCounted(240);
 });
 

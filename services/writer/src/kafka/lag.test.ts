@@ -4,6 +4,7 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { setClockBack } from '@sluice/shared/testing/clock';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { configSchema } from '../config.ts';
 import { LagReader } from './lag.ts';
@@ -27,5 +28,5 @@ test('the lag grows with what comes, also when the clock was set back', async ()
   expect(await messages()).toEqual([0]);
   await producer.send({ topic, messages: [{ value: 'a' }, { value: 'b' }] });
   setClockBack();
-  await expect.poll(messages).toEqual([2]);
+  await eventually(messages).toEqual([2]);
 });
