@@ -10,7 +10,7 @@ import {
   STATEMENT_EFFECTS,
   stagedEvents,
 } from './statements.ts';
-import { createTables, isHidden, type StoredEvent, type Tables } from './tables.ts';
+import { createTables, eventKey, isHidden, type StagedEvent, type StoredEvent, type Tables } from './tables.ts';
 
 /** Its name in the network. */
 export const CLICKHOUSE = 'clickhouse';
@@ -54,6 +54,8 @@ export interface SimulatedClickHouseOptions {
   readonly random: Random;
   /** Called with the rows that an insert makes visible, before they are. */
   readonly onEvents: (rows: readonly StoredEvent[]) => void;
+  /** Called with an event that is looked up or inserted while another insert of it is running. */
+  readonly onConflict: (row: StagedEvent) => void;
 }
 
 /**
@@ -63,14 +65,18 @@ export interface SimulatedClickHouseOptions {
  */
 export class SimulatedClickHouse {
   readonly #options: SimulatedClickHouseOptions;
-  readonly tables: Tables = createTables();
+  tables: Tables = createTables();
   #sessions = new Map<string, OpenSession>();
   #running = new Set<Running>();
+  /** The keys of the events of each insert that is running. */
+  #inserting = new Set<ReadonlySet<string>>();
   isUp = true;
   /** How likely a statement is refused for want of memory. */
   refusals = 0;
   /** How long a statement takes at most, in milliseconds. */
   slownessMs = HEALTHY_MS;
+  /** How many rows a statement has memory for. */
+  rowsMax = Number.POSITIVE_INFINITY;
 
   constructor(options: SimulatedClickHouseOptions) {
     this.#options = options;
@@ -85,6 +91,7 @@ export class SimulatedClickHouse {
     }
     this.#running = new Set();
     this.#sessions = new Map();
+    this.#inserting = new Set();
     this.#options.network.breakServer(CLICKHOUSE);
   }
 
@@ -159,13 +166,27 @@ export class SimulatedClickHouse {
         );
         return {};
       }
+      case 'find-repeats':
+        this.#checkConflicts(stagedEvents(session));
+        return this.#simpleEffect(name, { parameters, lines }, session);
       case 'store-events':
         return await this.#storeEvents(parameters, statement, session);
-      default: {
-        const effect = STATEMENT_EFFECTS[name];
-        if (!effect) throw new Error(`the simulated ClickHouse does not know the statement ${name}`);
-        return effect({ tables: this.tables, session, parameters, lines, nowMs: this.#options.time.dateMs });
-      }
+      default:
+        return this.#simpleEffect(name, { parameters, lines }, session);
+    }
+  }
+
+  #simpleEffect(name: string, { parameters, lines }: Pick<Request, 'parameters' | 'lines'>, session: Session): Result {
+    const effect = STATEMENT_EFFECTS[name];
+    if (!effect) throw new Error(`the simulated ClickHouse does not know the statement ${name}`);
+    if (lines.length > this.rowsMax) refuse('MEMORY_LIMIT_EXCEEDED');
+    return effect({ tables: this.tables, session, parameters, lines, nowMs: this.#options.time.dateMs });
+  }
+
+  /** Nobody may look for repeats of rows, or insert them, while another insert of them is running. */
+  #checkConflicts(rows: readonly StagedEvent[]): void {
+    for (const keys of this.#inserting) {
+      for (const row of rows) if (keys.has(eventKey(row))) this.#options.onConflict(row);
     }
   }
 
@@ -181,6 +202,17 @@ export class SimulatedClickHouse {
     const rows = stagedEvents(session)
       .filter((event) => !isHidden(this.tables, event))
       .map((event) => ({ ...event, month: monthOf(event.timestamp) }));
+    this.#checkConflicts(rows);
+    const keys = new Set(rows.map(eventKey));
+    this.#inserting.add(keys);
+    try {
+      return await this.#insertByMonth(rows, statement);
+    } finally {
+      this.#inserting.delete(keys);
+    }
+  }
+
+  async #insertByMonth(rows: readonly StoredEvent[], statement: Running): Promise<Result> {
     for (const [, part] of [...Map.groupBy(rows, ({ month }) => month)].toSorted(([one], [other]) =>
       one < other ? -1 : 1,
     )) {

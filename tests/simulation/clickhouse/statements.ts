@@ -1,4 +1,5 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import { nameOf, type TopicPartition } from '@sluice/writer/protocol/position';
 import { MINUTE_MS, refuse } from './refusal.ts';
 import {
   type DeadLetterRow,
@@ -286,11 +287,11 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
       leaderEpoch: leaderEpochs?.[index] as unknown as number,
     }));
     for (const { topic, partition, from: next } of rows) {
-      const stored = tables.positions.get(`${topic}/${partition}`)?.nextOffset ?? 0;
+      const stored = tables.positions.get(nameOf({ topic, partition }))?.nextOffset ?? 0;
       if (stored < next)
         refuse('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO', 'ClickHouse does not have the stored position any more');
     }
-    for (const { from: _from, ...row } of rows) tables.positions.set(`${row.topic}/${row.partition}`, row);
+    for (const { from: _from, ...row } of rows) tables.positions.set(nameOf(row), row);
     return {};
   },
   'read-partitions'({ tables }) {
@@ -313,7 +314,7 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
   'choose-position'({ tables, parameters }) {
     const { topic, partition, offset } = parameters as { topic: string; partition: number; offset: bigint };
     const row = { topic, partition, nextOffset: Number(offset), fingerprint: '', leaderEpoch: -1 };
-    tables.positions.set(`${topic}/${partition}`, row);
+    tables.positions.set(nameOf(row), row);
     return {};
   },
   'record-halt'({ tables, parameters }) {
@@ -322,11 +323,11 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     const { topic, partition, reason, detail, firstOffset, lastOffset } = parameters as unknown as HaltParameters;
     const text = (offset: bigint | null) => (offset === null ? null : String(offset));
     const offsets = { firstOffset: text(firstOffset), lastOffset: text(lastOffset) };
-    tables.halts.set(`${topic}/${partition}`, { topic, partition, reason, detail, ...offsets, isResumed: false });
+    tables.halts.set(nameOf({ topic, partition }), { topic, partition, reason, detail, ...offsets, isResumed: false });
     return {};
   },
   'resume-partition'({ tables, parameters }) {
-    const name = `${parameters['topic']}/${parameters['partition']}`;
+    const name = nameOf(parameters as unknown as TopicPartition);
     const halt = tables.halts.get(name);
     if (halt) tables.halts.set(name, { ...halt, isResumed: true });
     return {};

@@ -18,7 +18,7 @@ export interface NewRecord {
   readonly value: Buffer;
 }
 
-/** The log of one partition. Its records are those from offset `low` up to, but not including `high`. */
+/** The log of one partition. Its records are those from offset `low` up to, but not including `high`; some may be missing. */
 export class PartitionLog {
   readonly topic: string;
   readonly partition: number;
@@ -26,16 +26,14 @@ export class PartitionLog {
   leader: number;
   leaderEpoch = 0;
   low = 0;
+  /** The offset of the next record. */
+  high = 0;
   #records: LogRecord[] = [];
 
   constructor(topic: string, partition: number, leader: number) {
     this.topic = topic;
     this.partition = partition;
     this.leader = leader;
-  }
-
-  get high(): number {
-    return this.low + this.#records.length;
   }
 
   get records(): readonly LogRecord[] {
@@ -55,12 +53,14 @@ export class PartitionLog {
       batchContext: { partitionLeaderEpoch: this.leaderEpoch },
     };
     this.#records.push(record);
+    this.high += 1;
     return record;
   }
 
   /** Returns the records from an offset on. */
   from(offset: number): readonly LogRecord[] {
-    return this.#records.slice(Math.max(0, offset - this.low));
+    const index = this.#records.findIndex((record) => Number(record.offset) >= offset);
+    return index < 0 ? [] : this.#records.slice(index);
   }
 
   /** Another node leads the log. */
@@ -69,17 +69,26 @@ export class PartitionLog {
     this.leaderEpoch += 1;
   }
 
-  /** Retention deletes the records before an offset. */
-  deleteBefore(offset: number): void {
-    const low = Math.min(Math.max(offset, this.low), this.high);
-    this.#records = this.#records.slice(low - this.low);
-    this.low = low;
+  /** Retention deletes the records before an offset. Returns what is deleted. */
+  deleteBefore(offset: number): readonly LogRecord[] {
+    this.low = Math.min(Math.max(offset, this.low), this.high);
+    const deleted = this.#records.filter((record) => Number(record.offset) < this.low);
+    this.#records = this.#records.slice(deleted.length);
+    return deleted;
+  }
+
+  /** The log loses one of its records, and keeps those around it: a file was damaged. Returns what is lost. */
+  remove(offset: number): readonly LogRecord[] {
+    const lost = this.#records.filter((record) => record.offset === String(offset));
+    this.#records = this.#records.filter((record) => !lost.includes(record));
+    return lost;
   }
 
   /** The log loses its records from an offset on: a leader was elected that did not have them. Returns what is lost. */
   cutOff(offset: number): readonly LogRecord[] {
     const lost = this.from(offset);
-    this.#records = this.#records.slice(0, Math.max(0, offset - this.low));
+    this.high = Math.min(Math.max(offset, this.low), this.high);
+    this.#records = this.#records.slice(0, this.#records.length - lost.length);
     this.leaderEpoch += 1;
     return lost;
   }

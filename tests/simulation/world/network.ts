@@ -1,6 +1,7 @@
 import type { Random } from './random.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 import type { VirtualTime } from './virtual-time.ts';
+import { Watches } from './watches.ts';
 
 /** What is wrong with the connection of a process to a server. */
 export type LinkFault =
@@ -31,9 +32,6 @@ export class ResponseTooLate extends Error {
   override readonly name = 'ResponseTooLate';
 }
 
-/** How far a request has come: it leaves its client, it arrives at the server, the server has done what it asks for. */
-export type Moment = 'sent' | 'arrived' | 'served';
-
 /** A request that is under way. */
 export interface Request {
   readonly process: SimulatedProcess | undefined;
@@ -52,8 +50,9 @@ export class Network {
   readonly #faults = new Map<string, LinkFault>();
   readonly #open = new Set<Request>();
   readonly #held = new Set<Request>();
-  /** Called at each moment of each request. */
-  onMoment: (request: Request, moment: Moment) => void = () => {};
+  readonly watches = new Watches();
+  /** There are no more faults. */
+  isMended = false;
 
   constructor(time: VirtualTime, random: Random) {
     this.#time = time;
@@ -68,7 +67,10 @@ export class Network {
     if (fault === 'down') this.#breakOpen((request) => request.process?.name === process && request.server === server);
   }
 
+  /** Ends all faults, for good. */
   mendAll(): void {
+    this.isMended = true;
+    this.watches.clear();
     this.#faults.clear();
     for (const request of this.#held) this.release(request);
   }
@@ -81,6 +83,11 @@ export class Network {
   hold(request: Request, breaks: boolean): void {
     this.#held.add(request);
     if (breaks) this.#time.after(this.#delayMs(), () => request.fail(new ConnectionBroken(true)), request.process);
+  }
+
+  /** What is held never arrives. */
+  loseHeld(): void {
+    this.#held.clear();
   }
 
   /** Lets a request arrive that was held. Its client may be gone by now. */
@@ -129,7 +136,7 @@ export class Network {
         return;
       }
       const respond = (settle: () => void) => {
-        this.onMoment(request, 'served');
+        this.watches.notice(request, 'served');
         // The response of a server whose connections broke meanwhile has nowhere to go.
         if (!this.#open.has(request)) return;
         const before = fault();
@@ -140,14 +147,14 @@ export class Network {
       // A request that is on its way arrives, though its client may have given up or be gone.
       const late = fault() === 'slow' && this.#random.isTrue(0.5) ? this.#random.between(0, SLOW_MS) : 0;
       const arrive = () => {
-        this.onMoment(request, 'arrived');
+        this.watches.notice(request, 'arrived');
         this.#time.runAs(undefined, serve).then(
           (response) => respond(() => resolve(response)),
           (error) => respond(() => reject(error)),
         );
       };
       request.release = () => this.#time.after(this.#delayMs() + late, arrive);
-      this.onMoment(request, 'sent');
+      this.watches.notice(request, 'sent');
       if (!this.#held.has(request)) request.release();
     });
   }

@@ -1,28 +1,32 @@
+import { ERASURE_TIMEOUT_MS } from '@sluice/writer/erasure/erasure';
 import { HEALTHY_MS } from '../clickhouse/simulated-clickhouse.ts';
-import { beginFault, chooseFaults, type Fault } from '../world/faults.ts';
+import { type Fault, scheduleFault } from '../world/faults.ts';
 import { Random } from '../world/random.ts';
 import type { Kind } from '../world/run-schedule.ts';
-import { LOSING_FAULTS, WRITER_FAULTS } from './faults.ts';
+import { chooseWriterFaults, WRITER_FAULTS } from './faults.ts';
 import { Load } from './load.ts';
 import { World } from './world.ts';
 
-/** How often somebody looks for halted partitions, in milliseconds. */
-const OPERATOR_MS = 3_000;
-
-/** How long a schedule goes on when everything is stored, in milliseconds: deleted users are erased meanwhile. */
-const ERASING_MS = 8_000;
+/** How often it is looked whether everything is stored, in milliseconds. */
+const LOOK_MS = 200;
 
 /** After the last fault, everything has to be stored within this time, in milliseconds. */
-const RECOVERY_MS = 600_000;
+const RECOVERY_MS = 200_000;
+
+/** After that, deleted users have to be erased within this time, in milliseconds: a writer waits so long for a response. */
+const ERASING_MS = ERASURE_TIMEOUT_MS + 60_000;
 
 /** What happens in a schedule, besides the faults. All of it follows from the seed. */
 interface Plan {
   readonly partitions: number;
   readonly nodes: number;
   readonly writers: number;
+  readonly isHasty: boolean;
   readonly durationMs: number;
   /** How often the load sends something, in milliseconds. */
   readonly everyMs: number;
+  /** Whether the schedule goes on until deleted users are erased. */
+  readonly erases: boolean;
   readonly faults: readonly Fault[];
 }
 
@@ -45,42 +49,74 @@ export const WRITER: Kind = {
 
 function planOf(seed: number): Plan {
   const random = new Random(seed, 'plan');
-  const durationMs = 5_000 + random.below(30_000);
-  const times = { count: random.below(100), untilMs: durationMs };
-  // Records are lost seldom otherwise, and that is worth most of a schedule.
-  const faults = random.isTrue(0.25)
-    ? chooseFaults(random, LOSING_FAULTS, { ...times, favourite: 'cut off log' })
-    : chooseFaults(random, WRITER_FAULTS, times);
+  // Many short schedules find more than few long ones.
+  const durationMs = random.isTrue(0.9) ? 1_500 + random.below(3_000) : 5_000 + random.below(20_000);
+  const count = 5 + random.below(40);
   return {
     partitions: 1 + random.below(3),
     nodes: 1 + random.below(2),
     writers: 1 + random.below(3),
+    isHasty: random.isTrue(0.8),
     durationMs,
-    everyMs: 30 + random.below(300),
-    faults,
+    everyMs: 20 + random.below(200),
+    erases: random.isTrue(0.3),
+    faults: chooseWriterFaults(random, count, durationMs, random.isTrue(0.35)),
   };
 }
 
 async function runPlan(world: World, plan: Plan, random: Random): Promise<void> {
-  const { time, oracle } = world;
+  const { time, oracle, clickhouse } = world;
   const isWrong = () => oracle.violation !== undefined;
-  for (const writer of world.writers) time.after(random.between(0, 2_000), () => writer.start());
+  for (const writer of world.writers) time.after(random.between(0, 400), () => writer.start());
   const load = new Load(world, random);
   for (let atMs = 0; atMs < plan.durationMs; atMs += plan.everyMs) time.after(atMs, () => load.act());
-  for (const fault of plan.faults) time.after(fault.atMs, () => beginFault(world, LOSING_FAULTS, fault));
+  for (const fault of plan.faults) scheduleFault(world, WRITER_FAULTS, fault);
   await time.runUntil(plan.durationMs, isWrong);
   if (isWrong()) return;
   endFaults(world);
-  const until = time.nowMs + RECOVERY_MS;
-  for (let atMs = time.nowMs; atMs < until && !isWrong(); atMs += OPERATOR_MS) {
-    if (oracle.isDone()) break;
-    resumeHalted(world);
-    await time.runUntil(atMs + OPERATOR_MS, isWrong);
+  // A writer that runs notices with the next message of a partition that its log has lost some.
+  if (oracle.hasLost) load.sendToAll();
+  const isReady = readiness(world);
+  await reach(world, RECOVERY_MS, () => {
+    if (!oracle.isDone()) return 'not everything is stored';
+    return resumeHalted(world) > 0 ? 'partitions are halted' : isReady();
+  });
+  if (plan.erases) {
+    await reach(world, ERASING_MS, () => {
+      return clickhouse.tables.pendingDeletions.length > 0 ? 'deleted users are not erased' : undefined;
+    });
   }
-  await time.runUntil(time.nowMs + ERASING_MS, isWrong);
-  if (!isWrong() && !oracle.isDone())
-    oracle.report(`not everything is stored ${RECOVERY_MS / 1_000} s after the last fault`);
-  if (!isWrong()) oracle.checkEnd();
+  if (!isWrong()) oracle.checkEnd(plan.erases);
+}
+
+/** Lets time pass until nothing is missing any more. @param missing returns what is */
+async function reach({ time, oracle }: World, withinMs: number, missing: () => string | undefined): Promise<void> {
+  const isWrong = () => oracle.violation !== undefined;
+  const until = time.nowMs + withinMs;
+  for (let failure = missing(); failure !== undefined && !isWrong(); failure = missing()) {
+    if (time.nowMs >= until) oracle.report(`${failure} ${withinMs / 1_000} s after the last fault`);
+    else await time.runUntil(time.nowMs + LOOK_MS, isWrong);
+  }
+}
+
+/** Returns a function that asks the writers what they say of themselves, and returns what is wrong by their last answers. */
+function readiness({ writers }: World): () => string | undefined {
+  const ready = new Set<string>();
+  let [answer, looks] = ['no answer', 0];
+  return () => {
+    const writer = writers.find(({ name }) => !ready.has(name));
+    if (!writer) return undefined;
+    // A writer that has ended and was started again does not answer what it was asked before.
+    if (looks % 10 === 0) {
+      writer.complaints().then((complaints) => {
+        answer = complaints.join('; ');
+        if (answer === '') ready.add(writer.name);
+        looks = 0;
+      });
+    }
+    looks += 1;
+    return `${writer.name} is not ready: ${answer}`;
+  };
 }
 
 function endFaults(world: World): void {
@@ -98,20 +134,23 @@ function endFaults(world: World): void {
   }
 }
 
-/** An operator resumes each halted partition at the oldest message. Without a loss of records nothing may be halted. */
-function resumeHalted({ clickhouse: { tables }, kafka, oracle }: World): void {
+/**
+ * An operator resumes each halted partition behind what it has lost, else at the oldest message. Without a loss nothing may
+ * be halted. Returns how many were.
+ */
+function resumeHalted({ clickhouse: { tables }, kafka, oracle }: World): number {
+  let resumed = 0;
   for (const [name, halt] of tables.halts) {
     if (halt.isResumed) continue;
-    if (!oracle.hasLost) oracle.report(`${name} is halted, and no record was lost: ${halt.detail}`);
-    const log = kafka.log(halt.topic, halt.partition);
-    const row = {
-      topic: halt.topic,
-      partition: halt.partition,
-      nextOffset: log?.low ?? 0,
-      fingerprint: '',
-      leaderEpoch: -1,
-    };
-    tables.positions.set(name, row);
+    if (!oracle.hasLost && !oracle.hasRestored) {
+      oracle.report(`${name} is halted, and no record was lost: ${halt.detail}`);
+    }
+    const { topic, partition, reason, lastOffset } = halt;
+    const nextOffset =
+      reason === 'messages are gone' ? Number(lastOffset) + 1 : (kafka.log(topic, partition)?.low ?? 0);
+    tables.positions.set(name, { topic, partition, nextOffset, fingerprint: '', leaderEpoch: -1 });
     tables.halts.set(name, { ...halt, isResumed: true });
+    resumed += 1;
   }
+  return resumed;
 }

@@ -35,6 +35,15 @@ export class Load {
     else this.#sendPoison();
   }
 
+  /** Sends something to each partition. */
+  sendToAll(): void {
+    const { kafka, topics } = this.#world;
+    for (const { topic, partition } of kafka.logs) {
+      if (topic === topics.events) this.#append('events', partition, 'changes', [this.#change('delete', 'nobody')]);
+      if (topic === topics.entities) this.#append('entities', partition, 'changes', [this.#change('seen', 'somebody')]);
+    }
+  }
+
   #sendEvents(count: number): void {
     const events = Array.from({ length: count }, () => this.#newEvent());
     for (const event of events) this.#events.push(event);

@@ -24,11 +24,13 @@ export class Oracle {
   /** The logs that have lost records. What was fetched before may be committed in place of what the log has now. */
   readonly #cutOff = new Set<PartitionLog>();
   /** What was stored at some time, by the key of the event. Erased events are among them. */
-  readonly #stored = new Set<string>();
+  #stored = new Set<string>();
   /** Users that only a repeat has named. */
   readonly #repeatedOnlyFor = new Set<string>();
   /** Up to which record of each log the commits are checked. */
   readonly #checked = new Map<PartitionLog, number>();
+  /** Whether ClickHouse was restored from a backup. */
+  hasRestored = false;
   /** What is wrong, if anything. */
   violation: string | undefined;
 
@@ -58,6 +60,23 @@ export class Oracle {
   /** Whether Kafka has lost records. */
   get hasLost(): boolean {
     return this.#lost.size > 0;
+  }
+
+  /** Returns a function that restores ClickHouse as it is now. */
+  backUp(): () => void {
+    const { clickhouse } = this.#world;
+    const tables = structuredClone(clickhouse.tables);
+    const stored = new Set(this.#stored);
+    return () => {
+      clickhouse.tables = tables;
+      this.#stored = stored;
+      this.hasRestored = true;
+      this.#checked.clear();
+    };
+  }
+
+  reportConflict(row: StagedEvent): void {
+    this.report(`${nameOf(row)} is stored by two inserts at once`);
   }
 
   /** Checks events that become visible. */
@@ -90,21 +109,22 @@ export class Oracle {
     this.#checked.set(log, Math.max(from, offset));
   }
 
-  /** Returns whether everything is stored and committed, and no partition is halted. */
+  /** Returns whether everything is stored and committed, but for partitions that are halted. */
   isDone(): boolean {
     const { kafka, clickhouse, topics } = this.#world;
-    const logs = kafka.logs.filter(({ topic }) => Object.values(topics).includes(topic));
-    const isHalted = [...clickhouse.tables.halts.values()].some(({ isResumed }) => !isResumed);
-    if (isHalted) return false;
-    return logs.every((log) => {
+    const { positions, halts } = clickhouse.tables;
+    return kafka.logs.every((log) => {
       const name = partitionName(log);
-      const stored = clickhouse.tables.positions.get(name)?.nextOffset;
-      return log.high === 0 || (kafka.group.offsets.get(name) === log.high && stored === log.high);
+      if (!Object.values(topics).includes(log.topic) || log.high === 0) return true;
+      if (halts.get(name)?.isResumed === false) return true;
+      const last = log.records.at(-1);
+      const end = last ? Number(last.offset) + 1 : log.high;
+      return (kafka.group.offsets.get(name) ?? 0) >= end && (positions.get(name)?.nextOffset ?? 0) >= end;
     });
   }
 
-  /** Checks everything in the end. */
-  checkEnd(): void {
+  /** Checks everything in the end. @param isErased whether all deleted users are erased */
+  checkEnd(isErased: boolean): void {
     const { kafka } = this.#world;
     for (const log of kafka.logs) {
       this.#checked.delete(log);
@@ -114,6 +134,24 @@ export class Oracle {
     this.#checkDeletions();
     this.#checkEntities();
     if (!this.hasLost) this.#checkProperties();
+    if (isErased) this.#checkErased();
+  }
+
+  /** Nothing is left of deleted users but what came after their deletions. */
+  #checkErased(): void {
+    const { events, properties, sightings, deletions } = this.#world.clickhouse.tables;
+    const isLeft = (workspace: string, user: string, version: number) =>
+      version <= (deletions.get(userKey(workspace, user)) ?? 0);
+    for (const event of events) {
+      const { workspace_id, user_id, received_at } = event;
+      if (isLeft(workspace_id, user_id, received_at)) this.report(`${nameOf(event)} is not erased`);
+    }
+    for (const { workspace, kind, id, change } of properties.values()) {
+      if (kind === 'user' && isLeft(workspace, id, change.version)) this.report(`a property of ${id} is not erased`);
+    }
+    for (const { workspace, user, version } of sightings) {
+      if (isLeft(workspace, user, version)) this.report(`a sighting of ${user} is not erased`);
+    }
   }
 
   #checkEvents(): void {
@@ -144,8 +182,13 @@ export class Oracle {
       if (event.user_id !== '' && (entity?.version ?? 0) < event.received_at) {
         this.report(`the user of ${nameOf(event)} was not seen`);
       }
+      const organization = tables.entities.get([event.workspace_id, 'organization', event.group_id, ''].join('\0'));
+      if (event.group_id !== '' && (organization?.version ?? 0) < event.received_at) {
+        this.report(`the organization of ${nameOf(event)} was not seen`);
+      }
     }
-    if (this.hasLost) return;
+    // Where the original was lost, its repeat takes its place for a while.
+    if (this.hasLost || this.hasRestored) return;
     for (const { kind, id } of tables.entities.values()) {
       if (kind === 'user' && this.#repeatedOnlyFor.has(id)) this.report(`${id} exists, and only a repeat names it`);
     }

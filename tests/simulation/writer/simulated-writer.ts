@@ -2,8 +2,10 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import type { Logger } from '@sluice/shared/log';
 import { configSchema, type WriterConfig } from '@sluice/writer/config';
 import { ERASURE_TIMEOUT_MS } from '@sluice/writer/erasure/erasure';
+import { LagReader } from '@sluice/writer/kafka/lag';
 import { createWriterMetrics } from '@sluice/writer/metrics';
-import { createWriter } from '@sluice/writer/writer';
+import { nameOf } from '@sluice/writer/protocol/position';
+import { createWriter, type Writer } from '@sluice/writer/writer';
 import { Registry } from 'prom-client';
 import { createSimulatedClient } from '../clickhouse/simulated-client.ts';
 import { SimulatedProcess } from '../world/simulated-process.ts';
@@ -16,17 +18,19 @@ const RESTART_MS = 1_000;
 const EXPECTED_ENDS = ['kafkajs has not fetched'];
 
 /** The configuration of simulated writers: as in production, but with shorter times where many would pass idle. */
-export function writerConfig(partitions: number): WriterConfig {
-  return configSchema.parse({
+export function writerConfig(partitions: number, isHasty: boolean): WriterConfig {
+  const config = configSchema.parse({
     KAFKA_BROKERS: 'kafka-1:9092',
     KAFKA_TOPIC_PREFIX: 'sim.',
     KAFKA_PARTITIONS: String(partitions),
     CLICKHOUSE_URL: 'http://clickhouse:8123',
-    STATEMENT_TIMEOUT_MS: '4000',
-    ERASURE_INTERVAL_MS: '1000',
-    ERASURE_DELAY_MS: '5000',
-    ERASURE_GATHER_MS: '5000',
+    STATEMENT_TIMEOUT_MS: isHasty ? '1000' : '4000',
+    ERASURE_INTERVAL_MS: isHasty ? '300' : '1000',
+    ERASURE_DELAY_MS: isHasty ? '1500' : '5000',
+    ERASURE_GATHER_MS: isHasty ? '1500' : '5000',
   });
+  // Less than an operator may set: a writer that is frozen for a second is removed from the group.
+  return isHasty ? { ...config, KAFKA_SESSION_TIMEOUT_MS: 1_000 } : config;
 }
 
 /** The place of a writer in a deployment: its process may end, and a supervisor starts it again. */
@@ -35,6 +39,8 @@ export class WriterPlace {
   readonly name: string;
   #starts = 0;
   #process: SimulatedProcess | undefined;
+  #writer: Writer | undefined;
+  #lag: LagReader | undefined;
 
   constructor(world: World, name: string) {
     this.#world = world;
@@ -49,8 +55,11 @@ export class WriterPlace {
     this.#process = process;
     const logger = this.#logger();
     time.runAs(process, () => {
-      const writer = createWriter(config, {
-        kafka: createKafka(config, this.name, logger),
+      const kafka = createKafka(config, this.name, logger);
+      const { KAFKA_GROUP_ID: groupId } = config;
+      this.#lag = new LagReader({ kafka, groupId, topics: Object.values(this.#world.topics) });
+      this.#writer = createWriter(config, {
+        kafka,
         client: createSimulatedClient(clickhouse, network, config.STATEMENT_TIMEOUT_MS + 5_000),
         erasureClient: createSimulatedClient(clickhouse, network, ERASURE_TIMEOUT_MS + 5_000),
         migrate: async () => undefined,
@@ -59,7 +68,18 @@ export class WriterPlace {
         writerId: `${this.name}-${this.#starts}`,
         fail: (error) => this.#fail(process, error as Error),
       });
-      writer.start().catch((error) => this.#fail(process, error as Error));
+      this.#writer.start().catch((error) => this.#fail(process, error as Error));
+    });
+  }
+
+  /** Returns what the writer says that is wrong: what keeps it from storing, and what is not stored. */
+  async complaints(): Promise<readonly string[]> {
+    const [writer, lag] = [this.#writer, this.#lag];
+    if (!writer || !lag || !this.#process) return ['it does not run'];
+    return await this.#world.time.runAs(this.#process, async () => {
+      const [missing, lags] = await Promise.all([writer.missing(), lag.read()]);
+      const behind = (lags ?? []).filter(({ messages, seconds }) => messages > 0 || seconds > 0);
+      return [...missing, ...behind.map((one) => `${nameOf(one)} is behind`), ...(lags ? [] : ['no lag'])];
     });
   }
 

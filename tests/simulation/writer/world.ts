@@ -13,6 +13,8 @@ export interface WorldOptions {
   readonly partitions: number;
   readonly nodes: number;
   readonly writers: number;
+  /** Whether everything is given up much sooner than in production. */
+  readonly isHasty: boolean;
   /** Called with each line of the trace. */
   readonly onNote: ((line: string) => void) | undefined;
 }
@@ -29,11 +31,11 @@ export class World {
   readonly oracle: Oracle;
   readonly #onNote: WorldOptions['onNote'];
 
-  constructor({ seed, partitions, nodes, writers, onNote }: WorldOptions) {
+  constructor({ seed, partitions, nodes, writers, isHasty, onNote }: WorldOptions) {
     // Streams of their own, so that a fault more or less changes as little else as possible.
     const ofServers = new Random(seed, 'servers');
     this.#onNote = onNote;
-    this.config = writerConfig(partitions);
+    this.config = writerConfig(partitions, isHasty);
     this.topics = topicNames(this.config);
     this.time = new VirtualTime(new Random(seed, 'programs').next);
     this.network = new Network(this.time, new Random(seed, 'network'));
@@ -41,6 +43,7 @@ export class World {
     this.clickhouse = new SimulatedClickHouse({
       ...{ time: this.time, network: this.network, random: ofServers },
       onEvents: (rows) => this.oracle.checkInsert(rows),
+      onConflict: (row) => this.oracle.reportConflict(row),
     });
     this.kafka = new SimulatedKafka({
       ...{ time: this.time, network: this.network, random: ofServers, nodes },

@@ -1,0 +1,183 @@
+import { nameOf } from '@sluice/writer/protocol/position';
+import { CLICKHOUSE, HEALTHY_MS } from '../clickhouse/simulated-clickhouse.ts';
+import { type Node, serverOf } from '../kafka/simulated-kafka.ts';
+import { type Choice, chosen } from '../world/faults.ts';
+import type { LinkFault, Request } from '../world/network.ts';
+import type { WriterPlace } from './simulated-writer.ts';
+import type { World } from './world.ts';
+
+export function killWriter(world: World, choice: Choice, request?: Request) {
+  const writer = chosenWriter(world, choice, request);
+  writer.kill();
+  return { name: `${writer.name} is killed`, end: () => writer.start() };
+}
+
+export function freezeWriter(world: World, choice: Choice, request?: Request) {
+  const writer = chosenWriter(world, choice, request);
+  writer.freeze();
+  return { name: `${writer.name} is frozen`, end: () => writer.thaw() };
+}
+
+const LINK_FAULTS: readonly LinkFault[] = ['down', 'silent', 'cut', 'cut', 'slow'];
+
+function breakLink(world: World, writer: WriterPlace, server: string, { manner }: Choice) {
+  const how = LINK_FAULTS[Math.floor(manner * LINK_FAULTS.length)] as LinkFault;
+  world.network.set(writer.name, server, how);
+  const end = () => world.network.set(writer.name, server, undefined);
+  return { name: `the connection of ${writer.name} to ${server} is ${how}`, end };
+}
+
+export function breakClickHouse(world: World, choice: Choice, request?: Request) {
+  return breakLink(world, chosenWriter(world, choice, request), CLICKHOUSE, choice);
+}
+
+export function breakKafka(world: World, choice: Choice, request?: Request) {
+  const writer = chosenWriter(world, choice, request);
+  const node = world.kafka.nodes[Math.floor(choice.manner * 97) % world.kafka.nodes.length] as Node;
+  return breakLink(world, writer, serverOf(node), choice);
+}
+
+export function stopClickHouse({ clickhouse }: World) {
+  clickhouse.stop();
+  return { name: 'ClickHouse is stopped', end: () => clickhouse.start() };
+}
+
+export function slowClickHouse({ clickhouse }: World, { manner }: Choice) {
+  clickhouse.slownessMs = 50 + manner ** 2 * 6_000;
+  const end = () => {
+    clickhouse.slownessMs = HEALTHY_MS;
+  };
+  return { name: `ClickHouse takes up to ${Math.floor(clickhouse.slownessMs)} ms for a statement`, end };
+}
+
+export function refuseStatements({ clickhouse }: World, { manner }: Choice) {
+  clickhouse.refusals = 0.1 + manner / 2;
+  const end = () => {
+    clickhouse.refusals = 0;
+  };
+  return { name: `ClickHouse refuses ${Math.floor(clickhouse.refusals * 100)} % of statements`, end };
+}
+
+export function stopNode({ kafka }: World, choice: Choice) {
+  const node = chosen(kafka.nodes, choice);
+  kafka.stop(node);
+  return { name: `${serverOf(node)} is stopped`, end: () => kafka.start(node) };
+}
+
+export function rebalance({ kafka }: World) {
+  kafka.group.rebalance();
+  return { name: 'the group rebalances' };
+}
+
+export function loseCoordinator({ kafka }: World) {
+  kafka.coordinator = -1;
+  const end = () => {
+    if (kafka.coordinator < 0) kafka.coordinator = kafka.someNodeId;
+  };
+  return { name: 'the group has no coordinator', end };
+}
+
+export function forgetGroup({ kafka }: World) {
+  kafka.group.forget();
+  return { name: 'Kafka forgets the group' };
+}
+
+export function loseCommits({ kafka }: World, { target, manner }: Choice) {
+  const names = [...kafka.group.offsets.keys()];
+  const name = names[Math.floor(target * names.length)];
+  if (name === undefined) return { name: 'no commits are lost' };
+  const before = kafka.group.offsets.get(name) ?? 0;
+  kafka.group.offsets.set(name, Math.floor(before * manner));
+  // The members find out when they join again.
+  kafka.group.rebalance();
+  return { name: `commits of ${name} are lost: ${before} becomes ${kafka.group.offsets.get(name)}` };
+}
+
+export function moveLeader({ kafka }: World, choice: Choice) {
+  const log = chosen(kafka.logs, choice);
+  const up = kafka.nodes.filter(({ isUp }) => isUp);
+  log.elect(up[Math.floor(choice.manner * up.length)]?.nodeId ?? -1);
+  return { name: `kafka ${log.leader} leads ${nameOf(log)}` };
+}
+
+export function loseLeader({ kafka }: World, choice: Choice) {
+  const log = chosen(kafka.logs, choice);
+  log.elect(-1);
+  const end = () => {
+    if (log.leader < 0) log.elect(kafka.someNodeId);
+  };
+  return { name: `${nameOf(log)} has no leader`, end };
+}
+
+export function makeUnreadable({ kafka }: World, choice: Choice) {
+  const name = nameOf(chosen(kafka.logs, choice));
+  kafka.unreadable.add(name);
+  return { name: `${name} cannot be read`, end: () => kafka.unreadable.delete(name) };
+}
+
+/** Retention deletes what is stored and committed already. */
+export function deleteStored({ kafka, clickhouse, oracle }: World, choice: Choice) {
+  const log = chosen(kafka.logs, choice);
+  // Offsets of a log that was cut off say nothing about what is stored of it.
+  if (oracle.hasLost) return { name: 'nothing is deleted' };
+  const stored = clickhouse.tables.positions.get(nameOf(log))?.nextOffset ?? 0;
+  const committed = kafka.group.offsets.get(nameOf(log)) ?? 0;
+  log.deleteBefore(Math.floor(Math.min(stored, committed) * choice.manner));
+  return { name: `${nameOf(log)} begins at ${log.low}` };
+}
+
+/** Retention deletes records before they are stored. */
+export function deleteUnread({ kafka, oracle }: World, choice: Choice) {
+  const log = chosen(kafka.logs, choice);
+  oracle.addLost(log, log.deleteBefore(log.high - Math.floor(choice.manner * 4)));
+  return { name: `${nameOf(log)} begins at ${log.low}, whether it is stored or not` };
+}
+
+export function cutOffLog({ kafka, oracle }: World, choice: Choice) {
+  const log = chosen(kafka.logs, choice);
+  oracle.addLost(log, log.cutOff(log.high - Math.min(log.high - log.low, 1 + Math.floor(choice.manner * 4))));
+  return { name: `the log of ${nameOf(log)} is cut off at ${log.high}` };
+}
+
+export function removeRecord({ kafka, oracle }: World, choice: Choice) {
+  const log = chosen(kafka.logs, choice);
+  const offset = log.high - 2 - Math.floor(choice.manner * 3);
+  oracle.addLost(log, log.remove(offset));
+  return { name: `${nameOf(log)} has lost the record at ${offset}` };
+}
+
+/** ClickHouse is backed up now, and restored later: what was stored meanwhile is gone. The operator stops the writers before. */
+export function restoreClickHouse(world: World) {
+  const restore = world.oracle.backUp();
+  const end = () => {
+    if (world.network.isMended) return;
+    for (const writer of world.writers) writer.kill();
+    world.network.loseHeld();
+    world.clickhouse.stop();
+    restore();
+    world.clickhouse.start();
+    for (const writer of world.writers) writer.start();
+  };
+  return { name: 'ClickHouse is backed up; it is restored later:', end };
+}
+
+/** The request that triggers it is under way for long. Its client waits, or finds its connection broken. */
+export function holdRequest({ network }: World, { manner }: Choice, request?: Request) {
+  if (!request) return { name: 'nothing is held' };
+  const breaks = manner < 0.6;
+  network.hold(request, breaks);
+  const end = () => network.release(request);
+  return { name: `${request.what} of ${request.process?.name} is held${breaks ? ', its connection broken' : ''}`, end };
+}
+
+export function limitMemory({ clickhouse }: World, { manner }: Choice) {
+  clickhouse.rowsMax = 3 + Math.floor(manner * 4);
+  return { name: `ClickHouse has memory for ${clickhouse.rowsMax} rows from here on` };
+}
+
+/** Mostly the one whose request triggers the fault. */
+function chosenWriter({ writers }: World, { target }: Choice, request: Request | undefined): WriterPlace {
+  const own = writers.find(({ name }) => name === request?.process?.name);
+  if (own && target < 0.7) return own;
+  return chosen(writers, { target: own ? (target - 0.7) / 0.3 : target, manner: 0 });
+}
