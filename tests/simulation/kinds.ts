@@ -1,5 +1,6 @@
+import { INGEST } from './ingest/kind.ts';
 import type { Kind } from './world/run-schedule.ts';
 import { WRITER } from './writer/kind.ts';
 
 /** All that `npm run simulate` runs. */
-export const KINDS: readonly Kind[] = [WRITER];
+export const KINDS: readonly Kind[] = [WRITER, INGEST];

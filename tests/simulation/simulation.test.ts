@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { KINDS } from './kinds.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 
-/** The same seeds in each run: `npm run simulate` tries new ones. */
-const SCHEDULES = 300;
+/** How many schedules are run. The same seeds in each run: `npm run simulate` tries new ones. */
+const SCHEDULES: Readonly<Record<string, number>> = { writer: 300, ingest: 60 };
 
 /** A process of its own, since a simulation replaces the clock. */
 async function simulate(...args: string[]): Promise<string> {
@@ -16,17 +17,17 @@ async function simulate(...args: string[]): Promise<string> {
   return stdout;
 }
 
-test(`${SCHEDULES} schedules of faults: nothing is lost, stored twice, invented, or never stored`, async () => {
-  const output = await simulate('--only', 'writer', '--seed', '1', '--schedules', String(SCHEDULES));
-  console.log(output.trim().split('\n').at(-2));
-  expect(output).toContain('Nothing was lost, doubled or invented.');
-});
+describe.each(KINDS)('$name', ({ name }) => {
+  test('schedules of faults: nothing is lost, doubled, invented, or never done', async () => {
+    const output = await simulate('--only', name, '--seed', '1', '--schedules', String(SCHEDULES[name]));
+    console.log(output.trim().split('\n').at(-2));
+    expect(output).toContain('Nothing was lost, doubled or invented.');
+  });
 
-test('two runs of one seed are the same, step for step', async () => {
-  const [one, other] = [
-    await simulate('--only', 'writer', '--seed', '7', '--trace'),
-    await simulate('--only', 'writer', '--seed', '7', '--trace'),
-  ];
-  expect(one).toContain('FAULT: ');
-  expect(other).toBe(one);
+  test('two runs of one seed are the same, step for step', async () => {
+    const run = () => simulate('--only', name, '--seed', '7', '--trace');
+    const [one, other] = [await run(), await run()];
+    expect(one).toContain('FAULT: ');
+    expect(other).toBe(one);
+  });
 });

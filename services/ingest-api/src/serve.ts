@@ -1,6 +1,6 @@
 import { listening } from '@sluice/shared/http/server';
 import { createKafka } from '@sluice/shared/kafka/client';
-import { createKeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
+import { createKeyRing, type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { runService } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
 import type { Registry } from 'prom-client';
@@ -19,6 +19,8 @@ export interface IngestOptions {
   readonly logger: Logger;
   readonly registry: Registry;
   readonly load: Pick<LoadMeter, 'count' | 'share'>;
+  /** Default: those of `API_KEYS_FILE`. */
+  readonly keys?: KeyRing;
   /** Makes the readiness of the service from that of this process. */
   readonly together?: (readiness: Readiness) => Readiness;
 }
@@ -26,10 +28,15 @@ export interface IngestOptions {
 /** Builds ingest-api: its HTTP server, and the components that the server needs, in the order in which they start. */
 export function createIngest(
   config: IngestConfig,
-  { logger, registry, load, together = (readiness) => readiness }: IngestOptions,
+  {
+    logger,
+    registry,
+    load,
+    keys = createKeyRing(config.API_KEYS_FILE, logger),
+    together = (own) => own,
+  }: IngestOptions,
 ) {
   const kafka = createKafka(config, 'sluice-ingest-api', logger);
-  const keys = createKeyRing(config.API_KEYS_FILE, logger);
   const metrics = createIngestMetrics(registry);
   const publisher = new RowPublisher({ kafka, config, metrics, logger, load });
   const clock = new BrokerClock({ kafka, config, metrics, logger });

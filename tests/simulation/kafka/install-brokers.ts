@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import { ConnectionBroken, ResponseTooLate } from '../world/network.ts';
 import type { JoinRequest } from './consumer-group.ts';
+import { createTopics, type NewTopic, type ProduceRequest, produce } from './produce.ts';
 import { ERROR_CODES, type FetchRequest, type Node, type SimulatedKafka, serverOf } from './simulated-kafka.ts';
 
 /*
@@ -21,6 +22,8 @@ interface SimulatedConnection {
   versions: unknown;
   /** The start of the node that it is connected to. */
   connectedTo?: number | undefined;
+  /** Settles when the broker has served the produce requests so far. */
+  produced?: Promise<unknown> | undefined;
 }
 
 type Method = (this: SimulatedConnection, given: never) => unknown;
@@ -29,6 +32,8 @@ interface KafkaJsErrors {
   readonly KafkaJSConnectionError: new (message: string, options: object) => Error;
   readonly KafkaJSConnectionClosedError: new (message: string, options: object) => Error;
   readonly KafkaJSRequestTimeoutError: new (message: string, options: object) => Error;
+  readonly KafkaJSAggregateError: new (message: string, errors: readonly Error[]) => Error;
+  readonly KafkaJSCreateTopicError: new (error: Error, topic: string) => Error;
 }
 
 const errors = fromKafkaJs('errors') as KafkaJsErrors;
@@ -98,6 +103,7 @@ function methodsOf(kafka: SimulatedKafka): Record<string, Method> {
       throw new errors.KafkaJSConnectionError('Connection error', { broker: `${host}:${port}`, code });
     });
     connection.connectedTo = node.starts;
+    connection.produced = undefined;
     connection.versions = {};
   }
 
@@ -136,6 +142,29 @@ function methodsOf(kafka: SimulatedKafka): Record<string, Method> {
       const timeoutMs = REQUEST_TIMEOUT_MS + request.maxWaitTime;
       const responses = send(this, 'fetch', (node) => kafka.fetch(node, request), timeoutMs);
       return request.keepErrors ? responses : responses.then(withoutFailedPartitions);
+    },
+    produce(this: SimulatedConnection, request: ProduceRequest & { readonly keepErrors?: boolean }) {
+      const sent = { by: kafka.time.process, atMs: kafka.time.nowMs };
+      // A broker serves the requests of a connection one after the other.
+      const inTurn = (node: Node) => {
+        const produced = Promise.resolve(this.produced).then(() => produce(kafka, node, request, sent));
+        this.produced = produced;
+        return produced;
+      };
+      const responses = send(this, 'produce', inTurn).then((response) => {
+        noteAcknowledged(kafka, response.topics);
+        return response;
+      });
+      return request.keepErrors ? responses : responses.then(withoutRefusedPartitions);
+    },
+    async createTopics(this: SimulatedConnection, { topics }: { topics: readonly NewTopic[] }) {
+      const topicErrors = await send(this, 'createTopics', (node) => createTopics(kafka, node, topics));
+      const failed = topicErrors.filter(({ errorCode }) => failure(errorCode));
+      if (failed.length === 0) return { topicErrors };
+      throw new errors.KafkaJSAggregateError(
+        'Topic creation errors',
+        failed.map(({ topic, errorCode }) => new errors.KafkaJSCreateTopicError(createErrorFromCode(errorCode), topic)),
+      );
     },
     listOffsets(this: SimulatedConnection, { topics }: { topics: Parameters<SimulatedKafka['listOffsets']>[1] }) {
       return send(this, 'listOffsets', (node) => kafka.listOffsets(node, topics));
@@ -205,6 +234,23 @@ function withoutErrors(metadata: ReturnType<SimulatedKafka['metadata']>): Return
       throw createErrorFromCode(first.partitionErrorCode);
   }
   return metadata;
+}
+
+function noteAcknowledged(kafka: SimulatedKafka, topics: Awaited<ReturnType<typeof produce>>['topics']): void {
+  for (const { topicName, partitions } of topics) {
+    for (const { partition, errorCode, baseOffset } of partitions) {
+      const log = kafka.log(topicName, partition);
+      if (log && errorCode === 0) kafka.producers.acknowledged(log, Number(baseOffset));
+    }
+  }
+}
+
+/** @throws kafkajs's errors */
+function withoutRefusedPartitions<Produced extends Awaited<ReturnType<typeof produce>>>(produced: Produced): Produced {
+  for (const { errorCode } of produced.topics.flatMap(({ partitions }) => partitions)) {
+    if (failure(errorCode)) throw createErrorFromCode(errorCode);
+  }
+  return produced;
 }
 
 /** @throws kafkajs's errors */

@@ -18,6 +18,9 @@ export interface NewRecord {
   readonly value: Buffer;
 }
 
+/** The largest record batch that a broker takes by default, in bytes. */
+const BATCH_BYTES_MAX = 1_048_588;
+
 /** The log of one partition. Its records are those from offset `low` up to, but not including `high`; some may be missing. */
 export class PartitionLog {
   readonly topic: string;
@@ -28,6 +31,12 @@ export class PartitionLog {
   low = 0;
   /** The offset of the next record. */
   high = 0;
+  /** The largest record batch that it takes, in bytes. */
+  batchBytesMax = BATCH_BYTES_MAX;
+  /** Whether it takes the time of the broker as that of its records. */
+  isStampedByBroker = true;
+  /** Whether its replicas follow: all, too slowly to acknowledge anything, or so few that nothing is taken. */
+  replicas: 'in sync' | 'slow' | 'too few' = 'in sync';
   #records: LogRecord[] = [];
 
   constructor(topic: string, partition: number, leader: number) {

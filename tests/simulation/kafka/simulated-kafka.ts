@@ -4,6 +4,7 @@ import type { Random } from '../world/random.ts';
 import type { VirtualTime } from '../world/virtual-time.ts';
 import { ConsumerGroup } from './consumer-group.ts';
 import { type LogRecord, type NewRecord, PartitionLog } from './partition-log.ts';
+import type { ProducerEvents } from './produce.ts';
 
 /** Kafka's error codes that the simulated cluster answers with. */
 export const ERROR_CODES = {
@@ -11,11 +12,17 @@ export const ERROR_CODES = {
   UNKNOWN_TOPIC_OR_PARTITION: 3,
   LEADER_NOT_AVAILABLE: 5,
   NOT_LEADER_FOR_PARTITION: 6,
+  REQUEST_TIMED_OUT: 7,
+  MESSAGE_TOO_LARGE: 10,
   GROUP_COORDINATOR_NOT_AVAILABLE: 15,
   NOT_COORDINATOR_FOR_GROUP: 16,
+  NOT_ENOUGH_REPLICAS: 19,
+  NOT_ENOUGH_REPLICAS_AFTER_APPEND: 20,
   ILLEGAL_GENERATION: 22,
   UNKNOWN_MEMBER_ID: 25,
   REBALANCE_IN_PROGRESS: 27,
+  TOPIC_ALREADY_EXISTS: 36,
+  NOT_CONTROLLER: 41,
   KAFKA_STORAGE_ERROR: 56,
 } as const;
 
@@ -70,17 +77,19 @@ export interface SimulatedKafkaOptions {
   /** The numbers of partitions, by topic. */
   readonly topics: Readonly<Record<string, number>>;
   /** Called with each offset that a group commits. */
-  readonly onCommit: (partition: PartitionLog, offset: number) => void;
+  readonly onCommit?: (partition: PartitionLog, offset: number) => void;
 }
 
 /** A Kafka cluster: brokers, logs, and the coordinator of one consumer group. */
 export class SimulatedKafka {
   readonly #options: SimulatedKafkaOptions;
   readonly nodes: readonly Node[];
-  readonly logs: readonly PartitionLog[];
+  readonly logs: PartitionLog[];
   readonly group: ConsumerGroup;
   /** Which node coordinates the group; -1 while none does. */
   coordinator = 1;
+  /** Learns what happens when producers send records. */
+  producers: ProducerEvents = { appended() {}, refused() {}, acknowledged() {} };
   /** Partitions that a broker cannot read, by name. */
   readonly unreadable = new Set<string>();
   #appended = Promise.withResolvers<void>();
@@ -101,6 +110,14 @@ export class SimulatedKafka {
     return this.#options.network;
   }
 
+  get time(): VirtualTime {
+    return this.#options.time;
+  }
+
+  get random(): Random {
+    return this.#options.random;
+  }
+
   nodeAt(host: string): Node {
     const node = this.nodes.find((other) => other.host === host);
     if (!node) throw new Error(`there is no node ${host}`);
@@ -114,6 +131,12 @@ export class SimulatedKafka {
   /** Returns the number of a broker that runs; -1 when none does. */
   get someNodeId(): number {
     return this.nodes.find(({ isUp }) => isUp)?.nodeId ?? -1;
+  }
+
+  addLog(topic: string, partition: number, leader: number): PartitionLog {
+    const log = new PartitionLog(topic, partition, leader);
+    this.logs.push(log);
+    return log;
   }
 
   append(log: PartitionLog, record: NewRecord): LogRecord {
@@ -184,7 +207,7 @@ export class SimulatedKafka {
       partitions: partitions.map(({ partition, fetchOffset, maxBytes }): FetchedPartition => {
         const log = this.log(topic, partition);
         const offset = Number(fetchOffset);
-        const errorCode = this.#errorOf(node, log, offset);
+        const errorCode = this.errorOf(node, log, offset);
         const high = String(log?.high ?? -1);
         const messages = log && errorCode === 0 ? limited(log.from(offset), maxBytes) : [];
         return { partition, errorCode, highWatermark: high, lastStableOffset: high, abortedTransactions: [], messages };
@@ -192,7 +215,8 @@ export class SimulatedKafka {
     }));
   }
 
-  #errorOf(node: Node, log: PartitionLog | undefined, offset: number): number {
+  /** Returns why a node cannot read or write at an offset of a log; 0 when it can. */
+  errorOf(node: Node, log: PartitionLog | undefined, offset = log?.low ?? 0): number {
     if (!log) return ERROR_CODES.UNKNOWN_TOPIC_OR_PARTITION;
     if (log.leader !== node.nodeId) return ERROR_CODES.NOT_LEADER_FOR_PARTITION;
     if (this.unreadable.has(nameOf(log))) return ERROR_CODES.KAFKA_STORAGE_ERROR;
@@ -211,7 +235,7 @@ export class SimulatedKafka {
         topic,
         partitions: partitions.map(({ partition, timestamp }) => {
           const log = this.log(topic, partition);
-          const errorCode = this.#errorOf(node, log, log?.low ?? 0);
+          const errorCode = this.errorOf(node, log);
           const isEarliest = String(timestamp) === '-2';
           return { partition, errorCode, timestamp: '-1', offset: String((isEarliest ? log?.low : log?.high) ?? -1) };
         }),
@@ -240,7 +264,7 @@ export class SimulatedKafka {
     this.group.commit(memberId, generation, offsets);
     for (const { topic, partition, offset } of all) {
       const log = this.log(topic, partition);
-      if (log) this.#options.onCommit(log, offset);
+      if (log) this.#options.onCommit?.(log, offset);
     }
   }
 

@@ -1,4 +1,4 @@
-import type { Network, Request } from './network.ts';
+import type { LinkFault, Network, Request } from './network.ts';
 import type { Random } from './random.ts';
 import type { VirtualTime } from './virtual-time.ts';
 import type { Trigger } from './watches.ts';
@@ -33,29 +33,50 @@ export type Begin<World> = (
 /** The faults of a world by their names, each with how often it happens compared with others. */
 export type FaultTable<World> = Readonly<Record<string, { readonly weight: number; readonly begin: Begin<World> }>>;
 
-export interface FaultChoice {
-  readonly count: number;
-  readonly untilMs: number;
-  /** Every tenth fault is one of this kind. */
-  readonly favourite?: string | undefined;
+/** The name of the fault that happens to the request which triggers it. */
+export const HOLDING = 'hold request';
+
+const MOMENTS = ['sent', 'arrived', 'served'] as const;
+
+/** Chooses the kinds of faults of a schedule: few, so that many of a kind come together. @returns 1 to `most` of them */
+export function chooseKinds<World>(random: Random, table: FaultTable<World>, most: number): string[] {
+  const pool = weighted(Object.entries(table).map(([kind, { weight }]) => [kind, weight]));
+  return Array.from({ length: 1 + random.below(most) }, () => random.pick(pool));
 }
 
-/** Chooses the faults of a schedule, in the order in which they begin. */
-export function chooseFaults<World>(
-  random: Random,
-  table: FaultTable<World>,
-  { count, untilMs, favourite }: FaultChoice,
-): Fault[] {
-  const kinds = Object.entries(table).flatMap(([kind, { weight }]) => Array<string>(weight).fill(kind));
-  const faults = Array.from({ length: count }, () => ({
+export interface FaultChoice {
+  readonly kinds: readonly string[];
+  /** What processes ask for, each with how often faults wait for it, compared with others. */
+  readonly requests: Readonly<Record<string, number>>;
+  readonly count: number;
+  readonly untilMs: number;
+}
+
+/** Chooses the faults of a schedule, in the order in which they may begin. */
+export function chooseFaults(random: Random, { kinds, requests, count, untilMs }: FaultChoice): Fault[] {
+  const triggers = weighted(Object.entries(requests));
+  const faults = Array.from({ length: count }, () => chooseFault(random, random.pick(kinds), triggers, untilMs));
+  return faults.sort((one, other) => one.atMs - other.atMs);
+}
+
+function chooseFault(random: Random, kind: string, triggers: readonly string[], untilMs: number): Fault {
+  const isTriggered = kind === HOLDING || random.isTrue(0.6);
+  const moment = kind === HOLDING ? 'sent' : random.pick(MOMENTS);
+  return {
     atMs: Math.floor(random.between(0, untilMs)),
-    kind: favourite !== undefined && random.isTrue(0.1) ? favourite : random.pick(kinds),
+    kind,
     // Short ones are the rule: they are over while what they have hit still goes on.
-    forMs: Math.floor(10 ** random.between(1, 4)),
+    forMs: Math.floor(10 ** random.between(1, 3.8)),
     target: random.next(),
     manner: random.next(),
-  }));
-  return faults.sort((one, other) => one.atMs - other.atMs);
+    trigger: isTriggered ? { what: random.pick(triggers), moment } : undefined,
+    afterMs: kind === HOLDING || random.isTrue(0.5) ? 0 : Math.floor(random.between(0, 30)),
+    until: random.isTrue(0.5) ? { what: random.pick(triggers), moment: random.pick(MOMENTS) } : undefined,
+  };
+}
+
+function weighted(weights: readonly (readonly [name: string, weight: number])[]): string[] {
+  return weights.flatMap(([name, weight]) => Array<string>(weight).fill(name));
 }
 
 interface FaultyWorld {
@@ -109,4 +130,23 @@ function begin<World extends FaultyWorld>(
 /** Returns what a fault happens to. */
 export function chosen<Item>(items: readonly Item[], { target }: Choice): Item {
   return items[Math.floor(target * items.length)] as Item;
+}
+
+const LINK_FAULTS: readonly LinkFault[] = ['down', 'silent', 'cut', 'cut', 'slow'];
+
+/** Breaks the connection of a process to a server in some way. */
+export function breakLink(network: Network, process: string, server: string, { manner }: Choice) {
+  const how = LINK_FAULTS[Math.floor(manner * LINK_FAULTS.length)] as LinkFault;
+  network.set(process, server, how);
+  const end = () => network.set(process, server, undefined);
+  return { name: `the connection of ${process} to ${server} is ${how}`, end };
+}
+
+/** The request that triggers it is under way for long. Its client waits, or finds its connection broken. */
+export function holdRequest({ network }: { readonly network: Network }, { manner }: Choice, request?: Request) {
+  if (!request) return { name: 'nothing is held' };
+  const breaks = manner < 0.6;
+  network.hold(request, breaks);
+  const end = () => network.release(request);
+  return { name: `${request.what} of ${request.process?.name} is held${breaks ? ', its connection broken' : ''}`, end };
 }

@@ -3,6 +3,8 @@ export class SimulatedProcess {
   readonly name: string;
   isDead = false;
   isFrozen = false;
+  /** By how much the clock of its machine is ahead, in milliseconds. */
+  clockAheadMs = 0;
   #waiting: (() => void)[] = [];
 
   constructor(name: string) {

@@ -52,9 +52,9 @@ export class VirtualTime {
     return this.#nowMs;
   }
 
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970, by the clock of the process that asks. */
   get dateMs(): number {
-    return BEGINS_AT + Math.floor(this.#nowMs);
+    return BEGINS_AT + Math.floor(this.#nowMs + (this.process?.clockAheadMs ?? 0));
   }
 
   get nextAtMs(): number | undefined {
@@ -122,7 +122,7 @@ export class VirtualTime {
         setImmediate: (value?: unknown) => this.#delay(0, value),
       }),
       replace(timers, this.#timers()),
-      replace(crypto, { randomUUID: this.#uuid }),
+      replace(crypto, { randomUUID: this.#uuid, randomUUIDv7: () => uuidV7Of(this.dateMs, this.#uuid()) }),
     ];
     syncBuiltinESMExports();
     return () => {
@@ -289,4 +289,10 @@ function uuidOf(random: () => number): string {
       .padStart(8, '0'),
   ).join('');
   return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-4${digits.slice(13, 16)}-8${digits.slice(17, 20)}-${digits.slice(20)}`;
+}
+
+/** Puts a time into a random UUID. @param ms since 1970 */
+function uuidV7Of(ms: number, uuid: string): string {
+  const time = ms.toString(16).padStart(12, '0');
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${uuid.slice(15)}`;
 }

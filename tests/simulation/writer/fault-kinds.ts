@@ -1,8 +1,8 @@
 import { nameOf } from '@sluice/writer/protocol/position';
 import { CLICKHOUSE, HEALTHY_MS } from '../clickhouse/simulated-clickhouse.ts';
 import { type Node, serverOf } from '../kafka/simulated-kafka.ts';
-import { type Choice, chosen } from '../world/faults.ts';
-import type { LinkFault, Request } from '../world/network.ts';
+import { breakLink, type Choice, chosen } from '../world/faults.ts';
+import type { Request } from '../world/network.ts';
 import type { WriterPlace } from './simulated-writer.ts';
 import type { World } from './world.ts';
 
@@ -18,23 +18,14 @@ export function freezeWriter(world: World, choice: Choice, request?: Request) {
   return { name: `${writer.name} is frozen`, end: () => writer.thaw() };
 }
 
-const LINK_FAULTS: readonly LinkFault[] = ['down', 'silent', 'cut', 'cut', 'slow'];
-
-function breakLink(world: World, writer: WriterPlace, server: string, { manner }: Choice) {
-  const how = LINK_FAULTS[Math.floor(manner * LINK_FAULTS.length)] as LinkFault;
-  world.network.set(writer.name, server, how);
-  const end = () => world.network.set(writer.name, server, undefined);
-  return { name: `the connection of ${writer.name} to ${server} is ${how}`, end };
-}
-
 export function breakClickHouse(world: World, choice: Choice, request?: Request) {
-  return breakLink(world, chosenWriter(world, choice, request), CLICKHOUSE, choice);
+  return breakLink(world.network, chosenWriter(world, choice, request).name, CLICKHOUSE, choice);
 }
 
 export function breakKafka(world: World, choice: Choice, request?: Request) {
   const writer = chosenWriter(world, choice, request);
   const node = world.kafka.nodes[Math.floor(choice.manner * 97) % world.kafka.nodes.length] as Node;
-  return breakLink(world, writer, serverOf(node), choice);
+  return breakLink(world.network, writer.name, serverOf(node), choice);
 }
 
 export function stopClickHouse({ clickhouse }: World) {
@@ -56,12 +47,6 @@ export function refuseStatements({ clickhouse }: World, { manner }: Choice) {
     clickhouse.refusals = 0;
   };
   return { name: `ClickHouse refuses ${Math.floor(clickhouse.refusals * 100)} % of statements`, end };
-}
-
-export function stopNode({ kafka }: World, choice: Choice) {
-  const node = chosen(kafka.nodes, choice);
-  kafka.stop(node);
-  return { name: `${serverOf(node)} is stopped`, end: () => kafka.start(node) };
 }
 
 export function rebalance({ kafka }: World) {
@@ -91,28 +76,6 @@ export function loseCommits({ kafka }: World, { target, manner }: Choice) {
   // The members find out when they join again.
   kafka.group.rebalance();
   return { name: `commits of ${name} are lost: ${before} becomes ${kafka.group.offsets.get(name)}` };
-}
-
-export function moveLeader({ kafka }: World, choice: Choice) {
-  const log = chosen(kafka.logs, choice);
-  const up = kafka.nodes.filter(({ isUp }) => isUp);
-  log.elect(up[Math.floor(choice.manner * up.length)]?.nodeId ?? -1);
-  return { name: `kafka ${log.leader} leads ${nameOf(log)}` };
-}
-
-export function loseLeader({ kafka }: World, choice: Choice) {
-  const log = chosen(kafka.logs, choice);
-  log.elect(-1);
-  const end = () => {
-    if (log.leader < 0) log.elect(kafka.someNodeId);
-  };
-  return { name: `${nameOf(log)} has no leader`, end };
-}
-
-export function makeUnreadable({ kafka }: World, choice: Choice) {
-  const name = nameOf(chosen(kafka.logs, choice));
-  kafka.unreadable.add(name);
-  return { name: `${name} cannot be read`, end: () => kafka.unreadable.delete(name) };
 }
 
 /** Retention deletes what is stored and committed already. */
@@ -159,15 +122,6 @@ export function restoreClickHouse(world: World) {
     for (const writer of world.writers) writer.start();
   };
   return { name: 'ClickHouse is backed up; it is restored later:', end };
-}
-
-/** The request that triggers it is under way for long. Its client waits, or finds its connection broken. */
-export function holdRequest({ network }: World, { manner }: Choice, request?: Request) {
-  if (!request) return { name: 'nothing is held' };
-  const breaks = manner < 0.6;
-  network.hold(request, breaks);
-  const end = () => network.release(request);
-  return { name: `${request.what} of ${request.process?.name} is held${breaks ? ', its connection broken' : ''}`, end };
 }
 
 export function limitMemory({ clickhouse }: World, { manner }: Choice) {

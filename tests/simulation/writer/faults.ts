@@ -1,29 +1,24 @@
-import type { Fault, FaultTable } from '../world/faults.ts';
+import { KAFKA_FAULTS } from '../kafka/faults.ts';
+import { chooseFaults, chooseKinds, type Fault, type FaultTable, HOLDING, holdRequest } from '../world/faults.ts';
 import type { Random } from '../world/random.ts';
 import * as kinds from './fault-kinds.ts';
 import type { World } from './world.ts';
 
-/** The fault that happens to the request which triggers it. */
-const HOLDING = 'hold request';
-
 export const WRITER_FAULTS: FaultTable<World> = {
+  ...KAFKA_FAULTS,
   'kill writer': { weight: 6, begin: kinds.killWriter },
   'freeze writer': { weight: 6, begin: kinds.freezeWriter },
-  'hold request': { weight: 8, begin: kinds.holdRequest },
+  [HOLDING]: { weight: 8, begin: holdRequest },
   'break connection to ClickHouse': { weight: 6, begin: kinds.breakClickHouse },
   'break connection to Kafka': { weight: 5, begin: kinds.breakKafka },
   'stop ClickHouse': { weight: 2, begin: kinds.stopClickHouse },
   'slow ClickHouse': { weight: 3, begin: kinds.slowClickHouse },
   'ClickHouse out of memory': { weight: 3, begin: kinds.refuseStatements },
   'little memory': { weight: 1, begin: kinds.limitMemory },
-  'stop Kafka node': { weight: 2, begin: kinds.stopNode },
   rebalance: { weight: 4, begin: kinds.rebalance },
   'no coordinator': { weight: 2, begin: kinds.loseCoordinator },
   'forget group': { weight: 3, begin: kinds.forgetGroup },
   'lose commits': { weight: 2, begin: kinds.loseCommits },
-  'move leader': { weight: 2, begin: kinds.moveLeader },
-  'no leader': { weight: 2, begin: kinds.loseLeader },
-  'unreadable partition': { weight: 2, begin: kinds.makeUnreadable },
   'delete stored records': { weight: 2, begin: kinds.deleteStored },
   'delete unread records': { weight: 2, begin: kinds.deleteUnread },
   'remove record': { weight: 2, begin: kinds.removeRecord },
@@ -35,7 +30,7 @@ export const WRITER_FAULTS: FaultTable<World> = {
 const LOSING = new Set(['delete unread records', 'remove record', 'cut off log', 'restore ClickHouse']);
 
 /** What writers ask for, each with how often faults wait for it, compared with others. */
-const REQUESTS: Readonly<Record<string, number>> = {
+export const REQUESTS: Readonly<Record<string, number>> = {
   'store-events': 8,
   'find-repeats': 4,
   'drop-repeats': 1,
@@ -68,41 +63,17 @@ const REQUESTS: Readonly<Record<string, number>> = {
   describeGroups: 3,
 };
 
-const TRIGGERS = Object.entries(REQUESTS).flatMap(([what, weight]) => Array<string>(weight).fill(what));
-
-/** Chooses the faults of a schedule: of few kinds, so that many of a kind come together. */
+/** Chooses the faults of a schedule. @param mayLose whether Kafka or ClickHouse may lose what they have acknowledged */
 export function chooseWriterFaults(random: Random, count: number, untilMs: number, mayLose: boolean): Fault[] {
-  const chosen = chooseKinds(random, mayLose);
-  const faults = Array.from({ length: count }, () => chooseFault(random, random.pick(chosen), untilMs));
-  return faults.sort((one, other) => one.atMs - other.atMs);
+  return chooseFaults(random, { kinds: chooseWriterKinds(random, mayLose), requests: REQUESTS, count, untilMs });
 }
 
-function chooseKinds(random: Random, mayLose: boolean): string[] {
+function chooseWriterKinds(random: Random, mayLose: boolean): string[] {
   const pool = (loses: boolean) =>
-    Object.entries(WRITER_FAULTS)
-      .filter(([kind]) => LOSING.has(kind) === loses)
-      .flatMap(([kind, { weight }]) => Array<string>(weight).fill(kind));
-  const chosen = Array.from({ length: 1 + random.below(4) }, () => random.pick(pool(false)));
-  if (!mayLose) return chosen;
+    Object.fromEntries(Object.entries(WRITER_FAULTS).filter(([kind]) => LOSING.has(kind) === loses));
+  const kinds = chooseKinds(random, pool(false), 4);
+  if (!mayLose) return kinds;
   // What is restored must still be in Kafka.
-  const safe = chosen.filter((kind) => kind !== 'delete stored records');
-  return [...safe, random.pick(pool(true))];
-}
-
-function chooseFault(random: Random, kind: string, untilMs: number): Fault {
-  const isTriggered = kind === HOLDING || random.isTrue(0.6);
-  const moment = kind === HOLDING ? 'sent' : random.pick(['sent', 'arrived', 'served'] as const);
-  return {
-    atMs: Math.floor(random.between(0, untilMs)),
-    kind,
-    // Short ones are the rule: they are over while what they have hit still goes on.
-    forMs: Math.floor(10 ** random.between(1, 3.8)),
-    target: random.next(),
-    manner: random.next(),
-    trigger: isTriggered ? { what: random.pick(TRIGGERS), moment } : undefined,
-    afterMs: kind === HOLDING || random.isTrue(0.5) ? 0 : Math.floor(random.between(0, 30)),
-    until: random.isTrue(0.5)
-      ? { what: random.pick(TRIGGERS), moment: random.pick(['sent', 'arrived', 'served'] as const) }
-      : undefined,
-  };
+  const safe = kinds.filter((kind) => kind !== 'delete stored records');
+  return [...safe, ...chooseKinds(random, pool(true), 1)];
 }

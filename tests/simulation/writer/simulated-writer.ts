@@ -1,5 +1,4 @@
 import { createKafka } from '@sluice/shared/kafka/client';
-import type { Logger } from '@sluice/shared/log';
 import { configSchema, type WriterConfig } from '@sluice/writer/config';
 import { ERASURE_TIMEOUT_MS } from '@sluice/writer/erasure/erasure';
 import { LagReader } from '@sluice/writer/kafka/lag';
@@ -9,6 +8,7 @@ import { createWriter, type Writer } from '@sluice/writer/writer';
 import { Registry } from 'prom-client';
 import { createSimulatedClient } from '../clickhouse/simulated-client.ts';
 import { SimulatedProcess } from '../world/simulated-process.ts';
+import { createTraceLogger } from '../world/trace-logger.ts';
 import type { World } from './world.ts';
 
 /** After how long the supervisor starts a writer again that has ended, in milliseconds. */
@@ -53,7 +53,7 @@ export class WriterPlace {
     this.#starts += 1;
     const process = new SimulatedProcess(this.name);
     this.#process = process;
-    const logger = this.#logger();
+    const logger = createTraceLogger((line) => this.#world.note(`${this.name} ${line}`));
     time.runAs(process, () => {
       const kafka = createKafka(config, this.name, logger);
       const { KAFKA_GROUP_ID: groupId } = config;
@@ -106,27 +106,4 @@ export class WriterPlace {
     this.kill();
     this.#world.time.after(RESTART_MS, () => this.start());
   }
-
-  /** Log lines become part of the trace of a schedule. */
-  #logger(): Logger {
-    const line =
-      (level: string) =>
-      (fields: object | string, message = '') =>
-        this.#world.note(
-          typeof fields === 'string'
-            ? `${this.name} ${level} ${fields}`
-            : `${this.name} ${level} ${message} ${json(fields)}`,
-        );
-    const ignore = () => {};
-    const logger = { error: line('error'), warn: line('warn'), info: line('info'), debug: ignore, trace: ignore };
-    return Object.assign(logger, { child: () => logger }) as unknown as Logger;
-  }
-}
-
-/** Without stack traces: they name the folder of the project, and a trace is the same on every machine. */
-function json(fields: object): string {
-  return JSON.stringify(fields, (name, value) => {
-    if (name === 'stack') return undefined;
-    return typeof value === 'bigint' ? String(value) : value;
-  });
 }

@@ -29,7 +29,7 @@ export interface Clocks {
   monotonicMs(): number;
 }
 
-const SYSTEM_CLOCKS: Clocks = { wallMs: Date.now, monotonicMs: () => performance.now() };
+const SYSTEM_CLOCKS: Clocks = { wallMs: () => Date.now(), monotonicMs: () => performance.now() };
 
 export interface BrokerClockOptions {
   readonly kafka: Kafka;
