@@ -22,6 +22,8 @@ export interface PipelineOptions {
   readonly database?: string;
   /** Added to every service's environment. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Added to the environment of one service. */
+  readonly envOf?: Readonly<Partial<Record<ServiceName, Readonly<Record<string, string>>>>>;
   /** Another key of all scopes for each of these workspaces. */
   readonly keys?: Readonly<Record<string, string>>;
 }
@@ -90,7 +92,8 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     return key;
   }
 
-  const start = (name: ServiceName, port = addresses[name]) => startService(name, port, env);
+  const start = (name: ServiceName, port = addresses[name]) =>
+    startService(name, port, { ...env, ...options.envOf?.[name] });
   const key = await createKey('test', SCOPES);
   for (const [workspace, given] of Object.entries(options.keys ?? {})) await createKey(workspace, SCOPES, given);
   const services = { writer: start('writer'), 'ingest-api': start('ingest-api'), 'query-api': start('query-api') };

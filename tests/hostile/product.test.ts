@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { seededRandom } from '../support/random.ts';
+import { LIMITS, type LimitId } from './limits.ts';
+import { build, DOORS, productsOf, SINGLES } from './product.ts';
+
+/** Limits at which no request of the generator stands, and why. */
+const NOT_WALKED: Partial<Record<LimitId, string>> = {
+  arrival: 'takes a minute: slow-bodies.test.ts',
+  bodySpeed: 'takes seconds: slow-bodies.test.ts',
+  faults: 'each refusal names its faults; post-user-groups.test.ts counts them',
+  sqlBytes: 'names with dots and long values go beyond it, and where it lies depends on the query',
+  valueCharacters: 'long values go beyond it, and how they are encoded depends on the query',
+  sampleEvents: 'a property of what is stored: menus-limits.test.ts',
+  sampleCharacters: 'a property of what is stored: menus-limits.test.ts',
+  sampleEntries: 'a property of what is stored: menus-limits.test.ts',
+  sampleNames: 'a property of what is stored: menus-limits.test.ts',
+  listedName: 'a property of what is stored: menus-limits.test.ts',
+  queries: 'each round has as many at once as its connections',
+  reports: 'each round has as many at once as its connections',
+  queryTime: 'a property of the machine',
+  queryMemory: 'a property of what is stored',
+};
+
+test('the generator takes each limit of the table, or this test says why not', () => {
+  const walked = new Set<string>(Object.values(DOORS).flatMap(({ limits }) => limits));
+  const expected = Object.keys(LIMITS).filter((limit) => !(limit in NOT_WALKED));
+  expect([...walked].toSorted()).toEqual(expected.toSorted());
+});
+
+test('the seeds that follow one another take each limit at each level at each door', () => {
+  const taken = new Set<string>();
+  for (let seed = 1_000; seed < 1_000 + SINGLES.length / 2; seed += 1) {
+    for (const { seed: _, ...product } of productsOf(seed, seededRandom(seed)).slice(0, 2)) {
+      taken.add(JSON.stringify(product));
+    }
+  }
+  expect(taken.size).toBe(SINGLES.length);
+});
+
+test('a seed has the same requests each time, but for the timestamps that lie ahead', () => {
+  for (let seed = 0; seed < 4; seed += 1) {
+    const products = productsOf(seed, seededRandom(seed));
+    expect(productsOf(seed, seededRandom(seed))).toEqual(products);
+    for (const product of products.filter(
+      ({ corners }) => !corners.some(({ limit }) => limit === 'ahead' || limit === 'position'),
+    )) {
+      expect(build(product)).toEqual(build(product));
+    }
+  }
+});

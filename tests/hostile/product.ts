@@ -1,0 +1,111 @@
+import { LIMITS, type LimitId } from './limits.ts';
+import { QUERY_DOORS } from './queries.ts';
+import { SUBMISSION_DOORS } from './submissions.ts';
+import { below, pick, type Random } from './texts.ts';
+
+/** Where a request stands to a limit. */
+export const LEVELS = ['under', 'at', 'over'] as const;
+
+export type Level = (typeof LEVELS)[number];
+
+/** A limit, and where a request stands to it. */
+export interface Corner {
+  readonly limit: LimitId;
+  readonly level: Level;
+}
+
+/** One request: a door, the corners it stands in, and what its texts are made from. */
+export interface Product {
+  readonly door: string;
+  readonly corners: readonly Corner[];
+  readonly seed: number;
+}
+
+/** A request as it is sent. */
+export interface HostileRequest {
+  readonly service: 'ingest-api' | 'query-api';
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Buffer;
+  /** So many of them are open at a time; the last one is judged. Default 1. */
+  readonly copies?: number;
+  /** The response has no end. */
+  readonly endless?: boolean;
+}
+
+/** What the response to a request has to be. `503` with `Retry-After` is always allowed. */
+export interface Expectation {
+  /** One of these. */
+  readonly statuses: readonly number[];
+  /** The response has one of each of these texts: a fault has to be named. */
+  readonly named: readonly (readonly string[])[];
+}
+
+export interface BuiltRequest {
+  readonly request: HostileRequest;
+  readonly expected: Expectation;
+}
+
+/** A route, or several that read the same. */
+export interface Door {
+  /** The limits that a request of this door can stand at. */
+  readonly limits: readonly LimitId[];
+  build(values: ReadonlyMap<LimitId, number>, seed: number): BuiltRequest;
+}
+
+export const DOORS: Readonly<Record<string, Door>> = { ...SUBMISSION_DOORS, ...QUERY_DOORS };
+
+const DOOR_NAMES = Object.keys(DOORS);
+
+/** Every limit at every level, by itself, at every door. */
+export const SINGLES: readonly Omit<Product, 'seed'>[] = Object.entries(DOORS).flatMap(([door, { limits }]) => [
+  ...limits.flatMap((limit) => LEVELS.map((level) => ({ door, corners: [{ limit, level }] }))),
+  ...(limits.length === 0 ? [{ door, corners: [] }] : []),
+]);
+
+/** How many products a round has. */
+const PRODUCTS = 5;
+
+/** Coprime to the number of singles, so that the seeds that follow one another take all of them, far apart. */
+const STRIDE = 7_919;
+
+/** Returns the products of a round: two single corners, which the seeds take in turn, and random products of two or three. */
+export function productsOf(seed: number, random: Random): readonly Product[] {
+  const singles = [2 * seed, 2 * seed + 1].map((index) => SINGLES[(index * STRIDE) % SINGLES.length]);
+  return Array.from({ length: PRODUCTS }, (_, index): Product => {
+    const textSeed = below(random, 1_000_000_000);
+    const single = singles[index];
+    return single ? { ...single, seed: textSeed } : { ...randomProduct(random), seed: textSeed };
+  });
+}
+
+function randomProduct(random: Random): Omit<Product, 'seed'> {
+  const door = pick(random, DOOR_NAMES);
+  const limits = [...(DOORS[door]?.limits ?? [])];
+  const corners: Corner[] = [];
+  for (let count = 2 + below(random, 2); count > 0 && limits.length > 0; count -= 1) {
+    const [limit] = limits.splice(below(random, limits.length), 1) as [LimitId];
+    // Mostly within the limits: what is refused early costs little.
+    const level = random() < 0.15 ? 'over' : random() < 0.25 ? 'under' : 'at';
+    corners.push({ limit, level });
+  }
+  return { door, corners };
+}
+
+/** Creates the request of a product. */
+export function build({ door, corners, seed }: Product): BuiltRequest {
+  const known = DOORS[door];
+  if (!known) throw new Error(`there is no door "${door}"`);
+  return known.build(new Map(corners.map(({ limit, level }) => [limit, levelOf(limit, level)])), seed);
+}
+
+function levelOf(limit: LimitId, level: Level): number {
+  return LIMITS[limit].max + LEVELS.indexOf(level) - LEVELS.indexOf('at');
+}
+
+/** Writes a product as a person reads it. */
+export function describeProduct({ door, corners, seed }: Product): string {
+  const standing = corners.map(({ limit, level }) => `${limit} ${level} its limit`);
+  return `${door}: ${standing.join(', ') || 'as it is'} (texts from ${seed})`;
+}
