@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startClickHouseShards } from '@sluice/local-stack/clickhouse';
+import { type LocalClickHouse, startClickHouseShards } from '@sluice/local-stack/clickhouse';
+import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { entityHash, eventHash } from '@sluice/shared/row-hashes';
 import { eventually } from '@sluice/shared/testing/eventually';
 import fc from 'fast-check';
@@ -53,8 +54,9 @@ beforeAll(async () => {
   if (!first || !second) throw new Error('there are no two shards');
   killSecondShard = () => second.kill9();
   single = await startQuery(first.url);
-  const env = { CLICKHOUSE_CLUSTER: cluster, CLICKHOUSE_DATABASE: 'on_shards' };
-  sharded = [await startQuery(first.url, env), await startQuery(second.url, env)];
+  const startOn = (shard: LocalClickHouse) =>
+    startQuery(shard.url, { CLICKHOUSE_CLUSTER: cluster }, undefined, (url) => createDatabase(url, 'on_shards'));
+  sharded = [await startOn(first), await startOn(second)];
   for (const workspace of WORKSPACES) await storeEverything(workspace);
 });
 afterAll(() => started.disposeAsync());

@@ -1,12 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
-import { migrate } from '@sluice/shared/clickhouse/migrate';
+import { type TestDatabase, takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { loadConfig } from '@sluice/shared/config';
-import { createLogger } from '@sluice/shared/log';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { querySettings } from '../clickhouse/query-settings.ts';
 import type { Sql } from '../clickhouse/sql.ts';
-import { configSchema } from '../config.ts';
+import { configSchema, type QueryConfig } from '../config.ts';
 import type { Condition } from '../filters/operators.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import { type EntitiesPage, type RunQuery, readEntity, readPage } from './entities-reader.ts';
@@ -22,15 +20,13 @@ const LIMIT = 5;
 const workspaces = { small: USERS, large: 8 * USERS };
 type Workspace = keyof typeof workspaces;
 
-const config = loadConfig(configSchema, {
-  CLICKHOUSE_URL: inject('clickhouseUrl'),
-  CLICKHOUSE_DATABASE: `growth_${randomUUID().replaceAll('-', '')}`,
-  QUERY_ANONYMOUS_WORKSPACE: 'small',
-});
+let database: TestDatabase;
+let config: QueryConfig;
 let client: ClickHouseClient;
 
 beforeAll(async () => {
-  await migrate(config, createLogger('growth', 'silent'));
+  database = await takeDatabase(inject('clickhouseUrl'));
+  config = loadConfig(configSchema, { ...database.config, QUERY_ANONYMOUS_WORKSPACE: 'small' });
   client = createClickHouse(config, { application: 'growth', requestTimeoutMs: 15_000, connectionsMax: 2 });
   for (const [workspace, users] of Object.entries(workspaces)) {
     // Half the users have the plan `free`; ten have `rare`, wherever they lie; each has a name of its own.
@@ -79,8 +75,8 @@ beforeAll(async () => {
     await client.command({ query: `OPTIMIZE TABLE ${table} FINAL` });
 });
 afterAll(async () => {
-  await client.command({ query: `DROP DATABASE ${config.CLICKHOUSE_DATABASE}` });
   await client.close();
+  await database.release();
 });
 
 interface Cost {

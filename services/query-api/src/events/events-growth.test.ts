@@ -1,3 +1,4 @@
+import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { createMeasuredRunner, type MeasuredRunner, type ReadCost } from '../testing/measured-runner.ts';
@@ -21,7 +22,7 @@ const GRANULE_ROWS = 128;
 
 /** The workspace `a` has events of one month, in three parts; `b` has eight times as many of 36 months, in over 100. */
 beforeAll(async () => {
-  query = await startQuery(inject('clickhouseUrl'));
+  query = await startQuery(inject('clickhouseUrl'), {}, undefined, createDatabase);
   runner = createMeasuredRunner(query.clickHouse, query.config);
   reader = createPageReader(runner, new PagePaces(), 60_000, () => END_MS);
   await query.clickHouse.command({ query: 'SYSTEM STOP MERGES events' });

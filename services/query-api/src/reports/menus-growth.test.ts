@@ -1,3 +1,4 @@
+import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { PagePaces } from '../events/page-paces.ts';
 import { createMeasuredRunner, type MeasuredRunner, type ReadCost } from '../testing/measured-runner.ts';
@@ -19,7 +20,7 @@ let endMs: number;
 
 /** The workspace `a` has events of one month until now; `b` has four times as many of each month of 24. */
 beforeAll(async () => {
-  query = await startQuery(inject('clickhouseUrl'));
+  query = await startQuery(inject('clickhouseUrl'), {}, undefined, createDatabase);
   runner = createMeasuredRunner(query.clickHouse, query.config);
   endMs = Date.now();
   await query.clickHouse.command({ query: 'SYSTEM STOP MERGES events' });

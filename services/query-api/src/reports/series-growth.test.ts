@@ -1,3 +1,4 @@
+import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { createMeasuredRunner, type MeasuredRunner, type ReadCost } from '../testing/measured-runner.ts';
 import { type QueryService, startQuery } from '../testing/query-service.ts';
@@ -20,7 +21,7 @@ let runner: MeasuredRunner;
 
 /** The workspace `a` has events of one month, `b` four times as many of that month, and `c` as many of each of 24 months. */
 beforeAll(async () => {
-  query = await startQuery(inject('clickhouseUrl'));
+  query = await startQuery(inject('clickhouseUrl'), {}, undefined, createDatabase);
   runner = createMeasuredRunner(query.clickHouse, query.config);
   await query.clickHouse.command({ query: 'SYSTEM STOP MERGES events' });
   await fill('a', MONTH_ROWS, 1);

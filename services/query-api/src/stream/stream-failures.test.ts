@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, request as requestHttp } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterEach, beforeEach, expect, inject, onTestFinished, test } from 'vitest';
 import { NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from '../limits.ts';
@@ -13,10 +14,8 @@ let query: QueryService;
 let streams: TestStreams;
 
 beforeEach(async () => {
-  query = await startQuery(inject('clickhouseUrl'), {
-    STREAM_INTERVAL_MS: '50',
-    QUERY_BYTES_READ_MAX: String(1_024 * 1_024),
-  });
+  const env = { STREAM_INTERVAL_MS: '50', QUERY_BYTES_READ_MAX: String(1_024 * 1_024) };
+  query = await startQuery(inject('clickhouseUrl'), env, undefined, createDatabase);
   streams = await listenTo(query);
 });
 afterEach(async () => {

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
-import { migrate } from '@sluice/shared/clickhouse/migrate';
+import { type TestDatabase, takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { loadConfig } from '@sluice/shared/config';
 import { parseJson } from '@sluice/shared/json';
 import { createKeyRing } from '@sluice/shared/keys/key-ring';
@@ -71,7 +71,7 @@ export const DELETIONS_FORGOTTEN_MS = 550;
 /** Workspaces that may be read. The key of each is its name. */
 export const TEST_WORKSPACES: readonly string[] = [...'abcdefgh'];
 
-/** The app that the service runs, over a real ClickHouse with an empty database of its own. */
+/** The app that the service runs, over a real ClickHouse with an empty database that no other service has. */
 export interface QueryService {
   readonly app: FastifyInstance;
   readonly config: QueryConfig;
@@ -109,11 +109,13 @@ export const AMPLE_BUDGETS = { QUERY_TIMEOUT_MS: '60000', COUNT_TIMEOUT_MS: '600
  * `ingest-only`, which may not query, and `limited`, with a rate limit of one request a second.
  *
  * @param wrapReader returns what the service reads with; default: the reader itself
+ * @param database `createDatabase` for a test that changes tables or settings of them
  */
 export async function startQuery(
   url: string,
   env: Readonly<Record<string, string>> = {},
   wrapReader: (reader: ClickHouseReader) => ClickHouseReader = (reader) => reader,
+  database: (url: string) => Promise<TestDatabase> = takeDatabase,
 ): Promise<QueryService> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-query-'));
   const keysFile = join(folder, 'keys.json');
@@ -128,15 +130,14 @@ export async function startQuery(
     key('ingest-only', 'a', ['ingest', 'delete']),
     { ...key('limited', 'a', ['query']), rateLimit: 1 },
   ]);
+  const taken = await database(url);
   const config = loadConfig(configSchema, {
-    CLICKHOUSE_URL: url,
-    CLICKHOUSE_DATABASE: `query_${randomUUID().replaceAll('-', '')}`,
+    ...taken.config,
     API_KEYS_FILE: keysFile,
     ...AMPLE_BUDGETS,
     ...env,
   });
   const logger = createLogger('query-api', 'silent');
-  await migrate(config, logger);
   const clickHouse = createClickHouse(config, {
     application: 'query-api-test',
     requestTimeoutMs: 90_000,
@@ -185,8 +186,8 @@ export async function startQuery(
       await app.close();
       reader.close();
       await keys.stop();
-      await clickHouse.command({ query: `DROP DATABASE ${config.CLICKHOUSE_DATABASE} SYNC` });
       await clickHouse.close();
+      await taken.release();
       await rm(folder, { recursive: true });
     },
   };

@@ -1,4 +1,5 @@
 import { migrate, readMigrations } from '@sluice/shared/clickhouse/migrate';
+import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { createLogger } from '@sluice/shared/log';
 import { afterEach, beforeEach, expect, inject, test } from 'vitest';
 import { createTestStore, type TestStore } from '../testing/store.ts';
@@ -7,7 +8,7 @@ import { claimDatabase, GroupMismatch, refuseOtherGroups } from './claim-databas
 let db: TestStore;
 
 beforeEach(async () => {
-  db = await createTestStore(inject('clickhouseUrl'));
+  db = await createTestStore(inject('clickhouseUrl'), createDatabase);
 });
 afterEach(() => db.close());
 

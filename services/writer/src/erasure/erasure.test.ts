@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
+import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { createLogger } from '@sluice/shared/log';
 import type { ChangeRow } from '@sluice/shared/rows';
 import { eventually } from '@sluice/shared/testing/eventually';
@@ -16,7 +17,7 @@ let erasure: Erasure;
 const DELETED_US = NOON * 1_000;
 
 beforeAll(async () => {
-  db = await createTestStore(inject('clickhouseUrl'));
+  db = await createTestStore(inject('clickhouseUrl'), createDatabase);
 });
 afterAll(() => db.close());
 

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
-import { migrate } from '@sluice/shared/clickhouse/migrate';
-import { createLogger } from '@sluice/shared/log';
+import { type TestDatabase, takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { createOwnership, type Ownership } from '../clickhouse/ownership.ts';
 import type { StagedBatch } from '../clickhouse/staged-batch.ts';
@@ -44,15 +43,16 @@ export interface TestWriterOptions {
   readonly requestTimeoutMs?: number;
 }
 
-/** Creates a store on a database of its own, with the newest schema. */
-export async function createTestStore(url: string): Promise<TestStore> {
-  const config = {
-    CLICKHOUSE_URL: url,
-    CLICKHOUSE_DATABASE: `store_${randomUUID().replaceAll('-', '')}`,
-    CLICKHOUSE_USER: 'default',
-    CLICKHOUSE_PASSWORD: '',
-  };
-  await migrate(config, createLogger('test', 'silent'));
+/**
+ * Creates a store on an empty database with the newest schema, which no other store has.
+ *
+ * @param database `createDatabase` for a test that changes tables, or looks at what ClickHouse keeps of them
+ */
+export async function createTestStore(
+  url: string,
+  database: (url: string) => Promise<TestDatabase> = takeDatabase,
+): Promise<TestStore> {
+  const { config, release } = await database(url);
   const clients: ClickHouseClient[] = [];
   const client = connect({});
   const groupId = `group/of ${config.CLICKHOUSE_DATABASE}`;
@@ -83,9 +83,8 @@ export async function createTestStore(url: string): Promise<TestStore> {
   return {
     client,
     async close() {
-      // Otherwise its tables would cost the engine of all tests CPU time to the end.
-      await client.command({ query: `DROP DATABASE ${config.CLICKHOUSE_DATABASE} SYNC` });
       await Promise.all(clients.map((created) => created.close()));
+      await release();
     },
     writer,
     store: (batch) => only.store(batch, { incarnation: 1, generation: 1 }),

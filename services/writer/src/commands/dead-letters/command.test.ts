@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
-import { migrate } from '@sluice/shared/clickhouse/migrate';
+import { takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
@@ -33,14 +33,13 @@ interface Letters extends AsyncDisposable {
 
 /** Creates an empty table of dead letters. */
 async function createLetters(): Promise<Letters> {
+  const database = await takeDatabase(inject('clickhouseUrl'));
   const config = loadConfig(deadLettersConfig, {
+    ...database.config,
     KAFKA_BROKERS: inject('kafkaBrokers').join(','),
     KAFKA_TOPIC_PREFIX: `letters-${randomUUID()}.`,
-    CLICKHOUSE_URL: inject('clickhouseUrl'),
-    CLICKHOUSE_DATABASE: `letters_${randomUUID().replaceAll('-', '')}`,
   });
   const logger = createLogger('test', 'silent');
-  await migrate(config, logger);
   const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 10_000, connectionsMax: 1 });
   const kafka = createKafka(config, 'test', logger);
   const letters = createDeadLetters(config, client, kafka);
@@ -60,8 +59,8 @@ async function createLetters(): Promise<Letters> {
     },
     waiting: async () => (await letters.list({ limit: 10_000, replayed: false })).map(({ id }) => id).sort(),
     async [Symbol.asyncDispose]() {
-      await client.command({ query: `DROP DATABASE ${config.CLICKHOUSE_DATABASE}` });
       await client.close();
+      await database.release();
     },
   };
 }
