@@ -1,11 +1,13 @@
 import { ClickHouseError } from '@clickhouse/client';
 
 export const MINUTE_MS = 60_000;
+export const DAY_MS = 24 * 60 * MINUTE_MS;
 
 /** ClickHouse's error codes that the simulated server answers with. */
 const CODES = {
   TABLE_ALREADY_EXISTS: '57',
   UNKNOWN_TABLE: '60',
+  INCORRECT_DATA: '117',
   TIMEOUT_EXCEEDED: '159',
   MEMORY_LIMIT_EXCEEDED: '241',
   SESSION_IS_LOCKED: '373',

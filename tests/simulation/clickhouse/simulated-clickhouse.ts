@@ -99,6 +99,11 @@ export class SimulatedClickHouse {
     this.isUp = true;
   }
 
+  /** Returns whether a statement is being run whose query id begins so. */
+  isRunning(queryIdPrefix: string): boolean {
+    return [...this.#running].some(({ queryId }) => queryId.startsWith(queryIdPrefix));
+  }
+
   /** @throws {ClickHouseError} */
   async run(request: Request): Promise<Result> {
     const { time } = this.#options;
@@ -198,10 +203,11 @@ export class SimulatedClickHouse {
   }
 
   async #storeEvents(parameters: Request['parameters'], statement: Running, session: Session): Promise<Result> {
-    requireNewestEpoch(this.tables, parameters);
+    // throwIf is evaluated for each row: without rows it refuses nothing.
+    if (stagedEvents(session).length > 0) requireNewestEpoch(this.tables, parameters);
     const rows = stagedEvents(session)
       .filter((event) => !isHidden(this.tables, event))
-      .map((event) => ({ ...event, month: monthOf(event.timestamp) }));
+      .map((event) => ({ ...event, month: monthOf(event) }));
     this.#checkConflicts(rows);
     const keys = new Set(rows.map(eventKey));
     this.#inserting.add(keys);

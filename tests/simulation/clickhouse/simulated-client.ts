@@ -14,17 +14,18 @@ interface ClientCall {
   readonly values?: AsyncIterable<Uint8Array>;
 }
 
-const NAMES = new Map(
-  [
-    ...Object.values<Statement>(STATEMENTS),
-    ...Object.values(NUMBERED_ROWS).flatMap(({ create, load, loadSkipping, readLoaded }) => [
-      create,
-      load,
-      loadSkipping,
-      readLoaded,
-    ]),
-  ].map(({ name, sql }) => [sql, name]),
-);
+const NAMES = new Map([
+  ...Object.values<Statement>(STATEMENTS).map(({ name, sql }) => [sql, name] as const),
+  ...Object.values(NUMBERED_ROWS).flatMap(({ create, load, loadSkipping, readLoaded }) => [
+    ...[create, load, readLoaded].map(({ name, sql }) => [sql, name] as const),
+    [loadSkipping.sql, `${loadSkipping.name}-skipping`] as const,
+  ]),
+]);
+
+/** Returns the name of a statement of the writer; its text when it has none. */
+export function nameOfStatement(sql: string): string {
+  return NAMES.get(sql) ?? sql;
+}
 
 /** How long a statement without a limit of its own may take, in milliseconds. */
 const TIMEOUT_MS = 3_600_000;
@@ -41,7 +42,7 @@ export function createSimulatedClient(
     for await (const chunk of call.values ?? []) chunks.push(chunk);
     const lines = Buffer.concat(chunks).toString().split('\n');
     const request = {
-      name: NAMES.get(query) ?? query,
+      name: nameOfStatement(query),
       queryId: query_id,
       sessionId: session_id,
       parameters: query_params,

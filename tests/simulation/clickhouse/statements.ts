@@ -1,18 +1,31 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import { stagingColumns } from '@sluice/writer/clickhouse/statements';
 import { nameOf, type TopicPartition } from '@sluice/writer/protocol/position';
-import { MINUTE_MS, refuse } from './refusal.ts';
+import { DAY_MS, MINUTE_MS, refuse } from './refusal.ts';
 import {
   type DeadLetterRow,
   type EpochRow,
   eventKey,
   type HaltRow,
   isHidden,
+  type Sighting,
   type StagedEvent,
   type StoredEvent,
   see,
   type Tables,
   userKey,
 } from './tables.ts';
+
+const YEAR_2000_MS = Date.UTC(2000);
+const YEAR_2100_MS = Date.UTC(2100);
+
+const EVENT_COLUMNS = columnsOf('events');
+const CHANGE_COLUMNS = columnsOf('changes');
+
+function columnsOf(kind: 'events' | 'changes'): ReadonlySet<string> {
+  const names = [...stagingColumns(kind).matchAll(/^\s*(\w+) /gm)].map(([, name = '']) => name);
+  return new Set(['line', ...names]);
+}
 
 /** The temporary tables of a session. */
 export interface Session {
@@ -65,14 +78,18 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     }
     return {};
   },
-  'read-topic-partitions': ({ tables }) => ({
-    rows: [...tables.topicPartitions].map(([topic, partitions]) => ({ topic, partitions })),
+  'read-topic-partitions': ({ tables, parameters }) => ({
+    rows: [...tables.topicPartitions]
+      .filter(([topic]) => (parameters['topics'] as string[]).includes(topic))
+      .map(([topic, partitions]) => ({ topic, partitions }))
+      .toSorted((one, other) => (one.topic < other.topic ? -1 : 1)),
   }),
   'newest-epoch'({ tables }) {
     const newest = newestEpoch(tables);
     if (!newest) return { rows: [] };
     const same = tables.epochs.filter((epoch) => !isOlder(epoch, newest));
-    return { rows: [{ ...newest, leaderIds: [...new Set(same.map(({ leaderId }) => leaderId))] }] };
+    const { incarnation, generation } = newest;
+    return { rows: [{ incarnation, generation, leaderIds: [...new Set(same.map(({ leaderId }) => leaderId))] }] };
   },
   'record-epoch'({ tables, parameters }) {
     const { incarnation, generation, leaderId } = parameters as unknown as EpochRow;
@@ -90,13 +107,13 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     return {};
   },
   'load-events'({ session, lines }) {
-    const rows = lines.map((line) => withDefaults(JSON.parse(line) as EventRow));
+    const rows = parseRows<EventRow>(lines, EVENT_COLUMNS).map(withDefaults);
     if (rows.some((row) => violatedByEvent(row) !== '')) refuse('VIOLATED_CONSTRAINT');
     stagedEvents(session).push(...rows);
     return { written: rows.length };
   },
   'load-changes'({ session, lines }) {
-    const rows = lines.map((line) => JSON.parse(line) as ChangeRow);
+    const rows = parseRows<ChangeRow>(lines, CHANGE_COLUMNS);
     if (rows.some((row) => violatedByChange(row) !== '')) refuse('VIOLATED_CONSTRAINT');
     stagedChanges(session).push(...rows);
     return { written: rows.length };
@@ -109,45 +126,36 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     session.numbered = [];
     return {};
   },
-  'load-numbered-events'({ session, lines }) {
-    const rows = lines.map((line) => JSON.parse(line) as EventRow & { line: number });
-    session.numbered?.push(...rows.map((row) => ({ line: row.line, violated: violatedByEvent(withDefaults(row)) })));
-    return { written: rows.length };
-  },
-  'load-numbered-changes'({ session, lines }) {
-    const rows = lines.map((line) => JSON.parse(line) as ChangeRow & { line: number });
-    session.numbered?.push(...rows.map((row) => ({ line: row.line, violated: violatedByChange(row) })));
-    return { written: rows.length };
-  },
+  'load-numbered-events': ({ session, lines }) => loadNumberedEvents(session, lines),
+  'load-numbered-changes': ({ session, lines }) => loadNumberedChanges(session, lines),
+  'load-numbered-events-skipping': ({ session, lines }) => loadNumberedEvents(session, parseable(lines, EVENT_COLUMNS)),
+  'load-numbered-changes-skipping': ({ session, lines }) =>
+    loadNumberedChanges(session, parseable(lines, CHANGE_COLUMNS)),
   'read-numbered-events': ({ session }) => ({ rows: session.numbered ?? [] }),
   'read-numbered-changes': ({ session }) => ({ rows: session.numbered ?? [] }),
   'inspect-events'({ tables, session }) {
     const events = stagedEvents(session);
     const stamped = events.filter((event) => event.stamped);
-    const versions = events.map(
-      ({ workspace_id, user_id }) => tables.deletions.get(userKey(workspace_id, user_id)) ?? 0,
-    );
+    const users = new Set(events.map(({ user_id }) => user_id));
     const oldest = Math.min(...events.map(({ received_at }) => received_at));
     const row = {
       events: events.length,
       keys: new Set(events.map(eventKey)).size,
-      partitions: new Set(events.map(({ timestamp }) => monthOf(timestamp))).size,
+      partitions: new Set(events.map(monthOf)).size,
       stamped_events: stamped.length,
       stamped_uuids: new Set(stamped.map(({ workspace_id, uuid }) => `${workspace_id}\0${uuid}`)).size,
-      first_stamped: Math.min(...stamped.map(({ timestamp }) => timestamp)),
-      last_stamped: Math.max(...stamped.map(({ timestamp }) => timestamp)),
-      may_be_deleted: Math.max(...versions) >= oldest ? 1 : 0,
+      first_stamped: stamped.length === 0 ? 0 : Math.min(...stamped.map(({ timestamp }) => timestamp)),
+      last_stamped: stamped.length === 0 ? 0 : Math.max(...stamped.map(({ timestamp }) => timestamp)),
+      may_be_deleted: lastDeletionOf(tables, users) >= oldest ? 1 : 0,
     };
     return { rows: [row] };
   },
   'inspect-changes'({ tables, session }) {
     const changes = stagedChanges(session);
     const count = (...operations: string[]) => changes.filter(({ operation }) => operations.includes(operation)).length;
-    const versions = changes
-      .filter(({ kind }) => kind === 'user')
-      .map(({ workspace_id, id }) => tables.deletions.get(userKey(workspace_id, id)) ?? 0);
+    const users = new Set(changes.filter(({ kind }) => kind === 'user').map(({ id }) => id));
     const oldest = Math.min(...changes.map(({ version }) => version));
-    const mayBeDeleted = count('delete') > 0 || Math.max(...versions) >= oldest;
+    const mayBeDeleted = count('delete') > 0 || lastDeletionOf(tables, users) >= oldest;
     const row = {
       seen: count('seen'),
       properties: count('set', 'remove'),
@@ -178,7 +186,7 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
   'store-seen-in-deleted-events'({ tables, session }) {
     for (const event of stagedEvents(session)) {
       if (event.group_id !== '' && isDeletedEvent(session, event)) {
-        see(tables, event.workspace_id, 'organization', event.group_id, '', event.received_at);
+        see(tables, [event.workspace_id, 'organization', event.group_id, ''], sightingOf(event));
       }
     }
     return {};
@@ -215,19 +223,20 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     return {};
   },
   'store-sightings'({ tables, session }) {
-    for (const { kind, operation, workspace_id, id, version } of stagedChanges(session)) {
+    for (const { kind, operation, workspace_id, id, version, group_id = '' } of stagedChanges(session)) {
       if (kind === 'user' && operation === 'seen')
-        tables.sightings.push({ workspace: workspace_id, user: id, version });
+        tables.sightings.push({ workspace: workspace_id, user: id, version, group: group_id });
     }
     return {};
   },
   'store-seen-in-changes'({ tables, session }) {
     for (const { kind, operation, workspace_id, id, version, group_id = '' } of stagedChanges(session)) {
       if (operation !== 'seen') continue;
-      see(tables, workspace_id, kind, id, '', version);
+      const sighting = { timeMs: Math.floor(version / 1_000), version };
+      see(tables, [workspace_id, kind, id, ''], sighting);
       if (kind !== 'user' || group_id === '') continue;
-      see(tables, workspace_id, 'membership', id, group_id, version);
-      see(tables, workspace_id, 'member', group_id, id, version);
+      see(tables, [workspace_id, 'membership', id, group_id], sighting);
+      see(tables, [workspace_id, 'member', group_id, id], sighting);
     }
     return {};
   },
@@ -259,19 +268,20 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     return {};
   },
   'store-seen-in-events'({ tables, session }) {
-    for (const { workspace_id, user_id, group_id, received_at } of stagedEvents(session)) {
-      if (user_id !== '') see(tables, workspace_id, 'user', user_id, '', received_at);
-      if (group_id !== '') see(tables, workspace_id, 'organization', group_id, '', received_at);
+    for (const event of stagedEvents(session)) {
+      const { workspace_id, user_id, group_id } = event;
+      if (user_id !== '') see(tables, [workspace_id, 'user', user_id, ''], sightingOf(event));
+      if (group_id !== '') see(tables, [workspace_id, 'organization', group_id, ''], sightingOf(event));
       if (user_id === '' || group_id === '') continue;
-      see(tables, workspace_id, 'membership', user_id, group_id, received_at);
-      see(tables, workspace_id, 'member', group_id, user_id, received_at);
+      see(tables, [workspace_id, 'membership', user_id, group_id], sightingOf(event));
+      see(tables, [workspace_id, 'member', group_id, user_id], sightingOf(event));
     }
     return {};
   },
   'store-dead-letters'({ tables, lines }) {
     for (const line of lines) {
-      const { id, topic, partition, offset, line: number } = JSON.parse(line) as DeadLetterRow & { id: string };
-      tables.deadLetters.set(id, { topic, partition, offset, line: number });
+      const { id, row, ...deadLetter } = JSON.parse(line) as DeadLetterRow & { id: string };
+      tables.deadLetters.set(id, { ...deadLetter, row: Buffer.from(row, 'base64').toString() });
     }
     return { written: lines.length };
   },
@@ -309,7 +319,11 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
         haltedAt: halt ? '2026-03-01 12:00:00.000' : null,
       };
     });
-    return { rows };
+    return {
+      rows: rows.toSorted(
+        (one, other) => order(one.topic, other.topic) || (one.partition ?? 0) - (other.partition ?? 0),
+      ),
+    };
   },
   'choose-position'({ tables, parameters }) {
     const { topic, partition, offset } = parameters as { topic: string; partition: number; offset: bigint };
@@ -368,6 +382,9 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     for (const { workspace, kind, id, version } of tables.entities.values()) {
       if (kind === 'user' || kind === 'membership') add(workspace, id, version, 'entities');
     }
+    for (const { workspace_id, user_id, version } of [...tables.deadLetters.values()].map(subjectOf)) {
+      add(workspace_id, user_id, version, 'dead-letters');
+    }
     return { rows: [...found.values()] };
   },
   'end-failed-removals': () => ({}),
@@ -404,7 +421,14 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     }
     return {};
   },
-  'erase-dead-letters': () => ({}),
+  'erase-dead-letters'({ tables, parameters }) {
+    const versions = versionsOf(parameters);
+    for (const [id, deadLetter] of tables.deadLetters) {
+      const { workspace_id, user_id, version } = subjectOf(deadLetter);
+      if (version <= (versions.get(userKey(workspace_id, user_id)) ?? -1)) tables.deadLetters.delete(id);
+    }
+    return {};
+  },
   'forget-erased'({ tables, parameters }) {
     const versions = versionsOf(parameters);
     tables.pendingDeletions = tables.pendingDeletions.filter(
@@ -441,9 +465,30 @@ function originalsOf({ originals }: Session): StoredEvent[] {
   return originals ?? refuse('UNKNOWN_TABLE');
 }
 
-/** Returns the partition of the table `events` for a time. */
-export function monthOf(timestampMs: number): string {
-  return new Date(timestampMs).toISOString().slice(0, 7).replace('-', '');
+/** Returns the partition of the table `events`: a month, or a year for what arrived more than 90 days late. */
+export function monthOf({ timestamp, received_at }: Pick<EventRow, 'timestamp' | 'received_at'>): string {
+  const isLate = Math.floor(received_at / 1_000 / DAY_MS) - Math.floor(timestamp / DAY_MS) > 90;
+  const [year = '', month = ''] = new Date(timestamp).toISOString().split('-');
+  return isLate ? year : `${year}${month}`;
+}
+
+/** Returns the version of the last deletion of any of these users, in whichever workspace. */
+function lastDeletionOf(tables: Tables, users: ReadonlySet<string>): number {
+  const found = [...tables.deletions].filter(([user]) => users.has(user.split('\0')[1] ?? ''));
+  return Math.max(0, ...found.map(([, version]) => version));
+}
+
+function sightingOf({ timestamp, received_at }: StagedEvent): Sighting {
+  return { timeMs: timestamp, version: received_at };
+}
+
+/** Returns whose row a dead letter is, as the table of dead letters reads it from a row that is JSON. */
+function subjectOf({ kind, format, row }: DeadLetterRow): { workspace_id: string; user_id: string; version: number } {
+  const fields = parsed(row) as Partial<EventRow & ChangeRow> | undefined;
+  const { workspace_id = '', user_id = '', id = '', received_at = 0, version = 0 } = fields ?? {};
+  const isOfUser = kind === 'changes' && fields?.kind === 'user';
+  const user = kind === 'events' ? user_id : isOfUser ? id : '';
+  return { workspace_id, user_id: format === '1' ? user : '', version: kind === 'events' ? received_at : version };
 }
 
 function newestEpoch(tables: Tables): Tables['epochs'][number] | undefined {
@@ -454,12 +499,48 @@ function withDefaults(row: EventRow): StagedEvent {
   return { ...row, user_id: row.user_id ?? '', group_id: row.group_id ?? '' };
 }
 
-function violatedByEvent({ workspace_id, event, received_at }: EventRow): string {
-  return workspace_id !== '' && event !== '' && received_at > 0 ? '' : 'complete';
+function violatedByEvent({ workspace_id, event, received_at, timestamp }: EventRow): string {
+  if (workspace_id === '' || event === '' || received_at <= YEAR_2000_MS * 1_000) return 'complete';
+  return timestamp >= YEAR_2000_MS && timestamp < YEAR_2100_MS ? '' : 'timestamp_in_range';
 }
 
-function violatedByChange({ workspace_id, id, version }: ChangeRow): string {
-  return workspace_id !== '' && id !== '' && version > 0 ? '' : 'complete';
+function violatedByChange({ workspace_id, id, version, kind, operation }: ChangeRow): string {
+  if (workspace_id === '' || id === '' || version <= 0) return 'complete';
+  if (!['user', 'organization'].includes(kind)) return 'known_kind';
+  return ['seen', 'set', 'remove', 'delete'].includes(operation) ? '' : 'known_operation';
+}
+
+function loadNumberedEvents(session: Session, lines: readonly string[]): Result {
+  const rows = parseRows<EventRow & { line: number }>(lines, EVENT_COLUMNS);
+  session.numbered?.push(...rows.map((row) => ({ line: row.line, violated: violatedByEvent(withDefaults(row)) })));
+  return { written: rows.length };
+}
+
+function loadNumberedChanges(session: Session, lines: readonly string[]): Result {
+  const rows = parseRows<ChangeRow & { line: number }>(lines, CHANGE_COLUMNS);
+  session.numbered?.push(...rows.map((row) => ({ line: row.line, violated: violatedByChange(row) })));
+  return { written: rows.length };
+}
+
+/** @throws a refusal of all rows when one of them is not JSON, or has a field that is no column */
+function parseRows<Row>(lines: readonly string[], columns: ReadonlySet<string>): Row[] {
+  if (parseable(lines, columns).length < lines.length) refuse('INCORRECT_DATA');
+  return lines.map((line) => JSON.parse(line) as Row);
+}
+
+function parseable(lines: readonly string[], columns: ReadonlySet<string>): string[] {
+  return lines.filter((line) => {
+    const row = parsed(line);
+    return row !== undefined && Object.keys(row).every((name) => columns.has(name));
+  });
+}
+
+function parsed(text: string): object | undefined {
+  try {
+    return JSON.parse(text) as object;
+  } catch {
+    return undefined;
+  }
 }
 
 function isDeletedEvent({ deletions }: Session, { workspace_id, user_id, received_at }: StagedEvent): boolean {
@@ -477,17 +558,25 @@ function deletionsOf(session: Session): ChangeRow[] {
   return stagedChanges(session).filter(({ kind, operation }) => kind === 'user' && operation === 'delete');
 }
 
+/** As the maximum of the registers: between equal versions the UUID decides, whose second half ClickHouse compares first. */
 function isLater(one: ChangeRow, other: ChangeRow): boolean {
-  return one.version > other.version || (one.version === other.version && one.change_id > other.change_id);
+  const keyOf = ({ change_id, operation, value = '' }: ChangeRow) =>
+    `${change_id.slice(19)} ${change_id.slice(0, 18)} ${operation === 'remove' ? 2 : 1} ${value}`;
+  return one.version > other.version || (one.version === other.version && keyOf(one) > keyOf(other));
+}
+
+function order(one = '', other = ''): number {
+  return one < other ? -1 : Number(one > other);
 }
 
 /** As drop-repeats.sql. */
 function withoutRepeats(staged: readonly StagedEvent[], originals: readonly StoredEvent[]): StagedEvent[] {
   const known = new Set(originals.map(eventKey));
-  const earliest = staged.filter((event) => event.stamped).toSorted((one, other) => one.timestamp - other.timestamp);
+  const stamped = staged.filter((event) => event.stamped).toSorted((one, other) => one.timestamp - other.timestamp);
+  const earliest = new Map(stamped.toReversed().map((event) => [`${event.workspace_id}\0${event.uuid}`, event]));
   const repeatsStamped = (event: StagedEvent) =>
     event.stamped &&
-    [...originals, ...[earliest.find(({ uuid }) => uuid === event.uuid) ?? event]].some(
+    [...originals, earliest.get(`${event.workspace_id}\0${event.uuid}`) ?? event].some(
       (original) =>
         original.workspace_id === event.workspace_id &&
         original.uuid === event.uuid &&
@@ -496,7 +585,10 @@ function withoutRepeats(staged: readonly StagedEvent[], originals: readonly Stor
     );
   const left = staged
     .filter((event) => !known.has(eventKey(event)) && !repeatsStamped(event))
-    .toSorted((one, other) => one.received_at - other.received_at || (one.user_id < other.user_id ? -1 : 1));
+    .toSorted(
+      (one, other) =>
+        one.received_at - other.received_at || order(one.user_id, other.user_id) || order(one.group_id, other.group_id),
+    );
   const kept = new Map<string, StagedEvent>();
   for (const event of left) if (!kept.has(eventKey(event))) kept.set(eventKey(event), event);
   return [...kept.values()];

@@ -14,7 +14,7 @@ export interface Tables {
   /** The winning change of each property, by {@link propertyKey}. */
   readonly properties: Map<string, PropertyRow>;
   readonly entities: Map<string, EntityRow>;
-  sightings: { workspace: string; user: string; version: number }[];
+  sightings: SightingRow[];
   readonly deadLetters: Map<string, DeadLetterRow>;
 }
 
@@ -54,7 +54,7 @@ export interface PendingDeletion {
 export type StagedEvent = EventRow & { readonly user_id: string; readonly group_id: string };
 
 export interface StoredEvent extends StagedEvent {
-  /** Each insert writes the rows of a month as a part of its own. */
+  /** The partition of the table: each insert writes its rows as a part of their own. */
   readonly month: string;
 }
 
@@ -70,14 +70,27 @@ export interface EntityRow {
   readonly kind: string;
   readonly id: string;
   readonly otherId: string;
+  firstSeenMs: number;
+  lastSeenMs: number;
   version: number;
 }
 
+export interface SightingRow {
+  readonly workspace: string;
+  readonly user: string;
+  readonly version: number;
+  readonly group: string;
+}
+
 export interface DeadLetterRow {
+  readonly kind: string;
+  readonly format: string;
   readonly topic: string;
   readonly partition: number;
   readonly offset: string;
   readonly line: number;
+  readonly row: string;
+  readonly reason: string;
 }
 
 export function createTables(): Tables {
@@ -115,17 +128,24 @@ export function isHidden(tables: Tables, { workspace_id, user_id, received_at }:
   return received_at <= (tables.deletions.get(userKey(workspace_id, user_id)) ?? 0);
 }
 
+/** What a row shows of a user, an organization or a membership. */
+export interface Sighting {
+  readonly timeMs: number;
+  readonly version: number;
+}
+
 /** Adds a sighting of a user, an organization or a membership. */
 export function see(
   tables: Tables,
-  workspace: string,
-  kind: string,
-  id: string,
-  otherId: string,
-  version: number,
+  [workspace, kind, id, otherId]: readonly [string, string, string, string],
+  { timeMs, version }: Sighting,
 ): void {
   const key = [workspace, kind, id, otherId].join('\0');
-  const known = tables.entities.get(key);
-  if (known) known.version = Math.max(known.version, version);
-  else tables.entities.set(key, { workspace, kind, id, otherId, version });
+  const known = tables.entities.get(key) ?? {
+    ...{ workspace, kind, id, otherId, firstSeenMs: timeMs, lastSeenMs: timeMs, version },
+  };
+  known.firstSeenMs = Math.min(known.firstSeenMs, timeMs);
+  known.lastSeenMs = Math.max(known.lastSeenMs, timeMs);
+  known.version = Math.max(known.version, version);
+  tables.entities.set(key, known);
 }

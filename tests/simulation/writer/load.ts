@@ -155,7 +155,7 @@ export class Load {
     const value = Buffer.from(rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
     const record = kafka.append(log, { headers, value });
     const sent = rows.map((row): SentRow => {
-      if (isPoison) return { kind: 'poison' };
+      if (isPoison) return { kind: 'poison', row: row as EventRow };
       return kind === 'events' ? { kind: 'event', row: row as EventRow } : { kind: 'change', row: row as ChangeRow };
     });
     oracle.addSent(record, sent);

@@ -9,7 +9,7 @@ export type SentRow =
   | { readonly kind: 'event'; readonly row: EventRow }
   | { readonly kind: 'change'; readonly row: ChangeRow }
   /** Nothing that can be stored: it has to become a dead letter. */
-  | { readonly kind: 'poison' };
+  | { readonly kind: 'poison'; readonly row: EventRow };
 
 /** What a producer was told that it is accepted, compared with what is stored: at each moment, and in the end. */
 export class Oracle {
@@ -219,7 +219,8 @@ export class Oracle {
         ({ topic, partition, offset }) =>
           topic === log.topic && partition === log.partition && offset === record.offset,
       );
-      return isKept ? undefined : `the row at offset ${record.offset} that cannot be stored is not kept`;
+      const isErased = sent.row.received_at <= (tables.deletions.get(userOf(sent.row)) ?? 0);
+      return isKept || isErased ? undefined : `the row at offset ${record.offset} that cannot be stored is not kept`;
     }
     if (sent.kind === 'event') {
       const deleted = tables.deletions.get(userOf(sent.row)) ?? 0;

@@ -1,0 +1,94 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
+import { migrate } from '@sluice/shared/clickhouse/migrate';
+import { createLogger } from '@sluice/shared/log';
+import { SimulatedClickHouse } from '../clickhouse/simulated-clickhouse.ts';
+import { createSimulatedClient } from '../clickhouse/simulated-client.ts';
+import { Network } from '../world/network.ts';
+import { Random } from '../world/random.ts';
+import { VirtualTime } from '../world/virtual-time.ts';
+import { driven } from './driven.ts';
+import { type StoredRows, simulatedRows, storedRows } from './stored-rows.ts';
+
+/** How long clients wait for a response, in milliseconds. */
+const REQUEST_TIMEOUT_MS = 30_000;
+
+/** A ClickHouse that a contract is tried on: a real one, or that of the simulator. */
+export interface ClickHouseEngine extends AsyncDisposable {
+  readonly client: ClickHouseClient;
+  /** Creates another client. @param requestTimeoutMs how long it waits for a response */
+  connect(requestTimeoutMs: number): ClickHouseClient;
+  /** Returns whether a statement runs whose query id begins so. */
+  isRunning(queryIdPrefix: string): Promise<boolean>;
+  sleep(ms: number): Promise<void>;
+  /** Returns all rows, as text that is the same for the same rows. */
+  rows(): Promise<StoredRows>;
+  /** Merges the rows of users, organizations and properties, which the simulated tables always are. */
+  merge(): Promise<void>;
+  /** Runs work that uses the engine. */
+  run<Result>(work: () => Promise<Result>): Promise<Result>;
+}
+
+/** Creates a database of its own with the newest schema in a real ClickHouse. */
+export async function realClickHouse(url: string): Promise<ClickHouseEngine> {
+  const config = {
+    CLICKHOUSE_URL: url,
+    CLICKHOUSE_DATABASE: `contract_${randomUUID().replaceAll('-', '')}`,
+    CLICKHOUSE_USER: 'default',
+    CLICKHOUSE_PASSWORD: '',
+  };
+  await migrate(config, createLogger('test', 'silent'));
+  const clients: ClickHouseClient[] = [];
+  const connect = (requestTimeoutMs: number) => {
+    const created = createClickHouse(config, { application: 'test', requestTimeoutMs, connectionsMax: 8 });
+    clients.push(created);
+    return created;
+  };
+  const client = connect(REQUEST_TIMEOUT_MS);
+  return {
+    client,
+    connect,
+    async isRunning(prefix) {
+      const query = 'SELECT count() AS running FROM system.processes WHERE startsWith(query_id, {prefix:String})';
+      const result = await client.query({ query, query_params: { prefix }, format: 'JSONEachRow' });
+      const [row] = await result.json<{ running: number }>();
+      return row?.running !== 0;
+    },
+    sleep: (ms) => delay(ms),
+    rows: () => storedRows(client),
+    async merge() {
+      for (const table of ['entities', 'entity_properties', 'user_sightings', 'dead_letters', 'pending_deletions']) {
+        await client.command({ query: `OPTIMIZE TABLE ${table} FINAL` });
+      }
+    },
+    run: (work) => work(),
+    async [Symbol.asyncDispose]() {
+      // Otherwise its tables would cost the engine of all tests CPU time to the end.
+      await client.command({ query: `DROP DATABASE ${config.CLICKHOUSE_DATABASE} SYNC` });
+      await Promise.all(clients.map((created) => created.close()));
+    },
+  };
+}
+
+/** Creates a simulated ClickHouse with empty tables. @param slownessMs how long a statement takes at most */
+export function simulatedClickHouse(seed: number, slownessMs?: number): ClickHouseEngine {
+  const time = new VirtualTime(new Random(seed, 'programs').next);
+  const network = new Network(time, new Random(seed, 'network'));
+  const clickhouse = new SimulatedClickHouse({
+    ...{ time, network, random: new Random(seed, 'servers'), onEvents: () => undefined },
+    onConflict: () => undefined,
+  });
+  if (slownessMs !== undefined) clickhouse.slownessMs = slownessMs;
+  const connect = (requestTimeoutMs: number) => createSimulatedClient(clickhouse, network, requestTimeoutMs);
+  return {
+    client: connect(REQUEST_TIMEOUT_MS),
+    connect,
+    isRunning: async (prefix) => clickhouse.isRunning(prefix),
+    sleep: (ms) => time.wait(ms),
+    rows: async () => simulatedRows(clickhouse.tables),
+    merge: async () => undefined,
+    run: (work) => driven(time, work),
+    async [Symbol.asyncDispose]() {},
+  };
+}

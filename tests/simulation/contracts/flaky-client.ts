@@ -1,0 +1,102 @@
+import { ClickHouseError } from '@clickhouse/client';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { isRowFault } from '@sluice/writer/clickhouse/isolate-bad-rows';
+import { nameOfStatement } from '../clickhouse/simulated-client.ts';
+
+/** The response of a statement got lost; the statement has ended. */
+export class ResponseLost extends Error {
+  override readonly name = 'ResponseLost';
+}
+
+export interface FlakyClient {
+  readonly client: ClickHouseClient;
+  /** What each statement was asked and has answered, as text that is the same for the same answers. */
+  readonly answers: string[];
+  /** Loses the response of the statement after so many others. */
+  loseResponseAfter(statements: number): void;
+}
+
+interface Call {
+  readonly query: string;
+}
+
+/** Wraps a client, notes what it is answered, and may lose a response. */
+export function flakyClient(client: ClickHouseClient): FlakyClient {
+  const answers: string[] = [];
+  let left = Number.MAX_SAFE_INTEGER;
+
+  async function noting<Answer>(
+    { query }: Call,
+    ask: () => Promise<Answer>,
+    describe: (answer: Answer) => unknown,
+  ): Promise<Answer> {
+    const name = nameOfStatement(query);
+    let answer: Answer;
+    try {
+      answer = await ask();
+    } catch (error) {
+      answers.push(`${name}: ${refusalOf(error)}`);
+      throw error;
+    }
+    answers.push(`${name}: ${describe(answer)}`);
+    left -= 1;
+    if (left >= 0) return answer;
+    left = Number.MAX_SAFE_INTEGER;
+    throw new ResponseLost(`the response of ${name} is lost`);
+  }
+
+  const methods = {
+    command: (call: Call) =>
+      noting(
+        call,
+        () => client.command(call),
+        ({ summary }) => isLookUp(call) && summary?.written_rows !== '0',
+      ),
+    exec: (call: Call) =>
+      noting(
+        call,
+        () => client.exec(call),
+        ({ summary }) => summary?.written_rows,
+      ),
+    async query(call: Call & { readonly format: 'JSONEachRow' }) {
+      const read = async () => await (await client.query(call)).json();
+      const describe = (found: readonly unknown[]) => {
+        const known = found.map((row) => JSON.stringify(comparable(row)));
+        return isOrdered(call) ? known : known.sort();
+      };
+      const rows = await noting(call, read, describe);
+      return { json: async () => rows };
+    },
+  };
+  return {
+    client: methods as unknown as ClickHouseClient,
+    answers,
+    loseResponseAfter(statements) {
+      left = statements;
+    },
+  };
+}
+
+/** How many rows others have written concerns nobody. */
+function isLookUp({ query }: Call): boolean {
+  return ['find-repeats', 'find-stamped-repeats'].includes(nameOfStatement(query));
+}
+
+/** Rows of a statement without ORDER BY come in any order. */
+function isOrdered({ query }: Call): boolean {
+  return /^ORDER BY/m.test(query);
+}
+
+/** Without what no two servers have in common: times of storage, and the order of what has none. */
+function comparable(row: unknown): object {
+  const { stored_ms: _stored, haltedAt: _halted, leaderIds, ...rest } = row as Record<string, unknown>;
+  const leaders = leaderIds === undefined ? {} : { leaderIds: [...(leaderIds as string[])].sort() };
+  const known = Object.entries({ ...rest, ...leaders }).map(([name, value]) => [name, value ?? null]);
+  return Object.fromEntries(known.sort());
+}
+
+function refusalOf(error: unknown): string {
+  if (isRowFault(error)) return 'refused because of a row';
+  if (error instanceof ClickHouseError) return `refused with ${error.type}`;
+  return (error as Error).message;
+}

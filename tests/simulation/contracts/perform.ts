@@ -1,0 +1,140 @@
+import { claimDatabase } from '@sluice/writer/clickhouse/claim-database';
+import { createHalts } from '@sluice/writer/clickhouse/halts';
+import { readPartitions } from '@sluice/writer/clickhouse/known-partitions';
+import { createOwnership } from '@sluice/writer/clickhouse/ownership';
+import { checkPartitionCount } from '@sluice/writer/clickhouse/partition-count';
+import { createPositions } from '@sluice/writer/clickhouse/positions';
+import { type ClickHouseSession, openClickHouseSession } from '@sluice/writer/clickhouse/session';
+import type { StagedBatch } from '@sluice/writer/clickhouse/staged-batch';
+import { createStagedStore } from '@sluice/writer/clickhouse/staged-store';
+import { STATEMENTS } from '@sluice/writer/clickhouse/statements';
+import { eraseRows, forgetUsersWithoutRows } from '@sluice/writer/erasure/deleted-rows';
+import type { DueErasure } from '@sluice/writer/erasure/erasure-passes';
+import type { Epoch } from '@sluice/writer/protocol/epoch';
+import type { ClickHouseEngine } from './clickhouse-engines.ts';
+import { flakyClient } from './flaky-client.ts';
+import type { Operation } from './random-operations.ts';
+
+const GROUP = 'group';
+const STATEMENT_TIMEOUT_MS = 20_000;
+
+/** The writer's own code on one engine: does what it is told, and says how it ended. */
+export class Performer {
+  readonly #engine: ClickHouseEngine;
+  readonly #flaky;
+  readonly #epochs: Epoch[] = [];
+  readonly #batches: StagedBatch[] = [];
+  readonly #store;
+  #isMember = false;
+  readonly #ownership;
+  readonly #positions;
+  readonly #halts;
+
+  constructor(engine: ClickHouseEngine) {
+    this.#engine = engine;
+    this.#flaky = flakyClient(engine.client);
+    const { client } = this.#flaky;
+    const isMember = async () => this.#isMember;
+    const ownership = createOwnership({ client, groupId: GROUP, writerId: 'writer', isMember });
+    const common = { client, ownership, groupId: GROUP, statementTimeoutMs: STATEMENT_TIMEOUT_MS };
+    this.#ownership = ownership;
+    this.#store = createStagedStore(common);
+    this.#positions = createPositions(common);
+    this.#halts = createHalts(client, GROUP);
+  }
+
+  /** How many epochs were begun, and batches opened. */
+  get opened(): { readonly batches: number; readonly epochs: number } {
+    return { batches: this.#batches.length, epochs: this.#epochs.length };
+  }
+
+  /** Returns what every statement was answered, and how the operation ended. */
+  async perform(operation: Operation): Promise<readonly string[]> {
+    const { answers } = this.#flaky;
+    answers.length = 0;
+    const ended = await this.#engine.run(async () => {
+      try {
+        return `ended: ${JSON.stringify(await this.#perform(operation)) ?? ''}`;
+      } catch (error) {
+        return `failed: ${(error as Error).name}`;
+      }
+    });
+    this.#flaky.loseResponseAfter(Number.MAX_SAFE_INTEGER);
+    return [...answers, ended];
+  }
+
+  async #perform(operation: Operation): Promise<unknown> {
+    const { client, loseResponseAfter } = this.#flaky;
+    switch (operation.kind) {
+      case 'claim': {
+        this.#isMember = operation.isMember;
+        const memberId = 'member';
+        const epoch = await this.#ownership.begin({ ...operation, memberId });
+        this.#epochs.push(epoch);
+        return epoch;
+      }
+      case 'store': {
+        const batch = this.#store.open(operation.batch, this.#epoch(operation.epoch), () => undefined);
+        this.#batches.push(batch);
+        loseResponseAfter(operation.loseResponseAfter);
+        return await batch.store();
+      }
+      case 'store again':
+        loseResponseAfter(operation.loseResponseAfter);
+        return await this.#batch(operation.batch).store();
+      case 'end':
+        return await this.#batch(operation.batch).end();
+      case 'store positions': {
+        const positions = operation.positions.map((position) => ({
+          ...position,
+          last: { fingerprint: `of ${position.nextOffset}`, leaderEpoch: 3 },
+        }));
+        return await this.#positions.store(positions, this.#epoch(operation.epoch));
+      }
+      case 'halt': {
+        const { partition, epoch } = operation;
+        const why = { reason: 'by hand', detail: 'why', firstOffset: null, lastOffset: 4n } as const;
+        const halt = { topic: 't.events', partition, ...why };
+        return await this.#halts.record(halt, epoch === undefined ? undefined : this.#epoch(epoch));
+      }
+      case 'resume':
+        await this.#halts.resume('t.events', operation.partition, operation.offset);
+        await readPartitions(client, GROUP);
+        return;
+      case 'claim database':
+        return await claimDatabase(client, operation.group);
+      case 'check partitions': {
+        const config = { KAFKA_TOPIC_PREFIX: 't.', KAFKA_PARTITIONS: operation.partitions };
+        return await checkPartitionCount(client, config as Parameters<typeof checkPartitionCount>[1]);
+      }
+      case 'forget users without rows':
+        return await this.#withDue(forgetUsersWithoutRows);
+      case 'erase':
+        return await this.#withDue((session, due) => eraseRows(session, due, () => undefined));
+    }
+  }
+
+  #epoch(index: number): Epoch {
+    const epoch = this.#epochs[index];
+    if (!epoch) throw new RangeError(`there is no epoch ${index}`);
+    return epoch;
+  }
+
+  #batch(index: number): StagedBatch {
+    const batch = this.#batches[index];
+    if (!batch) throw new RangeError(`there is no batch ${index}`);
+    return batch;
+  }
+
+  async #withDue<Result>(work: (session: ClickHouseSession, due: DueErasure[]) => Promise<Result>): Promise<Result> {
+    // What is found of a user who came back depends on what ClickHouse has merged by now.
+    await this.#engine.merge();
+    const session = openClickHouseSession(this.#flaky.client, 'erasure', STATEMENT_TIMEOUT_MS);
+    const from = { afterMs: 0, afterWorkspace: '', afterUser: '' };
+    const parameters = { delayMs: 0, usersMax: 100, ...from };
+    const due = await session.read<DueErasure>(STATEMENTS['find-due-erasures'], parameters);
+    const result = await work(session, due);
+    await session.close();
+    return result;
+  }
+}
