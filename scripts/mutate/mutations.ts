@@ -24,7 +24,7 @@ const CALLS = ingest('routes/post-calls.test.ts');
 const SUBMISSIONS = ingest('routes/post-user-groups.test.ts');
 const HELD_BODIES = ingest('held-bodies.test.ts');
 const PARTITIONS = faults('partitions');
-const SHARDS = query('shards.test.ts');
+const SHARDS = query('shards.slow.test.ts');
 const ENTITIES_LISTS = query('entities/entities-lists.test.ts');
 const HOUR_COUNTS = query('reports/hour-counts.test.ts');
 const MENUS = query('reports/menus.test.ts');
@@ -36,12 +36,12 @@ const EXPORT_DISCONNECTION = query('reports/export-disconnection.test.ts');
 const RESULT_BYTES = query('clickhouse/result-bytes.test.ts');
 const EXPORT_IMPORT = 'tests/e2e/export-import.test.ts';
 const MEMBERSHIPS = query('entities/memberships.test.ts');
-const ENTITIES_ORDER = query('entities/entities-order.test.ts');
+const ENTITIES_ORDER = query('entities/entities-order.slow.test.ts');
 const CALENDAR = query('reports/calendar.test.ts');
 const SERIES = query('reports/series.test.ts');
 const SERIES_RULES = query('reports/series-rules.test.ts');
 const SERIES_LIMITS = query('reports/series-limits.test.ts');
-const ENTITIES_GROWTH = query('entities/entities-growth.test.ts');
+const ENTITIES_GROWTH = query('entities/entities-growth.slow.test.ts');
 const FUNNEL = query('reports/funnel.test.ts');
 const FUNNEL_RULES = query('reports/funnel-rules.test.ts');
 const RETENTION = query('reports/retention.test.ts');
@@ -1323,7 +1323,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
     search: "if (worker.isConnected()) worker.send({ type: 'stop' } satisfies StopMessage);",
     replacement: "worker.process.kill('SIGTERM');",
     breaks: 'Where a signal goes to all processes of the service, requests that are under way are cut.',
-    tests: ['tests/e2e/workers.test.ts'],
+    tests: ['tests/e2e/workers.slow.test.ts'],
   },
   {
     name: 'ingest/worker-lost',
@@ -1331,7 +1331,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
     search: 'if (!this.#stopping) this.#fail(',
     replacement: 'if (!this.#stopping) void (',
     breaks: 'A service goes on with fewer workers for ever.',
-    tests: ['tests/e2e/workers.test.ts'],
+    tests: ['tests/e2e/workers.slow.test.ts'],
   },
 ];
 
@@ -1513,7 +1513,7 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     search: " OR startsWith(raw, '[') AND hasAny(${itemsOf('raw')}, ${acceptedItems})",
     replacement: '',
     breaks: 'A filter does not find an array that contains its value.',
-    tests: [query('events/events-properties.test.ts')],
+    tests: [query('events/events-properties.slow.test.ts')],
   },
   {
     name: 'query/large-items-not-parsed-again',
@@ -1521,7 +1521,7 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     search: 'JSONExtractArrayRaw(${withPoint(raw)})',
     replacement: 'JSONExtractArrayRaw(${raw})',
     breaks: 'An array with a large number equals none of its items.',
-    tests: [query('events/events-properties.test.ts')],
+    tests: [query('events/events-properties.slow.test.ts')],
   },
   {
     name: 'query/items-of-arrays-not-searched',
@@ -1529,7 +1529,7 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     search: ', `[${text}`, `,${text}`]',
     replacement: ']',
     breaks: 'A filter does not find an array that contains its value.',
-    tests: [query('events/events-properties.test.ts')],
+    tests: [query('events/events-properties.slow.test.ts')],
   },
   {
     name: 'query/items-of-arrays-not-indexed',
@@ -1537,7 +1537,7 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     search: '`${key}:${text}`)), ...texts]',
     replacement: '`${key}:${text}`))]',
     breaks: 'A filter does not find an array that contains its value.',
-    tests: [query('events/events-properties.test.ts')],
+    tests: [query('events/events-properties.slow.test.ts')],
   },
   {
     name: 'query/items-of-nested-arrays-of-users-not-indexed',
@@ -1698,7 +1698,7 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     search: "if (order.field !== 'timestamp') return [];",
     replacement: 'if (order.field) return [];',
     breaks: 'A page costs more with every month that is stored.',
-    tests: [query('events/events-growth.test.ts')],
+    tests: [query('events/events-growth.slow.test.ts')],
   },
   {
     name: 'query/uuid-searches-all-granules',
@@ -1706,7 +1706,7 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     search: '`identity(${column})`',
     replacement: 'column',
     breaks: 'A look-up by uuid costs more with every event of the workspace.',
-    tests: [query('events/events-growth.test.ts')],
+    tests: [query('events/events-growth.slow.test.ts')],
   },
   {
     name: 'query/total-of-the-last-page',
@@ -1722,7 +1722,7 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     search: '  min_age_to_force_merge_seconds = 3024000,\n',
     replacement: '',
     breaks: 'A look-up costs more with every part that was ever inserted, instead of every month.',
-    tests: [query('events/events-growth.test.ts')],
+    tests: [query('events/events-growth.slow.test.ts')],
   },
   {
     name: 'query/slow-list-counted-again',
@@ -1746,7 +1746,7 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     search: 'if (error instanceof Problem && isLateForSlot(error.cause)) return { value: null };',
     replacement: '',
     breaks: 'In a busy moment a page is refused because its total had to wait.',
-    tests: [query('clickhouse/fairness.test.ts')],
+    tests: [query('clickhouse/fairness.slow.test.ts')],
   },
   {
     name: 'query/records-wait-for-the-total',
@@ -1937,7 +1937,7 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     search: 'const all = count(conditions.length === 0 ? [ANY_TIME] : conditions);',
     replacement: 'const all = count(conditions);',
     breaks: 'The total of a workspace reads the projection by hour, which grows with the events.',
-    tests: [query('events/events-growth.test.ts')],
+    tests: [query('events/events-growth.slow.test.ts')],
   },
   {
     name: 'query/upgrade-waits-for-hours',
@@ -2098,7 +2098,7 @@ const CONSOLE_MUTATIONS: readonly Mutation[] = [
     search: 'enable_block_number_column = 1',
     replacement: 'enable_block_number_column = 0',
     breaks: 'Merges change the position of events: a client that resumes misses some.',
-    tests: [query('stream/storage-order.test.ts')],
+    tests: [query('stream/storage-order.slow.test.ts')],
   },
   {
     name: 'stream/other-workspaces',
@@ -2259,7 +2259,7 @@ const CONSOLE_MUTATIONS: readonly Mutation[] = [
     search: ', settings: LARGE_ROWS_SETTINGS }',
     replacement: ' }',
     breaks: 'A menu of large events reads until the memory of a query is used up, and then once more.',
-    tests: [query('large-events.test.ts')],
+    tests: [query('large-events.slow.test.ts')],
   },
   {
     name: 'query/out-of-memory-is-final',
@@ -2267,7 +2267,7 @@ const CONSOLE_MUTATIONS: readonly Mutation[] = [
     search: 'if (hasRows || query.isFollowed || !isOutOfMemory(error)) throw error;',
     replacement: 'if (hasRows || query.isFollowed || error !== undefined) throw error;',
     breaks: 'Pages and reports of large events exceed the memory of a query.',
-    tests: [query('large-events.test.ts')],
+    tests: [query('large-events.slow.test.ts')],
   },
   {
     name: 'query/small-blocks-with-prewhere',
@@ -2276,7 +2276,7 @@ const CONSOLE_MUTATIONS: readonly Mutation[] = [
     replacement: 'LARGE_ROWS_SETTINGS',
     breaks:
       'A filter on properties of large events exceeds the memory of a query where ClickHouse has many processors.',
-    tests: [query('large-events.test.ts')],
+    tests: [query('large-events.slow.test.ts')],
   },
   {
     name: 'query/long-numbers-are-texts',
@@ -2364,7 +2364,7 @@ const CONSOLE_MUTATIONS: readonly Mutation[] = [
     search: '{ max_result_bytes: String(PIECE_BYTES_MAX) }',
     replacement: '{}',
     breaks: 'A page of large users fills the memory of query-api.',
-    tests: [query('entities/large-entities.test.ts')],
+    tests: [query('entities/large-entities.slow.test.ts')],
   },
   {
     name: 'query/pages-of-users-held-without-slots',
@@ -2372,7 +2372,7 @@ const CONSOLE_MUTATIONS: readonly Mutation[] = [
     search: 'whenSent(reply, 2 * config.QUERY_TIMEOUT_MS + GRACE_MS, release);',
     replacement: 'release();',
     breaks: 'Clients that do not read let any number of pages of users gather in memory.',
-    tests: [query('entities/large-entities.test.ts')],
+    tests: [query('entities/large-entities.slow.test.ts')],
   },
   {
     name: 'query/few-matches-from-the-start',

@@ -1,0 +1,11 @@
+/** A schedule that has failed once. `npm test` runs it again each time. */
+export interface FailedSeed {
+  /** The kind of simulation, as `npm run simulate -- --only` calls it. */
+  readonly kind: string;
+  readonly seed: number;
+  /** What went wrong, and what mended it. */
+  readonly found: string;
+}
+
+/** A seed means another schedule once the simulator draws differently: remove those that no longer show what they found. */
+export const FAILED_SEEDS: readonly FailedSeed[] = [];
