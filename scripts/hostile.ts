@@ -6,7 +6,7 @@ import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/comma
 import { buildConsole } from '../packages/console/scripts/build.ts';
 import { Arena } from '../tests/hostile/arena.ts';
 import { withLimits } from '../tests/hostile/limits-document.ts';
-import { describeProduct, productsOf, SINGLES } from '../tests/hostile/product.ts';
+import { describeProduct, productsOf, SINGLES, singlesOf } from '../tests/hostile/product.ts';
 import { type Failure, runSeed, shrink } from '../tests/hostile/search.ts';
 import { seededRandom } from '../tests/support/random.ts';
 
@@ -20,10 +20,11 @@ requests. In each round this is judged:
 
   the first tenant gets what it should: an error that names the fault beyond a limit, and no 5xx but 503 with Retry-After
   the second tenant gets its own data and nothing else, with 99% of its requests within 3 times as long as alone, or 200 ms
-  no event loop is blocked for more than 100 ms besides the time for which it had no processor
+  no event loop is blocked for more than 100 ms, besides the time for which it had no processor
   each process stays within the memory of its container, and is idle again after the round
 
-The requests of each round follow from its seed. A round that is too slow is run twice more before it counts.
+The requests of each round follow from its seed. A round that is too slow is run twice more before it counts, and does not
+count while other processes use more than a fifth of the machine.
 
   --seed N         the first seed, a whole number (default: random, and printed). Without --seconds only this round is run
   --seconds S      how long rounds are run, one seed after the other, 1 to 86400 (default 300)
@@ -86,22 +87,23 @@ function wholeNumber(name: string, text: string, least: number, most = 1_000_000
 async function trySeeds(arena: Arena, first: number, seconds: number): Promise<number> {
   const startedAt = performance.now();
   const isOver = () => performance.now() - startedAt >= 1_000 * seconds;
-  const sums = { rounds: 0, responses: 0, unavailable: 0, late: 0 };
+  const sums = { rounds: 0, responses: 0, unavailable: 0, late: 0, unjudged: 0 };
   const report = () => {
-    const { rounds, responses, unavailable, late } = sums;
-    const singles = Math.min(2 * rounds, SINGLES.length);
+    const { rounds, responses, unavailable, late, unjudged } = sums;
+    const singles = Math.min(rounds * singlesOf(first).length, SINGLES.length);
     console.log(
       `${((performance.now() - startedAt) / 1_000).toFixed(0)} s: ${rounds} rounds (seeds ${first} to ${first + rounds - 1}), ` +
-        `${responses} responses, of which ${unavailable} were 503, ${singles} of ${SINGLES.length} single corners, ${late} rounds once too slow`,
+        `${responses} responses, of which ${unavailable} were 503, ${singles} of ${SINGLES.length} single corners, ${late} rounds once too slow, ${unjudged} while others used the machine`,
     );
   };
   let reportedAt = startedAt;
   for (let seed = first; seed === first || !isOver(); seed += 1) {
-    const { failure, late, responses, unavailable } = await runSeed(arena, seed);
+    const { failure, late, unjudged, responses, unavailable } = await runSeed(arena, seed);
     sums.rounds += 1;
     sums.responses += responses;
     sums.unavailable += unavailable;
     sums.late += late.length > 0 ? 1 : 0;
+    sums.unjudged += unjudged.length > 0 ? 1 : 0;
     for (const text of late) console.log(`seed ${seed}, once too slow: ${text}`);
     if (failure) return await explain(arena, seed, failure);
     if (performance.now() - reportedAt < PROGRESS_MS) continue;

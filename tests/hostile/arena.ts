@@ -1,10 +1,13 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { setTimeout } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { until } from '@sluice/shared/testing/until';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { SERVICE_NAMES } from '../support/service.ts';
+import { BusyMeter } from './busy-meter.ts';
 import type { HostileLoad, HostileOutcome, HostileTask } from './hostile-load.ts';
+import { KINDS } from './ordinary-kinds.ts';
 import type { OrdinaryLoad, OrdinaryOutcome } from './ordinary-load.ts';
 import { BlockMeter, MEMORY, memoryFaults, notIdle, openFiles } from './processes.ts';
 import type { Product } from './product.ts';
@@ -16,6 +19,10 @@ export interface Verdict {
   readonly wrong: readonly string[];
   /** Too slow: another round has to say so, too. */
   readonly slow: readonly string[];
+  /** Event loops that were blocked: a request by itself has to block them, too. */
+  readonly blocked: readonly string[];
+  /** What would be too slow, while others used the machine. */
+  readonly unjudged: readonly string[];
   readonly responses: number;
   readonly unavailable: number;
 }
@@ -30,6 +37,9 @@ const ROUND_MS = 2_000;
 
 /** How long the ordinary tenant is alone before the first round, in milliseconds. */
 const ALONE_MS = 4_000;
+
+/** How many requests of each kind that is at least. */
+const ALONE_REQUESTS_MIN = 4;
 
 /** The other tenant may wait so many times as long as alone, or so many milliseconds. */
 const SLOWER_MAX = 3;
@@ -107,10 +117,13 @@ export class Arena implements AsyncDisposable {
   async round(products: readonly Product[], durationMs: number = ROUND_MS): Promise<Verdict> {
     const blocks = new BlockMeter(this.#pipeline.services);
     await blocks.take();
+    const busy = new BusyMeter();
+    await busy.take();
     await this.#takeOrdinary('take');
     const task: HostileTask = { products, durationMs };
     const outcome = await this.#ask<HostileOutcome>(this.#hostile, task);
     const ordinary = await this.#takeOrdinary('pause');
+    const isBusy = await busy.take();
     const blocked = await blocks.take().catch((error: Error) => [`a service does not respond: ${error.message}`]);
     const wrong = [
       ...outcome.faults,
@@ -118,9 +131,9 @@ export class Arena implements AsyncDisposable {
       ...(await memoryFaults(this.#pipeline.services)),
       ...(await this.#idleFaults()),
     ];
-    const slow = [...outcome.cut, ...blocked, ...this.#slowKinds(ordinary)];
+    const slow = [...outcome.cut, ...this.#slowKinds(ordinary)];
     const { responses, unavailable } = outcome;
-    return { wrong, slow, responses, unavailable };
+    return { wrong, blocked, slow: isBusy ? [] : slow, unjudged: isBusy ? slow : [], responses, unavailable };
   }
 
   /** Sends each product once, and nothing beside it. Returns which event loops were blocked. */
@@ -162,11 +175,19 @@ export class Arena implements AsyncDisposable {
     this.#hostile = new Worker(new URL('./hostile-load.ts', import.meta.url), { workerData: this.#load });
     this.#ordinary = new Worker(new URL('./ordinary-load.ts', import.meta.url), { workerData: this.#ordinaryLoad });
     // The first responses compile and connect.
-    for (const kept of [false, true]) {
-      await new Promise((resolve) => setTimeout(resolve, ALONE_MS / 2));
+    await setTimeout(ALONE_MS / 2);
+    await this.#takeOrdinary('take');
+    const found = new Map<string, readonly number[]>();
+    await until('requests of each kind', async () => {
+      await setTimeout(ALONE_MS / 2);
       const { durations } = await this.#takeOrdinary('take');
-      if (kept) this.#alone = new Map(Object.entries(durations).map(([kind, found]) => [kind, p99(found)]));
-    }
+      for (const [kind, ms] of Object.entries(durations)) found.set(kind, [...(found.get(kind) ?? []), ...ms]);
+      return (
+        KINDS.every((kind) => found.has(kind)) &&
+        [...found.values()].every(({ length }) => length >= ALONE_REQUESTS_MIN)
+      );
+    });
+    this.#alone = new Map([...found].map(([kind, ms]) => [kind, p99(ms)]));
   }
 
   async #endLoads(): Promise<void> {

@@ -3,7 +3,9 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
+import { until } from '@sluice/shared/testing/until';
 import { Agent, type Dispatcher } from 'undici';
+import { readMetric } from '../support/metrics.ts';
 import { type BuiltRequest, build, describeProduct, type Product } from './product.ts';
 
 export interface HostileLoad {
@@ -38,8 +40,11 @@ const RESPONSE_BYTES_MAX = 256 * 1_024 * 1_024;
 /** How much of the beginning of a response is looked at. */
 const KEPT_BYTES = 256 * 1_024;
 
-/** How long a stream is listened to, in milliseconds. */
-const LISTENED_MS = 300;
+/** How long a stream is listened to, in milliseconds: query-api has read events for it by then. */
+const LISTENED_MS = 1_500;
+
+/** How long a stream whose client has left may be counted, in milliseconds. */
+const CLOSED_MS_MAX = 10_000;
 
 const { urls, key } = workerData as HostileLoad;
 
@@ -58,7 +63,8 @@ async function run({ products, durationMs }: HostileTask): Promise<HostileOutcom
       const product = index % products.length;
       const { request, expected } = built[product] as BuiltRequest;
       const bytes = request.body?.length ?? 0;
-      if (index >= products.length && counts.bytes + bytes > BODY_BYTES_MAX && bytes > 65_536) {
+      const isOnce = (request.copies ?? 1) > 1 || (counts.bytes + bytes > BODY_BYTES_MAX && bytes > 65_536);
+      if (index >= products.length && isOnce) {
         await delay(10);
         continue;
       }
@@ -86,8 +92,28 @@ interface Received {
   readonly isCut: boolean;
 }
 
-/** Sends a request so many times at once, and returns the last response. */
+let streaming: Promise<unknown> = Promise.resolve();
+
+/** Streams are opened one after the other: how many there are at once decides how the next one is answered. */
 async function send(agent: Agent, request: BuiltRequest['request']): Promise<Received> {
+  if (!request.endless) return await sendOnce(agent, request, new AbortController().signal, LISTENED_MS);
+  const mine = streaming.then(async () => {
+    const response = await sendCopies(agent, request);
+    // The ordinary tenant listens as well.
+    const url = urls['query-api'];
+    await until(
+      'streams to be closed',
+      async () => (await readMetric({ url }, 'sluice_stream_listeners')) <= 1,
+      CLOSED_MS_MAX,
+    ).catch(() => undefined);
+    return response;
+  });
+  streaming = mine;
+  return await mine;
+}
+
+/** Sends a request so many times at once, and returns the last response. */
+async function sendCopies(agent: Agent, request: BuiltRequest['request']): Promise<Received> {
   const { copies = 1 } = request;
   const ends = new AbortController();
   const others: Promise<unknown>[] = [];

@@ -4,6 +4,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { Agent } from 'undici';
+import { ORDINARY_QUERIES } from './ordinary-kinds.ts';
 
 export interface OrdinaryLoad {
   readonly ingestUrl: string;
@@ -21,14 +22,11 @@ export interface OrdinaryOutcome {
 
 const PAUSE_MS = 15;
 
-/** All of them are about January 2026, to which nobody adds anything. */
-const QUERIES: Readonly<Record<string, string>> = {
-  page: '/events?startDate=2026-01-01&endDate=2026-01-31&limit=20&total=none',
-  filtered: '/events?startDate=2026-01-01&endDate=2026-01-31&properties.plan=pro&userId=user-7&limit=20&total=none',
-  series: '/events/series?startDate=2026-01-01&endDate=2026-01-31&groupBy=event',
-  users: '/users?limit=20',
-  names: '/events/names?startDate=2026-01-01&endDate=2026-01-31',
-};
+/** A request that is still under way counts when it has taken so long, in milliseconds. */
+const PENDING_MS_MIN = 3_000;
+
+/** More than what ingest-api reads at once: such a body waits for its turn. */
+const LARGE_TEXT = 'x'.repeat(100_000);
 
 const { ingestUrl, queryUrl, controlUrl, key } = workerData as OrdinaryLoad;
 const agent = new Agent({ connections: 16 });
@@ -39,27 +37,62 @@ let faults = new Set<string>();
 let gate = Promise.withResolvers<void>();
 gate.resolve();
 
+/** When the request of each kind that is under way began. */
+const pending = new Map<string, number>();
+let resumedAt = 0;
+
+function tookMs(startedAt: number): number {
+  return performance.now() - Math.max(startedAt, resumedAt);
+}
+
+function record(kind: string, ms: number): void {
+  durations[kind] ??= [];
+  durations[kind].push(ms);
+}
+
 async function repeat(kind: string, request: () => Promise<string | undefined>): Promise<never> {
   for (;;) {
     await gate.promise;
     const startedAt = performance.now();
+    pending.set(kind, startedAt);
     const fault = await request().catch((error: Error) => `failed: ${error.message}`);
-    durations[kind] ??= [];
-    durations[kind].push(performance.now() - startedAt);
+    pending.delete(kind);
+    record(kind, tookMs(startedAt));
     if (fault !== undefined) faults.add(`the other tenant's request "${kind}" ${fault}`);
     await delay(PAUSE_MS);
   }
 }
 
-async function submit(): Promise<string | undefined> {
-  const body = JSON.stringify({
-    foreignUserGroupId: 'later',
-    events: [{ event: 'later', properties: { plan: 'pro' } }],
-  });
+async function submit(text: string): Promise<string | undefined> {
+  const body = JSON.stringify({ foreignUserGroupId: 'later', events: [{ event: 'later', properties: { text } }] });
   const options = { origin: ingestUrl, path: '/v1/public/userGroups', method: 'POST', headers, body } as const;
   const response = await agent.request(options);
-  const text = await response.body.text();
-  return response.statusCode === 202 ? undefined : `got ${response.statusCode} ${text.slice(0, 300)}`;
+  const reply = await response.body.text();
+  return response.statusCode === 202 ? undefined : `got ${response.statusCode} ${reply.slice(0, 300)}`;
+}
+
+let messages: AsyncIterator<Buffer> | undefined;
+
+/** Waits for the next event of a stream, which is open all the time. */
+async function listen(): Promise<string | undefined> {
+  if (!messages) {
+    const { statusCode, body } = await agent.request({
+      origin: queryUrl,
+      path: '/events/stream?event=later',
+      method: 'GET',
+      headers,
+    });
+    if (statusCode !== 200) return `got ${statusCode} ${(await body.text()).slice(0, 300)}`;
+    messages = (body as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+  }
+  for (;;) {
+    const { done, value } = await messages.next();
+    if (done || value.includes('event: problem')) {
+      messages = undefined;
+      return `ended: ${value}`;
+    }
+    if (value.includes('data: ')) return undefined;
+  }
 }
 
 async function get(kind: string, path: string): Promise<string | undefined> {
@@ -80,14 +113,21 @@ async function control(): Promise<string | undefined> {
 
 parentPort?.on('message', (message: 'pause' | 'take') => {
   if (message === 'pause') gate = Promise.withResolvers<void>();
-  else gate.resolve();
+  else {
+    gate.resolve();
+    resumedAt = performance.now();
+  }
+  const late = message === 'pause' ? pending : [];
+  for (const [kind, startedAt] of late) if (tookMs(startedAt) > PENDING_MS_MIN) record(kind, tookMs(startedAt));
   parentPort?.postMessage({ durations, faults: [...faults] } satisfies OrdinaryOutcome);
   durations = {};
   faults = new Set();
 });
 
 await Promise.all([
-  repeat('submit', submit),
+  repeat('submit', () => submit('')),
+  repeat('large', () => submit(LARGE_TEXT)),
+  repeat('stream', listen),
   repeat('control', control),
-  ...Object.entries(QUERIES).map(([kind, path]) => repeat(kind, () => get(kind, path))),
+  ...Object.entries(ORDINARY_QUERIES).map(([kind, path]) => repeat(kind, () => get(kind, path))),
 ]);

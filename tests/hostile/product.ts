@@ -64,20 +64,29 @@ export const SINGLES: readonly Omit<Product, 'seed'>[] = Object.entries(DOORS).f
   ...(limits.length === 0 ? [{ door, corners: [] }] : []),
 ]);
 
-/** How many products a round has. */
-const PRODUCTS = 5;
+/** How many products of a round stand in a single corner, and how many in two or three. */
+const SINGLES_OF_ROUND = 8;
+const RANDOM_OF_ROUND = 3;
 
 /** Coprime to the number of singles, so that the seeds that follow one another take all of them, far apart. */
 const STRIDE = 7_919;
 
-/** Returns the products of a round: two single corners, which the seeds take in turn, and random products of two or three. */
+/** Returns the products of a round: single corners, which the seeds take in turn, and random products of two or three. */
 export function productsOf(seed: number, random: Random): readonly Product[] {
-  const singles = [2 * seed, 2 * seed + 1].map((index) => SINGLES[(index * STRIDE) % SINGLES.length]);
-  return Array.from({ length: PRODUCTS }, (_, index): Product => {
-    const textSeed = below(random, 1_000_000_000);
-    const single = singles[index];
-    return single ? { ...single, seed: textSeed } : { ...randomProduct(random), seed: textSeed };
-  });
+  const textSeed = () => below(random, 1_000_000_000);
+  return [
+    ...singlesOf(seed).map((single): Product => ({ ...single, seed: textSeed() })),
+    ...Array.from({ length: RANDOM_OF_ROUND }, (): Product => ({ ...randomProduct(random), seed: textSeed() })),
+  ];
+}
+
+/** The single corners of a round. */
+export function singlesOf(seed: number): readonly Omit<Product, 'seed'>[] {
+  const first = seed * SINGLES_OF_ROUND;
+  return Array.from(
+    { length: SINGLES_OF_ROUND },
+    (_, index) => SINGLES[((first + index) * STRIDE) % SINGLES.length],
+  ).filter((single) => single !== undefined);
 }
 
 function randomProduct(random: Random): Omit<Product, 'seed'> {

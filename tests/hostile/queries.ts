@@ -8,7 +8,10 @@ type Values = ReadonlyMap<LimitId, number>;
 type Parameters = readonly (readonly [name: string, value: string])[];
 
 /** Names of properties that the hostile workspace has: see `world.ts`. */
-export const STORED_NAMES = ['p', 'a.b.c.d.e.f.g', 'n0', "it's", 'long'] as const;
+const STORED_NAMES = ['p', 'a.b.c.d.e.f.g', 'n0', "it's", 'long'] as const;
+
+/** Names of events that are expensive to read: see `world.ts`. */
+const STORED_EVENTS = ['near-equal', 'names', 'long'] as const;
 
 const OPERATORS = ['eq', 'ne', 'in', 'exists', 'lt', 'gte', 'prefix', 'contains'] as const;
 
@@ -111,7 +114,13 @@ function queryDoor(path: string, options: QueryDoorOptions = {}): Door {
     limits: [...limits, 'head'],
     build(values, seed) {
       const random = seededRandom(seed);
-      const found = [...parameters(values, random), ...(hasFilters ? filters(values, random, documents) : [])];
+      const found = [
+        ...parameters(values, random),
+        ...(hasFilters ? filters(values, random, documents) : []),
+        ...(documents === DOCUMENTS && hasFilters && random() < 0.4
+          ? [['event', pick(random, STORED_EVENTS)] as const]
+          : []),
+      ];
       const query = found.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join('&');
       const target = query === '' ? path : `${path}?${query}`;
       const head = values.get('head');

@@ -1,6 +1,6 @@
 import { seededRandom } from '../support/random.ts';
 import type { Arena, Verdict } from './arena.ts';
-import { type Product, productsOf } from './product.ts';
+import { describeProduct, type Product, productsOf } from './product.ts';
 
 /** What is wrong, and the fewest requests with which it still is. */
 export interface Failure {
@@ -13,6 +13,8 @@ export interface RoundOutcome extends Pick<Verdict, 'responses' | 'unavailable'>
   readonly failure: Failure | undefined;
   /** Once too slow, and not again. */
   readonly late: readonly string[];
+  /** Too slow while others used the machine. */
+  readonly unjudged: readonly string[];
 }
 
 /** A round is too slow when it was so each time. */
@@ -21,27 +23,26 @@ const ATTEMPTS = 3;
 /** Runs the round of a seed. */
 export async function runSeed(arena: Arena, seed: number): Promise<RoundOutcome> {
   const products = productsOf(seed, seededRandom(seed));
-  const { wrong, slow, responses, unavailable } = await arena.round(products);
-  const counts = { responses, unavailable };
-  if (wrong.length > 0) return { ...counts, late: [], failure: { faults: wrong, products } };
-  const faults = slow.length > 0 ? await stillSlow(arena, products) : [];
-  if (faults.length > 0) return { ...counts, late: [], failure: { faults, products } };
-  return { ...counts, late: slow, failure: undefined };
+  const verdict = await arena.round(products);
+  const { responses, unavailable, slow, blocked, unjudged } = verdict;
+  const faults = await confirmed(arena, products, verdict);
+  const failure = faults.length > 0 ? { faults, products } : undefined;
+  return { responses, unavailable, failure, late: failure ? [] : [...slow, ...blocked], unjudged };
 }
 
-/** Runs products that were too slow again; each block of an event loop has to come of one of them alone. */
-async function stillSlow(arena: Arena, products: readonly Product[]): Promise<readonly string[]> {
-  let faults: readonly string[] = [];
-  for (let attempt = 1; attempt < ATTEMPTS; attempt += 1) {
-    const { wrong, slow } = await arena.round(products);
-    if (wrong.length > 0) return wrong;
-    faults = slow;
-    if (faults.length === 0) return [];
-  }
-  if (!faults.some((fault) => fault.startsWith('the event loop'))) return faults;
+/** What is wrong for sure: what is too slow has to be so again, and a request that blocks an event loop does so alone. */
+async function confirmed(arena: Arena, products: readonly Product[], first: Verdict): Promise<readonly string[]> {
+  if (first.wrong.length > 0) return first.wrong;
   const blocks: string[] = [];
-  for (const product of products) blocks.push(...(await blocksAlone(arena, product)));
-  return [...faults.filter((fault) => !fault.startsWith('the event loop')), ...blocks];
+  for (const product of first.blocked.length > 0 ? products : []) blocks.push(...(await blocksAlone(arena, product)));
+  if (blocks.length > 0) return blocks;
+  let { slow } = first;
+  for (let attempt = 1; attempt < ATTEMPTS && slow.length > 0; attempt += 1) {
+    const verdict = await arena.round(products);
+    if (verdict.wrong.length > 0) return verdict.wrong;
+    slow = verdict.slow;
+  }
+  return slow;
 }
 
 async function blocksAlone(arena: Arena, product: Product): Promise<readonly string[]> {
@@ -61,7 +62,10 @@ export async function shrink(arena: Arena, { products, faults }: Failure): Promi
     if (found.length > 0) shortest = { products: fewer, faults: found };
     return found.length > 0;
   };
-  for (const product of products) {
+  // Most faults name their request.
+  const isNamed = (product: Product) => faults.some((fault) => fault.startsWith(describeProduct(product)));
+  const suspects = products.toSorted((one, other) => Number(isNamed(other)) - Number(isNamed(one)));
+  for (const product of suspects) {
     if (products.length > 1 && (await attempt([product]))) break;
   }
   for (let index = 0; shortest.products.length > 1 && index < shortest.products.length; ) {
@@ -80,7 +84,5 @@ export async function shrink(arena: Arena, { products, faults }: Failure): Promi
 
 async function faultsOf(arena: Arena, products: readonly Product[]): Promise<readonly string[]> {
   await arena.restart();
-  const { wrong, slow } = await arena.round(products);
-  if (wrong.length > 0 || slow.length === 0) return wrong;
-  return await stillSlow(arena, products);
+  return await confirmed(arena, products, await arena.round(products));
 }

@@ -49,6 +49,15 @@ function* hostileSubmissions(): Generator<object> {
     const properties = { [`${'n'.repeat(120_000)}${index}`]: short };
     yield { foreignUserGroupId: 'names', events: [{ event: 'names', timestamp: at(100 + index), properties }] };
   }
+  // 900,000 names that differ at their ends: many times what a sample holds.
+  for (let batch = 0; batch < 10; batch += 1) {
+    const events = Array.from({ length: 10 }, (_, number) => {
+      const ends = Array.from({ length: 9_000 }, (_unused, index) => `equal-but-for-${batch}${number}${index}`);
+      const properties = Object.fromEntries(ends.map((name) => [name, 0]));
+      return { event: 'near-equal', timestamp: at(600 + batch), properties };
+    });
+    yield { foreignUserGroupId: 'names', events };
+  }
   // Events of up to 150 kB each: a page of them is a large response.
   for (let batch = 0; batch < 15; batch += 1) {
     const events = Array.from({ length: 20 }, (_, index) => ({
