@@ -305,10 +305,14 @@ test.concurrent('a queue is also limited in bytes', async () => {
 
 test.concurrent('close ends within its time, says how many calls are left, and takes no more', async () => {
   const { client, errors, proxy } = await connect(() => 'stall');
+  const other = (await connect(() => 'stall')).client;
   track(client, 'stalled', 3);
-  const startedAt = performance.now();
-  expect(await client.close({ timeoutMs: 300 })).toBe(3);
-  expect(performance.now() - startedAt).toBeLessThan(2_000);
+  track(other, 'stalled', 3);
+  const first = Promise.race([
+    other.close().then(() => 'the one that closes within ten seconds'),
+    client.close({ timeoutMs: 300 }),
+  ]);
+  expect(await first).toBe(3);
   track(client, 'stalled', 1);
   expect(errors).toMatchObject([
     { code: 'not_delivered', dropped: 3 },
@@ -353,7 +357,7 @@ async function runProgram(options: object, code: string): Promise<string> {
 const options = ${JSON.stringify({ url: pipeline.services['ingest-api'].url, key: pipeline.key, ...options })};
 ${code}`;
   const args = ['--input-type=module', '--eval', program];
-  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 30_000 });
+  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 120_000 });
   return stdout;
 }
 
@@ -369,18 +373,15 @@ test.concurrent('a process that ends with `await using` has delivered its calls'
 });
 
 test.concurrent('a process ends by itself while a batch waits for its time', async () => {
-  const startedAt = performance.now();
   const printed = await runProgram(
-    { batchAgeMsMax: 25_000 },
+    { batchAgeMsMax: 3_600_000 },
     `createClient(options).track('forgotten', {}, { userId: 'ada' });
     process.on('exit', () => console.log(process.listenerCount('SIGTERM'), process.listenerCount('beforeExit')));`,
   );
   expect(printed).toBe('0 0\n');
-  expect(performance.now() - startedAt).toBeLessThan(15_000);
 });
 
 test.concurrent('a process ends by itself while a client waits to send again, and `close` keeps it alive', async () => {
-  const startedAt = performance.now();
   const program = (
     end: string,
   ) => `const client = createClient({ ...options, onError: ({ code }) => console.log(code) });
@@ -393,7 +394,6 @@ test.concurrent('a process ends by itself while a client waits to send again, an
   expect(await runProgram(options, program('console.log(await client.close({ timeoutMs: 1_500 }));'))).toMatch(
     /^(request_failed\n)+not_delivered\n1\n$/,
   );
-  expect(performance.now() - startedAt).toBeLessThan(15_000);
 });
 
 test.concurrent('a batch size of 0 sends calls one by one, and no time limit is a long one', async () => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { eventually } from '@sluice/shared/testing/eventually';
-import { until } from '@sluice/shared/testing/until';
+import { expectInTime, until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { hostileBodies } from '../support/hostile-bodies.ts';
 import type { HostileLoad } from '../support/hostile-load.ts';
@@ -98,7 +98,7 @@ describe('with a heap of 256 MiB and default settings', () => {
         expect(await ingest.submit(body, headers && { headers })).toBe(status);
         blocksMs.push((await longestBlockMs()) / slowdown());
       }
-      expect(Math.min(...blocksMs)).toBeLessThan(100);
+      expectInTime('the shortest block', Math.min(...blocksMs), 100);
       await expectBoundedMemory();
     },
   );
@@ -132,6 +132,6 @@ describe('with a heap of 256 MiB and default settings', () => {
     // Again if something else on the machine was in the way.
     let overMs = await measure();
     for (let attempt = 1; attempt < 6 && overMs >= 0; attempt += 1) overMs = await measure();
-    expect(overMs).toBeLessThan(0);
+    expectInTime('beyond what it may, an ordinary submission', overMs, 0);
   });
 });

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { expectInTime } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
 import { readMetric } from '../support/metrics.ts';
@@ -44,7 +45,7 @@ test('after idling past every keep-alive timeout, at next to no cost, the first 
 
   const startedAt = performance.now();
   expect((await running.submit(submission)).status).toBe(202);
-  expect(performance.now() - startedAt).toBeLessThan(SUBMITTED_MS_MAX);
+  expectInTime('the submission', performance.now() - startedAt, SUBMITTED_MS_MAX);
   await running.settled(2);
-  expect(performance.now() - startedAt).toBeLessThan(VISIBLE_MS_MAX);
+  expectInTime('the event', performance.now() - startedAt, VISIBLE_MS_MAX);
 });

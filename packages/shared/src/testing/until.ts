@@ -36,6 +36,15 @@ export async function until<Result>(
   }
 }
 
+/**
+ * For what must not take long on a machine that does nothing else.
+ *
+ * @throws {TooLate} when it took `mostMs` milliseconds or more
+ */
+export function expectInTime(what: string, tookMs: number, mostMs: number): void {
+  if (tookMs >= mostMs) throw new TooLate(`${what} took ${Math.round(tookMs)} ms, not less than ${mostMs}`);
+}
+
 /** Returns a function for `.catch` that adds a text to the message of an error, and throws the same error. */
 export function explain(text: () => string): (error: Error) => never {
   return (error) => {
