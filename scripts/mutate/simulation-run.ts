@@ -19,7 +19,7 @@ export interface SimulationResult {
 
 /** Returns the name of the simulator that runs a file's code. */
 export function simulatorOf(file: string): string {
-  return file.startsWith('services/ingest-api/') ? 'ingest' : 'writer';
+  return ['services/ingest-api/', 'packages/submissions/'].some((part) => file.startsWith(part)) ? 'ingest' : 'writer';
 }
 
 /** Runs schedules in a copy of the working tree, from a seed on, until one fails. */

@@ -84,9 +84,11 @@ export class Client {
         end('unknown', false);
         return false;
       }
+      if (!response) oracle.addUnheard(submission);
       const before = response && beforeOf(response);
       const user = deletedUser(submission);
       if (before !== undefined && user !== undefined) {
+        oracle.limitDeletion(submission, before);
         request = { ...deletionRequest(user, before), headers: submission.request.headers };
       }
       await this.#pause(this.#side.random.between(50, 1_000));

@@ -50,7 +50,7 @@ export function ingestPlan(random: Random): Omit<IngestPlan, 'seed'> {
     partitions: 1 + random.below(3),
     ingests: 1 + random.below(2),
     clients: 1 + random.below(6),
-    produceTimeoutMs: random.isTrue(0.5) ? 3_000 : 10_000,
+    produceTimeoutMs: random.pick([1_000, 3_000, 10_000]),
     eventBytesMax: isLarge ? 200_000 : 1_000,
     batchBytesMax: !isLarge && random.isTrue(0.3) ? 6_000 + random.below(20_000) : undefined,
   };

@@ -50,18 +50,23 @@ export class IngestOracle implements ProducerEvents {
   /** The uuids of events, by their keys. */
   readonly #uuids = new Map<string, string>();
   readonly #lost = new Set<LogRecord>();
+  /** Up to which version deletions that are repeated delete. */
+  readonly #deletedBefore = new Map<string, number>();
+  readonly #unheard = new Set<string>();
 
   constructor(side: IngestSide) {
     this.#side = side;
-    this.#rules = new SendingRules(
-      (violation) => this.#report(violation),
-      () => side.world.time.nowMs,
-    );
+    this.#rules = new SendingRules({
+      time: side.world.time,
+      produceTimeoutMs: side.config.PRODUCE_TIMEOUT_MS,
+      report: (violation) => this.#report(violation),
+    });
   }
 
   /** A client is about to submit something. */
   begin(submission: Submission): void {
     if (submission.isTooLarge) this.causes.wasTooLarge = true;
+    for (const identity of identitiesOf(submission)) this.#deletedBefore.delete(identity);
     for (const identity of [...identitiesOf(submission), ...seenBeside(submission)]) {
       if (!this.#knownSince.has(identity)) this.#knownSince.set(identity, this.#side.world.time.nowMs);
     }
@@ -70,6 +75,17 @@ export class IngestOracle implements ProducerEvents {
   addLost(records: readonly LogRecord[]): void {
     for (const record of records) this.#lost.add(record);
     if (records.length > 0) this.causes.hasLost = true;
+  }
+
+  /** A client was told with what time to repeat its deletion. */
+  limitDeletion(submission: Submission, before: string): void {
+    const [identity = ''] = identitiesOf(submission);
+    this.#deletedBefore.set(identity, Date.parse(before) * 1_000);
+  }
+
+  /** No response came: what was sent may take effect at any later time. */
+  addUnheard(submission: Submission): void {
+    for (const identity of identitiesOf(submission)) this.#unheard.add(identity);
   }
 
   /** A client was told that its submission is accepted: Kafka has all of it. */
@@ -129,6 +145,7 @@ export class IngestOracle implements ProducerEvents {
     if (knownSince === undefined) this.#report(`${nameOf(identity)} was never submitted`);
     else this.#checkVersion(identity, line, knownSince);
     this.#checkPlace(identity, line, copy.log);
+    if (identity.startsWith('delete')) this.#checkBefore(identity, line);
     if (line.kind === 'events') this.#checkEvent(line.row as EventRow);
   }
 
@@ -140,6 +157,14 @@ export class IngestOracle implements ProducerEvents {
     const isEarly = ms < knownSince - CLOCK_MS_MAX && !identity.startsWith('delete');
     if (isEarly || ms > time.nowMs + CLOCK_MS_MAX) {
       this.#report(`the version of ${nameOf(identity)} is ${Math.floor(ms - time.nowMs)} ms off`);
+    }
+  }
+
+  /** What came between two attempts of a deletion stays. */
+  #checkBefore(identity: string, { row }: SentLine): void {
+    const before = this.#deletedBefore.get(identity) ?? Number.POSITIVE_INFINITY;
+    if ((row as ChangeRow).version > before && !this.#unheard.has(identity)) {
+      this.#report(`${nameOf(identity)} is sent again and covers what came since`);
     }
   }
 

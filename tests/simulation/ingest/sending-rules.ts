@@ -3,6 +3,7 @@ import type { LogRecord, PartitionLog } from '../kafka/partition-log.ts';
 import type { Sent } from '../kafka/produce.ts';
 import { ERROR_CODES, type Node } from '../kafka/simulated-kafka.ts';
 import type { SimulatedProcess } from '../world/simulated-process.ts';
+import type { VirtualTime } from '../world/virtual-time.ts';
 import type { SentLine } from './row-identity.ts';
 
 /** How often a process may send to a partition that refuses, within a second. It waits at least 25 ms, then longer. */
@@ -10,6 +11,16 @@ const REFUSALS_PER_SECOND_MAX = 30;
 
 /** The largest record batch that brokers take by default, in bytes. */
 const DEFAULT_BATCH_BYTES = 1_048_588;
+
+/** How long after the timeout of its request a row may be sent first, in milliseconds: clocks may be off by some seconds. */
+const LATE_MS_MAX = 7_000;
+
+/** What the rules need to know. */
+export interface SendingRulesOptions {
+  readonly time: VirtualTime;
+  readonly produceTimeoutMs: number;
+  readonly report: (violation: string) => void;
+}
 
 /** A record batch that a process has sent. */
 interface Batch {
@@ -32,14 +43,12 @@ class Sender {
 
 /** How rows have to be sent, whatever becomes of them. */
 export class SendingRules {
-  readonly #report: (violation: string) => void;
-  readonly #nowMs: () => number;
+  readonly #options: SendingRulesOptions;
   readonly #senders = new Map<SimulatedProcess, Sender>();
   readonly #batches = new Map<string, Batch>();
 
-  constructor(report: (violation: string) => void, nowMs: () => number) {
-    this.#report = report;
-    this.#nowMs = nowMs;
+  constructor(options: SendingRulesOptions) {
+    this.#options = options;
   }
 
   /** Something of a process has failed. */
@@ -62,19 +71,33 @@ export class SendingRules {
       if (isAcknowledged) this.#report(`${producer.name} sends again what was acknowledged: ${line}`);
       const isNew = !sender.sent.has(place);
       sender.sent.add(place);
-      if (isNew && !isDeletion(kind, row)) this.#checkOrder(log, row, producer, sender);
+      if (!isNew || isDeletion(kind, row)) continue;
+      this.#checkOrder(log, row, producer, sender);
+      this.#checkAge(row, producer, atMs);
     }
   }
 
   /** Rows of a workspace do not overtake each other on their first way to a partition. */
   #checkOrder(log: PartitionLog, row: EventRow | ChangeRow, producer: SimulatedProcess, sender: Sender): void {
     const queue = `${partitionOf(log)} ${row.workspace_id}`;
-    const version = 'version' in row ? row.version : row.received_at;
-    const ms = Math.floor(version / 1_000);
+    const ms = Math.floor(versionOf(row) / 1_000);
     const newest = sender.newest.get(queue) ?? 0;
     if (ms < newest && !sender.isDisturbed)
       this.#report(`${producer.name} sends rows in another order than it got them`);
     sender.newest.set(queue, Math.max(ms, newest));
+  }
+
+  /** What a request has not sent when it times out is not sent any more. */
+  #checkAge(row: EventRow | ChangeRow, producer: SimulatedProcess, sentAtMs: number): void {
+    const { time, produceTimeoutMs } = this.#options;
+    const receivedAtMs = versionOf(row) / 1_000 - (time.dateMs - time.nowMs);
+    if (!producer.wasFrozen && sentAtMs - receivedAtMs > produceTimeoutMs + LATE_MS_MAX) {
+      this.#report(`${producer.name} sends rows of a request that has timed out long ago`);
+    }
+  }
+
+  #report(violation: string): void {
+    this.#options.report(violation);
   }
 
   refused(log: PartitionLog, node: Node, errorCode: number, { by: producer }: Sent): void {
@@ -87,7 +110,7 @@ export class SendingRules {
     }
     if (!producer) return;
     const sender = this.#senderOf(producer);
-    const nowMs = this.#nowMs();
+    const nowMs = this.#options.time.nowMs;
     const recent = [...(sender.refusals.get(name) ?? []).filter((atMs) => atMs > nowMs - 1_000), nowMs];
     sender.refusals.set(name, recent);
     if (recent.length > REFUSALS_PER_SECOND_MAX) this.#report(`${producer.name} sends to ${name} without a pause`);
@@ -97,7 +120,7 @@ export class SendingRules {
     const batch = this.#batches.get(`${partitionOf(log)} ${offset}`);
     for (const { line } of batch?.lines ?? []) {
       const place = `${partitionOf(log)} ${line}`;
-      if (!batch?.sender.acknowledged.has(place)) batch?.sender.acknowledged.set(place, this.#nowMs());
+      if (!batch?.sender.acknowledged.has(place)) batch?.sender.acknowledged.set(place, this.#options.time.nowMs);
     }
   }
 
@@ -114,4 +137,9 @@ function partitionOf({ topic, partition }: PartitionLog): string {
 
 function isDeletion(kind: string, row: EventRow | ChangeRow): boolean {
   return kind === 'changes' && (row as ChangeRow).operation === 'delete';
+}
+
+/** In microseconds since 1970. */
+function versionOf(row: EventRow | ChangeRow): number {
+  return 'version' in row ? row.version : row.received_at;
 }
