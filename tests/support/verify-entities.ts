@@ -51,7 +51,6 @@ export async function wrongEntities(
   return wrong;
 }
 
-/** What a property may be at the end: a number, or `undefined` when it is not set. */
 function wrongProperties(id: string, entity: EntityRecord | undefined, operations: readonly Operation[]): string[] {
   const sets = operations.flatMap(({ action }) => (action.kind === 'set' ? [action.property] : []));
   const properties = new Set([...sets, ...Object.keys(entity?.properties ?? {})]);
@@ -62,7 +61,8 @@ function wrongProperties(id: string, entity: EntityRecord | undefined, operation
   });
 }
 
-function possibleValues(property: string, operations: readonly Operation[]): Set<number | undefined> {
+/** Returns what a property may be at the end: a number, or `undefined` when it is not set. */
+export function possibleValues(property: string, operations: readonly Operation[]): Set<number | undefined> {
   let possible = new Set<number | undefined>([undefined]);
   // What may take effect at any later time.
   const late = new Set<number | undefined>();
@@ -76,8 +76,8 @@ function possibleValues(property: string, operations: readonly Operation[]): Set
   return possible.union(late);
 }
 
-/** Whether the last that was done to a user is a deletion, and nothing that was done before can take effect later. */
-function isGone(operations: readonly Operation[]): boolean {
+/** Returns whether the last that was done to a user is a deletion, and nothing that was done before can take effect later. */
+export function isGone(operations: readonly Operation[]): boolean {
   return operations.at(-1)?.action.kind === 'delete' && operations.every(({ clear }) => clear);
 }
 

@@ -17,7 +17,10 @@ const PAUSE_MS_MAX = 300;
 export class Client {
   readonly #side: IngestSide;
   readonly name: string;
+  readonly workspace: string;
   readonly operations: Operation[] = [];
+  /** The uuids that events were given in responses, by the events' keys. */
+  readonly uuids = new Map<string, string>();
   readonly #draw: Draw;
   readonly #process: SimulatedProcess;
   isDone = false;
@@ -25,6 +28,7 @@ export class Client {
   constructor(side: IngestSide, options: Omit<DrawOptions, 'now'>) {
     this.#side = side;
     this.name = options.client;
+    this.workspace = options.workspace;
     this.#process = new SimulatedProcess(this.name);
     this.#draw = new Draw({ ...options, now: () => side.world.time.dateMs });
   }
@@ -77,6 +81,7 @@ export class Client {
       const response = await this.#attempt({ ...submission, request }, places);
       if (response?.status === 200 || response?.status === 202) {
         oracle.checkAccepted(submission, response);
+        this.#keepUuids(submission, response);
         end('accepted', attempt === 1);
         return true;
       }
@@ -95,6 +100,12 @@ export class Client {
     }
     end('unknown', false);
     return false;
+  }
+
+  #keepUuids({ actions }: Submission, { body }: HttpResponse): void {
+    const { events = [] } = JSON.parse(body) as { events?: readonly { uuid: string }[] };
+    const keys = actions.flatMap((action) => (action.kind === 'events' ? action.events : [])).map(({ key }) => key);
+    for (const [index, { uuid }] of events.entries()) this.uuids.set(keys[index] ?? '', uuid);
   }
 
   /** Returns the response, if one came. */

@@ -58,8 +58,8 @@ function freezeIngest({ side }: World, choice: Choice, request?: Request) {
 
 function setClock({ side }: World, choice: Choice, request?: Request) {
   const place = chosenIngest(side, choice, request);
-  // From a second to days, forwards or back.
-  const aheadMs = Math.round((choice.manner < 0.5 ? -1 : 1) * 10 ** (3 + 5 * ((choice.manner * 2) % 1)));
+  // By 5 s to days, forwards or back: no comparison takes it for right.
+  const aheadMs = Math.round((choice.manner < 0.5 ? -1 : 1) * 5_000 * 10 ** (4 * ((choice.manner * 2) % 1)));
   side.oracle.causes.clockWasSet = true;
   place.setClock(aheadMs);
   return { name: `the clock of ${place.name} is set by ${aheadMs} ms`, end: () => place.setClock(0) };

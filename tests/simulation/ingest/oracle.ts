@@ -10,11 +10,8 @@ import { identitiesOf, identityOfLine, linesOf, type SentLine } from './row-iden
 import { SendingRules } from './sending-rules.ts';
 import { deletedUser, type Submission } from './submission.ts';
 
-/**
- * By how much the version of a row may differ from Kafka's time, in milliseconds: clocks may be 2 s apart, a comparison
- * may be 2 s off, and a clock that was set by less than a second is not noticed.
- */
-const CLOCK_MS_MAX = 5_500;
+/** By how much the version of a row may differ from Kafka's time, in milliseconds: versions of a process do not repeat. */
+const CLOCK_MS_MAX = 50;
 
 /** The errors that ingest-api logs, each with what has to have happened before. */
 const EXPECTED_ERRORS: readonly (readonly [text: string, cause: keyof Causes])[] = [
@@ -58,7 +55,6 @@ export class IngestOracle implements ProducerEvents {
     this.#side = side;
     this.#rules = new SendingRules({
       time: side.world.time,
-      produceTimeoutMs: side.config.PRODUCE_TIMEOUT_MS,
       report: (violation) => this.#report(violation),
     });
   }

@@ -12,13 +12,9 @@ const REFUSALS_PER_SECOND_MAX = 30;
 /** The largest record batch that brokers take by default, in bytes. */
 const DEFAULT_BATCH_BYTES = 1_048_588;
 
-/** How long after the timeout of its request a row may be sent first, in milliseconds: clocks may be off by some seconds. */
-const LATE_MS_MAX = 7_000;
-
 /** What the rules need to know. */
 export interface SendingRulesOptions {
   readonly time: VirtualTime;
-  readonly produceTimeoutMs: number;
   readonly report: (violation: string) => void;
 }
 
@@ -71,9 +67,7 @@ export class SendingRules {
       if (isAcknowledged) this.#report(`${producer.name} sends again what was acknowledged: ${line}`);
       const isNew = !sender.sent.has(place);
       sender.sent.add(place);
-      if (!isNew || isDeletion(kind, row)) continue;
-      this.#checkOrder(log, row, producer, sender);
-      this.#checkAge(row, producer, atMs);
+      if (isNew && !isDeletion(kind, row)) this.#checkOrder(log, row, producer, sender);
     }
   }
 
@@ -85,15 +79,6 @@ export class SendingRules {
     if (ms < newest && !sender.isDisturbed)
       this.#report(`${producer.name} sends rows in another order than it got them`);
     sender.newest.set(queue, Math.max(ms, newest));
-  }
-
-  /** What a request has not sent when it times out is not sent any more. */
-  #checkAge(row: EventRow | ChangeRow, producer: SimulatedProcess, sentAtMs: number): void {
-    const { time, produceTimeoutMs } = this.#options;
-    const receivedAtMs = versionOf(row) / 1_000 - (time.dateMs - time.nowMs);
-    if (!producer.wasFrozen && sentAtMs - receivedAtMs > produceTimeoutMs + LATE_MS_MAX) {
-      this.#report(`${producer.name} sends rows of a request that has timed out long ago`);
-    }
   }
 
   #report(violation: string): void {

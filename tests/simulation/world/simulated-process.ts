@@ -3,8 +3,6 @@ export class SimulatedProcess {
   readonly name: string;
   isDead = false;
   isFrozen = false;
-  /** It was frozen at some time. */
-  wasFrozen = false;
   /** By how much the clock of its machine is ahead, in milliseconds. */
   clockAheadMs = 0;
   #waiting: (() => void)[] = [];
@@ -21,7 +19,6 @@ export class SimulatedProcess {
 
   freeze(): void {
     this.isFrozen = true;
-    this.wasFrozen = true;
   }
 
   /** Lets what came meanwhile happen, in order. @param schedule has it happen in a moment, as this process */

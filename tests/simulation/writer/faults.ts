@@ -68,7 +68,7 @@ export function chooseWriterFaults(random: Random, count: number, untilMs: numbe
   return chooseFaults(random, { kinds: chooseWriterKinds(random, mayLose), requests: REQUESTS, count, untilMs });
 }
 
-function chooseWriterKinds(random: Random, mayLose: boolean): string[] {
+export function chooseWriterKinds(random: Random, mayLose: boolean): string[] {
   const pool = (loses: boolean) =>
     Object.fromEntries(Object.entries(WRITER_FAULTS).filter(([kind]) => LOSING.has(kind) === loses));
   const kinds = chooseKinds(random, pool(false), 4);

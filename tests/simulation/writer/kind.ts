@@ -65,7 +65,7 @@ function planOf(seed: number): Plan {
 }
 
 async function runPlan(world: World, plan: Plan, random: Random): Promise<void> {
-  const { time, oracle, clickhouse } = world;
+  const { time, oracle } = world;
   const isWrong = () => oracle.violation !== undefined;
   for (const writer of world.writers) time.after(random.between(0, 400), () => writer.start());
   const load = new Load(world, random);
@@ -76,17 +76,23 @@ async function runPlan(world: World, plan: Plan, random: Random): Promise<void> 
   endFaults(world);
   // A writer that runs notices with the next message of a partition that its log has lost some.
   if (oracle.hasLost) load.sendToAll();
+  await settle(world, plan.erases);
+}
+
+/** Lets time pass until everything is stored, and checks it. @param erases whether deleted users have to be erased */
+export async function settle(world: World, erases: boolean): Promise<void> {
+  const { oracle, clickhouse } = world;
   const isReady = readiness(world);
   await reach(world, RECOVERY_MS, () => {
     if (!oracle.isDone()) return 'not everything is stored';
     return resumeHalted(world) > 0 ? 'partitions are halted' : isReady();
   });
-  if (plan.erases) {
+  if (erases) {
     await reach(world, ERASING_MS, () => {
       return clickhouse.tables.pendingDeletions.length > 0 ? 'deleted users are not erased' : undefined;
     });
   }
-  if (!isWrong()) oracle.checkEnd(plan.erases);
+  if (oracle.violation === undefined) oracle.checkEnd(erases);
 }
 
 /** Lets time pass until nothing is missing any more. @param missing returns what is */
@@ -119,7 +125,8 @@ function readiness({ writers }: World): () => string | undefined {
   };
 }
 
-function endFaults(world: World): void {
+/** Ends all that is wrong, but for what is lost. */
+export function endFaults(world: World): void {
   const { network, clickhouse, kafka, writers } = world;
   world.note('there are no more faults from here on');
   network.mendAll();

@@ -1,6 +1,13 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { nameOf as partitionName } from '@sluice/writer/protocol/position';
-import { eventKey, isHidden, type StagedEvent, type StoredEvent, userKey } from '../clickhouse/tables.ts';
+import {
+  type DeadLetterRow,
+  eventKey,
+  isHidden,
+  type StagedEvent,
+  type StoredEvent,
+  userKey,
+} from '../clickhouse/tables.ts';
 import type { LogRecord, PartitionLog } from '../kafka/partition-log.ts';
 import type { World } from './world.ts';
 
@@ -9,7 +16,12 @@ export type SentRow =
   | { readonly kind: 'event'; readonly row: EventRow }
   | { readonly kind: 'change'; readonly row: ChangeRow }
   /** Nothing that can be stored: it has to become a dead letter. */
-  | { readonly kind: 'poison'; readonly row: EventRow };
+  | {
+      readonly kind: 'poison';
+      readonly row: Pick<EventRow, 'workspace_id' | 'user_id' | 'received_at'>;
+      /** Repeats of a call that was rejected become one dead letter. */
+      readonly deadLetterId?: string;
+    };
 
 /** What a producer was told that it is accepted, compared with what is stored: at each moment, and in the end. */
 export class Oracle {
@@ -31,6 +43,8 @@ export class Oracle {
   readonly #checked = new Map<PartitionLog, number>();
   /** Whether ClickHouse was restored from a backup. */
   hasRestored = false;
+  /** Whether an event that was sent for several users may be a repeat for the later ones: their order is not known. */
+  mayShareEvents = false;
   /** What is wrong, if anything. */
   violation: string | undefined;
 
@@ -199,7 +213,7 @@ export class Oracle {
     const deletions = this.#deletions();
     const expected = new Map<string, ChangeRow>();
     for (const change of this.#rowsOf(this.#kept()).changes) {
-      if (change.operation !== 'set') continue;
+      if (change.operation !== 'set' && change.operation !== 'remove') continue;
       if (change.version <= (deletions.get(userKey(change.workspace_id, change.id)) ?? 0)) continue;
       const key = [change.workspace_id, change.kind, change.id, change.property].join('\0');
       const before = expected.get(key);
@@ -214,14 +228,7 @@ export class Oracle {
   /** Returns what of a record is missing in ClickHouse. */
   #missing(log: PartitionLog, record: LogRecord, sent: SentRow): string | undefined {
     const { tables } = this.#world.clickhouse;
-    if (sent.kind === 'poison') {
-      const isKept = [...tables.deadLetters.values()].some(
-        ({ topic, partition, offset }) =>
-          topic === log.topic && partition === log.partition && offset === record.offset,
-      );
-      const isErased = sent.row.received_at <= (tables.deletions.get(userOf(sent.row)) ?? 0);
-      return isKept || isErased ? undefined : `the row at offset ${record.offset} that cannot be stored is not kept`;
-    }
+    if (sent.kind === 'poison') return this.#missingDeadLetter(log, record, sent);
     if (sent.kind === 'event') {
       const deleted = tables.deletions.get(userOf(sent.row)) ?? 0;
       const identity = identityOf(sent.row);
@@ -236,10 +243,25 @@ export class Oracle {
     return (stored?.change.version ?? 0) >= version ? undefined : `${property} of ${id} is not stored`;
   }
 
-  /** Where a partition has lost its copy of a deletion, what becomes of an event depends on the order of storage. */
+  #missingDeadLetter(
+    log: PartitionLog,
+    { offset }: LogRecord,
+    { row, deadLetterId }: SentRow & { readonly kind: 'poison' },
+  ): string | undefined {
+    const { deadLetters, deletions } = this.#world.clickhouse.tables;
+    const isErased = row.received_at <= (deletions.get(userOf(row)) ?? 0);
+    const isOfRecord = (letter: DeadLetterRow) =>
+      letter.topic === log.topic && letter.partition === log.partition && letter.offset === offset;
+    const isKept = deadLetterId ? deadLetters.has(deadLetterId) : [...deadLetters.values()].some(isOfRecord);
+    return isKept || isErased ? undefined : `the row at offset ${offset} that cannot be stored is not kept`;
+  }
+
+  /** Where a deletion was lost, or came before or after a repeat for another user, the order of storage decides. */
   #isUncertain(identity: string): boolean {
     const { deletions } = this.#world.clickhouse.tables;
-    return this.hasLost && [...(this.#users.get(identity) ?? [])].some((user) => deletions.has(user));
+    const users = [...(this.#users.get(identity) ?? [])];
+    const isOpen = this.hasLost || (this.mayShareEvents && users.length > 1);
+    return isOpen && users.some((user) => deletions.has(user));
   }
 
   /** The versions of the deletions that Kafka has kept in any partition. */
@@ -280,7 +302,7 @@ function identityOf(event: EventRow | StagedEvent): string {
   return event.stamped ? `${event.workspace_id}\0${event.uuid}` : eventKey(event);
 }
 
-function userOf({ workspace_id, user_id = '' }: EventRow): string {
+function userOf({ workspace_id, user_id = '' }: Pick<EventRow, 'workspace_id' | 'user_id'>): string {
   return userKey(workspace_id, user_id);
 }
 

@@ -1,0 +1,68 @@
+import { type ExpectedEvent, expectedEvents } from '../../support/expected-events.ts';
+import type { Operation } from '../../support/load.ts';
+import { isGone, ofEntities, possibleValues } from '../../support/verify-entities.ts';
+import { isHidden, type StoredEvent, type Tables, userKey } from '../clickhouse/tables.ts';
+import type { Client } from '../ingest/client.ts';
+
+/**
+ * Compares what the clients were told with what is stored, as tests of real pipelines do (tests/support): what was accepted
+ * is there once, nothing else is, users and organizations are the fold of their operations, deleted users are hidden.
+ *
+ * @returns what is wrong
+ */
+export function wrongDelivery(clients: readonly Client[], tables: Tables): string[] {
+  return clients.flatMap(({ workspace, operations, uuids }) => [
+    ...wrongEvents(expectedEvents({ operations, accepted: uuids }, new Set()), visibleEvents(workspace, tables)),
+    ...wrongProperties(workspace, operations, tables),
+    ...visibleDeleted(workspace, operations, tables),
+  ]);
+}
+
+function visibleEvents(workspace: string, tables: Tables): Map<string, StoredEvent[]> {
+  const visible = tables.events.filter((event) => event.workspace_id === workspace && !isHidden(tables, event));
+  return Map.groupBy(visible, ({ properties }) => String(properties?.['key']));
+}
+
+function wrongEvents(
+  expected: ReadonlyMap<string, ExpectedEvent>,
+  visible: ReadonlyMap<string, readonly StoredEvent[]>,
+): string[] {
+  return [...expected].flatMap(([key, event]) => {
+    const stored = visible.get(key) ?? [];
+    const [first] = stored;
+    if (!first) return event.must ? [`${key} was accepted and is lost`] : [];
+    if (stored.length > 1) return [`${key} is visible twice`];
+    if (!event.may) return [`${key} is visible, though its user was deleted or nobody sent it`];
+    const isOfUser = event.shared ? event.users.has(first.user_id) : event.user === first.user_id;
+    const isSame = isOfUser && event.group === first.group_id && first.uuid === (event.uuid ?? first.uuid);
+    return isSame ? [] : [`${key} is not what was sent`];
+  });
+}
+
+function wrongProperties(workspace: string, operations: readonly Operation[], tables: Tables): string[] {
+  return (['user', 'organization'] as const).flatMap((kind) =>
+    [...ofEntities(operations, kind)].flatMap(([id, ofEntity]) => {
+      const properties = new Set(ofEntity.flatMap(({ action }) => (action.kind === 'set' ? [action.property] : [])));
+      return [...properties].flatMap((property) => {
+        const possible = possibleValues(property, ofEntity);
+        const value = storedValue(workspace, kind, id, property, tables);
+        return possible.has(value) ? [] : [`${property} of ${id} is ${value}, not ${[...possible].join(' or ')}`];
+      });
+    }),
+  );
+}
+
+function storedValue(workspace: string, kind: string, id: string, property: string, tables: Tables) {
+  const change = tables.properties.get([workspace, kind, id, property].join('\0'))?.change;
+  const deletedAt = kind === 'user' ? (tables.deletions.get(userKey(workspace, id)) ?? 0) : 0;
+  return change?.value === undefined || change.version <= deletedAt ? undefined : Number(change.value);
+}
+
+function visibleDeleted(workspace: string, operations: readonly Operation[], tables: Tables): string[] {
+  return [...ofEntities(operations, 'user')].flatMap(([user, ofUser]) => {
+    if (!isGone(ofUser)) return [];
+    const deletedAt = tables.deletions.get(userKey(workspace, user)) ?? 0;
+    const seenAt = tables.entities.get([workspace, 'user', user, ''].join('\0'))?.version ?? 0;
+    return seenAt > deletedAt ? [`${user} was deleted and is visible`] : [];
+  });
+}

@@ -1,0 +1,43 @@
+import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import { deadLetterId } from '@sluice/writer/protocol/dead-letter';
+import { type IngestPlan, IngestSide } from '../ingest/ingest-side.ts';
+import { linesOf } from '../ingest/row-identity.ts';
+import type { LogRecord } from '../kafka/partition-log.ts';
+import type { SentRow } from '../writer/oracle.ts';
+import { World, type WorldOptions } from '../writer/world.ts';
+
+export type PipelineOptions = WorldOptions & IngestPlan;
+
+/** Clients, ingest-apis, Kafka, writers and ClickHouse in one simulated world. */
+export class PipelineWorld extends World {
+  readonly side: IngestSide;
+
+  constructor(options: PipelineOptions) {
+    super(options);
+    this.side = new IngestSide(this, options);
+    this.oracle.mayShareEvents = true;
+    const { oracle } = this.side;
+    this.kafka.producers = {
+      refused: oracle.refused.bind(oracle),
+      acknowledged: oracle.acknowledged.bind(oracle),
+      appended: (log, records, sent) => {
+        oracle.appended(log, records, sent);
+        if (log.topic === this.side.clockTopic) return;
+        // What is accepted is in Kafka, and what is in Kafka has to be stored.
+        for (const record of records) this.oracle.addSent(record, rowsOf(record));
+      },
+    };
+    for (const log of this.kafka.logs) {
+      if (log.topic !== this.side.clockTopic) log.batchBytesMax = options.batchBytesMax ?? log.batchBytesMax;
+    }
+  }
+}
+
+function rowsOf(record: LogRecord): SentRow[] {
+  return linesOf(record).map(({ kind, line, row }) => {
+    if (kind === 'rejected') {
+      return { kind: 'poison', row: row as EventRow, deadLetterId: deadLetterId({ kind, row: Buffer.from(line) }) };
+    }
+    return kind === 'events' ? { kind: 'event', row: row as EventRow } : { kind: 'change', row: row as ChangeRow };
+  });
+}
