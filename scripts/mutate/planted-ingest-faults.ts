@@ -86,14 +86,6 @@ export const PLANTED_INGEST_FAULTS: readonly Mutation[] = [
     tests: [],
   },
   {
-    name: 'planted-ingest/memory-released-twice',
-    file: http('memory-budget.ts'),
-    search: 'this.#released = true;\n    this.#key.close();',
-    replacement: 'this.#key.close();',
-    breaks: 'An account is closed while others hold memory of it.',
-    tests: [],
-  },
-  {
     name: 'planted-ingest/refused-requests-keep-memory',
     file: http('admission.ts'),
     search: '      request.reservation?.release();\n      if (reply.statusCode === 503) {',
