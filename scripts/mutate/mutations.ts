@@ -38,13 +38,13 @@ const EXPORT_IMPORT = 'tests/e2e/export-import.test.ts';
 const MEMBERSHIPS = query('entities/memberships.test.ts');
 const ENTITIES_ORDER = query('entities/entities-order.slow.test.ts');
 const CALENDAR = query('reports/calendar.test.ts');
-const SERIES = query('reports/series.test.ts');
+const SERIES = query('reports/series.slow.test.ts');
 const SERIES_RULES = query('reports/series-rules.test.ts');
 const SERIES_LIMITS = query('reports/series-limits.test.ts');
 const ENTITIES_GROWTH = query('entities/entities-growth.slow.test.ts');
-const FUNNEL = query('reports/funnel.test.ts');
+const FUNNEL = query('reports/funnel.slow.test.ts');
 const FUNNEL_RULES = query('reports/funnel-rules.test.ts');
-const RETENTION = query('reports/retention.test.ts');
+const RETENTION = query('reports/retention.slow.test.ts');
 const RETENTION_RULES = query('reports/retention-rules.test.ts');
 const QUERY_RUNNER = query('clickhouse/query-runner.test.ts');
 const GRAFANA = 'tests/e2e/grafana-docs.test.ts';
@@ -1912,7 +1912,7 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
     search: 'const units = areWhole(range, DAYS) ? [DAYS, HOURS] : [HOURS];',
     replacement: 'const units = [DAYS, HOURS];',
     breaks: 'Counts by hour, and by day of another zone than UTC, have all events of a UTC day in its first bucket.',
-    tests: [SERIES_RULES, query('reports/series.test.ts')],
+    tests: [SERIES_RULES, query('reports/series.slow.test.ts')],
   },
   {
     name: 'query/hours-of-32-bits',
