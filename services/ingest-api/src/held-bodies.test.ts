@@ -28,7 +28,7 @@ afterEach(async () => {
   for (const socket of sockets) socket.destroy();
   sockets = [];
   refused = 0;
-  await eventually(() => reservedBytes(), { timeout: 120_000 }).toBe(0);
+  await eventually(() => reservedBytes()).toBe(0);
 });
 
 async function reservedBytes(): Promise<number> {

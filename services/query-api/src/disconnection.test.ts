@@ -2,17 +2,26 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { eventually } from '@sluice/shared/testing/eventually';
-import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
-import { metric, openRequest, queriesRunning, SLOW_FILTERS, storeMany } from './testing/load.ts';
+import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest';
+import type { ClickHouseReader } from './clickhouse/clickhouse-reader.ts';
+import { createGate } from './testing/gate.ts';
+import {
+  isSlow,
+  metric,
+  openRequest,
+  queriesRunning,
+  SLOW_EVENTS,
+  SLOW_FILTER,
+  slowly,
+  storeMany,
+} from './testing/load.ts';
 import { anEvent, type QueryService, startQuery } from './testing/query-service.ts';
 
 let query: QueryService;
 const requests: ClientRequest[] = [];
 
-/** So many that slow queries take at least a quarter of a minute. */
-const ROWS = 1_000_000;
-const SLOW_PAGE = `/events?orderByField=event&${SLOW_FILTERS}&total=none`;
-const SLOW_COUNT = `/events?limit=0&${SLOW_FILTERS}`;
+const SLOW_PAGE = `/events?orderByField=event&${SLOW_FILTER}&total=none`;
+const SLOW_COUNT = `/events?limit=0&${SLOW_FILTER}`;
 
 /** Records of 40 MB, more than the buffers between ClickHouse and a client that does not read. */
 const LONG_PAGE = '/events?total=none&limit=1000';
@@ -20,7 +29,7 @@ const LONG_PAGE = '/events?total=none&limit=1000';
 beforeAll(async () => {
   // Slots for two requests.
   query = await startListening({ QUERY_CONCURRENCY_PER_WORKSPACE: '2' });
-  await storeMany(query, 'a', ROWS);
+  await storeMany(query, 'a', SLOW_EVENTS);
   await storeLong(query);
 });
 afterAll(() => query.stop());
@@ -30,8 +39,11 @@ afterEach(async () => {
   await expectIdle(query);
 });
 
-async function startListening(env: Readonly<Record<string, string>>): Promise<QueryService> {
-  const service = await startQuery(inject('clickhouseUrl'), env);
+async function startListening(
+  env: Readonly<Record<string, string>>,
+  wrapReader: (reader: ClickHouseReader) => ClickHouseReader = slowly,
+): Promise<QueryService> {
+  const service = await startQuery(inject('clickhouseUrl'), env, wrapReader);
   await service.app.listen({ host: '127.0.0.1', port: 0 });
   return service;
 }
@@ -76,9 +88,8 @@ async function expectWaiting(service: QueryService, count: number): Promise<void
   await eventually(() => metric(service, 'sluice_queries{pool="pages",state="waiting"}')).toBe(count);
 }
 
-/** ClickHouse notices between two blocks that a query is cancelled: a second or two with filters as slow as these. */
 async function expectIdle(service: QueryService): Promise<void> {
-  await eventually(() => queriesRunning(service), { interval: 20, timeout: 10_000 }).toBe(0);
+  await eventually(() => queriesRunning(service), { interval: 20 }).toBe(0);
   await eventually(() => metric(service, 'sluice_queries{pool="pages",state="running"}')).toBe(0);
   await expectWaiting(service, 0);
 }
@@ -128,39 +139,43 @@ test.each(['identity', 'gzip', 'br', 'zstd'])(
 test.each(['identity', 'gzip'])(
   'a client that stops reading (%s) holds its slot until its time is up, and is then cut off',
   async (encoding) => {
-    const hurried = await startListening({ QUERY_TIMEOUT_MS: '3000', QUERY_CONCURRENCY_PER_WORKSPACE: '1' });
+    const narrow = await startListening({ QUERY_CONCURRENCY_PER_WORKSPACE: '1' });
+    const timeIsUp = new AbortController();
+    const clock = vi.spyOn(AbortSignal, 'timeout').mockReturnValue(timeIsUp.signal);
     try {
-      await storeLong(hurried);
-      const response = await readBeginning(start(hurried, LONG_PAGE, 'b', encoding));
-      expect(await metric(hurried, 'sluice_queries{pool="pages",state="running"}')).toBe(1);
-      // The client has read nothing since.
-      await expectIdle(hurried);
-      expect((await hurried.get('/events?limit=1&total=none', 'b')).status).toBe(200);
+      await storeLong(narrow);
+      const response = await readBeginning(start(narrow, LONG_PAGE, 'b', encoding));
+      expect(await metric(narrow, 'sluice_queries{pool="pages",state="running"}')).toBe(1);
+      clock.mockRestore();
+      timeIsUp.abort(new DOMException('The time is up', 'TimeoutError'));
+      await expectIdle(narrow);
+      expect((await narrow.get('/events?limit=1&total=none', 'b')).status).toBe(200);
       response.resume();
       await new Promise((resolve) => response.once('close', resolve));
       expect(response.complete).toBe(false);
     } finally {
-      await hurried.stop();
+      clock.mockRestore();
+      await narrow.stop();
     }
   },
 );
 
 test('a service that stops finishes queries that run, refuses those that wait, and leaves none running', async () => {
-  const stopping = await startListening({ QUERY_CONCURRENCY_PER_WORKSPACE: '1', QUERY_TIMEOUT_MS: '60000' });
+  const gate = createGate(isSlow);
+  const stopping = await startListening({ QUERY_CONCURRENCY_PER_WORKSPACE: '1' }, gate.wrap);
   try {
-    // So many that the first query still runs when the second one arrives.
-    await storeMany(stopping, 'a', ROWS / 20);
     const running = responseTo(start(stopping, SLOW_PAGE));
-    await expectRunning(stopping, 1);
+    await eventually(() => metric(stopping, 'sluice_queries{pool="pages",state="running"}')).toBe(1);
     const waiting = responseTo(start(stopping, SLOW_PAGE));
     await expectWaiting(stopping, 1);
     const closed = stopping.app.close();
     const refused = (await waiting).resume();
     expect([refused.statusCode, refused.headers['retry-after']]).toEqual([503, '2']);
+    gate.open();
     expect((await running).resume().statusCode).toBe(200);
     await closed;
     // ClickHouse lists a query for a moment after its last row was received.
-    await eventually(() => queriesRunning(stopping), { interval: 20, timeout: 10_000 }).toBe(0);
+    await eventually(() => queriesRunning(stopping), { interval: 20 }).toBe(0);
   } finally {
     await stopping.stop();
   }

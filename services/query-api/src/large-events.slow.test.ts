@@ -1,14 +1,11 @@
 import { eventually } from '@sluice/shared/testing/eventually';
-import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
 import type { ClickHouseReader } from './clickhouse/clickhouse-reader.ts';
 import type { RowBatches } from './clickhouse/row-parser.ts';
 import { type QueryService, startQuery } from './testing/query-service.ts';
 import { listenTo, PATIENCE, type TestStreams } from './testing/streams.ts';
 
 // Events of nearly the largest size, read by queries that may have less memory than a block of them has.
-
-// A busy machine takes several times longer than an idle one.
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 const MEMORY_BYTES = 128 * 1_024 * 1_024;
 const PARTS = 4;
@@ -109,6 +106,6 @@ test('a stream sends large events, also many of them at once', async () => {
   first.close();
   for (let part = 0; part < PARTS; part += 1) await storePart('b', part);
   const resumed = await streams.open('', { workspace: 'b', lastEventId });
-  await eventually(() => resumed.uuids.length, { ...PATIENCE, timeout: 200_000 }).toBe(EVENTS);
+  await eventually(() => resumed.uuids.length, PATIENCE).toBe(EVENTS);
   expect(new Set(resumed.uuids).size).toBe(EVENTS);
 });

@@ -20,7 +20,7 @@ function config(database: string) {
 
 const client = createClickHouse(config('migrate_once'), {
   application: 'test',
-  requestTimeoutMs: 10_000,
+  requestTimeoutMs: 240_000,
   connectionsMax: 2,
 });
 afterAll(() => client.close());

@@ -34,6 +34,6 @@ test('a topic with too few partitions stays at fault while it cannot be read, th
       () => true,
       () => false,
     );
-  await eventually(isReadable, { timeout: 60_000 }).toBe(false);
+  await eventually(isReadable).toBe(false);
   expect(watch.faults).toEqual([fault]);
 });

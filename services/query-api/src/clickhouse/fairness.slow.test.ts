@@ -1,19 +1,20 @@
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { metric, openRequest, SLOW_FILTERS, storeMany } from '../testing/load.ts';
+import { stopTimers } from '../testing/gate.ts';
+import { metric, openRequest, SLOW_EVENTS, SLOW_FILTER, slowly, storeMany } from '../testing/load.ts';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
 
 let query: QueryService;
 
 const HEAVY_REQUESTS = 50;
-const HEAVY = `/events?total=none&orderByField=event&${SLOW_FILTERS}`;
+const HEAVY = `/events?total=none&orderByField=event&${SLOW_FILTER}`;
 const WAITING = 'sluice_queries{pool="pages",state="waiting"}';
 const RUNNING = 'sluice_queries{pool="pages",state="running"}';
 
 beforeAll(async () => {
-  query = await startQuery(inject('clickhouseUrl'), { QUERY_TIMEOUT_MS: '600000', COUNT_TIMEOUT_MS: '600000' });
+  query = await startQuery(inject('clickhouseUrl'), { QUERY_TIMEOUT_MS: '600000', COUNT_TIMEOUT_MS: '600000' }, slowly);
   await query.app.listen({ host: '127.0.0.1', port: 0 });
-  await storeMany(query, 'a', 400_000);
+  await storeMany(query, 'a', SLOW_EVENTS);
   await storeMany(query, 'b', 10_000);
 });
 afterAll(() => query.stop());
@@ -71,13 +72,10 @@ test('with one query slot, pages still come with their counts, and lists of user
 });
 
 test('one workspace fills its share of the queue, and the others still have theirs', async () => {
-  const narrow = await startQuery(inject('clickhouseUrl'), {
-    QUERY_CONNECTIONS_MAX: '1',
-    QUERY_PENDING_MAX: '8',
-    QUERY_TIMEOUT_MS: '600000',
-  });
+  const env = { QUERY_CONNECTIONS_MAX: '1', QUERY_PENDING_MAX: '8', QUERY_TIMEOUT_MS: '600000' };
+  const narrow = await startQuery(inject('clickhouseUrl'), env, slowly);
   await narrow.app.listen({ host: '127.0.0.1', port: 0 });
-  await storeMany(narrow, 'a', 400_000);
+  await storeMany(narrow, 'a', SLOW_EVENTS);
   const heavy = Array.from({ length: 3 }, () => openRequest(narrow, HEAVY, 'a'));
   try {
     await eventually(() => metric(narrow, WAITING)).toBe(2);
@@ -96,9 +94,9 @@ test('one workspace fills its share of the queue, and the others still have thei
 test.each([
   {
     name: 'a page that waits as long as it may run gets 503',
-    times: { QUERY_TIMEOUT_MS: '2000', COUNT_TIMEOUT_MS: '600000' },
+    times: { QUERY_TIMEOUT_MS: '60000', COUNT_TIMEOUT_MS: '600000' },
     // A slow count may run on while the page gives up.
-    slow: `/events?limit=0&${SLOW_FILTERS}`,
+    slow: `/events?limit=0&${SLOW_FILTER}`,
     url: '/events?total=none',
     expected: { status: 503, body: { code: 'overloaded' }, retryAfter: '2' },
     later: { results: [] },
@@ -106,29 +104,29 @@ test.each([
   {
     name: 'a count that waits as long as it may run is null, and is counted when it is requested again',
     // A list that is too slow to count is not counted again for a minute.
-    times: { QUERY_TIMEOUT_MS: '600000', COUNT_TIMEOUT_MS: '2000' },
+    times: { QUERY_TIMEOUT_MS: '600000', COUNT_TIMEOUT_MS: '60000' },
     slow: HEAVY,
     url: '/events?limit=0',
     expected: { status: 200, body: { total: null }, retryAfter: undefined },
     later: { total: 0 },
   },
 ])('$name', async ({ times, slow, url, expected, later }) => {
-  const narrow = await startQuery(inject('clickhouseUrl'), {
-    ...times,
-    QUERY_CONNECTIONS_MAX: '1',
-    QUERY_THREADS_MAX: '1',
-  });
+  const narrow = await startQuery(inject('clickhouseUrl'), { ...times, QUERY_CONNECTIONS_MAX: '1' }, slowly);
   await narrow.app.listen({ host: '127.0.0.1', port: 0 });
-  await storeMany(narrow, 'a', 400_000);
+  await storeMany(narrow, 'a', SLOW_EVENTS);
   const holder = openRequest(narrow, slow, 'a');
   try {
     await eventually(() => metric(narrow, RUNNING), { interval: 5 }).toBe(1);
-    const { statusCode, headers, body } = await narrow.app.inject({ url, headers: { authorization: 'Bearer b' } });
+    const pass = stopTimers();
+    const waiting = narrow.app.inject({ url, headers: { authorization: 'Bearer b' } });
+    await eventually(() => metric(narrow, WAITING)).toBe(1);
+    pass(60_000);
+    const { statusCode, headers, body } = await waiting;
     expect([statusCode, JSON.parse(body)]).toEqual([expected.status, expect.objectContaining(expected.body)]);
     expect(headers['retry-after']).toBe(expected.retryAfter);
     expect(await metric(narrow, 'sluice_query_wait_seconds_count{pool="pages",outcome="timed_out"}')).toBe(1);
     holder.destroy();
-    await eventually(async () => (await narrow.get(url, 'b')).body, { timeout: 20_000 }).toMatchObject(later);
+    await eventually(async () => (await narrow.get(url, 'b')).body).toMatchObject(later);
   } finally {
     holder.destroy();
     await narrow.stop();

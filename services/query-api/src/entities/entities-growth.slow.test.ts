@@ -1,7 +1,7 @@
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { type TestDatabase, takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { loadConfig } from '@sluice/shared/config';
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { querySettings } from '../clickhouse/query-settings.ts';
 import type { Sql } from '../clickhouse/sql.ts';
 import { configSchema, type QueryConfig } from '../config.ts';
@@ -12,8 +12,6 @@ import { readMemberships } from './memberships-reader.ts';
 import { readSeenPage, type SeenPage } from './seen-reader.ts';
 
 // What a page reads of eight times as many users, as ClickHouse counts it.
-
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 const USERS = 5_000;
 const LIMIT = 5;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Query } from '../clickhouse/query-runner.ts';
 import { TimeBudget } from '../clickhouse/time-budget.ts';
 import type { Condition } from '../filters/operators.ts';
@@ -8,9 +8,6 @@ import { conditionsFor, textOf } from '../testing/conditions.ts';
 import { aRegister, type QueryService, startQuery } from '../testing/query-service.ts';
 import { meets } from '../testing/reference.ts';
 import { withinTime } from './entities-reader.ts';
-
-// A busy machine takes several times longer than an idle one.
-vi.setConfig({ testTimeout: 240_000 });
 
 let query: QueryService;
 

@@ -1,10 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import fc from 'fast-check';
-import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import { anEvent, aRegister, DELETIONS_FORGOTTEN_MS, type QueryService, startQuery } from '../testing/query-service.ts';
-
-// A busy machine takes several times longer than an idle one.
-vi.setConfig({ testTimeout: 240_000 });
 
 let query: QueryService;
 

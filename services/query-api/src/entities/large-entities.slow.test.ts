@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { eventually } from '@sluice/shared/testing/eventually';
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { ClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
 import type { Row, RowBatches } from '../clickhouse/row-parser.ts';
 import { metric, openRequest } from '../testing/load.ts';
@@ -8,9 +8,6 @@ import { aRegister, type QueryService, startQuery } from '../testing/query-servi
 import { PIECE_BYTES_MAX } from './pieces.ts';
 
 // Users and organizations of up to megabytes: what query-api holds of them at a time.
-
-// A busy machine takes several times longer than an idle one.
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 const USERS = 12;
 /** Its properties have more bytes together than one query may return. */
@@ -125,8 +122,8 @@ test('a client that does not read keeps the turn of its workspace until it leave
   const waiting = () => metric(query, 'sluice_queries{pool="entities",state="waiting"}');
   expect(await held()).toBe(1);
   const other = query.get('/users?limit=1');
-  await eventually(() => waiting(), { timeout: 60_000 }).toBe(1);
+  await eventually(() => waiting()).toBe(1);
   response.destroy();
   expect((await other).status).toBe(200);
-  await eventually(() => held(), { timeout: 60_000 }).toBe(0);
+  await eventually(() => held()).toBe(0);
 });

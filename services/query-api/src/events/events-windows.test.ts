@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import { createMeasuredRunner, type MeasuredRunner } from '../testing/measured-runner.ts';
 import { anEvent, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
 import { inOrder } from '../testing/reference.ts';
@@ -7,9 +7,6 @@ import type { EventOrder } from './event-order.ts';
 import { createPageReader, type PageReader } from './events-page.ts';
 import { parseEventsRequest } from './events-parameters.ts';
 import { type Pace, PagePaces } from './page-paces.ts';
-
-// A busy machine takes several times longer than an idle one.
-vi.setConfig({ testTimeout: 240_000 });
 
 let query: QueryService;
 let runner: MeasuredRunner;

@@ -64,7 +64,7 @@ async function startExport(encoding?: string): Promise<IncomingMessage> {
 }
 
 async function expectIdle(): Promise<void> {
-  await eventually(() => queriesRunning(service), { interval: 20, timeout: 20_000 }).toBe(0);
+  await eventually(() => queriesRunning(service), { interval: 20 }).toBe(0);
   await eventually(() => metric(service, 'sluice_queries{pool="exports",state="running"}')).toBe(0);
 }
 

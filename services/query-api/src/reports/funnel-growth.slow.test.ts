@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Sql } from '../clickhouse/sql.ts';
 import { createMeasuredRunner, type MeasuredRunner, type ReadCost } from '../testing/measured-runner.ts';
 import { type QueryService, startQuery } from '../testing/query-service.ts';
@@ -6,9 +6,6 @@ import { parseFunnelRequest } from './funnel-parameters.ts';
 import { funnelQuery } from './funnel-query.ts';
 import { parseRetentionRequest } from './retention-parameters.ts';
 import { retentionQuery } from './retention-query.ts';
-
-// A busy machine takes several times longer than an idle one.
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 let query: QueryService;
 let runner: MeasuredRunner;

@@ -1,5 +1,5 @@
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { PagePaces } from '../events/page-paces.ts';
 import { createMeasuredRunner, type MeasuredRunner, type ReadCost } from '../testing/measured-runner.ts';
 import { type QueryService, startQuery } from '../testing/query-service.ts';
@@ -7,9 +7,6 @@ import { readEventNames, readNameValues } from './event-names.ts';
 import { createSampleReader, SAMPLE_EVENTS_MAX } from './event-sample.ts';
 
 // What menus read of more events, as ClickHouse counts it.
-
-// A busy machine takes several times longer than an idle one.
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 const DAY_MS = 86_400_000;
 const SMALL_ROWS = 15_000;

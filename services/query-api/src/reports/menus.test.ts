@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseJson } from '@sluice/shared/json';
 import fc from 'fast-check';
-import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import {
   anEvent,
   DELETIONS_FORGOTTEN_MS,
@@ -13,8 +13,6 @@ import { meets } from '../testing/reference.ts';
 import { SAMPLE_CHARACTERS_MAX, SAMPLE_EVENTS_MAX } from './event-sample.ts';
 import { MENU_ENTRIES_MAX } from './menu-entries.ts';
 import { NAME_CHARACTERS_MAX, NAMES_CHARACTERS_MAX } from './property-paths.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const HOUR_MS = 3_600_000;
 const START_MS = Date.UTC(2026, 1, 27, 22);

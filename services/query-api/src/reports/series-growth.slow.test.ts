@@ -1,14 +1,11 @@
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { createMeasuredRunner, type MeasuredRunner, type ReadCost } from '../testing/measured-runner.ts';
 import { type QueryService, startQuery } from '../testing/query-service.ts';
 import { parseSeriesRequest } from './series-parameters.ts';
 import { SeriesReader } from './series-reader.ts';
 
 // What series read of more events, as ClickHouse counts it.
-
-// A busy machine takes several times longer than an idle one.
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 const DAY_MS = 86_400_000;
 const END_MS = Date.UTC(2026, 9, 31);

@@ -1,9 +1,6 @@
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
 import type { SeriesReport } from './series-report.ts';
-
-// A busy machine takes several times longer than an idle one.
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 let query: QueryService;
 

@@ -1,12 +1,9 @@
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Row } from '../clickhouse/row-parser.ts';
 import { createMeasuredRunner, type MeasuredRunner, type ReadCost } from '../testing/measured-runner.ts';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
 import type { StreamPosition } from './stream-position.ts';
 import { NEWEST, newestPosition, pageQuery } from './stream-query.ts';
-
-// A busy machine takes several times longer than an idle one.
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 const MONTHS = 24;
 const SELECTION = { workspace: 'a', fields: [], properties: [] };

@@ -1,24 +1,53 @@
 import { type ClientRequest, get } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { ClickHouseReader, ReadRequest } from '../clickhouse/clickhouse-reader.ts';
 import type { QueryService } from './query-service.ts';
 
-/** Properties of every event of {@link storeMany}. Each name can mean 64 places. */
-const DOTTED = ['k', 'l', 'm'].map((first) => `${first}.b.c.d.e.f.g`);
+/** A filter that every event of {@link storeMany} passes; {@link slowly} and {@link outOfTime} know queries by it. */
+export const SLOW_FILTER = 'userId[ne]=slow';
 
-/**
- * Filters that every event of {@link storeMany} passes after ClickHouse has looked at all of those places: some 30 µs
- * each.
- */
-export const SLOW_FILTERS = DOTTED.map((name) => `properties.${name}=1`).join('&');
+export function isSlow({ params }: ReadRequest): boolean {
+  return Object.values(params).includes('slow');
+}
+
+/** A slow query reads so many for half an hour with one thread. */
+export const SLOW_EVENTS = 100_000;
+
+/** ClickHouse sleeps two and a half seconds after it has read 128 rows of `events`, and looks then whether to go on. */
+const SLEEPING = { additional_table_filters: "{'events': 'sleepEachRow(0.02) = 0'}", max_block_size: '1' };
+
+/** Lets ClickHouse run slow queries until they are ended, without a load on it. */
+export function slowly(reader: ClickHouseReader, matches = isSlow): ClickHouseReader {
+  return withSettings(reader, matches, SLEEPING);
+}
+
+/** Lets ClickHouse refuse slow queries because their time is up, whatever time the service gives them. */
+export function outOfTime(reader: ClickHouseReader, matches = isSlow): ClickHouseReader {
+  return withSettings(reader, matches, { ...SLEEPING, max_execution_time: '0.001' });
+}
+
+function withSettings(
+  reader: ClickHouseReader,
+  matches: (request: ReadRequest) => boolean,
+  settings: ReadRequest['settings'],
+): ClickHouseReader {
+  const changed = (request: ReadRequest) =>
+    matches(request) ? { ...request, settings: { ...request.settings, ...settings } } : request;
+  return {
+    ...reader,
+    read: (request) => reader.read(changed(request)),
+    readBytes: (request) => reader.readBytes(changed(request)),
+  };
+}
 
 /** Inserts events at once, one a second from 2026-03-01 on, of a thousand users. `properties.n` numbers them. */
 export async function storeMany({ clickHouse }: QueryService, workspace: string, rows: number): Promise<void> {
   await clickHouse.command({
     query: `INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, properties, received_at)
       SELECT {workspace:String}, toDateTime64('2026-03-01', 3, 'UTC') + toIntervalMillisecond(number * 1000), generateUUIDv4(number), 'e',
-        toString(number % 1000), concat('{"n":', toString(number), {dotted:String}, '}'), now64(6)
+        toString(number % 1000), concat('{"n":', toString(number), '}'), now64(6)
       FROM numbers({rows:UInt64}) SETTINGS max_insert_block_size = 1000000`,
-    query_params: { workspace, rows, dotted: DOTTED.map((name) => `,"${name}":1`).join('') },
+    query_params: { workspace, rows },
   });
 }
 

@@ -5,7 +5,7 @@ import { expect } from 'vitest';
 import { metric } from './load.ts';
 import { anEvent, type QueryService, type TestEvent } from './query-service.ts';
 
-export const PATIENCE = { timeout: 60_000, interval: 10 } as const;
+export const PATIENCE = { interval: 10 } as const;
 
 export interface TestStreamOptions {
   /** Default: `a`. */

@@ -22,7 +22,7 @@ afterAll(() => db.close());
 beforeEach(() => {
   groupId = randomUUID();
   const ownership = { queryIdPrefix: () => groupId };
-  positions = createPositions({ client: db.client, ownership, groupId, statementTimeoutMs: 20_000 });
+  positions = createPositions({ client: db.client, ownership, groupId, statementTimeoutMs: 240_000 });
 });
 
 function at(from: bigint, nextOffset: bigint): NewPosition {

@@ -36,7 +36,7 @@ function message(workspace: string, offset: number): SourceMessage {
 
 function createLoop() {
   const { ownership } = db.writer();
-  const options = { client: db.client, ownership, groupId, statementTimeoutMs: 10_000 };
+  const options = { client: db.client, ownership, groupId, statementTimeoutMs: 240_000 };
   return createBatchLoop({
     store: createStagedStore(options),
     positions: createPositions(options),
@@ -89,7 +89,7 @@ test('once a newer epoch is recorded, an older one stores neither rows nor posit
     client,
     ownership: db.writer().ownership,
     groupId,
-    statementTimeoutMs: 10_000,
+    statementTimeoutMs: 240_000,
   });
   const position = { topic: 't', partition: 0, from: 0n, nextOffset: 1n, last: undefined };
   await expect(positions.store([position], { incarnation: 1, generation: 8 })).rejects.toThrow(Fenced);

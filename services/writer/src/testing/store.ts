@@ -39,7 +39,7 @@ export interface TestStore {
 export interface TestWriterOptions {
   /** The URL of ClickHouse, or of a proxy. Default: that of the store. */
   readonly url?: string;
-  /** How long it waits for a response, in milliseconds. Default: 30,000. */
+  /** How long it waits for a response, in milliseconds. Default: 240,000. */
   readonly requestTimeoutMs?: number;
 }
 
@@ -57,7 +57,7 @@ export async function createTestStore(
   const client = connect({});
   const groupId = `group/of ${config.CLICKHOUSE_DATABASE}`;
 
-  function connect({ url: clientUrl = url, requestTimeoutMs = 30_000 }: TestWriterOptions): ClickHouseClient {
+  function connect({ url: clientUrl = url, requestTimeoutMs = 240_000 }: TestWriterOptions): ClickHouseClient {
     const connecting = { ...config, CLICKHOUSE_URL: clientUrl };
     const created = createClickHouse(connecting, { application: 'test', requestTimeoutMs, connectionsMax: 4 });
     clients.push(created);
@@ -67,7 +67,7 @@ export async function createTestStore(
   function writer(options?: TestWriterOptions): TestWriter {
     const own = options ? connect(options) : client;
     const ownership = createOwnership({ client: own, groupId, writerId: randomUUID(), isMember: async () => false });
-    const store = createStagedStore({ client: own, ownership, groupId, statementTimeoutMs: 20_000 });
+    const store = createStagedStore({ client: own, ownership, groupId, statementTimeoutMs: 230_000 });
     return {
       ownership,
       open: (batch, epoch) => store.open(batch, epoch, () => undefined),

@@ -40,7 +40,7 @@ async function createLetters(): Promise<Letters> {
     KAFKA_TOPIC_PREFIX: `letters-${randomUUID()}.`,
   });
   const logger = createLogger('test', 'silent');
-  const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 10_000, connectionsMax: 1 });
+  const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 240_000, connectionsMax: 1 });
   const kafka = createKafka(config, 'test', logger);
   const letters = createDeadLetters(config, client, kafka);
   return {
