@@ -1,5 +1,5 @@
+import fc from '@sluice/shared/testing/fast-check';
 import { until } from '@sluice/shared/testing/until';
-import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { readClickHouse } from '../support/clickhouse.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';

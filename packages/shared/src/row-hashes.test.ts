@@ -1,8 +1,8 @@
-import { randomInt, randomUUID } from 'node:crypto';
 import { v1 as uuidV1, v6 as uuidV6, v7 as uuidV7 } from 'uuid';
 import { afterAll, expect, inject, test } from 'vitest';
 import { createClickHouse } from './clickhouse/client.ts';
 import { EVENT_HASH_SQL, entityHash, eventHash } from './row-hashes.ts';
+import fc from './testing/fast-check.ts';
 
 const client = createClickHouse(
   {
@@ -54,21 +54,19 @@ const EDGE_IDS = [
   'x'.repeat(10_000),
 ];
 
-/** A text of up to 20 code points: of ASCII, of the Basic Multilingual Plane, or of any plane. */
-function someText(): string {
-  const end = [0x80, 0x1_00_00, 0x11_00_00][randomInt(3)] ?? 0x80;
-  const points = Array.from({ length: randomInt(1, 20) }, () => randomInt(end));
-  return String.fromCodePoint(...points).toWellFormed();
-}
+const anyText = fc.oneof(
+  fc.string({ unit: 'binary-ascii', minLength: 1, maxLength: 20 }),
+  fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }),
+);
 
 test('ClickHouse computes the hash of an event from its uuid as ingest-api does', async () => {
-  const uuids = [...EDGE_UUIDS, ...Array.from({ length: 500 }, () => randomUUID())];
+  const uuids = [...EDGE_UUIDS, ...fc.sample(fc.uuid(), 500)];
   const rows = uuids.map((uuid) => ({ uuid }));
   expect(await evaluate(EVENT_HASH_SQL, 'uuid UUID', rows)).toEqual(uuids.map(eventHash));
 });
 
 test('ClickHouse computes the hash of a user or an organization as ingest-api does', async () => {
-  const ids = [...EDGE_IDS, ...Array.from({ length: 500 }, someText)];
+  const ids = [...EDGE_IDS, ...fc.sample(anyText, 500)];
   const rows = ids.map((id, index) => ({
     workspace_id: index % 2 === 0 ? 'a' : 'a.b_c-9',
     kind: index % 3 === 0 ? 'user' : 'organization',

@@ -5,7 +5,7 @@ import { type LocalClickHouse, startClickHouseShards } from '@sluice/local-stack
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { entityHash, eventHash } from '@sluice/shared/row-hashes';
 import { eventually } from '@sluice/shared/testing/eventually';
-import fc from 'fast-check';
+import fc from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { querySettings } from './clickhouse/query-settings.ts';
 import { onShards } from './clickhouse/shards.ts';

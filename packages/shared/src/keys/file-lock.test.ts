@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { sleep } from '../retry.ts';
 import { eventually } from '../testing/eventually.ts';
+import fc from '../testing/fast-check.ts';
 import { withFileLock } from './file-lock.ts';
 
 let folder: string;
@@ -30,11 +31,12 @@ test('many processes find a lock that was left behind, and one at a time takes i
     await sleep(2);
     working -= 1;
   };
-  for (let round = 0; round < 20; round += 1) {
+  const delays = fc.array(fc.double({ min: 0, max: 4, noNaN: true }), { minLength: 8, maxLength: 8 });
+  for (const round of fc.sample(delays, 20)) {
     await writeFile(`${path}.lock`, '');
     await growOld();
-    const takers = Array.from({ length: 8 }, async () => {
-      await sleep(Math.random() * 4);
+    const takers = round.map(async (ms) => {
+      await sleep(ms);
       await withFileLock(path, work);
     });
     await Promise.all(takers);

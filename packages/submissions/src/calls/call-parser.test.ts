@@ -1,5 +1,5 @@
 import { parseExactJson } from '@sluice/shared/json';
-import fc from 'fast-check';
+import fc from '@sluice/shared/testing/fast-check';
 import { expect, test } from 'vitest';
 import { InvalidCall, parseCall } from './call-parser.ts';
 

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import fc from '@sluice/shared/testing/fast-check';
 import { v5 } from 'uuid';
 import { expect, test } from 'vitest';
 import { MESSAGE_ID_NAMESPACE, messageUuid } from './message-uuid.ts';

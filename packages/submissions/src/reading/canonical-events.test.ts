@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import fc from 'fast-check';
+import fc from '@sluice/shared/testing/fast-check';
 import { expect, test } from 'vitest';
 import { parseSlice, parsingFault } from './body-slices.ts';
 import { CanonicalEvents } from './canonical-events.ts';

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createKafka } from '@sluice/shared/kafka/client';
+import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { eventually } from '@sluice/shared/testing/eventually';
@@ -13,15 +14,10 @@ test('a topic with too few partitions stays at fault while it cannot be read, th
   const config = { ...brokers, KAFKA_TOPIC_PREFIX: '', KAFKA_PARTITIONS: 2 };
   const kafka = createKafka(config, 'test', logger);
   const [few, enough] = [`few-${randomUUID()}`, `enough-${randomUUID()}`];
-  await withAdmin(kafka, (admin) =>
-    admin.createTopics({
-      topics: [
-        { topic: few, numPartitions: 1 },
-        { topic: enough, numPartitions: 2 },
-      ],
-      waitForLeaders: true,
-    }),
-  );
+  await createTopics(kafka, [
+    { topic: few, numPartitions: 1 },
+    { topic: enough, numPartitions: 2 },
+  ]);
   const limit = { bytesMax: 1_000 };
   const partitions = [few, enough].flatMap((topic) => [0, 1].map((index) => new TopicPartition(topic, index, limit)));
   const watch = new TopicWatch({ kafka, partitions, partitionCount: 2, logger, onChecked: () => undefined });

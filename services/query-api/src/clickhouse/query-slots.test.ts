@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import fc from '@sluice/shared/testing/fast-check';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createMetrics } from '../metrics.ts';

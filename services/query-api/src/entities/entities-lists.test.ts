@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import fc from 'fast-check';
+import fc from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Query } from '../clickhouse/query-runner.ts';
 import { TimeBudget } from '../clickhouse/time-budget.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import fc from 'fast-check';
+import fc from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import { anEvent, aRegister, DELETIONS_FORGOTTEN_MS, type QueryService, startQuery } from '../testing/query-service.ts';
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
-import fc from 'fast-check';
+import fc from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import {
   DELETIONS_FORGOTTEN_MS,

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import fc from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Condition } from '../filters/operators.ts';
 import { conditionsFor, textOf } from '../testing/conditions.ts';

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import fc from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { anEvent, eachIdentifier, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
 import { expectedRecord, inOrder } from '../testing/reference.ts';

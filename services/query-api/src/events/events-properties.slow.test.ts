@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import fc from 'fast-check';
+import fc from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Condition } from '../filters/operators.ts';
 import { searchedTexts } from '../filters/property-prefilter.ts';

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import fc from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import { createMeasuredRunner, type MeasuredRunner } from '../testing/measured-runner.ts';
 import { anEvent, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import fc from '@sluice/shared/testing/fast-check';
 import { expect, test } from 'vitest';
 import { BUCKETS_MAX } from '../limits.ts';
 import {

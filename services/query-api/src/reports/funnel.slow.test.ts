@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import fc, { HOW_TO_REPEAT } from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { generateWorkspaces } from '../testing/generated-workspaces.ts';
 import { eachIdentifier, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
@@ -182,7 +182,7 @@ test('a funnel equals a fold of the events that are shown', async () => {
     fc.asyncProperty(anyFunnel, async (asked) => {
       const attempts = attemptsOf(asked);
       const groups = groupsOf(asked, attempts);
-      expect(await funnel(asked), `events of seed ${WORKSPACES.seed}`).toEqual({
+      expect(await funnel(asked), HOW_TO_REPEAT).toEqual({
         steps: countsOf(asked, attempts),
         groupBy: asked.groupBy === undefined ? [] : [asked.groupBy],
         ...(groups && { groups }),

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseJson } from '@sluice/shared/json';
-import fc from 'fast-check';
+import fc from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import {
   anEvent,

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import fc, { HOW_TO_REPEAT } from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { anyTimeOfClockChanges, CLOCK_CHANGES, generateWorkspaces, HOUR_MS } from '../testing/generated-workspaces.ts';
 import { eachIdentifier, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
@@ -121,10 +121,7 @@ async function retention(url: string, workspace = 'a'): Promise<RetentionReport>
 test('retention equals a fold of the events that are shown, in every time zone', async () => {
   await fc.assert(
     fc.asyncProperty(anyRetention, async (asked) => {
-      expect(
-        await retention(urlOf(asked), WORKSPACES.names[asked.workspace]),
-        `events of seed ${WORKSPACES.seed}`,
-      ).toEqual({
+      expect(await retention(urlOf(asked), WORKSPACES.names[asked.workspace]), HOW_TO_REPEAT).toEqual({
         interval: asked.interval ?? 'day',
         timeZone: asked.timeZone ?? 'UTC',
         periods: asked.periods ?? 12,

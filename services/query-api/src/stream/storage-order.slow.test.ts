@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { startClickHouse } from '@sluice/local-stack/clickhouse';
 import { sleep } from '@sluice/shared/retry';
 import { eventually } from '@sluice/shared/testing/eventually';
+import fc, { HOW_TO_REPEAT } from '@sluice/shared/testing/fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { querySettings } from '../clickhouse/query-settings.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
@@ -54,21 +55,26 @@ async function follow(service: QueryService, start: StreamPosition, to: StreamPo
   }
 }
 
+/** The months of the events of a batch. */
+type Batch = readonly number[];
+
+const anyBatch: fc.Arbitrary<Batch> = fc.array(fc.nat(3), { minLength: 1, maxLength: 30, size: 'max' });
+
 /** Some months in one insert: each becomes a part of its own, with a block of its own. Every tenth event is of `gone`. */
-function someEvents(): TestEvent[] {
-  return Array.from({ length: 1 + Math.floor(Math.random() * 30) }, (_, index) =>
+function eventsOf(months: Batch): TestEvent[] {
+  return months.map((month, index) =>
     anEvent({
-      timestampMs: Date.UTC(2026, 2, 1) - Math.floor(Math.random() * 4) * 31 * DAY_MS + index,
+      timestampMs: Date.UTC(2026, 2, 1) - month * 31 * DAY_MS + index,
       userId: index % 10 === 9 ? 'gone' : 'stays',
     }),
   );
 }
 
 /** Stores batches as a writer does: after an unclear failure it adds what is not stored yet. */
-async function write(service: QueryService): Promise<TestEvent[]> {
+async function write(service: QueryService, batches: readonly Batch[]): Promise<TestEvent[]> {
   const written: TestEvent[] = [];
-  for (let batch = 0; batch < BATCHES; batch += 1) {
-    const events = someEvents();
+  for (const batch of batches) {
+    const events = eventsOf(batch);
     await insist(async () => {
       const uuids = events.map(({ uuid }) => uuid);
       const query = 'SELECT uuid FROM events WHERE uuid IN {uuids:Array(UUID)}';
@@ -89,7 +95,8 @@ test('the order of storage skips and repeats nothing, whatever is inserted, merg
   const service = await startQuery(engine.url);
   const start = await newest(service);
 
-  const writing = Promise.all(Array.from({ length: WRITERS }, () => write(service)));
+  const batches = fc.sample(fc.array(anyBatch, { minLength: BATCHES, maxLength: BATCHES }), WRITERS);
+  const writing = Promise.all(batches.map((ofWriter) => write(service, ofWriter)));
   let ended = false;
   const followed: Followed[] = [];
   const following = (async () => {
@@ -118,9 +125,9 @@ test('the order of storage skips and repeats nothing, whatever is inserted, merg
   await Promise.all([following, disturbing]);
 
   const followedUuids = followed.map(({ uuid }) => uuid);
-  expect(new Set(followedUuids).size).toBe(followedUuids.length);
+  expect(new Set(followedUuids).size, HOW_TO_REPEAT).toBe(followedUuids.length);
   const staying = new Set(written.filter(({ userId }) => userId === 'stays').map(({ uuid }) => uuid));
-  expect(staying.difference(new Set(followedUuids))).toEqual(new Set());
+  expect(staying.difference(new Set(followedUuids)), HOW_TO_REPEAT).toEqual(new Set());
   expect(new Set(followedUuids).difference(new Set(written.map(({ uuid }) => uuid)))).toEqual(new Set());
   for (const [index, { place }] of followed.entries()) {
     expect(index === 0 || isPlaceAtLeast(place, followed[index - 1]?.place)).toBe(true);

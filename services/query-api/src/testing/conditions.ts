@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import fc from '@sluice/shared/testing/fast-check';
 import { COMPARISONS, type Comparison, type Condition } from '../filters/operators.ts';
 
 /** Returns the value of a condition as a request writes it. */

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import fc from 'fast-check';
+import fc from '@sluice/shared/testing/fast-check';
 import { DELETIONS_FORGOTTEN_MS, type QueryService, TEST_WORKSPACES, type TestEvent } from './query-service.ts';
 
 export const HOUR_MS = 3_600_000;
@@ -22,8 +22,6 @@ const PART_EVENTS = 9;
 /** Workspaces with generated events. In every other one the deletion of the user ada is pending. */
 export interface GeneratedWorkspaces {
   readonly names: readonly string[];
-  /** Of the events; messages of failed tests name it. */
-  readonly seed: number;
   /** Stores all events and deletions, and waits until the service knows them. */
   store(query: QueryService): Promise<void>;
   /** The events of a workspace, by its index, that no deletion hides. */
@@ -39,14 +37,12 @@ export function generateWorkspaces(
   events: fc.Arbitrary<TestEvent[]>,
   receivedUs: number,
 ): GeneratedWorkspaces {
-  const seed = Date.now();
-  const generated = fc.sample(events, { numRuns: count, seed });
+  const generated = fc.sample(events, count);
   const names = TEST_WORKSPACES.slice(0, count);
   const deletedUs = receivedUs + 6;
   const hasDeletion = (workspace: number) => workspace % 2 === 1;
   return {
     names,
-    seed,
     async store(query) {
       for (const [index, name] of names.entries()) {
         const stored = generated[index] ?? [];

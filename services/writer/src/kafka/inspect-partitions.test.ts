@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
+import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { describe, expect, inject, test } from 'vitest';
@@ -89,8 +90,8 @@ test('a partition that goes on elsewhere than at its stored position reads the r
   const groupId = `group-${topic}`;
   const producer = kafka.producer();
   await producer.connect();
+  await createTopics(kafka, [{ topic, numPartitions: 1 }]);
   await withAdmin(kafka, async (admin) => {
-    await admin.createTopics({ topics: [{ topic, numPartitions: 1 }], waitForLeaders: true });
     await producer.send({ topic, messages: ['a', 'b', 'c'].map((value) => ({ value })) });
     await admin.setOffsets({ groupId, topic, partitions: [{ partition: 0, offset: '2' }] });
     const newest = await admin.fetchRecord({ topic, partition: 0, offset: '2' });

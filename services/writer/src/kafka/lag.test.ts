@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
-import { withAdmin } from '@sluice/shared/kafka/topics';
+import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
 import { createLogger } from '@sluice/shared/log';
 import { setClockBack } from '@sluice/shared/testing/clock';
 import { eventually } from '@sluice/shared/testing/eventually';
@@ -16,17 +16,14 @@ test('the lag grows with what comes, also when the clock was set back', async ()
   });
   const kafka = createKafka(config, 'test', createLogger('test', 'silent'));
   const topic = `lag-${randomUUID()}`;
-  await withAdmin(kafka, (admin) =>
-    // kafkajs fails instead of waiting where a broker does not know the topic yet.
-    admin.createTopics({ topics: [{ topic, numPartitions: 1 }], waitForLeaders: false }),
-  );
+  await createTopics(kafka, [{ topic, numPartitions: 1 }]);
   const producer = kafka.producer();
   await producer.connect();
   onTestFinished(() => producer.disconnect());
   const lag = new LagReader({ kafka, groupId: `group-${topic}`, topics: [topic] });
   onTestFinished(() => lag.stop());
   const messages = async () => (await lag.read())?.map((partition) => partition.messages);
-  await eventually(messages).toEqual([0]);
+  expect(await messages()).toEqual([0]);
   await producer.send({ topic, messages: [{ value: 'a' }, { value: 'b' }] });
   setClockBack();
   await eventually(messages).toEqual([2]);

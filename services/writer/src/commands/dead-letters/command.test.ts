@@ -3,6 +3,7 @@ import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhou
 import { takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
+import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import kafkajs, { type Kafka } from 'kafkajs';
@@ -120,11 +121,9 @@ test('control characters in any field of a dead letter reach the terminal only e
 test('what cannot be replayed is named with the reason, and does not stop the others', async () => {
   await using table = await createLetters();
   const { topics, kafka } = table;
-  await withAdmin(kafka, async (admin) => {
-    const numPartitions = 3;
-    const created = Object.values(topics).map((topic) => ({ topic, numPartitions }));
-    await admin.createTopics({ waitForLeaders: true, topics: created });
-  });
+  const numPartitions = 3;
+  const created = Object.values(topics).map((topic) => ({ topic, numPartitions }));
+  await createTopics(kafka, created);
   const track = '{"type":"track","event":"e","userId":"u","properties":{"a":1}}';
   // The newest come first.
   await table.insert(
@@ -188,7 +187,7 @@ test('replaying ends when an engine is away', async () => {
 test('a message that could not be read stays the same dead letter when it is replayed', async () => {
   await using table = await createLetters();
   const { topics, kafka } = table;
-  await withAdmin(kafka, (admin) => admin.createTopics({ waitForLeaders: true, topics: [{ topic: topics.events }] }));
+  await createTopics(kafka, [{ topic: topics.events }]);
   const value = '{"a":1}\n{"b":2}\n';
   await table.insert(letter('message', { topic: topics.events, format: '2', row: value }));
   expect(await table.run(['replay', 'message'])).toMatchObject({ code: 0 });
