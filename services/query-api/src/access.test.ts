@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { anEvent, aRegister, type QueryService, startQuery } from './testing/query-service.ts';
 
 let query: QueryService;
@@ -85,6 +85,9 @@ test('a key over its rate gets 429 with Retry-After; another key, and a request 
   const urls = ['/events?limit=0', '/users', '/organizations/shared'] as const;
   const get = (index: number) =>
     query.app.inject({ url: urls[index % 3] ?? '', headers: { authorization: 'Bearer limited' } });
+  const now = performance.now();
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(now);
+  onTestFinished(() => clock.mockRestore());
   const responses = await Promise.all(Array.from({ length: 9 }, (_, index) => get(index)));
   const statuses = responses.map(({ statusCode }) => statusCode).sort();
   expect(statuses).toEqual([200, 200, ...Array(7).fill(429)]);
@@ -93,7 +96,7 @@ test('a key over its rate gets 429 with Retry-After; another key, and a request 
   }
   expect((await query.get('/users', 'a')).status).toBe(200);
   expect((await query.app.inject({ url: '/users' })).statusCode).toBe(200);
-  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  clock.mockReturnValue(now + 1_000);
   expect((await get(1)).statusCode).toBe(200);
 });
 

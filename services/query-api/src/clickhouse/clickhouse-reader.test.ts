@@ -180,21 +180,29 @@ test.each([
 });
 
 test('an idle connection is closed before ClickHouse would close it', async () => {
-  const { url, clients } = await proxy((client, server) => server.pipe(client));
+  let isClosedByServer = false;
+  const { url, clients } = await proxy((client, server) => {
+    server.pipe(client, { end: false });
+    server.on('end', () => {
+      isClosedByServer = true;
+    });
+  });
   await rowsOf(readerOf(url), request('SELECT 1'));
   expect(clients[0]?.closed).toBe(false);
   await eventually(() => clients[0]?.closed, { interval: 50 }).toBe(true);
+  expect(isClosedByServer).toBe(false);
 });
 
 test.each(['before the first row', 'in the middle of the rows'])('the signal ends a query %s', async (when) => {
   const { url, clients } = await proxy((client, server) => server.pipe(client));
   const controller = new AbortController();
   const { signal } = controller;
-  const slow = 'SELECT sleepEachRow(1) FROM numbers(3)';
-  const long = 'SELECT number FROM numbers(1000000000)';
-  const rows = readerOf(url).read(request(when === 'before the first row' ? slow : long, { signal }));
+  const slow = request('SELECT sleepEachRow(3) FROM numbers(600)', { signal, settings: { max_block_size: '1' } });
+  const long = request('SELECT number FROM numbers(1000000000)', { signal });
+  const rows = readerOf(url).read(when === 'before the first row' ? slow : long);
   const first = rows.next();
-  if (when === 'before the first row') await wait(200);
+  if (when === 'before the first row')
+    await eventually(() => clients.some(({ bytesRead }) => bytesRead > 0)).toBe(true);
   else await first;
   controller.abort(new Error('enough'));
   await expect(when === 'before the first row' ? first : rows.next()).rejects.toThrow('enough');

@@ -72,9 +72,11 @@ test('events of every century that can be stored are in the buckets of their own
 });
 
 test('the range ends now when endDate is left out', async () => {
+  const begunMs = Date.now();
   const { endDate, total } = await series(`${START}&interval=none`);
   expect(total).toBe(4);
-  expect(Math.abs(Date.parse(endDate) - Date.now())).toBeLessThan(120_000);
+  expect(Date.parse(endDate)).toBeGreaterThanOrEqual(begunMs);
+  expect(Date.parse(endDate)).toBeLessThanOrEqual(Date.now());
 });
 
 test('totals of distinct counts are no sums, and other groups are counted together', async () => {
