@@ -74,6 +74,11 @@ export class IngestPlace {
     time.runAs(process, () => {
       const load = { count() {}, share: () => random.next() };
       const { app, components, readiness } = createIngest(this.#config, { logger, registry, load, keys: this.#keys });
+      app.addHook('onRequest', (request, _reply, done) => {
+        // A socket's parser says so when the body has arrived.
+        request.raw.complete = true;
+        done();
+      });
       const running: Running = {
         ...{ process, app, components, readiness, registry, open: new Set(), isListening: false },
       };
