@@ -71,7 +71,12 @@ export class ConsumerGroup {
     if (request.memberId !== '' && !this.#members.has(request.memberId)) throw new GroupError('UNKNOWN_MEMBER_ID');
     this.#joined += 1;
     const id = request.memberId || `member-${String(this.#joined).padStart(4, '0')}`;
-    const member = this.#members.get(id) ?? this.#add(id, request);
+    const known = this.#members.get(id);
+    if (known && this.#isUnchanged(known, request)) {
+      this.#watch(known);
+      return Promise.resolve(this.#responseTo(known));
+    }
+    const member = known ?? this.#add(id, request);
     member.request = request;
     member.joining ??= Promise.withResolvers();
     member.syncing?.reject(new GroupError('REBALANCE_IN_PROGRESS'));
@@ -106,7 +111,7 @@ export class ConsumerGroup {
   heartbeat(memberId: string, generation: number): void {
     const member = this.#require(memberId, generation);
     this.#watch(member);
-    if (this.#state !== 'Stable') throw new GroupError('REBALANCE_IN_PROGRESS');
+    if (this.#state === 'PreparingRebalance') throw new GroupError('REBALANCE_IN_PROGRESS');
   }
 
   /** @throws {GroupError} */
@@ -199,17 +204,32 @@ export class ConsumerGroup {
     this.#assignments.clear();
     const members = [...this.#members.values()];
     this.#state = members.length === 0 ? 'Empty' : 'CompletingRebalance';
-    const leaderId = this.#leaderId() ?? '';
     for (const member of members) {
-      const response = {
-        ...{ throttleTime: 0, errorCode: 0, generationId: this.#generation, leaderId, memberId: member.id },
-        groupProtocol: member.request.groupProtocols[0]?.name ?? '',
-        members: member.id === leaderId ? members.map(({ id, request }) => described(id, request)) : [],
-      };
-      member.joining?.resolve(response);
+      member.joining?.resolve(this.#responseTo(member));
       member.joining = undefined;
       this.#watch(member);
     }
+  }
+
+  /**
+   * A member that joins again as it was, such as one that did not get the response to its join, is told the generation that
+   * there is. Only a leader that joins again has all others join again, once they have their assignments.
+   */
+  #isUnchanged(member: Member, request: JoinRequest): boolean {
+    const isSettled = this.#state === 'Stable' ? member.id !== this.#leaderId() : this.#state === 'CompletingRebalance';
+    const [before, now] = [member.request.groupProtocols, request.groupProtocols];
+    const isSame = now.every(({ metadata }, index) => before[index]?.metadata.equals(metadata));
+    return isSettled && isSame && now.length === before.length;
+  }
+
+  #responseTo({ id: memberId, request }: Member): JoinResponse {
+    const leaderId = this.#leaderId() ?? '';
+    const members = [...this.#members.values()].map((member) => described(member.id, member.request));
+    return {
+      ...{ throttleTime: 0, errorCode: 0, generationId: this.#generation, leaderId, memberId },
+      groupProtocol: request.groupProtocols[0]?.name ?? '',
+      members: memberId === leaderId ? members : [],
+    };
   }
 
   #leaderId(): string | undefined {

@@ -166,8 +166,12 @@ function methodsOf(kafka: SimulatedKafka): Record<string, Method> {
         failed.map(({ topic, errorCode }) => new errors.KafkaJSCreateTopicError(createErrorFromCode(errorCode), topic)),
       );
     },
-    listOffsets(this: SimulatedConnection, { topics }: { topics: Parameters<SimulatedKafka['listOffsets']>[1] }) {
-      return send(this, 'listOffsets', (node) => kafka.listOffsets(node, topics));
+    async listOffsets(this: SimulatedConnection, { topics, keepErrors = false }: ListOffsetsRequest) {
+      const found = await send(this, 'listOffsets', (node) => kafka.listOffsets(node, topics));
+      for (const { errorCode } of found.responses.flatMap(({ partitions }) => partitions)) {
+        if (!keepErrors && failure(errorCode)) throw createErrorFromCode(errorCode);
+      }
+      return found;
     },
     findGroupCoordinator(this: SimulatedConnection) {
       return send(this, 'findGroupCoordinator', () => {
@@ -212,6 +216,11 @@ function methodsOf(kafka: SimulatedKafka): Record<string, Method> {
       })),
     })),
   };
+}
+
+interface ListOffsetsRequest {
+  readonly topics: Parameters<SimulatedKafka['listOffsets']>[1];
+  readonly keepErrors?: boolean;
 }
 
 interface MemberRequest {
