@@ -1,0 +1,361 @@
+import { randomUUID } from 'node:crypto';
+import type { ClickHouseSettings } from '@clickhouse/client';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import { isRowFault } from '@sluice/writer/clickhouse/isolate-bad-rows';
+import { type ClickHouseSession, openClickHouseSession } from '@sluice/writer/clickhouse/session';
+import { NUMBERED_ROWS, STATEMENTS } from '@sluice/writer/clickhouse/statements';
+import { expect } from 'vitest';
+import type { ClickHouseEngine } from './clickhouse-engines.ts';
+
+const STATEMENT_TIMEOUT_MS = 60_000;
+const POLL_MS = 5;
+const MONTHS = 24;
+const ROWS_A_MONTH = 3;
+const MARCH_MS = Date.UTC(2026, 2, 1, 12);
+
+/** The rows of each month are written one after the other, as those of a large insert are, in about three seconds. */
+const SLOWLY: ClickHouseSettings = {
+  min_insert_block_size_rows: '1',
+  min_insert_block_size_bytes: '0',
+  max_threads: 1,
+  max_execution_speed: '25',
+  timeout_before_checking_execution_speed: 0,
+};
+
+type Contract = (engine: ClickHouseEngine) => Promise<void>;
+
+/** What we believe about sessions. */
+const SESSIONS: Readonly<Record<string, Contract>> = {
+  async 'the staged tables of a session are not seen by another one'(engine) {
+    const [one, other] = [open(engine.client), open(engine.client)];
+    await one.run(STATEMENTS['stage-events']);
+    expect(await refusalOf(other.load(STATEMENTS['load-events'], linesOf([event()])))).toBe('UNKNOWN_TABLE');
+    expect(await one.load(STATEMENTS['load-events'], linesOf([event()]))).toBe(1);
+  },
+  async 'a table is not staged twice in a session'(engine) {
+    const session = open(engine.client);
+    await session.run(STATEMENTS['stage-events']);
+    expect(await refusalOf(session.run(STATEMENTS['stage-events']))).toBe('TABLE_ALREADY_EXISTS');
+  },
+  async 'the staged tables are gone when the session is closed, and it may be closed twice'(engine) {
+    const session = open(engine.client);
+    await session.run(STATEMENTS['stage-events']);
+    await session.close();
+    await session.close();
+    expect(await refusalOf(session.load(STATEMENTS['load-events'], linesOf([event()])))).toBe('UNKNOWN_TABLE');
+  },
+  async 'a statement that fails leaves the staged tables as they were'(engine) {
+    const session = await staged(engine, [event()]);
+    expect(await refusalOf(session.load(STATEMENTS['load-events'], linesOf([event({ event: '' })])))).toBe(
+      'VIOLATED_CONSTRAINT',
+    );
+    expect((await session.read<{ events: number }>(STATEMENTS['inspect-events']))[0]?.events).toBe(1);
+  },
+  async 'the last statement of a session closes it'(engine) {
+    const session = await staged(engine, [event()]);
+    await session.runLast(STATEMENTS['store-events'], epoch(1), {});
+    expect(await refusalOf(session.load(STATEMENTS['load-events'], linesOf([event()])))).toBe('UNKNOWN_TABLE');
+  },
+  async 'a session is locked while one of its statements runs'(engine) {
+    const { session, running } = await longInsert(engine);
+    expect(await refusalOf(session.read(STATEMENTS['inspect-events']))).toBe('SESSION_IS_LOCKED');
+    expect(await refusalOf(session.close())).toBe('SESSION_IS_LOCKED');
+    expect(await running).toBe('nothing');
+  },
+};
+
+/** What we believe about rows. */
+const ROWS: Readonly<Record<string, Contract>> = {
+  async 'one row that violates a constraint has all rows of its insert refused'(engine) {
+    const session = await staged(engine, []);
+    const rows = [event(), event({ workspace_id: '' }), event()];
+    const error = await session.load(STATEMENTS['load-events'], linesOf(rows)).catch((thrown) => thrown);
+    expect(isRowFault(error)).toBe(true);
+    expect(await eventsIn(session)).toBe(0);
+  },
+  async 'one row that is not JSON has all rows of its insert refused'(engine) {
+    const session = await staged(engine, []);
+    const chunks = [...linesOf([event()]), Buffer.from('{"workspace_id":\n'), ...linesOf([event()])];
+    const error = await session.load(STATEMENTS['load-events'], chunks).catch((thrown) => thrown);
+    expect(isRowFault(error)).toBe(true);
+    expect(await eventsIn(session)).toBe(0);
+  },
+  async 'one row with a field that is no column has all rows of its insert refused'(engine) {
+    const session = await staged(engine, []);
+    const rows = [event(), { ...event(), colour: 'red' }];
+    const error = await session.load(STATEMENTS['load-events'], linesOf(rows)).catch((thrown) => thrown);
+    expect(isRowFault(error)).toBe(true);
+    expect(await eventsIn(session)).toBe(0);
+  },
+  async 'an insert tells how many rows it was sent'(engine) {
+    const session = await staged(engine, []);
+    expect(await session.load(STATEMENTS['load-events'], linesOf([event(), event(), event()]))).toBe(3);
+  },
+  async 'numbered rows are loaded whatever they violate, and each says what'(engine) {
+    const session = open(engine.client);
+    const { create, loadSkipping, readLoaded } = NUMBERED_ROWS.changes;
+    const bad = [{}, { id: '' }, { kind: 'robot' }, { operation: 'sell' }];
+    const rows = bad.map((fields, line) => ({ line, ...change('seen'), ...fields }));
+    await session.run(create);
+    await session.load(loadSkipping, linesOf(rows));
+    const read = await session.read<{ line: number; violated: string }>(readLoaded);
+    const violated = read.toSorted((one, other) => one.line - other.line).map((row) => row.violated);
+    expect(violated).toEqual(['', 'complete', 'known_kind', 'known_operation']);
+  },
+  async 'of the changes of a property the one with the highest version counts, whichever was stored last'(engine) {
+    for (const version of [2, 3, 1]) {
+      await storeChanges(engine, [change('set', { version, property: 'plan', value: `"${version}"` })]);
+    }
+    expect((await engine.rows())['properties']).toEqual([expect.stringContaining('"3\\"')]);
+  },
+};
+
+/** What we believe about epochs, positions and deletions. */
+const FENCES: Readonly<Record<string, Contract>> = {
+  async 'an insert of an older epoch is refused, and stores nothing'(engine) {
+    await record(engine, 2);
+    const session = await staged(engine, [event()]);
+    const running = session.run(STATEMENTS['store-events'], epoch(1));
+    expect(await refusalOf(running)).toBe('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO');
+    expect((await engine.rows())['events']).toEqual([]);
+  },
+  async 'an insert that began before a newer epoch was recorded goes on'(engine) {
+    const { running } = await longInsert(engine);
+    await record(engine, 2);
+    expect(await running).toBe('nothing');
+    expect(await eventsByMonth(engine)).toHaveLength(MONTHS);
+  },
+  async 'an insert knows the deletions that were stored before it, in whichever session'(engine) {
+    const session = await staged(engine, [event({ user_id: 'ada' }), event({ user_id: 'bob' })]);
+    await storeChanges(engine, [change('delete', { version: MARCH_MS * 1_000 + 1 })]);
+    await session.run(STATEMENTS['store-events'], epoch(1));
+    expect((await engine.rows())['events']).toEqual([expect.stringContaining('bob')]);
+  },
+  async 'an insert does not know the deletions that are stored while it runs'(engine) {
+    const { running } = await longInsert(engine);
+    await storeChanges(engine, [change('delete', { version: Date.UTC(2050) * 1_000 })]);
+    expect(await running).toBe('nothing');
+    expect(await eventsByMonth(engine)).toHaveLength(MONTHS);
+  },
+  async 'positions are stored together or not at all'(engine) {
+    await storePositions(engine, 1, [
+      ['a', 0, 0, 5],
+      ['b', 0, 0, 5],
+    ]);
+    const storing = storePositions(engine, 1, [
+      ['a', 0, 5, 9],
+      ['b', 0, 6, 9],
+    ]);
+    expect(await refusalOf(storing)).toBe('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO');
+    expect((await engine.rows())['positions']).toEqual(['["a",0,5,"f",3]', '["b",0,5,"f",3]']);
+  },
+  async 'the position that was stored last counts, also when it goes back'(engine) {
+    await storePositions(engine, 1, [['a', 0, 0, 9]]);
+    await storePositions(engine, 1, [['a', 0, 2, 4]]);
+    expect((await engine.rows())['positions']).toEqual(['["a",0,4,"f",3]']);
+  },
+};
+
+/** What we believe about statements that end before their time, or after their client. */
+const ENDINGS: Readonly<Record<string, Contract>> = {
+  async 'an insert that is killed has stored each month whole or not at all'(engine) {
+    const { prefix, running } = await longInsert(engine);
+    await kill(engine, prefix);
+    expect(await running).toBe('QUERY_WAS_CANCELLED');
+    const months = await eventsByMonth(engine);
+    expect(months.every((rows) => rows === ROWS_A_MONTH)).toBe(true);
+    expect(months.length).toBeLessThan(MONTHS);
+  },
+  async 'nobody ever sees a part of a month of an insert'(engine) {
+    const { prefix, running } = await longInsert(engine);
+    const seen: number[] = [];
+    while (await engine.isRunning(prefix)) {
+      seen.push(...(await eventsByMonth(engine)));
+      await engine.sleep(POLL_MS);
+    }
+    expect(await running).toBe('nothing');
+    expect(new Set(seen)).toEqual(new Set([ROWS_A_MONTH]));
+  },
+  async 'KILL … SYNC returns when the statement has ended: nothing of it appears afterwards'(engine) {
+    const { prefix, running } = await longInsert(engine);
+    await kill(engine, prefix);
+    expect(await engine.isRunning(prefix)).toBe(false);
+    const months = await eventsByMonth(engine);
+    await running;
+    await engine.sleep(300);
+    expect(await eventsByMonth(engine)).toEqual(months);
+  },
+  async 'KILL ends only statements whose query id begins so, and needs none'(engine) {
+    const { running } = await longInsert(engine);
+    await kill(engine, 'another/');
+    expect(await running).toBe('nothing');
+  },
+  async 'a statement that begins after a KILL is not killed'(engine) {
+    const prefix = randomUUID();
+    await kill(engine, prefix);
+    const session = openClickHouseSession(engine.client, prefix, STATEMENT_TIMEOUT_MS);
+    expect(await refusalOf(session.run(STATEMENTS['stage-events']))).toBe('nothing');
+  },
+  async 'the session of a statement that was killed has its tables'(engine) {
+    const { prefix, running, session } = await longInsert(engine);
+    await kill(engine, prefix);
+    await running;
+    expect(await eventsIn(session)).toBe(MONTHS * ROWS_A_MONTH);
+  },
+  async 'KILL by epochs ends the statements of older ones, and not those of its own'(engine) {
+    const { prefix, running } = await longInsert(engine, 'group/1.2/');
+    const { sql: query } = STATEMENTS['end-older-statements'];
+    await engine.client.command({ query, query_params: { groupPrefix: 'group/', epochPrefix: 'group/1.2/' } });
+    expect(await engine.isRunning(prefix)).toBe(true);
+    await engine.client.command({ query, query_params: { groupPrefix: 'group/', epochPrefix: 'group/1.3/' } });
+    expect(await running).toBe('QUERY_WAS_CANCELLED');
+  },
+  async 'a statement that takes too long is ended, and has stored each month whole or not at all'(engine) {
+    const { running } = await longInsert(engine, undefined, { max_execution_time: 1 });
+    expect(await running).toBe('TIMEOUT_EXCEEDED');
+    expect((await eventsByMonth(engine)).every((rows) => rows === ROWS_A_MONTH)).toBe(true);
+  },
+  async 'a statement runs on after its client has gone'(engine) {
+    const { prefix, running } = await longInsert(engine, undefined, {}, engine.connect(700));
+    expect(await running).not.toBe('nothing');
+    await until(engine, async () => !(await engine.isRunning(prefix)));
+    expect(await eventsByMonth(engine)).toHaveLength(MONTHS);
+  },
+  async 'the rows of an insert are there when it has ended'(engine) {
+    const session = await staged(engine, [event()]);
+    await session.run(STATEMENTS['store-events'], epoch(1));
+    expect((await engine.rows())['events']).toHaveLength(1);
+  },
+};
+
+export const CLICKHOUSE_CONTRACTS: Readonly<Record<string, Contract>> = { ...SESSIONS, ...ROWS, ...FENCES, ...ENDINGS };
+
+function open(client: ClickHouseClient, prefix: string = randomUUID()): ClickHouseSession {
+  return openClickHouseSession(client, prefix, STATEMENT_TIMEOUT_MS);
+}
+
+/** Returns a session in which these events are staged. */
+async function staged({ client }: ClickHouseEngine, rows: readonly EventRow[]): Promise<ClickHouseSession> {
+  const session = open(client);
+  await session.run(STATEMENTS['stage-events']);
+  if (rows.length > 0) await session.load(STATEMENTS['load-events'], linesOf(rows));
+  return session;
+}
+
+interface LongInsert {
+  /** How its query id begins. */
+  readonly prefix: string;
+  /** Resolves with the type of ClickHouse's error, or `nothing`. */
+  readonly running: Promise<string>;
+  readonly session: ClickHouseSession;
+}
+
+/**
+ * Starts an insert of events of many months, and returns when some of them are stored.
+ *
+ * @param settings of the insert
+ * @param inserting the client that sends the insert
+ */
+async function longInsert(
+  engine: ClickHouseEngine,
+  prefix = `${randomUUID()}/`,
+  settings: ClickHouseSettings = {},
+  inserting: ClickHouseClient = engine.client,
+): Promise<LongInsert> {
+  const { client } = engine;
+  const isInsert = ({ query }: { readonly query: string }) => query === STATEMENTS['store-events'].sql;
+  const chosen: Pick<ClickHouseClient, 'command' | 'exec' | 'query'> = {
+    command: (call) => (isInsert(call) ? inserting : client).command(call),
+    exec: (call) => client.exec(call),
+    query: (call) => client.query(call),
+  };
+  const session = open(chosen as ClickHouseClient, prefix);
+  await session.run(STATEMENTS['stage-events']);
+  for (let month = 0; month < MONTHS; month += 1) {
+    const timestamp = Date.UTC(2026, 2 + month, 1);
+    const rows = Array.from({ length: ROWS_A_MONTH }, () => event({ timestamp, user_id: 'ada' }));
+    await session.load(STATEMENTS['load-events'], linesOf(rows));
+  }
+  const running = refusalOf(session.run(STATEMENTS['store-events'], epoch(1), { ...SLOWLY, ...settings }));
+  await until(engine, async () => (await eventsByMonth(engine)).length > 0);
+  return { prefix: `${prefix}/store-events/`, running, session };
+}
+
+async function kill({ client }: ClickHouseEngine, prefix: string): Promise<void> {
+  await client.command({ query: STATEMENTS['end-own-statements'].sql, query_params: { prefix } });
+}
+
+async function until(engine: ClickHouseEngine, isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await engine.sleep(POLL_MS);
+}
+
+async function record({ client }: ClickHouseEngine, generation: number): Promise<void> {
+  const query_params = { group: 'group', incarnation: 1, generation, leaderId: 'leader' };
+  await client.command({ query: STATEMENTS['record-epoch'].sql, query_params });
+}
+
+function epoch(generation: number): Readonly<Record<string, unknown>> {
+  return { group: 'group', incarnation: 1, generation };
+}
+
+async function storeChanges({ client }: ClickHouseEngine, rows: readonly ChangeRow[]): Promise<void> {
+  const session = open(client);
+  await session.run(STATEMENTS['stage-changes']);
+  await session.load(STATEMENTS['load-changes'], linesOf(rows));
+  await session.run(STATEMENTS['store-deletions']);
+  await session.run(STATEMENTS['store-properties']);
+  await session.close();
+}
+
+/** @param positions topic, partition, the offset from which on, and the next offset */
+async function storePositions(
+  { client }: ClickHouseEngine,
+  generation: number,
+  positions: readonly (readonly [string, number, number, number])[],
+): Promise<void> {
+  const query_params = {
+    ...{ group: 'group', incarnation: 1, generation },
+    topics: positions.map(([topic]) => topic),
+    partitions: positions.map(([, partition]) => partition),
+    from: positions.map(([, , from]) => from),
+    offsets: positions.map(([, , , next]) => next),
+    fingerprints: positions.map(() => 'f'),
+    leaderEpochs: positions.map(() => 3),
+  };
+  await client.command({ query: STATEMENTS['store-positions'].sql, query_params });
+}
+
+async function eventsIn(session: ClickHouseSession): Promise<number> {
+  const [row] = await session.read<{ readonly events: number }>(STATEMENTS['inspect-events']);
+  return row?.events ?? 0;
+}
+
+/** Returns how many events are stored of each month of which there are any. */
+async function eventsByMonth(engine: ClickHouseEngine): Promise<number[]> {
+  const { events = [] } = await engine.rows();
+  const byMonth = Map.groupBy(events, (line) => (JSON.parse(line) as unknown[]).at(-1));
+  return [...byMonth.values()].map((rows) => rows.length);
+}
+
+function linesOf(rows: readonly object[]): Buffer[] {
+  return rows.map((row) => Buffer.from(`${JSON.stringify(row)}\n`));
+}
+
+function event(fields: Partial<EventRow> = {}): EventRow {
+  const row = { workspace_id: 'w', timestamp: MARCH_MS, uuid: randomUUID(), event: 'e' };
+  return { ...row, received_at: MARCH_MS * 1_000, ...fields };
+}
+
+function change(operation: ChangeRow['operation'], fields: Partial<ChangeRow> = {}): ChangeRow {
+  const row = { workspace_id: 'w', kind: 'user', id: 'ada', operation, change_id: randomUUID() } as const;
+  return { ...row, version: MARCH_MS * 1_000, ...fields };
+}
+
+/** Returns the type of ClickHouse's error, or what else went wrong, or `nothing`. */
+async function refusalOf(work: Promise<unknown>): Promise<string> {
+  return await work.then(
+    () => 'nothing',
+    (error: Error & { readonly type?: string }) => error.type ?? error.message,
+  );
+}
