@@ -49,7 +49,7 @@ const CLOSED_MS_MAX = 10_000;
 const { urls, key } = workerData as HostileLoad;
 
 async function run({ products, durationMs }: HostileTask): Promise<HostileOutcome> {
-  const agent = new Agent({ connections: 128, pipelining: 1, headersTimeout: 120_000, bodyTimeout: 120_000 });
+  const agent = new Agent({ connections: 128, pipelining: 1, headersTimeout: 45_000, bodyTimeout: 45_000 });
   const built = products.map((product) => build(product));
   const faults = new Set<string>();
   const cut = new Set<string>();

@@ -15,6 +15,12 @@ const STORED_EVENTS = ['near-equal', 'names', 'long'] as const;
 
 const OPERATORS = ['eq', 'ne', 'in', 'exists', 'lt', 'gte', 'prefix', 'contains'] as const;
 
+/** What an event without the property passes. */
+const PASSED_OPERATORS = ['ne', 'ne', 'exists'] as const;
+
+/** What names of stored properties begin with. */
+const STORED_PREFIXES = ['e', 'equal-but-for-1', 'k', 'properties.'] as const;
+
 const START_MS = Date.UTC(2026, 0, 1);
 const MINUTE_MS = 60_000;
 
@@ -30,13 +36,15 @@ const ANSWERED: Expectation = {
 /** Filters on properties, with values that fill the address. */
 function filters(values: Values, random: Random, documents: readonly string[]): Parameters {
   const count = values.get('propertyFilters') ?? (values.has('dots') || values.has('items') ? 1 : 0);
+  // Filters that everything passes are the ones after which there is work to do.
+  const operators = random() < 0.6 ? PASSED_OPERATORS : OPERATORS;
   const room = Math.floor((LIMITS.head.max - OTHER_HEAD_BYTES - 1_500) / Math.max(count, 1));
   return Array.from({ length: count }, (_, index) => {
     const isFirst = index === 0;
     const dots = values.get('dots');
     const name = dots === undefined ? pick(random, STORED_NAMES) : nameOf(random, dots, room / 4);
     // Each name and operator may be given once.
-    const operator = isFirst && values.has('items') ? 'in' : pick(random, OPERATORS.slice(0, -1));
+    const operator = isFirst && values.has('items') ? 'in' : pick(random, operators);
     const parameter = `${pick(random, documents)}.${name}${index || ''}[${operator}]`;
     return [parameter, operandOf(operator, values, random, room - encodeURIComponent(parameter).length)] as const;
   });
@@ -52,7 +60,7 @@ function nameOf(random: Random, dots: number, length: number): string {
 }
 
 function operandOf(operator: (typeof OPERATORS)[number], values: Values, random: Random, room: number): string {
-  if (operator === 'exists') return pick(random, ['true', 'false']);
+  if (operator === 'exists') return 'false';
   const flavour = pick(random, FLAVOURS);
   if (operator !== 'in') return fitting(random, room, (length) => textOf(flavour, length));
   const items = values.get('items') ?? 3;
@@ -210,9 +218,13 @@ function menu(path: string, parameters: (random: Random) => Parameters = () => [
     parameters: (values, random) => [
       ...parameters(random),
       ...(values.has('menu') ? [['limit', String(values.get('menu'))] as const] : []),
-      ...(random() < 0.5 ? [['prefix', textOf(pick(random, FLAVOURS), 1 + below(random, 200))] as const] : []),
+      ...(random() < 0.5 ? [['prefix', prefixOf(random)] as const] : []),
     ],
   });
+}
+
+function prefixOf(random: Random): string {
+  return random() < 0.6 ? pick(random, STORED_PREFIXES) : textOf(pick(random, FLAVOURS), 1 + below(random, 200));
 }
 
 const entities = (path: string) =>
