@@ -76,7 +76,10 @@ export class IngestOracle implements ProducerEvents {
   /** A client was told with what time to repeat its deletion. */
   limitDeletion(submission: Submission, before: string): void {
     const [identity = ''] = identitiesOf(submission);
-    this.#deletedBefore.set(identity, Date.parse(before) * 1_000);
+    const ms = Date.parse(before);
+    this.#deletedBefore.set(identity, ms * 1_000);
+    if (ms > this.#side.world.time.dateMs + CLOCK_MS_MAX)
+      this.#report(`${nameOf(identity)} is to be repeated as of ${before}`);
   }
 
   /** No response came: what was sent may take effect at any later time. */
