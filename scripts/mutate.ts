@@ -7,25 +7,26 @@ import { parseArguments, runCommand } from '@sluice/shared/command-line';
 import { type Mutation, MutationMismatch, mutate } from './mutate/mutation.ts';
 import { MUTATIONS } from './mutate/mutations.ts';
 import { PLANTED_FAULTS } from './mutate/planted-faults.ts';
-import { runSimulation, SIMULATION_SECONDS, simulatorOf } from './mutate/simulation-run.ts';
+import { runSimulation, simulatorOf } from './mutate/simulation-run.ts';
 import { type Engines, runTests } from './mutate/test-run.ts';
 import { createWorkingCopy, type WorkingCopy } from './mutate/working-copy.ts';
 
 const HELP = `Usage: npm run mutate -- [--list] [--no-baseline] [PATTERN ...]
-       npm run mutate -- --simulate [--list] [--seed N] [PATTERN ...]
+       npm run mutate -- --simulate [--list] [--seed N] [--seconds S] [PATTERN ...]
 
 Applies the mutations of scripts/mutate/mutations.ts to a copy of the working tree, one at a time, and runs the tests
 of each. A mutation is killed when a test fails, and survives when all pass. First the tests run without a mutation;
 the mutations of a test that already fails are not judged.
 
-With --simulate, the simulator takes the place of the tests: it runs schedules for ${SIMULATION_SECONDS} seconds of a core. Its mutations
-are those of scripts/mutate/planted-faults.ts; patterns find those of mutations.ts as well.
+With --simulate, the simulator takes the place of the tests: it runs schedules until one fails. Its mutations are
+those of scripts/mutate/planted-faults.ts; patterns find those of mutations.ts as well.
 
   PATTERN         run only mutations whose name or file name contains this text; case is ignored
   --list          list the mutations and run nothing
   --no-baseline   do not run the tests without a mutation first
   --simulate      run the simulator, not the tests
   --seed N        the first seed of the simulator, a whole number (default 1)
+  --seconds S     for how long it runs, in seconds of a core (default 60)
   --help          show this text
 
 Exit codes: 0 all killed; 1 a mutation survived, does not fit the code or was not judged; 2 wrong arguments.`;
@@ -58,6 +59,7 @@ async function main(): Promise<number> {
       'no-baseline': { type: 'boolean', default: false },
       simulate: { type: 'boolean', default: false },
       seed: { type: 'string', default: '1' },
+      seconds: { type: 'string', default: '60' },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
@@ -75,7 +77,7 @@ async function main(): Promise<number> {
     return 1;
   }
   try {
-    if (values.simulate) return await simulateAll(selected, Number(values.seed));
+    if (values.simulate) return await simulateAll(selected, Number(values.seed), Number(values.seconds));
     return await run(selected, !values['no-baseline']);
   } catch (error) {
     if (!interrupted.signal.aborted) throw error;
@@ -93,13 +95,13 @@ function matches({ name, file }: Mutation, patterns: readonly string[]): boolean
   return patterns.length === 0 || patterns.some((pattern) => text.includes(pattern.toLowerCase()));
 }
 
-async function simulateAll(mutations: readonly Mutation[], firstSeed: number): Promise<number> {
+async function simulateAll(mutations: readonly Mutation[], firstSeed: number, secondsMax: number): Promise<number> {
   await using copy = await createWorkingCopy(root);
   return await tryAll(mutations, async (mutation) => {
     const { file, breaks } = mutation;
     const mutated = mutate(await readFile(join(copy.path, file), 'utf8'), mutation);
     const { seed, violation, seconds } = await copy.withFile(file, mutated, () =>
-      runSimulation(copy.path, simulatorOf(file), firstSeed, interrupted.signal),
+      runSimulation(copy.path, simulatorOf(file), { firstSeed, secondsMax, signal: interrupted.signal }),
     );
     if (violation !== undefined) return { outcome: 'killed', seconds, detail: `seed ${seed}: ${violation}` };
     return { outcome: 'SURVIVED', seconds, detail: `${seed - firstSeed} schedules; ${breaks}` };

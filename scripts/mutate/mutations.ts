@@ -11,7 +11,6 @@ const shared = (name: string) => `packages/shared/src/${name}`;
 const faults = (name: string) => `tests/faults/${name}.test.ts`;
 
 const JOURNEY = 'tests/e2e/journey.test.ts';
-const PROTOCOL = writer('protocol/steps.test.ts');
 const STAGED_BATCH = writer('clickhouse/staged-batch.test.ts');
 const OWNERSHIP = writer('clickhouse/ownership.test.ts');
 const STATEMENTS = writer('clickhouse/statements.test.ts');
@@ -48,66 +47,6 @@ const RETENTION = query('reports/retention.slow.test.ts');
 const RETENTION_RULES = query('reports/retention-rules.test.ts');
 const QUERY_RUNNER = query('clickhouse/query-runner.test.ts');
 const GRAFANA = 'tests/e2e/grafana-docs.test.ts';
-
-/** The order in which the writer does things. */
-const PROTOCOL_MUTATIONS: readonly Mutation[] = [
-  {
-    name: 'protocol/own-statements-go-on',
-    file: writer('protocol/steps.ts'),
-    search: "if (state.unclear) return 'end-own-statements';",
-    replacement: '',
-    breaks: 'After an unclear failure the batch is stored again while the first attempt may still be running.',
-    tests: [PROTOCOL],
-  },
-  {
-    name: 'protocol/dead-letters-not-kept',
-    file: writer('protocol/steps.ts'),
-    search: "if (state.hasDeadLetters) return 'store-dead-letters';",
-    replacement: '',
-    breaks: 'The offsets of rows that cannot be stored are committed without the rows being kept.',
-    tests: [PROTOCOL, DEAD_LETTERS],
-  },
-  {
-    name: 'protocol/failure-forgets-nothing',
-    file: writer('protocol/steps.ts'),
-    search: 'return { ...state, unclear: true, done: 0 };',
-    replacement: 'return { ...state, unclear: true };',
-    breaks: 'After a failure the batch goes on in a session whose tables are gone.',
-    tests: [PROTOCOL],
-  },
-  {
-    name: 'protocol/take-over-swapped',
-    file: writer('protocol/steps.ts'),
-    search: "['record-epoch', 'end-older-statements']",
-    replacement: "['end-older-statements', 'record-epoch']",
-    breaks: 'An older insert that begins between the two steps of a take-over runs beside the new owner.',
-    tests: [PROTOCOL],
-  },
-  {
-    name: 'protocol/epoch-not-recorded',
-    file: writer('protocol/steps.ts'),
-    search: "['record-epoch', 'end-older-statements']",
-    replacement: "['end-older-statements']",
-    breaks: 'No insert of an older epoch is ever refused.',
-    tests: [PROTOCOL, OWNERSHIP],
-  },
-  {
-    name: 'protocol/users-after-events',
-    file: writer('protocol/steps.ts'),
-    search: "  'store-seen-in-events',\n  'store-events',\n",
-    replacement: "  'store-events',\n  'store-seen-in-events',\n",
-    breaks: 'A crash between the two leaves users and organizations of stored events missing.',
-    tests: [PROTOCOL],
-  },
-  {
-    name: 'protocol/users-of-repeats-seen',
-    file: writer('protocol/steps.ts'),
-    search: "  'find-repeats',\n  'store-seen-in-events',\n",
-    replacement: "  'store-seen-in-events',\n  'find-repeats',\n",
-    breaks: 'A repeat of a stored event creates the user and the organization that it names.',
-    tests: [STAGED_BATCH],
-  },
-];
 
 /** The statements of the writer. */
 const STATEMENT_MUTATIONS: readonly Mutation[] = [
@@ -165,22 +104,6 @@ const STATEMENT_MUTATIONS: readonly Mutation[] = [
     search: 'LIMIT 1 BY workspace_id, timestamp, uuid',
     replacement: '',
     breaks: 'An event that a batch holds twice is stored twice.',
-    tests: [STAGED_BATCH],
-  },
-  {
-    name: 'writer/repeats-stored',
-    file: writer('clickhouse/staged-batch.ts'),
-    search: "if (isRepeated) await this.#staging.run(STATEMENTS['drop-repeats']);",
-    replacement: '',
-    breaks: 'An event that is sent again is stored twice.',
-    tests: [STAGED_BATCH],
-  },
-  {
-    name: 'writer/stamped-repeats-of-a-batch-stored',
-    file: writer('clickhouse/staged-batch.ts'),
-    search: ' || stamped_events > stamped_uuids',
-    replacement: '',
-    breaks: 'A stamped event that a batch holds twice is stored twice.',
     tests: [STAGED_BATCH],
   },
   {
@@ -406,23 +329,6 @@ const POSITION_MUTATIONS: readonly Mutation[] = [
     tests: [POSITIONS],
   },
   {
-    name: 'partitions/lost-positions-open',
-    file: writer('kafka/inspect-partitions.ts'),
-    search: 'if (low > 0n || committed > 0n)',
-    replacement: 'if (low > committed && committed >= 0n)',
-    breaks: 'A writer goes on at the committed offsets of a ClickHouse that has lost everything.',
-    tests: [writer('kafka/inspect-partitions.test.ts')],
-  },
-  {
-    name: 'partitions/new-ones-without-a-position',
-    file: writer('loop/partition-keeper.ts'),
-    search: 'if (unknown.length > 0 && assignment.epoch) await positions.store(unknown, assignment.epoch);',
-    replacement: '',
-    breaks:
-      'Messages of a new partition that Kafka deleted too early cannot be told from rows that ClickHouse has lost.',
-    tests: [faults('offsets')],
-  },
-  {
     name: 'migrate/lost-tables-created',
     file: shared('clickhouse/migrate.ts'),
     search: 'if (lost.length === 0) return;',
@@ -434,14 +340,6 @@ const POSITION_MUTATIONS: readonly Mutation[] = [
 
 /** The rest of the writer. */
 const WRITER_MUTATIONS: readonly Mutation[] = [
-  {
-    name: 'writer/inspection-of-an-earlier-attempt',
-    file: writer('clickhouse/staged-batch.ts'),
-    search: 'this.#state.hasChanges ? this.#staged : undefined',
-    replacement: 'this.#staged',
-    breaks: 'A deletion that comes between two attempts of a batch is not looked at.',
-    tests: [STAGED_BATCH],
-  },
   {
     name: 'writer/statements-without-a-limit',
     file: writer('clickhouse/session.ts'),
@@ -489,14 +387,6 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
     replacement: 'FROM writer_epochs WHERE 0',
     breaks: 'A database that was filled by an earlier version takes the group that comes first.',
     tests: [CONSUMER_GROUP],
-  },
-  {
-    name: 'writer/pending-deletions-not-stored',
-    file: writer('clickhouse/staged-batch.ts'),
-    search: "    await this.#staging.run(STATEMENTS['store-pending-deletions']);\n",
-    replacement: '',
-    breaks: 'No query hides what is deleted, and nothing erases it.',
-    tests: [writer('erasure/erasure.test.ts')],
   },
   {
     name: 'writer/removal-begun-again',
@@ -555,15 +445,6 @@ const WRITER_MUTATIONS: readonly Mutation[] = [
     replacement: '',
     breaks: 'Repeats come through other partitions than their originals, and two writers may store them.',
     tests: [faults('topics')],
-  },
-  {
-    name: 'writer/first-offset-stays-uncommitted',
-    file: writer('loop/partition-keeper.ts'),
-    search: 'if (position.nextOffset !== committed)',
-    replacement: 'if (committed >= 0n && position.nextOffset !== committed)',
-    breaks:
-      'After a writer ended between storing and committing the first messages of a partition, its lag grows for ever. What retention deletes of new partitions is not noticed.',
-    tests: [faults('offsets'), faults('kafka-responses')],
   },
   {
     name: 'writer/session-not-closed',
@@ -2643,7 +2524,6 @@ const SQL_ACCOUNT_MUTATIONS: readonly Mutation[] = [
 ];
 
 export const MUTATIONS: readonly Mutation[] = [
-  ...PROTOCOL_MUTATIONS,
   ...STATEMENT_MUTATIONS,
   ...POSITION_MUTATIONS,
   ...WRITER_MUTATIONS,

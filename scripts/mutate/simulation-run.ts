@@ -2,9 +2,6 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 
-/** For how many seconds of a core schedules are run. A fault that takes longer to find is not found. */
-export const SIMULATION_SECONDS = 60;
-
 /** A fault that makes a schedule hang counts as found. */
 const TIMEOUT_MS = 15 * 60_000;
 
@@ -22,17 +19,16 @@ export function simulatorOf(file: string): string {
   return ['services/ingest-api/', 'packages/submissions/'].some((part) => file.startsWith(part)) ? 'ingest' : 'writer';
 }
 
-/** Runs schedules in a copy of the working tree, from a seed on, until one fails. */
+/** Runs schedules in a copy of the working tree, from a seed on, until one fails or it has taken long enough. */
 export async function runSimulation(
   path: string,
   simulator: string,
-  firstSeed: number,
-  signal: AbortSignal,
+  { firstSeed, secondsMax, signal }: { firstSeed: number; secondsMax: number; signal: AbortSignal },
 ): Promise<SimulationResult> {
   // Libraries take more care, and more time, in tests.
   const { NODE_ENV: _testing, ...env } = process.env;
   const script = ['--disable-warning=ExperimentalWarning', 'scripts/mutate/try-seeds.ts'];
-  const child = spawn(process.execPath, [...script, simulator, String(SIMULATION_SECONDS), String(firstSeed)], {
+  const child = spawn(process.execPath, [...script, simulator, String(secondsMax), String(firstSeed)], {
     cwd: path,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -21,6 +21,9 @@ const SESSION_TIMEOUT_MS = 60_000;
 /** How long a statement takes at most while nothing is wrong, in milliseconds. */
 export const HEALTHY_MS = 20;
 
+/** How often a statement that makes no progress looks whether it was killed, in milliseconds. */
+const STALLED_MS = 50;
+
 /** What a client sends. */
 export interface Request {
   readonly name: string;
@@ -41,6 +44,8 @@ interface Running {
   readonly ended: PromiseWithResolvers<void>;
   /** The server was restarted: it does nothing any more. */
   isGone: boolean;
+  /** Until when it makes no progress, unless it is killed; in milliseconds. */
+  stalledUntilMs: number;
 }
 
 interface OpenSession {
@@ -54,7 +59,7 @@ export interface SimulatedClickHouseOptions {
   readonly random: Random;
   /** Called with the rows that an insert makes visible, before they are. */
   readonly onEvents: (rows: readonly StoredEvent[]) => void;
-  /** Called with an event that is looked up or inserted while another insert of it is running. */
+  /** Called with an event that is inserted while another insert of it is running, or was when its repeats were looked for. */
   readonly onConflict: (row: StagedEvent) => void;
 }
 
@@ -75,6 +80,8 @@ export class SimulatedClickHouse {
   refusals = 0;
   /** How long a statement takes at most, in milliseconds. */
   slownessMs = HEALTHY_MS;
+  /** For how long the next statement makes no progress in its midst, in milliseconds. */
+  stallsNextMs = 0;
   /** How many rows a statement has memory for. */
   rowsMax = Number.POSITIVE_INFINITY;
 
@@ -111,7 +118,9 @@ export class SimulatedClickHouse {
     const session = sessionId === undefined ? {} : this.#openSession(sessionId);
     const statement: Running = {
       ...{ queryId, sessionId, ending: undefined, ended: Promise.withResolvers<void>(), isGone: false },
+      stalledUntilMs: time.nowMs + this.stallsNextMs,
     };
+    this.stallsNextMs = 0;
     this.#running.add(statement);
     const stopTimer = time.after(timeoutMs, () => {
       statement.ending ??= 'TIMEOUT_EXCEEDED';
@@ -144,7 +153,7 @@ export class SimulatedClickHouse {
     const { random, time } = this.#options;
     const { name, parameters, lines } = request;
     const isRefused = random.isTrue(this.refusals);
-    await this.#pause(statement);
+    await this.#pause(statement, name === 'store-events' && random.isTrue(0.7));
     if (isRefused && random.isTrue(0.5)) refuse('MEMORY_LIMIT_EXCEEDED');
     const result = await this.#effect(name, { parameters, lines }, statement, session);
     if (isRefused) refuse('MEMORY_LIMIT_EXCEEDED');
@@ -172,7 +181,8 @@ export class SimulatedClickHouse {
         return {};
       }
       case 'find-repeats':
-        this.#checkConflicts(stagedEvents(session));
+        // Whoever was fenced since then may look, but stores nothing.
+        session.conflict = this.#conflictOf(stagedEvents(session));
         return this.#simpleEffect(name, { parameters, lines }, session);
       case 'store-events':
         return await this.#storeEvents(parameters, statement, session);
@@ -188,11 +198,9 @@ export class SimulatedClickHouse {
     return effect({ tables: this.tables, session, parameters, lines, nowMs: this.#options.time.dateMs });
   }
 
-  /** Nobody may look for repeats of rows, or insert them, while another insert of them is running. */
-  #checkConflicts(rows: readonly StagedEvent[]): void {
-    for (const keys of this.#inserting) {
-      for (const row of rows) if (keys.has(eventKey(row))) this.#options.onConflict(row);
-    }
+  /** Returns one of the rows that another insert is storing. */
+  #conflictOf(rows: readonly StagedEvent[]): StagedEvent | undefined {
+    return rows.find((row) => [...this.#inserting].some((keys) => keys.has(eventKey(row))));
   }
 
   /** KILL QUERY … SYNC: resolves when the statements have ended. */
@@ -208,7 +216,8 @@ export class SimulatedClickHouse {
     const rows = stagedEvents(session)
       .filter((event) => !isHidden(this.tables, event))
       .map((event) => ({ ...event, month: monthOf(event) }));
-    this.#checkConflicts(rows);
+    const conflict = session.conflict ?? this.#conflictOf(rows);
+    if (conflict) this.#options.onConflict(conflict);
     const keys = new Set(rows.map(eventKey));
     this.#inserting.add(keys);
     try {
@@ -229,10 +238,17 @@ export class SimulatedClickHouse {
     return { written: rows.length };
   }
 
-  /** Takes some time. @throws {ClickHouseError} when the statement was killed meanwhile */
-  async #pause(statement: Running): Promise<void> {
+  /**
+   * Takes some time.
+   *
+   * @param isBeginning whether a statement that stalls does so later
+   * @throws {ClickHouseError} when the statement was killed meanwhile
+   */
+  async #pause(statement: Running, isBeginning = false): Promise<void> {
     const { time, random } = this.#options;
     await time.wait(random.between(0.1, this.slownessMs));
+    const isStalled = () => !isBeginning && time.nowMs < statement.stalledUntilMs;
+    while (isStalled() && !statement.ending && !statement.isGone) await time.wait(STALLED_MS);
     // The connection is broken as well: nobody waits for it.
     if (statement.isGone) await new Promise<never>(() => {});
     if (statement.ending) refuse(statement.ending);

@@ -33,6 +33,8 @@ export interface Session {
   changes?: ChangeRow[] | undefined;
   originals?: StoredEvent[] | undefined;
   deletions?: Map<string, number> | undefined;
+  /** One of its events that another insert was storing when their repeats were looked for. */
+  conflict?: StagedEvent | undefined;
   numbered?: { line: number; violated: string }[] | undefined;
 }
 
@@ -301,7 +303,10 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
       if (stored < next)
         refuse('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO', 'ClickHouse does not have the stored position any more');
     }
-    for (const { from: _from, ...row } of rows) tables.positions.set(nameOf(row), row);
+    for (const { from: _from, ...row } of rows) {
+      if (row.nextOffset >= (tables.positions.get(nameOf(row))?.nextOffset ?? 0))
+        tables.positions.set(nameOf(row), row);
+    }
     return {};
   },
   'read-partitions'({ tables }) {

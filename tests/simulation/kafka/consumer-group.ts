@@ -114,6 +114,11 @@ export class ConsumerGroup {
     if (this.#state === 'PreparingRebalance') throw new GroupError('REBALANCE_IN_PROGRESS');
   }
 
+  /** Returns what the leader of the generation has assigned to a member, as it has encoded it. */
+  assignmentOf(memberId: string): Buffer | undefined {
+    return this.#assignments.get(memberId);
+  }
+
   /** @throws {GroupError} */
   commit(memberId: string, generation: number, offsets: ReadonlyMap<string, number>): void {
     const member = this.#require(memberId, generation);

@@ -1,7 +1,7 @@
 import type { LinkFault, Network, Request } from './network.ts';
 import type { Random } from './random.ts';
 import type { VirtualTime } from './virtual-time.ts';
-import type { Trigger } from './watches.ts';
+import type { Moment, Trigger } from './watches.ts';
 
 /** What a fault happens to, and how: numbers in [0, 1). */
 export interface Choice {
@@ -33,10 +33,25 @@ export type Begin<World> = (
 /** The faults of a world by their names, each with how often it happens compared with others. */
 export type FaultTable<World> = Readonly<Record<string, { readonly weight: number; readonly begin: Begin<World> }>>;
 
-/** The name of the fault that happens to the request which triggers it. */
+/** The names of the faults that happen to the requests which trigger them. */
 export const HOLDING = 'hold request';
+export const STALLING = 'stall statement';
 
-const MOMENTS = ['sent', 'arrived', 'served'] as const;
+/** What a kind of fault always waits for. */
+export interface OwnTrigger {
+  readonly moment: Moment;
+  /** Default: what other faults wait for as well. */
+  readonly requests?: readonly string[];
+  /** What it ends with, at any moment. Default: as for other faults. */
+  readonly until?: readonly string[];
+}
+
+const OWN_TRIGGERS: Readonly<Record<string, OwnTrigger>> = {
+  [HOLDING]: { moment: 'sent' },
+  [STALLING]: { moment: 'arrived' },
+};
+
+const MOMENTS: readonly Moment[] = ['sent', 'arrived', 'served'];
 
 /** Chooses the kinds of faults of a schedule: few, so that many of a kind come together. @returns 1 to `most` of them */
 export function chooseKinds<World>(random: Random, table: FaultTable<World>, most: number): string[] {
@@ -48,20 +63,30 @@ export interface FaultChoice {
   readonly kinds: readonly string[];
   /** What processes ask for, each with how often faults wait for it, compared with others. */
   readonly requests: Readonly<Record<string, number>>;
+  /** What some kinds wait for, by their names. */
+  readonly own?: Readonly<Record<string, OwnTrigger>>;
   readonly count: number;
   readonly untilMs: number;
 }
 
 /** Chooses the faults of a schedule, in the order in which they may begin. */
-export function chooseFaults(random: Random, { kinds, requests, count, untilMs }: FaultChoice): Fault[] {
+export function chooseFaults(random: Random, { kinds, requests, own, count, untilMs }: FaultChoice): Fault[] {
   const triggers = weighted(Object.entries(requests));
-  const faults = Array.from({ length: count }, () => chooseFault(random, random.pick(kinds), triggers, untilMs));
+  const faults = Array.from({ length: count }, () => {
+    const kind = random.pick(kinds);
+    return chooseFault(random, kind, { triggers, own: own?.[kind] ?? OWN_TRIGGERS[kind], untilMs });
+  });
   return faults.sort((one, other) => one.atMs - other.atMs);
 }
 
-function chooseFault(random: Random, kind: string, triggers: readonly string[], untilMs: number): Fault {
-  const isTriggered = kind === HOLDING || random.isTrue(0.6);
-  const moment = kind === HOLDING ? 'sent' : random.pick(MOMENTS);
+function chooseFault(
+  random: Random,
+  kind: string,
+  { triggers, own, untilMs }: { triggers: readonly string[]; own: OwnTrigger | undefined; untilMs: number },
+): Fault {
+  const isTriggered = own !== undefined || random.isTrue(0.6);
+  const what = random.pick(own?.requests ?? triggers);
+  const ends = own?.until !== undefined || random.isTrue(0.5);
   return {
     atMs: Math.floor(random.between(0, untilMs)),
     kind,
@@ -69,9 +94,9 @@ function chooseFault(random: Random, kind: string, triggers: readonly string[], 
     forMs: Math.floor(10 ** random.between(1, 3.8)),
     target: random.next(),
     manner: random.next(),
-    trigger: isTriggered ? { what: random.pick(triggers), moment } : undefined,
-    afterMs: kind === HOLDING || random.isTrue(0.5) ? 0 : Math.floor(random.between(0, 30)),
-    until: random.isTrue(0.5) ? { what: random.pick(triggers), moment: random.pick(MOMENTS) } : undefined,
+    trigger: isTriggered ? { what, moment: own?.moment ?? random.pick(MOMENTS) } : undefined,
+    afterMs: own !== undefined || random.isTrue(0.5) ? 0 : Math.floor(random.between(0, 30)),
+    until: ends ? { what: random.pick(own?.until ?? triggers), moment: random.pick(MOMENTS) } : undefined,
   };
 }
 
@@ -142,11 +167,15 @@ export function breakLink(network: Network, process: string, server: string, { m
   return { name: `the connection of ${process} to ${server} is ${how}`, end };
 }
 
-/** The request that triggers it is under way for long. Its client waits, or finds its connection broken. */
+/** The request that triggers it is lost, or under way for long. Its client waits, or finds its connection broken. */
 export function holdRequest({ network }: { readonly network: Network }, { manner }: Choice, request?: Request) {
   if (!request) return { name: 'nothing is held' };
-  const breaks = manner < 0.6;
+  const [isLost, breaks] = [manner < 0.25, manner < 0.6];
   network.hold(request, breaks);
-  const end = () => network.release(request);
-  return { name: `${request.what} of ${request.process?.name} is held${breaks ? ', its connection broken' : ''}`, end };
+  const what = `${request.what} of ${request.process?.name}`;
+  if (isLost) {
+    network.lose(request);
+    return { name: `${what} is lost, its connection broken` };
+  }
+  return { name: `${what} is held${breaks ? ', its connection broken' : ''}`, end: () => network.release(request) };
 }

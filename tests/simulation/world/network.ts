@@ -85,8 +85,13 @@ export class Network {
     if (breaks) this.#time.after(this.#delayMs(), () => request.fail(new ConnectionBroken(true)), request.process);
   }
 
+  /** A request that is held never arrives. */
+  lose(request: Request): void {
+    request.release = undefined;
+  }
+
   /** What is held never arrives. */
-  loseHeld(): void {
+  loseAllHeld(): void {
     this.#held.clear();
   }
 

@@ -58,6 +58,9 @@ export async function runSchedule(
   });
   const faults = given ?? schedule.faults;
   const uninstallTime = world.time.install();
+  // Most errors are expected here, and their stack traces would cost more than most other things.
+  const { stackTraceLimit } = Error;
+  if (!onNote) Error.stackTraceLimit = 0;
   const uninstallBrokers = installBrokers(world.kafka);
   const onUnhandled = (error: unknown) => world.report(`nobody handles ${(error as Error).stack ?? error}`);
   process.on('unhandledRejection', onUnhandled);
@@ -69,6 +72,7 @@ export async function runSchedule(
     process.off('uncaughtException', onUnhandled);
     uninstallBrokers();
     uninstallTime();
+    Error.stackTraceLimit = stackTraceLimit;
     schedule.end();
   }
   const { violation, time } = world;

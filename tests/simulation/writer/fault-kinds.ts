@@ -115,13 +115,44 @@ export function restoreClickHouse(world: World) {
   const end = () => {
     if (world.network.isMended) return;
     for (const writer of world.writers) writer.kill();
-    world.network.loseHeld();
+    world.network.loseAllHeld();
     world.clickhouse.stop();
     restore();
     world.clickhouse.start();
     for (const writer of world.writers) writer.start();
   };
   return { name: 'ClickHouse is backed up; it is restored later:', end };
+}
+
+/** The statement that triggers it makes no progress, and the other statements do. */
+export function stallStatement({ clickhouse }: World, { manner }: Choice, request?: Request) {
+  if (request?.server !== CLICKHOUSE) return { name: 'nothing stalls' };
+  clickhouse.stallsNextMs = 100 + 4_000 * manner;
+  return { name: `${request.what} of ${request.process?.name} stalls for ${Math.floor(clickhouse.stallsNextMs)} ms` };
+}
+
+/** How long it takes until a writer is started again that was killed with a statement on its way, in milliseconds. */
+const RESTART_MS = 300;
+
+/** A writer is killed or frozen with a statement on its way, which arrives later and takes long. */
+export function sendLate(world: World, { target, manner }: Choice, request?: Request) {
+  const writer = world.writers.find(({ name }) => name === request?.process?.name);
+  if (!request || !writer) return { name: 'nothing is late' };
+  const { network, clickhouse, time } = world;
+  network.hold(request, true);
+  const isKilled = target < 0.5;
+  if (isKilled) {
+    writer.kill();
+    time.after(RESTART_MS, () => writer.start());
+  } else writer.freeze();
+  const end = () => {
+    network.watches.next({ what: request.what, moment: 'arrived' }, () => {
+      clickhouse.stallsNextMs = 3_000 * manner;
+    });
+    network.release(request);
+    writer.thaw();
+  };
+  return { name: `${writer.name} is ${isKilled ? 'killed' : 'frozen'} with ${request.what} on its way`, end };
 }
 
 export function limitMemory({ clickhouse }: World, { manner }: Choice) {

@@ -1,14 +1,38 @@
 import { KAFKA_FAULTS } from '../kafka/faults.ts';
-import { chooseFaults, chooseKinds, type Fault, type FaultTable, HOLDING, holdRequest } from '../world/faults.ts';
+import {
+  chooseFaults,
+  chooseKinds,
+  type Fault,
+  type FaultTable,
+  HOLDING,
+  holdRequest,
+  type OwnTrigger,
+  STALLING,
+} from '../world/faults.ts';
 import type { Random } from '../world/random.ts';
 import * as kinds from './fault-kinds.ts';
 import type { World } from './world.ts';
+
+const LATE = 'late statement';
+
+/** What a take-over does, and what a batch does that repeats another: a late statement may arrive in their midst. */
+const OF_SUCCESSORS = ['newest-epoch', 'record-epoch', 'end-older-statements', 'read-partitions', 'find-repeats'];
+
+const OWN_TRIGGERS: Readonly<Record<string, OwnTrigger>> = {
+  [LATE]: {
+    moment: 'sent',
+    requests: ['store-events', 'store-events', 'store-events', 'store-positions', 'record-epoch', 'store-properties'],
+    until: [...OF_SUCCESSORS, 'store-events', 'store-positions'],
+  },
+};
 
 export const WRITER_FAULTS: FaultTable<World> = {
   ...KAFKA_FAULTS,
   'kill writer': { weight: 6, begin: kinds.killWriter },
   'freeze writer': { weight: 6, begin: kinds.freezeWriter },
   [HOLDING]: { weight: 8, begin: holdRequest },
+  [LATE]: { weight: 6, begin: kinds.sendLate },
+  [STALLING]: { weight: 5, begin: kinds.stallStatement },
   'break connection to ClickHouse': { weight: 6, begin: kinds.breakClickHouse },
   'break connection to Kafka': { weight: 5, begin: kinds.breakKafka },
   'stop ClickHouse': { weight: 2, begin: kinds.stopClickHouse },
@@ -65,7 +89,13 @@ export const REQUESTS: Readonly<Record<string, number>> = {
 
 /** Chooses the faults of a schedule. @param mayLose whether Kafka or ClickHouse may lose what they have acknowledged */
 export function chooseWriterFaults(random: Random, count: number, untilMs: number, mayLose: boolean): Fault[] {
-  return chooseFaults(random, { kinds: chooseWriterKinds(random, mayLose), requests: REQUESTS, count, untilMs });
+  return chooseFaults(random, {
+    kinds: chooseWriterKinds(random, mayLose),
+    requests: REQUESTS,
+    own: OWN_TRIGGERS,
+    count,
+    untilMs,
+  });
 }
 
 export function chooseWriterKinds(random: Random, mayLose: boolean): string[] {

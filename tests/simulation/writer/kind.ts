@@ -1,10 +1,10 @@
-import { ERASURE_TIMEOUT_MS } from '@sluice/writer/erasure/erasure';
 import { HEALTHY_MS } from '../clickhouse/simulated-clickhouse.ts';
 import { type Fault, scheduleFault } from '../world/faults.ts';
 import { Random } from '../world/random.ts';
 import type { Kind } from '../world/run-schedule.ts';
 import { chooseWriterFaults, WRITER_FAULTS } from './faults.ts';
 import { Load } from './load.ts';
+import type { Haste } from './simulated-writer.ts';
 import { World } from './world.ts';
 
 /** How often it is looked whether everything is stored, in milliseconds. */
@@ -13,20 +13,17 @@ const LOOK_MS = 200;
 /** After the last fault, everything has to be stored within this time, in milliseconds. */
 const RECOVERY_MS = 200_000;
 
-/** After that, deleted users have to be erased within this time, in milliseconds: a writer waits so long for a response. */
-const ERASING_MS = ERASURE_TIMEOUT_MS + 60_000;
+/** After that, deleted users have to be erased within this time, in milliseconds. */
+const ERASING_MS = 100_000;
 
 /** What happens in a schedule, besides the faults. All of it follows from the seed. */
-interface Plan {
+interface Plan extends Haste {
   readonly partitions: number;
   readonly nodes: number;
   readonly writers: number;
-  readonly isHasty: boolean;
   readonly durationMs: number;
   /** How often the load sends something, in milliseconds. */
   readonly everyMs: number;
-  /** Whether the schedule goes on until deleted users are erased. */
-  readonly erases: boolean;
   readonly faults: readonly Fault[];
 }
 
@@ -74,19 +71,27 @@ async function runPlan(world: World, plan: Plan, random: Random): Promise<void> 
   await time.runUntil(plan.durationMs, isWrong);
   if (isWrong()) return;
   endFaults(world);
-  // A writer that runs notices with the next message of a partition that its log has lost some.
-  if (oracle.hasLost) load.sendToAll();
+  await recover(world);
+  if (oracle.hasLost && !isWrong()) {
+    // A writer that runs notices what its log has lost with the next message after those that it has stored.
+    load.sendToAll();
+  }
   await settle(world, plan.erases);
+}
+
+/** Lets time pass until everything is stored and each writer is ready. */
+async function recover(world: World): Promise<void> {
+  const isReady = readiness(world);
+  await reach(world, RECOVERY_MS, () => {
+    if (!world.oracle.isDone()) return 'not everything is stored';
+    return resumeHalted(world) > 0 ? 'partitions are halted' : isReady();
+  });
 }
 
 /** Lets time pass until everything is stored, and checks it. @param erases whether deleted users have to be erased */
 export async function settle(world: World, erases: boolean): Promise<void> {
   const { oracle, clickhouse } = world;
-  const isReady = readiness(world);
-  await reach(world, RECOVERY_MS, () => {
-    if (!oracle.isDone()) return 'not everything is stored';
-    return resumeHalted(world) > 0 ? 'partitions are halted' : isReady();
-  });
+  await recover(world);
   if (erases) {
     await reach(world, ERASING_MS, () => {
       return clickhouse.tables.pendingDeletions.length > 0 ? 'deleted users are not erased' : undefined;

@@ -104,9 +104,12 @@ export class Load {
     }
   }
 
+  /** A row that cannot be stored, alone or among good ones. */
   #sendPoison(): void {
-    const event = { ...this.#newEvent(), event: '' };
-    this.#append('events', this.#partitionOf(event.uuid), 'events', [event], true);
+    const good = this.#random.isTrue(0.5) ? [this.#newEvent()] : [];
+    for (const event of good) this.#events.push(event);
+    const bad = { ...this.#newEvent(), ...(good[0] && { uuid: good[0].uuid }), event: '' };
+    this.#append('events', this.#partitionOf(bad.uuid), 'events', [...good, bad]);
   }
 
   #newEvent(): EventRow {
@@ -146,7 +149,6 @@ export class Load {
     partition: number,
     kind: 'events' | 'changes',
     rows: readonly (EventRow | ChangeRow)[],
-    isPoison = false,
   ): void {
     const { kafka, topics, config, oracle } = this.#world;
     const log = kafka.log(topics[topic], partition);
@@ -155,7 +157,7 @@ export class Load {
     const value = Buffer.from(rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
     const record = kafka.append(log, { headers, value });
     const sent = rows.map((row): SentRow => {
-      if (isPoison) return { kind: 'poison', row: row as EventRow };
+      if ('event' in row && row.event === '') return { kind: 'poison', row };
       return kind === 'events' ? { kind: 'event', row: row as EventRow } : { kind: 'change', row: row as ChangeRow };
     });
     oracle.addSent(record, sent);

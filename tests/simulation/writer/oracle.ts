@@ -106,8 +106,9 @@ export class Oracle {
     }
   }
 
-  /** Checks that everything before an offset is stored, when it is committed. */
-  checkCommit(log: PartitionLog, offset: number): void {
+  /** Checks that everything before an offset is stored, when it is committed, and that its owner commits it. */
+  checkCommit(log: PartitionLog, offset: number, isOwn: boolean): void {
+    if (!isOwn) this.report(`offset ${offset} of ${partitionName(log)} is committed by a writer that does not own it`);
     if (!this.#cutOff.has(log)) this.#checkStored(log, offset);
   }
 
@@ -153,7 +154,7 @@ export class Oracle {
 
   /** Nothing is left of deleted users but what came after their deletions. */
   #checkErased(): void {
-    const { events, properties, sightings, deletions } = this.#world.clickhouse.tables;
+    const { events, properties, sightings, entities, deletions } = this.#world.clickhouse.tables;
     const isLeft = (workspace: string, user: string, version: number) =>
       version <= (deletions.get(userKey(workspace, user)) ?? 0);
     for (const event of events) {
@@ -165,6 +166,9 @@ export class Oracle {
     }
     for (const { workspace, user, version } of sightings) {
       if (isLeft(workspace, user, version)) this.report(`a sighting of ${user} is not erased`);
+    }
+    for (const { workspace, kind, id, version } of entities.values()) {
+      if (kind === 'user' && isLeft(workspace, id, version)) this.report(`that ${id} was seen is not erased`);
     }
   }
 

@@ -1,6 +1,5 @@
 import { createKafka } from '@sluice/shared/kafka/client';
 import { configSchema, type WriterConfig } from '@sluice/writer/config';
-import { ERASURE_TIMEOUT_MS } from '@sluice/writer/erasure/erasure';
 import { LagReader } from '@sluice/writer/kafka/lag';
 import { createWriterMetrics } from '@sluice/writer/metrics';
 import { nameOf } from '@sluice/writer/protocol/position';
@@ -17,20 +16,31 @@ const RESTART_MS = 1_000;
 /** Why a writer may end by itself: kafkajs has been silent for so long that only a new process helps. */
 const EXPECTED_ENDS = ['kafkajs has not fetched'];
 
-/** The configuration of simulated writers: as in production, but with shorter times where many would pass idle. */
-export function writerConfig(partitions: number, isHasty: boolean): WriterConfig {
+/** After how long the erasure gives a response up, in milliseconds; in production it is ten minutes. */
+const ERASURE_TIMEOUT_MS = 30_000;
+
+/** How the writers of a schedule differ from those of production: much passes sooner. */
+export interface Haste {
+  /** Whether statements and sessions are given up sooner than an operator may set. */
+  readonly isHasty: boolean;
+  /** Whether deleted users are erased as soon as they may be. */
+  readonly erases: boolean;
+}
+
+export function writerConfig(partitions: number, { isHasty, erases }: Haste): WriterConfig {
+  const delayMs = isHasty ? 2_500 : 5_000;
   const config = configSchema.parse({
     KAFKA_BROKERS: 'kafka-1:9092',
     KAFKA_TOPIC_PREFIX: 'sim.',
     KAFKA_PARTITIONS: String(partitions),
     CLICKHOUSE_URL: 'http://clickhouse:8123',
-    STATEMENT_TIMEOUT_MS: isHasty ? '1000' : '4000',
-    ERASURE_INTERVAL_MS: isHasty ? '300' : '1000',
-    ERASURE_DELAY_MS: isHasty ? '1500' : '5000',
-    ERASURE_GATHER_MS: isHasty ? '1500' : '5000',
+    STATEMENT_TIMEOUT_MS: isHasty ? '2000' : '4000',
+    ERASURE_INTERVAL_MS: erases ? '300' : '10000',
+    ERASURE_DELAY_MS: String(delayMs),
+    ERASURE_GATHER_MS: String(delayMs),
   });
-  // Less than an operator may set: a writer that is frozen for a second is removed from the group.
-  return isHasty ? { ...config, KAFKA_SESSION_TIMEOUT_MS: 1_000 } : config;
+  // A writer that is frozen or killed is soon removed from the group, while its last statement may still be running.
+  return isHasty ? { ...config, KAFKA_SESSION_TIMEOUT_MS: 600 } : config;
 }
 
 /** The place of a writer in a deployment: its process may end, and a supervisor starts it again. */
@@ -61,7 +71,7 @@ export class WriterPlace {
       this.#writer = createWriter(config, {
         kafka,
         client: createSimulatedClient(clickhouse, network, config.STATEMENT_TIMEOUT_MS + 5_000),
-        erasureClient: createSimulatedClient(clickhouse, network, ERASURE_TIMEOUT_MS + 5_000),
+        erasureClient: createSimulatedClient(clickhouse, network, ERASURE_TIMEOUT_MS),
         migrate: async () => undefined,
         logger,
         metrics: createWriterMetrics(new Registry(), async () => undefined),
@@ -77,7 +87,10 @@ export class WriterPlace {
     const [writer, lag] = [this.#writer, this.#lag];
     if (!writer || !lag || !this.#process) return ['it does not run'];
     return await this.#world.time.runAs(this.#process, async () => {
-      const [missing, lags] = await Promise.all([writer.missing(), lag.read()]);
+      const missing = await writer.missing();
+      // All writers say the same of it.
+      if (this !== this.#world.writers[0]) return missing;
+      const lags = await lag.read();
       const behind = (lags ?? []).filter(({ messages, seconds }) => messages > 0 || seconds > 0);
       return [...missing, ...behind.map((one) => `${nameOf(one)} is behind`), ...(lags ? [] : ['no lag'])];
     });

@@ -6,15 +6,13 @@ import { Network } from '../world/network.ts';
 import { Random } from '../world/random.ts';
 import { VirtualTime } from '../world/virtual-time.ts';
 import { Oracle } from './oracle.ts';
-import { WriterPlace, writerConfig } from './simulated-writer.ts';
+import { type Haste, WriterPlace, writerConfig } from './simulated-writer.ts';
 
-export interface WorldOptions {
+export interface WorldOptions extends Haste {
   readonly seed: number;
   readonly partitions: number;
   readonly nodes: number;
   readonly writers: number;
-  /** Whether everything is given up much sooner than in production. */
-  readonly isHasty: boolean;
   /** Called with each line of the trace. */
   readonly onNote: ((line: string) => void) | undefined;
 }
@@ -31,11 +29,11 @@ export class World {
   readonly oracle: Oracle;
   readonly #onNote: WorldOptions['onNote'];
 
-  constructor({ seed, partitions, nodes, writers, isHasty, onNote }: WorldOptions) {
+  constructor({ seed, partitions, nodes, writers, isHasty, erases, onNote }: WorldOptions) {
     // Streams of their own, so that a fault more or less changes as little else as possible.
     const ofServers = new Random(seed, 'servers');
     this.#onNote = onNote;
-    this.config = writerConfig(partitions, isHasty);
+    this.config = writerConfig(partitions, { isHasty, erases });
     this.topics = topicNames(this.config);
     this.time = new VirtualTime(new Random(seed, 'programs').next);
     this.network = new Network(this.time, new Random(seed, 'network'));
@@ -52,7 +50,7 @@ export class World {
         [this.topics.entities]: partitions,
         [clockTopicName(this.config)]: 1,
       },
-      onCommit: (log, offset) => this.oracle.checkCommit(log, offset),
+      onCommit: (log, offset, isOwn) => this.oracle.checkCommit(log, offset, isOwn),
     });
     this.writers = Array.from({ length: writers }, (_, index) => new WriterPlace(this, `writer ${index + 1}`));
   }

@@ -68,6 +68,16 @@ test('a position is stored only where ClickHouse has what comes before it', asyn
   expect(await stored()).toBe(20n);
 });
 
+test('a request that arrives late does not set a position back', async () => {
+  await positions.store([at(0n, 0n)], EPOCH);
+  await positions.store([at(0n, 10n)], EPOCH);
+  await positions.store([at(10n, 20n)], EPOCH);
+  await positions.store([at(0n, 0n)], EPOCH);
+  await positions.store([at(0n, 10n), { ...at(0n, 5n), partition: 4 }], EPOCH);
+  expect(await stored()).toBe(20n);
+  expect((await readPartitions(db.client, groupId)).positions.get('t/4')?.nextOffset).toBe(5n);
+});
+
 test('the newest position counts, also after the clock of ClickHouse was set back', async () => {
   await positions.store([at(0n, 10n)], EPOCH);
   await storeAhead('writer_positions', 'stored_at');

@@ -3,7 +3,6 @@ import type { DeadLetter } from '../protocol/dead-letter.ts';
 import type { Epoch } from '../protocol/epoch.ts';
 import type { RowBatch, RowMessage } from '../protocol/row-batch.ts';
 import {
-  afterFailure,
   afterRefusal,
   afterStep,
   type BatchContents,
@@ -68,11 +67,10 @@ export class StagedBatch {
   }
 
   /**
-   * Runs one step after the other until every row is stored, or is a dead letter. The call may be repeated after any
-   * failure: it first ends the statements of the failed attempt.
+   * Runs one step after the other until every row is stored, or is a dead letter.
    *
    * @throws {Fenced} when a newer epoch is recorded
-   * @throws ClickHouse's errors; then all of the batch, some of it or nothing is stored
+   * @throws ClickHouse's errors; then all of the batch, some of it or nothing is stored, and it has to be ended
    */
   async store(): Promise<StoredRows> {
     for (let step = nextStep(this.#state); step !== 'commit'; step = nextStep(this.#state)) await this.#takeStep(step);
@@ -82,11 +80,16 @@ export class StagedBatch {
 
   /**
    * Ends every statement of the batch and drops its temporary tables, so that its rows may be stored in other batches.
+   * Kills the statements that are running, then closes the session, so that a statement which begins later finds no
+   * tables. A statement that begins between the two keeps the session from closing; then this fails, and is repeated.
    *
    * @throws ClickHouse's errors; then a statement may still be running, and the call may be repeated
    */
   async end(): Promise<void> {
-    await this.#endOwnStatements();
+    const { client, queryIdPrefix } = this.#options;
+    const { sql } = STATEMENTS['end-own-statements'];
+    await client.command({ query: sql, query_params: { prefix: `${queryIdPrefix}/` } });
+    await this.#closeSession();
   }
 
   async #takeStep(step: Step): Promise<void> {
@@ -95,15 +98,13 @@ export class StagedBatch {
       this.#state = afterStep(this.#state, step);
     } catch (error) {
       const isRefused = (step === 'load-events' || step === 'load-changes') && isRowFault(error);
-      this.#state = isRefused ? afterRefusal(this.#state) : afterFailure(this.#state);
       if (!isRefused) throw fencedOr(error);
+      this.#state = afterRefusal(this.#state);
     }
   }
 
   async #perform(step: Step): Promise<void> {
     switch (step) {
-      case 'end-own-statements':
-        return await this.#endOwnStatements();
       case 'isolate-bad-rows':
         return await this.#isolateBadRows();
       case 'store-dead-letters':
@@ -154,17 +155,6 @@ export class StagedBatch {
     this.#session = undefined;
   }
 
-  /**
-   * Kills the statements that are running, then closes the session, so that a statement which begins later finds no
-   * tables. A statement that begins between the two keeps the session from closing; then this fails, and is repeated.
-   */
-  async #endOwnStatements(): Promise<void> {
-    const { client, queryIdPrefix } = this.#options;
-    const { sql } = STATEMENTS['end-own-statements'];
-    await client.command({ query: sql, query_params: { prefix: `${queryIdPrefix}/` } });
-    await this.#closeSession();
-  }
-
   async #isolateBadRows(): Promise<void> {
     await this.#closeSession();
     const events = await isolateBadRows(this.#staging, this.#rows.events);
@@ -203,9 +193,8 @@ export class StagedBatch {
   }
 
   async #findRepeats(): Promise<void> {
-    // In a batch without changes this is the first step after loading, in every attempt.
-    const inspected = this.#state.hasChanges ? this.#staged : undefined;
-    this.#staged = inspected ?? (await inspectStagedRows(this.#staging, this.#state));
+    // In a batch without changes this is the first step after loading.
+    this.#staged ??= await inspectStagedRows(this.#staging, this.#state);
     const { events, keys, stamped_events, stamped_uuids, first_stamped, last_stamped } = this.#staged.events;
     const times = { first_stamped, last_stamped };
     const hasKeys = await this.#staging.wroteRows(STATEMENTS['find-repeats']);

@@ -19,7 +19,7 @@
  *        │
  *        └─ when ClickHouse refuses a row ─▶ isolate-bad-rows ─▶ store-dead-letters ─▶ again, with the good rows
  *
- *   When any statement fails, or its response is lost ─▶ end-own-statements ─▶ again, from the first step
+ *   When any statement fails, or its response is lost ─▶ end-own-statements ─▶ the rows in other batches
  *
  * Only store-events makes events visible, so a batch may be repeated from the start at any time before it. It may even
  * be repeated after it: find-repeats drops the events that are stored already. What must never happen is that somebody
@@ -34,7 +34,7 @@
  * stores the position 55 and commits it. Then A wakes up and tries its insert again: epoch 8 is recorded, so the insert
  * fails, and A joins the group anew. Each event is stored once.
  *
- * `steps.test.ts` checks all of this in a model of Kafka, ClickHouse and the writers, in every order of events.
+ * `tests/simulation` checks all of this: whole writers run in a simulated world, under thousands of faults.
  */
 
 /**
@@ -64,7 +64,7 @@ export type TakeOverStep = (typeof TAKE_OVER_STEPS)[number];
 export type StoreStep = (typeof STORE_STEPS)[number];
 
 /** The next step of a batch. `commit`: every row is stored, so the batch loop stores the positions and commits. */
-export type Step = StoreStep | 'end-own-statements' | 'isolate-bad-rows' | 'store-dead-letters' | 'commit';
+export type Step = StoreStep | 'isolate-bad-rows' | 'store-dead-letters' | 'commit';
 
 /** What a batch holds. */
 export interface BatchContents {
@@ -78,19 +78,16 @@ export interface BatchContents {
 export interface BatchState extends BatchContents {
   /** ClickHouse refused the rows: some of them cannot be stored. */
   readonly hasBadRows: boolean;
-  /** A statement failed, or its response was lost: it may still be running, or even begin later. */
-  readonly unclear: boolean;
   /** How many of `STORE_STEPS` are done. */
   readonly done: number;
 }
 
 export function newBatch(contents: BatchContents): BatchState {
-  return { ...contents, hasBadRows: false, unclear: false, done: 0 };
+  return { ...contents, hasBadRows: false, done: 0 };
 }
 
 /** Returns what to do next for a batch. */
 export function nextStep(state: BatchState): Step {
-  if (state.unclear) return 'end-own-statements';
   if (state.hasBadRows) return 'isolate-bad-rows';
   if (state.hasDeadLetters) return 'store-dead-letters';
   return STORE_STEPS.slice(state.done).find((step) => concerns(step, state)) ?? 'commit';
@@ -99,8 +96,6 @@ export function nextStep(state: BatchState): Step {
 /** Returns the state after a step that succeeded. After `isolate-bad-rows` the caller begins a new batch of the good rows. */
 export function afterStep(state: BatchState, step: Step): BatchState {
   switch (step) {
-    case 'end-own-statements':
-      return { ...state, unclear: false };
     case 'store-dead-letters':
       return { ...state, hasDeadLetters: false };
     case 'isolate-bad-rows':
@@ -114,11 +109,6 @@ export function afterStep(state: BatchState, step: Step): BatchState {
 /** Returns the state after ClickHouse refused to load the rows. */
 export function afterRefusal(state: BatchState): BatchState {
   return { ...state, hasBadRows: true, done: 0 };
-}
-
-/** Returns the state after any other failure. The staged rows are given up, and all steps are done again. */
-export function afterFailure(state: BatchState): BatchState {
-  return { ...state, unclear: true, done: 0 };
 }
 
 function concerns(step: StoreStep, { hasEvents, hasChanges }: BatchContents): boolean {

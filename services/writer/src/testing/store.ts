@@ -3,7 +3,7 @@ import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhou
 import { type TestDatabase, takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { createOwnership, type Ownership } from '../clickhouse/ownership.ts';
-import type { StagedBatch } from '../clickhouse/staged-batch.ts';
+import type { StagedBatch, StoredRows } from '../clickhouse/staged-batch.ts';
 import { createStagedStore } from '../clickhouse/staged-store.ts';
 import type { DeadLetter } from '../protocol/dead-letter.ts';
 import type { Epoch } from '../protocol/epoch.ts';
@@ -19,10 +19,15 @@ export interface Stored {
   readonly dead: readonly DeadLetter[];
 }
 
+export interface TestBatch {
+  /** Stores the rows. After a failure, first ends what has begun, as the batch loop does. @throws ClickHouse's errors */
+  store(): Promise<StoredRows>;
+}
+
 export interface TestWriter {
   readonly ownership: Ownership;
-  /** Opens a batch without storing it, so that a test can store it as often as it likes. */
-  open(batch: RowBatch, epoch: Epoch): StagedBatch;
+  /** Opens a batch without storing it. */
+  open(batch: RowBatch, epoch: Epoch): TestBatch;
   store(batch: RowBatch, epoch: Epoch): Promise<Stored>;
 }
 
@@ -70,7 +75,16 @@ export async function createTestStore(
     const store = createStagedStore({ client: own, ownership, groupId, statementTimeoutMs: 230_000 });
     return {
       ownership,
-      open: (batch, epoch) => store.open(batch, epoch, () => undefined),
+      open(batch, epoch) {
+        let last: StagedBatch | undefined;
+        return {
+          async store() {
+            await last?.end();
+            last = store.open(batch, epoch, () => undefined);
+            return await last.store();
+          },
+        };
+      },
       async store(batch, epoch) {
         const dead: DeadLetter[] = [];
         const stored = await store.open(batch, epoch, (deadLetters) => dead.push(...deadLetters)).store();

@@ -29,3 +29,5 @@ WHERE throwIf(
     stored.next_offset < position.3,
     'ClickHouse does not have the stored position any more'
   ) = 0
+  -- A request that arrives late, when what comes after it is stored already, must not set the position back.
+  AND position.4 >= stored.next_offset
