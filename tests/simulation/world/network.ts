@@ -50,6 +50,8 @@ export class Network {
   readonly #faults = new Map<string, LinkFault>();
   readonly #open = new Set<Request>();
   readonly #held = new Set<Request>();
+  /** What has not arrived yet. */
+  readonly #underWay = new Set<Request>();
   readonly watches = new Watches();
   /** There are no more faults. */
   isMended = false;
@@ -90,9 +92,10 @@ export class Network {
     request.release = undefined;
   }
 
-  /** What is held never arrives. */
-  loseAllHeld(): void {
+  /** What is under way never arrives. */
+  loseAll(): void {
     this.#held.clear();
+    this.#underWay.clear();
   }
 
   /** Lets a request arrive that was held. Its client may be gone by now. */
@@ -152,12 +155,14 @@ export class Network {
       // A request that is on its way arrives, though its client may have given up or be gone.
       const late = fault() === 'slow' && this.#random.isTrue(0.5) ? this.#random.between(0, SLOW_MS) : 0;
       const arrive = () => {
+        if (!this.#underWay.delete(request)) return;
         this.watches.notice(request, 'arrived');
         this.#time.runAs(undefined, serve).then(
           (response) => respond(() => resolve(response)),
           (error) => respond(() => reject(error)),
         );
       };
+      this.#underWay.add(request);
       request.release = () => this.#time.after(this.#delayMs() + late, arrive);
       this.watches.notice(request, 'sent');
       if (!this.#held.has(request)) request.release();

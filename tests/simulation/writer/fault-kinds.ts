@@ -115,7 +115,7 @@ export function restoreClickHouse(world: World) {
   const end = () => {
     if (world.network.isMended) return;
     for (const writer of world.writers) writer.kill();
-    world.network.loseAllHeld();
+    world.network.loseAll();
     world.clickhouse.stop();
     restore();
     world.clickhouse.start();
