@@ -117,12 +117,4 @@ export const PLANTED_INGEST_FAULTS: readonly Mutation[] = [
     breaks: 'A deletion that is sent again covers what was accepted since.',
     tests: [],
   },
-  {
-    name: 'planted-ingest/healthy-lane-forgotten',
-    file: kafka('broker-lanes.ts'),
-    search: '        this.#lanes.delete(key);\n        this.schedule();',
-    replacement: '        this.#lanes.delete(key);',
-    breaks: 'What came while a lane ended waits for the next request.',
-    tests: [],
-  },
 ];
