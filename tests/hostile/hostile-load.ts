@@ -43,6 +43,9 @@ const KEPT_BYTES = 256 * 1_024;
 /** How long a stream is listened to, in milliseconds: query-api has read events for it by then. */
 const LISTENED_MS = 1_500;
 
+/** What a query may be refused with that is beyond no limit of its parameters. */
+const TOO_MUCH = /"(?:query_too_expensive|too_long)"/;
+
 /** How long a stream whose client has left may be counted, in milliseconds. */
 const CLOSED_MS_MAX = 10_000;
 
@@ -191,7 +194,7 @@ function faultOf(
   const shown = `${status} ${text.slice(0, 300)}`;
   if (status === 503) return /^\d+$/.test(String(retryAfter)) ? undefined : `503 without Retry-After: ${shown}`;
   if (!statuses.includes(status)) return `not ${statuses.join(' or ')} but ${shown}`;
-  if (status === 400 && statuses.includes(200) && !text.includes('query_too_expensive')) return `refused: ${shown}`;
+  if (status === 400 && statuses.includes(200) && !TOO_MUCH.test(text)) return `refused: ${shown}`;
   const missing = named.find((texts) => !texts.some((one) => text.includes(one)));
   return missing && `does not name ${missing.join(' or ')}: ${shown}`;
 }

@@ -30,7 +30,7 @@ const OTHER_HEAD_BYTES = 512;
 /** What a response to a valid query may be: it may also be too expensive. */
 const ANSWERED: Expectation = {
   statuses: [200, 400],
-  named: [['"results"', '"series"', '"steps"', '"cohorts"', '"query_too_expensive"']],
+  named: [['"results"', '"series"', '"steps"', '"cohorts"', '"query_too_expensive"', '"too_long"']],
 };
 
 /** Filters on properties, with values that fill the address. */
