@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { createLogger } from '@sluice/shared/log';
+import { until } from '@sluice/shared/testing/until';
 import { SimulatedClickHouse } from '../clickhouse/simulated-clickhouse.ts';
 import { createSimulatedClient } from '../clickhouse/simulated-client.ts';
 import { Network } from '../world/network.ts';
@@ -59,7 +60,13 @@ export async function realClickHouse(url: string): Promise<ClickHouseEngine> {
     rows: () => storedRows(client),
     async merge() {
       for (const table of ['entities', 'entity_properties', 'user_sightings', 'dead_letters', 'pending_deletions']) {
-        await client.command({ query: `OPTIMIZE TABLE ${table} FINAL` });
+        // It does nothing while a merge of the table is running.
+        await until(`one part of ${table}`, async () => {
+          await client.command({ query: `OPTIMIZE TABLE ${table} FINAL` });
+          const query = `SELECT uniqExact(_part) AS parts FROM ${table}`;
+          const [row] = await (await client.query({ query, format: 'JSONEachRow' })).json<{ readonly parts: number }>();
+          return row !== undefined && row.parts <= 1;
+        });
       }
     },
     run: (work) => work(),
