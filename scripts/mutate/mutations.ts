@@ -1128,7 +1128,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'ingest/key-takes-all-memory',
-    file: ingest('http/memory-budget.ts'),
+    file: shared('http/memory-budget.ts'),
     search: 'const SHARE = 2;',
     replacement: 'const SHARE = 1_000_000;',
     breaks: 'One key, which may be public, leaves no memory for the others of its workspace.',
@@ -1168,7 +1168,7 @@ const INGEST_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'ingest/memory-not-given-back',
-    file: ingest('http/memory-budget.ts'),
+    file: shared('http/memory-budget.ts'),
     search: 'this.#change(-this.#bytes);',
     replacement: 'this.#change(0);',
     breaks: 'After some requests every other one is answered 503.',

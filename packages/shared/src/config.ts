@@ -1,3 +1,4 @@
+import { getHeapStatistics } from 'node:v8';
 import { z } from 'zod';
 
 /** The environment is not valid for a service. `faults` names every variable that is wrong. */
@@ -49,6 +50,11 @@ export function integer(min: number, max = Number.MAX_SAFE_INTEGER): z.ZodType<n
     .int('must be a whole number')
     .min(min, `must be at least ${min}`)
     .max(max, `must be at most ${max}`);
+}
+
+/** The default of what requests under way may reserve: so they never exhaust the heap. In bytes. */
+export function quarterOfHeap(): number {
+  return Math.floor(getHeapStatistics().heap_size_limit / 4);
 }
 
 const list = z

@@ -1,4 +1,5 @@
 import cors from '@fastify/cors';
+import { createMemoryBudget } from '@sluice/shared/http/memory-budget';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { createRateLimiter } from '@sluice/shared/http/rate-limiter';
 import { registerReference } from '@sluice/shared/http/reference';
@@ -12,7 +13,6 @@ import type { Registry } from 'prom-client';
 import { type IngestConfig, rowBytesMax } from './config.ts';
 import { Admission } from './http/admission.ts';
 import { registerBodyReader } from './http/body-reader.ts';
-import { createMemoryBudget } from './http/memory-budget.ts';
 import { createTurns } from './http/turns.ts';
 import type { BrokerClock } from './kafka/broker-clock.ts';
 import type { RowPublisher } from './kafka/row-publisher.ts';

@@ -1,5 +1,4 @@
-import { getHeapStatistics } from 'node:v8';
-import { commaSeparated, integer, kafkaEnv, serviceEnv } from '@sluice/shared/config';
+import { commaSeparated, integer, kafkaEnv, quarterOfHeap, serviceEnv } from '@sluice/shared/config';
 import { limitsEnv } from '@sluice/submissions/limits-env';
 import { z } from 'zod';
 import { proxyNetwork } from './http/networks.ts';
@@ -25,7 +24,7 @@ export const configSchema = z
     BODY_BYTES_MAX: integer(1_024, 64 * MEBIBYTE).default(4 * MEBIBYTE),
     EVENTS_PER_SUBMISSION_MAX: integer(1).default(5_000),
     ...limitsEnv,
-    PENDING_BYTES_MAX: integer(MEBIBYTE).default(defaultPendingBytes),
+    PENDING_BYTES_MAX: integer(MEBIBYTE).default(quarterOfHeap),
     PRODUCE_LINGER_MS: integer(0, 1_000).default(20),
     PRODUCE_TIMEOUT_MS: integer(100).default(10_000),
     KAFKA_COMPRESSION: z.enum(['none', 'gzip', 'zstd']).default('none'),
@@ -46,9 +45,4 @@ export type IngestConfig = z.output<typeof configSchema>;
 /** The most that the rows of one submission may be, in bytes. */
 export function rowBytesMax({ BODY_BYTES_MAX }: Pick<IngestConfig, 'BODY_BYTES_MAX'>): number {
   return ROWS_PER_BODY_MAX * BODY_BYTES_MAX;
-}
-
-/** A quarter of Node's heap limit, so that the requests under way never exhaust the heap. */
-function defaultPendingBytes(): number {
-  return Math.floor(getHeapStatistics().heap_size_limit / 4);
 }

@@ -1,4 +1,5 @@
 import cors from '@fastify/cors';
+import { createMemoryBudget } from '@sluice/shared/http/memory-budget';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { createRateLimiter } from '@sluice/shared/http/rate-limiter';
 import { registerReference } from '@sluice/shared/http/reference';
@@ -15,13 +16,14 @@ import { registerConsole } from './console/console-route.ts';
 import { registerEntities } from './entities/entities-route.ts';
 import { registerEvents } from './events/events-route.ts';
 import { PendingDeletions } from './events/pending-deletions.ts';
-import { createMetrics, createStreamMetrics } from './metrics.ts';
+import { createMemoryMetrics, createMetrics, createStreamMetrics } from './metrics.ts';
 import { queryDocument } from './openapi.ts';
 import { registerPipeline } from './pipeline/pipeline-route.ts';
 import { registerReports } from './reports/reports-route.ts';
+import { RequestMemory } from './request-memory.ts';
 import { StreamHub } from './stream/stream-hub.ts';
 import { registerStream } from './stream/stream-route.ts';
-import { allowsWorkspace, workspaceOf } from './workspace.ts';
+import { allowsWorkspace, readerOf } from './workspace.ts';
 
 export interface QueryDependencies {
   readonly reader: ClickHouseReader;
@@ -58,12 +60,16 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
 
   allowOrigins(app, config.CORS_ORIGINS);
   compressResponses(app);
+  const memory = createRequestMemory(config, registry);
   app.register(async (routes) => {
     routes.decorateRequest('workspace', '');
+    memory.register(routes);
     routes.addHook('onRequest', async (request, reply) => {
       // What a workspace has is for whoever holds its key, and may be deleted.
       reply.header('cache-control', 'no-store');
-      request.workspace = workspaceOf(request, keys, limiter, config.QUERY_ANONYMOUS_WORKSPACE);
+      const reader = readerOf(request, keys, limiter, config.QUERY_ANONYMOUS_WORKSPACE);
+      request.workspace = reader.workspace;
+      memory.open(request, reply, reader);
     });
     registerEvents(routes, config, queryRunner);
     registerEntities(routes, config, queryRunner, hiddenCondition);
@@ -75,6 +81,12 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   registerReference(app, queryDocument(config), 'console/');
   refuseOtherMethods(app);
   return app;
+}
+
+function createRequestMemory(config: QueryConfig, registry: Registry): RequestMemory {
+  const budget = createMemoryBudget(config.QUERY_PENDING_BYTES_MAX);
+  createMemoryMetrics(registry, config.QUERY_PENDING_BYTES_MAX, () => budget.reservedBytes);
+  return new RequestMemory(budget, config);
 }
 
 /** Lets pages of these origins read. They send a key in a header, so no cookies are involved. */

@@ -1,4 +1,4 @@
-import { clickHouseEnv, commaSeparated, integer, serviceEnv } from '@sluice/shared/config';
+import { clickHouseEnv, commaSeparated, integer, quarterOfHeap, serviceEnv } from '@sluice/shared/config';
 import { workspaceName } from '@sluice/shared/keys/keys-file';
 import { z } from 'zod';
 
@@ -29,6 +29,7 @@ export const configSchema = z
     REPORT_CONCURRENCY_PER_WORKSPACE: integer(1, 1_000).default(2),
     EXPORT_CONNECTIONS_MAX: integer(1, 1_000).default(2),
     QUERY_PENDING_MAX: integer(1).default(512),
+    QUERY_PENDING_BYTES_MAX: integer(16 * 1_024 * 1_024).default(quarterOfHeap),
     STREAM_INTERVAL_MS: integer(10, 60_000).default(500),
     STREAM_LISTENERS_PER_WORKSPACE: integer(1).default(100),
     STREAM_LISTENERS_MAX: integer(1).default(1_000),

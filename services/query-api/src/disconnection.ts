@@ -1,15 +1,30 @@
+import { setMaxListeners } from 'node:events';
 import type { FastifyReply } from 'fastify';
 
-/** Calls a function when the response is sent or its client has left. After a time, in milliseconds, it is cut off. */
-export function whenSent({ raw }: FastifyReply, timeoutMs: number, onEnd: () => void): void {
-  const timer = setTimeout(() => raw.destroy(), timeoutMs);
+/**
+ * Calls a function once, when the response is sent or its client has left.
+ *
+ * @param timeoutMs after so many milliseconds the client is cut off; default: never
+ */
+export function whenSent({ raw, request }: FastifyReply, onEnd: () => void, timeoutMs?: number): void {
+  const { socket } = request.raw;
+  const cutOff = () => (raw.socket ? raw.destroy() : socket.destroy());
+  const timer = timeoutMs === undefined ? undefined : setTimeout(cutOff, timeoutMs);
   const end = () => {
     clearTimeout(timer);
+    for (const event of ['finish', 'close']) raw.off(event, end);
+    socket.off('close', end);
     onEnd();
   };
-  if (raw.closed) end();
-  raw.once('finish', end);
-  raw.once('close', end);
+  if (raw.closed || socket.destroyed) {
+    end();
+    return;
+  }
+  for (const event of ['finish', 'close']) raw.once(event, end);
+  // A client may send many requests at once. Of a response that is behind another one Node.js says nothing when the
+  // connection closes.
+  setMaxListeners(0, socket);
+  socket.once('close', end);
 }
 
 /**
@@ -22,7 +37,7 @@ export async function whileConnected(
 ): Promise<FastifyReply> {
   const controller = new AbortController();
   let disconnected = false;
-  reply.raw.once('close', () => {
+  whenSent(reply, () => {
     if (reply.raw.writableFinished) return;
     disconnected = true;
     controller.abort();

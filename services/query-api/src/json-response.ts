@@ -1,8 +1,10 @@
 import { Readable } from 'node:stream';
+import type { Reservation } from '@sluice/shared/http/memory-budget';
 import type { FastifyReply } from 'fastify';
+import { reserve } from './request-memory.ts';
 
 /** A shorter response is sent as a whole, so that an error while it is read still becomes an error response. */
-const WHOLE_CHARACTERS_MAX = 1_024 * 1_024;
+const WHOLE_BYTES_MAX = 1_024 * 1_024;
 
 /** What a response ends with. */
 export interface JsonTail {
@@ -24,27 +26,42 @@ export async function sendJson(
   tail?: () => JsonTail,
 ): Promise<FastifyReply> {
   reply.type('application/json; charset=utf-8');
-  let text = '';
-  let done = false;
-  while (!done && text.length < WHOLE_CHARACTERS_MAX) {
-    const next = await chunks.next();
-    if (next.done) done = true;
-    else text += next.value;
-  }
+  const { begun, done } = await beginningOf(chunks, reply.request.memory);
   if (done) {
     const last = tail?.();
-    if (!last) return await reply.send(Buffer.from(text));
-    if (last.known !== undefined) return await reply.send(Buffer.from(text + last.known));
+    const end = last ? last.known : '';
+    if (end !== undefined) return await reply.send(Buffer.concat([begun, Buffer.from(end)]));
   }
-  return await reply.send(Readable.from(asBytes(text, chunks, tail), { objectMode: false }));
+  return await reply.send(Readable.from(asBytes(begun, chunks, tail), { objectMode: false }));
+}
+
+/** Returns what is sent at once. It waits for a client that may read slowly; what is streamed later takes no more. */
+async function beginningOf(chunks: AsyncGenerator<string, void, undefined>, memory: Reservation) {
+  const begun: Buffer[] = [];
+  let bytes = 0;
+  try {
+    while (bytes < WHOLE_BYTES_MAX) {
+      const next = await chunks.next();
+      if (next.done) return { begun: Buffer.concat(begun), done: true };
+      const chunk = Buffer.from(next.value);
+      reserve(memory, chunk.length);
+      begun.push(chunk);
+      bytes += chunk.length;
+    }
+    return { begun: Buffer.concat(begun), done: false };
+  } catch (error) {
+    // Ends the query.
+    await chunks.return();
+    throw error;
+  }
 }
 
 async function* asBytes(
-  text: string,
+  begun: Buffer,
   chunks: AsyncGenerator<string, void, undefined>,
   tail: (() => JsonTail) | undefined,
 ): AsyncGenerator<Buffer> {
-  yield Buffer.from(text);
+  yield begun;
   for await (const chunk of chunks) yield Buffer.from(chunk);
   const last = tail?.();
   if (last) yield Buffer.from(last.known ?? (await last.find()));

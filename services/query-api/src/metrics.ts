@@ -88,6 +88,30 @@ export function createMetrics(registry: Registry): QueryMetrics {
   };
 }
 
+/**
+ * Declares the metrics of the memory that requests hold.
+ *
+ * @param budgetBytes what all of them may hold together
+ * @param read returns what they hold now
+ */
+export function createMemoryMetrics(registry: Registry, budgetBytes: number, read: () => number): void {
+  const registers = [registry];
+  const budget = new Gauge({
+    name: 'sluice_query_memory_budget_bytes',
+    help: 'Memory that all requests under way may reserve together.',
+    registers,
+  });
+  budget.set(budgetBytes);
+  new Gauge({
+    name: 'sluice_query_reserved_bytes',
+    help: 'Memory that requests under way have reserved.',
+    registers,
+    collect() {
+      this.set(read());
+    },
+  });
+}
+
 /** The metrics of `GET /events/stream`. */
 export interface StreamMetrics {
   readonly sentEvents: Counter;

@@ -1,27 +1,32 @@
 import { authenticate } from '@sluice/shared/http/authentication';
 import type { RateLimiter } from '@sluice/shared/http/rate-limiter';
-import type { KeyRing } from '@sluice/shared/keys/key-ring';
+import type { ApiKey, KeyRing } from '@sluice/shared/keys/key-ring';
 import type { FastifyRequest } from 'fastify';
 
+/** Who reads: a key, and the one workspace that it may read. Requests without a key are one reader. */
+export type Reader = Pick<ApiKey, 'hash' | 'workspace'>;
+
 /**
- * Returns the one workspace that a request may read: that of its key, or the anonymous workspace if it has no key.
+ * Returns who sends a request: its key, or the reader of the anonymous workspace if it has no key.
  *
  * @throws {Problem} `unauthorized`, `missing_scope`, `rate_limited` or `keys_unavailable`. A wrong key is refused even
  * where no key is needed
  */
-export function workspaceOf(
+export function readerOf(
   request: FastifyRequest,
   keys: KeyRing,
   limiter: RateLimiter,
   anonymousWorkspace: string | undefined,
-): string {
-  if (request.headers.authorization === undefined && anonymousWorkspace !== undefined) return anonymousWorkspace;
+): Reader {
+  if (request.headers.authorization === undefined && anonymousWorkspace !== undefined) {
+    return { hash: '', workspace: anonymousWorkspace };
+  }
   const key = authenticate(request, keys, 'query');
   limiter.admit(key);
-  return key.workspace;
+  return key;
 }
 
-/** Whether a request that {@link workspaceOf} admitted would still be admitted: its key may have been revoked since. */
+/** Whether a request that {@link readerOf} admitted would still be admitted: its key may have been revoked since. */
 export function allowsWorkspace(
   request: FastifyRequest,
   keys: KeyRing,

@@ -1,3 +1,4 @@
+import { createMemoryBudget, type MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { createRateLimiter } from '@sluice/shared/http/rate-limiter';
 import type { ApiKey } from '@sluice/shared/keys/key-ring';
 import { createTokenBucket } from '@sluice/shared/keys/token-bucket';
@@ -5,7 +6,6 @@ import Fastify from 'fastify';
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { Admission } from './admission.ts';
-import { createMemoryBudget, type MemoryBudget } from './memory-budget.ts';
 
 /** A budget that counts the reservations that are not released. */
 function countedBudget(bytesMax: number): { readonly memory: MemoryBudget; readonly held: () => number } {

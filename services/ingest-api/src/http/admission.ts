@@ -1,4 +1,5 @@
 import { authenticate, findKey } from '@sluice/shared/http/authentication';
+import type { MemoryBudget, Reservation } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
 import type { RateLimiter } from '@sluice/shared/http/rate-limiter';
 import type { ApiKey, KeyRing } from '@sluice/shared/keys/key-ring';
@@ -6,7 +7,6 @@ import type { Scope } from '@sluice/shared/keys/keys-file';
 import { rowsTooLarge } from '@sluice/submissions/rows/row-size';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { BrokerClock } from '../kafka/broker-clock.ts';
-import type { MemoryBudget, Reservation } from './memory-budget.ts';
 import { networkOf } from './networks.ts';
 import { eventLogUnavailable, overloaded, RETRY_AFTER_SECONDS } from './problems.ts';
 

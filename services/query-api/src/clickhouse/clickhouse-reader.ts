@@ -26,6 +26,8 @@ export interface ReadRequest extends Sql {
   readonly settings: Readonly<Record<string, string>>;
   /** Ends the query, in ClickHouse too. */
   readonly signal: AbortSignal;
+  /** Called with the length of each piece of text before its rows are parsed. What it throws ends the query. */
+  readonly onText?: ((characters: number) => void) | undefined;
 }
 
 /**
@@ -119,9 +121,11 @@ export function createClickHouseReader(
   }
 
   return {
-    read: (query) => receive(query, (response) => parseRows(textOf(response))),
+    read: (query) => receive(query, (response) => parseRows(textOf(response, query.onText))),
     readBytes: (query) =>
-      receive(query, (response) => withoutGarbage(resultBytes(readAhead(bytesOf(response)), exceptionTagOf(response)))),
+      receive(query, (response) =>
+        withoutGarbage(resultBytes(readAhead(chunksOf<Buffer>(response)), exceptionTagOf(response))),
+      ),
     close: () => agent.destroy(),
   };
 }
@@ -139,16 +143,18 @@ function responseTo(request: ClientRequest): Promise<IncomingMessage> {
   });
 }
 
-async function* textOf(response: IncomingMessage): AsyncGenerator<string, void, undefined> {
+async function* textOf(
+  response: IncomingMessage,
+  onText?: ReadRequest['onText'],
+): AsyncGenerator<string, void, undefined> {
   response.setEncoding('utf8');
-  try {
-    yield* response;
-  } catch (error) {
-    throw connectionFailure(error);
+  for await (const text of chunksOf<string>(response)) {
+    onText?.(text.length);
+    yield text;
   }
 }
 
-async function* bytesOf(response: IncomingMessage): AsyncGenerator<Buffer, void, undefined> {
+async function* chunksOf<Chunk>(response: IncomingMessage): AsyncGenerator<Chunk, void, undefined> {
   try {
     yield* response;
   } catch (error) {

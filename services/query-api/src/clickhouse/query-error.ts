@@ -1,10 +1,9 @@
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryOutcome } from '../metrics.ts';
+import { overloaded, RETRY_AFTER_SECONDS } from '../overloaded.ts';
+import { MemoryRefused } from '../request-memory.ts';
 import { SlotRefused } from './query-slots.ts';
 import { ClickHouseException, ConnectionFailure, QueryTooLong } from './read-failures.ts';
-
-/** The `Retry-After` of a response while ClickHouse is unavailable or busy. */
-const RETRY_AFTER_SECONDS = 2;
 
 /**
  * Budgets: rows to read (158), time (159, 160), set size (191), memory (241), bytes to read (307), result size (396),
@@ -29,7 +28,7 @@ const UNAVAILABLE: ReadonlySet<number> = new Set([
  * from the connection to it is a fault of this service.
  */
 export function outcomeOf(error: unknown): Exclude<QueryOutcome, 'ok' | 'cancelled'> {
-  if (error instanceof SlotRefused) return 'overloaded';
+  if (error instanceof SlotRefused || error instanceof MemoryRefused) return 'overloaded';
   if (error instanceof QueryTooLong) return 'too_expensive';
   if (error instanceof ConnectionFailure || isTimeout(error)) return 'unavailable';
   if (!(error instanceof ClickHouseException)) return 'failed';
@@ -73,7 +72,7 @@ export function queryProblem(outcome: Exclude<QueryOutcome, 'ok'>, cause: unknow
         { cause },
       );
     case 'overloaded':
-      return new Problem('overloaded', 'The service is busy; try again.', { retryAfter: RETRY_AFTER_SECONDS, cause });
+      return overloaded(cause);
     case 'unavailable':
     case 'cancelled':
       return new Problem('store_unavailable', 'The event store cannot be reached; try again.', {

@@ -1,12 +1,16 @@
 import { randomUUID } from 'node:crypto';
+import type { Reservation } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
+import type { FastifyRequest } from 'fastify';
 import type { QueryConfig } from '../config.ts';
 import type { HiddenCondition } from '../events/pending-deletions.ts';
 import type { QueryKind, QueryMetrics, QueryOutcome, QueryPool, SlotPool } from '../metrics.ts';
+import { reserve } from '../request-memory.ts';
 import type { ClickHouseReader, ReadRequest } from './clickhouse-reader.ts';
 import { isTimeout, outcomeOf, queryProblem } from './query-error.ts';
 import { POOL_SETTINGS, type QuerySettings, timeLimit } from './query-settings.ts';
 import { QuerySlots } from './query-slots.ts';
+import { AHEAD_BYTES_MAX } from './read-ahead.ts';
 import { ClickHouseException, ConnectionFailure } from './read-failures.ts';
 import { PACE_MS, ReadingPace } from './reading-pace.ts';
 import type { Row, RowBatches } from './row-parser.ts';
@@ -22,6 +26,13 @@ export interface QueryContext {
   readonly requestId?: string;
   /** Ends the query, in ClickHouse too. */
   readonly signal?: AbortSignal | undefined;
+  /** Where the request reserves what it holds. Default: nothing is reserved. */
+  readonly memory?: Reservation | undefined;
+}
+
+/** @param signal ends the queries of the request */
+export function contextOf({ workspace, id: requestId, memory }: FastifyRequest, signal: AbortSignal) {
+  return { workspace, requestId, memory, signal } satisfies QueryContext;
 }
 
 /**
@@ -60,6 +71,8 @@ export interface QueryOptions extends QueryContext {
   readonly isFollowed?: boolean;
   /** Settings of this query alone. Default: those of every query. */
   readonly settings?: QuerySettings;
+  /** Called as {@link ReadRequest.onText}. */
+  readonly onText?: ReadRequest['onText'];
 }
 
 /** A query for everything that it finds: it has no time limit, and runs until its client leaves. */
@@ -75,7 +88,10 @@ export interface QueryRunner {
    * @throws {Problem} `query_too_expensive`, `store_unavailable`, `overloaded`, `internal`
    */
   rows(query: Query): RowBatches;
-  /** Returns all rows of a query whose result is known to be small; throws as `rows` does. */
+  /**
+   * Returns all rows of a query whose result is known to be small; throws as `rows` does. Their memory is reserved as they
+   * arrive, and released with that of the query's context.
+   */
   all(query: Query): Promise<readonly Row[]>;
   /**
    * Returns the bytes of an export, whose SQL ends with a FORMAT, as they arrive; otherwise as `rows`. It holds its slot
@@ -97,6 +113,12 @@ export interface QueryRunner {
 /** How long after its time budget a query that has not ended is given up, in milliseconds. */
 const GRACE_MS = 2_000;
 
+/** The memory of rows as a multiple of the text that ClickHouse sends: texts in arrays, and what becomes of them. */
+const MEMORY_PER_CHARACTER = 2;
+
+/** What an export takes: what is read ahead of a slow client (see read-ahead.ts), and the chunks on their way, in bytes. */
+const EXPORT_BYTES = AHEAD_BYTES_MAX + 1_024 * 1_024;
+
 /** One workspace may fill this share of the queue. */
 const WAITING_SHARE = 1 / 4;
 
@@ -110,28 +132,22 @@ export function createQueryRunner(
   metrics: QueryMetrics,
   hiddenCondition: HiddenCondition,
 ): QueryRunner {
-  const slots: Readonly<Record<SlotPool, QuerySlots>> = {
-    pages: slotsOf('pages', config.QUERY_CONNECTIONS_MAX, config.QUERY_CONCURRENCY_PER_WORKSPACE),
-    reports: slotsOf('reports', config.REPORT_CONNECTIONS_MAX, config.REPORT_CONCURRENCY_PER_WORKSPACE),
-    exports: slotsOf('exports', config.EXPORT_CONNECTIONS_MAX, 1),
-    entities: slotsOf('entities', config.QUERY_CONNECTIONS_MAX, config.QUERY_CONCURRENCY_PER_WORKSPACE),
-  };
+  const slots = createSlots(config, metrics);
 
   /** Ends exports: they might go on for hours. */
   const stopping = new AbortController();
 
-  function slotsOf(pool: SlotPool, running: number, runningOfWorkspace: number): QuerySlots {
-    const waiting = config.QUERY_PENDING_MAX;
-    const waitingOfWorkspace = Math.ceil(waiting * WAITING_SHARE);
-    return new QuerySlots({ running, runningOfWorkspace, waiting, waitingOfWorkspace }, metrics, pool);
-  }
-
   async function* rowsInSlot(query: Query): RowBatches {
     const release = query.urgent ? () => undefined : await slotFor(query);
     try {
-      const statement = await statementOf(query);
+      let decided: Sql | undefined = await statementOf(query);
       const timeoutMs = query.timeoutMs ?? query.budget?.leftMs() ?? config.QUERY_TIMEOUT_MS;
-      yield* inMemory({ ...query, ...statement }, timeoutMs, (one, leftMs) => rowsInTime(one, leftMs, release));
+      yield* inMemory(query, timeoutMs, async function* (one, leftMs) {
+        // The first run may have taken seconds: for the second one it is decided again what is hidden.
+        const statement = decided ?? (await statementOf(query));
+        decided = undefined;
+        yield* rowsInTime({ ...one, ...statement }, leftMs, release);
+      });
     } finally {
       release();
     }
@@ -169,15 +185,18 @@ export function createQueryRunner(
     const signal = AbortSignal.any([query.signal, stopping.signal, tooSlow.signal]);
     const release = await slots.exports.acquire({ workspace, signal, timeoutMs: config.QUERY_TIMEOUT_MS });
     signal.addEventListener('abort', release);
+    const memory = query.memory?.part();
     const pace = new ReadingPace();
     const checking = setInterval(() => {
       if (!pace.isSlow() || !slots.exports.isWantedBeside(workspace)) return;
       tooSlow.abort(new ConnectionFailure('another workspace waits to export, and the client reads too slowly'));
     }, PACE_MS);
     try {
+      reserve(memory, EXPORT_BYTES);
       yield* pace.watch(reader.readBytes(requestOf({ ...query, ...(await statementOf(query)) }, signal, {})));
     } finally {
       clearInterval(checking);
+      memory?.release();
       signal.removeEventListener('abort', release);
       release();
     }
@@ -187,6 +206,7 @@ export function createQueryRunner(
     const { sql, params } = onShards(query, config);
     return {
       ...{ sql, params: { ...params, workspace: query.workspace }, signal, queryId: queryIdOf(query) },
+      onText: query.onText,
       settings: {
         ...limits,
         ...POOL_SETTINGS[query.pool ?? 'pages'],
@@ -201,17 +221,41 @@ export function createQueryRunner(
   return {
     rows,
     bytes: (query) => measured(metrics, query, bytesInSlot(query)),
-    async all(query) {
-      const found: Row[] = [];
-      for await (const batch of rows(query)) found.push(...batch);
-      return found;
-    },
+    all: (query) => collected(rows, query),
     holdEntities: (request) => slotForResponse(slots.entities, request),
     close() {
       stopping.abort(new ConnectionFailure('the service is stopping'));
       for (const pool of Object.values(slots)) pool.close();
     },
   };
+}
+
+function createSlots(config: QueryConfig, metrics: QueryMetrics): Readonly<Record<SlotPool, QuerySlots>> {
+  function slotsOf(pool: SlotPool, running: number, runningOfWorkspace: number): QuerySlots {
+    const waiting = config.QUERY_PENDING_MAX;
+    const waitingOfWorkspace = Math.ceil(waiting * WAITING_SHARE);
+    return new QuerySlots({ running, runningOfWorkspace, waiting, waitingOfWorkspace }, metrics, pool);
+  }
+  return {
+    pages: slotsOf('pages', config.QUERY_CONNECTIONS_MAX, config.QUERY_CONCURRENCY_PER_WORKSPACE),
+    reports: slotsOf('reports', config.REPORT_CONNECTIONS_MAX, config.REPORT_CONCURRENCY_PER_WORKSPACE),
+    exports: slotsOf('exports', config.EXPORT_CONNECTIONS_MAX, 1),
+    entities: slotsOf('entities', config.QUERY_CONNECTIONS_MAX, config.QUERY_CONCURRENCY_PER_WORKSPACE),
+  };
+}
+
+/** Returns all rows. Their memory is reserved as they arrive, and released when not all of them do. */
+async function collected(rows: QueryRunner['rows'], query: Query): Promise<readonly Row[]> {
+  const memory = query.memory?.part();
+  const onText = (characters: number) => reserve(memory, MEMORY_PER_CHARACTER * characters);
+  const found: Row[] = [];
+  try {
+    for await (const batch of rows({ ...query, onText })) found.push(...batch);
+  } catch (error) {
+    memory?.release();
+    throw error;
+  }
+  return found;
 }
 
 async function slotForResponse(

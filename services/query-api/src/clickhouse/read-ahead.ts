@@ -5,8 +5,11 @@
  */
 const READ_AHEAD_MS = 1_000;
 
-/** How many chunks are read ahead at most: 64 KiB each, so 8 MiB in two minutes. */
+/** How many chunks are read ahead at most: 8 MiB in two minutes. */
 const CHUNKS_AHEAD_MAX = 128;
+
+/** What they have at most, in bytes: Node.js reads 64 KiB at a time. */
+export const AHEAD_BYTES_MAX = CHUNKS_AHEAD_MAX * 64 * 1_024;
 
 /** Passes chunks on, so that the connection they come from stays in use while the consumer is slow. */
 export async function* readAhead(

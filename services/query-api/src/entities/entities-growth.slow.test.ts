@@ -85,7 +85,7 @@ interface Cost {
 
 /** Runs queries as the service does, and adds up what ClickHouse read for them. */
 function counted(workspace: Workspace, cost: Cost): RunQuery {
-  return async (_, statement, settings) => {
+  return async (_, statement, { settings } = {}) => {
     const { sql, params } = statement as Sql;
     const result = await client.query({
       query: sql,

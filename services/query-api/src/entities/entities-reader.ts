@@ -1,3 +1,4 @@
+import type { Reservation } from '@sluice/shared/http/memory-budget';
 import type { HidingStatement, QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
@@ -18,7 +19,7 @@ import {
 } from './entities-query.ts';
 import type { EntityKind } from './entity-kinds.ts';
 import type { Entity, Property, SeenEntity } from './entity-record.ts';
-import { inPieces, type Piece } from './pieces.ts';
+import { inPieces, type Piece, type PieceOptions } from './pieces.ts';
 
 /** How an entity is stored. Times in milliseconds, versions in microseconds. */
 type IdentityRow = [id: string, firstSeenMs: number, lastSeenMs: number, version: number];
@@ -45,24 +46,31 @@ interface SmallEntity extends StoredEntity {
 }
 
 /** Runs the queries of one request. */
-export type RunQuery = (
-  kind: QueryKind,
-  statement: Sql | HidingStatement,
-  settings?: QuerySettings,
-) => Promise<readonly Row[]>;
+export interface RunQuery {
+  (kind: QueryKind, statement: Sql | HidingStatement, options?: RunOptions): Promise<readonly Row[]>;
+  /** What the request holds. */
+  readonly memory?: Reservation | undefined;
+}
+
+interface RunOptions {
+  readonly settings?: QuerySettings;
+  /** Where the memory of the rows is reserved. Default: that of the request, until its end. */
+  readonly memory?: Reservation | undefined;
+}
 
 /** Returns a function that runs the queries of one request within their time. */
 export function withinTime(queryRunner: Pick<QueryRunner, 'all'>, context: QueryContext, budget: TimeBudget): RunQuery {
-  return async (kind, statement, settings = {}) =>
-    await queryRunner.all({ kind, budget, settings, ...context, ...statement });
+  const { memory } = context;
+  const run = async (kind: QueryKind, statement: Sql | HidingStatement, options: RunOptions = {}) =>
+    await queryRunner.all({ kind, budget, ...context, ...options, ...statement });
+  return Object.assign(run, { memory });
 }
 
 /** Reads the users or organizations of a page, in the order of their identifiers. */
 export async function* readPage(run: RunQuery, page: EntitiesPage): AsyncGenerator<StoredEntity, void, undefined> {
   const { kind, direction, after, properties, rowsMax } = page;
-  const find: FindCandidates = async ({ settings, ...sql }) => await run('entity_candidates', sql, settings);
   let left = rowsMax;
-  for await (const ids of entityCandidates({ kind, direction, after, filters: properties, rowsMax }, find)) {
+  for await (const ids of entityCandidates({ kind, direction, after, filters: properties, rowsMax }, finding(run))) {
     for await (const { found } of readEntities(
       run,
       { kind, properties },
@@ -75,6 +83,16 @@ export async function* readPage(run: RunQuery, page: EntitiesPage): AsyncGenerat
       }
     }
   }
+}
+
+/** Returns what finds candidates. With each query it releases the candidates of the one before. */
+function finding(run: RunQuery): FindCandidates {
+  let memory: Reservation | undefined;
+  return async ({ settings, ...sql }) => {
+    memory?.release();
+    memory = run.memory?.part();
+    return await run('entity_candidates', sql, { settings, memory });
+  };
 }
 
 /** Returns one user or organization; `undefined` if there is none of this identifier. */
@@ -150,13 +168,17 @@ export function readEntities<Item extends { readonly id: string }>(
   items: readonly Item[],
 ): AsyncGenerator<Piece<Item, readonly StoredEntity[]>, void, undefined> {
   const { kind } = kindAndProperties;
-  const readSome = (some: readonly Item[], settings: QuerySettings) => {
-    const ids = [...new Set(some.map(({ id }) => id))];
-    return readPiece(run, kindAndProperties, { ids, values: 'value', settings });
-  };
-  return inPieces<Item, readonly StoredEntity[]>(items, readSome, async ({ id }) => {
-    const found = await readPiece(run, kindAndProperties, { ids: [id], values: 'key', settings: {} });
-    return found.map((entity) => ({ ...entity, properties: propertiesByKey(run, kind, id, entity.properties.flat()) }));
+  return inPieces<Item, readonly StoredEntity[]>(items, run.memory, {
+    readSome(some, options) {
+      const ids = [...new Set(some.map(({ id }) => id))];
+      return readPiece(run, kindAndProperties, { ids, values: 'value', options });
+    },
+    async readAlone({ id }, options) {
+      const found = await readPiece(run, kindAndProperties, { ids: [id], values: 'key', options });
+      return found.map((entity) => {
+        return { ...entity, properties: propertiesByKey(run, kind, id, entity.properties.flat()) };
+      });
+    },
   });
 }
 
@@ -167,10 +189,13 @@ async function* propertiesByKey(
   id: string,
   found: readonly Property[],
 ): AsyncGenerator<readonly Property[], void, undefined> {
-  const read = (keys: readonly string[], settings: QuerySettings) =>
-    run('entity_properties', propertiesByKeyQuery(kind, id, keys), settings);
+  const readSome = (keys: readonly string[], options: PieceOptions) =>
+    run('entity_properties', propertiesByKeyQuery(kind, id, keys), options);
   for (const keys of groupsOf(found.map(([, key]) => key))) {
-    const pieces = inPieces(keys, read, (key) => read([key], {}));
+    const pieces = inPieces(keys, run.memory, {
+      readSome,
+      readAlone: (key, options) => readSome([key], options),
+    });
     for await (const piece of pieces) yield piece.found as readonly (readonly [name: string, json: string])[];
   }
 }
@@ -178,20 +203,19 @@ async function* propertiesByKey(
 interface PieceRequest {
   readonly ids: readonly string[];
   readonly values: PropertyValues;
-  /** Of the query for properties. */
-  readonly settings: QuerySettings;
+  readonly options: PieceOptions;
 }
 
 async function readPiece(
   run: RunQuery,
   { kind, properties }: Pick<EntitiesPage, 'kind' | 'properties'>,
-  { ids, values, settings }: PieceRequest,
+  { ids, values, options }: PieceRequest,
 ): Promise<readonly SmallEntity[]> {
   const conditions = properties.map(entityCondition);
   const read = () =>
     Promise.all([
-      run('entities_page', identitiesQuery(kind, ids)),
-      run('entity_properties', propertiesQuery(kind, ids, conditions, values), settings),
+      run('entities_page', identitiesQuery(kind, ids), { memory: options.memory }),
+      run('entity_properties', propertiesQuery(kind, ids, conditions, values), options),
     ]);
   const [[stored, rows], deletions] = await withDeletions(run, usersAmong(kind, ids), read);
   const { identities, deletedVersions, isCurrent } = currentOf(stored, deletions);

@@ -1,6 +1,6 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { QueryRunner } from '../clickhouse/query-runner.ts';
+import { contextOf, type QueryRunner } from '../clickhouse/query-runner.ts';
 import { TimeBudget } from '../clickhouse/time-budget.ts';
 import type { QueryConfig } from '../config.ts';
 import { encodeCursor } from '../cursor.ts';
@@ -39,13 +39,13 @@ export function registerEntities(
       reply: FastifyReply,
       respond: (run: RunQuery) => Promise<FastifyReply>,
     ): Promise<FastifyReply> {
-      const { workspace, id: requestId } = request;
       return await whileConnected(reply, async (signal) => {
         const budget = new TimeBudget(config.QUERY_TIMEOUT_MS);
-        const release = await queryRunner.holdEntities({ workspace, signal, budget });
+        const context = contextOf(request, signal);
+        const release = await queryRunner.holdEntities({ ...context, budget });
         // Its queries may run for one half, and wait for the other.
-        whenSent(reply, 2 * config.QUERY_TIMEOUT_MS + GRACE_MS, release);
-        return respond(withinTime(queryRunner, { workspace, requestId, signal }, budget));
+        whenSent(reply, release, 2 * config.QUERY_TIMEOUT_MS + GRACE_MS);
+        return respond(withinTime(queryRunner, context, budget));
       });
     }
 

@@ -28,7 +28,9 @@ export async function* readMemberships(
   let { after } = page;
   let left = rowsMax;
   for (;;) {
-    const otherIds = idsOf(await run('memberships_page', nextMembershipsQuery(kind, id, after, rowsMax), FEW_ROWS));
+    const memory = run.memory?.part();
+    const options = { settings: FEW_ROWS, memory };
+    const otherIds = idsOf(await run('memberships_page', nextMembershipsQuery(kind, id, after, rowsMax), options));
     for (const group of groupsOf(otherIds)) {
       for (const membership of await currentMemberships(run, kind, id, group)) {
         yield membership;
@@ -38,6 +40,7 @@ export async function* readMemberships(
     }
     if (otherIds.length < rowsMax) return;
     after = otherIds.at(-1) ?? after;
+    memory?.release();
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Reservation } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
 import { ClickHouseException } from '../clickhouse/read-failures.ts';
@@ -19,30 +20,47 @@ export interface Piece<Item, Found> {
   readonly found: Found;
 }
 
+/** How the queries of a piece are sent, and where its memory is reserved. */
+export interface PieceOptions {
+  readonly settings: QuerySettings;
+  readonly memory: Reservation | undefined;
+}
+
+interface ReadPieces<Item, Found> {
+  /** Sends its queries with the options. */
+  readonly readSome: (items: readonly Item[], options: PieceOptions) => Promise<Found>;
+  /** Reads what is too large although it is a single item. */
+  readonly readAlone: (item: Item, options: PieceOptions) => Promise<Found>;
+}
+
 /**
  * Reads something of each of some items, in their order: of all at once if it is little, and otherwise of fewer at a time.
  * The next piece is read when it is wanted, so what a caller holds does not grow with the size of the items.
  *
- * @param read sends its queries with the settings
- * @param readAlone reads what is too large although it is a single item
+ * @param memory what the request holds: that of a piece is released when the next one is wanted
  */
 export async function* inPieces<Item, Found>(
   items: readonly Item[],
-  read: (items: readonly Item[], settings: QuerySettings) => Promise<Found>,
-  readAlone: (item: Item) => Promise<Found>,
+  memory: Reservation | undefined,
+  { readSome, readAlone }: ReadPieces<Item, Found>,
 ): AsyncGenerator<Piece<Item, Found>, void, undefined> {
   let size = items.length;
   let pieces = 0;
   for (let first = 0; first < items.length; ) {
     const some = items.slice(first, first + size);
-    const piece = await readIfSmall(some, read);
-    const [single, ...others] = some;
-    if (!piece && others.length > 0) {
-      size = Math.ceil(some.length / 2);
-      pieces = 0;
-      continue;
+    const held = memory?.part();
+    try {
+      const piece = await readIfSmall(some, readSome, held);
+      const [single, ...others] = some;
+      if (!piece && others.length > 0) {
+        size = Math.ceil(some.length / 2);
+        pieces = 0;
+        continue;
+      }
+      yield piece ?? { items: some, found: await readAlone(single as Item, { settings: {}, memory: held }) };
+    } finally {
+      held?.release();
     }
-    yield piece ?? { items: some, found: await readAlone(single as Item) };
     first += some.length;
     pieces += 1;
     if (pieces % PIECES_OF_A_SIZE === 0) size *= 2;
@@ -51,10 +69,11 @@ export async function* inPieces<Item, Found>(
 
 async function readIfSmall<Item, Found>(
   items: readonly Item[],
-  read: (items: readonly Item[], settings: QuerySettings) => Promise<Found>,
+  read: ReadPieces<Item, Found>['readSome'],
+  memory: Reservation | undefined,
 ): Promise<Piece<Item, Found> | undefined> {
   try {
-    return { items, found: await read(items, PIECE) };
+    return { items, found: await read(items, { settings: PIECE, memory }) };
   } catch (error) {
     const cause = error instanceof Problem ? error.cause : error;
     if (cause instanceof ClickHouseException && cause.code === TOO_MANY_BYTES) return undefined;

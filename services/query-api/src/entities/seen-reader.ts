@@ -125,11 +125,14 @@ async function* readStored(
   let checked = 0;
   let isSorted = properties.length === 0;
   for (let count = rowsMax; ; count = Math.max(rowsMax, Math.min(4 * count, ROWS_MAX))) {
-    const rows = await run('entity_candidates', nextSeenQuery(kind, order, after, count), FEW_ROWS);
+    const memory = run.memory?.part();
+    const options = { settings: FEW_ROWS, memory };
+    const rows = await run('entity_candidates', nextSeenQuery(kind, order, after, count), options);
     const candidates = candidatesOf(rows);
     yield* matchesAmong(run, page, candidates, apart);
     if (rows.length < count) return;
     after = candidates.at(-1);
+    memory?.release();
     checked += candidates.length;
     if (isSorted || checked < CANDIDATES_PER_RECORD * rowsMax) continue;
     isSorted = true;

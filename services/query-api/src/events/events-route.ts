@@ -3,7 +3,7 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { requestLog } from '@sluice/shared/http/server';
 import type { Logger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
-import type { QueryRunner } from '../clickhouse/query-runner.ts';
+import { contextOf, type QueryRunner } from '../clickhouse/query-runner.ts';
 import type { Row, RowBatches } from '../clickhouse/row-parser.ts';
 import type { QueryConfig } from '../config.ts';
 import { encodeCursor } from '../cursor.ts';
@@ -23,10 +23,9 @@ export function registerEvents(app: FastifyInstance, config: QueryConfig, queryR
   const counter = new EventCounter(queryRunner, config.COUNT_TIMEOUT_MS);
 
   app.get(EVENTS, async (request, reply) => {
-    const { workspace } = request;
-    const parsed = parseEventsRequest(request.query as QueryParameters, workspace);
+    const parsed = parseEventsRequest(request.query as QueryParameters, request.workspace);
     return await whileConnected(reply, async (signal) => {
-      const context = { workspace, requestId: request.id, signal };
+      const context = contextOf(request, signal);
       const count = () => counter.count(parsed, context);
       const page = new PageJson(parsed, parsed.limit === 0 ? noRows() : pages.read(parsed, context));
       if (parsed.limit === 0) {

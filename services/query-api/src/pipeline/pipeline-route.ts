@@ -1,6 +1,6 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
-import type { QueryRunner } from '../clickhouse/query-runner.ts';
+import { contextOf, type QueryRunner } from '../clickhouse/query-runner.ts';
 import type { QueryConfig } from '../config.ts';
 import { whileConnected } from '../disconnection.ts';
 import { refuseParameters } from '../filters/parameters.ts';
@@ -13,12 +13,11 @@ export function registerPipeline(app: FastifyInstance, config: QueryConfig, quer
 
   app.get('/pipeline', async (request, reply) => {
     refuseParameters(request.query as QueryParameters);
-    const { workspace, id: requestId } = request;
     return await whileConnected(reply, async (signal) => {
       const [services, [row]] = await Promise.all([
         readServices(config, readMetrics),
         queryRunner.all({
-          ...{ kind: 'dead_letters', pool: 'reports', graceMs: 0, workspace, requestId, signal },
+          ...{ kind: 'dead_letters', pool: 'reports', graceMs: 0, ...contextOf(request, signal) },
           ...DEAD_LETTERS,
         }),
       ]);

@@ -1,5 +1,6 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
+import { contextOf } from '../clickhouse/query-runner.ts';
 import { whileConnected } from '../disconnection.ts';
 import { ENTITY_KINDS, ENTITY_ROUTES, noSuchEntity } from '../entities/entity-kinds.ts';
 import { refuseParameters } from '../filters/parameters.ts';
@@ -11,11 +12,10 @@ export function registerActivities(app: FastifyInstance, { config, queryRunner }
   for (const kind of ENTITY_KINDS) {
     app.get(`${ENTITY_ROUTES[kind].path}/:id/activity`, async (request, reply) => {
       refuseParameters(request.query as QueryParameters);
-      const { workspace, id: requestId } = request;
       const { id } = request.params as { id: string };
       return await whileConnected(reply, async (signal) => {
         const options = { nowMs: Date.now(), timeoutMs: config.QUERY_TIMEOUT_MS };
-        const activity = await readActivity(queryRunner, { kind, id }, options, { workspace, requestId, signal });
+        const activity = await readActivity(queryRunner, { kind, id }, options, contextOf(request, signal));
         if (!activity) throw noSuchEntity(kind);
         return await reply.send(activity);
       });

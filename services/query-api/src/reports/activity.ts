@@ -48,9 +48,10 @@ export async function readActivity(
     startMs,
     endMs: todayMs + DAY_MS - 1,
   };
+  const options = { settings: NAMES_SETTINGS };
   const [days, names] = await Promise.all([
-    report('activity', { hiding: (hidden) => daysQuery(whereSelected(selection, hidden)) }, NAMES_SETTINGS),
-    report('activity', { hiding: (hidden) => topNamesQuery(whereSelected(selection, hidden)) }, NAMES_SETTINGS),
+    report('activity', { hiding: (hidden) => daysQuery(whereSelected(selection, hidden)) }, options),
+    report('activity', { hiding: (hidden) => topNamesQuery(whereSelected(selection, hidden)) }, options),
   ]);
   const counts = new Map(days as [string, number][]);
   return {

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { QueryContext } from '../clickhouse/query-runner.ts';
 import { LARGE_ROWS_SETTINGS } from '../clickhouse/query-settings.ts';
 import type { EventField } from '../events/event-columns.ts';
@@ -7,6 +6,7 @@ import type { EventSelection } from '../events/event-selection.ts';
 import { createPageReader } from '../events/events-page.ts';
 import { listKeyOf } from '../events/events-parameters.ts';
 import type { PagePaces } from '../events/page-paces.ts';
+import { createPause } from '../pause.ts';
 import type { ReportRunner } from './report-runner.ts';
 
 /** How many events a sample has at most. */
@@ -14,9 +14,6 @@ export const SAMPLE_EVENTS_MAX = 10_000;
 
 /** How many characters a sample reads of its field: it ends with the event that reaches this number. */
 export const SAMPLE_CHARACTERS_MAX = 8 * 1_024 * 1_024;
-
-/** How long events are looked at before other requests have their turn, in milliseconds. */
-const TURN_MS = 10;
 
 /** What a sample is taken of. */
 export interface SampleRequest {
@@ -55,7 +52,7 @@ export function createSampleReader(runner: ReportRunner, paces: PagePaces, timeo
     } as const;
     let events = 0;
     let characters = 0;
-    let turnAt = performance.now();
+    const pause = createPause();
     for await (const batch of pages.read(request, context)) {
       for (const row of batch.map(asEventRow)) {
         const text = textOf(row, field);
@@ -63,9 +60,7 @@ export function createSampleReader(runner: ReportRunner, paces: PagePaces, timeo
         characters += text.length;
         const isFull = visit(text, positionOf(row, 'timestamp').timestampMs);
         if (isFull || characters >= SAMPLE_CHARACTERS_MAX) return events;
-        if (performance.now() - turnAt < TURN_MS) continue;
-        await nextTurn();
-        turnAt = performance.now();
+        await pause();
       }
     }
     return events;

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import type { ExportQuery } from '../clickhouse/query-runner.ts';
+import { contextOf, type ExportQuery } from '../clickhouse/query-runner.ts';
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
 import { whileConnected } from '../disconnection.ts';
 import { blockSettings } from './export-blocks.ts';
@@ -30,8 +30,7 @@ const SETTINGS: QuerySettings = {
 
 /** Registers `GET /events/export`: all events that match, as a file. */
 export function registerExport(app: FastifyInstance, { queryRunner }: ReportDependencies): void {
-  app.get('/events/export', async (request, reply) => {
-    const { workspace } = request;
+  app.get('/events/export', { config: { endless: true } }, async (request, reply) => {
     const parsed = parseExportRequest(request.query as QueryParameters, request.headers.accept);
     const format = formatOf(parsed.format);
     const send = async (bytes: AsyncIterable<Buffer> | Iterable<Buffer>) => {
@@ -42,7 +41,7 @@ export function registerExport(app: FastifyInstance, { queryRunner }: ReportDepe
     // Fastify would read the whole export, and send none of it.
     if (request.method === 'HEAD') return await send([]);
     return await whileConnected(reply, async (signal) => {
-      const context = { workspace, requestId: request.id, signal };
+      const context = contextOf(request, signal);
       const blocks = await blockSettings(queryRunner, parsed, context);
       const query: ExportQuery = {
         hiding: (hidden) => exportQuery(parsed, hidden),

@@ -1,5 +1,6 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
+import { contextOf } from '../clickhouse/query-runner.ts';
 import type { Sql } from '../clickhouse/sql.ts';
 import { whileConnected } from '../disconnection.ts';
 import { parseFunnelRequest } from './funnel-parameters.ts';
@@ -12,11 +13,10 @@ import type { ReportDependencies } from './reports-route.ts';
 export function registerFunnel(app: FastifyInstance, { config, queryRunner }: ReportDependencies): void {
   const settings = collectingSettings(config);
   app.get('/events/funnel', async (request, reply) => {
-    const { workspace } = request;
     const funnel = parseFunnelRequest(request.query as QueryParameters);
     return await whileConnected(reply, async (signal) => {
       const hiding = (hidden: Sql | undefined) => funnelQuery(funnel, hidden);
-      const query = { hiding, workspace, requestId: request.id, signal, settings };
+      const query = { hiding, settings, ...contextOf(request, signal) };
       return await reply.send(funnelReport(funnel, await reportRows(queryRunner, { kind: 'funnel', ...query })));
     });
   });

@@ -1,9 +1,10 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { QueryContext } from '../clickhouse/query-runner.ts';
+import { contextOf, type QueryContext } from '../clickhouse/query-runner.ts';
 import { whileConnected } from '../disconnection.ts';
 import { isoTime } from '../entities/entity-record.ts';
 import { PagePaces } from '../events/page-paces.ts';
+import { sendJson } from '../json-response.ts';
 import { type MenuRequest, readEventNames, readNameValues } from './event-names.ts';
 import { createSampleReader } from './event-sample.ts';
 import {
@@ -24,6 +25,9 @@ interface Menu {
   readonly sampledEvents?: number | null;
 }
 
+/** How many results of a menu are passed on at a time. */
+const RESULTS_OF_CHUNK = 100;
+
 type ReadMenu<Request> = (request: Request, context: QueryContext) => Promise<Menu>;
 
 /** Registers `GET /events/names`, `/events/properties` and `/events/values`: what there is to choose from. */
@@ -32,14 +36,14 @@ export function registerMenus(app: FastifyInstance, { config, queryRunner }: Rep
   const readSample = createSampleReader(runner, new PagePaces(), config.QUERY_TIMEOUT_MS);
 
   async function handle<Request extends MenuRequest>(
-    { workspace, id: requestId }: FastifyRequest,
+    request: FastifyRequest,
     reply: FastifyReply,
     asked: Request,
     read: ReadMenu<Request>,
   ): Promise<FastifyReply> {
     return await whileConnected(reply, async (signal) => {
-      const menu = await read(asked, { workspace, requestId, signal });
-      return await reply.type('application/json; charset=utf-8').send(menuJson(asked, menu));
+      const menu = await read(asked, contextOf(request, signal));
+      return await sendJson(reply, menuJson(asked, menu));
     });
   }
 
@@ -52,7 +56,7 @@ export function registerMenus(app: FastifyInstance, { config, queryRunner }: Rep
   };
 
   const readProperties: ReadMenu<MenuRequest> = async ({ selection, prefix, limit }, context) => {
-    const paths = new PropertyPaths(prefix);
+    const paths = new PropertyPaths(prefix, context.memory);
     const visit = (text: string, timestampMs: number) => {
       paths.add(text, timestampMs);
       return paths.isFull;
@@ -71,7 +75,7 @@ export function registerMenus(app: FastifyInstance, { config, queryRunner }: Rep
       const values = await readNameValues(runner, field, asked, context);
       return { results: values.map((value) => JSON.stringify(value)), sampledEvents: null };
     }
-    const counted = new CountedValues(prefix);
+    const counted = new CountedValues(prefix, context.memory);
     const visit = (text: string) => {
       // An identifier that is missing is empty.
       const values = text === '' ? [] : [text];
@@ -95,10 +99,17 @@ export function registerMenus(app: FastifyInstance, { config, queryRunner }: Rep
   });
 }
 
-function menuJson({ selection: { startMs, endMs } }: MenuRequest, { results, sampledEvents }: Menu): string {
+async function* menuJson(
+  { selection: { startMs, endMs } }: MenuRequest,
+  { results, sampledEvents }: Menu,
+): AsyncGenerator<string, void, undefined> {
   const dates = JSON.stringify({ startDate: timeOrNull(startMs), endDate: timeOrNull(endMs) }).slice(1, -1);
   const sampled = sampledEvents === undefined ? '' : `,"sampledEvents":${sampledEvents}`;
-  return `{${dates},"results":[${results.join(',')}]${sampled}}`;
+  yield `{${dates},"results":[`;
+  for (let first = 0; first < results.length; first += RESULTS_OF_CHUNK) {
+    yield `${first === 0 ? '' : ','}${results.slice(first, first + RESULTS_OF_CHUNK).join(',')}`;
+  }
+  yield `]${sampled}}`;
 }
 
 function valueJson({ json, count }: FoundValue): string {

@@ -1,5 +1,7 @@
+import type { Reservation } from '@sluice/shared/http/memory-budget';
 import { parseJson } from '@sluice/shared/json';
 import { NAME_DOTS_MAX } from '../limits.ts';
+import { reserve } from '../request-memory.ts';
 import { firstEntries, MENU_ENTRIES_MAX } from './menu-entries.ts';
 import { PROPERTIES } from './property-parameter.ts';
 
@@ -24,8 +26,12 @@ export const NAME_CHARACTERS_MAX = 256;
 /** How many characters the names of a menu may have together, each counted wherever an event has it. */
 export const NAMES_CHARACTERS_MAX = 16 * 1_024 * 1_024;
 
+/** What a name takes besides its characters, in bytes. */
+const NAME_BYTES = 192;
+
 interface Found {
-  readonly types: Set<JsonType>;
+  /** A bit for each of {@link JSON_TYPES}. */
+  types: number;
   count: number;
   lastSeenMs: number;
   /** The event that was counted last. */
@@ -40,12 +46,14 @@ interface Found {
 export class PropertyPaths {
   readonly #found = new Map<string, Found>();
   readonly #prefix: string;
+  readonly #memory: Reservation | undefined;
   #events = 0;
   #characters = 0;
 
   /** @param prefix what the paths begin with, with or without `properties.`; empty for all */
-  constructor(prefix: string) {
+  constructor(prefix: string, memory?: Reservation) {
     this.#prefix = prefix;
+    this.#memory = memory;
   }
 
   /** Whether these paths are as many, or as long, as a menu holds. */
@@ -53,7 +61,7 @@ export class PropertyPaths {
     return this.#found.size >= MENU_ENTRIES_MAX || this.#characters >= NAMES_CHARACTERS_MAX;
   }
 
-  /** Adds the properties of one event. */
+  /** Adds the properties of one event. @throws {Problem} `overloaded` */
   add(json: string, timestampMs: number): void {
     this.#events += 1;
     const document = parseJson(json);
@@ -67,7 +75,7 @@ export class PropertyPaths {
       .map(([text, { count, types, lastSeenMs }]) => ({ text, count, types, lastSeenMs }));
     return (await firstEntries(entries, limit)).map(({ text, types, count, lastSeenMs }) => ({
       path: `${PROPERTIES}${text}`,
-      types: JSON_TYPES.filter((type) => types.has(type)),
+      types: JSON_TYPES.filter((_, index) => types & (1 << index)),
       count,
       lastSeenMs,
     }));
@@ -93,10 +101,11 @@ export class PropertyPaths {
   #addName(name: string, type: JsonType, timestampMs: number): void {
     let found = this.#found.get(name);
     if (!found) {
-      found = { types: new Set(), count: 0, lastSeenMs: timestampMs, event: 0 };
+      reserve(this.#memory, NAME_BYTES + 2 * name.length);
+      found = { types: 0, count: 0, lastSeenMs: timestampMs, event: 0 };
       this.#found.set(name, found);
     }
-    found.types.add(type);
+    found.types |= 1 << JSON_TYPES.indexOf(type);
     if (found.event === this.#events) return;
     found.event = this.#events;
     found.count += 1;

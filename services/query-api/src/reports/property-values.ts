@@ -1,4 +1,6 @@
+import type { Reservation } from '@sluice/shared/http/memory-budget';
 import { parseExactJson } from '@sluice/shared/json';
+import { reserve } from '../request-memory.ts';
 import { firstEntries, MENU_ENTRIES_MAX } from './menu-entries.ts';
 
 /** A value, and in how many of the sampled events it is. */
@@ -7,6 +9,12 @@ export interface FoundValue {
   readonly count: number;
 }
 
+/** What a value takes besides its JSON, in bytes. */
+const VALUE_BYTES = 96;
+
+/** The memory of a value as a multiple of its JSON: this, and its text while values are ordered. */
+const MEMORY_PER_CHARACTER = 4;
+
 /**
  * Counts values in events. An event counts once for each value that it has: several places may have the same one. Values
  * of different JSON types differ, and numbers keep all their digits.
@@ -14,10 +22,12 @@ export interface FoundValue {
 export class CountedValues {
   readonly #counts = new Map<string, number>();
   readonly #prefix: string;
+  readonly #memory: Reservation | undefined;
 
   /** @param prefix what the values begin with as text: a string as it is, any other value as JSON; empty for all */
-  constructor(prefix: string) {
+  constructor(prefix: string, memory?: Reservation) {
     this.#prefix = prefix;
+    this.#memory = memory;
   }
 
   /** Whether these values are as many as a menu holds. */
@@ -25,10 +35,13 @@ export class CountedValues {
     return this.#counts.size >= MENU_ENTRIES_MAX;
   }
 
-  /** Adds the values of one event. */
+  /** Adds the values of one event. @throws {Problem} `overloaded` */
   add(values: readonly unknown[]): void {
     for (const json of new Set(values.map((value) => JSON.stringify(value)))) {
-      if (textOfJson(json).startsWith(this.#prefix)) this.#counts.set(json, (this.#counts.get(json) ?? 0) + 1);
+      if (!textOfJson(json).startsWith(this.#prefix)) continue;
+      const count = this.#counts.get(json) ?? 0;
+      if (count === 0) reserve(this.#memory, VALUE_BYTES + MEMORY_PER_CHARACTER * json.length);
+      this.#counts.set(json, count + 1);
     }
   }
 

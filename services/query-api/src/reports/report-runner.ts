@@ -4,6 +4,7 @@ import type { Query, QueryRunner } from '../clickhouse/query-runner.ts';
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
 import type { QueryConfig } from '../config.ts';
+import { createPause } from '../pause.ts';
 
 /** Runs queries of reports: in their own slots, and as too expensive when they take too long. */
 export type ReportRunner = Pick<QueryRunner, 'rows' | 'all'>;
@@ -29,8 +30,37 @@ export async function reportRows(
   queryRunner: Pick<QueryRunner, 'all'>,
   query: Query,
 ): Promise<readonly Row[] | undefined> {
+  return await inItsTime(() => queryRunner.all(asReport(query)));
+}
+
+/**
+ * Reads the rows of a report's query one by one, which may be many, and gives way to other requests meanwhile; otherwise
+ * as {@link reportRows}.
+ *
+ * @returns whether the query came to its end within its time
+ */
+export async function readReport(
+  queryRunner: Pick<QueryRunner, 'rows'>,
+  query: Query,
+  read: (row: Row) => void,
+): Promise<boolean> {
+  const pause = createPause();
+  const readAll = async () => {
+    for await (const batch of queryRunner.rows(asReport(query))) {
+      for (const row of batch) {
+        read(row);
+        await pause();
+      }
+    }
+    return true;
+  };
+  return (await inItsTime(readAll)) ?? false;
+}
+
+/** Returns what a query of a report leads to; `undefined` when it ran out of its time. */
+async function inItsTime<Result>(run: () => Promise<Result>): Promise<Result | undefined> {
   try {
-    return await queryRunner.all(asReport(query));
+    return await run();
   } catch (error) {
     if (error instanceof Problem && error.code === 'query_too_expensive' && isOutOfTime(error.cause)) return undefined;
     throw error;

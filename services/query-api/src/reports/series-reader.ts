@@ -1,11 +1,14 @@
+import type { Reservation } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
 import { isOutOfSpace } from '../clickhouse/query-error.ts';
 import type { HidingStatement, QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
+import type { Row } from '../clickhouse/row-parser.ts';
 import { TimeBudget } from '../clickhouse/time-budget.ts';
 import type { QueryConfig } from '../config.ts';
-import { collectingSettings, reportRows } from './report-runner.ts';
-import { EXACT_DISTINCT_MAX, isDistinct } from './series-measure.ts';
+import { collectingSettings, readReport } from './report-runner.ts';
+import { emptyValues, type Numbers, SeriesLines } from './series-lines.ts';
+import { isDistinct } from './series-measure.ts';
 import type { SeriesRange, SeriesRequest } from './series-parameters.ts';
 import {
   givenGroupsQuery,
@@ -14,7 +17,6 @@ import {
   type SeriesPart,
   seriesQuery,
   TOTAL_PLACE,
-  type Written,
 } from './series-query.ts';
 
 /** Above this number of cells, of a bucket and a group, the largest groups are found first. */
@@ -41,13 +43,6 @@ export interface SeriesNumbers {
   readonly exact: boolean;
 }
 
-export interface Numbers {
-  /** The value over the range; `undefined` when not all of its buckets are known. */
-  readonly total: number | null | undefined;
-  /** By the start of a bucket; a bucket without events is not there. */
-  readonly values: ReadonlyMap<number, number | null>;
-}
-
 export interface SeriesResult {
   readonly current: SeriesNumbers;
   readonly previous: SeriesNumbers | undefined;
@@ -64,11 +59,11 @@ interface Way {
  * newest buckets.
  */
 export class SeriesReader {
-  readonly #queryRunner: Pick<QueryRunner, 'all'>;
+  readonly #queryRunner: Pick<QueryRunner, 'rows'>;
   readonly #timeoutMs: number;
   readonly #settings: QuerySettings;
 
-  constructor(queryRunner: Pick<QueryRunner, 'all'>, config: QueryConfig) {
+  constructor(queryRunner: Pick<QueryRunner, 'rows'>, config: QueryConfig) {
     this.#queryRunner = queryRunner;
     this.#timeoutMs = config.QUERY_TIMEOUT_MS;
     // A number beyond the range of 64-bit floats must not look like one that is missing.
@@ -78,21 +73,25 @@ export class SeriesReader {
   /** @throws {Problem} as {@link QueryRunner.rows} does; `query_too_expensive` only for other budgets than time */
   async read(request: SeriesRequest, context: QueryContext): Promise<SeriesResult> {
     const budget = new TimeBudget(this.#timeoutMs);
-    const reading = new SeriesReading(request, async (hiding, { share, isFollowed, settings: more }) => {
+    const run: Run = async (hiding, { share, isFollowed, settings: more }, read) => {
       const settings = { ...this.#settings, ...more };
       const limits = { budget, timeoutMs: budget.leftMs(share), isFollowed, settings };
-      return await reportRows(this.#queryRunner, { kind: 'series', hiding, ...context, ...limits });
-    });
+      return await readReport(this.#queryRunner, { kind: 'series', hiding, ...context, ...limits }, read);
+    };
+    const reading = new SeriesReading(request, run, context.memory);
     const current = await reading.current();
     return { current, previous: request.previous && (await reading.given(request.previous, current.groups)) };
   }
 }
 
-/** Runs a query of the request; `undefined` when its time is up. */
+/** Runs a query of the request, and reads its rows; returns whether its time was enough. */
 type Run = (
   hiding: HidingStatement['hiding'],
   options: RunOptions & { readonly settings?: QuerySettings },
-) => Promise<readonly unknown[] | undefined>;
+  read: (row: Row) => void,
+) => Promise<boolean>;
+
+type RunArguments = [hiding: Parameters<Run>[0], options: Parameters<Run>[1]];
 
 interface RunOptions {
   /** Of the time of the request, by which the query has to be done. */
@@ -105,10 +104,12 @@ interface RunOptions {
 class SeriesReading {
   readonly #request: SeriesRequest;
   readonly #run: Run;
+  readonly #memory: Reservation | undefined;
 
-  constructor(request: SeriesRequest, run: Run) {
+  constructor(request: SeriesRequest, run: Run, memory: Reservation | undefined) {
     this.#request = request;
     this.#run = run;
+    this.#memory = memory;
   }
 
   /** Returns the numbers of the range, or of its newest buckets. */
@@ -133,7 +134,7 @@ class SeriesReading {
       const groups = known.from === range.buckets.length ? undefined : known.groups;
       const slice = await this.#numbers(sliceOf(range, from, known.from), groups);
       if (!slice) break;
-      known = withOlder(known, slice, from);
+      known = withOlder(this.#request, known, slice, from);
       length *= 2;
     }
     return known;
@@ -151,8 +152,8 @@ class SeriesReading {
       const part = { request: this.#request, range, approximate };
       const options = { share, isFollowed: index < ways.length - 1 };
       try {
-        const rows = await (findsGroups ? this.#once(part, options) : this.#givenOrFound(part, groups, options));
-        return rows && numbersOf(part, rows.places, rows.groups);
+        const found = await (findsGroups ? this.#once(part, options) : this.#givenOrFound(part, groups, options));
+        return found && numbersOf(part, found);
       } catch (error) {
         if (!options.isFollowed || !(error instanceof Problem && isOutOfSpace(error.cause))) throw error;
       }
@@ -172,24 +173,41 @@ class SeriesReading {
 
   async #once(part: SeriesPart, options: RunOptions): Promise<Found | undefined> {
     const settings = { max_rows_to_group_by: String(CELLS_MAX) };
-    const places = await this.#places((hidden) => seriesQuery({ ...part, hidden }), { ...options, settings });
-    return places && { places };
+    const lines = await this.#lines(part, (hidden) => seriesQuery({ ...part, hidden }), { ...options, settings });
+    return lines && { lines };
   }
 
   async #givenOrFound(part: SeriesPart, given: Groups | undefined, options: RunOptions): Promise<Found | undefined> {
     const groups = given ?? (await this.#largest(part, options));
     const hashes = groups?.map(([hash = '']) => hash);
-    const places = hashes && (await this.#places((hidden) => givenGroupsQuery({ ...part, hidden }, hashes), options));
-    return places && groups && { places, groups };
+    const lines =
+      hashes && (await this.#lines(part, (hidden) => givenGroupsQuery({ ...part, hidden }, hashes), options));
+    return lines && groups && { lines, groups };
   }
 
   async #largest(part: SeriesPart, options: RunOptions): Promise<Groups | undefined> {
-    const rows = await this.#run((hidden) => largestGroupsQuery({ ...part, hidden }), options);
-    return (rows as readonly [readonly string[]][] | undefined)?.map(([group]) => group);
+    const groups: (readonly string[])[] = [];
+    const isWhole = await this.#run(
+      (hidden) => largestGroupsQuery({ ...part, hidden }),
+      options,
+      ([group]) => {
+        groups.push(group as readonly string[]);
+      },
+    );
+    return isWhole ? groups : undefined;
   }
 
-  async #places(...query: Parameters<Run>): Promise<readonly PlaceRow[] | undefined> {
-    return (await this.#run(...query)) as readonly PlaceRow[] | undefined;
+  /** Reads the lines of a part. What a query that failed has left is released. */
+  async #lines(part: SeriesPart, ...[hiding, options]: RunArguments): Promise<SeriesLines | undefined> {
+    const memory = this.#memory?.part();
+    let isWhole = false;
+    try {
+      const lines = new SeriesLines(part, memory);
+      isWhole = await this.#run(hiding, options, (row) => lines.add(row as unknown as PlaceRow));
+      return isWhole ? lines : undefined;
+    } finally {
+      if (!isWhole) memory?.release();
+    }
   }
 }
 
@@ -199,39 +217,21 @@ type Groups = SeriesNumbers['groups'];
 const ONE_GROUP: Groups = [[]];
 
 interface Found {
-  readonly places: readonly PlaceRow[];
+  readonly lines: SeriesLines;
   readonly groups?: Groups;
 }
 
-function numbersOf(part: SeriesPart, rows: readonly PlaceRow[], given: Groups | undefined): SeriesNumbers {
-  const places = new Map(
-    rows.map(([place, , total, cells]) => {
-      const values = new Map(cells.map(([start, value]) => [start, numberOf(value)]));
-      return [place, { total: numberOf(total), values }];
-    }),
-  );
-  const { approximate, range, request } = part;
-  const isEstimate = (value: Written) =>
-    typeof value === 'string' || (approximate && value !== null && value > EXACT_DISTINCT_MAX);
-  return {
-    range,
-    from: 0,
-    complete: true,
-    groups: given ?? (request.groupBy.length === 0 ? ONE_GROUP : groupsOf(rows, request.groups)),
-    places,
-    exact: !rows.some(([, , total, cells]) => isEstimate(total) || cells.some(([, value]) => isEstimate(value))),
-  };
+function numbersOf({ range, request }: SeriesPart, { lines, groups }: Found): SeriesNumbers {
+  const { places, exact } = lines;
+  const found = () => (request.groupBy.length === 0 ? ONE_GROUP : groupsOf(lines, request.groups));
+  return { range, from: 0, complete: true, groups: groups ?? found(), places, exact };
 }
 
-function numberOf(value: Written): number | null {
-  return typeof value === 'string' ? null : value;
-}
-
-function groupsOf(rows: readonly PlaceRow[], count: number): Groups {
-  return rows
-    .filter(([place]) => place > TOTAL_PLACE && place <= count)
-    .sort(([one], [other]) => one - other)
-    .map(([, group]) => group);
+function groupsOf({ places, groups }: SeriesLines, count: number): Groups {
+  return [...places.keys()]
+    .filter((place) => place > TOTAL_PLACE && place <= count)
+    .sort((one, other) => one - other)
+    .map((place) => groups.get(place) ?? []);
 }
 
 function nothingKnown(range: SeriesRange, groups: Groups): SeriesNumbers {
@@ -247,11 +247,13 @@ function sliceOf({ startMs, endMs, buckets }: SeriesRange, from: number, to: num
   };
 }
 
-function withOlder(known: SeriesNumbers, slice: SeriesNumbers, from: number): SeriesNumbers {
+function withOlder(request: SeriesRequest, known: SeriesNumbers, slice: SeriesNumbers, from: number): SeriesNumbers {
   const places = new Map<number, Numbers>();
   for (const place of new Set([...known.places.keys(), ...slice.places.keys()])) {
-    const values = [slice, known].flatMap(({ places }) => [...(places.get(place)?.values ?? [])]);
-    places.set(place, { total: undefined, values: new Map(values) });
+    const values = emptyValues({ request }, known.range.buckets.length - from);
+    values.set(slice.places.get(place)?.values ?? []);
+    values.set(known.places.get(place)?.values ?? [], slice.range.buckets.length);
+    places.set(place, { total: undefined, values });
   }
   return { range: known.range, from, complete: false, groups: slice.groups, places, exact: known.exact && slice.exact };
 }

@@ -1,8 +1,10 @@
+import { createPause } from '../pause.ts';
 import { keyValue, nameOfKey } from './group-key.ts';
+import { emptyValues, type Numbers } from './series-lines.ts';
 import { emptyValue, nameOfMeasure } from './series-measure.ts';
 import type { SeriesRequest } from './series-parameters.ts';
 import { TOTAL_PLACE } from './series-query.ts';
-import type { Numbers, SeriesNumbers, SeriesResult } from './series-reader.ts';
+import type { SeriesNumbers, SeriesResult } from './series-reader.ts';
 
 /** A value over the range, and one for each bucket. */
 interface Line {
@@ -34,44 +36,53 @@ export interface SeriesReport extends Lines {
   readonly previous?: Lines;
 }
 
-/** Returns the response to a request. */
-export function seriesReport(request: SeriesRequest, { current, previous }: SeriesResult): SeriesReport {
+/** Returns the JSON of a {@link SeriesReport}, in chunks: it may have a million numbers. */
+export async function* seriesJson(
+  request: SeriesRequest,
+  { current, previous }: SeriesResult,
+): AsyncGenerator<string, void, undefined> {
   const { interval, timeZone, measure, groupBy } = request;
   const computed = previous ? [current, previous] : [current];
-  return {
-    interval,
-    timeZone,
-    measure: nameOfMeasure(measure),
-    groupBy: groupBy.map(nameOfKey),
-    ...linesOf(request, current),
-    complete: computed.every(({ complete }) => complete),
-    exact: computed.every(({ exact }) => exact),
-    ...(previous && { previous: linesOf(request, previous) }),
-  };
+  const asked = { interval, timeZone, measure: nameOfMeasure(measure), groupBy: groupBy.map(nameOfKey) };
+  yield `${JSON.stringify(asked).slice(0, -1)},`;
+  yield* linesJson(request, current);
+  const complete = computed.every((numbers) => numbers.complete);
+  const exact = computed.every((numbers) => numbers.exact);
+  yield `,${JSON.stringify({ complete, exact }).slice(1, -1)}`;
+  if (previous) {
+    yield ',"previous":{';
+    yield* linesJson(request, previous);
+    yield '}';
+  }
+  yield '}';
 }
 
-function linesOf(request: SeriesRequest, numbers: SeriesNumbers): Lines {
+/** The members of {@link Lines}. */
+async function* linesJson(request: SeriesRequest, numbers: SeriesNumbers): AsyncGenerator<string, void, undefined> {
   const { range, from, complete, groups, places } = numbers;
+  const pause = createPause();
   const buckets = range.buckets.slice(from);
   const empty = emptyValue(request.measure);
   const totalOf = (line: Numbers | undefined): number | null => {
     const total = line ? line.total : complete ? empty : undefined;
     return total ?? null;
   };
-  const lineOf = (line: Numbers | undefined): Line => ({
-    total: totalOf(line),
-    values: buckets.map((start) => (line?.values.has(start) ? (line.values.get(start) ?? null) : empty)),
-  });
-  const other = places.get(groups.length + 1);
-  return {
+  const lineOf = (line: Numbers | undefined): Line => {
+    // NaN is null in JSON.
+    return { total: totalOf(line), values: [...(line?.values ?? emptyValues({ request }, buckets.length))] };
+  };
+  const head = {
     startDate: new Date(range.startMs).toISOString(),
     endDate: new Date(range.endMs).toISOString(),
     buckets: buckets.map((ms) => new Date(ms).toISOString()),
-    series: groups.map(([, ...keys], index) => ({
-      group: request.groupBy.map((key, position) => keyValue(key, keys[position] ?? '')),
-      ...lineOf(places.get(index + 1)),
-    })),
-    other: other ? lineOf(other) : null,
-    total: totalOf(places.get(TOTAL_PLACE)),
   };
+  yield `${JSON.stringify(head).slice(1, -1)},"series":[`;
+  for (const [index, [, ...keys]] of groups.entries()) {
+    const group = request.groupBy.map((key, position) => keyValue(key, keys[position] ?? ''));
+    yield `${index === 0 ? '' : ','}${JSON.stringify({ group, ...lineOf(places.get(index + 1)) })}`;
+    await pause();
+  }
+  const other = places.get(groups.length + 1);
+  const rest = { other: other ? lineOf(other) : null, total: totalOf(places.get(TOTAL_PLACE)) };
+  yield `],${JSON.stringify(rest).slice(1, -1)}`;
 }

@@ -197,7 +197,10 @@ export class StreamHub {
   }
 
   async #takeRound(): Promise<void> {
-    for (const listener of this.#listeners) if (!listener.request.isAllowed()) listener.end('unauthorized');
+    for (const listener of this.#listeners) {
+      if (!listener.request.isAllowed()) listener.end('unauthorized');
+      listener.refresh();
+    }
     const from = this.#cursor ?? (await this.#look());
     const to = this.#endAfter(from, await this.#reader.newest());
     const current = this.#open().filter(

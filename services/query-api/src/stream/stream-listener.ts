@@ -1,4 +1,5 @@
 import { PassThrough, type Readable } from 'node:stream';
+import type { Reservation } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
 import { eventRecord } from '../events/event-record.ts';
 import { encodePosition, isPlaceAtLeast, laterOf, type StreamPosition } from './stream-position.ts';
@@ -29,6 +30,17 @@ export interface ListenRequest {
   readonly weight: number;
   /** Whether the client may still read the workspace: its key may be revoked while it listens. */
   readonly isAllowed: () => boolean;
+  /** What the request holds. Default: nothing is reserved. */
+  readonly memory?: Reservation;
+  /** How many bytes wait for the client outside of {@link StreamListener.body}. Default: none. */
+  readonly unsentBytes?: () => number;
+}
+
+/** Returns the lines of a server-sent event that follow its `id`. */
+export function eventData({ event }: StreamRow): Buffer {
+  // JSON keeps its meaning when its line breaks change: inside of strings it has none.
+  const data = eventRecord(event).replaceAll(/\r\n?|\n/g, '\ndata: ');
+  return Buffer.from(`data: ${data}\n\n`);
 }
 
 /**
@@ -36,13 +48,16 @@ export interface ListenRequest {
  *
  * A client that reads slowly is left out while its buffer is full. It keeps its position, and goes on from there once it
  * has read: it gets the same events, later, at the price of a query. A client that reads nothing for a minute is
- * disconnected, and may resume.
+ * disconnected, and may resume. One that there is no memory for is left out as well.
  */
 export class StreamListener {
   readonly request: ListenRequest;
   readonly #body = new PassThrough({ highWaterMark: BUFFER_BYTES });
   readonly #now: () => number;
+  /** What waits for the client. */
+  readonly #memory: Reservation | undefined;
   #position: StreamPosition;
+  #isLeftOut = false;
   #fullSince: number | undefined;
   #end: StreamEnd = 'client';
 
@@ -51,6 +66,7 @@ export class StreamListener {
     this.request = request;
     this.#position = position;
     this.#now = now;
+    this.#memory = request.memory?.part();
     this.#body.on('drain', () => {
       this.#fullSince = undefined;
     });
@@ -73,7 +89,17 @@ export class StreamListener {
 
   /** Whether it can be sent more: the client has read most of what it was sent, and has not left. */
   get isOpen(): boolean {
-    return !this.isEnded && this.#fullSince === undefined;
+    return !this.isEnded && !this.#isLeftOut && this.#fullSince === undefined;
+  }
+
+  /** Whether there was no memory for an event: it is not sent any later one until {@link refresh}. */
+  get isLeftOut(): boolean {
+    return this.#isLeftOut;
+  }
+
+  /** Releases the memory of what the client has read. Events that there was no memory for can be sent again. */
+  refresh(): void {
+    this.#isLeftOut = !this.#holds(0);
   }
 
   /** Resolves when the client has read what it was sent, or has left, or the signal aborts. */
@@ -90,14 +116,20 @@ export class StreamListener {
     });
   }
 
-  /** Sends the event at a position, unless the client has it already; returns whether it was sent. */
-  send({ event, shard, place }: StreamRow, position: StreamPosition): boolean {
+  /**
+   * Sends the event at a position, unless the client has it already, or there is no memory for it; returns whether it was
+   * sent.
+   *
+   * @param data the {@link eventData} of the event, which listeners share
+   */
+  send({ shard, place }: StreamRow, data: Buffer, position: StreamPosition): boolean {
     const known = this.#position.get(shard);
-    if (this.isEnded || (known && isPlaceAtLeast(known, place))) return false;
+    if (this.isEnded || this.#isLeftOut || (known && isPlaceAtLeast(known, place))) return false;
+    this.#isLeftOut = !this.#holds(data.length);
+    if (this.#isLeftOut) return false;
     this.reach(position);
-    // JSON keeps its meaning when its line breaks change: inside of strings it has none.
-    const data = eventRecord(event).replaceAll(/\r\n?|\n/g, '\ndata: ');
-    this.#write(`${this.#idLine()}data: ${data}\n\n`);
+    this.#write(this.#idLine());
+    this.#write(data);
     return true;
   }
 
@@ -137,11 +169,20 @@ export class StreamListener {
     this.#body.on('error', () => undefined);
   }
 
+  /** Reserves memory for what waits for the client and for so many bytes more; returns whether it fits. */
+  #holds(bytes: number): boolean {
+    const waiting = this.#body.readableLength + this.#body.writableLength + (this.request.unsentBytes?.() ?? 0);
+    const growth = waiting + bytes - (this.#memory?.bytes ?? 0);
+    if (growth > 0) return this.#memory?.grow(growth) ?? true;
+    this.#memory?.shrink(-growth);
+    return true;
+  }
+
   #idLine(): string {
     return `id: ${encodePosition(this.#position, Date.now())}\n`;
   }
 
-  #write(text: string): void {
-    if (!this.#body.write(text)) this.#fullSince ??= this.#now();
+  #write(content: string | Buffer): void {
+    if (!this.#body.write(content)) this.#fullSince ??= this.#now();
   }
 }

@@ -3,7 +3,8 @@ import { Problem } from '@sluice/shared/http/problem';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { RowBatches } from '../clickhouse/row-parser.ts';
 import type { HiddenCondition } from '../events/pending-deletions.ts';
-import type { StreamListener } from './stream-listener.ts';
+import { createPause } from '../pause.ts';
+import { eventData, type StreamListener } from './stream-listener.ts';
 import { endOfBlock, type StreamPosition } from './stream-position.ts';
 import { asStreamRow, NEWEST, newestPosition, pageQuery, type StreamRow } from './stream-query.ts';
 
@@ -102,6 +103,7 @@ export class StreamReader {
       ...({ kind: 'stream_events', pool: 'reports', urgent: true, graceMs: 0, workspace: '', signal } as const),
       isFollowed: groups.length > 1 || firstPiece({ from, to }) !== undefined,
     });
+    const pause = createPause();
     let open = new Set(groups.flat());
     let rows = 0;
     let last: StreamRow | undefined;
@@ -111,12 +113,17 @@ export class StreamReader {
       if (open.size === 0) return;
       let sent = 0;
       for (const row of batch.map(asStreamRow)) {
-        for (const index of row.selections) {
-          const takers = groups[index]?.filter((listener) => open.has(listener)) ?? [];
-          sent += takers.filter((listener) => listener.send(row, placeOf(row, { from, to }))).length;
+        const takers = row.selections.flatMap((index) => groups[index] ?? []).filter((listener) => open.has(listener));
+        if (takers.length > 0) {
+          const data = eventData(row);
+          const place = placeOf(row, { from, to });
+          sent += takers.filter((listener) => listener.send(row, data, place)).length;
+          // Once left out, it stays so: it would miss this event.
+          for (const listener of takers) if (listener.isLeftOut) open.delete(listener);
         }
         last = row;
         rows += 1;
+        await pause();
       }
       onSent(sent);
     }

@@ -1,5 +1,6 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { whenSent } from '../disconnection.ts';
 import type { StreamHub } from './stream-hub.ts';
 import { LAST_EVENT_ID, parseStreamRequest } from './stream-parameters.ts';
 
@@ -13,14 +14,16 @@ export function registerStream(
   hub: StreamHub,
   isAllowed: (request: FastifyRequest) => boolean,
 ): void {
-  app.get('/events/stream', async (request, reply) => {
+  app.get('/events/stream', { config: { endless: true } }, async (request, reply) => {
     const lastEventId = request.headers[LAST_EVENT_ID]?.toString();
     const { after, ...listener } = parseStreamRequest(request.query as QueryParameters, lastEventId, request.workspace);
     // A response without a body ends at once.
     if (request.method === 'HEAD') return await withHeaders(reply).send('');
-    const { body } = await hub.open({ ...listener, isAllowed: () => isAllowed(request) }, after);
-    // It may have left while the position was looked up.
-    if (reply.raw.destroyed) body.destroy();
+    const { memory } = request;
+    const unsentBytes = () => reply.raw.writableLength;
+    const { body } = await hub.open({ ...listener, memory, unsentBytes, isAllowed: () => isAllowed(request) }, after);
+    // It may also have left while the position was looked up.
+    whenSent(reply, () => body.destroy());
     return await withHeaders(reply).send(body);
   });
 }

@@ -1,6 +1,6 @@
-import type { ApiKey } from '@sluice/shared/keys/key-ring';
+import type { ApiKey } from '../keys/key-ring.ts';
 
-/** The memory that one request holds. It grows as the body arrives and as rows are created from it. */
+/** The memory that one request holds. It grows with what arrives for the request, and with what is made from that. */
 export interface Reservation {
   /** Whether `bytes` more could be reserved now. */
   fits(bytes: number): boolean;
@@ -9,6 +9,8 @@ export interface Reservation {
   shrink(bytes: number): void;
   /** Releases everything. It may be called again. */
   release(): void;
+  /** Opens a reservation inside of this one, which holds it as well: it can be released earlier. */
+  part(): Reservation;
   readonly bytes: number;
 }
 
@@ -111,10 +113,53 @@ class RequestReservation implements Reservation {
     this.#workspace.close();
   }
 
+  part(): Reservation {
+    return new PartOfReservation(this);
+  }
+
   #change(bytes: number): void {
     this.#bytes += bytes;
     this.#key.bytes += bytes;
     this.#workspace.bytes += bytes;
     this.#budget.free -= bytes;
+  }
+}
+
+class PartOfReservation implements Reservation {
+  readonly #whole: Reservation;
+  #bytes = 0;
+  #released = false;
+
+  constructor(whole: Reservation) {
+    this.#whole = whole;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  fits(bytes: number): boolean {
+    return !this.#released && this.#whole.fits(bytes);
+  }
+
+  grow(bytes: number): boolean {
+    const granted = !this.#released && this.#whole.grow(bytes);
+    if (granted) this.#bytes += bytes;
+    return granted;
+  }
+
+  shrink(bytes: number): void {
+    if (this.#released) return;
+    this.#bytes -= bytes;
+    this.#whole.shrink(bytes);
+  }
+
+  release(): void {
+    this.shrink(this.#bytes);
+    this.#released = true;
+  }
+
+  part(): Reservation {
+    return new PartOfReservation(this);
   }
 }
