@@ -1688,11 +1688,13 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
   {
     name: 'query/failed-queries-keep-their-slots',
     file: query('clickhouse/query-runner.ts'),
-    search: `      yield* inMemory({ ...query, ...statement }, timeoutMs, (one, leftMs) => rowsInTime(one, leftMs, release));
+    search: `        yield* rowsInTime({ ...one, ...statement }, leftMs, release);
+      });
     } finally {
       release();
     }`,
-    replacement: `      yield* inMemory({ ...query, ...statement }, timeoutMs, (one, leftMs) => rowsInTime(one, leftMs, release));
+    replacement: `        yield* rowsInTime({ ...one, ...statement }, leftMs, release);
+      });
       release();
     } finally {
     }`,
@@ -1913,8 +1915,8 @@ const QUERY_MUTATIONS: readonly Mutation[] = [
   {
     name: 'query/users-time-not-shared',
     file: query('entities/entities-reader.ts'),
-    search: 'queryRunner.all({ kind, budget, settings, ...context, ...statement })',
-    replacement: 'queryRunner.all({ kind, settings, ...context, ...statement })',
+    search: 'queryRunner.all({ kind, budget, ...context, ...options, ...statement })',
+    replacement: 'queryRunner.all({ kind, ...context, ...options, ...statement })',
     breaks: 'A list of users runs for many times the time of a query.',
     tests: [ENTITIES_LISTS],
   },
@@ -2234,8 +2236,8 @@ const CONSOLE_MUTATIONS: readonly Mutation[] = [
   {
     name: 'query/returned-users-listed-at-old-times',
     file: query('entities/seen-reader.ts'),
-    search: "if (kind !== 'user' || !hasPendingDeletions) return [];",
-    replacement: 'return [];',
+    search: 'hasPendingDeletions ? await findReturned(run, page) : []',
+    replacement: '[]',
     breaks: 'A user who came back is listed where the times from before the deletion say.',
     tests: [ENTITIES_ORDER],
   },
@@ -2250,7 +2252,7 @@ const CONSOLE_MUTATIONS: readonly Mutation[] = [
   {
     name: 'query/pages-of-users-held-without-slots',
     file: query('entities/entities-route.ts'),
-    search: 'whenSent(reply, 2 * config.QUERY_TIMEOUT_MS + GRACE_MS, release);',
+    search: 'whenSent(reply, release, 2 * config.QUERY_TIMEOUT_MS + GRACE_MS);',
     replacement: 'release();',
     breaks: 'Clients that do not read let any number of pages of users gather in memory.',
     tests: [query('entities/large-entities.slow.test.ts')],
@@ -2334,9 +2336,9 @@ const SERIES_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'series/estimates-look-exact',
-    file: query('reports/series-reader.ts'),
-    search: 'approximate && value !== null && value > EXACT_DISTINCT_MAX',
-    replacement: 'false && value !== null && value > EXACT_DISTINCT_MAX',
+    file: query('reports/series-lines.ts'),
+    search: 'this.#part.approximate && value !== null',
+    replacement: 'false && value !== null',
     breaks: 'Estimates of distinct counts are not marked.',
     tests: [SERIES_LIMITS],
   },

@@ -72,7 +72,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
       memory.open(request, reply, reader);
     });
     registerEvents(routes, config, queryRunner);
-    registerEntities(routes, config, queryRunner, hiddenCondition);
+    registerEntities(routes, config, queryRunner);
     registerReports(routes, { config, queryRunner });
     registerStream(routes, hub, (request) => allowsWorkspace(request, keys, config.QUERY_ANONYMOUS_WORKSPACE));
     registerPipeline(routes, config, queryRunner);

@@ -29,7 +29,7 @@ export const configSchema = z
     REPORT_CONCURRENCY_PER_WORKSPACE: integer(1, 1_000).default(2),
     EXPORT_CONNECTIONS_MAX: integer(1, 1_000).default(2),
     QUERY_PENDING_MAX: integer(1).default(512),
-    QUERY_PENDING_BYTES_MAX: integer(16 * 1_024 * 1_024).default(quarterOfHeap),
+    QUERY_PENDING_BYTES_MAX: integer(24 * 1_024 * 1_024).default(quarterOfHeap),
     STREAM_INTERVAL_MS: integer(10, 60_000).default(500),
     STREAM_LISTENERS_PER_WORKSPACE: integer(1).default(100),
     STREAM_LISTENERS_MAX: integer(1).default(1_000),

@@ -49,11 +49,15 @@ ORDER BY id, property`,
   };
 }
 
-/** Returns the query for some properties of one entity, ordered by name: name and JSON. */
+/**
+ * Returns the query for some properties of one entity, ordered by name: name and JSON. Those of a user count if no deletion
+ * is stored by now that hides them: a client that reads slowly takes them one piece after the other.
+ */
 export function propertiesByKeyQuery(kind: EntityKind, id: string, keys: readonly string[]): Sql {
   return {
     sql: `SELECT property, value
 FROM (${currentProperties(`id = {id:String} AND ${KEY} IN {keys:Array(String)}`)})
+${kind === 'user' ? `WHERE toInt64(version) > ${DELETED_VERSION}` : ''}
 ORDER BY property`,
     params: { kind, id, keys },
   };
@@ -96,6 +100,9 @@ export function currentProperties(condition: string): string {
     HAVING tupleElement(winner, 'operation') = 'set'
   )`;
 }
+
+/** SQL for the version of the last deletion of a user; 0 without one. */
+const DELETED_VERSION = `(SELECT toInt64(max(version)) FROM ${tables.userDeletions} WHERE user_id = {id:String})`;
 
 /** SQL for the last deletion of those of `ids` that were ever deleted. Nothing of a user up to its version counts. */
 export const DELETIONS = `

@@ -123,7 +123,7 @@ const NO_DELETIONS: ReadonlyMap<string, number> = new Map();
  * How old deletions may be, in milliseconds. Queries beside them may wait for slots, and a deletion is in force within a
  * second.
  */
-const DELETIONS_FRESH_MS = 500;
+export const DELETIONS_FRESH_MS = 500;
 
 /**
  * Reads something, and at the same time the versions of the last deletions of those users that were ever deleted, in

@@ -5,7 +5,6 @@ import { TimeBudget } from '../clickhouse/time-budget.ts';
 import type { QueryConfig } from '../config.ts';
 import { encodeCursor } from '../cursor.ts';
 import { whenSent, whileConnected } from '../disconnection.ts';
-import type { HiddenCondition } from '../events/pending-deletions.ts';
 import { refuseParameters } from '../filters/parameters.ts';
 import { sendJson } from '../json-response.ts';
 import {
@@ -24,12 +23,7 @@ import { readSeenPage } from './seen-reader.ts';
 const GRACE_MS = 2_000;
 
 /** Registers `GET /users`, `GET /users/{foreignId}`, its organizations, and the same for organizations. */
-export function registerEntities(
-  app: FastifyInstance,
-  config: QueryConfig,
-  queryRunner: QueryRunner,
-  hiddenCondition: HiddenCondition,
-): void {
+export function registerEntities(app: FastifyInstance, config: QueryConfig, queryRunner: QueryRunner): void {
   for (const kind of ENTITY_KINDS) {
     const { path, idName } = ENTITY_ROUTES[kind];
     const other = ENTITY_ROUTES[OTHER_KIND[kind]];
@@ -52,8 +46,7 @@ export function registerEntities(
     app.get(path, async (request, reply) => {
       const parsed = parseEntitiesRequest(kind, request.query as QueryParameters, request.workspace);
       return await handle(request, reply, async (run) => {
-        const hasPendingDeletions = async () => (await hiddenCondition(request.workspace)) !== undefined;
-        const entities = parsed.limit === 0 ? none() : readList(run, kind, parsed, hasPendingDeletions);
+        const entities = parsed.limit === 0 ? none() : readList(run, kind, parsed);
         return await sendJson(
           reply,
           pageJson(parsed, entities, ({ entity }) => entityRecord(idName, entity)),
@@ -101,7 +94,6 @@ async function* readList(
   run: RunQuery,
   kind: EntityKind,
   { limit, after, properties, order }: EntitiesRequest,
-  hasPendingDeletions: () => Promise<boolean>,
 ): AsyncGenerator<Listed<Entity>, void, undefined> {
   const { field, direction } = order;
   const common = { kind, properties, rowsMax: limit + 1 };
@@ -109,12 +101,7 @@ async function* readList(
     yield* listedById(readPage(run, { ...common, direction, after: after?.id }));
     return;
   }
-  const page = {
-    ...common,
-    order: { field, direction },
-    after,
-    hasPendingDeletions: kind === 'user' && (await hasPendingDeletions()),
-  };
+  const page = { ...common, order: { field, direction }, after };
   for await (const { entity, position } of readSeenPage(run, page)) {
     yield { entity, place: [position.id, position.seenMs] };
   }

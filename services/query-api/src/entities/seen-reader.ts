@@ -1,4 +1,5 @@
 import type { Row } from '../clickhouse/row-parser.ts';
+import type { Sql } from '../clickhouse/sql.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import { groupsOf, idsOf } from './candidates.ts';
 import { FEW_ROWS } from './candidates-query.ts';
@@ -32,8 +33,6 @@ export interface SeenPage {
   readonly after: EntityPosition | undefined;
   readonly properties: readonly PropertyFilter[];
   readonly rowsMax: number;
-  /** Whether deletions of users are pending. */
-  readonly hasPendingDeletions: boolean;
 }
 
 /** A user or an organization, and where it stands. */
@@ -45,12 +44,13 @@ export interface ListedEntity {
 /** Reads the users or organizations of a page, in its order. */
 export async function* readSeenPage(run: RunQuery, page: SeenPage): AsyncGenerator<ListedEntity, void, undefined> {
   const { order, rowsMax } = page;
-  const returned = await findReturned(run, page);
+  const { candidates, hasPendingDeletions } = await firstCandidates(run, page);
+  const returned = hasPendingDeletions ? await findReturned(run, page) : [];
   const apart = new Set(returned.map(({ id }) => id));
   const waiting = readAt(run, page, afterPosition(returned, page.after, order).slice(0, rowsMax));
   let next = await waiting.next();
   let left = rowsMax;
-  for await (const listed of readStored(run, page, apart)) {
+  for await (const listed of readStored(run, page, { first: candidates, apart })) {
     while (!next.done && comparePositions(next.value.position, listed.position, order) < 0) {
       yield next.value;
       left -= 1;
@@ -78,12 +78,20 @@ function afterPosition(
     .toSorted((one, other) => comparePositions(one, other, order));
 }
 
+/** Reads the first candidates, and whether there may be users who came back: that is decided when the query has its slot. */
+async function firstCandidates(run: RunQuery, { kind, order, after, rowsMax }: SeenPage) {
+  const query = nextSeenQuery(kind, order, after, rowsMax);
+  let hasPendingDeletions = false;
+  const hiding = (hidden: Sql | undefined) => {
+    hasPendingDeletions = kind === 'user' && hidden !== undefined;
+    return query;
+  };
+  const candidates = await run('entity_candidates', { hiding }, { settings: FEW_ROWS });
+  return { candidates, hasPendingDeletions };
+}
+
 /** Finds the users who came back after a pending deletion, and match. */
-async function findReturned(
-  run: RunQuery,
-  { kind, order, properties, hasPendingDeletions }: SeenPage,
-): Promise<readonly EntityPosition[]> {
-  if (kind !== 'user' || !hasPendingDeletions) return [];
+async function findReturned(run: RunQuery, { kind, order, properties }: SeenPage): Promise<readonly EntityPosition[]> {
   const positions: EntityPosition[] = [];
   for (const ids of groupsOf(idsOf(await run('entity_candidates', RETURNED)))) {
     const items = ids.map((id) => ({ id }));
@@ -114,11 +122,11 @@ async function* readAt(
   }
 }
 
-/** Reads those that stand where their stored times say; `apart` are the others. */
+/** Reads those that stand where their stored times say; `first` are the first candidates, `apart` the others. */
 async function* readStored(
   run: RunQuery,
   page: SeenPage,
-  apart: ReadonlySet<string>,
+  { first, apart }: { readonly first: readonly Row[]; readonly apart: ReadonlySet<string> },
 ): AsyncGenerator<ListedEntity, void, undefined> {
   const { kind, order, properties, rowsMax } = page;
   let { after } = page;
@@ -127,7 +135,8 @@ async function* readStored(
   for (let count = rowsMax; ; count = Math.max(rowsMax, Math.min(4 * count, ROWS_MAX))) {
     const memory = run.memory?.part();
     const options = { settings: FEW_ROWS, memory };
-    const rows = await run('entity_candidates', nextSeenQuery(kind, order, after, count), options);
+    const isFirst = checked === 0 && after === page.after;
+    const rows = isFirst ? first : await run('entity_candidates', nextSeenQuery(kind, order, after, count), options);
     const candidates = candidatesOf(rows);
     yield* matchesAmong(run, page, candidates, apart);
     if (rows.length < count) return;

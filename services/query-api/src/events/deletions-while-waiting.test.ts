@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import type { ReadRequest } from '../clickhouse/clickhouse-reader.ts';
+import { ClickHouseException } from '../clickhouse/read-failures.ts';
 import { createGate, stopTimers } from '../testing/gate.ts';
 import { metric } from '../testing/load.ts';
 import { anEvent, aRegister, DELETIONS_FORGOTTEN_MS, type QueryService, startQuery } from '../testing/query-service.ts';
@@ -89,6 +90,65 @@ test('users that are read late are not shown if their deletion was stored since 
   gate.open();
   for (const [index, text] of (await Promise.all(reading)).entries())
     expect(text, routes[index]).not.toContain('"ada"');
+});
+
+test('a query that is run again in small blocks hides what was deleted since the first run', async () => {
+  let failures = 0;
+  const query = await startQuery(inject('clickhouseUrl'), {}, (reader) => ({
+    ...reader,
+    async *read(request) {
+      if (request.queryId.includes('/events_page/') && failures === 0) {
+        failures += 1;
+        await deleteAda(query);
+        await wait(DELETIONS_FORGOTTEN_MS);
+        throw new ClickHouseException(241, 'Query memory limit exceeded');
+      }
+      yield* reader.read(request);
+    },
+  }));
+  onTestFinished(() => query.stop());
+  await storeAda(query);
+  expect(await textOf(query, '/events?total=none')).not.toContain('ada-did');
+  expect(failures).toBe(1);
+});
+
+test('an activity that waited for its reports is not that of a user who was deleted meanwhile', async () => {
+  const gate = createGate(({ queryId }) => queryId.includes('/activity/'));
+  const query = await startQuery(inject('clickhouseUrl'), {}, gate.wrap);
+  onTestFinished(() => query.stop());
+  await storeAda(query);
+  const reading = query.get('/users/ada/activity');
+  await eventually(() => metric(query, 'sluice_queries{pool="reports",state="running"}')).toBe(2);
+  await deleteAda(query);
+  await wait(DELETIONS_FORGOTTEN_MS);
+  gate.open();
+  expect((await reading).status).toBe(404);
+});
+
+test('the later pieces of a large user are not read any more once the user is deleted', async () => {
+  let pieces = 0;
+  const query = await startQuery(inject('clickhouseUrl'), {}, (reader) => ({
+    ...reader,
+    async *read(request) {
+      if ('keys' in request.params) {
+        pieces += 1;
+        if (pieces === 2) {
+          await deleteAda(query);
+          await wait(DELETIONS_FORGOTTEN_MS);
+        }
+      }
+      yield* reader.read(request);
+    },
+  }));
+  onTestFinished(() => query.stop());
+  await storeAda(query);
+  const large = Array.from({ length: 30 }, (_, index) => ({
+    ...{ workspace_id: 'a', kind: 'user', id: 'ada', property: `p${String(index).padStart(2, '0')}` },
+    register: aRegister(DELETED_AT_US - 1, 'set', JSON.stringify('x'.repeat(240_000))),
+  }));
+  for (const register of large) await query.insert('entity_properties', [register]);
+  expect(await textOf(query, '/users/ada')).not.toContain('"p29"');
+  expect(pieces).toBeGreaterThan(1);
 });
 
 test('a report that only waited is told to come again', async () => {

@@ -1,7 +1,7 @@
 import type { QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
 import { type Sql, tables } from '../clickhouse/sql.ts';
 import { TimeBudget } from '../clickhouse/time-budget.ts';
-import { readEntityTimes, withinTime } from '../entities/entities-reader.ts';
+import { DELETIONS_FRESH_MS, readEntityTimes, withinTime } from '../entities/entities-reader.ts';
 import type { EntityKind } from '../entities/entity-kinds.ts';
 import { isoTime } from '../entities/entity-record.ts';
 import { type EventSelection, whereSelected } from '../events/event-selection.ts';
@@ -38,8 +38,9 @@ export async function readActivity(
   const budget = new TimeBudget(timeoutMs);
   const run = withinTime(queryRunner, context, budget);
   const report = withinTime(createReportRunner(queryRunner), context, budget);
-  const times = await readEntityTimes(run, kind, id);
-  if (!times) return undefined;
+  const readAt = performance.now();
+  const known = await readEntityTimes(run, kind, id);
+  if (!known) return undefined;
   const todayMs = Math.floor(nowMs / DAY_MS) * DAY_MS;
   const startMs = todayMs - (ACTIVITY_DAYS - 1) * DAY_MS;
   const selection: EventSelection = {
@@ -53,6 +54,10 @@ export async function readActivity(
     report('activity', { hiding: (hidden) => daysQuery(whereSelected(selection, hidden)) }, options),
     report('activity', { hiding: (hidden) => topNamesQuery(whereSelected(selection, hidden)) }, options),
   ]);
+  // The reports may have waited for their slots: the user may be deleted by now.
+  const isFresh = performance.now() - readAt <= DELETIONS_FRESH_MS;
+  const times = isFresh ? known : await readEntityTimes(run, kind, id);
+  if (!times) return undefined;
   const counts = new Map(days as [string, number][]);
   return {
     days: Array.from({ length: ACTIVITY_DAYS }, (_, index) => {

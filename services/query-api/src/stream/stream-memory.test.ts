@@ -1,0 +1,68 @@
+import { createMemoryBudget } from '@sluice/shared/http/memory-budget';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { expect, test } from 'vitest';
+import type { Row } from '../clickhouse/row-parser.ts';
+import { StreamListener } from './stream-listener.ts';
+import { endOfBlock } from './stream-position.ts';
+import { StreamReader } from './stream-reader.ts';
+
+// Listeners of two workspaces, of which one has no memory for what waits for its clients.
+
+const START = new Map([[0, endOfBlock(1)]]);
+const EVENTS = 6;
+const TEXT = 'x'.repeat(40_000);
+
+function rowOf(index: number): Row {
+  const time = `2026-03-01 12:00:0${index}.000`;
+  const uuid = `00000000-0000-4000-8000-00000000000${index}`;
+  const event = [uuid, 'track', 'e', '', '', '', '', JSON.stringify({ text: TEXT }), '{}', '{}', time, `${time}000`];
+  // Belongs to the selections of both listeners.
+  return [...event, 0, 2, [0, 1]];
+}
+
+test('a listener that there is no memory for gets the same events later, and the others get them now', async () => {
+  const budget = createMemoryBudget(4_000_000);
+  const listenerOf = (workspace: string) => {
+    const selection = { workspace, fields: [], properties: [] };
+    const memory = budget.open({ hash: workspace, workspace });
+    const request = { selection, key: workspace, weight: 1, isAllowed: () => true, memory };
+    return { memory, listener: new StreamListener(request, START) };
+  };
+  const [full, other] = [listenerOf('full'), listenerOf('other')];
+  const received = new Map([full, other].map(({ listener }) => [listener, '']));
+  for (const listener of received.keys()) {
+    listener.body.on('data', (chunk) => received.set(listener, received.get(listener) + String(chunk)));
+  }
+  const reader = new StreamReader({
+    queryRunner: {
+      rows: async function* () {
+        yield Array.from({ length: EVENTS }, (_, index) => rowOf(index));
+      },
+    } as never,
+    hiddenCondition: async () => undefined,
+    signal: new AbortController().signal,
+    onSent: () => undefined,
+  });
+  // All but the memory of two events.
+  const held = full.memory.part();
+  while (full.memory.fits(100_000)) held.grow(10_000);
+  const listeners = [full.listener, other.listener];
+  const range = { from: START, to: new Map([[0, endOfBlock(2)]]) };
+  await reader.deliver(listeners, range);
+  await eventually(() => uuidsIn(received.get(other.listener))).toHaveLength(EVENTS);
+  const early = uuidsIn(received.get(full.listener)).length;
+  expect(early).toBeLessThan(EVENTS);
+  expect(full.listener.isOpen).toBe(false);
+  held.release();
+  full.listener.refresh();
+  await reader.deliver([full.listener], { ...range, from: full.listener.position });
+  await eventually(() => uuidsIn(received.get(full.listener))).toEqual(uuidsIn(received.get(other.listener)));
+  for (const { listener, memory } of [full, other]) {
+    listener.refresh();
+    expect(memory.bytes).toBe(0);
+  }
+});
+
+function uuidsIn(text = ''): readonly string[] {
+  return [...text.matchAll(/"uuid":"([^"]+)"/g)].map(([, uuid = '']) => uuid);
+}
