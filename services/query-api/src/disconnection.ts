@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events';
 import type { FastifyReply } from 'fastify';
 
 /**
@@ -6,25 +5,18 @@ import type { FastifyReply } from 'fastify';
  *
  * @param timeoutMs after so many milliseconds the client is cut off; default: never
  */
-export function whenSent({ raw, request }: FastifyReply, onEnd: () => void, timeoutMs?: number): void {
-  const { socket } = request.raw;
-  const cutOff = () => (raw.socket ? raw.destroy() : socket.destroy());
-  const timer = timeoutMs === undefined ? undefined : setTimeout(cutOff, timeoutMs);
+export function whenSent({ raw }: FastifyReply, onEnd: () => void, timeoutMs?: number): void {
+  const timer = timeoutMs === undefined ? undefined : setTimeout(() => raw.destroy(), timeoutMs);
   const end = () => {
     clearTimeout(timer);
     for (const event of ['finish', 'close']) raw.off(event, end);
-    socket.off('close', end);
     onEnd();
   };
-  if (raw.closed || socket.destroyed) {
+  if (raw.closed) {
     end();
     return;
   }
   for (const event of ['finish', 'close']) raw.once(event, end);
-  // A client may send many requests at once. Of a response that is behind another one Node.js says nothing when the
-  // connection closes.
-  setMaxListeners(0, socket);
-  socket.once('close', end);
 }
 
 /**
@@ -37,7 +29,7 @@ export async function whileConnected(
 ): Promise<FastifyReply> {
   const controller = new AbortController();
   let disconnected = false;
-  whenSent(reply, () => {
+  reply.raw.once('close', () => {
     if (reply.raw.writableFinished) return;
     disconnected = true;
     controller.abort();

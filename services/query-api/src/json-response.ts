@@ -30,25 +30,25 @@ export async function sendJson(
   if (done) {
     const last = tail?.();
     const end = last ? last.known : '';
-    if (end !== undefined) return await reply.send(Buffer.concat([begun, Buffer.from(end)]));
+    if (end !== undefined) return await reply.send(Buffer.from(begun + end));
   }
   return await reply.send(Readable.from(asBytes(begun, chunks, tail), { objectMode: false }));
 }
 
 /** Returns what is sent at once. It waits for a client that may read slowly; what is streamed later takes no more. */
 async function beginningOf(chunks: AsyncGenerator<string, void, undefined>, memory: Reservation) {
-  const begun: Buffer[] = [];
+  let begun = '';
   let bytes = 0;
   try {
     while (bytes < WHOLE_BYTES_MAX) {
       const next = await chunks.next();
-      if (next.done) return { begun: Buffer.concat(begun), done: true };
-      const chunk = Buffer.from(next.value);
-      reserve(memory, chunk.length);
-      begun.push(chunk);
-      bytes += chunk.length;
+      if (next.done) return { begun, done: true };
+      const chunkBytes = Buffer.byteLength(next.value);
+      reserve(memory, chunkBytes);
+      begun += next.value;
+      bytes += chunkBytes;
     }
-    return { begun: Buffer.concat(begun), done: false };
+    return { begun, done: false };
   } catch (error) {
     // Ends the query.
     await chunks.return();
@@ -57,11 +57,11 @@ async function beginningOf(chunks: AsyncGenerator<string, void, undefined>, memo
 }
 
 async function* asBytes(
-  begun: Buffer,
+  begun: string,
   chunks: AsyncGenerator<string, void, undefined>,
   tail: (() => JsonTail) | undefined,
 ): AsyncGenerator<Buffer> {
-  yield begun;
+  yield Buffer.from(begun);
   for await (const chunk of chunks) yield Buffer.from(chunk);
   const last = tail?.();
   if (last) yield Buffer.from(last.known ?? (await last.find()));

@@ -1,6 +1,5 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { whenSent } from '../disconnection.ts';
 import type { StreamHub } from './stream-hub.ts';
 import { LAST_EVENT_ID, parseStreamRequest } from './stream-parameters.ts';
 
@@ -22,8 +21,8 @@ export function registerStream(
     const { memory } = request;
     const unsentBytes = () => reply.raw.writableLength;
     const { body } = await hub.open({ ...listener, memory, unsentBytes, isAllowed: () => isAllowed(request) }, after);
-    // It may also have left while the position was looked up.
-    whenSent(reply, () => body.destroy());
+    // It may have left while the position was looked up.
+    if (reply.raw.destroyed) body.destroy();
     return await withHeaders(reply).send(body);
   });
 }
