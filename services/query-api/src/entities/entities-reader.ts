@@ -85,13 +85,15 @@ export async function* readPage(run: RunQuery, page: EntitiesPage): AsyncGenerat
   }
 }
 
-/** Returns what finds candidates. With each query it releases the candidates of the one before. */
+/** Returns what finds candidates. With each query it releases the candidates of those that have ended before. */
 function finding(run: RunQuery): FindCandidates {
-  let memory: Reservation | undefined;
+  const found: (Reservation | undefined)[] = [];
   return async ({ settings, ...sql }) => {
-    memory?.release();
-    memory = run.memory?.part();
-    return await run('entity_candidates', sql, { settings, memory });
+    for (const memory of found.splice(0)) memory?.release();
+    const memory = run.memory?.part();
+    const rows = await run('entity_candidates', sql, { settings, memory });
+    found.push(memory);
+    return rows;
   };
 }
 
