@@ -3,6 +3,6 @@ import { expectSameStatements, seed } from './same-statements.ts';
 
 const OPERATIONS = 1_000;
 
-test(`as statements.test.ts, for many more operations (SLUICE_SEED=${seed})`, async () => {
+test(`the simulated statements answer and store what the .sql files of the writer do (SLUICE_SEED=${seed})`, async () => {
   await expectSameStatements(OPERATIONS);
 });

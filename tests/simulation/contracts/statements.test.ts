@@ -1,9 +1,0 @@
-import { test } from 'vitest';
-import { expectSameStatements, seed } from './same-statements.ts';
-
-/** Some seconds. `npm run test:faults` tries more. */
-const OPERATIONS = 40;
-
-test(`the simulated statements answer and store what the .sql files of the writer do (SLUICE_SEED=${seed})`, async () => {
-  await expectSameStatements(OPERATIONS);
-});
