@@ -150,10 +150,10 @@ const FENCES: Readonly<Record<string, Contract>> = {
     expect(await refusalOf(storing)).toBe('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO');
     expect((await engine.rows())['positions']).toEqual(['["a",0,5,"f",3]', '["b",0,5,"f",3]']);
   },
-  async 'the position that was stored last counts, also when it goes back'(engine) {
+  async 'a position that arrives late does not replace a later one'(engine) {
     await storePositions(engine, 1, [['a', 0, 0, 9]]);
     await storePositions(engine, 1, [['a', 0, 2, 4]]);
-    expect((await engine.rows())['positions']).toEqual(['["a",0,4,"f",3]']);
+    expect((await engine.rows())['positions']).toEqual(['["a",0,9,"f",3]']);
   },
 };
 

@@ -1,5 +1,4 @@
 import { nameOf } from '@sluice/writer/protocol/position';
-import { AssignerProtocol } from 'kafkajs';
 import type { Network } from '../world/network.ts';
 import type { Random } from '../world/random.ts';
 import type { VirtualTime } from '../world/virtual-time.ts';
@@ -77,8 +76,8 @@ export interface SimulatedKafkaOptions {
   readonly nodes: number;
   /** The numbers of partitions, by topic. */
   readonly topics: Readonly<Record<string, number>>;
-  /** Called with each offset that a group commits, and whether it comes from a member that the partition is assigned to. */
-  readonly onCommit?: (partition: PartitionLog, offset: number, isOwn: boolean) => void;
+  /** Called with each offset that a group commits, and with the assignment of the member that commits it. */
+  readonly onCommit?: (partition: PartitionLog, offset: number, assignment: Buffer | undefined) => void;
 }
 
 /** A Kafka cluster: brokers, logs, and the coordinator of one consumer group. */
@@ -263,11 +262,10 @@ export class SimulatedKafka {
     );
     const offsets = new Map(all.map(({ topic, partition, offset }) => [nameOf({ topic, partition }), offset]));
     this.group.commit(memberId, generation, offsets);
-    const encoded = this.group.assignmentOf(memberId);
-    const assignment = (encoded && AssignerProtocol.MemberAssignment.decode(encoded)?.assignment) ?? {};
+    const assignment = this.group.assignmentOf(memberId);
     for (const { topic, partition, offset } of all) {
       const log = this.log(topic, partition);
-      if (log) this.#options.onCommit?.(log, offset, assignment[topic]?.includes(partition) ?? false);
+      if (log) this.#options.onCommit?.(log, offset, assignment);
     }
   }
 

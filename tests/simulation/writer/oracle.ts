@@ -1,5 +1,6 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { nameOf as partitionName } from '@sluice/writer/protocol/position';
+import { AssignerProtocol } from 'kafkajs';
 import {
   type DeadLetterRow,
   eventKey,
@@ -106,9 +107,15 @@ export class Oracle {
     }
   }
 
-  /** Checks that everything before an offset is stored, when it is committed, and that its owner commits it. */
-  checkCommit(log: PartitionLog, offset: number, isOwn: boolean): void {
-    if (!isOwn) this.report(`offset ${offset} of ${partitionName(log)} is committed by a writer that does not own it`);
+  /**
+   * Checks that everything before an offset is stored, when it is committed, and that its owner commits it.
+   *
+   * @param assignment the committing member's, as kafkajs encodes it
+   */
+  checkCommit(log: PartitionLog, offset: number, assignment: Buffer | undefined): void {
+    const { [log.topic]: own } = (assignment && AssignerProtocol.MemberAssignment.decode(assignment)?.assignment) ?? {};
+    if (!own?.includes(log.partition))
+      this.report(`offset ${offset} of ${partitionName(log)} is committed by a writer that does not own it`);
     if (!this.#cutOff.has(log)) this.#checkStored(log, offset);
   }
 

@@ -50,7 +50,7 @@ export class World {
         [this.topics.entities]: partitions,
         [clockTopicName(this.config)]: 1,
       },
-      onCommit: (log, offset, isOwn) => this.oracle.checkCommit(log, offset, isOwn),
+      onCommit: (log, offset, assignment) => this.oracle.checkCommit(log, offset, assignment),
     });
     this.writers = Array.from({ length: writers }, (_, index) => new WriterPlace(this, `writer ${index + 1}`));
   }
