@@ -169,6 +169,7 @@ describe('an event', () => {
   });
 
   test('has the first of its times', async () => {
+    const begunMs = Date.now();
     const [microseconds, original, before2000, none] = await taken(
       { ...track, timestamp: '2026-03-01T12:00:00.123456+00:00', originalTimestamp: '2026-01-01T00:00:00Z' },
       { ...track, timestamp: null, originalTimestamp: '2026-01-01T00:00:00Z' },
@@ -178,12 +179,13 @@ describe('an event', () => {
     expect(microseconds).toMatchObject({ timestamp: Date.UTC(2026, 2, 1, 12) + 123 });
     expect(original).toMatchObject({ timestamp: Date.UTC(2026, 0, 1) });
     expect(before2000).toMatchObject({ stamped: 1 });
-    expect(Math.abs(Number(before2000?.['timestamp']) - Date.now())).toBeLessThan(60_000);
+    expect(Number(before2000?.['timestamp'])).toBeGreaterThanOrEqual(begunMs - 1);
+    expect(Number(before2000?.['timestamp'])).toBeLessThanOrEqual(Date.now() + 1);
     expect(none).not.toHaveProperty('stamped');
   });
 
   test('whose clock is a day ahead has its own time once it is taken', async () => {
-    const [event, timestamp] = [randomUUID(), Date.now() + 24 * 60 * 60 * 1_000 + 2_000];
+    const [event, timestamp] = [randomUUID(), Date.now() + 24 * 60 * 60 * 1_000 + 5_000];
     const call = { ...track, event, messageId: event, timestamp: new Date(timestamp).toISOString() };
     expect(await rejectedOf(call)).toMatchObject({ message: 'timestamp must be at most one day from now.' });
     while ((await rejectedOf(call)) !== undefined) await sleep(100);

@@ -42,6 +42,7 @@ async function faults(body: unknown, options?: Parameters<typeof post>[2]): Prom
 
 describe('202', () => {
   test('is the response once Kafka has the rows, with a uuid for each event in order', async () => {
+    const begunMs = Date.now();
     const [first, second] = await accepted({
       foreignUserGroupId: 'acme',
       foreignUserId: 'ada',
@@ -76,7 +77,8 @@ describe('202', () => {
       traits: {},
       stamped: 1,
     });
-    expect(Math.abs(Number(row['timestamp']) - Date.now())).toBeLessThan(60_000);
+    expect(Number(row['timestamp'])).toBeGreaterThanOrEqual(begunMs - 1);
+    expect(Number(row['timestamp'])).toBeLessThanOrEqual(Date.now() + 1);
     expect(Math.floor(Number(row['received_at']) / 1_000)).toBe(row['timestamp']);
   });
 
