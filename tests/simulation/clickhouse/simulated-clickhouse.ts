@@ -126,14 +126,11 @@ export class SimulatedClickHouse {
       statement.ending ??= 'TIMEOUT_EXCEEDED';
     });
     try {
-      const result = await this.#perform(request, statement, session);
-      if (sessionId !== undefined && request.closesSession) this.#sessions.delete(sessionId);
-      return result;
+      return await this.#perform(request, statement, session);
     } finally {
       stopTimer();
       this.#running.delete(statement);
-      const open = sessionId === undefined ? undefined : this.#sessions.get(sessionId);
-      if (open) open.usedAtMs = time.nowMs;
+      if (sessionId !== undefined) this.#leaveSession(sessionId, request.closesSession);
       statement.ended.resolve();
     }
   }
@@ -147,6 +144,13 @@ export class SimulatedClickHouse {
     const tables = {};
     this.#sessions.set(id, { tables, usedAtMs: nowMs });
     return tables;
+  }
+
+  /** ClickHouse closes a session after its last statement, also when that has failed. */
+  #leaveSession(id: string, isLast: boolean): void {
+    const open = this.#sessions.get(id);
+    if (isLast) this.#sessions.delete(id);
+    else if (open) open.usedAtMs = this.#options.time.nowMs;
   }
 
   async #perform(request: Request, statement: Running, session: Session): Promise<Result> {

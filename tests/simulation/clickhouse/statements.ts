@@ -139,15 +139,15 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     const events = stagedEvents(session);
     const stamped = events.filter((event) => event.stamped);
     const users = new Set(events.map(({ user_id }) => user_id));
-    const oldest = Math.min(...events.map(({ received_at }) => received_at));
+    const oldest = smallest(events.map(({ received_at }) => received_at));
     const row = {
       events: events.length,
       keys: new Set(events.map(eventKey)).size,
       partitions: new Set(events.map(monthOf)).size,
       stamped_events: stamped.length,
       stamped_uuids: new Set(stamped.map(({ workspace_id, uuid }) => `${workspace_id}\0${uuid}`)).size,
-      first_stamped: stamped.length === 0 ? 0 : Math.min(...stamped.map(({ timestamp }) => timestamp)),
-      last_stamped: stamped.length === 0 ? 0 : Math.max(...stamped.map(({ timestamp }) => timestamp)),
+      first_stamped: smallest(stamped.map(({ timestamp }) => timestamp)),
+      last_stamped: Math.max(0, ...stamped.map(({ timestamp }) => timestamp)),
       may_be_deleted: lastDeletionOf(tables, users) >= oldest ? 1 : 0,
     };
     return { rows: [row] };
@@ -156,7 +156,7 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     const changes = stagedChanges(session);
     const count = (...operations: string[]) => changes.filter(({ operation }) => operations.includes(operation)).length;
     const users = new Set(changes.filter(({ kind }) => kind === 'user').map(({ id }) => id));
-    const oldest = Math.min(...changes.map(({ version }) => version));
+    const oldest = smallest(changes.map(({ version }) => version));
     const mayBeDeleted = count('delete') > 0 || lastDeletionOf(tables, users) >= oldest;
     const row = {
       seen: count('seen'),
@@ -167,6 +167,7 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     return { rows: [row] };
   },
   'find-deletions'({ tables, session }) {
+    if (session.deletions) refuse('TABLE_ALREADY_EXISTS');
     const staged = stagedChanges(session).filter(({ kind }) => kind === 'user');
     const users = new Set([
       ...stagedEvents(session).map(({ workspace_id, user_id }) => userKey(workspace_id, user_id)),
@@ -481,6 +482,11 @@ export function monthOf({ timestamp, received_at }: Pick<EventRow, 'timestamp' |
 function lastDeletionOf(tables: Tables, users: ReadonlySet<string>): number {
   const found = [...tables.deletions].filter(([user]) => users.has(user.split('\0')[1] ?? ''));
   return Math.max(0, ...found.map(([, version]) => version));
+}
+
+/** As ClickHouse's min: 0 of nothing. */
+function smallest(numbers: readonly number[]): number {
+  return numbers.length === 0 ? 0 : Math.min(...numbers);
 }
 
 function sightingOf({ timestamp, received_at }: StagedEvent): Sighting {

@@ -57,6 +57,14 @@ const SESSIONS: Readonly<Record<string, Contract>> = {
     await session.runLast(STATEMENTS['store-events'], epoch(1), {});
     expect(await refusalOf(session.load(STATEMENTS['load-events'], linesOf([event()])))).toBe('UNKNOWN_TABLE');
   },
+  async 'the last statement of a session closes it, also when it fails'(engine) {
+    const session = await staged(engine, [event()]);
+    await record(engine, 2);
+    expect(await refusalOf(session.runLast(STATEMENTS['store-events'], epoch(1), {}))).toBe(
+      'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO',
+    );
+    expect(await refusalOf(session.run(STATEMENTS['store-events'], epoch(2)))).toBe('UNKNOWN_TABLE');
+  },
   async 'a session is locked while one of its statements runs'(engine) {
     const { session, running } = await longInsert(engine);
     expect(await refusalOf(session.read(STATEMENTS['inspect-events']))).toBe('SESSION_IS_LOCKED');

@@ -1,11 +1,9 @@
+import { HOW_TO_REPEAT, SEED } from '@sluice/shared/testing/fast-check';
 import { expect, inject } from 'vitest';
 import { Random } from '../world/random.ts';
 import { realClickHouse, simulatedClickHouse } from './clickhouse-engines.ts';
 import { Performer } from './perform.ts';
 import { chooseOperation, describeOperation } from './random-operations.ts';
-
-/** Set SLUICE_SEED to try a seed again. */
-export const seed = Number(process.env['SLUICE_SEED'] ?? Math.floor(Math.random() * 1_000_000_000));
 
 /**
  * Has the writer's code do the same random operations on the real and on the simulated ClickHouse, and expects that all
@@ -13,14 +11,14 @@ export const seed = Number(process.env['SLUICE_SEED'] ?? Math.floor(Math.random(
  */
 export async function expectSameStatements(operations: number): Promise<void> {
   await using real = await realClickHouse(inject('clickhouseUrl'));
-  await using simulated = simulatedClickHouse(seed);
+  await using simulated = simulatedClickHouse(SEED);
   const [onReal, onSimulated] = [new Performer(real), new Performer(simulated)];
-  const random = new Random(seed, 'operations');
+  const random = new Random(SEED, 'operations');
   const story: string[] = [];
   for (let number = 1; number <= operations; number += 1) {
     const operation = chooseOperation(random, onReal.opened);
     story.push(`${number}. ${describeOperation(operation)}`);
-    const explanation = `SLUICE_SEED=${seed}, the last operations:\n${story.slice(-12).join('\n')}\n`;
+    const explanation = `${HOW_TO_REPEAT}, the last operations:\n${story.slice(-12).join('\n')}\n`;
     const answers = await onReal.perform(operation);
     expect(await onSimulated.perform(operation), explanation).toEqual(answers);
     expect(await simulated.rows(), explanation).toEqual(await real.rows());
