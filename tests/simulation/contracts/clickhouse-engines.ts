@@ -10,10 +10,19 @@ import { Network } from '../world/network.ts';
 import { Random } from '../world/random.ts';
 import { VirtualTime } from '../world/virtual-time.ts';
 import { driven } from './driven.ts';
-import { type StoredRows, simulatedRows, storedRows } from './stored-rows.ts';
+import { mergedEvents, type StoredRows, simulatedRows, storedRows } from './stored-rows.ts';
 
 /** How long clients wait for a response, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 30_000;
+
+const ERASED_TABLES = [
+  'events',
+  'entities',
+  'entity_properties',
+  'user_sightings',
+  'dead_letters',
+  'pending_deletions',
+];
 
 /** A ClickHouse that a contract is tried on: a real one, or that of the simulator. */
 export interface ClickHouseEngine extends AsyncDisposable {
@@ -25,7 +34,7 @@ export interface ClickHouseEngine extends AsyncDisposable {
   sleep(ms: number): Promise<void>;
   /** Returns all rows, as text that is the same for the same rows. */
   rows(): Promise<StoredRows>;
-  /** Merges the rows of users, organizations and properties, which the simulated tables always are. */
+  /** Merges the tables that an erasure looks into. */
   merge(): Promise<void>;
   /** Runs work that uses the engine. */
   run<Result>(work: () => Promise<Result>): Promise<Result>;
@@ -59,13 +68,13 @@ export async function realClickHouse(url: string): Promise<ClickHouseEngine> {
     sleep: (ms) => delay(ms),
     rows: () => storedRows(client),
     async merge() {
-      for (const table of ['entities', 'entity_properties', 'user_sightings', 'dead_letters', 'pending_deletions']) {
+      for (const table of ERASED_TABLES) {
         // It does nothing while a merge of the table is running.
-        await until(`one part of ${table}`, async () => {
-          await client.command({ query: `OPTIMIZE TABLE ${table} FINAL` });
-          const query = `SELECT uniqExact(_part) AS parts FROM ${table}`;
-          const [row] = await (await client.query({ query, format: 'JSONEachRow' })).json<{ readonly parts: number }>();
-          return row !== undefined && row.parts <= 1;
+        await until(`one part of each partition of ${table}`, async () => {
+          await client.command({ query: `OPTIMIZE TABLE ${table} FINAL SETTINGS optimize_skip_merged_partitions = 1` });
+          const query = `SELECT uniqExact(_part) - uniqExact(_partition_id) AS surplus FROM ${table}`;
+          const [row] = await (await client.query({ query, format: 'JSONEachRow' })).json<{ surplus: number }>();
+          return Number(row?.surplus) === 0;
         });
       }
     },
@@ -94,7 +103,10 @@ export function simulatedClickHouse(seed: number, slownessMs?: number): ClickHou
     isRunning: async (prefix) => clickhouse.isRunning(prefix),
     sleep: (ms) => time.wait(ms),
     rows: async () => simulatedRows(clickhouse.tables),
-    merge: async () => undefined,
+    // Its other tables always are.
+    async merge() {
+      clickhouse.tables.events = mergedEvents(clickhouse.tables);
+    },
     run: (work) => driven(time, work),
     async [Symbol.asyncDispose]() {},
   };

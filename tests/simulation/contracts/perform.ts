@@ -15,12 +15,12 @@ import type { ClickHouseEngine } from './clickhouse-engines.ts';
 import { flakyClient } from './flaky-client.ts';
 import type { Operation } from './random-operations.ts';
 
-const GROUP = 'group';
 const STATEMENT_TIMEOUT_MS = 20_000;
 
 /** The writer's own code on one engine: does what it is told, and says how it ended. */
 export class Performer {
   readonly #engine: ClickHouseEngine;
+  readonly #groupId;
   readonly #flaky;
   readonly #epochs: Epoch[] = [];
   readonly #batches: StagedBatch[] = [];
@@ -30,17 +30,19 @@ export class Performer {
   readonly #positions;
   readonly #halts;
 
-  constructor(engine: ClickHouseEngine) {
+  /** @param groupId no other writer's on the server: it ends their statements */
+  constructor(engine: ClickHouseEngine, groupId: string) {
     this.#engine = engine;
+    this.#groupId = groupId;
     this.#flaky = flakyClient(engine.client);
     const { client } = this.#flaky;
     const isMember = async () => this.#isMember;
-    const ownership = createOwnership({ client, groupId: GROUP, writerId: 'writer', isMember });
-    const common = { client, ownership, groupId: GROUP, statementTimeoutMs: STATEMENT_TIMEOUT_MS };
+    const ownership = createOwnership({ client, groupId, writerId: 'writer', isMember });
+    const common = { client, ownership, groupId, statementTimeoutMs: STATEMENT_TIMEOUT_MS };
     this.#ownership = ownership;
     this.#store = createStagedStore(common);
     this.#positions = createPositions(common);
-    this.#halts = createHalts(client, GROUP);
+    this.#halts = createHalts(client, groupId);
   }
 
   /** How many epochs were begun, and batches opened. */
@@ -99,7 +101,7 @@ export class Performer {
       }
       case 'resume':
         await this.#halts.resume('t.events', operation.partition, operation.offset);
-        await readPartitions(client, GROUP);
+        await readPartitions(client, this.#groupId);
         return;
       case 'claim database':
         return await claimDatabase(client, operation.group);

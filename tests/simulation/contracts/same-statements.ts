@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { HOW_TO_REPEAT, SEED } from '@sluice/shared/testing/fast-check';
 import { expect, inject } from 'vitest';
 import { Random } from '../world/random.ts';
@@ -12,7 +13,8 @@ import { chooseOperation, describeOperation } from './random-operations.ts';
 export async function expectSameStatements(operations: number): Promise<void> {
   await using real = await realClickHouse(inject('clickhouseUrl'));
   await using simulated = simulatedClickHouse(SEED);
-  const [onReal, onSimulated] = [new Performer(real), new Performer(simulated)];
+  const group = randomUUID();
+  const [onReal, onSimulated] = [new Performer(real, group), new Performer(simulated, group)];
   const random = new Random(SEED, 'operations');
   const story: string[] = [];
   for (let number = 1; number <= operations; number += 1) {

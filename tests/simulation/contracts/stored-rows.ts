@@ -1,14 +1,15 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import type { Tables } from '../clickhouse/tables.ts';
+import { eventKey, type StoredEvent, type Tables } from '../clickhouse/tables.ts';
 
 /** The rows of each table that the writer stores into: what queries see of them, as sorted lines. */
 export type StoredRows = Readonly<Record<string, readonly string[]>>;
 
 /** What queries see of each table. Times at which something was stored are left out, other times are numbers. */
 const QUERIES = {
+  // The one that was stored last hides the others with its key, which ClickHouse removes when it likes.
   events: `SELECT (workspace_id, toUnixTimestamp64Milli(timestamp), toString(uuid), type, event, user_id, group_id,
       toUnixTimestamp64Micro(received_at), _partition_id) AS fields
-    FROM events`,
+    FROM events FINAL SETTINGS do_not_merge_across_partitions_select_final = 1`,
   entities: `SELECT (workspace_id, kind, id, other_id, toUnixTimestamp64Milli(min(first_seen_at)),
       toUnixTimestamp64Milli(max(last_seen_at)), max(version)) AS fields
     FROM entities GROUP BY workspace_id, kind, id, other_id`,
@@ -51,7 +52,7 @@ export async function storedRows(client: ClickHouseClient): Promise<StoredRows> 
 /** Returns the same of the tables of the simulator. */
 export function simulatedRows(tables: Tables): StoredRows {
   const rows: Readonly<Record<keyof typeof QUERIES, readonly unknown[][]>> = {
-    events: tables.events.map((row) => [
+    events: mergedEvents(tables).map((row) => [
       ...[row.workspace_id, row.timestamp, row.uuid, row.type ?? 'track', row.event, row.user_id, row.group_id],
       ...[row.received_at, row.month],
     ]),
@@ -90,6 +91,11 @@ export function simulatedRows(tables: Tables): StoredRows {
     ]),
   };
   return Object.fromEntries(Object.entries(rows).map(([table, all]) => [table, linesOf(all)]));
+}
+
+/** Returns the events as ClickHouse has them after it has merged each partition: the last one with each key. */
+export function mergedEvents({ events }: Tables): StoredEvent[] {
+  return [...new Map(events.map((event) => [`${event.month}\0${eventKey(event)}`, event])).values()];
 }
 
 function linesOf(rows: readonly unknown[]): string[] {
