@@ -3,7 +3,6 @@ import { type TestDatabase, takeDatabase } from '@sluice/shared/clickhouse/testi
 import { loadConfig } from '@sluice/shared/config';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { querySettings } from '../clickhouse/query-settings.ts';
-import type { Sql } from '../clickhouse/sql.ts';
 import { configSchema, type QueryConfig } from '../config.ts';
 import type { Condition } from '../filters/operators.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
@@ -86,7 +85,7 @@ interface Cost {
 /** Runs queries as the service does, and adds up what ClickHouse read for them. */
 function counted(workspace: Workspace, cost: Cost): RunQuery {
   return async (_, statement, { settings } = {}) => {
-    const { sql, params } = statement as Sql;
+    const { sql, params } = 'hiding' in statement ? statement.hiding(undefined) : statement;
     const result = await client.query({
       query: sql,
       query_params: { ...params, workspace },
@@ -187,8 +186,11 @@ test.each([
           const costOf = async (workspace: Workspace) => {
             const cost = { rows: 0, bytes: 0, results: 0 };
             const page: SeenPage = {
-              ...{ kind: 'user', order: { field, direction }, properties, rowsMax: LIMIT + 1 },
-              ...{ after: seenMs === undefined ? undefined : { id: '', seenMs }, hasPendingDeletions: false },
+              kind: 'user',
+              order: { field, direction },
+              properties,
+              rowsMax: LIMIT + 1,
+              after: seenMs === undefined ? undefined : { id: '', seenMs },
             };
             for await (const _ of readSeenPage(counted(workspace, cost), page)) cost.results += 1;
             return cost;
