@@ -1,6 +1,6 @@
 // A worker thread that is the ordinary tenant: a client for each kind of request, which sends one after the other. It
 // replies to each message with how long its requests took since the last one, and what was wrong with the responses. After
-// `pause` it sends nothing more until `take`.
+// `pause` it leaves its stream and sends nothing more until `take`.
 import { setTimeout as delay } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { Agent } from 'undici';
@@ -36,6 +36,7 @@ let durations: Record<string, number[]> = {};
 let faults = new Set<string>();
 let gate = Promise.withResolvers<void>();
 gate.resolve();
+let isPaused = false;
 
 /** When the request of each kind that is under way began. */
 const pending = new Map<string, number>();
@@ -71,28 +72,41 @@ async function submit(text: string): Promise<string | undefined> {
   return response.statusCode === 202 ? undefined : `got ${response.statusCode} ${reply.slice(0, 300)}`;
 }
 
-let messages: AsyncIterator<Buffer> | undefined;
+interface OpenStream {
+  readonly messages: AsyncIterator<Buffer>;
+  readonly leave: () => void;
+}
 
-/** Waits for the next event of a stream, which is open all the time. */
+let stream: OpenStream | undefined;
+
+/** Waits for the next event of a stream, or for the pause that ends the stream. */
 async function listen(): Promise<string | undefined> {
-  if (!messages) {
-    const { statusCode, body } = await agent.request({
-      origin: queryUrl,
-      path: '/events/stream?event=later',
-      method: 'GET',
-      headers,
-    });
-    if (statusCode !== 200) return `got ${statusCode} ${(await body.text()).slice(0, 300)}`;
-    messages = (body as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
-  }
+  stream ??= await openStream();
+  const { messages } = stream;
+  if (isPaused) leaveStream();
   for (;;) {
-    const { done, value } = await messages.next();
-    if (done || value.includes('event: problem')) {
-      messages = undefined;
-      return `ended: ${value}`;
+    const next = await messages.next().catch((error: Error) => ({ done: true, value: error.message }));
+    if (stream?.messages !== messages) return undefined;
+    if (next.done || next.value.includes('event: problem')) {
+      stream = undefined;
+      return `ended: ${next.value}`;
     }
-    if (value.includes('data: ')) return undefined;
+    if (next.value.includes('data: ')) return undefined;
   }
+}
+
+function leaveStream(): void {
+  stream?.leave();
+  stream = undefined;
+}
+
+async function openStream(): Promise<OpenStream> {
+  const options = { origin: queryUrl, path: '/events/stream?event=later', method: 'GET', headers } as const;
+  const { statusCode, body } = await agent.request(options);
+  if (statusCode !== 200) throw new Error(`${statusCode} ${(await body.text()).slice(0, 300)}`);
+  // Leaving is one, also when nobody reads.
+  body.on('error', () => undefined);
+  return { messages: (body as AsyncIterable<Buffer>)[Symbol.asyncIterator](), leave: () => body.destroy() };
 }
 
 async function get(kind: string, path: string): Promise<string | undefined> {
@@ -112,8 +126,11 @@ async function control(): Promise<string | undefined> {
 }
 
 parentPort?.on('message', (message: 'pause' | 'take') => {
-  if (message === 'pause') gate = Promise.withResolvers<void>();
-  else {
+  isPaused = message === 'pause';
+  if (isPaused) {
+    gate = Promise.withResolvers<void>();
+    leaveStream();
+  } else {
     gate.resolve();
     resumedAt = performance.now();
   }
