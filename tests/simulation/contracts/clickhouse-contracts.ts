@@ -14,13 +14,11 @@ const MONTHS = 24;
 const ROWS_A_MONTH = 3;
 const MARCH_MS = Date.UTC(2026, 2, 1, 12);
 
-/** The rows of each month are written one after the other, as those of a large insert are, in about three seconds. */
-const SLOWLY: ClickHouseSettings = {
+/** The rows of each month are written one after the other, as those of a large insert are. */
+const MONTH_BY_MONTH: ClickHouseSettings = {
   min_insert_block_size_rows: '1',
   min_insert_block_size_bytes: '0',
   max_threads: 1,
-  max_execution_speed: '25',
-  timeout_before_checking_execution_speed: 0,
 };
 
 type Contract = (engine: ClickHouseEngine) => Promise<void>;
@@ -260,7 +258,7 @@ interface LongInsert {
 }
 
 /**
- * Starts an insert of events of many months, and returns when some of them are stored.
+ * Starts an insert of events of many months, which takes about three seconds, and returns when some of them are stored.
  *
  * @param settings of the insert
  * @param inserting the client that sends the insert
@@ -285,7 +283,8 @@ async function longInsert(
     const rows = Array.from({ length: ROWS_A_MONTH }, () => event({ timestamp, user_id: 'ada' }));
     await session.load(STATEMENTS['load-events'], linesOf(rows));
   }
-  const running = refusalOf(session.run(STATEMENTS['store-events'], epoch(1), { ...SLOWLY, ...settings }));
+  await engine.delayInserts();
+  const running = refusalOf(session.run(STATEMENTS['store-events'], epoch(1), { ...MONTH_BY_MONTH, ...settings }));
   await until(engine, async () => (await eventsByMonth(engine)).length > 0);
   return { prefix: `${prefix}/store-events/`, running, session };
 }

@@ -15,6 +15,9 @@ import { mergedEvents, type StoredRows, simulatedRows, storedRows } from './stor
 /** How long clients wait for a response, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 30_000;
 
+/** How long ClickHouse delays each block of an insert into a table that it takes for one with too many parts. */
+const MONTH_DELAY_MS = 120;
+
 const ERASED_TABLES = [
   'events',
   'entities',
@@ -32,6 +35,8 @@ export interface ClickHouseEngine extends AsyncDisposable {
   /** Returns whether a statement runs whose query id begins so. */
   isRunning(queryIdPrefix: string): Promise<boolean>;
   sleep(ms: number): Promise<void>;
+  /** Has inserts of events wait before each month but the first that they write. */
+  delayInserts(): Promise<void>;
   /** Returns all rows, as text that is the same for the same rows. */
   rows(): Promise<StoredRows>;
   /** Merges the tables that an erasure looks into. */
@@ -66,6 +71,11 @@ export async function realClickHouse(url: string): Promise<ClickHouseEngine> {
       return row?.running !== 0;
     },
     sleep: (ms) => delay(ms),
+    async delayInserts() {
+      await client.command({
+        query: `ALTER TABLE events MODIFY SETTING parts_to_delay_insert = 1, min_delay_to_insert_ms = ${MONTH_DELAY_MS}`,
+      });
+    },
     rows: () => storedRows(client),
     async merge() {
       for (const table of ERASED_TABLES) {
@@ -102,6 +112,8 @@ export function simulatedClickHouse(seed: number, slownessMs?: number): ClickHou
     connect,
     isRunning: async (prefix) => clickhouse.isRunning(prefix),
     sleep: (ms) => time.wait(ms),
+    // Its statements take time anyway.
+    delayInserts: async () => undefined,
     rows: async () => simulatedRows(clickhouse.tables),
     // Its other tables always are.
     async merge() {
