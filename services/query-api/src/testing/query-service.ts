@@ -163,7 +163,9 @@ export async function startQuery(
       table,
       values: [...values],
       format: 'JSONEachRow',
-      clickhouse_settings: { async_insert: 0 },
+      // As the writer inserts, but a test may insert several rows of one key, which the writer never does. ClickHouse would
+      // merge them after it has computed their index, which then knows the value of only one of them.
+      clickhouse_settings: { async_insert: 0, optimize_on_insert: 0 },
     });
   }
 
