@@ -1,12 +1,13 @@
 // npm run chaos: the whole system under load while its processes are killed, stopped and frozen at random, and a tally
 // of what became of every event. `npm run chaos -- --help` tells more.
-import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
 import { type ChaosOutcome, runChaos } from '../tests/chaos/chaos.ts';
 import { FAULT_KINDS, type FaultKind } from '../tests/chaos/schedule.ts';
 import { type Delivery, faultsOf, NO_FAULTS } from '../tests/support/verify-delivery.ts';
+import { removeAbandoned } from './temporary-folders.ts';
 
 const HELP = `Usage: npm run chaos -- [--seed N] [--minutes M] [--without KINDS]
 
@@ -54,7 +55,7 @@ async function main(): Promise<number> {
     throw new ArgumentsError(`--minutes must be from 0.2 to 600, not "${values.minutes}".`);
   }
   const without = parseKinds(values.without);
-  await removeStaleData();
+  await removeAbandoned(folder, 'data-');
   process.env['TMPDIR'] = join(folder, `data-${process.pid}`);
   await mkdir(process.env['TMPDIR'], { recursive: true });
   console.log(`Chaos with --seed ${seed} --minutes ${minutes}`);
@@ -97,22 +98,6 @@ refused                ${refused.length}
 dead letters           ${deadLetters}`);
   for (const [name, faulty] of Object.entries({ lost, doubled, invented, wrong, refused })) {
     for (const fault of faulty.slice(0, NAMED_MAX)) console.log(`${name}: ${fault}`);
-  }
-}
-
-/** Removes the data of runs that were interrupted. */
-async function removeStaleData(): Promise<void> {
-  for (const name of await readdir(folder).catch(() => [])) {
-    const pid = Number(/^data-(\d+)$/.exec(name)?.[1]);
-    if (pid > 0 && !isRunning(pid)) await rm(join(folder, name), { recursive: true, force: true });
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
   }
 }
 

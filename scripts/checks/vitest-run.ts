@@ -1,15 +1,15 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createTemporaryFolder } from '../temporary-folders.ts';
 import { countTests, type TestCounts, type TestReport, type VitestRun } from './test-report.ts';
 
 const EXIT_CODE_INTERRUPTED = 130;
 
-/** Runs vitest in a process of its own, with a temporary folder of its own, and counts its tests. */
+/** Runs vitest in a process of its own, with a temporary folder of its own, in memory if possible, and counts its tests. */
 export async function runVitest(root: string, vitestArgs: readonly string[]): Promise<TestCounts> {
-  return countTests(await reportOfVitest(root, vitestArgs));
+  return countTests(await reportOfVitest(root, vitestArgs, { isInMemory: true }));
 }
 
 export interface LateTestCounts extends TestCounts {
@@ -28,7 +28,7 @@ export async function runVitestTwiceIfLate(
   config: string,
   vitestArgs: readonly string[],
 ): Promise<LateTestCounts> {
-  const run = (...args: string[]) => reportOfVitest(root, [`--config=${config}`, ...args]);
+  const run = (...args: string[]) => reportOfVitest(root, [`--config=${config}`, ...args], { isInMemory: false });
   const first = await run(...vitestArgs);
   const late = (first.report?.files ?? []).filter(({ isLate }) => isLate).map(({ file }) => file);
   if (late.length === 0) return { ...countTests(first), late };
@@ -49,9 +49,13 @@ function withSecondRun({ report }: VitestRun, again: VitestRun): VitestRun {
   };
 }
 
-async function reportOfVitest(root: string, vitestArgs: readonly string[]): Promise<VitestRun> {
+async function reportOfVitest(
+  root: string,
+  vitestArgs: readonly string[],
+  { isInMemory }: { readonly isInMemory: boolean },
+): Promise<VitestRun> {
   // Everything temporary of the run is in one folder, so that an interrupted run leaves nothing behind either.
-  const tempDir = await mkdtemp(join(tmpdir(), 'sluice-tests-'));
+  const tempDir = await createTemporaryFolder(isInMemory);
   const reportFile = join(tempDir, 'report.json');
   let isInterrupted = false;
   try {

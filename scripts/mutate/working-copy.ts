@@ -1,5 +1,6 @@
 import { cp, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { removeAbandoned } from '../temporary-folders.ts';
 
 /** Not copied: history, caches and data, and the dependencies, which are linked. */
 const LEFT_OUT = new Set(['.git', '.cache', '.sluice', 'node_modules']);
@@ -16,7 +17,7 @@ export async function createWorkingCopy(root: string): Promise<WorkingCopy> {
   const folder = join(root, '.cache', 'mutate');
   const path = join(folder, String(process.pid));
   await mkdir(folder, { recursive: true });
-  await removeStale(folder);
+  await removeAbandoned(folder, '');
   await mkdir(path);
   for (const name of await readdir(root)) {
     if (LEFT_OUT.has(name)) continue;
@@ -49,20 +50,5 @@ async function linkModules(from: string, to: string): Promise<void> {
   for (const name of await readdir(from)) {
     if (name === '@sluice') await cp(join(from, name), join(to, name), { recursive: true, verbatimSymlinks: true });
     else if (!name.startsWith('.vite')) await symlink(join(from, name), join(to, name));
-  }
-}
-
-/** Removes working copies left by interrupted runs. */
-async function removeStale(folder: string): Promise<void> {
-  for (const name of await readdir(folder)) {
-    if (!isRunning(Number(name))) await rm(join(folder, name), { recursive: true, force: true });
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
   }
 }

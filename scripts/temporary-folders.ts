@@ -1,0 +1,50 @@
+import { constants } from 'node:fs';
+import { access, mkdtemp, readdir, rm, statfs } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** The file system that Linux keeps in memory. */
+const MEMORY = '/dev/shm';
+
+/** It is used when it has so much room, in bytes: tests need half a gibibyte. */
+const MEMORY_BYTES_MIN = 4 * 1_024 ** 3;
+
+/**
+ * Creates the folder for everything temporary of a run of tests, and removes those of runs that were killed.
+ *
+ * @param isInMemory whether it may be in memory, where ClickHouse's many small files cost half as much: not when tests
+ *   store much, or are about disks. `TMPDIR` goes before.
+ */
+export async function createTemporaryFolder(isInMemory: boolean): Promise<string> {
+  const useMemory = isInMemory && process.env['TMPDIR'] === undefined && (await hasMemory());
+  const parent = useMemory ? MEMORY : tmpdir();
+  await removeAbandoned(parent, 'sluice-tests-');
+  return await mkdtemp(join(parent, `sluice-tests-${process.pid}-`));
+}
+
+async function hasMemory(): Promise<boolean> {
+  try {
+    await access(MEMORY, constants.W_OK);
+    const { bavail, bsize } = await statfs(MEMORY);
+    return bavail * bsize >= MEMORY_BYTES_MIN;
+  } catch {
+    return false;
+  }
+}
+
+/** Removes folders whose names are a prefix and the id of a process that has ended, and whatever comes after that. */
+export async function removeAbandoned(parent: string, prefix: string): Promise<void> {
+  for (const name of await readdir(parent).catch(() => [])) {
+    const pid = name.startsWith(prefix) ? Number.parseInt(name.slice(prefix.length), 10) : Number.NaN;
+    if (pid > 0 && !isRunning(pid)) await rm(join(parent, name), { recursive: true, force: true });
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    // Of another user.
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
