@@ -1,6 +1,7 @@
 import cluster from 'node:cluster';
 import { loadConfigOrExit } from '@sluice/shared/config';
 import { createLogger } from '@sluice/shared/log';
+import { withProcessMetrics } from '@sluice/shared/process-metrics';
 import { Registry } from 'prom-client';
 import { configSchema } from './config.ts';
 import { serve } from './serve.ts';
@@ -13,6 +14,7 @@ const config = loadConfigOrExit(configSchema, process.env);
 const logger = createLogger('ingest-api', config.LOG_LEVEL);
 if (cluster.worker) {
   const own = logger.child({ worker: cluster.worker.id });
-  stopWithPrimary(serve(config, { logger: own, registry: new WorkerRegistry(), together: readyTogether }));
+  const registry = withProcessMetrics(new WorkerRegistry());
+  stopWithPrimary(serve(config, { logger: own, registry, together: readyTogether }));
 } else if (config.INGEST_WORKERS > 1) runWorkers(config, logger);
-else serve(config, { logger, registry: new Registry() });
+else serve(config, { logger, registry: withProcessMetrics(new Registry()) });

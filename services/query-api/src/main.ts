@@ -4,6 +4,7 @@ import { listening } from '@sluice/shared/http/server';
 import { createKeyRing, type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { type Component, runService } from '@sluice/shared/lifecycle';
 import { createLogger } from '@sluice/shared/log';
+import { withProcessMetrics } from '@sluice/shared/process-metrics';
 import { Registry } from 'prom-client';
 import { buildApp } from './app.ts';
 import { createClickHouseReader } from './clickhouse/clickhouse-reader.ts';
@@ -52,7 +53,7 @@ const app = buildApp(config, {
   reader,
   keys,
   logger,
-  registry: new Registry(),
+  registry: withProcessMetrics(new Registry()),
   readiness: async () => [...missingKeys(keys), ...(await probe())],
 });
 

@@ -8,6 +8,7 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { runService } from '@sluice/shared/lifecycle';
 import { createLogger } from '@sluice/shared/log';
+import { withProcessMetrics } from '@sluice/shared/process-metrics';
 import { Registry } from 'prom-client';
 import { configSchema } from './config.ts';
 import { ERASURE_TIMEOUT_MS } from './erasure/erasure.ts';
@@ -17,7 +18,7 @@ import { createWriter } from './writer.ts';
 
 const config = loadConfigOrExit(configSchema, process.env);
 const logger = createLogger('writer', config.LOG_LEVEL);
-const registry = new Registry();
+const registry = withProcessMetrics(new Registry());
 const client = createClickHouse(config, {
   application: 'sluice-writer',
   requestTimeoutMs: config.STATEMENT_TIMEOUT_MS + 5_000,

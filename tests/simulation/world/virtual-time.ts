@@ -36,6 +36,8 @@ export class VirtualTime {
   readonly #random: () => number;
   readonly #uuid: () => string;
   readonly #queue: Scheduled[] = [];
+  /** Each has a delay ignore its signal. */
+  readonly #aborts = new Set<() => void>();
   #scheduled = 0;
   #nowMs = 0;
   /** How many things have happened. */
@@ -128,6 +130,9 @@ export class VirtualTime {
     return () => {
       for (const restore of replaced) restore();
       syncBuiltinESMExports();
+      // Node.js keeps signals that depend on others as long as they have listeners, and with them all of the simulation.
+      for (const ignoreSignal of this.#aborts) ignoreSignal();
+      this.#queue.length = 0;
     };
   }
 
@@ -166,18 +171,23 @@ export class VirtualTime {
     return new Promise((resolve, reject) => {
       const abort = () => {
         cancel();
+        this.#aborts.delete(ignoreSignal);
         reject(signal?.reason);
       };
-      const cancel = this.after(
-        ms,
-        () => {
-          signal?.removeEventListener('abort', abort);
-          resolve(value);
-        },
-        this.process,
-      );
+      const ignoreSignal = () => {
+        signal?.removeEventListener('abort', abort);
+        this.#aborts.delete(ignoreSignal);
+      };
+      const fire = () => {
+        ignoreSignal();
+        resolve(value);
+      };
+      const cancel = this.after(ms, fire, this.process);
       if (signal?.aborted) abort();
-      else signal?.addEventListener('abort', abort, { once: true });
+      else if (signal) {
+        signal.addEventListener('abort', abort, { once: true });
+        this.#aborts.add(ignoreSignal);
+      }
     });
   }
 

@@ -1,8 +1,7 @@
-import { Counter, collectDefaultMetrics, Histogram, type Registry } from 'prom-client';
+import { Counter, Histogram, type Registry } from 'prom-client';
 
-/** The metrics of every HTTP service, besides those of Node.js itself. */
+/** The metrics of every HTTP service. */
 export function createHttpMetrics(registry: Registry) {
-  collectDefaultMetrics({ register: registry });
   const registers = [registry];
   const requestDuration = new Histogram({
     name: 'http_request_duration_seconds',
