@@ -7,7 +7,7 @@ import { parseArguments, runCommand } from '@sluice/shared/command-line';
 import { type Mutation, MutationMismatch, mutate } from './mutate/mutation.ts';
 import { MUTATIONS } from './mutate/mutations.ts';
 import { PLANTED_FAULTS } from './mutate/planted-faults.ts';
-import { runSimulation, simulatorOf } from './mutate/simulation-run.ts';
+import { runSimulation, type SimulationRun, simulatorOf } from './mutate/simulation-run.ts';
 import { type Engines, runTests } from './mutate/test-run.ts';
 import { createWorkingCopy, type WorkingCopy } from './mutate/working-copy.ts';
 
@@ -100,10 +100,18 @@ async function simulateAll(mutations: readonly Mutation[], firstSeed: number, se
   return await tryAll(mutations, async (mutation) => {
     const { file, breaks } = mutation;
     const mutated = mutate(await readFile(join(copy.path, file), 'utf8'), mutation);
+    const simulate = (options: Pick<SimulationRun, 'firstSeed' | 'schedulesMax'>) =>
+      runSimulation(copy.path, simulatorOf(file), { secondsMax, signal: interrupted.signal, ...options });
     const { seed, violation, seconds } = await copy.withFile(file, mutated, () =>
-      runSimulation(copy.path, simulatorOf(file), { firstSeed, secondsMax, signal: interrupted.signal }),
+      simulate({ firstSeed, schedulesMax: Number.MAX_SAFE_INTEGER }),
     );
-    if (violation !== undefined) return { outcome: 'killed', seconds, detail: `seed ${seed}: ${violation}` };
+    if (violation !== undefined) {
+      const without = await simulate({ firstSeed: seed, schedulesMax: 1 });
+      if (without.violation !== undefined) {
+        return { outcome: 'not judged', seconds, detail: `seed ${seed} fails without it: ${without.violation}` };
+      }
+      return { outcome: 'killed', seconds, detail: `seed ${seed}: ${violation}` };
+    }
     return { outcome: 'SURVIVED', seconds, detail: `${seed - firstSeed} schedules; ${breaks}` };
   });
 }

@@ -19,16 +19,25 @@ export function simulatorOf(file: string): string {
   return ['services/ingest-api/', 'packages/submissions/'].some((part) => file.startsWith(part)) ? 'ingest' : 'writer';
 }
 
-/** Runs schedules in a copy of the working tree, from a seed on, until one fails or it has taken long enough. */
+export interface SimulationRun {
+  readonly firstSeed: number;
+  /** The time of a core. */
+  readonly secondsMax: number;
+  readonly schedulesMax: number;
+  readonly signal: AbortSignal;
+}
+
+/** Runs schedules in a copy of the working tree, from a seed on, until one fails, or there were enough. */
 export async function runSimulation(
   path: string,
   simulator: string,
-  { firstSeed, secondsMax, signal }: { firstSeed: number; secondsMax: number; signal: AbortSignal },
+  { firstSeed, secondsMax, schedulesMax, signal }: SimulationRun,
 ): Promise<SimulationResult> {
   // Libraries take more care, and more time, in tests.
   const { NODE_ENV: _testing, ...env } = process.env;
   const script = ['--disable-warning=ExperimentalWarning', 'scripts/mutate/try-seeds.ts'];
-  const child = spawn(process.execPath, [...script, simulator, String(secondsMax), String(firstSeed)], {
+  const numbers = [secondsMax, firstSeed, schedulesMax].map(String);
+  const child = spawn(process.execPath, [...script, simulator, ...numbers], {
     cwd: path,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],

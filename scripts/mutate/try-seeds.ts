@@ -1,9 +1,10 @@
-// Runs simulated schedules in a working copy until one fails, and prints what came of it as JSON. mutate.ts starts it.
+// Runs simulated schedules in a working copy until one fails, or there were enough, and prints what came of it as JSON.
+// mutate.ts starts it.
 import { KINDS } from '../../tests/simulation/kinds.ts';
 import { runSchedule } from '../../tests/simulation/world/run-schedule.ts';
 import type { SimulationResult } from './simulation-run.ts';
 
-const [simulator, secondsText = '', seedText = ''] = process.argv.slice(2);
+const [simulator, secondsText = '', seedText = '', schedulesText = ''] = process.argv.slice(2);
 const kind = KINDS.find(({ name }) => name === simulator);
 if (!kind) throw new Error(`there is no simulator "${simulator}"`);
 
@@ -14,7 +15,8 @@ function secondsTaken(): number {
 }
 
 const result: SimulationResult = { seed: Number(seedText), violation: undefined, seconds: 0 };
-for (; secondsTaken() < Number(secondsText); result.seed += 1) {
+const end = result.seed + Number(schedulesText);
+for (; result.seed < end && secondsTaken() < Number(secondsText); result.seed += 1) {
   result.violation = (await runSchedule(kind, result.seed)).violation;
   if (result.violation !== undefined) break;
 }

@@ -186,7 +186,7 @@ export class SimulatedClickHouse {
       }
       case 'find-repeats':
         // Whoever was fenced since then may look, but stores nothing.
-        session.conflict = this.#conflictOf(stagedEvents(session));
+        session.conflicts = new Set(stagedEvents(session).map(eventKey).filter(this.#isBeingInserted));
         return this.#simpleEffect(name, { parameters, lines }, session);
       case 'store-events':
         return await this.#storeEvents(parameters, statement, session);
@@ -202,10 +202,7 @@ export class SimulatedClickHouse {
     return effect({ tables: this.tables, session, parameters, lines, nowMs: this.#options.time.dateMs });
   }
 
-  /** Returns one of the rows that another insert is storing. */
-  #conflictOf(rows: readonly StagedEvent[]): StagedEvent | undefined {
-    return rows.find((row) => [...this.#inserting].some((keys) => keys.has(eventKey(row))));
-  }
+  readonly #isBeingInserted = (key: string): boolean => [...this.#inserting].some((keys) => keys.has(key));
 
   /** KILL QUERY … SYNC: resolves when the statements have ended. */
   async #kill(which: (statement: Running) => boolean): Promise<void> {
@@ -220,9 +217,10 @@ export class SimulatedClickHouse {
     const rows = stagedEvents(session)
       .filter((event) => !isHidden(this.tables, event))
       .map((event) => ({ ...event, month: monthOf(event) }));
-    const conflict = session.conflict ?? this.#conflictOf(rows);
-    if (conflict) this.#options.onConflict(conflict);
     const keys = new Set(rows.map(eventKey));
+    const isConflict = (key: string) => session.conflicts?.has(key) || this.#isBeingInserted(key);
+    const conflict = rows.find((row) => isConflict(eventKey(row)));
+    if (conflict) this.#options.onConflict(conflict);
     this.#inserting.add(keys);
     try {
       return await this.#insertByMonth(rows, statement);

@@ -33,8 +33,8 @@ export interface Session {
   changes?: ChangeRow[] | undefined;
   originals?: StoredEvent[] | undefined;
   deletions?: Map<string, number> | undefined;
-  /** One of its events that another insert was storing when their repeats were looked for. */
-  conflict?: StagedEvent | undefined;
+  /** The keys of its events that another insert was storing when their repeats were looked for. */
+  conflicts?: ReadonlySet<string> | undefined;
   numbered?: { line: number; violated: string }[] | undefined;
 }
 
