@@ -102,6 +102,17 @@ export function cutOffLog({ kafka, oracle }: World, choice: Choice) {
   return { name: `the log of ${nameOf(log)} is cut off at ${log.high}` };
 }
 
+/** The same, before a fetch that is on its way arrives: by then the log may have grown beyond where it was. */
+export function cutOffBeforeFetch(world: World, choice: Choice, request?: Request) {
+  const { name } = cutOffLog(world, choice);
+  if (!request) return { name };
+  world.network.hold(request, false);
+  return {
+    name: `${name}, with a fetch of ${request.process?.name} on its way`,
+    end: () => world.network.release(request),
+  };
+}
+
 export function removeRecord({ kafka, oracle }: World, choice: Choice) {
   const log = chosen(kafka.logs, choice);
   const offset = log.high - 2 - Math.floor(choice.manner * 3);

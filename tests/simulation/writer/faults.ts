@@ -14,6 +14,7 @@ import * as kinds from './fault-kinds.ts';
 import type { World } from './world.ts';
 
 const LATE = 'late statement';
+const CUT_OFF_BEFORE_FETCH = 'cut off log before fetch';
 
 /** What a take-over does, and what a batch does that repeats another: a late statement may arrive in their midst. */
 const OF_SUCCESSORS = ['newest-epoch', 'record-epoch', 'end-older-statements', 'read-partitions', 'find-repeats'];
@@ -24,6 +25,7 @@ const OWN_TRIGGERS: Readonly<Record<string, OwnTrigger>> = {
     requests: ['store-events', 'store-events', 'store-events', 'store-positions', 'record-epoch', 'store-properties'],
     until: [...OF_SUCCESSORS, 'store-events', 'store-positions'],
   },
+  [CUT_OFF_BEFORE_FETCH]: { moment: 'sent', requests: ['fetch'] },
 };
 
 export const WRITER_FAULTS: FaultTable<World> = {
@@ -47,11 +49,18 @@ export const WRITER_FAULTS: FaultTable<World> = {
   'delete unread records': { weight: 2, begin: kinds.deleteUnread },
   'remove record': { weight: 2, begin: kinds.removeRecord },
   'cut off log': { weight: 4, begin: kinds.cutOffLog },
+  [CUT_OFF_BEFORE_FETCH]: { weight: 3, begin: kinds.cutOffBeforeFetch },
   'restore ClickHouse': { weight: 3, begin: kinds.restoreClickHouse },
 };
 
 /** Those with which Kafka or ClickHouse lose what they have acknowledged. */
-const LOSING = new Set(['delete unread records', 'remove record', 'cut off log', 'restore ClickHouse']);
+const LOSING = new Set([
+  'delete unread records',
+  'remove record',
+  'cut off log',
+  CUT_OFF_BEFORE_FETCH,
+  'restore ClickHouse',
+]);
 
 /** What writers ask for, each with how often faults wait for it, compared with others. */
 export const REQUESTS: Readonly<Record<string, number>> = {

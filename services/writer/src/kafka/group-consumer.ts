@@ -98,7 +98,7 @@ export class GroupConsumer {
       this.#endAssignment('the group has assigned the partitions anew');
       const assignment = new Assignment(payload);
       this.#assignment = assignment;
-      this.#commits = new OffsetCommits(assignment.signal);
+      this.#commits = new OffsetCommits(assignment);
       this.#resting = AbortSignal.any([assignment.signal, this.#stopping.signal]);
       const assigned = Object.entries(assignment.partitions);
       consumer.pause(assigned.map(([topic, partitions]) => ({ topic, partitions: [...partitions] })));

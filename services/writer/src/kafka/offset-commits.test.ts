@@ -1,5 +1,6 @@
 import type { EachBatchPayload, OffsetsByTopicPartition } from 'kafkajs';
 import { expect, test } from 'vitest';
+import { createTestAssignment } from '../testing/assignment.ts';
 import { OffsetCommits } from './offset-commits.ts';
 
 function batch(topic: string, partition: number, last: number): EachBatchPayload['batch'] {
@@ -12,7 +13,7 @@ function recorder(): { sent: OffsetsByTopicPartition[]; send: (offsets: OffsetsB
 }
 
 test('what is committed in one turn of the event loop goes to Kafka in one request', async () => {
-  const commits = new OffsetCommits(new AbortController().signal);
+  const commits = new OffsetCommits(createTestAssignment(1));
   const { sent, send } = recorder();
   const together = [batch('events', 0, 9), batch('entities', 0, 4), batch('events', 1, 7)];
   await Promise.all(together.map((stored) => commits.commit(stored, send)));
@@ -35,7 +36,7 @@ test('what is committed in one turn of the event loop goes to Kafka in one reque
 });
 
 test('a commit that fails rejects for every batch in it, and for none after it', async () => {
-  const commits = new OffsetCommits(new AbortController().signal);
+  const commits = new OffsetCommits(createTestAssignment(1));
   const fail = () => Promise.reject(new Error('not the coordinator'));
   const results = await Promise.allSettled([
     commits.commit(batch('t', 0, 1), fail),
@@ -48,11 +49,12 @@ test('a commit that fails rejects for every batch in it, and for none after it',
 });
 
 test('nothing is committed once the assignment is over', async () => {
-  const ending = new AbortController();
-  const commits = new OffsetCommits(ending.signal);
+  const assignment = createTestAssignment(1);
+  const commits = new OffsetCommits(assignment);
   const { sent, send } = recorder();
   const committed = commits.commit(batch('t', 0, 1), send);
-  ending.abort();
+  assignment.end('it is over');
   await committed;
   expect(sent).toEqual([]);
+  expect(assignment.committed).toEqual([]);
 });

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurnOfEventLoop } from 'node:timers/promises';
-import type { EachBatchPayload, OffsetsByTopicPartition } from 'kafkajs';
+import type { EachBatchPayload, OffsetsByTopicPartition, TopicPartitionOffset } from 'kafkajs';
+import type { Assignment } from '../protocol/assignment.ts';
 
 type Batch = EachBatchPayload['batch'];
 type Send = (offsets: OffsetsByTopicPartition) => Promise<void>;
@@ -9,13 +10,12 @@ type Send = (offsets: OffsetsByTopicPartition) => Promise<void>;
  * the same turn of the event loop goes to Kafka in one request.
  */
 export class OffsetCommits {
-  readonly #signal: AbortSignal;
-  #offsets: { readonly topic: string; readonly partition: number; readonly offset: string }[] = [];
+  readonly #assignment: Assignment;
+  #offsets: TopicPartitionOffset[] = [];
   #sending: Promise<void> | undefined;
 
-  /** @param signal aborts when the assignment is over */
-  constructor(signal: AbortSignal) {
-    this.#signal = signal;
+  constructor(assignment: Assignment) {
+    this.#assignment = assignment;
   }
 
   /**
@@ -32,10 +32,12 @@ export class OffsetCommits {
 
   async #sendAll(send: Send): Promise<void> {
     await nextTurnOfEventLoop();
-    const byTopic = Map.groupBy(this.#offsets, ({ topic }) => topic);
+    const offsets = this.#offsets;
     this.#offsets = [];
     this.#sending = undefined;
-    if (this.#signal.aborted) return;
+    if (this.#assignment.signal.aborted) return;
+    const byTopic = Map.groupBy(offsets, ({ topic }) => topic);
     await send({ topics: [...byTopic].map(([topic, partitions]) => ({ topic, partitions })) });
+    this.#assignment.addCommitted(offsets);
   }
 }

@@ -16,6 +16,9 @@ import { HaltedPartitions } from './halted-partitions.ts';
 /** How often the halts are read, in milliseconds: the delay with which a running writer follows an operator's command. */
 const POLL_MS = 1_000;
 
+/** How often what was committed is committed again, in milliseconds. */
+const COMMIT_AGAIN_MS = 60_000;
+
 export interface PartitionKeeperOptions {
   readonly kafka: Kafka;
   readonly groupId: string;
@@ -114,6 +117,7 @@ export class PartitionKeeper {
     // Kafka would show a lag until the next message. Committed any later, it could replace the newer offset of a batch.
     if (uncommitted.length > 0) await consumer.commitOffsets(uncommitted);
     assignment.signal.throwIfAborted();
+    assignment.addCommitted(uncommitted);
     for (const { partition, position } of sound) {
       // Another inspection may have opened it meanwhile.
       if (!assignment.isOpen(partition)) this.#goOn(assignment, consumer, partition, position);
@@ -133,9 +137,14 @@ export class PartitionKeeper {
 
   async #followOperators(assignment: Assignment, consumer: Consumer): Promise<void> {
     const { signal } = assignment;
+    let committedAt = performance.now();
     while (!signal.aborted) {
       await sleep(POLL_MS, signal);
       if (signal.aborted) return;
+      if (performance.now() - committedAt >= COMMIT_AGAIN_MS) {
+        committedAt = performance.now();
+        await this.#commitAgain(assignment, consumer);
+      }
       try {
         await this.#followOnce(assignment, consumer);
         this.#unreadable = undefined;
@@ -144,6 +153,17 @@ export class PartitionKeeper {
         this.#options.logger.debug({ reason: (error as Error).message }, 'following the halts failed; retrying');
       }
     }
+  }
+
+  /**
+   * Commits once more what was committed last. A commit whose connection broke may arrive after later ones, and Kafka takes
+   * it: without this, the lag would be too high until the partition gets another message.
+   */
+  async #commitAgain({ committed }: Assignment, consumer: Consumer): Promise<void> {
+    if (committed.length === 0) return;
+    await consumer.commitOffsets([...committed]).catch((error: Error) => {
+      this.#options.logger.debug({ reason: error.message }, 'committing again failed; retrying in a minute');
+    });
   }
 
   async #followOnce(assignment: Assignment, consumer: Consumer): Promise<void> {

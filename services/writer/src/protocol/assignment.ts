@@ -1,4 +1,4 @@
-import type { Batch, ConsumerGroupJoinEvent } from 'kafkajs';
+import type { Batch, ConsumerGroupJoinEvent, TopicPartitionOffset } from 'kafkajs';
 import type { Epoch } from './epoch.ts';
 import { Fenced } from './fenced.ts';
 import { leaderEpochOf, nameOf, type Position, positionAfter, type TopicPartition } from './position.ts';
@@ -35,6 +35,8 @@ export class Assignment {
   readonly #positions = new Map<string, Position>();
   /** Where the batches begin that are being stored. */
   readonly #previousPositions = new Map<string, Position>();
+  /** What was committed last of the open partitions, by name. */
+  readonly #committed = new Map<string, TopicPartitionOffset>();
 
   constructor({ generationId, memberId, leaderId, memberAssignment }: ConsumerGroupJoinEvent['payload']) {
     this.generation = generationId;
@@ -59,10 +61,20 @@ export class Assignment {
 
   close(partition: TopicPartition): void {
     this.#positions.delete(nameOf(partition));
+    this.#committed.delete(nameOf(partition));
   }
 
   isOpen(partition: TopicPartition): boolean {
     return this.#positions.has(nameOf(partition));
+  }
+
+  /** The offsets that were committed last of the open partitions. */
+  get committed(): readonly TopicPartitionOffset[] {
+    return [...this.#committed.values()];
+  }
+
+  addCommitted(offsets: readonly TopicPartitionOffset[]): void {
+    for (const offset of offsets) this.#committed.set(nameOf(offset), offset);
   }
 
   /** Returns how a fetched batch fits: only `next` may be stored as it is. */
