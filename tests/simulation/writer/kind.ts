@@ -10,6 +10,9 @@ import { World } from './world.ts';
 /** How often it is looked whether everything is stored, in milliseconds. */
 const LOOK_MS = 200;
 
+/** An operator resumes what has been halted for so long, in milliseconds: its writer has seen that by then. */
+const HALTED_MS = 2_000;
+
 /** After the last fault, everything has to be stored within this time, in milliseconds. */
 const RECOVERY_MS = 200_000;
 
@@ -82,9 +85,10 @@ async function runPlan(world: World, plan: Plan, random: Random): Promise<void> 
 /** Lets time pass until everything is stored and each writer is ready. */
 async function recover(world: World): Promise<void> {
   const isReady = readiness(world);
+  const resumeHalted = operator(world);
   await reach(world, RECOVERY_MS, () => {
     if (!world.oracle.isDone()) return 'not everything is stored';
-    return resumeHalted(world) > 0 ? 'partitions are halted' : isReady();
+    return resumeHalted() > 0 ? 'partitions are halted' : isReady();
   });
 }
 
@@ -148,21 +152,26 @@ export function endFaults(world: World): void {
 
 /**
  * An operator resumes each halted partition behind what it has lost, else at the oldest message. Without a loss nothing may
- * be halted. Returns how many were.
+ * be halted. Returns a function that looks, and returns how many are halted.
  */
-function resumeHalted({ clickhouse: { tables }, kafka, oracle }: World): number {
-  let resumed = 0;
-  for (const [name, halt] of tables.halts) {
-    if (halt.isResumed) continue;
-    if (!oracle.hasLost && !oracle.hasRestored) {
-      oracle.report(`${name} is halted, and no record was lost: ${halt.detail}`);
+function operator({ time, clickhouse, kafka, oracle }: World): () => number {
+  const seenAtMs = new Map<object, number>();
+  return () => {
+    const { tables } = clickhouse;
+    const halted = [...tables.halts].filter(([, { isResumed }]) => !isResumed);
+    for (const [name, halt] of halted) {
+      if (!oracle.hasLost && !oracle.hasRestored) {
+        oracle.report(`${name} is halted, and no record was lost: ${halt.detail}`);
+      }
+      const sinceMs = seenAtMs.get(halt) ?? time.nowMs;
+      seenAtMs.set(halt, sinceMs);
+      if (time.nowMs - sinceMs < HALTED_MS) continue;
+      const { topic, partition, reason, lastOffset } = halt;
+      const nextOffset =
+        reason === 'messages are gone' ? Number(lastOffset) + 1 : (kafka.log(topic, partition)?.low ?? 0);
+      tables.positions.set(name, { topic, partition, nextOffset, fingerprint: '', leaderEpoch: -1 });
+      tables.halts.set(name, { ...halt, isResumed: true });
     }
-    const { topic, partition, reason, lastOffset } = halt;
-    const nextOffset =
-      reason === 'messages are gone' ? Number(lastOffset) + 1 : (kafka.log(topic, partition)?.low ?? 0);
-    tables.positions.set(name, { topic, partition, nextOffset, fingerprint: '', leaderEpoch: -1 });
-    tables.halts.set(name, { ...halt, isResumed: true });
-    resumed += 1;
-  }
-  return resumed;
+    return halted.length;
+  };
 }
