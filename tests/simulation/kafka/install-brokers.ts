@@ -140,7 +140,9 @@ function methodsOf(kafka: SimulatedKafka): Record<string, Method> {
     },
     fetch(this: SimulatedConnection, request: FetchRequest & { readonly keepErrors?: boolean }) {
       const timeoutMs = REQUEST_TIMEOUT_MS + request.maxWaitTime;
-      const responses = send(this, 'fetch', (node) => kafka.fetch(node, request), timeoutMs);
+      // The admin client fetches one record like this.
+      const what = request.maxBytes === 1 ? 'fetchRecord' : 'fetch';
+      const responses = send(this, what, (node) => kafka.fetch(node, request), timeoutMs);
       return request.keepErrors ? responses : responses.then(withoutFailedPartitions);
     },
     produce(this: SimulatedConnection, request: ProduceRequest & { readonly keepErrors?: boolean }) {

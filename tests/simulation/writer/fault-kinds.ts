@@ -1,5 +1,6 @@
 import { nameOf } from '@sluice/writer/protocol/position';
 import { CLICKHOUSE, HEALTHY_MS } from '../clickhouse/simulated-clickhouse.ts';
+import type { PartitionLog } from '../kafka/partition-log.ts';
 import { type Node, serverOf } from '../kafka/simulated-kafka.ts';
 import { breakLink, type Choice, chosen } from '../world/faults.ts';
 import type { Request } from '../world/network.ts';
@@ -96,21 +97,41 @@ export function deleteUnread({ kafka, oracle }: World, choice: Choice) {
   return { name: `${nameOf(log)} begins at ${log.low}, whether it is stored or not` };
 }
 
-export function cutOffLog({ kafka, oracle }: World, choice: Choice) {
-  const log = chosen(kafka.logs, choice);
-  oracle.addLost(log, log.cutOff(log.high - Math.min(log.high - log.low, 1 + Math.floor(choice.manner * 4))));
-  return { name: `the log of ${nameOf(log)} is cut off at ${log.high}` };
+export function cutOffLog(world: World, choice: Choice) {
+  const log = chosen(world.kafka.logs, choice);
+  return cutOffAt(world, log, log.high - 1 - Math.floor(choice.manner * 4));
 }
 
-/** The same, before a fetch that is on its way arrives: by then the log may have grown beyond where it was. */
-export function cutOffBeforeFetch(world: World, choice: Choice, request?: Request) {
-  const { name } = cutOffLog(world, choice);
-  if (!request) return { name };
-  world.network.hold(request, false);
-  return {
-    name: `${name}, with a fetch of ${request.process?.name} on its way`,
-    end: () => world.network.release(request),
-  };
+/**
+ * A writer is killed with a commit on its way. The next fetch arrives late: by then a log that is stored further than it is
+ * committed has been cut off, before what is committed, and may have grown again.
+ */
+export function cutOffUncommitted(world: World, choice: Choice, request?: Request) {
+  const writer = world.writers.find(({ name }) => name === request?.process?.name);
+  if (!request || !writer) return { name: 'no writer is killed' };
+  const { kafka, clickhouse, network, time } = world;
+  network.hold(request, true);
+  network.lose(request);
+  writer.kill();
+  time.after(RESTART_MS, () => writer.start());
+  let fetch: Request | undefined;
+  network.watches.next({ what: 'fetch', moment: 'sent' }, (next) => {
+    const committed = (log: PartitionLog) => kafka.group.offsets.get(nameOf(log)) ?? 0;
+    const stored = (log: PartitionLog) => clickhouse.tables.positions.get(nameOf(log))?.nextOffset ?? 0;
+    const uncommitted = kafka.logs.filter((log) => committed(log) < stored(log));
+    if (uncommitted.length === 0) return;
+    const log = chosen(uncommitted, choice);
+    world.note(cutOffAt(world, log, committed(log) - 1 - Math.floor(choice.manner * 3)).name);
+    network.hold(next, false);
+    fetch = next;
+  });
+  const end = () => fetch && network.release(fetch);
+  return { name: `${writer.name} is killed before its commit, and the next fetch is late`, end };
+}
+
+function cutOffAt({ oracle }: World, log: PartitionLog, offset: number) {
+  oracle.addLost(log, log.cutOff(Math.max(log.low, offset)));
+  return { name: `the log of ${nameOf(log)} is cut off at ${log.high}` };
 }
 
 export function removeRecord({ kafka, oracle }: World, choice: Choice) {

@@ -14,7 +14,7 @@ import * as kinds from './fault-kinds.ts';
 import type { World } from './world.ts';
 
 const LATE = 'late statement';
-const CUT_OFF_BEFORE_FETCH = 'cut off log before fetch';
+const CUT_OFF_UNCOMMITTED = 'cut off uncommitted log';
 
 /** What a take-over does, and what a batch does that repeats another: a late statement may arrive in their midst. */
 const OF_SUCCESSORS = ['newest-epoch', 'record-epoch', 'end-older-statements', 'read-partitions', 'find-repeats'];
@@ -25,7 +25,7 @@ const OWN_TRIGGERS: Readonly<Record<string, OwnTrigger>> = {
     requests: ['store-events', 'store-events', 'store-events', 'store-positions', 'record-epoch', 'store-properties'],
     until: [...OF_SUCCESSORS, 'store-events', 'store-positions'],
   },
-  [CUT_OFF_BEFORE_FETCH]: { moment: 'sent', requests: ['fetch'] },
+  [CUT_OFF_UNCOMMITTED]: { moment: 'sent', requests: ['offsetCommit'] },
 };
 
 export const WRITER_FAULTS: FaultTable<World> = {
@@ -49,7 +49,7 @@ export const WRITER_FAULTS: FaultTable<World> = {
   'delete unread records': { weight: 2, begin: kinds.deleteUnread },
   'remove record': { weight: 2, begin: kinds.removeRecord },
   'cut off log': { weight: 4, begin: kinds.cutOffLog },
-  [CUT_OFF_BEFORE_FETCH]: { weight: 3, begin: kinds.cutOffBeforeFetch },
+  [CUT_OFF_UNCOMMITTED]: { weight: 3, begin: kinds.cutOffUncommitted },
   'restore ClickHouse': { weight: 3, begin: kinds.restoreClickHouse },
 };
 
@@ -58,7 +58,7 @@ const LOSING = new Set([
   'delete unread records',
   'remove record',
   'cut off log',
-  CUT_OFF_BEFORE_FETCH,
+  CUT_OFF_UNCOMMITTED,
   'restore ClickHouse',
 ]);
 
@@ -90,6 +90,7 @@ export const REQUESTS: Readonly<Record<string, number>> = {
   joinGroup: 2,
   syncGroup: 4,
   fetch: 3,
+  fetchRecord: 1,
   heartbeat: 1,
   offsetFetch: 2,
   listOffsets: 1,
