@@ -14,11 +14,6 @@ export interface SimulationResult {
   seconds: number;
 }
 
-/** Returns the name of the simulator that runs a file's code. */
-export function simulatorOf(file: string): string {
-  return ['services/ingest-api/', 'packages/submissions/'].some((part) => file.startsWith(part)) ? 'ingest' : 'writer';
-}
-
 export interface SimulationRun {
   readonly firstSeed: number;
   /** The time of a core. */

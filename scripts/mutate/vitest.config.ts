@@ -1,17 +1,14 @@
+// The tests of the folders that SLUICE_MUTATE_FOLDERS lists, for Stryker.
 import { configDefaults, defineConfig, mergeConfig } from 'vitest/config';
 import base from '../../vitest.config.ts';
 
-const engines = process.env['SLUICE_MUTATE_ENGINES'];
-
-// Mutations name files of `npm test` and of `npm run test:faults`.
-if (base.test) base.test.exclude = configDefaults.exclude;
-// With engines that run already, the tests share them; without, vitest starts its own.
-if (engines && base.test) base.test.globalSetup = [];
+const folders = (process.env['SLUICE_MUTATE_FOLDERS'] ?? '').split(',');
+if (base.test) base.test.include = [];
 
 export default mergeConfig(
   base,
   defineConfig({
     root: process.cwd(),
-    test: { bail: 1, ...(engines && { provide: JSON.parse(engines) as Record<string, unknown> as never }) },
+    test: { include: folders.map((folder) => `${folder}/*.test.ts`), exclude: configDefaults.exclude },
   }),
 );

@@ -43,25 +43,6 @@ test('a log that was cut off and grew again while the writer was away: it halts,
   await writer.ready();
 });
 
-test('a log that was cut off and grew again while the writer was frozen: it halts, and once resumed, everything that was accepted is there', async () => {
-  await using pipeline = await startOperated({ kafkaBrokers: kafka.brokers, clickhouseUrl, name: 'underneath' });
-  const { running } = pipeline;
-  const { writer } = running.services;
-  await submitEach(running, 40);
-  await running.settled(40);
-  await running.drained();
-  // On a busy machine it is frozen for more than two sessions, and then ends itself.
-  running.supervise('writer');
-  writer.freeze();
-  await cutOff('underneath.events-0', 10);
-  await submitEach(running, 60);
-  writer.thaw();
-  await expectHalted(writer, 'underneath.events/0', /the log is another one|the log was cut off/);
-  await resumeAll(pipeline);
-  await running.settled(100);
-  await running.services.writer.ready();
-});
-
 test('ingest-api notices that Kafka has lost messages that it had acknowledged, and counts and logs them', async () => {
   await using ingest = await startIngestAlone({
     kafkaBrokers: kafka.brokers,

@@ -1,10 +1,8 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { eventually } from '@sluice/shared/testing/eventually';
-import { until } from '@sluice/shared/testing/until';
 import { configSchema } from '@sluice/writer/config';
 import { expect, inject, test } from 'vitest';
 import { readClickHouse } from '../support/clickhouse.ts';
@@ -66,40 +64,6 @@ test('retention has deleted messages that were not stored: that partition halts,
   await running.drained();
   expect(await readMetric(writer, 'sluice_writer_halted_partitions')).toBe(0);
 });
-
-test.each([
-  { name: 'outrun', stored: 20 },
-  { name: 'outrunfirst', stored: 0 },
-])(
-  'retention deletes what a running writer, which has stored $stored events, has yet to read: it halts that partition and lives',
-  async ({ name, stored }) => {
-    await using pipeline = await startOperated({ kafkaBrokers, clickhouseUrl, name });
-    const { running } = pipeline;
-    const { writer } = running.services;
-    const topic = `${name}.events`;
-    await submitEach(running, stored);
-    await running.settled(stored);
-    await until('offsets of all partitions to be committed', async () => {
-      const groupId = `${name}-writer`;
-      const [found] = await withAdmin(sharedKafka, (admin) => admin.fetchOffsets({ groupId, topics: [topic] }));
-      return found?.partitions.length === 2 && found.partitions.every(({ offset }) => Number(offset) >= 0);
-    });
-    writer.freeze();
-    // The response to the fetch that is under way would hold what is submitted now.
-    await delay(1_000);
-    await submitEach(running, 20);
-    await deleteRecords(topic, 0);
-    writer.thaw();
-    await expectHalted(writer, `${topic}/0`, /messages are gone/);
-    await resumeAll(pipeline);
-    await writer.ready();
-    await submitEach(running, 10, 'afterwards');
-    await until('what came afterwards', async () => {
-      const { body } = await running.get<{ total: number }>('/events?limit=0&event=afterwards');
-      return body.total === 10;
-    });
-  },
-);
 
 test('the topic was deleted and created again: its partitions halt, and an operator resumes them from the oldest message', async () => {
   await using pipeline = await startOperated({ kafkaBrokers, clickhouseUrl, name: 'anew' });

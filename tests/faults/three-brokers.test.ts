@@ -359,11 +359,10 @@ test('a response of one broker that comes after another has made the writer join
   let waiting = 0;
   const bothWait = Promise.withResolvers<void>();
   const clickhouse = await startStatementProxy(clickhouseUrl, async (name, moment) => {
-    if (!barrier || name !== 'store-events' || moment !== 'before') return 'go on';
+    if (!barrier || name !== 'store-events' || moment !== 'before') return;
     waiting += 1;
     if (waiting >= 2) bothWait.resolve();
     await bothWait.promise;
-    return 'go on';
   });
   cleanup.use(clickhouse);
   const running = cleanup.use(

@@ -31,8 +31,6 @@ const ERROR_CODE_AT = 12;
 /** A proxy in front of one broker that can lose responses: the broker has done its work, and the client does not know. */
 export interface KafkaProxy extends AsyncDisposable {
   readonly port: number;
-  /** How many responses to requests with this API key were lost. */
-  lost(api: number): number;
 }
 
 /**
@@ -48,8 +46,6 @@ export async function startKafkaProxy(
   decide: (api: number, bytes: number, clientId: string) => KafkaFate,
   reaches: (api: number) => boolean = () => true,
 ): Promise<KafkaProxy> {
-  const lost = new Map<number, number>();
-
   const proxy = await startTcpProxy({ host: '127.0.0.1', port: brokerPort }, (client, upstream) => {
     const pending = new Map<number, { api: number; clientId: string }>();
     const requests = frameReader();
@@ -73,7 +69,6 @@ export async function startKafkaProxy(
         client.write(frame);
         return;
       }
-      lost.set(api, (lost.get(api) ?? 0) + 1);
       if (fate === 'cut') client.destroy();
       else stalled = true;
     }
@@ -92,7 +87,6 @@ export async function startKafkaProxy(
   });
   return {
     port: proxy.port,
-    lost: (api) => lost.get(api) ?? 0,
     [Symbol.asyncDispose]: proxy.stop,
   };
 }

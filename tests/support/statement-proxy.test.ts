@@ -32,7 +32,6 @@ test('a statement is looked at before it is passed on, and when its answer comes
   const moments: string[] = [];
   await using proxy = await startStatementProxy(url, async (name, moment) => {
     moments.push(`${moment} ${name}`);
-    return 'go on';
   });
   expect(await (await fetch(`${proxy.url}${STATEMENT}`, { method: 'POST', body: 'x' })).text()).toBe('done');
   expect(moments).toEqual(['before store-events', 'after store-events']);
@@ -43,7 +42,6 @@ test.each<Moment>(['before', 'after'])(
   async (when) => {
     const proxy = await startStatementProxy(url, async (_name, moment) => {
       if (moment === when) throw new Error('unexpected statement');
-      return 'go on';
     });
     await expect(fetch(`${proxy.url}${STATEMENT}`, { method: 'POST', body: 'x' })).rejects.toThrow();
     await expect(proxy[Symbol.asyncDispose]()).rejects.toThrow('unexpected statement');
@@ -51,7 +49,7 @@ test.each<Moment>(['before', 'after'])(
 );
 
 test('a client that goes away in the middle of its upload ends the request behind the proxy as well', async () => {
-  await using proxy = await startStatementProxy(url, async () => 'go on');
+  await using proxy = await startStatementProxy(url, async () => undefined);
   const upload = request(`${proxy.url}${STATEMENT}`, { method: 'POST' }).on('error', () => undefined);
   upload.write('x');
   await eventually(() => seen).toEqual(['begun']);

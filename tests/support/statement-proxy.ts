@@ -2,16 +2,9 @@ import { once } from 'node:events';
 import { Agent, createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream';
-import { buffer } from 'node:stream/consumers';
 
 /** When `onStatement` is called: before ClickHouse gets the statement, or when its response begins. */
 export type Moment = 'before' | 'after';
-
-/**
- * What happens to a statement or its response. `lose` cuts the connection. `late` cuts it too, but ClickHouse gets the
- * statement when the promise resolves.
- */
-export type StatementFate = 'go on' | 'lose' | { readonly late: Promise<unknown> };
 
 /** A proxy in front of ClickHouse that knows the writer's statements by their names under `src/sql`. */
 export interface StatementProxy extends AsyncDisposable {
@@ -20,11 +13,11 @@ export interface StatementProxy extends AsyncDisposable {
 
 /**
  * Starts a proxy in front of ClickHouse. `onStatement` is called at both moments of each statement that has a name, and
- * resolves to its fate. If it throws, the connection is cut, and the disposal of the proxy throws the error.
+ * holds it until it resolves. If it throws, the connection is cut, and the disposal of the proxy throws the error.
  */
 export async function startStatementProxy(
   clickhouseUrl: string,
-  onStatement: (name: string, moment: Moment) => Promise<StatementFate>,
+  onStatement: (name: string, moment: Moment) => Promise<void>,
 ): Promise<StatementProxy> {
   const agent = new Agent();
   const errors: unknown[] = [];
@@ -32,26 +25,13 @@ export async function startStatementProxy(
   async function passes(incoming: IncomingMessage, moment: Moment): Promise<boolean> {
     const name = statementName(incoming.url ?? '');
     try {
-      const fate = name === undefined ? 'go on' : await onStatement(name, moment);
-      if (fate === 'go on') return true;
-      if (fate !== 'lose') await deliverLate(incoming, fate.late);
+      if (name !== undefined) await onStatement(name, moment);
+      return true;
     } catch (error) {
       errors.push(error);
+      incoming.socket.destroy();
+      return false;
     }
-    incoming.socket.destroy();
-    return false;
-  }
-
-  /** Resolves when the statement has arrived, before it is sent on. */
-  async function deliverLate(incoming: IncomingMessage, moment: Promise<unknown>): Promise<void> {
-    const { url = '/', method, headers } = incoming;
-    const body = await buffer(incoming);
-    void moment.then(() => {
-      const upstream = request(new URL(url, clickhouseUrl), { method, headers, agent });
-      upstream.on('error', () => undefined);
-      upstream.on('response', (response) => response.resume());
-      upstream.end(body);
-    });
   }
 
   const server = createServer(async (incoming, outgoing) => {

@@ -31,7 +31,7 @@ export class Load {
     else if (choice < 0.76) this.#sendAgainForAnother();
     else if (choice < 0.8) this.#repeatForAnother();
     else if (choice < 0.88) this.#set();
-    else if (choice < 0.96) this.#delete();
+    else if (choice < 0.96) this.#deleteAndSendAgain();
     else this.#sendPoison();
   }
 
@@ -94,6 +94,12 @@ export class Load {
   }
 
   /** Every partition of the events gets a copy. */
+  /** What is deleted and sent again may come to a writer at the same time. */
+  #deleteAndSendAgain(): void {
+    this.#delete();
+    if (this.#random.isTrue(0.4)) this.#sendAgainForAnother();
+  }
+
   #delete(): void {
     const user = this.#pickUser();
     const row = this.#change('delete', user);

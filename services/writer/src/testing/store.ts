@@ -34,18 +34,11 @@ export interface TestWriter {
 export interface TestStore {
   /** Stores a batch as the only writer of the group. */
   store(batch: RowBatch): Promise<Stored>;
-  /** Creates another writer of the group, with an ownership of its own. */
-  writer(options?: TestWriterOptions): TestWriter;
+  /** Creates another writer of the group, with an ownership of its own. @param url of ClickHouse, or of a proxy */
+  writer(url?: string): TestWriter;
   readonly client: ClickHouseClient;
   close(): Promise<void>;
   read<Row>(query: string): Promise<Row[]>;
-}
-
-export interface TestWriterOptions {
-  /** The URL of ClickHouse, or of a proxy. Default: that of the store. */
-  readonly url?: string;
-  /** How long it waits for a response, in milliseconds. Default: 240,000. */
-  readonly requestTimeoutMs?: number;
 }
 
 /**
@@ -59,18 +52,19 @@ export async function createTestStore(
 ): Promise<TestStore> {
   const { config, release } = await database(url);
   const clients: ClickHouseClient[] = [];
-  const client = connect({});
+  const client = connect(url);
   const groupId = `group/of ${config.CLICKHOUSE_DATABASE}`;
 
-  function connect({ url: clientUrl = url, requestTimeoutMs = 240_000 }: TestWriterOptions): ClickHouseClient {
+  function connect(clientUrl: string): ClickHouseClient {
     const connecting = { ...config, CLICKHOUSE_URL: clientUrl };
-    const created = createClickHouse(connecting, { application: 'test', requestTimeoutMs, connectionsMax: 4 });
+    const options = { application: 'test', requestTimeoutMs: 240_000, connectionsMax: 4 };
+    const created = createClickHouse(connecting, options);
     clients.push(created);
     return created;
   }
 
-  function writer(options?: TestWriterOptions): TestWriter {
-    const own = options ? connect(options) : client;
+  function writer(writerUrl?: string): TestWriter {
+    const own = writerUrl === undefined ? client : connect(writerUrl);
     const ownership = createOwnership({ client: own, groupId, writerId: randomUUID(), isMember: async () => false });
     const store = createStagedStore({ client: own, ownership, groupId, statementTimeoutMs: 230_000 });
     return {
