@@ -148,25 +148,11 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
     breaks: 'After Kafka has lost the group, nothing is stored until the generations have caught up.',
   },
   {
-    name: 'writer/offset-of-a-take-over-committed-late',
-    file: writer('loop/partition-keeper.ts'),
-    search: 'if (uncommitted.length > 0) await consumer.commitOffsets(uncommitted);',
-    replacement: 'if (uncommitted.length > 0) consumer.commitOffsets(uncommitted).catch(() => undefined);',
-    breaks: 'The offset of a batch is replaced by an older one, and the partition seems to lag behind.',
-  },
-  {
     name: 'writer/goes-on-where-kafka-says',
     file: writer('loop/partition-keeper.ts'),
     search: '    consumer.seek({ topic, partition, offset });\n',
     replacement: '',
     breaks: 'A resumed partition is fetched from another offset than its position.',
-  },
-  {
-    name: 'writer/offset-out-of-range-not-inspected',
-    file: writer('kafka/group-consumer.ts'),
-    search: '      onOutOfRange(this.#assignment, consumer, { topic, partition });\n',
-    replacement: '',
-    breaks: 'A partition whose next messages were deleted is never stored again.',
   },
   {
     name: 'writer/partition-stays-open-out-of-range',

@@ -23,7 +23,8 @@ const OWN_TRIGGERS: Readonly<Record<string, OwnTrigger>> = {
   [LATE]: {
     moment: 'sent',
     requests: ['store-events', 'store-events', 'store-events', 'store-positions', 'record-epoch', 'store-properties'],
-    until: [...OF_SUCCESSORS, 'store-events', 'store-positions'],
+    // Most can go wrong around the end of older statements.
+    until: [...OF_SUCCESSORS, ...Array<string>(5).fill('end-older-statements'), 'store-events', 'store-positions'],
   },
   [CUT_OFF_UNCOMMITTED]: { moment: 'sent', requests: ['offsetCommit'] },
 };
