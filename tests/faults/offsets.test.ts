@@ -1,8 +1,12 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
+import { eventHash } from '@sluice/shared/row-hashes';
 import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
 import { configSchema } from '@sluice/writer/config';
 import { expect, inject, test } from 'vitest';
 import { readClickHouse } from '../support/clickhouse.ts';
@@ -63,6 +67,40 @@ test('retention has deleted messages that were not stored: that partition halts,
   await writer.ready();
   await running.drained();
   expect(await readMetric(writer, 'sluice_writer_halted_partitions')).toBe(0);
+});
+
+test('a writer whose epoch is over, and that has nothing else to store, halts a partition for good', async () => {
+  await using pipeline = await startOperated({ kafkaBrokers, clickhouseUrl, name: 'over' });
+  const { running, operate } = pipeline;
+  const { writer } = running.services;
+  await submitEach(running, 10);
+  await running.settled(10);
+  await running.drained();
+  // As the late take-over of a member does that Kafka has forgotten.
+  const epochs = `${running.database}.writer_epochs`;
+  await readClickHouse(
+    clickhouseUrl,
+    `INSERT INTO ${epochs} (group_id, incarnation, generation, leader_id)
+     SELECT group_id, incarnation + 1, generation, 'another' FROM ${epochs} ORDER BY incarnation DESC LIMIT 1`,
+  );
+  writer.freeze();
+  // The response to the fetch that is under way would hold what is submitted now.
+  await delay(1_000);
+  for (let sent = 0; sent < 5; ) {
+    const uuid = randomUUID();
+    if (eventHash(uuid) % 2 !== 0) continue;
+    const body = { foreignUserGroupId: 'g', events: [{ event: 'e', uuid }] };
+    expect((await running.submit(body)).status).toBe(202);
+    sent += 1;
+  }
+  await deleteRecords('over.events', 0);
+  writer.thaw();
+  await expectHalted(writer, 'over.events/0', /messages are gone/);
+  await until('the halt to be recorded', async () => /over\.events\/0 .*halted/.test((await operate('status')).output));
+  await resumeAll(pipeline);
+  await submitEach(running, 10);
+  await running.settled(20);
+  await writer.ready();
 });
 
 test('the topic was deleted and created again: its partitions halt, and an operator resumes them from the oldest message', async () => {

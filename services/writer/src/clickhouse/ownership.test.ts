@@ -42,6 +42,22 @@ test('a member of an older generation is fenced, unless Kafka counts it to the g
   expect(await ownershipOf(true).begin(memberOf(1, 'm'))).toEqual({ incarnation: 2, generation: 1 });
 });
 
+test('a take-over whose assignment has ended meanwhile records nothing', async () => {
+  const groupId = 'ended';
+  const ending = new AbortController();
+  const ownership = createOwnership({
+    ...{ client: db.client, groupId, writerId: 'w' },
+    async isMember() {
+      ending.abort(new Fenced('the group is rebalancing'));
+      return true;
+    },
+  });
+  await ownership.begin(memberOf(2, 'm'));
+  // isMember is asked, because the generation is passed.
+  await expect(ownership.begin({ ...memberOf(1, 'm'), signal: ending.signal })).rejects.toThrow(Fenced);
+  expect(await ownership.begin(memberOf(2, 'm'))).toEqual({ incarnation: 1, generation: 2 });
+});
+
 test('a generation that Kafka has counted anew does not share the epoch of the one that had its number', async () => {
   const groupId = 'lost';
   const members = new Set(['old']);

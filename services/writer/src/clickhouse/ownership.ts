@@ -17,10 +17,11 @@ export interface Ownership {
    * Becomes an owner of the partitions that were assigned in a generation. It records the epoch, from which moment on no
    * insert of an older epoch can begin, and ends the statements of older epochs that are running.
    *
+   * @param joined its `signal` aborts when the assignment is over; nothing is recorded after that
    * @throws {Fenced} when a newer generation has begun meanwhile
    * @throws ClickHouse's and kafkajs's errors; the call may be repeated
    */
-  begin(joined: JoinedGeneration): Promise<Epoch>;
+  begin(joined: JoinedGeneration & { readonly signal?: AbortSignal }): Promise<Epoch>;
   /** Returns the beginning of the query ids of everything that this writer does in the epoch. */
   queryIdPrefix(epoch: Epoch): string;
 }
@@ -83,6 +84,7 @@ export function createOwnership({ client, groupId, writerId, isMember }: Ownersh
     async begin(joined) {
       const epoch = await lookUpEpoch(joined);
       for (const step of TAKE_OVER_STEPS) {
+        joined.signal?.throwIfAborted();
         await client.command({ query: STATEMENTS[step].sql, query_params: parametersOf(step, epoch, joined) });
         if (step === 'record-epoch') await requireOneGeneration(epoch, joined);
       }

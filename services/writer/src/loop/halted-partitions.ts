@@ -12,6 +12,8 @@ export class HaltedPartitions {
   readonly #halted = new Map<string, Halt>();
   /** Halts that are not in ClickHouse yet. They outlive the assignment, so that none is forgotten. */
   readonly #unrecorded = new Map<string, { readonly halt: Halt; readonly epoch: Epoch }>();
+  /** The epoch of the last halt that was refused because the epoch is over. */
+  overEpoch: Epoch | undefined;
 
   constructor(halts: Halts, metrics: WriterMetrics) {
     this.#halts = halts;
@@ -55,8 +57,10 @@ export class HaltedPartitions {
    */
   async record(): Promise<void> {
     for (const [name, unrecorded] of this.#unrecorded) {
-      await this.#halts.record(unrecorded.halt, unrecorded.epoch).catch((error) => {
+      const { halt, epoch } = unrecorded;
+      await this.#halts.record(halt, epoch).catch((error) => {
         if (!(error instanceof Fenced)) throw error;
+        this.overEpoch = epoch;
       });
       if (this.#unrecorded.get(name) === unrecorded) this.#unrecorded.delete(name);
     }

@@ -168,6 +168,11 @@ export class PartitionKeeper {
 
   async #followOnce(assignment: Assignment, consumer: Consumer): Promise<void> {
     await this.#halted.record();
+    if (assignment.epoch && assignment.epoch === this.#halted.overEpoch) {
+      // A newer epoch is recorded, and Kafka has not taken the partitions away: this writer takes them over again.
+      await this.#takeOnce(assignment, consumer);
+      return;
+    }
     const before = this.#halted.snapshot();
     const open = partitionsOf(assignment).filter((partition) => assignment.isOpen(partition));
     const { positions: known, halts: active } = await this.#options.readKnown();
