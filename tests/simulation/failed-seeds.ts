@@ -20,4 +20,11 @@ export const FAILED_SEEDS: readonly FailedSeed[] = [
     found:
       'a take-over whose assignment had ended recorded its epoch above that of the owners; one of these could then neither record a halt nor notice that its epoch was over',
   },
+  {
+    kind: 'writer',
+    seed: 460_555,
+    found:
+      'a member that joined again got the generation that it had, and an insert of its earlier assignment arrived late: failed pieces are ended before anything else is stored',
+  },
+  { kind: 'pipeline', seed: 540_097, found: 'the same, in the whole pipeline' },
 ];

@@ -1,3 +1,4 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { createLogger } from '@sluice/shared/log';
 import { messageHeaders } from '@sluice/shared/rows';
 import { Registry } from 'prom-client';
@@ -5,6 +6,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { readPartitions } from '../clickhouse/known-partitions.ts';
 import { createPositions } from '../clickhouse/positions.ts';
 import { createStagedStore } from '../clickhouse/staged-store.ts';
+import { STATEMENTS } from '../clickhouse/statements.ts';
 import { createWriterMetrics } from '../metrics.ts';
 import type { Assignment } from '../protocol/assignment.ts';
 import { Fenced } from '../protocol/fenced.ts';
@@ -34,9 +36,9 @@ function message(workspace: string, offset: number): SourceMessage {
   };
 }
 
-function createLoop() {
+function createLoop(client: ClickHouseClient = db.client) {
   const { ownership } = db.writer();
-  const options = { client: db.client, ownership, groupId, statementTimeoutMs: 240_000 };
+  const options = { client, ownership, groupId, statementTimeoutMs: 240_000 };
   return createBatchLoop({
     store: createStagedStore(options),
     positions: createPositions(options),
@@ -75,6 +77,29 @@ test('a batch is not stored after its assignment is over, nor before the take-ov
   early.epoch = undefined;
   await expect(createLoop().add([message('over', 9)], early)).rejects.toThrow(Fenced);
   expect(await count('over')).toBe(0);
+});
+
+test('an insert that arrives after its assignment, when another one of the same epoch has stored its rows, stores nothing', async () => {
+  const [first, second] = [assigned(5), assigned(5)];
+  let arrive: (() => Promise<unknown>) | undefined;
+  const command: ClickHouseClient['command'] = async (call) => {
+    if (arrive || call.query !== STATEMENTS['store-events'].sql) return await db.client.command(call);
+    arrive = () => db.client.command(call);
+    first.end('the group has assigned the partitions anew');
+    throw new Error('the connection was closed');
+  };
+  const { client } = db;
+  const breaking: Pick<ClickHouseClient, 'command' | 'exec' | 'query'> = {
+    command,
+    exec: (call) => client.exec(call),
+    query: (call) => client.query(call),
+  };
+  const loop = createLoop(breaking as ClickHouseClient);
+  const row = message('late', 0);
+  await expect(loop.add([row], first)).rejects.toThrow(Fenced);
+  await loop.add([row], second);
+  await expect(arrive?.()).rejects.toThrow(/staged_events/);
+  expect(await count('late')).toBe(1);
 });
 
 test('once a newer epoch is recorded, an older one stores neither rows nor positions', async () => {

@@ -1,6 +1,7 @@
 import type { Logger } from '@sluice/shared/log';
 import { backoff, retry, sleep } from '@sluice/shared/retry';
 import type { NewPosition, Positions } from '../clickhouse/positions.ts';
+import type { StagedBatch } from '../clickhouse/staged-batch.ts';
 import type { StagedStore } from '../clickhouse/staged-store.ts';
 import type { WriterMetrics } from '../metrics.ts';
 import type { Assignment } from '../protocol/assignment.ts';
@@ -40,6 +41,8 @@ export interface BatchLoopOptions {
 export function createBatchLoop(options: BatchLoopOptions): Gatherer<Assignment> {
   const { store, positions, bytesMax, pace, alarm, metrics, logger } = options;
   const size = createBatchSize(bytesMax);
+  /** The pieces that have failed, until none of their statements is running any more, or may begin. */
+  const unended = new Set<StagedBatch>();
 
   function onDeadLetters(deadLetters: readonly DeadLetter[]): void {
     // ingest-api has counted the calls that it rejected.
@@ -71,6 +74,18 @@ export function createBatchLoop(options: BatchLoopOptions): Gatherer<Assignment>
     });
   }
 
+  /**
+   * Ends the pieces that have failed, before anything else is stored: their rows come again in other pieces. Also those of an
+   * assignment that is over. Kafka may give a member that joins again the generation that it had, whose epoch does not
+   * refuse the statements of the one before.
+   */
+  async function endFailed(messages: number, signal: AbortSignal): Promise<void> {
+    for (const staged of unended) {
+      await keepTrying(() => staged.end(), messages, signal);
+      unended.delete(staged);
+    }
+  }
+
   /** Returns whether the piece is stored; if not, none of its statements is running any more. */
   async function storePiece(piece: readonly SourceMessage[], epoch: Epoch, signal: AbortSignal): Promise<boolean> {
     const staged = store.open(toRowBatch(piece), epoch, onDeadLetters);
@@ -85,9 +100,9 @@ export function createBatchLoop(options: BatchLoopOptions): Gatherer<Assignment>
         staged.end().catch(() => undefined);
         throw error;
       }
+      unended.add(staged);
       onFailure(error, piece.length);
-      // The rows are stored in other pieces next, so no statement of this piece may be running then.
-      await keepTrying(() => staged.end(), piece.length, signal);
+      await endFailed(piece.length, signal);
       return false;
     }
     metrics.storedMessages.inc(piece.length);
@@ -98,6 +113,7 @@ export function createBatchLoop(options: BatchLoopOptions): Gatherer<Assignment>
 
   async function storeBatch(messages: readonly SourceMessage[], { epoch, signal }: Assignment): Promise<void> {
     if (!epoch) throw new Fenced('nothing may be stored before the take-over');
+    await endFailed(messages.length, signal);
     const startedAt = performance.now();
     let delays = backoff(FIRST_DELAY_MS, MAX_DELAY_MS);
     for (let done = 0; done < messages.length; ) {
