@@ -191,7 +191,7 @@ function faultOf(
   { status, retryAfter, text }: Received,
   { statuses, named }: BuiltRequest['expected'],
 ): string | undefined {
-  const shown = `${status} ${text.slice(0, 300)}`;
+  const shown = `${status} ${text.slice(0, 300).replace(/,"requestId":.*/, '')}`;
   if (status === 503) return /^\d+$/.test(String(retryAfter)) ? undefined : `503 without Retry-After: ${shown}`;
   if (!statuses.includes(status)) return `not ${statuses.join(' or ')} but ${shown}`;
   if (status === 400 && statuses.includes(200) && !TOO_MUCH.test(text)) return `refused: ${shown}`;
