@@ -28,7 +28,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   {
     name: 'writer/own-statements-not-ended',
     file: writer('loop/batch-loop.ts'),
-    search: 'await keepTrying(() => staged.end(), piece.length, signal);',
+    search: 'await keepTrying(() => staged.end(), messages, signal);',
     replacement: '',
     breaks: 'After an unclear failure the rows are stored again while the first attempt may still be running.',
   },
