@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { promisify } from 'node:util';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
@@ -8,6 +9,9 @@ import { type Ingest, post, startIngest } from './testing/ingest.ts';
 const BUDGET_BYTES = 3_500_000;
 const BODY_BYTES = 240_000;
 const SENT_BYTES = 200_000;
+
+/** How many times its limit a body is that the buffers of no connection take. */
+const PARTS = 100;
 
 let ingest: Ingest;
 let sockets: Socket[] = [];
@@ -102,3 +106,25 @@ test('who holds bodies without a key from many networks leaves memory for all ot
   const body = { foreignUserGroupId: 'a', properties: { pad: 'x'.repeat(60_000) } };
   expect((await post(ingest.app, body, { key: 'other' })).statusCode).toBe(202);
 });
+
+test.each(['Transfer-Encoding: chunked', `Content-Length: ${PARTS * BODY_BYTES}`])(
+  'a client that sends a body over the limit (%s) can read why it is refused, also when it reads only at its end',
+  async (header) => {
+    const socket = connect((ingest.app.server.address() as AddressInfo).port, '127.0.0.1');
+    sockets.push(socket);
+    await once(socket, 'connect');
+    const head = ['POST /v1/public/userGroups HTTP/1.1', 'Host: a', 'Authorization: Bearer other', header];
+    const part = 'x'.repeat(BODY_BYTES);
+    const isChunked = header.startsWith('Transfer');
+    await write(socket, `${[...head, 'Content-Type: application/json'].join('\r\n')}\r\n\r\n`);
+    for (let parts = 0; parts < PARTS; parts += 1) {
+      await write(socket, isChunked ? `${BODY_BYTES.toString(16)}\r\n${part}\r\n` : part);
+    }
+    if (isChunked) await write(socket, '0\r\n\r\n');
+    const [response] = await once(socket.setEncoding('utf8'), 'data');
+    expect(response).toMatch(/^HTTP\/1.1 413 .*body_too_large/s);
+  },
+);
+
+/** @throws when the connection is closed before everything is sent */
+const write = (socket: Socket, text: string) => promisify<string, void>(socket.write.bind(socket))(text);

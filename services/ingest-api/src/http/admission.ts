@@ -70,11 +70,10 @@ export class Admission {
     app.decorateRequest('reservation');
     app.addHook('onSend', (request, reply, _payload, done) => {
       request.reservation?.release();
-      if (reply.statusCode === 503) {
-        if (request.counted > 0) this.#options.limiter.refund(request.apiKey, request.counted);
-        // Node then discards the rest of a body that was refused half-way, so that the client reads the response.
-        reply.removeHeader('connection');
-      }
+      const { statusCode: status } = reply;
+      if (status === 503 && request.counted > 0) this.#options.limiter.refund(request.apiKey, request.counted);
+      // Node then discards the rest of a body that was refused half-way, so that the client reads the response.
+      if (status === 503 || status === 413) reply.removeHeader('connection');
       done();
     });
   }
