@@ -19,8 +19,8 @@ with identifiers, names and values that are expensive to compare, sort, escape a
 requests. In each round this is judged:
 
   the first tenant gets what it should: an error that names the fault beyond a limit, and no 5xx but 503 with Retry-After
-  the second tenant gets its own data and nothing else; 99% of its requests take at most 3 times as long as alone, or twice
-    as long as alone on a busy machine, or 200 ms; an event of its stream 2 s
+  the second tenant gets its own data and nothing else; 99% of its requests take at most 200 ms, or 3 times as long as on a
+    busy machine without the first tenant; an event of its stream takes at most 2 s
   no event loop is blocked for more than 100 ms, besides the time for which it had no processor
   each process stays within the memory of its container, and is idle again after the round
 
