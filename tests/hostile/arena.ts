@@ -40,7 +40,7 @@ const ROUND_MS = 2_000;
 const QUERY_TIMEOUT_MS = 10_000;
 
 /** So little that queries fail: a stream of the hostile tenant does, and no query of the ordinary one. */
-const QUERY_BYTES_READ_MAX = 24 * 1_024 * 1_024;
+const QUERY_BYTES_READ_MAX = 12 * 1_024 * 1_024;
 
 /** How long the ordinary tenant is alone before the first round, in milliseconds, and how many requests of each kind at least. */
 const ALONE_MS = 4_000;

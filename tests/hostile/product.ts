@@ -68,23 +68,33 @@ export const SINGLES: readonly Omit<Product, 'seed'>[] = Object.entries(DOORS).f
 const SINGLES_OF_ROUND = 8;
 const RANDOM_OF_ROUND = 3;
 
-/** The doors that read the most. Each round has each of them without corners: then they read what is expensive. */
-const COSTLY_DOORS = ['GET /events/properties', 'GET /events/values', 'GET /events/stream'];
+/** What makes the services read and write the most. Each round has all of it. */
+const COSTLY: readonly Omit<Product, 'seed'>[] = [
+  { door: 'GET /events/properties', corners: [] },
+  { door: 'GET /events/values', corners: [] },
+  { door: 'GET /events/stream', corners: [] },
+  { door: 'POST /v1/public/userGroups', corners: [{ limit: 'eventBytes', level: 'at' }] },
+];
 
 /** Coprime to the number of singles, so that the seeds that follow one another take all of them, far apart. */
 const STRIDE = 7_919;
 
 /**
- * Returns the products of a round: single corners, which the seeds take in turn, random products of two or three, and the
- * doors that read the most.
+ * Returns the products of a round: single corners, which the seeds take in turn, random products of two or three, and
+ * what costs the most.
  */
 export function productsOf(seed: number, random: Random): readonly Product[] {
   const textSeed = () => below(random, 1_000_000_000);
   return [
     ...singlesOf(seed).map((single): Product => ({ ...single, seed: textSeed() })),
     ...Array.from({ length: RANDOM_OF_ROUND }, (): Product => ({ ...randomProduct(random), seed: textSeed() })),
-    ...COSTLY_DOORS.map((door): Product => ({ door, corners: [], seed: textSeed() })),
+    ...COSTLY.map((costly): Product => ({ ...costly, seed: textSeed() })),
   ];
+}
+
+/** Whether a product belongs to what costs the most, which each round has. */
+export function isCostly({ door, corners }: Product): boolean {
+  return corners.length === 0 && COSTLY.some((costly) => costly.door === door);
 }
 
 /** The single corners of a round. */

@@ -1,6 +1,6 @@
 import { seededRandom } from '../support/random.ts';
 import type { Arena, Verdict } from './arena.ts';
-import { describeProduct, type Product, productsOf } from './product.ts';
+import { describeProduct, isCostly, type Product, productsOf } from './product.ts';
 
 /** What is wrong, and the fewest requests with which it still is. */
 export interface Failure {
@@ -34,7 +34,9 @@ export async function runSeed(arena: Arena, seed: number): Promise<RoundOutcome>
 async function confirmed(arena: Arena, products: readonly Product[], first: Verdict): Promise<readonly string[]> {
   if (first.wrong.length > 0) return first.wrong;
   const blocks: string[] = [];
-  for (const product of first.blocked.length > 0 ? products : []) blocks.push(...(await blocksAlone(arena, product)));
+  // What costs the most is always tried alone: beside others, a block may look as if the process had no processor.
+  const suspects = first.blocked.length > 0 ? products : products.filter(isCostly);
+  for (const product of suspects) blocks.push(...(await blocksAlone(arena, product)));
   if (blocks.length > 0) return blocks;
   let { slow } = first;
   for (let attempt = 1; attempt < ATTEMPTS && slow.length > 0; attempt += 1) {

@@ -49,11 +49,12 @@ function* hostileSubmissions(): Generator<object> {
     const properties = { [`${'n'.repeat(120_000)}${index}`]: short };
     yield { foreignUserGroupId: 'names', events: [{ event: 'names', timestamp: at(100 + index), properties }] };
   }
-  // 900,000 names that differ at their ends: many times what a sample holds.
+  // 900,000 names that differ at their ends, in no order: many times what a sample holds.
   for (let batch = 0; batch < 10; batch += 1) {
     const events = Array.from({ length: 10 }, (_, number) => {
-      const ends = Array.from({ length: 9_000 }, (_unused, index) => `equal-but-for-${batch}${number}${index}`);
-      const properties = Object.fromEntries(ends.map((name) => [name, 0]));
+      const first = (10 * batch + number) * 9_000;
+      const ends = Array.from({ length: 9_000 }, (_unused, index) => ((first + index) * 2_654_435_761) % 2 ** 32);
+      const properties = Object.fromEntries(ends.map((end) => [`equal-but-for-${end}`, 0]));
       return { event: 'near-equal', timestamp: at(600 + batch), properties };
     });
     yield { foreignUserGroupId: 'names', events };
