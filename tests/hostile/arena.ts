@@ -39,9 +39,6 @@ const ROUND_MS = 2_000;
 /** How long a query may take. */
 const QUERY_TIMEOUT_MS = 10_000;
 
-/** So little that queries fail: a stream of the hostile tenant does, and no query of the ordinary one. */
-const QUERY_BYTES_READ_MAX = 12 * 1_024 * 1_024;
-
 /** How long the ordinary tenant is alone before the first round, in milliseconds, and how many requests of each kind at least. */
 const ALONE_MS = 4_000;
 const ALONE_REQUESTS_MIN = 4;
@@ -80,7 +77,12 @@ export class Arena implements AsyncDisposable {
     this.#ordinaryLoad = ordinaryLoad;
   }
 
-  static async start({ kafkaBrokers, clickhouseUrl }: Engines, name: string): Promise<Arena> {
+  /** @param env what query-api is configured with besides */
+  static async start(
+    { kafkaBrokers, clickhouseUrl }: Engines,
+    name: string,
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<Arena> {
     const heap = (service: keyof typeof MEMORY) => ({
       NODE_OPTIONS: `--max-old-space-size=${MEMORY[service].heapMebibytes}`,
     });
@@ -88,11 +90,7 @@ export class Arena implements AsyncDisposable {
       kafkaBrokers,
       clickhouseUrl,
       name,
-      env: {
-        QUERY_TIMEOUT_MS: String(QUERY_TIMEOUT_MS),
-        COUNT_TIMEOUT_MS: '1000',
-        QUERY_BYTES_READ_MAX: String(QUERY_BYTES_READ_MAX),
-      },
+      env: { QUERY_TIMEOUT_MS: String(QUERY_TIMEOUT_MS), COUNT_TIMEOUT_MS: '1000', ...env },
       envOf: Object.fromEntries(SERVICE_NAMES.map((service) => [service, heap(service)])),
     });
     const keys = { hostile: await pipeline.addKey('hostile'), ordinary: await pipeline.addKey('ordinary') };

@@ -5,7 +5,7 @@ import { type LocalClickHouse, startClickHouseShards } from '@sluice/local-stack
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { entityHash, eventHash } from '@sluice/shared/row-hashes';
 import { eventually } from '@sluice/shared/testing/eventually';
-import fc from '@sluice/shared/testing/fast-check';
+import fc, { sample } from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { querySettings } from './clickhouse/query-settings.ts';
 import { onShards } from './clickhouse/shards.ts';
@@ -90,7 +90,7 @@ function pick<Item>(items: readonly Item[], index: number): Item {
 }
 
 function someEvents(count: number): TestEvent[] {
-  return fc.sample(fc.uuid(), count).map((uuid, index) =>
+  return sample(fc.uuid(), count).map((uuid, index) =>
     anEvent({
       uuid,
       // Few timestamps, so that cursors go through equal ones; over the end of a month.

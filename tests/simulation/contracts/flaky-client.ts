@@ -1,4 +1,4 @@
-import { ClickHouseError } from '@clickhouse/client';
+import { ClickHouseError, type ClickHouseSettings } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { isRowFault } from '@sluice/writer/clickhouse/isolate-bad-rows';
 import { nameOfStatement } from '../clickhouse/simulated-client.ts';
@@ -18,6 +18,16 @@ export interface FlakyClient {
 
 interface Call {
   readonly query: string;
+  readonly clickhouse_settings?: ClickHouseSettings;
+}
+
+/** How long a session is kept, in seconds, so that none ends because the machine is busy. ClickHouse allows no more. */
+const SESSION_TIMEOUT_SECONDS = 3_600;
+
+function patient<Given extends Call>(call: Given): Given {
+  // The client's types do not know session_timeout: it is a parameter of the HTTP interface, sent like a setting.
+  const longer = { session_timeout: SESSION_TIMEOUT_SECONDS } as unknown as ClickHouseSettings;
+  return { ...call, clickhouse_settings: { ...call.clickhouse_settings, ...longer } };
 }
 
 /** Wraps a client, notes what it is answered, and may lose a response. */
@@ -49,17 +59,17 @@ export function flakyClient(client: ClickHouseClient): FlakyClient {
     command: (call: Call) =>
       noting(
         call,
-        () => client.command(call),
+        () => client.command(patient(call)),
         ({ summary }) => isLookUp(call) && summary?.written_rows !== '0',
       ),
     exec: (call: Call) =>
       noting(
         call,
-        () => client.exec(call),
+        () => client.exec(patient(call)),
         ({ summary }) => summary?.written_rows,
       ),
     async query(call: Call & { readonly format: 'JSONEachRow' }) {
-      const read = async () => await (await client.query(call)).json();
+      const read = async () => await (await client.query(patient(call))).json();
       const describe = (found: readonly unknown[]) => {
         const known = found.map((row) => JSON.stringify(comparable(row)));
         return isOrdered(call) ? known : known.sort();

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { sleep } from '../retry.ts';
 import { eventually } from '../testing/eventually.ts';
-import fc from '../testing/fast-check.ts';
+import fc, { sample } from '../testing/fast-check.ts';
 import { withFileLock } from './file-lock.ts';
 
 let folder: string;
@@ -32,7 +32,7 @@ test('many processes find a lock that was left behind, and one at a time takes i
     working -= 1;
   };
   const delays = fc.array(fc.double({ min: 0, max: 4, noNaN: true }), { minLength: 8, maxLength: 8 });
-  for (const round of fc.sample(delays, 20)) {
+  for (const round of sample(delays, 20)) {
     await writeFile(`${path}.lock`, '');
     await growOld();
     const takers = round.map(async (ms) => {

@@ -15,4 +15,12 @@ fc.configureGlobal({
   },
 });
 
+let samples = 0;
+
+/** Returns random values: others with each call, and the same in each run of a seed. `fc.sample` repeats itself. */
+export function sample<Value>(arbitrary: fc.Arbitrary<Value>, count: number): Value[] {
+  samples += 1;
+  return fc.sample(arbitrary, { numRuns: count, seed: SEED + samples });
+}
+
 export default fc;

@@ -1,4 +1,4 @@
-import fc from '@sluice/shared/testing/fast-check';
+import fc, { sample } from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { anEvent, eachIdentifier, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
 import { expectedRecord, inOrder } from '../testing/reference.ts';
@@ -152,7 +152,7 @@ test('pages by cursor and by offset hold every record once, in the requested ord
 test('pages by cursor continue where the last one ended while events arrive', async () => {
   await query.clickHouse.command({ query: 'TRUNCATE TABLE events' });
   const at = (minute: number): TestEvent => ({
-    ...(fc.sample(anyEvent, 1)[0] as TestEvent),
+    ...(sample(anyEvent, 1)[0] as TestEvent),
     properties: '{}',
     uuid: `00000000-0000-4000-8000-0000000000${String(minute).padStart(2, '0')}`,
     timestampMs: startMs + minute * 60_000,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { startClickHouse } from '@sluice/local-stack/clickhouse';
 import { sleep } from '@sluice/shared/retry';
 import { eventually } from '@sluice/shared/testing/eventually';
-import fc, { HOW_TO_REPEAT } from '@sluice/shared/testing/fast-check';
+import fc, { HOW_TO_REPEAT, sample } from '@sluice/shared/testing/fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { querySettings } from '../clickhouse/query-settings.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
@@ -95,7 +95,7 @@ test('the order of storage skips and repeats nothing, whatever is inserted, merg
   const service = await startQuery(engine.url);
   const start = await newest(service);
 
-  const batches = fc.sample(fc.array(anyBatch, { minLength: BATCHES, maxLength: BATCHES }), WRITERS);
+  const batches = sample(fc.array(anyBatch, { minLength: BATCHES, maxLength: BATCHES }), WRITERS);
   const writing = Promise.all(batches.map((ofWriter) => write(service, ofWriter)));
   let ended = false;
   const followed: Followed[] = [];

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import fc from '@sluice/shared/testing/fast-check';
+import fc, { sample } from '@sluice/shared/testing/fast-check';
 import { DELETIONS_FORGOTTEN_MS, type QueryService, TEST_WORKSPACES, type TestEvent } from './query-service.ts';
 
 export const HOUR_MS = 3_600_000;
@@ -37,7 +37,7 @@ export function generateWorkspaces(
   events: fc.Arbitrary<TestEvent[]>,
   receivedUs: number,
 ): GeneratedWorkspaces {
-  const generated = fc.sample(events, count);
+  const generated = sample(events, count);
   const names = TEST_WORKSPACES.slice(0, count);
   const deletedUs = receivedUs + 6;
   const hasDeletion = (workspace: number) => workspace % 2 === 1;
