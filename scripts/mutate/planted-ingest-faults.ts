@@ -78,8 +78,8 @@ export const PLANTED_INGEST_FAULTS: readonly PlantedFault[] = [
   {
     name: 'ingest/refused-requests-keep-memory',
     file: http('admission.ts'),
-    search: '      request.reservation?.release();\n      if (reply.statusCode === 503) {',
-    replacement: '      if (reply.statusCode === 503) {',
+    search: '      request.reservation?.release();\n      const { statusCode: status } = reply;',
+    replacement: '      const { statusCode: status } = reply;',
     breaks: 'The memory of a request is never released.',
   },
   {
