@@ -52,7 +52,7 @@ export function ingestPlan(random: Random): Omit<IngestPlan, 'seed'> {
     clients: 1 + random.below(6),
     produceTimeoutMs: random.pick([1_000, 3_000, 10_000]),
     eventBytesMax: isLarge ? 200_000 : 1_000,
-    batchBytesMax: !isLarge && random.isTrue(0.3) ? 6_000 + random.below(20_000) : undefined,
+    batchBytesMax: !isLarge && random.isTrue(0.3) ? 12_000 + random.below(20_000) : undefined,
   };
 }
 
