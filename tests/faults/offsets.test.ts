@@ -1,10 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
-import { eventHash } from '@sluice/shared/row-hashes';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { configSchema } from '@sluice/writer/config';
@@ -19,6 +17,7 @@ import {
   submitEach,
 } from '../support/halted-partitions.ts';
 import { readMetric } from '../support/metrics.ts';
+import { uuidInPartition } from '../support/uuid-in-partition.ts';
 
 const [kafkaBrokers, clickhouseUrl] = [inject('kafkaBrokers'), inject('clickhouseUrl')];
 const sharedKafka = createKafka(
@@ -86,12 +85,10 @@ test('a writer whose epoch is over, and that has nothing else to store, halts a 
   writer.freeze();
   // The response to the fetch that is under way would hold what is submitted now.
   await delay(1_000);
-  for (let sent = 0; sent < 5; ) {
-    const uuid = randomUUID();
-    if (eventHash(uuid) % 2 !== 0) continue;
+  for (let sent = 0; sent < 5; sent += 1) {
+    const uuid = uuidInPartition(2, (partition) => partition === 0);
     const body = { foreignUserGroupId: 'g', events: [{ event: 'e', uuid }] };
     expect((await running.submit(body)).status).toBe(202);
-    sent += 1;
   }
   await deleteRecords('over.events', 0);
   writer.thaw();

@@ -10,7 +10,6 @@ import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
-import { eventHash } from '@sluice/shared/row-hashes';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { runDeadLettersCommand } from '@sluice/writer/commands/dead-letters/command';
@@ -27,6 +26,7 @@ import { readMetric } from '../support/metrics.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import type { Service } from '../support/service.ts';
 import { startStatementProxy } from '../support/statement-proxy.ts';
+import { uuidInPartition } from '../support/uuid-in-partition.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
 
 const BROKERS = [0, 1, 2] as const;
@@ -282,8 +282,7 @@ test('partitions that lack replicas do not delay the others of their broker, and
     env: { KAFKA_PARTITIONS: String(partitions), PRODUCE_TIMEOUT_MS: '10000' },
   });
   const submitTo = (isSick: (partition: number) => boolean) => {
-    let uuid = randomUUID();
-    while (!isSick(eventHash(uuid) % partitions)) uuid = randomUUID();
+    const uuid = uuidInPartition(partitions, isSick);
     return ingest.submit(JSON.stringify({ foreignUserGroupId: 'a', events: [{ event: 'e', uuid }] }));
   };
   const toHealthy = () => submitTo((partition) => partition < partitions / 2);

@@ -36,7 +36,7 @@ export interface Engines {
 /** How long the requests of a round are sent again and again, in milliseconds. */
 const ROUND_MS = 2_000;
 
-/** How long a query may take. */
+/** How long a query may take, in milliseconds. */
 const QUERY_TIMEOUT_MS = 10_000;
 
 /** How long the ordinary tenant is alone before the first round, in milliseconds, and how many requests of each kind at least. */

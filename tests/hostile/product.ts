@@ -92,8 +92,8 @@ export function productsOf(seed: number, random: Random): readonly Product[] {
   ];
 }
 
-/** Whether a product belongs to what costs the most, which each round has. */
-export function isCostly({ door, corners }: Product): boolean {
+/** Whether a product is one of the reads of {@link COSTLY}, which have no corners. */
+export function isCostlyRead({ door, corners }: Product): boolean {
   return corners.length === 0 && COSTLY.some((costly) => costly.door === door);
 }
 

@@ -1,4 +1,5 @@
 import { seededRandom } from '../support/random.ts';
+import { lengthInHead, OTHER_HEAD_BYTES } from './head.ts';
 import { LIMITS, type LimitId } from './limits.ts';
 import type { Door, Expectation, HostileRequest } from './product.ts';
 import { below, FLAVOURS, PRINTABLE, pick, type Random, textOf } from './texts.ts';
@@ -23,9 +24,6 @@ const STORED_PREFIXES = ['e', 'equal-but-for-1', 'k', 'properties.'] as const;
 
 const START_MS = Date.UTC(2026, 0, 1);
 const MINUTE_MS = 60_000;
-
-/** What the head of a request has besides its query, in bytes, at most. */
-const OTHER_HEAD_BYTES = 512;
 
 /** What a response to a valid query may be: it may also be too expensive. */
 const ANSWERED: Expectation = {
@@ -118,26 +116,24 @@ const FILTER_LIMITS: readonly LimitId[] = ['propertyFilters', 'dots', 'items'];
 function queryDoor(path: string, options: QueryDoorOptions = {}): Door {
   const { limits = [], parameters = () => [], documents = DOCUMENTS, answered = ANSWERED, extra } = options;
   const hasFilters = limits.includes('propertyFilters');
+  const isAboutEvents = documents === DOCUMENTS && hasFilters;
   return {
     limits: [...limits, 'head'],
     build(values, seed) {
       const random = seededRandom(seed);
+      // Without corners, all of what is expensive; a stream reads only what is new.
+      const isOfOneEvent = () => (values.size === 0 ? !extra?.endless : random() < 0.4);
       const found = [
         ...parameters(values, random),
         ...(hasFilters ? filters(values, random, documents) : []),
-        // Without corners, all of what is expensive; a stream reads only what is new.
-        ...(documents === DOCUMENTS && hasFilters && (values.size === 0 ? !extra?.endless : random() < 0.4)
-          ? [['event', pick(random, STORED_EVENTS)] as const]
-          : []),
+        ...(isAboutEvents && isOfOneEvent() ? [['event', pick(random, STORED_EVENTS)] as const] : []),
       ];
       const query = found.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join('&');
       const target = query === '' ? path : `${path}?${query}`;
       const head = values.get('head');
       const headers: Record<string, string> = {};
       if (head !== undefined) {
-        // What Node counts as the head differs by some bytes from what is sent.
-        const bytes = LIMITS.head.max + 1_024 * (head - LIMITS.head.max) - OTHER_HEAD_BYTES;
-        headers['x-padding'] = 'x'.repeat(Math.max(bytes - target.length, 0));
+        headers['x-padding'] = 'x'.repeat(Math.max(lengthInHead(head) - target.length, 0));
       }
       return {
         request: { service: 'query-api', method: 'GET', path: target, headers, ...extra },

@@ -1,6 +1,6 @@
 import { seededRandom } from '../support/random.ts';
 import type { Arena, Verdict } from './arena.ts';
-import { describeProduct, isCostly, type Product, productsOf } from './product.ts';
+import { describeProduct, isCostlyRead, type Product, productsOf } from './product.ts';
 
 /** What is wrong, and the fewest requests with which it still is. */
 export interface Failure {
@@ -34,8 +34,8 @@ export async function runSeed(arena: Arena, seed: number): Promise<RoundOutcome>
 async function confirmed(arena: Arena, products: readonly Product[], first: Verdict): Promise<readonly string[]> {
   if (first.wrong.length > 0) return first.wrong;
   const blocks: string[] = [];
-  // What costs the most is always tried alone: beside others, a block may look as if the process had no processor.
-  const suspects = first.blocked.length > 0 ? products : products.filter(isCostly);
+  // The reads that cost the most are always tried alone: beside others, a block may look as if the process had no processor.
+  const suspects = first.blocked.length > 0 ? products : products.filter(isCostlyRead);
   for (const product of suspects) blocks.push(...(await blocksAlone(arena, product)));
   if (blocks.length > 0) return blocks;
   let { slow } = first;

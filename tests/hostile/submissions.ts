@@ -1,5 +1,6 @@
 import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { seededRandom } from '../support/random.ts';
+import { lengthInHead } from './head.ts';
 import { LIMITS, type LimitId } from './limits.ts';
 import type { BuiltRequest, Door } from './product.ts';
 import { below, FLAVOURS, type Flavour, NUMBERS, PRINTABLE, pick, type Random, textOf } from './texts.ts';
@@ -341,8 +342,7 @@ const sourceDoor: Door = {
   limits: ['head'],
   build(values, seed) {
     const head = values.get('head') ?? LIMITS.head.max / 2;
-    // What Node counts as the head differs by some bytes from what is sent.
-    const bytes = LIMITS.head.max + 1_024 * (head - LIMITS.head.max) - 512;
+    const bytes = lengthInHead(head);
     const pad = textOf(pick(seededRandom(seed), PRINTABLE), bytes, 0);
     const expected =
       head > LIMITS.head.max ? { statuses: [400], named: [['too long']] } : { statuses: [200], named: [] };

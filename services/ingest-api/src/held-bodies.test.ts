@@ -40,19 +40,27 @@ async function reservedBytes(): Promise<number> {
   return Number(/^sluice_ingest_reserved_bytes (\d+)/m.exec(body)?.[1]);
 }
 
-/** Sends the head of a request, as a proxy passes it on. */
-async function begin(path: string, header: string): Promise<Socket> {
+/** Sends the head of a request over a connection of its own. Nobody reads the response yet. */
+async function sendHead(path: string, ...headers: readonly string[]): Promise<Socket> {
   const socket = connect((ingest.app.server.address() as AddressInfo).port, '127.0.0.1');
   sockets.push(socket);
   socket.on('error', () => undefined);
-  socket.setEncoding('utf8').on('data', (text: string) => {
-    if (text.startsWith('HTTP/1.1 503')) refused += 1;
-  });
   await once(socket, 'connect');
-  const head = [`POST ${path} HTTP/1.1`, 'Host: a', 'Transfer-Encoding: chunked', header];
-  socket.write(`${[...head, 'Content-Type: application/json'].join('\r\n')}\r\n\r\n`);
+  const head = [`POST ${path} HTTP/1.1`, 'Host: a', 'Content-Type: application/json', ...headers];
+  socket.setEncoding('utf8').write(`${head.join('\r\n')}\r\n\r\n`);
   return socket;
 }
+
+/** Sends the head of a request, as a proxy passes it on, and counts its refusal. */
+async function begin(path: string, header: string): Promise<Socket> {
+  const socket = await sendHead(path, 'Transfer-Encoding: chunked', header);
+  return socket.on('data', (text: string) => {
+    if (text.startsWith('HTTP/1.1 503')) refused += 1;
+  });
+}
+
+/** @throws when the connection is closed before everything is sent */
+const write = (socket: Socket, text: string) => promisify<string, void>(socket.write.bind(socket))(text);
 
 /** Sends nearly all of a body, and holds it so. */
 function send(socket: Socket): void {
@@ -110,21 +118,14 @@ test('who holds bodies without a key from many networks leaves memory for all ot
 test.each(['Transfer-Encoding: chunked', `Content-Length: ${PARTS * BODY_BYTES}`])(
   'a client that sends a body over the limit (%s) can read why it is refused, also when it reads only at its end',
   async (header) => {
-    const socket = connect((ingest.app.server.address() as AddressInfo).port, '127.0.0.1');
-    sockets.push(socket);
-    await once(socket, 'connect');
-    const head = ['POST /v1/public/userGroups HTTP/1.1', 'Host: a', 'Authorization: Bearer other', header];
+    const socket = await sendHead('/v1/public/userGroups', 'Authorization: Bearer other', header);
     const part = 'x'.repeat(BODY_BYTES);
     const isChunked = header.startsWith('Transfer');
-    await write(socket, `${[...head, 'Content-Type: application/json'].join('\r\n')}\r\n\r\n`);
     for (let parts = 0; parts < PARTS; parts += 1) {
       await write(socket, isChunked ? `${BODY_BYTES.toString(16)}\r\n${part}\r\n` : part);
     }
     if (isChunked) await write(socket, '0\r\n\r\n');
-    const [response] = await once(socket.setEncoding('utf8'), 'data');
+    const [response] = await once(socket, 'data');
     expect(response).toMatch(/^HTTP\/1.1 413 .*body_too_large/s);
   },
 );
-
-/** @throws when the connection is closed before everything is sent */
-const write = (socket: Socket, text: string) => promisify<string, void>(socket.write.bind(socket))(text);

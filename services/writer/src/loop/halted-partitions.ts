@@ -13,7 +13,7 @@ export class HaltedPartitions {
   /** Halts that are not in ClickHouse yet. They outlive the assignment, so that none is forgotten. */
   readonly #unrecorded = new Map<string, { readonly halt: Halt; readonly epoch: Epoch }>();
   /** The epoch of the last halt that was refused because the epoch is over. */
-  overEpoch: Epoch | undefined;
+  #overEpoch: Epoch | undefined;
 
   constructor(halts: Halts, metrics: WriterMetrics) {
     this.#halts = halts;
@@ -60,10 +60,15 @@ export class HaltedPartitions {
       const { halt, epoch } = unrecorded;
       await this.#halts.record(halt, epoch).catch((error) => {
         if (!(error instanceof Fenced)) throw error;
-        this.overEpoch = epoch;
+        this.#overEpoch = epoch;
       });
       if (this.#unrecorded.get(name) === unrecorded) this.#unrecorded.delete(name);
     }
+  }
+
+  /** Returns whether the last halt that was refused was refused because this epoch is over. */
+  isOver(epoch: Epoch): boolean {
+    return epoch === this.#overEpoch;
   }
 
   /** Returns the halts as they are now, to compare with later by {@link isLifted}. */

@@ -168,7 +168,7 @@ export class PartitionKeeper {
 
   async #followOnce(assignment: Assignment, consumer: Consumer): Promise<void> {
     await this.#halted.record();
-    if (assignment.epoch && assignment.epoch === this.#halted.overEpoch) {
+    if (assignment.epoch && this.#halted.isOver(assignment.epoch)) {
       // A newer epoch is recorded, and Kafka has not taken the partitions away: this writer takes them over again.
       await this.#takeOnce(assignment, consumer);
       return;
