@@ -1,6 +1,5 @@
 import { cpuTimeUs } from './cpu-time.ts';
 import { createTally, median, spread } from './figures.ts';
-import { compareKafkaEngine } from './kafka-engine.ts';
 import { measureLatency } from './latency.ts';
 import { forkReady, type Loader, startLoader } from './load.ts';
 import { measureMemory } from './memory.ts';
@@ -55,8 +54,7 @@ export interface Bench {
 /**
  * Measures the whole pipeline: cost, throughput and latency, from the first request until all events are stored, visible
  * and merged, in turn with a bare Fastify that parses the same JSON and with inserts of the same rows straight into
- * ClickHouse; then latency when idle and at half of capacity, memory under a long load, and ClickHouse's own Kafka engine
- * over the same topic.
+ * ClickHouse; then latency when idle and at half of capacity, and memory under a long load.
  *
  * @returns whether all accepted events are stored once
  */
@@ -89,7 +87,6 @@ export async function benchPipeline({
     const capacity = Number.parseFloat(String(report['20 a request']?.['stored events/s'] ?? '0').replaceAll(',', ''));
     report['latency'] = await measureLatency(bench, capacity, quick);
     report['memory'] = await measureMemory(bench, capacity, quick);
-    report['Kafka engine'] = await compareKafkaEngine(bench, quick);
     const sound = bench.tally.verdict(await system.stored());
     if (sound && save)
       await saveReport('pipeline', { rounds }, report, (await system.query('SELECT version()')).trim());

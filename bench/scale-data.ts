@@ -23,15 +23,12 @@ export interface ScaleDatabases {
   readonly deleted: BenchDatabase;
   /** Events of 36 months, and two million users. */
   readonly large: BenchDatabase;
-  /** A tenth of the events of `large`, of as many months. */
-  readonly tenth: BenchDatabase;
   /** How many events `large` should hold. */
   readonly expected: number;
 }
 
 export async function fillDatabases(engine: BenchEngine, events: number): Promise<ScaleDatabases> {
   const small = await filled(engine, 'small', SMALL_EVENTS, MONTH_DAYS);
-  const tenth = await filled(engine, 'tenth', events / 10, MONTHS * MONTH_DAYS);
   const large = await filled(engine, 'large', events, MONTHS * MONTH_DAYS);
   await addUsers(large.client);
   await engine.settleMerges();
@@ -40,7 +37,7 @@ export async function fillDatabases(engine: BenchEngine, events: number): Promis
   const deleted = await engine.database('deleted');
   await copyParts(small, deleted);
   await addDeletions(deleted.client);
-  return { small, deleted, large, tenth, expected: events + SCATTERED_ROWS };
+  return { small, deleted, large, expected: events + SCATTERED_ROWS };
 }
 
 /** Merges each month into one part, as ClickHouse does with months that get no events any more. */

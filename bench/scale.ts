@@ -1,7 +1,6 @@
 import { Agent } from 'node:http';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { type BenchEngine, type Cost, startBenchEngine } from './engine.ts';
-import { eraseUser } from './erasing.ts';
+import { type BenchEngine, startBenchEngine } from './engine.ts';
 import { filterQueries, readRows, WORKSPACE } from './filter-queries.ts';
 import {
   CHEAP_REQUESTS,
@@ -12,7 +11,7 @@ import {
   selectOne,
 } from './measured-requests.ts';
 import { type QueryApi, startQueryApi } from './query-api.ts';
-import { fillDatabases, mergeMonths, type ScaleDatabases } from './scale-data.ts';
+import { fillDatabases, mergeMonths } from './scale-data.ts';
 import { createTraffic } from './traffic.ts';
 
 /** The workspace with one in a hundred of the events. */
@@ -24,10 +23,6 @@ const INSERTS = [
   { rows: 5_000, events: 200_000, mostUs: 15 },
   { rows: 1_000, events: 60_000, mostUs: 45 },
 ] as const;
-
-/** How many events the user has that is erased. */
-const ERASED_EVENTS = 160;
-const ERASURE_ROUNDS = 5;
 
 /** A cost divided by another one, and the most that it should be. */
 interface Bar {
@@ -49,8 +44,7 @@ export async function benchScale(rounds: number, events: number): Promise<boolea
   const bars: Bar[] = [];
   await measureInserts(engine, bars);
 
-  const databases = await fillDatabases(engine, events);
-  const { large, expected } = databases;
+  const { large, expected } = await fillDatabases(engine, events);
   await using api = await startQueryApi(engine.url, 'large', WORKSPACE);
   await using tenantApi = await startQueryApi(engine.url, 'large', SMALL_TENANT);
   await using smallApi = await startQueryApi(engine.url, 'small', WORKSPACE);
@@ -63,8 +57,6 @@ export async function benchScale(rounds: number, events: number): Promise<boolea
   await mergeMonths(large.client);
   await engine.stopMerges();
   await measureRequests(engine, rounds, bars, apis, large.client, 'months merged');
-  await engine.resumeMerges();
-  await measureErasing(engine, bars, databases, api);
   printBars(bars);
   return sound;
 }
@@ -103,28 +95,6 @@ async function measureInserts(engine: BenchEngine, bars: Bar[]): Promise<void> {
     table[what] = { 'CPU µs an event': (cpuUs / events).toFixed(1), 'indexes ÷ columns': share.toFixed(2) };
   }
   console.table(table);
-}
-
-/** Measures erasing one user, and counting all events before and after. */
-async function measureErasing(
-  engine: BenchEngine,
-  bars: Bar[],
-  { large, tenth }: Pick<ScaleDatabases, 'large' | 'tenth'>,
-  api: QueryApi,
-): Promise<void> {
-  await engine.settleMerges();
-  const count = { ...page('count of all events', api, { limit: '0' }), requests: CHEAP_REQUESTS };
-  const before = (await measure(engine, ERASURE_ROUNDS, [count])).get(count.name);
-  const few = await eraseUser(engine, tenth, ERASED_EVENTS);
-  const many = await eraseUser(engine, large, ERASED_EVENTS);
-  await engine.settleMerges();
-  const after = (await measure(engine, ERASURE_ROUNDS, [count])).get(count.name);
-  const seconds = ({ cpuUs }: Cost) => `${(cpuUs / 1e6).toFixed(1)} s`;
-  console.log(`Erasing a user of ${ERASED_EVENTS} events: ${seconds(many)} of CPU, ${seconds(few)} among a tenth`);
-  const what = `erasing a user of ${ERASED_EVENTS} events ÷ the same among a tenth of the events, CPU`;
-  bars.push({ what, ratio: many.cpuUs / few.cpuUs, most: 1.3 });
-  const ratio = (after?.cpuMs ?? Number.NaN) / (before?.cpuMs ?? Number.NaN);
-  bars.push({ what: 'count of all events after erasing ÷ before, CPU', ratio, most: 1.1 });
 }
 
 interface PageApis {

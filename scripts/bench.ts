@@ -4,9 +4,7 @@ import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/comma
 import { benchDashboards } from '../bench/dashboards.ts';
 import { benchExactness } from '../bench/exactness.ts';
 import { benchExport } from '../bench/export.ts';
-import { benchHistory } from '../bench/history.ts';
 import { benchIngest } from '../bench/ingest.ts';
-import { benchLayouts } from '../bench/layouts.ts';
 import { benchPipeline } from '../bench/pipeline.ts';
 import { benchProfile } from '../bench/profile.ts';
 import { benchQuery } from '../bench/query.ts';
@@ -23,9 +21,7 @@ const BENCHMARKS: Readonly<Record<string, (options: Options) => Promise<boolean>
   dashboards: ({ rounds, events }) => benchDashboards(rounds, events),
   exactness: ({ rounds }) => benchExactness(rounds),
   export: ({ rounds, events }) => benchExport(rounds, events),
-  history: ({ rounds }) => benchHistory(rounds),
   ingest: ({ rounds }) => benchIngest(rounds),
-  layouts: ({ rounds, events }) => benchLayouts(rounds, events),
   pipeline: (options) => benchPipeline(options),
   profile: ({ rounds }) => benchProfile(rounds),
   query: ({ rounds, events }) => benchQuery(rounds, events),
@@ -35,8 +31,8 @@ const ROUNDS = { whole: 7, quick: 2 };
 const EVENTS_DEFAULT = 10_000_000;
 
 const NAME = 'npm run bench --';
-const USAGE = `Usage: ${NAME} exactness|history|ingest|pipeline|profile [rounds]
-       ${NAME} dashboards|export|layouts|query|scale [rounds] [events]
+const USAGE = `Usage: ${NAME} exactness|ingest|pipeline|profile [rounds]
+       ${NAME} dashboards|export|query|scale [rounds] [events]
 
 Loads the real services, or the writer's own code, on real local engines. docs/performance.md explains the figures.
 
