@@ -28,7 +28,7 @@ export const EVENT_IDENTIFIERS = [
 ] as const;
 
 export type EventIdentifier = (typeof EVENT_IDENTIFIERS)[number]['field'];
-type IdentifierColumn = (typeof EVENT_IDENTIFIERS)[number]['column'];
+export type IdentifierColumn = (typeof EVENT_IDENTIFIERS)[number]['column'];
 
 /** An event as the writer stages it. */
 export interface EventRow extends Partial<Record<IdentifierColumn, string>> {
