@@ -7,7 +7,7 @@ import { listOf, notEmpty } from '../filters/operators.ts';
 import { type Filterable, parseParameters, refuseFaults } from '../filters/parameters.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import { STEPS_MAX, STEPS_MIN, WITHIN_DAYS_MAX } from '../limits.ts';
-import { type GroupKey, groupKeyParameter } from './group-key.ts';
+import { GROUP_KEYS, type GroupKey, groupKeyParameter } from './group-key.ts';
 import { type ReportSelection, reportSelection } from './report-selection.ts';
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -45,8 +45,7 @@ export const funnelParameters = {
     description: `How long after the first step the others may be, inclusive: a number with \`s\`, \`m\`, \`h\` or \`d\`, at most \`${WITHIN_DAYS_MAX}d\`.`,
   }),
   groupBy: groupKeyParameter.meta({
-    description:
-      'What tells groups apart: `event`, `type`, `userId`, `groupId`, `instanceId` or `properties.<name>` of the first step.',
+    description: `What tells groups apart, of the first step: one of ${GROUP_KEYS}.`,
     examples: ['properties.plan'],
   }),
 } as const;

@@ -13,7 +13,7 @@ import {
   type CalendarInterval,
   timeZoneParameter,
 } from './calendar.ts';
-import { type GroupKey, groupKeyParameter, nameOfKey } from './group-key.ts';
+import { GROUP_KEYS, type GroupKey, groupKeyParameter, nameOfKey } from './group-key.ts';
 import { type ReportSelection, reportBuckets, reportSelection } from './report-selection.ts';
 import { type Measure, measureParameter } from './series-measure.ts';
 
@@ -37,7 +37,7 @@ export const seriesParameters = {
     .refine((keys) => keys.length <= GROUP_KEYS_MAX, `must name at most ${GROUP_KEYS_MAX}`)
     .refine((keys) => new Set(keys.map(nameOfKey)).size === keys.length, 'must name each one once')
     .meta({
-      description: `What tells groups apart: one or two of \`event\`, \`type\`, \`userId\`, \`groupId\`, \`instanceId\` and \`properties.<name>\`, separated by commas.`,
+      description: `What tells groups apart: one or two of ${GROUP_KEYS}, separated by commas.`,
       examples: ['event', 'properties.plan,event'],
     }),
   groups: numberParameter(
