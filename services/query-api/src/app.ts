@@ -48,6 +48,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const pendingDeletions = new PendingDeletions({ all: (query) => queryRunner.all(query) });
   const { hiddenCondition } = pendingDeletions;
   const queryRunner = createQueryRunner(reader, config, createMetrics(registry), hiddenCondition);
+  const reads = { config, queryRunner };
   const streamMetrics = createStreamMetrics(registry);
   const hub = new StreamHub({ config, queryRunner, hiddenCondition, readiness, metrics: streamMetrics, logger });
   app.addHook('onReady', async () => pendingDeletions.start());
@@ -71,11 +72,11 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
       request.workspace = reader.workspace;
       memory.open(request, reply, reader);
     });
-    registerEvents(routes, config, queryRunner);
-    registerEntities(routes, config, queryRunner);
-    registerReports(routes, { config, queryRunner });
+    registerEvents(routes, reads);
+    registerEntities(routes, reads);
+    registerReports(routes, reads);
     registerStream(routes, hub, (request) => allowsWorkspace(request, keys, config.QUERY_ANONYMOUS_WORKSPACE));
-    registerPipeline(routes, config, queryRunner);
+    registerPipeline(routes, reads);
   });
   registerConsole(app);
   registerReference(app, queryDocument(config), 'console/');

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import type { Query } from '../clickhouse/query-runner.ts';
+import type { Query } from '../clickhouse/query.ts';
 import { TimeBudget } from '../clickhouse/time-budget.ts';
 import type { Condition } from '../filters/operators.ts';
 import { conditionsFor, textOf } from '../testing/conditions.ts';

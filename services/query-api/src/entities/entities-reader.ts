@@ -1,5 +1,6 @@
 import type { Reservation } from '@sluice/shared/http/memory-budget';
-import type { HidingStatement, QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
+import type { HidingStatement, QueryContext } from '../clickhouse/query.ts';
+import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
 import type { Sql } from '../clickhouse/sql.ts';

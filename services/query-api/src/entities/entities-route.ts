@@ -1,12 +1,12 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { contextOf, type QueryRunner } from '../clickhouse/query-runner.ts';
+import { contextOf } from '../clickhouse/query.ts';
 import { TimeBudget } from '../clickhouse/time-budget.ts';
-import type { QueryConfig } from '../config.ts';
 import { encodeCursor } from '../cursor.ts';
 import { whenSent, whileConnected } from '../disconnection.ts';
 import { refuseParameters } from '../filters/parameters.ts';
 import { sendJson } from '../json-response.ts';
+import type { ReadDependencies } from '../read-dependencies.ts';
 import {
   type EntitiesRequest,
   type ListRequest,
@@ -23,7 +23,7 @@ import { readSeenPage } from './seen-reader.ts';
 const GRACE_MS = 2_000;
 
 /** Registers `GET /users`, `GET /users/{foreignId}`, its organizations, and the same for organizations. */
-export function registerEntities(app: FastifyInstance, config: QueryConfig, queryRunner: QueryRunner): void {
+export function registerEntities(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
   for (const kind of ENTITY_KINDS) {
     const { path, idName } = ENTITY_ROUTES[kind];
     const other = ENTITY_ROUTES[OTHER_KIND[kind]];

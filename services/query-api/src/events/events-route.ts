@@ -3,12 +3,12 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { requestLog } from '@sluice/shared/http/server';
 import type { Logger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
-import { contextOf, type QueryRunner } from '../clickhouse/query-runner.ts';
+import { contextOf } from '../clickhouse/query.ts';
 import type { Row, RowBatches } from '../clickhouse/row-parser.ts';
-import type { QueryConfig } from '../config.ts';
 import { encodeCursor } from '../cursor.ts';
 import { whileConnected } from '../disconnection.ts';
 import { type JsonTail, sendJson } from '../json-response.ts';
+import type { ReadDependencies } from '../read-dependencies.ts';
 import { asEventRow, type EventRow, eventRecord, positionOf } from './event-record.ts';
 import { createPageReader } from './events-page.ts';
 import { type EventsRequest, parseEventsRequest } from './events-parameters.ts';
@@ -18,7 +18,7 @@ import { PagePaces } from './page-paces.ts';
 const EVENTS = '/events';
 
 /** Registers `GET /events`: a page of a workspace's events, and their total. */
-export function registerEvents(app: FastifyInstance, config: QueryConfig, queryRunner: QueryRunner): void {
+export function registerEvents(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
   const pages = createPageReader(queryRunner, new PagePaces(), config.QUERY_TIMEOUT_MS);
   const counter = new EventCounter(queryRunner, config.COUNT_TIMEOUT_MS);
 

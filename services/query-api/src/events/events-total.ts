@@ -1,6 +1,7 @@
 import { Problem } from '@sluice/shared/http/problem';
 import { LRUCache } from 'lru-cache';
-import type { QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
+import type { QueryContext } from '../clickhouse/query.ts';
+import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import { COUNT_SETTINGS } from '../clickhouse/query-settings.ts';
 import { isLateForSlot } from '../clickhouse/query-slots.ts';
 import type { Sql } from '../clickhouse/sql.ts';

@@ -1,3 +1,4 @@
+import type { HiddenCondition } from '../clickhouse/query.ts';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import { PENDING_DELETIONS_OF_ALL_WORKSPACES, type Sql, tables } from '../clickhouse/sql.ts';
 
@@ -42,14 +43,6 @@ const HIDDEN: Sql = {
   AND toUnixTimestamp64Micro(received_at) <= transform(user_id, ${PENDING_ARRAYS}.1, ${PENDING_ARRAYS}.2, toInt64(-1))`,
   params: {},
 };
-
-/**
- * Returns the condition that the events of deleted users meet until they are erased; `undefined` when no deletion of
- * the workspace is pending.
- *
- * @throws {Problem} `store_unavailable`, `overloaded` when it is not known what is deleted
- */
-export type HiddenCondition = (workspace: string) => Promise<Sql | undefined>;
 
 interface Poll {
   readonly startedAt: number;

@@ -1,14 +1,14 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
-import { contextOf, type QueryRunner } from '../clickhouse/query-runner.ts';
-import type { QueryConfig } from '../config.ts';
+import { contextOf } from '../clickhouse/query.ts';
 import { whileConnected } from '../disconnection.ts';
 import { refuseParameters } from '../filters/parameters.ts';
+import type { ReadDependencies } from '../read-dependencies.ts';
 import { DEAD_LETTERS, type DeadLettersRow, readServices } from './pipeline-state.ts';
 import { createMetricsReader } from './service-metrics.ts';
 
 /** Registers `GET /pipeline`: the dead letters of the workspace, and what the other services have accepted and not stored. */
-export function registerPipeline(app: FastifyInstance, config: QueryConfig, queryRunner: QueryRunner): void {
+export function registerPipeline(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
   const readMetrics = createMetricsReader();
 
   app.get('/pipeline', async (request, reply) => {

@@ -1,4 +1,5 @@
-import type { QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
+import type { QueryContext } from '../clickhouse/query.ts';
+import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import { type Sql, tables } from '../clickhouse/sql.ts';
 import { TimeBudget } from '../clickhouse/time-budget.ts';
 import { DELETIONS_FRESH_MS, readEntityTimes, withinTime } from '../entities/entities-reader.ts';

@@ -1,4 +1,4 @@
-import type { HidingStatement, QueryContext } from '../clickhouse/query-runner.ts';
+import type { HidingStatement, QueryContext } from '../clickhouse/query.ts';
 import type { Sql } from '../clickhouse/sql.ts';
 import { groupsOf } from '../entities/candidates.ts';
 import type { EventSelection } from '../events/event-selection.ts';

@@ -1,4 +1,4 @@
-import type { QueryContext } from '../clickhouse/query-runner.ts';
+import type { QueryContext } from '../clickhouse/query.ts';
 import { LARGE_ROWS_SETTINGS } from '../clickhouse/query-settings.ts';
 import type { EventField } from '../events/event-columns.ts';
 import { asEventRow, positionOf, selectOf, textOf } from '../events/event-record.ts';

@@ -1,5 +1,6 @@
 import { Problem } from '@sluice/shared/http/problem';
-import type { QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
+import type { QueryContext } from '../clickhouse/query.ts';
+import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import {
   LARGE_ROWS_BLOCK,
   LARGE_ROWS_SETTINGS,

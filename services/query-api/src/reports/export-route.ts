@@ -1,14 +1,14 @@
 import { Readable } from 'node:stream';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { contextOf, type ExportQuery } from '../clickhouse/query-runner.ts';
+import { contextOf, type ExportQuery } from '../clickhouse/query.ts';
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
 import { whileConnected } from '../disconnection.ts';
+import type { ReadDependencies } from '../read-dependencies.ts';
 import { blockSettings } from './export-blocks.ts';
 import { formatOf } from './export-formats.ts';
 import { parseExportRequest } from './export-parameters.ts';
 import { exportQuery } from './export-query.ts';
-import type { ReportDependencies } from './reports-route.ts';
 
 /** How long a client may read nothing, in milliseconds; then it is cut off, since it keeps others from exporting. */
 const STALL_MS_MAX = 120_000;
@@ -29,7 +29,7 @@ const SETTINGS: QuerySettings = {
 };
 
 /** Registers `GET /events/export`: all events that match, as a file. */
-export function registerExport(app: FastifyInstance, { queryRunner }: ReportDependencies): void {
+export function registerExport(app: FastifyInstance, { queryRunner }: ReadDependencies): void {
   app.get('/events/export', { config: { endless: true } }, async (request, reply) => {
     const parsed = parseExportRequest(request.query as QueryParameters, request.headers.accept);
     const format = formatOf(parsed.format);

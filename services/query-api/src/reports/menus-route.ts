@@ -1,10 +1,11 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { contextOf, type QueryContext } from '../clickhouse/query-runner.ts';
+import { contextOf, type QueryContext } from '../clickhouse/query.ts';
 import { whileConnected } from '../disconnection.ts';
 import { isoTime } from '../entities/entity-record.ts';
 import { PagePaces } from '../events/page-paces.ts';
 import { sendJson } from '../json-response.ts';
+import type { ReadDependencies } from '../read-dependencies.ts';
 import { type MenuRequest, readEventNames, readNameValues } from './event-names.ts';
 import { createSampleReader } from './event-sample.ts';
 import {
@@ -17,7 +18,6 @@ import {
 import { PropertyPaths } from './property-paths.ts';
 import { CountedValues, type FoundValue, valuesOfProperty } from './property-values.ts';
 import { createReportRunner } from './report-runner.ts';
-import type { ReportDependencies } from './reports-route.ts';
 
 /** A menu as JSON: its results, and how many events they were found in, if they were not counted in all. */
 interface Menu {
@@ -31,7 +31,7 @@ const RESULTS_OF_CHUNK = 100;
 type ReadMenu<Request> = (request: Request, context: QueryContext) => Promise<Menu>;
 
 /** Registers `GET /events/names`, `/events/properties` and `/events/values`: what there is to choose from. */
-export function registerMenus(app: FastifyInstance, { config, queryRunner }: ReportDependencies): void {
+export function registerMenus(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
   const runner = createReportRunner(queryRunner);
   const readSample = createSampleReader(runner, new PagePaces(), config.QUERY_TIMEOUT_MS);
 

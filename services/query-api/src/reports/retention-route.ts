@@ -1,17 +1,17 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
-import { contextOf, type Query } from '../clickhouse/query-runner.ts';
+import { contextOf, type Query } from '../clickhouse/query.ts';
 import type { Sql } from '../clickhouse/sql.ts';
 import { whileConnected } from '../disconnection.ts';
 import { sendJson } from '../json-response.ts';
+import type { ReadDependencies } from '../read-dependencies.ts';
 import { collectingSettings, readReport } from './report-runner.ts';
-import type { ReportDependencies } from './reports-route.ts';
 import { parseRetentionRequest } from './retention-parameters.ts';
 import { retentionQuery } from './retention-query.ts';
 import { Returns, retentionJson } from './retention-report.ts';
 
 /** Registers `GET /events/retention`: how many users come back, and when. */
-export function registerRetention(app: FastifyInstance, { config, queryRunner }: ReportDependencies): void {
+export function registerRetention(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
   const settings = collectingSettings(config);
   app.get('/events/retention', async (request, reply) => {
     const retention = parseRetentionRequest(request.query as QueryParameters);

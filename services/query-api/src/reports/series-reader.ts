@@ -1,7 +1,8 @@
 import type { Reservation } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
+import type { HidingStatement, QueryContext } from '../clickhouse/query.ts';
 import { isOutOfSpace } from '../clickhouse/query-error.ts';
-import type { HidingStatement, QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
+import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
 import { TimeBudget } from '../clickhouse/time-budget.ts';

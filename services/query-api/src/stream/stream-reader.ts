@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import { Problem } from '@sluice/shared/http/problem';
+import type { HiddenCondition } from '../clickhouse/query.ts';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { RowBatches } from '../clickhouse/row-parser.ts';
-import type { HiddenCondition } from '../events/pending-deletions.ts';
 import { createPause } from '../pause.ts';
 import { eventData, type StreamListener } from './stream-listener.ts';
 import { endOfBlock, type StreamPosition } from './stream-position.ts';
