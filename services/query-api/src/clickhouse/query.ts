@@ -1,5 +1,4 @@
 import type { Reservation } from '@sluice/shared/http/memory-budget';
-import type { FastifyRequest } from 'fastify';
 import type { QueryKind, QueryPool } from '../metrics.ts';
 import type { ReadRequest } from './clickhouse-reader.ts';
 import type { QuerySettings } from './query-settings.ts';
@@ -15,11 +14,6 @@ export interface QueryContext {
   readonly signal?: AbortSignal | undefined;
   /** Where the request reserves what it holds. Default: nothing is reserved. */
   readonly memory?: Reservation | undefined;
-}
-
-/** @param signal ends the queries of the request */
-export function contextOf({ workspace, id: requestId, memory }: FastifyRequest, signal: AbortSignal) {
-  return { workspace, requestId, memory, signal } satisfies QueryContext;
 }
 
 /**

@@ -1,10 +1,8 @@
 import { Readable } from 'node:stream';
-import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { contextOf, type ExportQuery } from '../clickhouse/query.ts';
+import type { ExportQuery } from '../clickhouse/query.ts';
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
-import { whileConnected } from '../disconnection.ts';
-import type { ReadDependencies } from '../read-dependencies.ts';
+import { type ReadDependencies, registerRead } from '../read-route.ts';
 import { blockSettings } from './export-blocks.ts';
 import { formatOf } from './export-formats.ts';
 import { parseExportRequest } from './export-parameters.ts';
@@ -30,21 +28,22 @@ const SETTINGS: QuerySettings = {
 
 /** Registers `GET /events/export`: all events that match, as a file. */
 export function registerExport(app: FastifyInstance, { queryRunner }: ReadDependencies): void {
-  app.get('/events/export', { config: { endless: true } }, async (request, reply) => {
-    const parsed = parseExportRequest(request.query as QueryParameters, request.headers.accept);
-    const format = formatOf(parsed.format);
-    const send = async (bytes: AsyncIterable<Buffer> | Iterable<Buffer>) => {
-      reply.type(format.mediaTypes[0] as string);
-      reply.header('content-disposition', `attachment; filename="events.${parsed.format}"`);
-      return await reply.send(Readable.from(bytes, { objectMode: false }));
-    };
-    // Fastify would read the whole export, and send none of it.
-    if (request.method === 'HEAD') return await send([]);
-    return await whileConnected(reply, async (signal) => {
-      const context = contextOf(request, signal);
-      const blocks = await blockSettings(queryRunner, parsed, context);
+  registerRead(app, {
+    path: '/events/export',
+    endless: true,
+    parse: ({ query, headers }) => parseExportRequest(query, headers.accept),
+    async respond(request, context, reply) {
+      const format = formatOf(request.format);
+      const send = async (bytes: AsyncIterable<Buffer> | Iterable<Buffer>) => {
+        reply.type(format.mediaTypes[0] as string);
+        reply.header('content-disposition', `attachment; filename="events.${request.format}"`);
+        return await reply.send(Readable.from(bytes, { objectMode: false }));
+      };
+      // Fastify would read the whole export, and send none of it.
+      if (reply.request.method === 'HEAD') return await send([]);
+      const blocks = await blockSettings(queryRunner, request, context);
       const query: ExportQuery = {
-        hiding: (hidden) => exportQuery(parsed, hidden),
+        hiding: (hidden) => exportQuery(request, hidden),
         ...{ kind: 'events_export', pool: 'exports', settings: { ...SETTINGS, ...blocks } },
         ...context,
       };
@@ -52,7 +51,7 @@ export function registerExport(app: FastifyInstance, { queryRunner }: ReadDepend
       // A query that fails at once still becomes an error response.
       const first = await bytes.next();
       return await send(takenInTime(first, bytes, reply));
-    });
+    },
   });
 }
 

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { ReadDependencies } from '../read-dependencies.ts';
+import type { ReadDependencies } from '../read-route.ts';
 import { registerActivities } from './activity-route.ts';
 import { registerExport } from './export-route.ts';
 import { registerFunnel } from './funnel-route.ts';
