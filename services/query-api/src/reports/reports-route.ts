@@ -1,11 +1,11 @@
 import type { FastifyInstance } from 'fastify';
 import type { ReadDependencies } from '../read-route.ts';
-import { registerActivities } from './activity-route.ts';
-import { registerExport } from './export-route.ts';
-import { registerFunnel } from './funnel-route.ts';
-import { registerMenus } from './menus-route.ts';
-import { registerRetention } from './retention-route.ts';
-import { registerSeries } from './series-route.ts';
+import { registerActivities } from './activity/activity.ts';
+import { registerExport } from './export/export.ts';
+import { registerFunnel } from './funnel/funnel.ts';
+import { registerMenus } from './menus/menus.ts';
+import { registerRetention } from './retention/retention.ts';
+import { registerSeries } from './series/series.ts';
 
 /** Registers the reads that dashboards draw from. */
 export function registerReports(app: FastifyInstance, deps: ReadDependencies): void {
