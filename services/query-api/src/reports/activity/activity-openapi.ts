@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { identifierParameter } from '../../entities/entities-openapi.ts';
 import { ENTITY_KINDS, ENTITY_ROUTES, type EntityKind } from '../../entities/entity-kinds.ts';
 import { type CommonDescription, timeSchema } from '../../openapi-schemas.ts';
-import { ACTIVITY_DAYS, ACTIVITY_NAMES_MAX } from './activity-reader.ts';
+import { ACTIVITY_DAYS, ACTIVITY_NAMES_MAX } from './activity.ts';
 
 const activity = z
   .object({

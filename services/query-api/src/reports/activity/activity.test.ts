@@ -7,7 +7,7 @@ import {
   startQuery,
   type TestEvent,
 } from '../../testing/query-service.ts';
-import type { Activity } from './activity-reader.ts';
+import type { Activity } from './activity.ts';
 
 const DAY_MS = 86_400_000;
 

@@ -2,8 +2,8 @@ import { createDocumentChecker } from '@sluice/shared/testing/openapi';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { outOfTime, SLOW_FILTER, storeMany } from '../../testing/load.ts';
 import { anEvent, type QueryService, startQuery } from '../../testing/query-service.ts';
+import type { FunnelReport } from './funnel.ts';
 import { funnelParameters } from './funnel-parameters.ts';
-import type { FunnelReport } from './funnel-report.ts';
 
 let query: QueryService;
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { generateWorkspaces } from '../../testing/generated-workspaces.ts';
 import { eachIdentifier, type QueryService, startQuery, type TestEvent } from '../../testing/query-service.ts';
 import { inOrder } from '../../testing/reference.ts';
-import type { FunnelReport, FunnelStepCount } from './funnel-report.ts';
+import type { FunnelReport, FunnelStepCount } from './funnel.ts';
 
 let query: QueryService;
 

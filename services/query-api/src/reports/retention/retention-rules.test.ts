@@ -2,8 +2,8 @@ import { createDocumentChecker } from '@sluice/shared/testing/openapi';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { outOfTime, SLOW_FILTER, storeMany } from '../../testing/load.ts';
 import { anEvent, type QueryService, startQuery } from '../../testing/query-service.ts';
+import type { RetentionReport } from './retention.ts';
 import { retentionParameters } from './retention-parameters.ts';
-import type { RetentionReport } from './retention-report.ts';
 
 let query: QueryService;
 

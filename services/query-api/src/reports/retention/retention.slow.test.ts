@@ -7,7 +7,7 @@ import {
   HOUR_MS,
 } from '../../testing/generated-workspaces.ts';
 import { eachIdentifier, type QueryService, startQuery, type TestEvent } from '../../testing/query-service.ts';
-import type { Cohort, RetentionReport } from './retention-report.ts';
+import type { Cohort, RetentionReport } from './retention.ts';
 
 let query: QueryService;
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { anEvent, type QueryService, startQuery } from '../../testing/query-service.ts';
-import type { SeriesReport } from './series-report.ts';
+import type { SeriesReport } from './series.ts';
 
 let query: QueryService;
 

@@ -9,7 +9,7 @@ import {
 } from '../../testing/generated-workspaces.ts';
 import { eachIdentifier, type QueryService, startQuery, type TestEvent } from '../../testing/query-service.ts';
 import { bucketStarts, bucketStartsBefore, type CalendarInterval } from '../calendar.ts';
-import type { SeriesReport } from './series-report.ts';
+import type { SeriesReport } from './series.ts';
 
 let query: QueryService;
 
