@@ -1,5 +1,6 @@
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
 import { type Sql, tables } from '../clickhouse/sql.ts';
+import { deletedUsers } from '../deletions/last-deletions.ts';
 import {
   type CandidateConditions,
   candidateConditions,
@@ -143,7 +144,7 @@ function mayMatch({ properties, matches, negated }: EntityCondition, within: (co
   if (!negated) return `id IN ${found}`;
   // What a user had before the deletion does not count, so who was ever deleted may match all the same.
   return `(id NOT IN ${found}
-  OR id IN (SELECT user_id FROM ${tables.userDeletions} WHERE ${within('user_id')}))`;
+  OR id IN (${deletedUsers(within('user_id'))}))`;
 }
 
 /** The condition that an identifier comes after those that were listed. */

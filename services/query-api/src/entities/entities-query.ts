@@ -1,4 +1,5 @@
 import { type Sql, tables } from '../clickhouse/sql.ts';
+import { LAST_DELETION } from '../deletions/last-deletions.ts';
 import type { EntityCondition } from '../filters/entity-condition.ts';
 import type { EntityKind } from './entity-kinds.ts';
 
@@ -18,11 +19,6 @@ GROUP BY id
 ORDER BY id`,
     params: { kind, ids },
   };
-}
-
-/** Returns the query for the last deletion of those of `ids` that were ever deleted: identifier and version. */
-export function deletionsQuery(ids: readonly string[]): Sql {
-  return { sql: DELETIONS, params: { ids } };
 }
 
 /** Short, however long the name of a property is. */
@@ -57,31 +53,9 @@ export function propertiesByKeyQuery(kind: EntityKind, id: string, keys: readonl
   return {
     sql: `SELECT property, value
 FROM (${currentProperties(`id = {id:String} AND ${KEY} IN {keys:Array(String)}`)})
-${kind === 'user' ? `WHERE toInt64(version) > ${DELETED_VERSION}` : ''}
+${kind === 'user' ? `WHERE toInt64(version) > ${LAST_DELETION}` : ''}
 ORDER BY property`,
     params: { kind, id, keys },
-  };
-}
-
-/**
- * Returns the query for when those of `ids` that were deleted have been seen since: identifier, first and last time in
- * milliseconds, 0 where nothing is stored yet.
- */
-export function timesSinceDeletionQuery(ids: readonly string[]): Sql {
-  return {
-    sql: `SELECT deletions.id, minIf(seen_ms, seen_ms != 0), maxIf(seen_ms, seen_ms != 0)
-FROM (${DELETIONS}) AS deletions
-LEFT JOIN (
-  SELECT user_id AS id, toUnixTimestamp64Milli(timestamp) AS seen_ms, toUnixTimestamp64Micro(received_at) AS version
-  FROM ${tables.events}
-  WHERE user_id IN {ids:Array(String)}
-  UNION ALL
-  SELECT user_id AS id, toInt64(intDiv(version, 1000)) AS seen_ms, toInt64(version) AS version
-  FROM ${tables.userSightings}
-  WHERE user_id IN {ids:Array(String)}
-) AS sightings ON sightings.id = deletions.id AND sightings.version > deletions.deleted_version
-GROUP BY deletions.id`,
-    params: { ids },
   };
 }
 
@@ -100,13 +74,3 @@ export function currentProperties(condition: string): string {
     HAVING tupleElement(winner, 'operation') = 'set'
   )`;
 }
-
-/** SQL for the version of the last deletion of a user; 0 without one. */
-const DELETED_VERSION = `(SELECT toInt64(max(version)) FROM ${tables.userDeletions} WHERE user_id = {id:String})`;
-
-/** SQL for the last deletion of those of `ids` that were ever deleted. Nothing of a user up to its version counts. */
-export const DELETIONS = `
-  SELECT user_id AS id, toInt64(max(version)) AS deleted_version
-  FROM ${tables.userDeletions}
-  WHERE user_id IN {ids:Array(String)}
-  GROUP BY user_id`;

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import { RequestQueries } from '../clickhouse/request-queries.ts';
 import { TimeBudget } from '../clickhouse/time-budget.ts';
 import { encodeCursor } from '../cursor.ts';
 import { sendJson } from '../json-response.ts';
@@ -11,7 +12,7 @@ import {
   parseEntityRequest,
   parseMembershipsRequest,
 } from './entities-parameters.ts';
-import { entityExists, type RunQuery, readEntity, readPage, withinTime } from './entities-reader.ts';
+import { entityExists, readEntity, readPage } from './entities-reader.ts';
 import { ENTITY_KINDS, ENTITY_ROUTES, type EntityKind, noSuchEntity, OTHER_KIND } from './entity-kinds.ts';
 import { type Entity, entityRecord, membershipRecord, type SeenEntity } from './entity-record.ts';
 import { readMemberships } from './memberships-reader.ts';
@@ -30,8 +31,8 @@ export function registerEntities(app: FastifyInstance, deps: ReadDependencies): 
       path,
       parse: ({ query, workspace }) => parseEntitiesRequest(kind, query, workspace),
       async respond(request, context, reply) {
-        const run = await whenHeld(deps, context, reply);
-        const entities = request.limit === 0 ? none() : readList(run, kind, request);
+        const queries = await whenHeld(deps, context, reply);
+        const entities = request.limit === 0 ? none() : readList(queries, kind, request);
         const recordOf = ({ entity }: Listed<Entity>) => entityRecord(idName, entity);
         return await sendJson(reply, pageJson(request, entities, recordOf));
       },
@@ -41,8 +42,8 @@ export function registerEntities(app: FastifyInstance, deps: ReadDependencies): 
       path: `${path}/:id`,
       parse: parseEntityRequest,
       async respond(id, context, reply) {
-        const run = await whenHeld(deps, context, reply);
-        const entity = await readEntity(run, kind, id);
+        const queries = await whenHeld(deps, context, reply);
+        const entity = await readEntity(queries, kind, id);
         if (!entity) throw noSuchEntity(kind);
         return await sendJson(reply, entityRecord(idName, entity));
       },
@@ -56,10 +57,10 @@ export function registerEntities(app: FastifyInstance, deps: ReadDependencies): 
       }),
       async respond({ id, ...request }, context, reply) {
         const { limit, after } = request;
-        const run = await whenHeld(deps, context, reply);
-        if (!(await entityExists(run, kind, id))) throw noSuchEntity(kind);
+        const queries = await whenHeld(deps, context, reply);
+        if (!(await entityExists(queries, kind, id))) throw noSuchEntity(kind);
         const page = { kind, id, after: after?.id ?? '', rowsMax: limit + 1 };
-        const memberships = limit === 0 ? none() : listedById(readMemberships(run, page));
+        const memberships = limit === 0 ? none() : listedById(readMemberships(queries, page));
         const recordOf = ({ entity }: Listed<SeenEntity>) => [membershipRecord(other.idName, entity)];
         return await sendJson(reply, pageJson(request, memberships, recordOf));
       },
@@ -72,12 +73,12 @@ async function whenHeld(
   { config, queryRunner }: ReadDependencies,
   context: RequestContext,
   reply: FastifyReply,
-): Promise<RunQuery> {
+): Promise<RequestQueries> {
   const budget = new TimeBudget(config.QUERY_TIMEOUT_MS);
   const release = await queryRunner.holdEntities({ ...context, budget });
   // Its queries may run for one half, and wait for the other.
   whenSent(reply, release, 2 * config.QUERY_TIMEOUT_MS + GRACE_MS);
-  return withinTime(queryRunner, context, budget);
+  return new RequestQueries(queryRunner, context, budget);
 }
 
 async function* none(): AsyncGenerator<never, void, undefined> {}
@@ -90,18 +91,18 @@ interface Listed<Entity> {
 
 /** Reads a page, and one more if there is a next page. */
 async function* readList(
-  run: RunQuery,
+  queries: RequestQueries,
   kind: EntityKind,
   { limit, after, properties, order }: EntitiesRequest,
 ): AsyncGenerator<Listed<Entity>, void, undefined> {
   const { field, direction } = order;
   const common = { kind, properties, rowsMax: limit + 1 };
   if (field === 'id') {
-    yield* listedById(readPage(run, { ...common, direction, after: after?.id }));
+    yield* listedById(readPage(queries, { ...common, direction, after: after?.id }));
     return;
   }
   const page = { ...common, order: { field, direction }, after };
-  for await (const { entity, position } of readSeenPage(run, page)) {
+  for await (const { entity, position } of readSeenPage(queries, page)) {
     yield { entity, place: [position.id, position.seenMs] };
   }
 }

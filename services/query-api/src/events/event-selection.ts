@@ -2,6 +2,7 @@ import type { Fault } from '@sluice/shared/http/problem';
 import { endOfDay } from '@sluice/shared/timestamp';
 import { z } from 'zod';
 import { type Sql, where } from '../clickhouse/sql.ts';
+import { shownConditions } from '../deletions/hidden-events.ts';
 import { eventPropertyCondition, fieldCondition, type TimeRange, timeConditions } from '../filters/filter-sql.ts';
 import type { FieldFilter, OperandKind } from '../filters/operators.ts';
 import { textParameter, timestampParameter, uuidParameter } from '../filters/parameter-schemas.ts';
@@ -67,15 +68,6 @@ export function filterConditions({
 /** Returns the conditions that the selected events meet, hidden ones among them. */
 export function selectionConditions(selection: EventSelection): readonly Sql[] {
   return [...filterConditions(selection), ...timeConditions(selection)];
-}
-
-/**
- * Returns the condition that an event is not hidden, as a list to be spread.
- *
- * @param hidden the condition that the events of pending deletions meet, if there are any
- */
-export function shownConditions(hidden: Sql | undefined): readonly Sql[] {
-  return hidden ? [{ ...hidden, sql: `NOT (${hidden.sql})` }] : [];
 }
 
 /** Returns the WHERE of the selected events that are not hidden, and `more` conditions. */

@@ -1,10 +1,11 @@
 import { type Sql, tables, where } from '../clickhouse/sql.ts';
+import { shownConditions } from '../deletions/hidden-events.ts';
 import { type TimeRange, timeConditions } from '../filters/filter-sql.ts';
 import { TOTAL_CAP } from '../limits.ts';
 import type { EventPosition } from './event-order.ts';
 import { afterPosition, orderBy } from './event-order-sql.ts';
 import { EVENT_SELECT } from './event-record.ts';
-import { filterConditions, selectionConditions, shownConditions, whereSelected } from './event-selection.ts';
+import { filterConditions, selectionConditions, whereSelected } from './event-selection.ts';
 import type { EventsRequest, PageRequest } from './events-parameters.ts';
 
 /** A range of a page's list, and the rows of it that a query returns. */

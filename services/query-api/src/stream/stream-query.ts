@@ -2,9 +2,10 @@ import { queryStringOf } from '../clickhouse/query-string.ts';
 import { refuseTooLong } from '../clickhouse/request-limits.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
 import { EVENTS_OF_ALL_WORKSPACES, NEWEST_BLOCKS, type Sql, type SqlValue } from '../clickhouse/sql.ts';
+import { shownConditions } from '../deletions/hidden-events.ts';
 import { EVENT_FIELDS } from '../events/event-columns.ts';
 import { EVENT_SELECT, type EventRow, positionOf } from '../events/event-record.ts';
-import { type EventSelection, filterConditions, shownConditions } from '../events/event-selection.ts';
+import { type EventSelection, filterConditions } from '../events/event-selection.ts';
 import { endOfBlock, isEndOfBlock, type StoredAt, type StreamPosition } from './stream-position.ts';
 
 /** What some listeners are sent: the events of one workspace that pass some filters. */

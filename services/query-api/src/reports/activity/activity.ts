@@ -1,10 +1,12 @@
 import type { FastifyInstance } from 'fastify';
 import type { QueryContext } from '../../clickhouse/query.ts';
 import type { QueryRunner } from '../../clickhouse/query-runner.ts';
+import { RequestQueries } from '../../clickhouse/request-queries.ts';
 import { type Sql, tables } from '../../clickhouse/sql.ts';
 import { TimeBudget } from '../../clickhouse/time-budget.ts';
+import { DELETIONS_FRESH_MS } from '../../deletions/last-deletions.ts';
 import { parseEntityRequest } from '../../entities/entities-parameters.ts';
-import { DELETIONS_FRESH_MS, readEntityTimes, withinTime } from '../../entities/entities-reader.ts';
+import { readEntityTimes } from '../../entities/entities-reader.ts';
 import { ENTITY_KINDS, ENTITY_ROUTES, type EntityKind, noSuchEntity } from '../../entities/entity-kinds.ts';
 import { isoTime } from '../../entities/entity-record.ts';
 import { type EventSelection, whereSelected } from '../../events/event-selection.ts';
@@ -56,10 +58,10 @@ export async function readActivity(
   context: QueryContext,
 ): Promise<Activity | undefined> {
   const budget = new TimeBudget(timeoutMs);
-  const run = withinTime(queryRunner, context, budget);
-  const report = withinTime(createReportRunner(queryRunner), context, budget);
+  const queries = new RequestQueries(queryRunner, context, budget);
+  const reports = new RequestQueries(createReportRunner(queryRunner), context, budget);
   const readAt = performance.now();
-  const known = await readEntityTimes(run, kind, id);
+  const known = await readEntityTimes(queries, kind, id);
   if (!known) return undefined;
   const todayMs = Math.floor(nowMs / DAY_MS) * DAY_MS;
   const startMs = todayMs - (ACTIVITY_DAYS - 1) * DAY_MS;
@@ -71,12 +73,12 @@ export async function readActivity(
   };
   const options = { settings: NAMES_SETTINGS };
   const [days, names] = await Promise.all([
-    report('activity', { hiding: (hidden) => daysQuery(whereSelected(selection, hidden)) }, options),
-    report('activity', { hiding: (hidden) => topNamesQuery(whereSelected(selection, hidden)) }, options),
+    reports.all('activity', { hiding: (hidden) => daysQuery(whereSelected(selection, hidden)) }, options),
+    reports.all('activity', { hiding: (hidden) => topNamesQuery(whereSelected(selection, hidden)) }, options),
   ]);
   // The reports may have waited for their slots: the user may be deleted by now.
   const isFresh = performance.now() - readAt <= DELETIONS_FRESH_MS;
-  const times = isFresh ? known : await readEntityTimes(run, kind, id);
+  const times = isFresh ? known : await readEntityTimes(queries, kind, id);
   if (!times) return undefined;
   const counts = new Map(days as [string, number][]);
   return {

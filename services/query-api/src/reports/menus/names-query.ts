@@ -1,10 +1,10 @@
 import type { QuerySettings } from '../../clickhouse/query-settings.ts';
 import { type Sql, tables, where } from '../../clickhouse/sql.ts';
+import { shownConditions } from '../../deletions/hidden-events.ts';
 import {
   type EventSelection,
   filterConditions,
   selectionConditions,
-  shownConditions,
   whereSelected,
 } from '../../events/event-selection.ts';
 import { countedRanges, DAYS, HOURS, isCountedByHour } from '../hour-counts.ts';

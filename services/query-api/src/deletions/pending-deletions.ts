@@ -1,6 +1,7 @@
 import type { HiddenCondition } from '../clickhouse/query.ts';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
-import { PENDING_DELETIONS_OF_ALL_WORKSPACES, type Sql, tables } from '../clickhouse/sql.ts';
+import { PENDING_DELETIONS_OF_ALL_WORKSPACES, type Sql } from '../clickhouse/sql.ts';
+import { HIDDEN_EVENTS } from './hidden-events.ts';
 
 /** How long the background waits between two polls, in milliseconds. */
 const POLL_MS = 200;
@@ -23,25 +24,6 @@ const WORKSPACES_MAX = 10_000;
 const WORKSPACES: Sql = {
   sql: `SELECT DISTINCT workspace_id FROM ${PENDING_DELETIONS_OF_ALL_WORKSPACES} LIMIT {workspaces_max:UInt64}`,
   params: { workspaces_max: WORKSPACES_MAX + 1 },
-};
-
-/** Deleted users whose events may still be stored. */
-const PENDING = `
-SELECT user_id, max(version) AS deleted_version
-FROM ${tables.pendingDeletions}
-GROUP BY user_id`;
-
-/** The same as two arrays. ClickHouse evaluates equal scalars once. */
-const PENDING_ARRAYS = `(SELECT (groupArray(user_id), groupArray(toInt64(deleted_version))) FROM (${PENDING}))`;
-
-/**
- * Holds for events that were accepted before their user was deleted. The users come first, for the index on user_id;
- * the rest is a look-up per event, so that a page reads only its own events, however many deletions are pending.
- */
-const HIDDEN: Sql = {
-  sql: `user_id IN (SELECT user_id FROM (${PENDING}))
-  AND toUnixTimestamp64Micro(received_at) <= transform(user_id, ${PENDING_ARRAYS}.1, ${PENDING_ARRAYS}.2, toInt64(-1))`,
-  params: {},
 };
 
 interface Poll {
@@ -84,7 +66,7 @@ export class PendingDeletions {
   readonly hiddenCondition: HiddenCondition = async (workspace) => {
     this.#requestedAt = this.#now();
     const { workspaces } = await this.#freshPoll();
-    return workspaces === undefined || workspaces.has(workspace) ? HIDDEN : undefined;
+    return workspaces === undefined || workspaces.has(workspace) ? HIDDEN_EVENTS : undefined;
   };
 
   async #freshPoll(): Promise<Poll> {

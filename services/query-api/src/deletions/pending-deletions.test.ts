@@ -2,10 +2,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import type { Sql } from '../clickhouse/sql.ts';
+import { parseEventsRequest } from '../events/events-parameters.ts';
+import { countQuery, pageQuery } from '../events/events-query.ts';
 import { storeMany } from '../testing/load.ts';
 import { anEvent, DELETIONS_FORGOTTEN_MS, type QueryService, startQuery } from '../testing/query-service.ts';
-import { parseEventsRequest } from './events-parameters.ts';
-import { countQuery, pageQuery } from './events-query.ts';
 import { PendingDeletions } from './pending-deletions.ts';
 
 let query: QueryService;
