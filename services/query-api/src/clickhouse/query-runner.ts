@@ -12,9 +12,9 @@ import { AHEAD_BYTES_MAX } from './read-ahead.ts';
 import { ClickHouseException, ConnectionFailure } from './read-failures.ts';
 import { PACE_MS, ReadingPace } from './reading-pace.ts';
 import type { Row, RowBatches } from './row-parser.ts';
-import { onShards } from './shards.ts';
 import { inMemory } from './small-blocks.ts';
 import type { Sql } from './sql.ts';
+import { tablesOf } from './tables.ts';
 import type { TimeBudget } from './time-budget.ts';
 
 /** Runs queries, each of one workspace and within its budget. */
@@ -72,6 +72,7 @@ export function createQueryRunner(
   hiddenCondition: HiddenCondition,
 ): QueryRunner {
   const slots = createSlots(config, metrics);
+  const tables = tablesOf(config);
 
   /** Ends exports: they might go on for hours. */
   const stopping = new AbortController();
@@ -99,7 +100,9 @@ export function createQueryRunner(
   }
 
   async function statementOf(query: Query): Promise<Sql> {
-    return 'hiding' in query ? query.hiding(await hiddenCondition(query.workspace)) : query;
+    if ('statement' in query) return query.statement(tables);
+    const hidden = await hiddenCondition(query.workspace);
+    return query.hiding(tables, hidden?.(tables));
   }
 
   /** @param onEnd called when the time is up or the client leaves */
@@ -142,9 +145,10 @@ export function createQueryRunner(
   }
 
   function requestOf(query: QueryOptions & Sql, signal: AbortSignal, limits: QuerySettings): ReadRequest {
-    const { sql, params } = onShards(query, config);
+    const { sql, workspace } = query;
+    const params = { ...query.params, ...tables.params, workspace };
     return {
-      ...{ sql, params: { ...params, workspace: query.workspace }, signal, queryId: queryIdOf(query) },
+      ...{ sql, params, signal, queryId: queryIdOf(query) },
       onText: query.onText,
       settings: {
         ...limits,
@@ -243,7 +247,7 @@ const REQUEST_ID_CHARACTERS_MAX = 64;
  * Returns the id of a query, which is never the same: requests with equal ids run at the same time, and an id must not
  * be that of a statement of the writer.
  */
-function queryIdOf({ kind, requestId = '-' }: Query): string {
+function queryIdOf({ kind, requestId = '-' }: QueryOptions): string {
   return `query-api/${kind}/${requestId.slice(0, REQUEST_ID_CHARACTERS_MAX)}/${randomUUID()}`;
 }
 

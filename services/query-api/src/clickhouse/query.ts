@@ -3,6 +3,7 @@ import type { QueryKind, QueryPool } from '../metrics.ts';
 import type { ReadRequest } from './clickhouse-reader.ts';
 import type { QuerySettings } from './query-settings.ts';
 import type { Sql } from './sql.ts';
+import type { Tables } from './tables.ts';
 import type { TimeBudget } from './time-budget.ts';
 
 /** The request that a query belongs to. */
@@ -16,16 +17,21 @@ export interface QueryContext {
   readonly memory?: Reservation | undefined;
 }
 
+/** A statement, written for the tables of this deployment. */
+export interface Statement {
+  readonly statement: (tables: Tables) => Sql;
+}
+
 /**
  * A statement that leaves out the events of deleted users. Which those are is decided when the query has its slot: a
  * deletion may be stored while it waits.
  */
 export interface HidingStatement {
   /** @param hidden the condition that the events of pending deletions meet, if there are any */
-  readonly hiding: (hidden: Sql | undefined) => Sql;
+  readonly hiding: (tables: Tables, hidden: Sql | undefined) => Sql;
 }
 
-export type Query = QueryOptions & (Sql | HidingStatement);
+export type Query = QueryOptions & (Statement | HidingStatement);
 
 export interface QueryOptions extends QueryContext {
   readonly kind: QueryKind;
@@ -65,4 +71,4 @@ export type ExportQuery = Query & { readonly pool: 'exports'; readonly signal: A
  *
  * @throws {Problem} `store_unavailable`, `overloaded` when it is not known what is deleted
  */
-export type HiddenCondition = (workspace: string) => Promise<Sql | undefined>;
+export type HiddenCondition = (workspace: string) => Promise<Statement['statement'] | undefined>;

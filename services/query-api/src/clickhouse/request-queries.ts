@@ -1,9 +1,8 @@
 import type { Reservation } from '@sluice/shared/http/memory-budget';
 import type { QueryKind } from '../metrics.ts';
-import type { HidingStatement, QueryContext, QueryOptions } from './query.ts';
+import type { HidingStatement, QueryContext, QueryOptions, Statement } from './query.ts';
 import type { QueryRunner } from './query-runner.ts';
 import type { Row } from './row-parser.ts';
-import type { Sql } from './sql.ts';
 import type { TimeBudget } from './time-budget.ts';
 
 /** Small queries of one request, which share its time. */
@@ -31,9 +30,10 @@ export class RequestQueries {
    */
   async all(
     kind: QueryKind,
-    statement: Sql | HidingStatement,
+    statement: Statement['statement'] | HidingStatement,
     options: Pick<QueryOptions, 'settings' | 'memory'> = {},
   ): Promise<readonly Row[]> {
-    return await this.#queryRunner.all({ kind, budget: this.#budget, ...this.#context, ...options, ...statement });
+    const query = typeof statement === 'function' ? { statement } : statement;
+    return await this.#queryRunner.all({ kind, budget: this.#budget, ...this.#context, ...options, ...query });
   }
 }

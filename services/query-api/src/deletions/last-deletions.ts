@@ -1,5 +1,6 @@
 import type { RequestQueries } from '../clickhouse/request-queries.ts';
-import { type Sql, tables } from '../clickhouse/sql.ts';
+import type { Sql } from '../clickhouse/sql.ts';
+import type { Tables } from '../clickhouse/tables.ts';
 
 /** The last deletions of some users, by their versions in microseconds. Nothing of a user up to this version counts. */
 export class LastDeletions {
@@ -42,21 +43,25 @@ export async function withDeletions<Found>(
 }
 
 async function readDeletions(queries: RequestQueries, users: readonly string[]): Promise<LastDeletions> {
-  const query: Sql = { sql: LAST_DELETIONS, params: { ids: users } };
+  const query = (tables: Tables): Sql => ({ sql: lastDeletions(tables), params: { ids: users } });
   return new LastDeletions((await queries.all('entity_deletions', query)) as [string, number][]);
 }
 
-/** SQL for the last deletion of those of `ids` that were ever deleted: `id` and `deleted_version`. */
-export const LAST_DELETIONS = `
+/** Returns SQL for the last deletion of those of `ids` that were ever deleted: `id` and `deleted_version`. */
+export function lastDeletions(tables: Tables): string {
+  return `
   SELECT user_id AS id, toInt64(max(version)) AS deleted_version
   FROM ${tables.userDeletions}
   WHERE user_id IN {ids:Array(String)}
   GROUP BY user_id`;
+}
 
-/** SQL for the version of the last deletion of the user `id`; 0 without one. */
-export const LAST_DELETION = `(SELECT toInt64(max(version)) FROM ${tables.userDeletions} WHERE user_id = {id:String})`;
+/** Returns SQL for the version of the last deletion of the user `id`; 0 without one. */
+export function lastDeletion(tables: Tables): string {
+  return `(SELECT toInt64(max(version)) FROM ${tables.userDeletions} WHERE user_id = {id:String})`;
+}
 
-/** SQL for the users that were ever deleted and meet a condition on `user_id`. */
-export function deletedUsers(condition: string): string {
+/** Returns SQL for the users that were ever deleted and meet a condition on `user_id`. */
+export function deletedUsers(tables: Tables, condition: string): string {
   return `SELECT user_id FROM ${tables.userDeletions} WHERE ${condition}`;
 }

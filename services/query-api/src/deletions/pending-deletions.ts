@@ -1,7 +1,8 @@
 import type { HiddenCondition } from '../clickhouse/query.ts';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
-import { PENDING_DELETIONS_OF_ALL_WORKSPACES, type Sql } from '../clickhouse/sql.ts';
-import { HIDDEN_EVENTS } from './hidden-events.ts';
+import type { Sql } from '../clickhouse/sql.ts';
+import type { Tables } from '../clickhouse/tables.ts';
+import { hiddenEvents } from './hidden-events.ts';
 
 /** How long the background waits between two polls, in milliseconds. */
 const POLL_MS = 200;
@@ -21,10 +22,12 @@ const IDLE_MS = 10_000;
  */
 const WORKSPACES_MAX = 10_000;
 
-const WORKSPACES: Sql = {
-  sql: `SELECT DISTINCT workspace_id FROM ${PENDING_DELETIONS_OF_ALL_WORKSPACES} LIMIT {workspaces_max:UInt64}`,
-  params: { workspaces_max: WORKSPACES_MAX + 1 },
-};
+function workspacesQuery(tables: Tables): Sql {
+  return {
+    sql: `SELECT DISTINCT workspace_id FROM ${tables.pendingDeletionsOfAllWorkspaces} LIMIT {workspaces_max:UInt64}`,
+    params: { workspaces_max: WORKSPACES_MAX + 1 },
+  };
+}
 
 interface Poll {
   readonly startedAt: number;
@@ -66,7 +69,7 @@ export class PendingDeletions {
   readonly hiddenCondition: HiddenCondition = async (workspace) => {
     this.#requestedAt = this.#now();
     const { workspaces } = await this.#freshPoll();
-    return workspaces === undefined || workspaces.has(workspace) ? HIDDEN_EVENTS : undefined;
+    return workspaces === undefined || workspaces.has(workspace) ? hiddenEvents : undefined;
   };
 
   async #freshPoll(): Promise<Poll> {
@@ -101,7 +104,7 @@ export class PendingDeletions {
       urgent: true,
       workspace: '',
       signal: this.#stopping.signal,
-      ...WORKSPACES,
+      statement: workspacesQuery,
     });
     const names = rows.map(([name]) => name as string);
     this.#last = { startedAt, workspaces: names.length > WORKSPACES_MAX ? undefined : new Set(names) };

@@ -1,12 +1,14 @@
-import { type Sql, tables } from '../clickhouse/sql.ts';
-import { LAST_DELETIONS } from './last-deletions.ts';
+import type { Sql } from '../clickhouse/sql.ts';
+import type { Tables } from '../clickhouse/tables.ts';
+import { lastDeletions } from './last-deletions.ts';
 
 // Users who came back after their deletion: they count from the first submission since then. The times that are stored
 // of them are those from before, until the erasure.
 
-/** The query for the users who came back after a deletion that is still pending. */
-export const RETURNED_USERS: Sql = {
-  sql: `SELECT seen.id
+/** Returns the query for the users who came back after a deletion that is still pending. */
+export function returnedUsersQuery(tables: Tables): Sql {
+  return {
+    sql: `SELECT seen.id
 FROM (
   SELECT id, toInt64(max(version)) AS newest_version
   FROM ${tables.entities}
@@ -19,17 +21,18 @@ INNER JOIN (
   GROUP BY user_id
 ) AS deletions ON deletions.id = seen.id
 WHERE newest_version > deleted_version`,
-  params: {},
-};
+    params: {},
+  };
+}
 
 /**
  * Returns the query for when those of `ids` that were deleted have been seen since: identifier, first and last time in
  * milliseconds, 0 where nothing is stored yet.
  */
-export function timesSinceDeletionQuery(ids: readonly string[]): Sql {
+export function timesSinceDeletionQuery(tables: Tables, ids: readonly string[]): Sql {
   return {
     sql: `SELECT deletions.id, minIf(seen_ms, seen_ms != 0), maxIf(seen_ms, seen_ms != 0)
-FROM (${LAST_DELETIONS}) AS deletions
+FROM (${lastDeletions(tables)}) AS deletions
 LEFT JOIN (
   SELECT user_id AS id, toUnixTimestamp64Milli(timestamp) AS seen_ms, toUnixTimestamp64Micro(received_at) AS version
   FROM ${tables.events}
@@ -48,7 +51,11 @@ GROUP BY deletions.id`,
  * Returns the query for when users who were deleted have been seen together with organizations since: user,
  * organization, first and last time in milliseconds. There is no row while no such event or sighting is stored.
  */
-export function timesTogetherSinceDeletionQuery(users: readonly string[], organizations: readonly string[]): Sql {
+export function timesTogetherSinceDeletionQuery(
+  tables: Tables,
+  users: readonly string[],
+  organizations: readonly string[],
+): Sql {
   return {
     sql: `SELECT seen.user_id, group_id, min(seen_ms), max(seen_ms)
 FROM (
@@ -60,7 +67,7 @@ FROM (
   FROM ${tables.userSightings}
   WHERE user_id IN {ids:Array(String)} AND group_id IN {organizations:Array(String)}
 ) AS seen
-INNER JOIN (${LAST_DELETIONS}) AS deletions ON deletions.id = seen.user_id AND seen.version > deletions.deleted_version
+INNER JOIN (${lastDeletions(tables)}) AS deletions ON deletions.id = seen.user_id AND seen.version > deletions.deleted_version
 GROUP BY seen.user_id, group_id`,
     params: { ids: users, organizations },
   };

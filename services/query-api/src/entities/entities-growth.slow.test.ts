@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Query } from '../clickhouse/query.ts';
 import { querySettings } from '../clickhouse/query-settings.ts';
 import { RequestQueries } from '../clickhouse/request-queries.ts';
+import { LOCAL_TABLES } from '../clickhouse/tables.ts';
 import { TimeBudget } from '../clickhouse/time-budget.ts';
 import { configSchema, type QueryConfig } from '../config.ts';
 import type { Condition } from '../filters/operators.ts';
@@ -88,7 +89,7 @@ interface Cost {
 /** Runs queries as the service does, and adds up what ClickHouse read for them. */
 function counted(workspace: Workspace, cost: Cost): RequestQueries {
   const all = async ({ settings, ...query }: Query) => {
-    const { sql, params } = 'hiding' in query ? query.hiding(undefined) : query;
+    const { sql, params } = 'hiding' in query ? query.hiding(LOCAL_TABLES, undefined) : query.statement(LOCAL_TABLES);
     const result = await client.query({
       query: sql,
       query_params: { ...params, workspace },

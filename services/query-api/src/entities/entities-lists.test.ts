@@ -234,7 +234,7 @@ test('the queries of one list share its time', async () => {
     },
   };
   const queries = new RequestQueries(queryRunner, { workspace: 'a' }, new TimeBudget(100));
-  for (let count = 0; count < 3; count += 1) await queries.all('entities_page', { sql: '', params: {} });
+  for (let count = 0; count < 3; count += 1) await queries.all('entities_page', () => ({ sql: '', params: {} }));
   expect(timeouts[0]).toBeLessThanOrEqual(100);
   expect(timeouts[1]).toBeLessThanOrEqual(45);
   expect(timeouts[2]).toBe(1);

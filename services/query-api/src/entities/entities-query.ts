@@ -1,5 +1,6 @@
-import { type Sql, tables } from '../clickhouse/sql.ts';
-import { LAST_DELETION } from '../deletions/last-deletions.ts';
+import type { Sql } from '../clickhouse/sql.ts';
+import type { Tables } from '../clickhouse/tables.ts';
+import { lastDeletion } from '../deletions/last-deletions.ts';
 import type { EntityCondition } from '../filters/entity-condition.ts';
 import type { EntityKind } from './entity-kinds.ts';
 
@@ -10,7 +11,7 @@ import type { EntityKind } from './entity-kinds.ts';
  * Returns the query for those of `ids` that were ever mentioned, ordered by identifier: when each was first and last
  * seen, in milliseconds, and the version of the last change of it, in microseconds.
  */
-export function identitiesQuery(kind: EntityKind, ids: readonly string[]): Sql {
+export function identitiesQuery(tables: Tables, kind: EntityKind, ids: readonly string[]): Sql {
   return {
     sql: `SELECT id, toUnixTimestamp64Milli(min(first_seen_at)), toUnixTimestamp64Milli(max(last_seen_at)), max(version)
 FROM ${tables.entities}
@@ -32,6 +33,7 @@ export type PropertyValues = 'value' | 'key';
  * condition whether this property matches. A property of a user counts if its version is above that of the deletion.
  */
 export function propertiesQuery(
+  tables: Tables,
   kind: EntityKind,
   ids: readonly string[],
   conditions: readonly EntityCondition[],
@@ -39,7 +41,7 @@ export function propertiesQuery(
 ): Sql {
   return {
     sql: `SELECT id, property, ${values === 'key' ? KEY : 'value'}, version, [${conditions.map(({ matches }) => matches).join(', ')}]
-FROM (${currentProperties('id IN {ids:Array(String)}')})
+FROM (${currentProperties(tables, 'id IN {ids:Array(String)}')})
 ORDER BY id, property`,
     params: Object.assign({}, ...conditions.map(({ params }) => params), { kind, ids }),
   };
@@ -49,11 +51,11 @@ ORDER BY id, property`,
  * Returns the query for some properties of one entity, ordered by name: name and JSON. Those of a user count if no deletion
  * is stored by now that hides them: a client that reads slowly takes them one piece after the other.
  */
-export function propertiesByKeyQuery(kind: EntityKind, id: string, keys: readonly string[]): Sql {
+export function propertiesByKeyQuery(tables: Tables, kind: EntityKind, id: string, keys: readonly string[]): Sql {
   return {
     sql: `SELECT property, value
-FROM (${currentProperties(`id = {id:String} AND ${KEY} IN {keys:Array(String)}`)})
-${kind === 'user' ? `WHERE toInt64(version) > ${LAST_DELETION}` : ''}
+FROM (${currentProperties(tables, `id = {id:String} AND ${KEY} IN {keys:Array(String)}`)})
+${kind === 'user' ? `WHERE toInt64(version) > ${lastDeletion(tables)}` : ''}
 ORDER BY property`,
     params: { kind, id, keys },
   };
@@ -63,7 +65,7 @@ ORDER BY property`,
  * SQL for the newest registers that set a property, of the entities that meet a condition: `id`, `property`, `value`
  * and `version`.
  */
-export function currentProperties(condition: string): string {
+export function currentProperties(tables: Tables, condition: string): string {
   return `
   SELECT id, property, tupleElement(winner, 'value') AS value, tupleElement(winner, 'version') AS version
   FROM (

@@ -64,10 +64,10 @@ export async function* readPage(
 /** Returns what finds candidates. With each query it releases the candidates of those that have ended before. */
 function finding(queries: RequestQueries): FindCandidates {
   const found: (Reservation | undefined)[] = [];
-  return async ({ settings, ...sql }) => {
+  return async ({ statement, settings }) => {
     for (const memory of found.splice(0)) memory?.release();
     const memory = queries.memory?.part();
-    const rows = await queries.all('entity_candidates', sql, { settings, memory });
+    const rows = await queries.all('entity_candidates', statement, { settings, memory });
     found.push(memory);
     return rows;
   };
@@ -102,7 +102,7 @@ function usersAmong(kind: EntityKind, ids: readonly string[]): readonly string[]
 
 /** Returns one user or organization, if it exists, as a list, and its last deletion. */
 async function readIdentity(queries: RequestQueries, kind: EntityKind, id: string) {
-  const read = () => queries.all('entities_page', identitiesQuery(kind, [id]));
+  const read = () => queries.all('entities_page', (tables) => identitiesQuery(tables, kind, [id]));
   const [rows, deletions] = await withDeletions(queries, usersAmong(kind, [id]), read);
   return { identities: currentOf(rows, deletions), deletions };
 }
@@ -143,7 +143,7 @@ async function* propertiesByKey(
   found: readonly Property[],
 ): AsyncGenerator<readonly Property[], void, undefined> {
   const readSome = (keys: readonly string[], options: PieceOptions) =>
-    queries.all('entity_properties', propertiesByKeyQuery(kind, id, keys), options);
+    queries.all('entity_properties', (tables) => propertiesByKeyQuery(tables, kind, id, keys), options);
   for (const keys of groupsOf(found.map(([, key]) => key))) {
     const pieces = inPieces(keys, queries.memory, {
       readSome,
@@ -167,8 +167,8 @@ async function readPiece(
   const conditions = properties.map(entityCondition);
   const read = () =>
     Promise.all([
-      queries.all('entities_page', identitiesQuery(kind, ids), { memory: options.memory }),
-      queries.all('entity_properties', propertiesQuery(kind, ids, conditions, values), options),
+      queries.all('entities_page', (tables) => identitiesQuery(tables, kind, ids), { memory: options.memory }),
+      queries.all('entity_properties', (tables) => propertiesQuery(tables, kind, ids, conditions, values), options),
     ]);
   const [[stored, rows], deletions] = await withDeletions(queries, usersAmong(kind, ids), read);
   const byId = Map.groupBy(
@@ -195,7 +195,8 @@ async function currentTimes(
   deletions: LastDeletions,
 ): Promise<readonly SeenEntity[]> {
   const returned = identities.map(([id]) => id).filter((id) => deletions.has(id));
-  const times = returned.length > 0 ? await queries.all('entity_times', timesSinceDeletionQuery(returned)) : [];
+  const times =
+    returned.length > 0 ? await queries.all('entity_times', (tables) => timesSinceDeletionQuery(tables, returned)) : [];
   const since = new Map((times as TimesRow[]).map(([id, ...seen]) => [id, seen]));
   return identities.map(([id, firstSeenMs, lastSeenMs, version]) => {
     // Until an event or a sighting since the deletion is stored, the time of the last change stands in for it.

@@ -1,4 +1,5 @@
-import { type Sql, tables } from '../clickhouse/sql.ts';
+import type { Sql } from '../clickhouse/sql.ts';
+import type { Tables } from '../clickhouse/tables.ts';
 import type { EntityKind } from './entity-kinds.ts';
 
 // The memberships of a user are its organizations, those of an organization its users.
@@ -7,7 +8,7 @@ import type { EntityKind } from './entity-kinds.ts';
 const KINDS = { user: 'membership', organization: 'member' } as const satisfies Record<EntityKind, string>;
 
 /** Returns the query for the first `count` identifiers after `after` of the memberships of an entity. */
-export function nextMembershipsQuery(kind: EntityKind, id: string, after: string, count: number): Sql {
+export function nextMembershipsQuery(tables: Tables, kind: EntityKind, id: string, after: string, count: number): Sql {
   return {
     // DISTINCT ends with the last row that is needed; GROUP BY would read all memberships.
     sql: `SELECT DISTINCT other_id
@@ -23,7 +24,7 @@ LIMIT {count:UInt64}`,
  * Returns the query for some memberships of an entity, ordered by identifier: when the two were first and last seen
  * together, in milliseconds, and the version of the last submission that names both, in microseconds.
  */
-export function membershipsQuery(kind: EntityKind, id: string, otherIds: readonly string[]): Sql {
+export function membershipsQuery(tables: Tables, kind: EntityKind, id: string, otherIds: readonly string[]): Sql {
   return {
     sql: `SELECT other_id, toUnixTimestamp64Milli(min(first_seen_at)), toUnixTimestamp64Milli(max(last_seen_at)), max(version)
 FROM ${tables.entities}

@@ -1,4 +1,5 @@
 import type { RequestQueries } from '../clickhouse/request-queries.ts';
+import type { Tables } from '../clickhouse/tables.ts';
 import { withDeletions } from '../deletions/last-deletions.ts';
 import { timesTogetherSinceDeletionQuery } from '../deletions/returned-users.ts';
 import { groupsOf, idsOf } from './candidates.ts';
@@ -33,7 +34,11 @@ export async function* readMemberships(
     const memory = queries.memory?.part();
     const options = { settings: FEW_ROWS, memory };
     const otherIds = idsOf(
-      await queries.all('memberships_page', nextMembershipsQuery(kind, id, after, rowsMax), options),
+      await queries.all(
+        'memberships_page',
+        (tables) => nextMembershipsQuery(tables, kind, id, after, rowsMax),
+        options,
+      ),
     );
     for (const group of groupsOf(otherIds)) {
       for (const membership of await currentMemberships(queries, kind, id, group)) {
@@ -55,7 +60,7 @@ async function currentMemberships(
   id: string,
   otherIds: readonly string[],
 ): Promise<readonly SeenEntity[]> {
-  const read = () => queries.all('memberships_page', membershipsQuery(kind, id, otherIds));
+  const read = () => queries.all('memberships_page', (tables) => membershipsQuery(tables, kind, id, otherIds));
   const [rows, deletions] = await withDeletions(queries, kind === 'user' ? [id] : otherIds, read);
   const userOf = (otherId: string) => (kind === 'user' ? id : otherId);
   const current = (rows as MembershipRow[]).filter(
@@ -79,8 +84,8 @@ async function timesSinceDeletion(
   otherIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly [firstMs: number, lastMs: number]>> {
   if (otherIds.length === 0) return new Map();
-  const query =
-    kind === 'user' ? timesTogetherSinceDeletionQuery([id], otherIds) : timesTogetherSinceDeletionQuery(otherIds, [id]);
+  const [users, organizations] = kind === 'user' ? [[id], otherIds] : [otherIds, [id]];
+  const query = (tables: Tables) => timesTogetherSinceDeletionQuery(tables, users, organizations);
   const rows = (await queries.all('membership_times', query)) as TimesRow[];
   return new Map(
     rows.map(([user, organization, firstMs, lastMs]) => [kind === 'user' ? organization : user, [firstMs, lastMs]]),

@@ -1,4 +1,5 @@
-import { type Sql, tables } from '../clickhouse/sql.ts';
+import type { Sql } from '../clickhouse/sql.ts';
+import type { Tables } from '../clickhouse/tables.ts';
 import type { EntityKind } from './entity-kinds.ts';
 import type { EntityPosition, SeenOrder } from './entity-order.ts';
 
@@ -13,6 +14,7 @@ const COLUMNS = {
  * them is that of the user.
  */
 export function nextSeenQuery(
+  tables: Tables,
   kind: EntityKind,
   { field, direction }: SeenOrder,
   after: EntityPosition | undefined,

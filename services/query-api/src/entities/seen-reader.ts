@@ -1,7 +1,8 @@
 import type { RequestQueries } from '../clickhouse/request-queries.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
 import type { Sql } from '../clickhouse/sql.ts';
-import { RETURNED_USERS } from '../deletions/returned-users.ts';
+import type { Tables } from '../clickhouse/tables.ts';
+import { returnedUsersQuery } from '../deletions/returned-users.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import { groupsOf, idsOf } from './candidates.ts';
 import { FEW_ROWS } from './candidates-query.ts';
@@ -85,11 +86,10 @@ function afterPosition(
 
 /** Reads the first candidates, and whether there may be users who came back: that is decided when the query has its slot. */
 async function firstCandidates(queries: RequestQueries, { kind, order, after, rowsMax }: SeenPage) {
-  const query = nextSeenQuery(kind, order, after, rowsMax);
   let hasPendingDeletions = false;
-  const hiding = (hidden: Sql | undefined) => {
+  const hiding = (tables: Tables, hidden: Sql | undefined) => {
     hasPendingDeletions = kind === 'user' && hidden !== undefined;
-    return query;
+    return nextSeenQuery(tables, kind, order, after, rowsMax);
   };
   const candidates = await queries.all('entity_candidates', { hiding }, { settings: FEW_ROWS });
   return { candidates, hasPendingDeletions };
@@ -101,7 +101,7 @@ async function findReturned(
   { kind, order, properties }: SeenPage,
 ): Promise<readonly EntityPosition[]> {
   const positions: EntityPosition[] = [];
-  for (const ids of groupsOf(idsOf(await queries.all('entity_candidates', RETURNED_USERS)))) {
+  for (const ids of groupsOf(idsOf(await queries.all('entity_candidates', returnedUsersQuery)))) {
     const items = ids.map((id) => ({ id }));
     for await (const { found } of readEntities(queries, { kind, properties }, items)) {
       positions.push(...found.map((entity) => seenPositionOf(entity, order)));
@@ -144,9 +144,8 @@ async function* readStored(
     const memory = queries.memory?.part();
     const options = { settings: FEW_ROWS, memory };
     const isFirst = checked === 0 && after === page.after;
-    const rows = isFirst
-      ? first
-      : await queries.all('entity_candidates', nextSeenQuery(kind, order, after, count), options);
+    const query = (tables: Tables) => nextSeenQuery(tables, kind, order, after, count);
+    const rows = isFirst ? first : await queries.all('entity_candidates', query, options);
     const candidates = candidatesOf(rows);
     yield* matchesAmong(queries, page, candidates, apart);
     if (rows.length < count) return;

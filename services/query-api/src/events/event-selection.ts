@@ -54,14 +54,22 @@ function byFilterField<Value>(create: (field: FilterField) => Value): Readonly<R
   return Object.fromEntries(FILTER_FIELDS.map((field) => [field, create(field)])) as Record<FilterField, Value>;
 }
 
-/** Returns the conditions of the filters alone, without the dates. */
-export function filterConditions({
-  fields,
-  properties,
-}: Pick<EventSelection, 'fields' | 'properties'>): readonly Sql[] {
+/**
+ * Returns the conditions of the filters alone, without the dates.
+ *
+ * @param prefix begins the names of their parameters: it tells the filters of several selections in one query apart
+ */
+export function filterConditions(
+  { fields, properties }: Pick<EventSelection, 'fields' | 'properties'>,
+  prefix = '',
+): readonly Sql[] {
   return [
-    ...fields.map((filter) => fieldCondition(filter, EVENT_COLUMNS[filter.field])),
-    ...properties.map((filter, index) => eventPropertyCondition(filter, EVENT_COLUMNS[filter.document].column, index)),
+    ...fields.map(({ field, condition }) =>
+      fieldCondition({ field: `${prefix}${field}`, condition }, EVENT_COLUMNS[field]),
+    ),
+    ...properties.map((filter, index) =>
+      eventPropertyCondition(filter, EVENT_COLUMNS[filter.document].column, `${prefix}p${index}`),
+    ),
   ];
 }
 

@@ -2,7 +2,8 @@ import type { FastifyInstance } from 'fastify';
 import type { QueryContext } from '../../clickhouse/query.ts';
 import type { QueryRunner } from '../../clickhouse/query-runner.ts';
 import { RequestQueries } from '../../clickhouse/request-queries.ts';
-import { type Sql, tables } from '../../clickhouse/sql.ts';
+import type { Sql } from '../../clickhouse/sql.ts';
+import type { Tables } from '../../clickhouse/tables.ts';
 import { TimeBudget } from '../../clickhouse/time-budget.ts';
 import { DELETIONS_FRESH_MS } from '../../deletions/last-deletions.ts';
 import { parseEntityRequest } from '../../entities/entities-parameters.ts';
@@ -73,8 +74,16 @@ export async function readActivity(
   };
   const options = { settings: NAMES_SETTINGS };
   const [days, names] = await Promise.all([
-    reports.all('activity', { hiding: (hidden) => daysQuery(whereSelected(selection, hidden)) }, options),
-    reports.all('activity', { hiding: (hidden) => topNamesQuery(whereSelected(selection, hidden)) }, options),
+    reports.all(
+      'activity',
+      { hiding: (tables, hidden) => daysQuery(tables, whereSelected(selection, hidden)) },
+      options,
+    ),
+    reports.all(
+      'activity',
+      { hiding: (tables, hidden) => topNamesQuery(tables, whereSelected(selection, hidden)) },
+      options,
+    ),
   ]);
   // The reports may have waited for their slots: the user may be deleted by now.
   const isFresh = performance.now() - readAt <= DELETIONS_FRESH_MS;
@@ -92,7 +101,7 @@ export async function readActivity(
   };
 }
 
-function daysQuery({ sql, params }: Sql): Sql {
+function daysQuery(tables: Tables, { sql, params }: Sql): Sql {
   return {
     sql: `SELECT toString(toDate(timestamp)) AS day, count()
 FROM ${tables.events}
@@ -102,7 +111,7 @@ GROUP BY day`,
   };
 }
 
-function topNamesQuery({ sql, params }: Sql): Sql {
+function topNamesQuery(tables: Tables, { sql, params }: Sql): Sql {
   return {
     sql: `SELECT event, count() AS total
 FROM ${tables.events}

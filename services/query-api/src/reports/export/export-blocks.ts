@@ -7,7 +7,6 @@ import {
   POOL_SETTINGS,
   type QuerySettings,
 } from '../../clickhouse/query-settings.ts';
-import { tables } from '../../clickhouse/sql.ts';
 import { whereSelected } from '../../events/event-selection.ts';
 import { createReportRunner } from '../report-runner.ts';
 import type { ExportRequest } from './export-parameters.ts';
@@ -53,7 +52,8 @@ async function largestEvent(
   const { sql, params } = whereSelected({ ...selection, properties: [] }, undefined);
   try {
     const [row] = await createReportRunner(queryRunner).all({
-      ...{ kind: 'event_sizes', sql: `SELECT max(json_bytes) FROM ${tables.eventSizes}\n${sql}`, params },
+      kind: 'event_sizes',
+      statement: (tables) => ({ sql: `SELECT max(json_bytes) FROM ${tables.eventSizes}\n${sql}`, params }),
       ...context,
     });
     return row?.[0] as number;

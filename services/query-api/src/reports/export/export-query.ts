@@ -1,4 +1,5 @@
-import { type Sql, tables } from '../../clickhouse/sql.ts';
+import type { Sql } from '../../clickhouse/sql.ts';
+import type { Tables } from '../../clickhouse/tables.ts';
 import { EVENT_FIELDS, type EventColumnType } from '../../events/event-columns.ts';
 import { afterPosition, orderBy } from '../../events/event-order-sql.ts';
 import { whereSelected } from '../../events/event-selection.ts';
@@ -39,7 +40,11 @@ const RECORD = `concat('{', ${EVENT_FIELDS.map(
  *
  * @param hidden the condition that the events of pending deletions meet, if there are any
  */
-export function exportQuery({ selection, format, direction, after }: ExportRequest, hidden: Sql | undefined): Sql {
+export function exportQuery(
+  tables: Tables,
+  { selection, format, direction, after }: ExportRequest,
+  hidden: Sql | undefined,
+): Sql {
   const order = { field: 'timestamp', direction } as const;
   const position = after ? [afterPosition(order, { ...after, value: after.timestampMs })] : [];
   const { sql, params } = whereSelected(selection, hidden, position);
@@ -51,7 +56,7 @@ export function exportQuery({ selection, format, direction, after }: ExportReque
         );
   return {
     sql: `SELECT ${columns}
-FROM ${tables.events}
+FROM ${tables.eventsByUuid}
 ${sql}
 ${orderBy(order)}
 FORMAT ${formatOf(format).clickHouse}`,

@@ -43,7 +43,7 @@ export function registerExport(app: FastifyInstance, { queryRunner }: ReadDepend
       if (reply.request.method === 'HEAD') return await send([]);
       const blocks = await blockSettings(queryRunner, request, context);
       const query: ExportQuery = {
-        hiding: (hidden) => exportQuery(request, hidden),
+        hiding: (tables, hidden) => exportQuery(tables, request, hidden),
         ...{ kind: 'events_export', pool: 'exports', settings: { ...SETTINGS, ...blocks } },
         ...context,
       };

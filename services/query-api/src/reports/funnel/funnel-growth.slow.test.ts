@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import type { Sql } from '../../clickhouse/sql.ts';
+import type { Statement } from '../../clickhouse/query.ts';
+import type { Tables } from '../../clickhouse/tables.ts';
 import { createMeasuredRunner, type MeasuredRunner, type ReadCost } from '../../testing/measured-runner.ts';
 import { type QueryService, startQuery } from '../../testing/query-service.ts';
 import { parseRetentionRequest } from '../retention/retention-parameters.ts';
@@ -39,16 +40,18 @@ async function fill(workspace: string, months: number): Promise<void> {
   });
 }
 
-async function costOf(workspace: string, { sql, params }: Sql): Promise<ReadCost> {
-  return await runner.measure(() => runner.all({ kind: 'funnel', workspace, sql, params }));
+async function costOf(workspace: string, statement: Statement['statement']): Promise<ReadCost> {
+  return await runner.measure(() => runner.all({ kind: 'funnel', workspace, statement }));
 }
 
 function parameters(text: string): Record<string, string[]> {
   return Object.fromEntries([...new URLSearchParams(text)].map(([name, value]) => [name, [value]]));
 }
 
-const funnel = (text: string) => funnelQuery(parseFunnelRequest(parameters(text)), undefined);
-const retention = (text: string) => retentionQuery(parseRetentionRequest(parameters(text)), undefined);
+const funnel = (text: string) => (tables: Tables) =>
+  funnelQuery(tables, parseFunnelRequest(parameters(text)), undefined);
+const retention = (text: string) => (tables: Tables) =>
+  retentionQuery(tables, parseRetentionRequest(parameters(text)), undefined);
 
 test.each([
   ['a funnel', funnel(`steps=opened,closed&${LAST_MONTH}`)],

@@ -1,4 +1,5 @@
-import { BoundParameters, type Sql, tables } from '../../clickhouse/sql.ts';
+import { BoundParameters, type Sql } from '../../clickhouse/sql.ts';
+import type { Tables } from '../../clickhouse/tables.ts';
 import { EVENT_COLUMNS } from '../../events/event-columns.ts';
 import { whereSelected } from '../../events/event-selection.ts';
 import { eventPropertyCondition } from '../../filters/filter-sql.ts';
@@ -49,11 +50,11 @@ export type FunnelRow = readonly [
  *
  * @param hidden the condition that the events of pending deletions meet, if there are any
  */
-export function funnelQuery(request: FunnelRequest, hidden: Sql | undefined): Sql {
+export function funnelQuery(tables: Tables, request: FunnelRequest, hidden: Sql | undefined): Sql {
   const { steps, withinMs, groupBy } = request;
   const indexes = [...steps.keys()];
   const later = indexes.slice(1);
-  const persons = personsQuery(request, hidden);
+  const persons = personsQuery(tables, request, hidden);
   const computed = [...furthestStep(indexes), ...indexes.map(chosenEvent)].reduce(
     // A select of its own for every step: ClickHouse copies an expression wherever another one of its select names it.
     (from, columns) => `SELECT *,\n  ${columns.join(',\n  ')}\nFROM (\n${from}\n)`,
@@ -83,7 +84,7 @@ LIMIT {rows:UInt8}`,
 }
 
 /** The query for the persons with an event of the first step: their events in order, and the keys of the first steps. */
-function personsQuery(request: FunnelRequest, hidden: Sql | undefined): Sql {
+function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | undefined): Sql {
   const { selection, steps, by, groupBy } = request;
   const person = EVENT_COLUMNS[by === 'user' ? 'userId' : 'groupId'].column;
   const matched = matchedSteps(request);
@@ -116,7 +117,7 @@ function matchedSteps({ selection, steps }: FunnelRequest): Sql {
   const bits = steps.map(({ event, properties }, index): Sql => {
     const conditions = properties.map((filter) => {
       filters += 1;
-      return eventPropertyCondition(filter, EVENT_COLUMNS[filter.document].column, filters);
+      return eventPropertyCondition(filter, EVENT_COLUMNS[filter.document].column, `p${filters}`);
     });
     const sql = [`event = {step_${index}:String}`, ...conditions.map((condition) => `(${condition.sql})`)].join(
       ' AND ',

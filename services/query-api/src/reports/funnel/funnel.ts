@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Row } from '../../clickhouse/row-parser.ts';
 import type { Sql } from '../../clickhouse/sql.ts';
+import type { Tables } from '../../clickhouse/tables.ts';
 import { type ReadDependencies, registerRead } from '../../read-route.ts';
 import { keyValue, nameOfKey } from '../group-key.ts';
 import { collectingSettings, reportRows } from '../report-runner.ts';
@@ -14,7 +15,7 @@ export function registerFunnel(app: FastifyInstance, { config, queryRunner }: Re
     path: '/events/funnel',
     parse: ({ query }) => parseFunnelRequest(query),
     async respond(request, context, reply) {
-      const hiding = (hidden: Sql | undefined) => funnelQuery(request, hidden);
+      const hiding = (tables: Tables, hidden: Sql | undefined) => funnelQuery(tables, request, hidden);
       const rows = await reportRows(queryRunner, { kind: 'funnel', hiding, settings, ...context });
       return await reply.send(funnelReport(request, rows));
     },

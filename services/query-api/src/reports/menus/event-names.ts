@@ -1,5 +1,6 @@
 import type { HidingStatement, QueryContext } from '../../clickhouse/query.ts';
 import type { Sql } from '../../clickhouse/sql.ts';
+import type { Tables } from '../../clickhouse/tables.ts';
 import { groupsOf } from '../../entities/candidates.ts';
 import type { EventSelection } from '../../events/event-selection.ts';
 import type { ReportRunner } from '../report-runner.ts';
@@ -35,16 +36,18 @@ export async function readEventNames(
   const run = async (hiding: HidingStatement['hiding']) =>
     await runner.all({ kind: 'event_names', settings: NAMES_SETTINGS, ...context, hiding });
   let subtractsHidden = false;
-  const rows = (await run((hidden) => {
+  const rows = (await run((tables, hidden) => {
     subtractsHidden = hidden !== undefined;
-    return namesQuery({ ...request, columns: ['event', 'type'] }, hidden);
+    return namesQuery(tables, { ...request, columns: ['event', 'type'] }, hidden);
   })) as NameRow[];
   const isHidden = ([, , , firstMs, lastMs, hiddenFirstMs, hiddenLastMs]: NameRow) =>
     subtractsHidden && (hiddenFirstMs === firstMs || hiddenLastMs === lastMs);
   const unsure = [...new Set(rows.filter(isHidden).map(([event]) => event))];
   const shown = new Map<string, TimesOfName>();
   for (const names of groupsOf(unsure)) {
-    const times = (await run((hidden) => shownTimesQuery(request.selection, names, hidden))) as TimesRow[];
+    const times = (await run((tables, hidden) =>
+      shownTimesQuery(tables, request.selection, names, hidden),
+    )) as TimesRow[];
     for (const [event, type, ...seen] of times) shown.set(JSON.stringify([event, type]), seen);
   }
   return rows.flatMap((row) => {
@@ -62,7 +65,8 @@ export async function readNameValues(
   request: MenuRequest,
   context: QueryContext,
 ): Promise<readonly { readonly value: string; readonly count: number }[]> {
-  const hiding = (hidden: Sql | undefined) => namesQuery({ ...request, columns: [column] }, hidden);
+  const hiding = (tables: Tables, hidden: Sql | undefined) =>
+    namesQuery(tables, { ...request, columns: [column] }, hidden);
   const rows = await runner.all({ kind: 'event_names', settings: NAMES_SETTINGS, ...context, hiding });
   return rows.map(([value, count]) => ({ value: value as string, count: count as number }));
 }

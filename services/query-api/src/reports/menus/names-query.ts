@@ -1,5 +1,6 @@
 import type { QuerySettings } from '../../clickhouse/query-settings.ts';
-import { type Sql, tables, where } from '../../clickhouse/sql.ts';
+import { type Sql, where } from '../../clickhouse/sql.ts';
+import type { Tables } from '../../clickhouse/tables.ts';
 import { shownConditions } from '../../deletions/hidden-events.ts';
 import {
   type EventSelection,
@@ -34,14 +35,19 @@ export const NAMES_SETTINGS: QuerySettings = { optimize_aggregation_in_order: '0
  *
  * @param hidden the condition that the events of pending deletions meet, if there are any
  */
-export function namesQuery({ selection, columns, prefix, limit }: NamesRequest, hidden: Sql | undefined): Sql {
+export function namesQuery(
+  tables: Tables,
+  { selection, columns, prefix, limit }: NamesRequest,
+  hidden: Sql | undefined,
+): Sql {
   const byHour = isCountedByHour(selection);
   const begins = startsWith(columns[0], prefix);
   const shown = byHour
     ? countedRanges(selection, [DAYS, HOURS]).map(({ within }) => [...filterConditions(selection), within])
     : [[...selectionConditions(selection), ...shownConditions(hidden)]];
-  const counts = shown.map((conditions) => countedNames(columns, [...conditions, ...begins], ''));
-  if (byHour && hidden) counts.push(countedNames(columns, [...selectionConditions(selection), ...begins, hidden], '-'));
+  const counts = shown.map((conditions) => countedNames(tables, columns, [...conditions, ...begins], ''));
+  if (byHour && hidden)
+    counts.push(countedNames(tables, columns, [...selectionConditions(selection), ...begins, hidden], '-'));
   return {
     sql: `SELECT ${columns.join(', ')}, sum(counted) AS total,
   toUnixTimestamp64Milli(minIf(first, counted > 0)), toUnixTimestamp64Milli(maxIf(last, counted > 0)),
@@ -58,12 +64,17 @@ LIMIT {names_max:UInt64}`,
 }
 
 /** Returns the query for the first and the last timestamp, in milliseconds, of the events of some names that are not hidden. */
-export function shownTimesQuery(selection: EventSelection, names: readonly string[], hidden: Sql | undefined): Sql {
+export function shownTimesQuery(
+  tables: Tables,
+  selection: EventSelection,
+  names: readonly string[],
+  hidden: Sql | undefined,
+): Sql {
   const named: Sql = { sql: 'event IN {names:Array(String)}', params: { names } };
   const { sql, params } = whereSelected(selection, hidden, [named]);
   return {
     sql: `SELECT event, type, toUnixTimestamp64Milli(min(timestamp)), toUnixTimestamp64Milli(max(timestamp))
-FROM ${tables.events}
+FROM ${tables.eventsByUuid}
 ${sql}
 GROUP BY event, type`,
     params,
@@ -71,7 +82,7 @@ GROUP BY event, type`,
 }
 
 /** The columns and aggregates are those of the projections, which ClickHouse chooses by itself. */
-function countedNames(columns: readonly NameColumn[], conditions: readonly Sql[], sign: '' | '-'): Sql {
+function countedNames(tables: Tables, columns: readonly NameColumn[], conditions: readonly Sql[], sign: '' | '-'): Sql {
   const { sql, params } = where(conditions);
   return {
     sql: `SELECT ${columns.join(', ')}, ${sign}toInt64(count()) AS counted, min(timestamp) AS first, max(timestamp) AS last

@@ -1,4 +1,5 @@
-import { type Sql, tables } from '../../clickhouse/sql.ts';
+import type { Sql } from '../../clickhouse/sql.ts';
+import type { Tables } from '../../clickhouse/tables.ts';
 import { EVENT_COLUMNS } from '../../events/event-columns.ts';
 import { whereSelected } from '../../events/event-selection.ts';
 import { fieldCondition } from '../../filters/filter-sql.ts';
@@ -17,7 +18,7 @@ const INTERVAL = `toUInt16(transform(
  *
  * @param hidden the condition that the events of pending deletions meet, if there are any
  */
-export function retentionQuery(request: RetentionRequest, hidden: Sql | undefined): Sql {
+export function retentionQuery(tables: Tables, request: RetentionRequest, hidden: Sql | undefined): Sql {
   const { selection, cohortFilters, returnFilters, starts, periods } = request;
   const begins = nameCondition(cohortFilters, 'cohort_event');
   const returns = nameCondition(returnFilters, 'return_event');

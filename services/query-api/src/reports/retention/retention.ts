@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Query } from '../../clickhouse/query.ts';
 import type { Row } from '../../clickhouse/row-parser.ts';
 import type { Sql } from '../../clickhouse/sql.ts';
+import type { Tables } from '../../clickhouse/tables.ts';
 import { sendJson } from '../../json-response.ts';
 import { createPause } from '../../pause.ts';
 import { type ReadDependencies, registerRead } from '../../read-route.ts';
@@ -18,7 +19,7 @@ export function registerRetention(app: FastifyInstance, { config, queryRunner }:
     path: '/events/retention',
     parse: ({ query }) => parseRetentionRequest(query),
     async respond(request, context, reply) {
-      const hiding = (hidden: Sql | undefined) => retentionQuery(request, hidden);
+      const hiding = (tables: Tables, hidden: Sql | undefined) => retentionQuery(tables, request, hidden);
       const query: Query = { kind: 'retention', hiding, settings, ...context };
       const returns = new Returns(request, context.memory);
       const isWhole = await readReport(queryRunner, query, (row) => returns.add(row));

@@ -1,4 +1,5 @@
-import { BoundParameters, type Sql, tables } from '../../clickhouse/sql.ts';
+import { BoundParameters, type Sql } from '../../clickhouse/sql.ts';
+import type { Tables } from '../../clickhouse/tables.ts';
 import { whereSelected } from '../../events/event-selection.ts';
 import { type GroupKey, keyOfEvent, keyOrder } from '../group-key.ts';
 import { type CountUnit, DAYS, HOURS, hourCountsQuery, isCountedByHour } from '../hour-counts.ts';
@@ -21,8 +22,9 @@ export interface SeriesPart {
   readonly approximate: boolean;
 }
 
-/** A part, and the condition that the events of pending deletions meet, if there are any. */
+/** A part, the tables to read, and the condition that the events of pending deletions meet, if there are any. */
 export interface HidingPart extends SeriesPart {
+  readonly tables: Tables;
   readonly hidden: Sql | undefined;
 }
 
@@ -124,7 +126,7 @@ function cellsQuery(
   parameters: BoundParameters,
   byBucket = true,
 ): Sql {
-  const { request, range, hidden } = part;
+  const { request, range, tables, hidden } = part;
   const selection = { ...request.selection, startMs: range.startMs, endMs: range.endMs };
   const params = { buckets: range.buckets };
   const columns = (ms: string) => (byBucket ? { bucket: `roundDown(${ms}, {buckets:Array(Int64)})`, ...keys } : keys);
@@ -132,7 +134,7 @@ function cellsQuery(
     const names = Object.keys(columns(''));
     const units = areWhole(range, DAYS) ? [DAYS, HOURS] : [HOURS];
     const keysOf = (start: string) => columns(`toUnixTimestamp64Milli(${start})`);
-    const counts = hourCountsQuery(selection, keysOf, hidden, units);
+    const counts = hourCountsQuery(tables, selection, keysOf, hidden, units);
     return {
       sql: `SELECT ${names.join(', ')}, \`sum(counted)\` AS events, events AS state FROM (\n${counts.sql}\n)`,
       params: { ...counts.params, ...parameters.params, ...params },

@@ -174,7 +174,10 @@ class SeriesReading {
 
   async #once(part: SeriesPart, options: RunOptions): Promise<Found | undefined> {
     const settings = { max_rows_to_group_by: String(CELLS_MAX) };
-    const lines = await this.#lines(part, (hidden) => seriesQuery({ ...part, hidden }), { ...options, settings });
+    const lines = await this.#lines(part, (tables, hidden) => seriesQuery({ ...part, tables, hidden }), {
+      ...options,
+      settings,
+    });
     return lines && { lines };
   }
 
@@ -182,14 +185,15 @@ class SeriesReading {
     const groups = given ?? (await this.#largest(part, options));
     const hashes = groups?.map(([hash = '']) => hash);
     const lines =
-      hashes && (await this.#lines(part, (hidden) => givenGroupsQuery({ ...part, hidden }, hashes), options));
+      hashes &&
+      (await this.#lines(part, (tables, hidden) => givenGroupsQuery({ ...part, tables, hidden }, hashes), options));
     return lines && groups && { lines, groups };
   }
 
   async #largest(part: SeriesPart, options: RunOptions): Promise<Groups | undefined> {
     const groups: (readonly string[])[] = [];
     const isWhole = await this.#run(
-      (hidden) => largestGroupsQuery({ ...part, hidden }),
+      (tables, hidden) => largestGroupsQuery({ ...part, tables, hidden }),
       options,
       ([group]) => {
         groups.push(group as readonly string[]);
