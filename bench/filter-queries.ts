@@ -1,6 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
 import { querySettings, timeLimit } from '../services/query-api/src/clickhouse/query-settings.ts';
+import { LOCAL_TABLES } from '../services/query-api/src/clickhouse/tables.ts';
 import { configSchema } from '../services/query-api/src/config.ts';
 import { parseEventsRequest } from '../services/query-api/src/events/events-parameters.ts';
 import { pageQuery } from '../services/query-api/src/events/events-query.ts';
@@ -98,7 +99,7 @@ interface Direct {
 /** Sends the SQL of a page to ClickHouse, with the settings of query-api. */
 export async function queryDirectly(client: ClickHouseClient, { parameters }: FilterQuery): Promise<Direct> {
   const listed = Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, [value]]));
-  const { sql, params } = pageQuery(parseEventsRequest(listed, WORKSPACE), undefined);
+  const { sql, params } = pageQuery(LOCAL_TABLES, parseEventsRequest(listed, WORKSPACE), undefined);
   const startedAt = performance.now();
   const result = await client.query({
     query: sql,
