@@ -6,17 +6,17 @@ import { type Bar, type Benchmark, type Figure, figureOf } from '../report/bench
 
 const POLL_MS = 10;
 
-/** An event is sent so often at least, in milliseconds, with as much again at random. */
+/** So long after the last event was seen the next one is sent at least, in milliseconds, with as much again at random. */
 const PROBE_INTERVAL_MS = 200;
 
-export const LATENCY: Benchmark<{ probes: number }> = {
+export const LATENCY: Benchmark<{ seconds: number }> = {
   name: 'latency',
   title: 'The latency of an event',
   method:
-    'Single events are sent at random times: idle, and while other connections send 20 events a request at half of the rate ' +
-    'that the system could store. Each is timed from the request to its response, and from there until `GET /events` ' +
+    'Single events are sent at random times, one after the other: idle, and for as long while other connections send 20 events a ' +
+    'request at half of the rate that the system could store. Each is timed from the request to its response, and from there until `GET /events` ' +
     'returns it. The load generator, the services and both engines share the cores.',
-  size: { probes: 100 },
+  size: { seconds: 90 },
   measure,
 };
 
@@ -27,17 +27,16 @@ interface Probe {
   readonly visible: number;
 }
 
-async function measure({ probes }: { probes: number }): Promise<readonly Figure[]> {
+async function measure({ seconds }: { seconds: number }): Promise<readonly Figure[]> {
   await using system = await System.start();
   const half = await measureHalfOfCapacity(system);
   await system.mergesSettled();
-  const idle = await probe(system, probes, system.reserveNumbers(probes));
-  const firstBusy = system.reserveNumbers(probes);
-  // Most of the probes are in time; those after it are not counted.
-  const durationMs = probes * 2.2 * PROBE_INTERVAL_MS;
+  const durationMs = seconds * 1_000;
+  const idle = await probe(system, durationMs);
+  // The probes take their numbers before the load takes its own.
+  const probing = probe(system, durationMs);
   const loading = system.load(half.shape(durationMs));
-  const busy = await probe(system, probes, firstBusy);
-  await loading;
+  const [busy] = await Promise.all([probing, loading]);
   await system.expectExactlyOnce();
   return [
     ...figuresOf('idle', idle, { acknowledged: { atMost: 10 }, visible: { atMost: 300 } }),
@@ -46,9 +45,10 @@ async function measure({ probes }: { probes: number }): Promise<readonly Figure[
   ];
 }
 
-async function probe(system: System, count: number, first: number): Promise<readonly Probe[]> {
+async function probe(system: System, durationMs: number): Promise<readonly Probe[]> {
   const probes: Probe[] = [];
-  for (let number = first; number < first + count; number += 1) {
+  let number = system.reserveNumbers(Math.ceil(durationMs / PROBE_INTERVAL_MS));
+  for (const endAt = performance.now() + durationMs; performance.now() < endAt; number += 1) {
     await sleep(PROBE_INTERVAL_MS * (1 + Math.random()));
     probes.push(await probeOnce(system, number));
   }
@@ -86,6 +86,7 @@ function figuresOf(column: string, probes: readonly Probe[], bars: Bars): Figure
   const acknowledged = probes.map((one) => one.acknowledged);
   const visible = probes.map((one) => one.visible);
   return [
+    figureOf('probes', column, '', [probes.length]),
     figureOf('acknowledged after, median', column, 'ms', acknowledged, bars.acknowledged),
     figureOf('acknowledged after, p99', column, 'ms', [p99(acknowledged)]),
     figureOf('visible after, median', column, 'ms', visible, bars.visible),

@@ -47,7 +47,9 @@ const BURST_MS = 2_000;
 
 const LATE_SHARE = 0.01;
 
-/** Events in the order of their arrival, always the same for the same seed. */
+const SEED = 1;
+
+/** Events in the order of their arrival, always the same. */
 export interface Traffic {
   /** The next events, as the writer reads them from Kafka. */
   next(rows: number): RowBatch;
@@ -62,8 +64,8 @@ export interface Traffic {
  * @param endMs the time of the last one, in milliseconds since 1970
  * @param days over how many days they are spread
  */
-export function createTraffic(events: number, endMs: number, days = TRAFFIC_DAYS, seed = 1): Traffic {
-  const random = seededRandom(seed);
+export function createTraffic(events: number, endMs: number, days = TRAFFIC_DAYS): Traffic {
+  const random = seededRandom(SEED);
   const below = (count: number) => Math.floor(count * random());
   const hex = (digits: number) =>
     below(16 ** digits)
@@ -79,23 +81,10 @@ export function createTraffic(events: number, endMs: number, days = TRAFFIC_DAYS
   const system = weighted(zipf(SYSTEMS.length, 0.8), random);
   const locale = weighted(zipf(LOCALES.length, 1), random);
 
-  const stepMs = (days * DAY_MS) / events;
-  let nowMs = endMs - days * DAY_MS;
-  let burstLeft = 0;
-
-  /** The time of the next event. It advances evenly, but jumps before a burst and hardly moves during it. */
-  function tick(): number {
-    if (burstLeft === 0 && random() < BURST_SHARE / BURST_EVENTS) {
-      burstLeft = BURST_EVENTS;
-      nowMs += stepMs * BURST_EVENTS - BURST_MS;
-    }
-    if (burstLeft > 0) burstLeft -= 1;
-    nowMs += burstLeft > 0 ? BURST_MS / BURST_EVENTS : stepMs;
-    return Math.min(Math.floor(nowMs), endMs);
-  }
+  const arrivals = new Arrivals(random, events, endMs, days);
 
   function row(): string {
-    const receivedMs = tick();
+    const receivedMs = arrivals.nextMs();
     const atMs = random() < LATE_SHARE ? receivedMs - below(30 * DAY_MS) : receivedMs - below(2_000);
     const userRank = user();
     const known = random() < 0.9;
@@ -120,6 +109,32 @@ export function createTraffic(events: number, endMs: number, days = TRAFFIC_DAYS
   }
 
   return { next: (rows) => batchOf(rows, row) };
+}
+
+/** The times of arrival. They advance evenly, but jump before a burst and hardly move during it. */
+class Arrivals {
+  readonly #random: () => number;
+  readonly #endMs: number;
+  readonly #stepMs: number;
+  #nowMs: number;
+  #burstLeft = 0;
+
+  constructor(random: () => number, events: number, endMs: number, days: number) {
+    this.#random = random;
+    this.#endMs = endMs;
+    this.#stepMs = (days * DAY_MS) / events;
+    this.#nowMs = endMs - days * DAY_MS;
+  }
+
+  nextMs(): number {
+    if (this.#burstLeft === 0 && this.#random() < BURST_SHARE / BURST_EVENTS) {
+      this.#burstLeft = BURST_EVENTS;
+      this.#nowMs += this.#stepMs * BURST_EVENTS - BURST_MS;
+    }
+    if (this.#burstLeft > 0) this.#burstLeft -= 1;
+    this.#nowMs += this.#burstLeft > 0 ? BURST_MS / BURST_EVENTS : this.#stepMs;
+    return Math.min(Math.floor(this.#nowMs), this.#endMs);
+  }
 }
 
 /** A session is an hour of a user. */
