@@ -10,14 +10,14 @@ const PROFILE_SIZE = { seconds: 30 };
 
 const NAME = 'npm run bench --';
 
-const USAGE = `Usage: ${NAME} BENCHMARK [SIZE]…   runs a benchmark, writes its result to bench/results, and the page
+const USAGE = `Usage: ${NAME} BENCHMARK [SIZE]…   runs a benchmark, writes its result to bench/results, and writes the page
        ${NAME} report              writes the page, docs/design/performance.md, from bench/results
-       ${NAME} profile [seconds]   prints where the CPU time of ingest-api, writer and ClickHouse goes; .bench/profiles
-                                           has the profiles (default ${PROFILE_SIZE.seconds} seconds of each load)
+       ${NAME} profile [SECONDS]   prints where the CPU time of ingest-api, writer and ClickHouse goes under load
+                                          (default ${PROFILE_SIZE.seconds} seconds), and writes the profiles to .bench/profiles
 
-Benchmarks, with their sizes:
+Benchmarks, with their default sizes:
 
-${BENCHMARKS.map(({ name, size, title }) => `  ${`${name} ${sizeText(size)}`.padEnd(40)} ${title}`).join('\n')}`;
+${BENCHMARKS.map(({ name, size, title }) => `  ${`${name} ${sizeText(size)}`.padEnd(39)}${title}`).join('\n')}`;
 
 function sizeText(size: Readonly<Record<string, number>>): string {
   return Object.entries(size)
