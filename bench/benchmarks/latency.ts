@@ -16,7 +16,7 @@ export const LATENCY: Benchmark<{ seconds: number }> = {
     'Single events are sent at random times, one after the other: idle, and for as long while other connections send 20 events a ' +
     'request at half of the rate that the system could store. Each is timed from the request to its response, and from there until `GET /events` ' +
     'returns it. The load generator, the services and both engines share the cores.',
-  size: { seconds: 90 },
+  size: { seconds: 60 },
   measure,
 };
 
