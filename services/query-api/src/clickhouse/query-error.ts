@@ -1,3 +1,4 @@
+import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryOutcome } from '../metrics.ts';
 import { overloaded, RETRY_AFTER_SECONDS } from '../overloaded.ts';
@@ -5,23 +6,48 @@ import { MemoryRefused } from '../request-memory.ts';
 import { SlotRefused } from './query-slots.ts';
 import { ClickHouseException, ConnectionFailure, QueryTooLong } from './read-failures.ts';
 
-/**
- * Budgets: rows to read (158), time (159, 160), set size (191), memory (241), bytes to read (307), result size (396),
- * and the length and depth of the query itself (168, 229).
- */
-const TOO_EXPENSIVE: ReadonlySet<number> = new Set([158, 159, 160, 168, 191, 229, 241, 307, 396]);
+/** What a query may read, take and hold, and how long and deep its text may be. */
+const TOO_EXPENSIVE = new ErrorCodes(
+  'TOO_MANY_ROWS',
+  'TOO_MANY_BYTES',
+  'TIMEOUT_EXCEEDED',
+  'TOO_SLOW',
+  'SET_SIZE_LIMIT_EXCEEDED',
+  'MEMORY_LIMIT_EXCEEDED',
+  'TOO_MANY_ROWS_OR_BYTES',
+  'TOO_BIG_AST',
+  'QUERY_IS_TOO_LARGE',
+);
 
-/** No memory of the system (173), quota used up (201), too many queries (202), no thread (439), overload (745). */
-const OVERLOADED: ReadonlySet<number> = new Set([173, 201, 202, 439, 745]);
+const OVERLOADED = new ErrorCodes(
+  'CANNOT_ALLOCATE_MEMORY',
+  'QUOTA_EXCEEDED',
+  'TOO_MANY_SIMULTANEOUS_QUERIES',
+  'CANNOT_SCHEDULE_TASK',
+  'SERVER_OVERLOADED',
+);
 
-/**
- * Unknown table (60) or database (81), login refused (192, 193, 194, 516), a right or a setting that the account may
- * not use (164, 497), stopping or starting (198, 209, 210, 236), read-only or not initialised (242, 415), no shard
- * (279), killed by an operator or a stop (394), no object storage (499), no Keeper (999).
- */
-const UNAVAILABLE: ReadonlySet<number> = new Set([
-  60, 81, 164, 192, 193, 194, 198, 209, 210, 236, 242, 279, 394, 415, 497, 499, 516, 999,
-]);
+/** Not reached, not started, not migrated, not allowed to log in or to read, or stopped by an operator. */
+const UNAVAILABLE = new ErrorCodes(
+  'UNKNOWN_TABLE',
+  'UNKNOWN_DATABASE',
+  'READONLY',
+  'UNKNOWN_USER',
+  'WRONG_PASSWORD',
+  'REQUIRED_PASSWORD',
+  'AUTHENTICATION_FAILED',
+  'ACCESS_DENIED',
+  'DNS_ERROR',
+  'SOCKET_TIMEOUT',
+  'NETWORK_ERROR',
+  'ABORTED',
+  'TABLE_IS_READ_ONLY',
+  'ALL_CONNECTION_TRIES_FAILED',
+  'QUERY_WAS_CANCELLED',
+  'ALL_REPLICAS_LOST',
+  'S3_ERROR',
+  'KEEPER_EXCEPTION',
+);
 
 /**
  * Returns the outcome of a query that failed without being cancelled. An error that came neither from ClickHouse nor
@@ -43,22 +69,26 @@ export function isTimeout(error: unknown): boolean {
   return error instanceof DOMException && error.name === 'TimeoutError';
 }
 
-/** Time: too slow (160), or over (159). */
-const OUT_OF_TIME: ReadonlySet<number> = new Set([159, 160]);
+const OUT_OF_TIME = new ErrorCodes('TIMEOUT_EXCEEDED', 'TOO_SLOW');
 
 /** Whether a query failed for its time alone: it may succeed over a shorter range, as `query_too_expensive` says. */
 export function isOutOfTime(error: unknown): boolean {
   return isTimeout(error) || (error instanceof ClickHouseException && OUT_OF_TIME.has(error.code));
 }
 
-/** Whether a query failed for what it kept in memory, by its bytes or its groups (158): it may succeed if it keeps less. */
+/** The groups of a query count as rows. */
+const TOO_MANY_GROUPS = new ErrorCodes('TOO_MANY_ROWS');
+
+/** Whether a query failed for what it kept in memory, by its bytes or its groups: it may succeed if it keeps less. */
 export function isOutOfSpace(error: unknown): boolean {
-  return isOutOfMemory(error) || (error instanceof ClickHouseException && error.code === 158);
+  return isOutOfMemory(error) || (error instanceof ClickHouseException && TOO_MANY_GROUPS.has(error.code));
 }
+
+const OUT_OF_MEMORY = new ErrorCodes('MEMORY_LIMIT_EXCEEDED');
 
 /** Whether a query needed more memory than it may have, rather than the server more than it has. */
 export function isOutOfMemory(error: unknown): boolean {
-  return error instanceof ClickHouseException && error.code === 241 && !isServerOutOfMemory(error);
+  return error instanceof ClickHouseException && OUT_OF_MEMORY.has(error.code) && !isServerOutOfMemory(error);
 }
 
 /** Returns the error response to a request whose query failed. It reveals neither the query nor the server. */
@@ -97,5 +127,5 @@ export function tooLong(cause: QueryTooLong): Problem {
 
 /** Whether the memory of the whole server was used up, rather than the budget of this query. */
 function isServerOutOfMemory({ code, message }: ClickHouseException): boolean {
-  return code === 241 && /\(total\)/.test(message);
+  return OUT_OF_MEMORY.has(code) && /\(total\)/.test(message);
 }

@@ -1,3 +1,4 @@
+import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import type { Reservation } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
@@ -8,8 +9,7 @@ export const PIECE_BYTES_MAX = 4 * 1_024 * 1_024;
 
 const PIECE: QuerySettings = { max_result_bytes: String(PIECE_BYTES_MAX) };
 
-/** ClickHouse's error of a result that is too large. */
-const TOO_MANY_BYTES = 396;
+const RESULT_TOO_LARGE = new ErrorCodes('TOO_MANY_ROWS_OR_BYTES');
 
 /** After so many pieces of a size, the next one has twice as many items. */
 const PIECES_OF_A_SIZE = 4;
@@ -76,7 +76,7 @@ async function readIfSmall<Item, Found>(
     return { items, found: await read(items, { settings: PIECE, memory }) };
   } catch (error) {
     const cause = error instanceof Problem ? error.cause : error;
-    if (cause instanceof ClickHouseException && cause.code === TOO_MANY_BYTES) return undefined;
+    if (cause instanceof ClickHouseException && RESULT_TOO_LARGE.has(cause.code)) return undefined;
     throw error;
   }
 }

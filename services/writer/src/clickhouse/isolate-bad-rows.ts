@@ -1,4 +1,5 @@
 import { ClickHouseError } from '@clickhouse/client';
+import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import { ROW_FORMAT } from '@sluice/shared/rows';
 import { type DeadLetter, errorTypeOf } from '../protocol/dead-letter.ts';
 import { type Line, linesOf, type RowMessage, withoutLineFeed } from '../protocol/row-batch.ts';
@@ -6,28 +7,28 @@ import type { ClickHouseSession } from './session.ts';
 import { NUMBERED_ROWS, type NumberedRowStatements } from './staging-tables.ts';
 
 /**
- * Codes of ClickHouse's errors that a row causes, and will cause again: it cannot be parsed, a value does not fit its
- * column, a field is unknown, or it violates a constraint of the staging table.
+ * The errors that a row causes, and will cause again: it cannot be parsed, a value does not fit its column, a field is
+ * unknown, or it violates a constraint of the staging table.
  */
-const ROW_FAULTS = new Set([
-  '6',
-  '25',
-  '26',
-  '27',
-  '33',
-  '38',
-  '41',
-  '53',
-  '69',
-  '72',
-  '117',
-  '131',
-  '321',
-  '376',
-  '441',
-  '467',
-  '469',
-]);
+const ROW_FAULTS = new ErrorCodes(
+  'CANNOT_PARSE_TEXT',
+  'CANNOT_PARSE_ESCAPE_SEQUENCE',
+  'CANNOT_PARSE_QUOTED_STRING',
+  'CANNOT_PARSE_INPUT_ASSERTION_FAILED',
+  'CANNOT_READ_ALL_DATA',
+  'CANNOT_PARSE_DATE',
+  'CANNOT_PARSE_DATETIME',
+  'CANNOT_PARSE_NUMBER',
+  'CANNOT_PARSE_UUID',
+  'CANNOT_PARSE_BOOL',
+  'CANNOT_PARSE_DOMAIN_VALUE_FROM_STRING',
+  'TYPE_MISMATCH',
+  'ARGUMENT_OUT_OF_BOUND',
+  'VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE',
+  'TOO_LARGE_STRING_SIZE',
+  'INCORRECT_DATA',
+  'VIOLATED_CONSTRAINT',
+);
 
 /** For how many skipped rows of a batch ClickHouse is asked for the reason: each takes a statement of its own. */
 const REASONS_MAX = 100;

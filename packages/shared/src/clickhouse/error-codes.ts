@@ -1,0 +1,71 @@
+/** The numbers of those errors of ClickHouse that the services tell apart, by ClickHouse's own names. */
+const ERROR_CODES = {
+  CANNOT_PARSE_TEXT: 6,
+  CANNOT_PARSE_ESCAPE_SEQUENCE: 25,
+  CANNOT_PARSE_QUOTED_STRING: 26,
+  CANNOT_PARSE_INPUT_ASSERTION_FAILED: 27,
+  CANNOT_READ_ALL_DATA: 33,
+  CANNOT_PARSE_DATE: 38,
+  CANNOT_PARSE_DATETIME: 41,
+  TYPE_MISMATCH: 53,
+  UNKNOWN_TABLE: 60,
+  ARGUMENT_OUT_OF_BOUND: 69,
+  CANNOT_PARSE_NUMBER: 72,
+  UNKNOWN_DATABASE: 81,
+  INCORRECT_DATA: 117,
+  TOO_LARGE_STRING_SIZE: 131,
+  TOO_MANY_ROWS: 158,
+  TIMEOUT_EXCEEDED: 159,
+  TOO_SLOW: 160,
+  READONLY: 164,
+  TOO_BIG_AST: 168,
+  CANNOT_ALLOCATE_MEMORY: 173,
+  SET_SIZE_LIMIT_EXCEEDED: 191,
+  UNKNOWN_USER: 192,
+  WRONG_PASSWORD: 193,
+  REQUIRED_PASSWORD: 194,
+  DNS_ERROR: 198,
+  QUOTA_EXCEEDED: 201,
+  TOO_MANY_SIMULTANEOUS_QUERIES: 202,
+  SOCKET_TIMEOUT: 209,
+  NETWORK_ERROR: 210,
+  QUERY_IS_TOO_LARGE: 229,
+  ABORTED: 236,
+  MEMORY_LIMIT_EXCEEDED: 241,
+  TABLE_IS_READ_ONLY: 242,
+  ALL_CONNECTION_TRIES_FAILED: 279,
+  TOO_MANY_BYTES: 307,
+  VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE: 321,
+  CANNOT_PARSE_UUID: 376,
+  QUERY_WAS_CANCELLED: 394,
+  FUNCTION_THROW_IF_VALUE_IS_NON_ZERO: 395,
+  TOO_MANY_ROWS_OR_BYTES: 396,
+  ALL_REPLICAS_LOST: 415,
+  CANNOT_SCHEDULE_TASK: 439,
+  CANNOT_PARSE_DOMAIN_VALUE_FROM_STRING: 441,
+  CANNOT_PARSE_BOOL: 467,
+  VIOLATED_CONSTRAINT: 469,
+  ACCESS_DENIED: 497,
+  S3_ERROR: 499,
+  AUTHENTICATION_FAILED: 516,
+  SERVER_OVERLOADED: 745,
+  KEEPER_EXCEPTION: 999,
+} as const;
+
+export type ErrorName = keyof typeof ERROR_CODES;
+
+export const ERROR_NAMES = Object.keys(ERROR_CODES) as readonly ErrorName[];
+
+/** Some of ClickHouse's errors. */
+export class ErrorCodes {
+  readonly #codes: ReadonlySet<number>;
+
+  constructor(...names: readonly ErrorName[]) {
+    this.#codes = new Set(names.map((name) => ERROR_CODES[name]));
+  }
+
+  /** Whether the number of an error, as ClickHouse or its client says it, is one of these. */
+  has(code: number | string): boolean {
+    return this.#codes.has(Number(code));
+  }
+}
