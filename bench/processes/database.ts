@@ -3,8 +3,8 @@ import { Readable } from 'node:stream';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { createLogger } from '@sluice/shared/log';
-import { createOwnership } from '../../services/writer/src/clickhouse/ownership.ts';
-import { createStagedStore } from '../../services/writer/src/clickhouse/staged-store.ts';
+import { Ownership } from '../../services/writer/src/clickhouse/ownership.ts';
+import { StagedStore } from '../../services/writer/src/clickhouse/staged-store.ts';
 import type { RowBatch } from '../../services/writer/src/protocol/row-batch.ts';
 import { VoidRun } from '../report/benchmark.ts';
 
@@ -19,18 +19,18 @@ const PLAIN_SETTINGS = { async_insert: 0, wait_end_of_query: 1 } as const;
 /** A database with the newest schema, and the writer's own code that stores in it. */
 export class BenchDatabase implements AsyncDisposable {
   readonly client: ClickHouseClient;
-  readonly #store: ReturnType<typeof createStagedStore>;
+  readonly #store: StagedStore;
 
   static async create(url: string, name: string): Promise<BenchDatabase> {
     await migrate(configOf(url, name), createLogger('bench', 'warn'));
     const client = createClient(url, name);
-    const ownership = createOwnership({ client, groupId: name, writerId: randomUUID(), isMember: async () => false });
+    const ownership = new Ownership({ client, groupId: name, writerId: randomUUID(), isMember: async () => false });
     await ownership.begin({ generation: 1, memberId: 'bench', leaderId: 'bench' });
-    const store = createStagedStore({ client, ownership, groupId: name, statementTimeoutMs: TIMEOUT_MS });
+    const store = new StagedStore({ client, ownership, groupId: name, statementTimeoutMs: TIMEOUT_MS });
     return new BenchDatabase(client, store);
   }
 
-  private constructor(client: ClickHouseClient, store: ReturnType<typeof createStagedStore>) {
+  private constructor(client: ClickHouseClient, store: StagedStore) {
     this.client = client;
     this.#store = store;
   }

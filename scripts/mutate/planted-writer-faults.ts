@@ -28,7 +28,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   {
     name: 'writer/own-statements-not-ended',
     file: writer('loop/batch-loop.ts'),
-    search: 'await keepTrying(() => staged.end(), messages, signal);',
+    search: 'await this.#keepTrying(() => staged.end(), messages, signal);',
     replacement: '',
     breaks: 'After an unclear failure the rows are stored again while the first attempt may still be running.',
   },
@@ -93,9 +93,9 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   {
     name: 'writer/positions-stored-after-the-commit',
     file: writer('loop/batch-loop.ts'),
-    search: 'await keepTrying(() => positions.store(positionsAfter(messages), epoch), messages.length, signal);',
+    search: 'await this.#keepTrying(() => positions.store(positionsAfter(messages), epoch), messages.length, signal);',
     replacement:
-      'keepTrying(() => positions.store(positionsAfter(messages), epoch), messages.length, signal).catch(() => undefined);',
+      'this.#keepTrying(() => positions.store(positionsAfter(messages), epoch), messages.length, signal).catch(() => undefined);',
     breaks: 'A crash between the two leaves a position behind the committed offset.',
   },
   {
@@ -136,8 +136,8 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   {
     name: 'writer/statements-of-older-epochs-spared',
     file: writer('clickhouse/ownership.ts'),
-    search: 'epochPrefix: epochPrefix(epoch) }',
-    replacement: 'epochPrefix: groupPrefix }',
+    search: 'epochPrefix: this.#epochPrefix(epoch) }',
+    replacement: 'epochPrefix: this.#groupPrefix }',
     breaks: 'A take-over ends no statement.',
   },
   {
@@ -185,8 +185,8 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   {
     name: 'writer/halt-not-recorded',
     file: writer('clickhouse/halts.ts'),
-    search: 'await client.command({ query: sql, query_params: { ...common, ...halt, ...epoch } }).catch',
-    replacement: 'await Promise.resolve(sql).catch',
+    search: "await this.#run('record-halt', { ...halt, ...epoch }).catch",
+    replacement: 'await Promise.resolve().catch',
     breaks: 'No operator sees the halt.',
   },
   {

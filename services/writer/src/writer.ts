@@ -7,21 +7,21 @@ import { createProbe } from '@sluice/shared/probe';
 import { retry } from '@sluice/shared/retry';
 import type { Kafka } from 'kafkajs';
 import { claimDatabase, GroupMismatch } from './clickhouse/claim-database.ts';
-import { createHalts } from './clickhouse/halts.ts';
+import { Halts } from './clickhouse/halts.ts';
 import { readPartitions } from './clickhouse/known-partitions.ts';
-import { createOwnership } from './clickhouse/ownership.ts';
+import { Ownership } from './clickhouse/ownership.ts';
 import { checkPartitionCount, PartitionCountMismatch } from './clickhouse/partition-count.ts';
-import { createPositions } from './clickhouse/positions.ts';
-import { createStagedStore } from './clickhouse/staged-store.ts';
+import { Positions } from './clickhouse/positions.ts';
+import { StagedStore } from './clickhouse/staged-store.ts';
 import type { WriterConfig } from './config.ts';
 import { Erasure } from './erasure/erasure.ts';
 import { GroupConsumer } from './kafka/group-consumer.ts';
 import { isMemberOf } from './kafka/membership.ts';
 import { createWatchdog, type Watchdog } from './kafka/watchdog.ts';
 import { BatchIntake } from './loop/batch-intake.ts';
-import { createBatchLoop } from './loop/batch-loop.ts';
+import { BatchLoop } from './loop/batch-loop.ts';
 import { BatchPace } from './loop/batch-pace.ts';
-import { createDeadLetterAlarm, type DeadLetterAlarm } from './loop/dead-letter-alarm.ts';
+import { DeadLetterAlarm } from './loop/dead-letter-alarm.ts';
 import { PartitionKeeper } from './loop/partition-keeper.ts';
 import type { WriterMetrics } from './metrics.ts';
 
@@ -54,7 +54,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   const { kafka, client, erasureClient, logger, metrics, writerId, fail } = deps;
   const common = { client, groupId: config.KAFKA_GROUP_ID, statementTimeoutMs: config.STATEMENT_TIMEOUT_MS };
   const { groupId } = common;
-  const ownership = createOwnership({
+  const ownership = new Ownership({
     client,
     groupId,
     writerId,
@@ -62,20 +62,20 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     isMember: async (memberId, generation) =>
       (await isMemberOf(kafka, groupId, memberId)) && group.assignment?.generation === generation,
   });
-  const positions = createPositions({ ...common, ownership });
-  const halts = createHalts(client, groupId);
+  const positions = new Positions({ ...common, ownership });
+  const halts = new Halts(client, groupId);
   const readKnown = () => readPartitions(client, groupId);
   const keeper = new PartitionKeeper({ kafka, groupId, ownership, positions, halts, readKnown, logger, metrics });
-  const alarm = createDeadLetterAlarm({
+  const alarm = new DeadLetterAlarm({
     onChange(raised) {
       metrics.deadLetterAlarm.set(raised ? 1 : 0);
       if (raised) logger.error(raised);
     },
   });
-  const store = createStagedStore({ ...common, ownership });
+  const store = new StagedStore({ ...common, ownership });
   const bytesMax = config.BATCH_BYTES_MAX;
   const pace = new BatchPace({ ageMs: config.BATCH_AGE_MS, bytesMax });
-  const batches = createBatchLoop({ store, positions, bytesMax, pace, alarm, metrics, logger });
+  const batches = new BatchLoop({ store, positions, bytesMax, pace, alarm, metrics, logger });
   const intake = new BatchIntake({
     ...{ kafka, keeper, batches, metrics, logger },
     partitionCount: config.KAFKA_PARTITIONS,

@@ -3,7 +3,7 @@ import type { ClickHouseSettings } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { isRowFault } from '@sluice/writer/clickhouse/isolate-bad-rows';
-import { type ClickHouseSession, openClickHouseSession } from '@sluice/writer/clickhouse/session';
+import { ClickHouseSession } from '@sluice/writer/clickhouse/session';
 import { NUMBERED_ROWS } from '@sluice/writer/clickhouse/staging-tables';
 import { STATEMENTS } from '@sluice/writer/clickhouse/statements';
 import { expect } from 'vitest';
@@ -201,7 +201,7 @@ const ENDINGS: Readonly<Record<string, Contract>> = {
   async 'a statement that begins after a KILL is not killed'(engine) {
     const prefix = randomUUID();
     await kill(engine, prefix);
-    const session = openClickHouseSession(engine.client, prefix, STATEMENT_TIMEOUT_MS);
+    const session = new ClickHouseSession(engine.client, prefix, STATEMENT_TIMEOUT_MS);
     expect(await refusalOf(session.run(STATEMENTS['stage-events']))).toBe('nothing');
   },
   async 'the session of a statement that was killed has its tables'(engine) {
@@ -239,7 +239,7 @@ const ENDINGS: Readonly<Record<string, Contract>> = {
 export const CLICKHOUSE_CONTRACTS: Readonly<Record<string, Contract>> = { ...SESSIONS, ...ROWS, ...FENCES, ...ENDINGS };
 
 function open(client: ClickHouseClient, prefix: string = randomUUID()): ClickHouseSession {
-  return openClickHouseSession(client, prefix, STATEMENT_TIMEOUT_MS);
+  return new ClickHouseSession(client, prefix, STATEMENT_TIMEOUT_MS);
 }
 
 /** Returns a session in which these events are staged. */

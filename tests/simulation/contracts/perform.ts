@@ -1,12 +1,12 @@
 import { claimDatabase } from '@sluice/writer/clickhouse/claim-database';
-import { createHalts } from '@sluice/writer/clickhouse/halts';
+import { Halts } from '@sluice/writer/clickhouse/halts';
 import { readPartitions } from '@sluice/writer/clickhouse/known-partitions';
-import { createOwnership } from '@sluice/writer/clickhouse/ownership';
+import { Ownership } from '@sluice/writer/clickhouse/ownership';
 import { checkPartitionCount } from '@sluice/writer/clickhouse/partition-count';
-import { createPositions } from '@sluice/writer/clickhouse/positions';
-import { type ClickHouseSession, openClickHouseSession } from '@sluice/writer/clickhouse/session';
+import { Positions } from '@sluice/writer/clickhouse/positions';
+import { ClickHouseSession } from '@sluice/writer/clickhouse/session';
 import type { StagedBatch } from '@sluice/writer/clickhouse/staged-batch';
-import { createStagedStore } from '@sluice/writer/clickhouse/staged-store';
+import { StagedStore } from '@sluice/writer/clickhouse/staged-store';
 import { STATEMENTS } from '@sluice/writer/clickhouse/statements';
 import { eraseRows, forgetUsersWithoutRows } from '@sluice/writer/erasure/deleted-rows';
 import type { DueErasure } from '@sluice/writer/erasure/erasure-passes';
@@ -37,12 +37,12 @@ export class Performer {
     this.#flaky = flakyClient(engine.client);
     const { client } = this.#flaky;
     const isMember = async () => this.#isMember;
-    const ownership = createOwnership({ client, groupId, writerId: 'writer', isMember });
+    const ownership = new Ownership({ client, groupId, writerId: 'writer', isMember });
     const common = { client, ownership, groupId, statementTimeoutMs: STATEMENT_TIMEOUT_MS };
     this.#ownership = ownership;
-    this.#store = createStagedStore(common);
-    this.#positions = createPositions(common);
-    this.#halts = createHalts(client, groupId);
+    this.#store = new StagedStore(common);
+    this.#positions = new Positions(common);
+    this.#halts = new Halts(client, groupId);
   }
 
   /** How many epochs were begun, and batches opened. */
@@ -131,7 +131,7 @@ export class Performer {
   async #withDue<Result>(work: (session: ClickHouseSession, due: DueErasure[]) => Promise<Result>): Promise<Result> {
     // What is found of a user who came back depends on what ClickHouse has merged by now.
     await this.#engine.merge();
-    const session = openClickHouseSession(this.#flaky.client, 'erasure', STATEMENT_TIMEOUT_MS);
+    const session = new ClickHouseSession(this.#flaky.client, 'erasure', STATEMENT_TIMEOUT_MS);
     const from = { afterMs: 0, afterWorkspace: '', afterUser: '' };
     const parameters = { delayMs: 0, usersMax: 100, ...from };
     const due = await session.read<DueErasure>(STATEMENTS['find-due-erasures'], parameters);

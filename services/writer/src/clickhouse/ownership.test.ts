@@ -2,7 +2,7 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { Fenced } from '../protocol/fenced.ts';
 import { batchOf, createTestStore, eventRow, type TestStore } from '../testing/store.ts';
-import { createOwnership } from './ownership.ts';
+import { Ownership } from './ownership.ts';
 
 let db: TestStore;
 
@@ -36,7 +36,7 @@ test('a writer that wakes up after its partitions went to others is fenced, and 
 test('a member of an older generation is fenced, unless Kafka counts it to the group now', async () => {
   const groupId = 'counted anew';
   const ownershipOf = (isMember: boolean) =>
-    createOwnership({ client: db.client, groupId, writerId: 'w', isMember: async () => isMember });
+    new Ownership({ client: db.client, groupId, writerId: 'w', isMember: async () => isMember });
   await ownershipOf(true).begin(memberOf(7, 'm'));
   await expect(ownershipOf(false).begin(memberOf(6, 'm'))).rejects.toThrow(Fenced);
   expect(await ownershipOf(true).begin(memberOf(1, 'm'))).toEqual({ incarnation: 2, generation: 1 });
@@ -45,7 +45,7 @@ test('a member of an older generation is fenced, unless Kafka counts it to the g
 test('a take-over whose assignment has ended meanwhile records nothing', async () => {
   const groupId = 'ended';
   const ending = new AbortController();
-  const ownership = createOwnership({
+  const ownership = new Ownership({
     ...{ client: db.client, groupId, writerId: 'w' },
     async isMember() {
       ending.abort(new Fenced('the group is rebalancing'));
@@ -61,7 +61,7 @@ test('a take-over whose assignment has ended meanwhile records nothing', async (
 test('a generation that Kafka has counted anew does not share the epoch of the one that had its number', async () => {
   const groupId = 'lost';
   const members = new Set(['old']);
-  const ownership = createOwnership({
+  const ownership = new Ownership({
     ...{ client: db.client, groupId, writerId: 'w' },
     isMember: async (memberId) => members.has(memberId),
   });
@@ -90,7 +90,7 @@ test('of two generations of one number that record the same epoch at the same ti
       };
     },
   });
-  const ownership = createOwnership({
+  const ownership = new Ownership({
     client,
     groupId,
     writerId: 'w',

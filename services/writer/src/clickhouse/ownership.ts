@@ -11,21 +11,6 @@ import { Fenced } from '../protocol/fenced.ts';
 import { TAKE_OVER_STEPS, type TakeOverStep } from '../protocol/steps.ts';
 import { STATEMENTS } from './statements.ts';
 
-/** Makes sure that a partition has one owner at a time, whose inserts ClickHouse accepts. */
-export interface Ownership {
-  /**
-   * Becomes an owner of the partitions that were assigned in a generation. It records the epoch, from which moment on no
-   * insert of an older epoch can begin, and ends the statements of older epochs that are running.
-   *
-   * @param joined its `signal` aborts when the assignment is over; nothing is recorded after that
-   * @throws {Fenced} when a newer generation has begun meanwhile
-   * @throws ClickHouse's and kafkajs's errors; the call may be repeated
-   */
-  begin(joined: JoinedGeneration & { readonly signal?: AbortSignal }): Promise<Epoch>;
-  /** Returns the beginning of the query ids of everything that this writer does in the epoch. */
-  queryIdPrefix(epoch: Epoch): string;
-}
-
 export interface OwnershipOptions {
   readonly client: ClickHouseClient;
   readonly groupId: string;
@@ -35,24 +20,50 @@ export interface OwnershipOptions {
   readonly isMember: (memberId: string, generation: number) => Promise<boolean>;
 }
 
-export function createOwnership({ client, groupId, writerId, isMember }: OwnershipOptions): Ownership {
-  const groupPrefix = `sluice-writer/${encodeURIComponent(groupId)}/`;
-  const epochPrefix = ({ incarnation, generation }: Epoch) => `${groupPrefix}${incarnation}.${generation}/`;
+/** Makes sure that a partition has one owner at a time, whose inserts ClickHouse accepts. */
+export class Ownership {
+  readonly #options: OwnershipOptions;
+  readonly #groupPrefix: string;
 
-  async function readNewest(): Promise<RecordedEpoch | undefined> {
-    const result = await client.query({
-      query: STATEMENTS['newest-epoch'].sql,
-      query_params: { group: groupId },
-      format: 'JSONEachRow',
-    });
-    return (await result.json<RecordedEpoch>())[0];
+  constructor(options: OwnershipOptions) {
+    this.#options = options;
+    this.#groupPrefix = `sluice-writer/${encodeURIComponent(options.groupId)}/`;
+  }
+
+  /**
+   * Becomes an owner of the partitions that were assigned in a generation. It records the epoch, from which moment on no
+   * insert of an older epoch can begin, and ends the statements of older epochs that are running.
+   *
+   * @param joined its `signal` aborts when the assignment is over; nothing is recorded after that
+   * @throws {Fenced} when a newer generation has begun meanwhile
+   * @throws ClickHouse's and kafkajs's errors; the call may be repeated
+   */
+  async begin(joined: JoinedGeneration & { readonly signal?: AbortSignal }): Promise<Epoch> {
+    const { client } = this.#options;
+    const epoch = await this.#lookUpEpoch(joined);
+    for (const step of TAKE_OVER_STEPS) {
+      joined.signal?.throwIfAborted();
+      await client.command({ query: STATEMENTS[step].sql, query_params: this.#parametersOf(step, epoch, joined) });
+      if (step === 'record-epoch') await this.#requireOneGeneration(epoch, joined);
+    }
+    return epoch;
+  }
+
+  /** Returns the beginning of the query ids of everything that this writer does in the epoch. */
+  queryIdPrefix(epoch: Epoch): string {
+    return `${this.#epochPrefix(epoch)}${this.#options.writerId}`;
+  }
+
+  #epochPrefix({ incarnation, generation }: Epoch): string {
+    return `${this.#groupPrefix}${incarnation}.${generation}/`;
   }
 
   /** @throws {Fenced} */
-  async function lookUpEpoch(joined: JoinedGeneration): Promise<Epoch> {
+  async #lookUpEpoch(joined: JoinedGeneration): Promise<Epoch> {
     const { generation, memberId } = joined;
-    const newest = await readNewest();
-    const epoch = nextEpoch(newest, joined, isPassed(newest, joined) && (await isMember(memberId, generation)));
+    const newest = await this.#readNewest();
+    const isMember = isPassed(newest, joined) && (await this.#options.isMember(memberId, generation));
+    const epoch = nextEpoch(newest, joined, isMember);
     if (!epoch) throw new Fenced(`generation ${generation} is no longer the newest`);
     return epoch;
   }
@@ -63,33 +74,30 @@ export function createOwnership({ client, groupId, writerId, isMember }: Ownersh
    *
    * @throws {Error} then; the next attempt begins another incarnation, or is fenced
    */
-  async function requireOneGeneration({ incarnation, generation }: Epoch, joined: JoinedGeneration): Promise<void> {
-    const newest = await readNewest();
+  async #requireOneGeneration({ incarnation, generation }: Epoch, joined: JoinedGeneration): Promise<void> {
+    const newest = await this.#readNewest();
     const isSame = newest?.incarnation === incarnation && newest.generation === generation;
     if (isSame && hasOtherLeader(newest, joined)) {
       throw new Error(`another generation ${generation} of the group has recorded the same epoch`);
     }
   }
 
-  function parametersOf(step: TakeOverStep, epoch: Epoch, { leaderId }: JoinedGeneration): Record<string, unknown> {
-    switch (step) {
-      case 'record-epoch':
-        return { group: groupId, leaderId, ...epoch };
-      case 'end-older-statements':
-        return { groupPrefix, epochPrefix: epochPrefix(epoch) };
-    }
+  async #readNewest(): Promise<RecordedEpoch | undefined> {
+    const { client, groupId } = this.#options;
+    const result = await client.query({
+      query: STATEMENTS['newest-epoch'].sql,
+      query_params: { group: groupId },
+      format: 'JSONEachRow',
+    });
+    return (await result.json<RecordedEpoch>())[0];
   }
 
-  return {
-    async begin(joined) {
-      const epoch = await lookUpEpoch(joined);
-      for (const step of TAKE_OVER_STEPS) {
-        joined.signal?.throwIfAborted();
-        await client.command({ query: STATEMENTS[step].sql, query_params: parametersOf(step, epoch, joined) });
-        if (step === 'record-epoch') await requireOneGeneration(epoch, joined);
-      }
-      return epoch;
-    },
-    queryIdPrefix: (epoch) => `${epochPrefix(epoch)}${writerId}`,
-  };
+  #parametersOf(step: TakeOverStep, epoch: Epoch, { leaderId }: JoinedGeneration): Record<string, unknown> {
+    switch (step) {
+      case 'record-epoch':
+        return { group: this.#options.groupId, leaderId, ...epoch };
+      case 'end-older-statements':
+        return { groupPrefix: this.#groupPrefix, epochPrefix: this.#epochPrefix(epoch) };
+    }
+  }
 }

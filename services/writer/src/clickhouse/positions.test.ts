@@ -3,10 +3,10 @@ import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import { Fenced } from '../protocol/fenced.ts';
 import type { Halt } from '../protocol/log-fault.ts';
 import { createTestStore, type TestStore } from '../testing/store.ts';
-import { createHalts } from './halts.ts';
+import { Halts } from './halts.ts';
 import { readPartitions } from './known-partitions.ts';
-import { createOwnership } from './ownership.ts';
-import { createPositions, type NewPosition, type Positions } from './positions.ts';
+import { Ownership } from './ownership.ts';
+import { type NewPosition, Positions } from './positions.ts';
 
 const NAME = 't/3';
 
@@ -22,7 +22,7 @@ afterAll(() => db.close());
 beforeEach(() => {
   groupId = randomUUID();
   const ownership = { queryIdPrefix: () => groupId };
-  positions = createPositions({ client: db.client, ownership, groupId, statementTimeoutMs: 240_000 });
+  positions = new Positions({ client: db.client, ownership, groupId, statementTimeoutMs: 240_000 });
 });
 
 function at(from: bigint, nextOffset: bigint): NewPosition {
@@ -84,7 +84,7 @@ test('the newest position counts, also after the clock of ClickHouse was set bac
   await positions.store([at(10n, 20n)], EPOCH);
   expect(await stored()).toBe(20n);
   await storeAhead('writer_positions', 'stored_at');
-  await createHalts(db.client, groupId).resume('t', 3, 5n);
+  await new Halts(db.client, groupId).resume('t', 3, 5n);
   expect(await stored()).toBe(5n);
 });
 
@@ -96,7 +96,7 @@ test('a partition may be stored and not halted, halted and not stored, or both',
       firstOffset: 10n,
       lastOffset: null,
     }) as const;
-  const halts = createHalts(db.client, groupId);
+  const halts = new Halts(db.client, groupId);
   await positions.store([at(0n, 10n), { ...at(0n, 0n), partition: 4 }], EPOCH);
   await halts.record(halt(3));
   await halts.record(halt(5));
@@ -114,7 +114,7 @@ test('a partition may be stored and not halted, halted and not stored, or both',
 });
 
 test('a partition is halted and resumed, also after the clock of ClickHouse was set back', async () => {
-  const halts = createHalts(db.client, groupId);
+  const halts = new Halts(db.client, groupId);
   const halt = {
     topic: 't',
     partition: 3,
@@ -134,7 +134,7 @@ test('a partition is halted and resumed, also after the clock of ClickHouse was 
 });
 
 test('a writer whose epoch is over halts no partition of the new owner; an operator does', async () => {
-  const halts = createHalts(db.client, groupId);
+  const halts = new Halts(db.client, groupId);
   const halt: Halt = {
     topic: 't',
     partition: 7,
@@ -144,7 +144,7 @@ test('a writer whose epoch is over halts no partition of the new owner; an opera
     lastOffset: null,
   };
   const isHalted = async () => (await readPartitions(db.client, groupId)).halts.has('t/7');
-  const ownership = createOwnership({ client: db.client, groupId, writerId: 'w', isMember: async () => true });
+  const ownership = new Ownership({ client: db.client, groupId, writerId: 'w', isMember: async () => true });
   const late = await ownership.begin({ generation: 5, memberId: 'm', leaderId: 'm' });
   const owner = await ownership.begin({ generation: 6, memberId: 'm', leaderId: 'm' });
   await expect(halts.record(halt, late)).rejects.toThrow(Fenced);

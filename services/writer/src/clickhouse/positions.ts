@@ -13,18 +13,6 @@ export interface NewPosition extends StoredPosition {
   readonly from: bigint;
 }
 
-/**
- * How far each partition is stored, kept in ClickHouse next to the rows. A ClickHouse that was restored from a backup
- * thus knows the positions of that backup.
- */
-export interface Positions {
-  /**
-   * @throws {Fenced} when a newer epoch is recorded, or ClickHouse does not have what is before `from` any more
-   * @throws ClickHouse's errors; the call may be repeated
-   */
-  store(positions: readonly NewPosition[], epoch: Epoch): Promise<void>;
-}
-
 export interface PositionsOptions {
   readonly client: ClickHouseClient;
   readonly ownership: Pick<Ownership, 'queryIdPrefix'>;
@@ -32,31 +20,44 @@ export interface PositionsOptions {
   readonly statementTimeoutMs: number;
 }
 
-export function createPositions({ client, ownership, groupId, statementTimeoutMs }: PositionsOptions): Positions {
-  return {
-    async store(positions, epoch) {
-      const { name, sql } = STATEMENTS['store-positions'];
-      // The client's types do not know wait_end_of_query: it is a parameter of the HTTP interface, sent like a setting.
-      const settings = { wait_end_of_query: 1, max_execution_time: statementTimeoutMs / 1_000 };
-      await client
-        .command({
-          query: sql,
-          query_id: `${ownership.queryIdPrefix(epoch)}/${name}/${randomUUID()}`,
-          query_params: {
-            group: groupId,
-            ...epoch,
-            topics: positions.map(({ topic }) => topic),
-            partitions: positions.map(({ partition }) => partition),
-            from: positions.map(({ from }) => from),
-            offsets: positions.map(({ nextOffset }) => nextOffset),
-            fingerprints: positions.map(({ last }) => last?.fingerprint ?? ''),
-            leaderEpochs: positions.map(({ last }) => last?.leaderEpoch ?? -1),
-          },
-          clickhouse_settings: settings as unknown as ClickHouseSettings,
-        })
-        .catch((error) => {
-          throw fencedOr(error);
-        });
-    },
-  };
+/**
+ * How far each partition is stored, kept in ClickHouse next to the rows. A ClickHouse that was restored from a backup
+ * thus knows the positions of that backup.
+ */
+export class Positions {
+  readonly #options: PositionsOptions;
+
+  constructor(options: PositionsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @throws {Fenced} when a newer epoch is recorded, or ClickHouse does not have what is before `from` any more
+   * @throws ClickHouse's errors; the call may be repeated
+   */
+  async store(positions: readonly NewPosition[], epoch: Epoch): Promise<void> {
+    const { client, ownership, groupId, statementTimeoutMs } = this.#options;
+    const { name, sql } = STATEMENTS['store-positions'];
+    // The client's types do not know wait_end_of_query: it is a parameter of the HTTP interface, sent like a setting.
+    const settings = { wait_end_of_query: 1, max_execution_time: statementTimeoutMs / 1_000 };
+    await client
+      .command({
+        query: sql,
+        query_id: `${ownership.queryIdPrefix(epoch)}/${name}/${randomUUID()}`,
+        query_params: {
+          group: groupId,
+          ...epoch,
+          topics: positions.map(({ topic }) => topic),
+          partitions: positions.map(({ partition }) => partition),
+          from: positions.map(({ from }) => from),
+          offsets: positions.map(({ nextOffset }) => nextOffset),
+          fingerprints: positions.map(({ last }) => last?.fingerprint ?? ''),
+          leaderEpochs: positions.map(({ last }) => last?.leaderEpoch ?? -1),
+        },
+        clickhouse_settings: settings as unknown as ClickHouseSettings,
+      })
+      .catch((error) => {
+        throw fencedOr(error);
+      });
+  }
 }

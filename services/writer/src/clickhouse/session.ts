@@ -13,97 +13,91 @@ const CLOSING = { close_session: 1 } as unknown as ClickHouseSettings;
 /** Small chunks are sent together, about this many bytes: each chunk costs as much as some kilobytes. */
 const CHUNK_BYTES = 256 * 1_024;
 
+type Parameters = Readonly<Record<string, unknown>>;
+
 /** A session of ClickHouse. No other session sees its temporary tables, and they are gone when it is closed. */
-export interface ClickHouseSession {
-  /** Runs a statement. `settings` are added to those of the session. @throws ClickHouse's errors */
-  run(
-    statement: Statement,
-    parameters?: Readonly<Record<string, unknown>>,
-    settings?: ClickHouseSettings,
-  ): Promise<void>;
-  /** As {@link ClickHouseSession.run}, and returns whether it wrote rows; true where ClickHouse does not say. */
-  wroteRows(statement: Statement, parameters?: Readonly<Record<string, unknown>>): Promise<boolean>;
-  /** As {@link ClickHouseSession.run}, and closes the session. @throws ClickHouse's errors; then it may still be open */
-  runLast(
-    statement: Statement,
-    parameters: Readonly<Record<string, unknown>>,
-    settings: ClickHouseSettings,
-  ): Promise<void>;
-  /** Sends bytes to an INSERT, and returns how many rows they held. @throws ClickHouse's errors */
-  load(statement: Statement, chunks: readonly Uint8Array[]): Promise<number>;
-  /** Returns the rows of a SELECT. @throws ClickHouse's errors */
-  read<Row>(statement: Statement, parameters?: Readonly<Record<string, unknown>>): Promise<Row[]>;
-  /** @throws ClickHouse's errors, also while a statement of the session is running */
-  close(): Promise<void>;
-}
+export class ClickHouseSession {
+  readonly #client: ClickHouseClient;
+  readonly #queryIdPrefix: string;
+  readonly #sessionId = randomUUID();
+  readonly #settings: ClickHouseSettings;
 
-/**
- * Opens a session. The query ids of its statements are `queryIdPrefix`, the name of the statement and a UUID.
- *
- * @param statementTimeoutMs the time after which ClickHouse itself cancels a statement
- */
-export function openClickHouseSession(
-  client: ClickHouseClient,
-  queryIdPrefix: string,
-  statementTimeoutMs: number,
-): ClickHouseSession {
-  const sessionId = randomUUID();
-  const sessionSettings = {
-    session_timeout: SESSION_TIMEOUT_SECONDS,
-    // ClickHouse responds only when the whole statement is done.
-    wait_end_of_query: 1,
-    // Parsing a few megabytes in parallel costs more than it gains.
-    input_format_parallel_parsing: 0,
-    max_execution_time: statementTimeoutMs / 1_000,
-    // Merging a block before it is written gains nothing: its rows are unique, or queries merge them.
-    optimize_on_insert: 0,
-  } as unknown as ClickHouseSettings;
-  const common = (statement: Statement) => ({
-    query: statement.sql,
-    session_id: sessionId,
-    query_id: `${queryIdPrefix}/${statement.name}/${randomUUID()}`,
-    clickhouse_settings: sessionSettings,
-  });
-
-  async function send(
-    statement: Statement,
-    parameters: Readonly<Record<string, unknown>> = {},
-    settings: ClickHouseSettings = {},
-  ): Promise<CommandResult['summary']> {
-    const clickhouse_settings = { ...sessionSettings, ...settings };
-    const command = { ...common(statement), query_params: { ...parameters }, clickhouse_settings };
-    return (await client.command(command)).summary;
+  /**
+   * @param queryIdPrefix the query ids of its statements are this, the name of the statement and a UUID
+   * @param statementTimeoutMs the time after which ClickHouse itself cancels a statement
+   */
+  constructor(client: ClickHouseClient, queryIdPrefix: string, statementTimeoutMs: number) {
+    this.#client = client;
+    this.#queryIdPrefix = queryIdPrefix;
+    this.#settings = {
+      session_timeout: SESSION_TIMEOUT_SECONDS,
+      // ClickHouse responds only when the whole statement is done.
+      wait_end_of_query: 1,
+      // Parsing a few megabytes in parallel costs more than it gains.
+      input_format_parallel_parsing: 0,
+      max_execution_time: statementTimeoutMs / 1_000,
+      // Merging a block before it is written gains nothing: its rows are unique, or queries merge them.
+      optimize_on_insert: 0,
+    } as unknown as ClickHouseSettings;
   }
 
-  return {
-    async run(statement, parameters, settings) {
-      await send(statement, parameters, settings);
-    },
-    async runLast(statement, parameters, settings) {
-      await send(statement, parameters, { ...settings, ...CLOSING });
-    },
-    async wroteRows(statement, parameters) {
-      return (await send(statement, parameters))?.written_rows !== '0';
-    },
-    async load(statement, chunks) {
-      const values = Readable.from(inLargeChunks(chunks), { objectMode: false });
-      const { stream, summary } = await client.exec({ ...common(statement), values });
-      for await (const _ of stream);
-      return Number(summary?.written_rows ?? 0);
-    },
-    async read<Row>(statement: Statement, parameters: Readonly<Record<string, unknown>> = {}) {
-      const result = await client.query({
-        ...common(statement),
-        query_params: { ...parameters },
-        format: 'JSONEachRow',
-      });
-      return await result.json<Row>();
-    },
-    async close() {
-      const clickhouse_settings = { ...sessionSettings, ...CLOSING };
-      await client.command({ query: 'SELECT 1', session_id: sessionId, clickhouse_settings });
-    },
-  };
+  /** Runs a statement. `settings` are added to those of the session. @throws ClickHouse's errors */
+  async run(statement: Statement, parameters?: Parameters, settings?: ClickHouseSettings): Promise<void> {
+    await this.#send(statement, parameters, settings);
+  }
+
+  /** As {@link run}, and returns whether it wrote rows; true where ClickHouse does not say. */
+  async wroteRows(statement: Statement, parameters?: Parameters): Promise<boolean> {
+    return (await this.#send(statement, parameters))?.written_rows !== '0';
+  }
+
+  /** As {@link run}, and closes the session. @throws ClickHouse's errors; then it may still be open */
+  async runLast(statement: Statement, parameters: Parameters, settings: ClickHouseSettings): Promise<void> {
+    await this.#send(statement, parameters, { ...settings, ...CLOSING });
+  }
+
+  /** Sends bytes to an INSERT, and returns how many rows they held. @throws ClickHouse's errors */
+  async load(statement: Statement, chunks: readonly Uint8Array[]): Promise<number> {
+    const values = Readable.from(inLargeChunks(chunks), { objectMode: false });
+    const { stream, summary } = await this.#client.exec({ ...this.#requestOf(statement), values });
+    for await (const _ of stream);
+    return Number(summary?.written_rows ?? 0);
+  }
+
+  /** Returns the rows of a SELECT. @throws ClickHouse's errors */
+  async read<Row>(statement: Statement, parameters: Parameters = {}): Promise<Row[]> {
+    const result = await this.#client.query({
+      ...this.#requestOf(statement),
+      query_params: { ...parameters },
+      format: 'JSONEachRow',
+    });
+    return await result.json<Row>();
+  }
+
+  /** @throws ClickHouse's errors, also while a statement of the session is running */
+  async close(): Promise<void> {
+    const clickhouse_settings = { ...this.#settings, ...CLOSING };
+    await this.#client.command({ query: 'SELECT 1', session_id: this.#sessionId, clickhouse_settings });
+  }
+
+  async #send(
+    statement: Statement,
+    parameters: Parameters = {},
+    settings: ClickHouseSettings = {},
+  ): Promise<CommandResult['summary']> {
+    const clickhouse_settings = { ...this.#settings, ...settings };
+    const command = { ...this.#requestOf(statement), query_params: { ...parameters }, clickhouse_settings };
+    return (await this.#client.command(command)).summary;
+  }
+
+  #requestOf({ name, sql }: Statement) {
+    return {
+      query: sql,
+      session_id: this.#sessionId,
+      query_id: `${this.#queryIdPrefix}/${name}/${randomUUID()}`,
+      clickhouse_settings: this.#settings,
+    };
+  }
 }
 
 function* inLargeChunks(chunks: readonly Uint8Array[]): Generator<Uint8Array> {

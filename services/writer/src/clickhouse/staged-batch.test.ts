@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import type { ChangeRow } from '@sluice/shared/rows';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from '../testing/store.ts';
-import { openClickHouseSession } from './session.ts';
+import { ClickHouseSession } from './session.ts';
 import { STATEMENTS } from './statements.ts';
 
 let db: TestStore;
@@ -93,7 +93,7 @@ describe('events', () => {
 });
 
 test('a statement that begins after its session was closed fails and stores nothing', async () => {
-  const session = openClickHouseSession(db.client, 'test', 5_000);
+  const session = new ClickHouseSession(db.client, 'test', 5_000);
   await session.run(STATEMENTS['stage-events']);
   const row = JSON.stringify(eventRow({ workspace_id: 'late' }));
   expect(await session.load(STATEMENTS['load-events'], [Buffer.from(row)])).toBe(1);
@@ -104,7 +104,7 @@ test('a statement that begins after its session was closed fails and stores noth
 });
 
 test('ClickHouse itself ends a statement of a session that takes too long', async () => {
-  const session = openClickHouseSession(db.client, 'test', 500);
+  const session = new ClickHouseSession(db.client, 'test', 500);
   const slow = { name: 'slow', sql: 'SELECT sleepEachRow(0.1) FROM numbers(150) SETTINGS max_block_size = 1' };
   await expect(session.run(slow)).rejects.toMatchObject({ type: 'TIMEOUT_EXCEEDED' });
   await session.close();

@@ -14,7 +14,7 @@ import {
 import { fencedOr } from './fenced-or.ts';
 import { inspectStagedRows, type StagedRows } from './inspect-staged-rows.ts';
 import { isolateBadRows, isRowFault } from './isolate-bad-rows.ts';
-import { type ClickHouseSession, openClickHouseSession } from './session.ts';
+import { ClickHouseSession } from './session.ts';
 import { STATEMENTS } from './statements.ts';
 import { storeDeadLetters } from './store-dead-letters.ts';
 
@@ -138,7 +138,7 @@ export class StagedBatch {
   /** The session with the temporary tables; opens one if there is none. */
   get #staging(): ClickHouseSession {
     const { client, queryIdPrefix, statementTimeoutMs } = this.#options;
-    this.#session ??= openClickHouseSession(client, queryIdPrefix, statementTimeoutMs);
+    this.#session ??= new ClickHouseSession(client, queryIdPrefix, statementTimeoutMs);
     return this.#session;
   }
 

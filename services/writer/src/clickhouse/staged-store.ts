@@ -6,12 +6,6 @@ import type { RowBatch } from '../protocol/row-batch.ts';
 import type { Ownership } from './ownership.ts';
 import { StagedBatch } from './staged-batch.ts';
 
-/** Stores batches of rows in ClickHouse. */
-export interface StagedStore {
-  /** @param onDeadLetters is called with rows that cannot be stored, once they are in `dead_letters` */
-  open(batch: RowBatch, epoch: Epoch, onDeadLetters: (deadLetters: readonly DeadLetter[]) => void): StagedBatch;
-}
-
 export interface StagedStoreOptions {
   readonly client: ClickHouseClient;
   readonly ownership: Pick<Ownership, 'queryIdPrefix'>;
@@ -19,11 +13,18 @@ export interface StagedStoreOptions {
   readonly statementTimeoutMs: number;
 }
 
-export function createStagedStore({ client, ownership, groupId, statementTimeoutMs }: StagedStoreOptions): StagedStore {
-  return {
-    open(batch, epoch, onDeadLetters) {
-      const queryIdPrefix = `${ownership.queryIdPrefix(epoch)}/${randomUUID()}`;
-      return new StagedBatch(batch, { client, queryIdPrefix, statementTimeoutMs, groupId, epoch, onDeadLetters });
-    },
-  };
+/** Stores batches of rows in ClickHouse. */
+export class StagedStore {
+  readonly #options: StagedStoreOptions;
+
+  constructor(options: StagedStoreOptions) {
+    this.#options = options;
+  }
+
+  /** @param onDeadLetters is called with rows that cannot be stored, once they are in `dead_letters` */
+  open(batch: RowBatch, epoch: Epoch, onDeadLetters: (deadLetters: readonly DeadLetter[]) => void): StagedBatch {
+    const { ownership, ...options } = this.#options;
+    const queryIdPrefix = `${ownership.queryIdPrefix(epoch)}/${randomUUID()}`;
+    return new StagedBatch(batch, { ...options, queryIdPrefix, epoch, onDeadLetters });
+  }
 }

@@ -5,7 +5,7 @@ import { createLogger } from '@sluice/shared/log';
 import type { ChangeRow } from '@sluice/shared/rows';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, onTestFinished, test } from 'vitest';
-import { openClickHouseSession } from '../clickhouse/session.ts';
+import { ClickHouseSession } from '../clickhouse/session.ts';
 import { STATEMENTS } from '../clickhouse/statements.ts';
 import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from '../testing/store.ts';
 import { forgetUsersWithoutRows } from './deleted-rows.ts';
@@ -252,7 +252,7 @@ test('a later deletion of a user stays pending when an earlier one is forgotten'
   await db.store(batchOf([], [deletionOf('back')]));
   // It arrives after the earlier one was found to be due.
   await db.store(batchOf([], [deletionOf('back', DELETED_US + 5)]));
-  const session = openClickHouseSession(db.client, 'test', 20_000);
+  const session = new ClickHouseSession(db.client, 'test', 20_000);
   await forgetUsersWithoutRows(session, pass);
   await session.close();
   const pending = "SELECT max(version) AS version FROM pending_deletions WHERE user_id = 'back'";

@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Logger } from '@sluice/shared/log';
 import { sleep } from '@sluice/shared/retry';
-import { type ClickHouseSession, openClickHouseSession } from '../clickhouse/session.ts';
+import { ClickHouseSession } from '../clickhouse/session.ts';
 import { STATEMENTS } from '../clickhouse/statements.ts';
 import type { WriterConfig } from '../config.ts';
 import { eraseRows, forgetUsersWithoutRows, RemovalRunning } from './deleted-rows.ts';
@@ -143,7 +143,7 @@ export class Erasure {
   }
 
   async #inSession<Result>(work: (session: ClickHouseSession) => Promise<Result>): Promise<Result> {
-    const session = openClickHouseSession(this.#client, `sluice-writer/${this.#writerId}-erasure`, ERASURE_TIMEOUT_MS);
+    const session = new ClickHouseSession(this.#client, `sluice-writer/${this.#writerId}-erasure`, ERASURE_TIMEOUT_MS);
     const result = await work(session);
     await session.close();
     return result;

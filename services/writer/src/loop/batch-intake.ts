@@ -7,13 +7,13 @@ import type { WriterMetrics } from '../metrics.ts';
 import type { Assignment } from '../protocol/assignment.ts';
 import { type LogFault, logReplaced, messagesGone } from '../protocol/log-fault.ts';
 import { nameOf } from '../protocol/position.ts';
-import type { Gatherer } from './gatherer.ts';
+import type { BatchLoop } from './batch-loop.ts';
 import type { PartitionKeeper } from './partition-keeper.ts';
 
 export interface BatchIntakeOptions {
   readonly kafka: Kafka;
   readonly keeper: PartitionKeeper;
-  readonly batches: Gatherer<Assignment>;
+  readonly batches: BatchLoop;
   /** KAFKA_PARTITIONS. */
   readonly partitionCount: number;
   readonly metrics: Pick<WriterMetrics, 'misplacedMessages'>;

@@ -4,8 +4,8 @@ import { messageHeaders } from '@sluice/shared/rows';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { readPartitions } from '../clickhouse/known-partitions.ts';
-import { createPositions } from '../clickhouse/positions.ts';
-import { createStagedStore } from '../clickhouse/staged-store.ts';
+import { Positions } from '../clickhouse/positions.ts';
+import { StagedStore } from '../clickhouse/staged-store.ts';
 import { STATEMENTS } from '../clickhouse/statements.ts';
 import { createWriterMetrics } from '../metrics.ts';
 import type { Assignment } from '../protocol/assignment.ts';
@@ -13,9 +13,9 @@ import { Fenced } from '../protocol/fenced.ts';
 import type { SourceMessage } from '../protocol/row-batch.ts';
 import { createTestAssignment } from '../testing/assignment.ts';
 import { createTestStore, eventRow, type TestStore } from '../testing/store.ts';
-import { createBatchLoop } from './batch-loop.ts';
-import { createBatchSize } from './batch-size.ts';
-import { createDeadLetterAlarm } from './dead-letter-alarm.ts';
+import { BatchLoop } from './batch-loop.ts';
+import { BatchSize } from './batch-size.ts';
+import { DeadLetterAlarm } from './dead-letter-alarm.ts';
 
 let db: TestStore;
 
@@ -39,12 +39,12 @@ function message(workspace: string, offset: number): SourceMessage {
 function createLoop(client: ClickHouseClient = db.client) {
   const { ownership } = db.writer();
   const options = { client, ownership, groupId, statementTimeoutMs: 240_000 };
-  return createBatchLoop({
-    store: createStagedStore(options),
-    positions: createPositions(options),
+  return new BatchLoop({
+    store: new StagedStore(options),
+    positions: new Positions(options),
     bytesMax: 1_000_000,
     pace: { stored: () => undefined },
-    alarm: createDeadLetterAlarm(),
+    alarm: new DeadLetterAlarm(),
     metrics: createWriterMetrics(new Registry(), async () => []),
     logger: createLogger('test', 'silent'),
   });
@@ -110,7 +110,7 @@ test('once a newer epoch is recorded, an older one stores neither rows nor posit
   });
   const before = (await readPartitions(client, groupId)).positions.get('t/0');
   await expect(createLoop().add([message('fenced', 20)], assigned(8))).rejects.toThrow(Fenced);
-  const positions = createPositions({
+  const positions = new Positions({
     client,
     ownership: db.writer().ownership,
     groupId,
@@ -124,7 +124,7 @@ test('once a newer epoch is recorded, an older one stores neither rows nor posit
 
 test('a failure halves the batch size, down to one message, and successes let it grow again', () => {
   const messages = Array.from({ length: 64 }, (_, index) => message('size', index));
-  const size = createBatchSize(1_000_000);
+  const size = new BatchSize(1_000_000);
   expect(size.firstOf(messages)).toHaveLength(64);
   const sizes: number[] = [];
   for (let failures = 0; failures < 8; failures += 1) {

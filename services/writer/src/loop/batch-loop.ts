@@ -11,9 +11,9 @@ import { Fenced } from '../protocol/fenced.ts';
 import { nameOf, positionAfter } from '../protocol/position.ts';
 import { type SourceMessage, toRowBatch } from '../protocol/row-batch.ts';
 import type { BatchPace } from './batch-pace.ts';
-import { bytesOf, createBatchSize } from './batch-size.ts';
+import { BatchSize, bytesOf } from './batch-size.ts';
 import type { DeadLetterAlarm } from './dead-letter-alarm.ts';
-import { createGatherer, type Gatherer } from './gatherer.ts';
+import { Gatherer } from './gatherer.ts';
 
 const FIRST_DELAY_MS = 200;
 const MAX_DELAY_MS = 10_000;
@@ -38,13 +38,102 @@ export interface BatchLoopOptions {
  * After that the caller may commit the offsets. A failure is retried for as long as the assignment lasts: the rows are
  * safe in Kafka, and only their age grows.
  */
-export function createBatchLoop(options: BatchLoopOptions): Gatherer<Assignment> {
-  const { store, positions, bytesMax, pace, alarm, metrics, logger } = options;
-  const size = createBatchSize(bytesMax);
+export class BatchLoop {
+  readonly #options: BatchLoopOptions;
+  readonly #size: BatchSize;
+  readonly #gatherer: Gatherer<Assignment>;
   /** The pieces that have failed, until none of their statements is running any more, or may begin. */
-  const unended = new Set<StagedBatch>();
+  readonly #unended = new Set<StagedBatch>();
 
-  function onDeadLetters(deadLetters: readonly DeadLetter[]): void {
+  constructor(options: BatchLoopOptions) {
+    this.#options = options;
+    this.#size = new BatchSize(options.bytesMax);
+    this.#gatherer = new Gatherer((messages, assignment) => this.#storeBatch(messages, assignment), options.bytesMax);
+  }
+
+  /** Resolves when the messages are stored. @throws when their batch is given up */
+  async add(messages: readonly SourceMessage[], assignment: Assignment): Promise<void> {
+    await this.#gatherer.add(messages, assignment);
+  }
+
+  async #storeBatch(messages: readonly SourceMessage[], { epoch, signal }: Assignment): Promise<void> {
+    const { positions, pace } = this.#options;
+    if (!epoch) throw new Fenced('nothing may be stored before the take-over');
+    await this.#endFailed(messages.length, signal);
+    const startedAt = performance.now();
+    let delays = backoff(FIRST_DELAY_MS, MAX_DELAY_MS);
+    for (let done = 0; done < messages.length; ) {
+      signal.throwIfAborted();
+      const piece = this.#size.firstOf(messages.slice(done));
+      if (await this.#storePiece(piece, epoch, signal)) {
+        done += piece.length;
+        this.#size.worked();
+        delays = backoff(FIRST_DELAY_MS, MAX_DELAY_MS);
+      } else {
+        this.#size.failed(piece);
+        await sleep(delays.next().value, signal);
+      }
+    }
+    await this.#keepTrying(() => positions.store(positionsAfter(messages), epoch), messages.length, signal);
+    pace.stored(startedAt, bytesOf(messages));
+  }
+
+  /** Returns whether the piece is stored; if not, none of its statements is running any more. */
+  async #storePiece(piece: readonly SourceMessage[], epoch: Epoch, signal: AbortSignal): Promise<boolean> {
+    const { store, alarm, metrics } = this.#options;
+    const staged = store.open(toRowBatch(piece), epoch, (deadLetters) => this.#onDeadLetters(deadLetters));
+    const startedAt = performance.now();
+    try {
+      const { rows, userDeleted } = await staged.store();
+      alarm.count(rows, 0);
+      metrics.droppedRows.inc({ reason: 'user_deleted' }, userDeleted);
+    } catch (error) {
+      if (error instanceof Fenced) {
+        // Where this fails, the session expires by itself.
+        staged.end().catch(() => undefined);
+        throw error;
+      }
+      this.#unended.add(staged);
+      this.#onFailure(error, piece.length);
+      await this.#endFailed(piece.length, signal);
+      return false;
+    }
+    metrics.storedMessages.inc(piece.length);
+    metrics.storedBytes.inc(bytesOf(piece));
+    metrics.batchDuration.observe((performance.now() - startedAt) / 1_000);
+    return true;
+  }
+
+  /**
+   * Ends the pieces that have failed, before anything else is stored: their rows come again in other pieces. Also those of an
+   * assignment that is over. Kafka may give a member that joins again the generation that it had, whose epoch does not
+   * refuse the statements of the one before.
+   */
+  async #endFailed(messages: number, signal: AbortSignal): Promise<void> {
+    for (const staged of this.#unended) {
+      await this.#keepTrying(() => staged.end(), messages, signal);
+      this.#unended.delete(staged);
+    }
+  }
+
+  /** Retries until the work succeeds, the assignment ends, or the writer is fenced. */
+  async #keepTrying(work: () => Promise<void>, messages: number, signal: AbortSignal): Promise<void> {
+    await retry(work, {
+      firstMs: FIRST_DELAY_MS,
+      maxMs: MAX_DELAY_MS,
+      signal,
+      onFailure: (error) => this.#onFailure(error, messages),
+    });
+  }
+
+  #onFailure(error: unknown, messages: number): void {
+    if (error instanceof Fenced) throw error;
+    this.#options.metrics.batchFailures.inc();
+    this.#options.logger.warn({ reason: (error as Error).message, messages }, 'storing a batch failed; retrying');
+  }
+
+  #onDeadLetters(deadLetters: readonly DeadLetter[]): void {
+    const { alarm, metrics, logger } = this.#options;
     // ingest-api has counted the calls that it rejected.
     const unstorable = deadLetters.filter(({ kind }) => kind !== 'rejected');
     if (unstorable.length === 0) return;
@@ -57,82 +146,6 @@ export function createBatchLoop(options: BatchLoopOptions): Gatherer<Assignment>
     );
     alarm.count(0, unstorable.length);
   }
-
-  function onFailure(error: unknown, messages: number): void {
-    if (error instanceof Fenced) throw error;
-    metrics.batchFailures.inc();
-    logger.warn({ reason: (error as Error).message, messages }, 'storing a batch failed; retrying');
-  }
-
-  /** Retries until the work succeeds, the assignment ends, or the writer is fenced. */
-  async function keepTrying(work: () => Promise<void>, messages: number, signal: AbortSignal): Promise<void> {
-    await retry(work, {
-      firstMs: FIRST_DELAY_MS,
-      maxMs: MAX_DELAY_MS,
-      signal,
-      onFailure: (error) => onFailure(error, messages),
-    });
-  }
-
-  /**
-   * Ends the pieces that have failed, before anything else is stored: their rows come again in other pieces. Also those of an
-   * assignment that is over. Kafka may give a member that joins again the generation that it had, whose epoch does not
-   * refuse the statements of the one before.
-   */
-  async function endFailed(messages: number, signal: AbortSignal): Promise<void> {
-    for (const staged of unended) {
-      await keepTrying(() => staged.end(), messages, signal);
-      unended.delete(staged);
-    }
-  }
-
-  /** Returns whether the piece is stored; if not, none of its statements is running any more. */
-  async function storePiece(piece: readonly SourceMessage[], epoch: Epoch, signal: AbortSignal): Promise<boolean> {
-    const staged = store.open(toRowBatch(piece), epoch, onDeadLetters);
-    const startedAt = performance.now();
-    try {
-      const { rows, userDeleted } = await staged.store();
-      alarm.count(rows, 0);
-      metrics.droppedRows.inc({ reason: 'user_deleted' }, userDeleted);
-    } catch (error) {
-      if (error instanceof Fenced) {
-        // Where this fails, the session expires by itself.
-        staged.end().catch(() => undefined);
-        throw error;
-      }
-      unended.add(staged);
-      onFailure(error, piece.length);
-      await endFailed(piece.length, signal);
-      return false;
-    }
-    metrics.storedMessages.inc(piece.length);
-    metrics.storedBytes.inc(bytesOf(piece));
-    metrics.batchDuration.observe((performance.now() - startedAt) / 1_000);
-    return true;
-  }
-
-  async function storeBatch(messages: readonly SourceMessage[], { epoch, signal }: Assignment): Promise<void> {
-    if (!epoch) throw new Fenced('nothing may be stored before the take-over');
-    await endFailed(messages.length, signal);
-    const startedAt = performance.now();
-    let delays = backoff(FIRST_DELAY_MS, MAX_DELAY_MS);
-    for (let done = 0; done < messages.length; ) {
-      signal.throwIfAborted();
-      const piece = size.firstOf(messages.slice(done));
-      if (await storePiece(piece, epoch, signal)) {
-        done += piece.length;
-        size.worked();
-        delays = backoff(FIRST_DELAY_MS, MAX_DELAY_MS);
-      } else {
-        size.failed(piece);
-        await sleep(delays.next().value, signal);
-      }
-    }
-    await keepTrying(() => positions.store(positionsAfter(messages), epoch), messages.length, signal);
-    pace.stored(startedAt, bytesOf(messages));
-  }
-
-  return createGatherer(storeBatch, bytesMax);
 }
 
 /** Returns the positions of the partitions after these messages, which are in the order of their offsets. */

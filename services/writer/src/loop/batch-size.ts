@@ -4,32 +4,32 @@ import type { SourceMessage } from '../protocol/row-batch.ts';
 const GROWTH = 1.25;
 
 /** How much is stored at once: half as much after a failure, more again after each success. */
-export interface BatchSize {
+export class BatchSize {
+  readonly #bytesMax: number;
+  #bytes: number;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+    this.#bytes = bytesMax;
+  }
+
   /** Returns as many of the messages as may be stored at once, at least one. */
-  firstOf(messages: readonly SourceMessage[]): readonly SourceMessage[];
-  worked(): void;
-  failed(messages: readonly SourceMessage[]): void;
-}
+  firstOf(messages: readonly SourceMessage[]): readonly SourceMessage[] {
+    let count = 0;
+    for (let sum = 0; count < messages.length; count += 1) {
+      sum += sizeOf(messages[count] as SourceMessage);
+      if (count > 0 && sum > this.#bytes) break;
+    }
+    return messages.slice(0, count);
+  }
 
-export function createBatchSize(bytesMax: number): BatchSize {
-  let bytes = bytesMax;
+  worked(): void {
+    this.#bytes = Math.min(this.#bytesMax, this.#bytes * GROWTH);
+  }
 
-  return {
-    firstOf(messages) {
-      let count = 0;
-      for (let sum = 0; count < messages.length; count += 1) {
-        sum += sizeOf(messages[count] as SourceMessage);
-        if (count > 0 && sum > bytes) break;
-      }
-      return messages.slice(0, count);
-    },
-    worked() {
-      bytes = Math.min(bytesMax, bytes * GROWTH);
-    },
-    failed(messages) {
-      bytes = Math.max(1, bytesOf(messages) / 2);
-    },
-  };
+  failed(messages: readonly SourceMessage[]): void {
+    this.#bytes = Math.max(1, bytesOf(messages) / 2);
+  }
 }
 
 /** Returns the size of messages, in bytes of rows. */

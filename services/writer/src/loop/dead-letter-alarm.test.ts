@@ -1,11 +1,11 @@
 import { setClockAhead } from '@sluice/shared/testing/clock';
 import { expect, test } from 'vitest';
-import { createDeadLetterAlarm } from './dead-letter-alarm.ts';
+import { DeadLetterAlarm } from './dead-letter-alarm.ts';
 
 test('the alarm is raised by more than 1 % of dead letters in five minutes, not by a few, and ends by itself', () => {
   let now = 0;
   const changes: (string | undefined)[] = [];
-  const alarm = createDeadLetterAlarm({ now: () => now, onChange: (raised) => changes.push(raised) });
+  const alarm = new DeadLetterAlarm({ now: () => now, onChange: (raised) => changes.push(raised) });
   alarm.count(0, 100);
   alarm.count(20_000, 0);
   alarm.count(0, 100);
@@ -20,7 +20,7 @@ test('the alarm is raised by more than 1 % of dead letters in five minutes, not 
 });
 
 test('the alarm does not end because the clock was set', () => {
-  const alarm = createDeadLetterAlarm();
+  const alarm = new DeadLetterAlarm();
   alarm.count(0, 200);
   setClockAhead();
   expect(alarm.raised()).toMatch(/^200 of the last 200 rows/);

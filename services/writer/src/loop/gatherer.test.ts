@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { SourceMessage } from '../protocol/row-batch.ts';
-import { createGatherer } from './gatherer.ts';
+import { Gatherer } from './gatherer.ts';
 
 function message(bytes: number): SourceMessage {
   const value = Buffer.alloc(bytes);
@@ -14,7 +14,7 @@ function message(bytes: number): SourceMessage {
 test('messages of several partitions share a batch, batches are stored one after the other, and none is too large', async () => {
   const batches: number[] = [];
   let storing = 0;
-  const gatherer = createGatherer(async (messages) => {
+  const gatherer = new Gatherer(async (messages) => {
     storing += 1;
     expect(storing).toBe(1);
     await new Promise((resolve) => setTimeout(resolve, 10));
@@ -27,7 +27,7 @@ test('messages of several partitions share a batch, batches are stored one after
 
 test('a batch that fails rejects for those who added to it, and the next batch is stored all the same', async () => {
   let attempt = 0;
-  const gatherer = createGatherer(async () => {
+  const gatherer = new Gatherer(async () => {
     attempt += 1;
     if (attempt === 1) throw new Error('given up');
   }, 100);
@@ -38,7 +38,7 @@ test('a batch that fails rejects for those who added to it, and the next batch i
 
 test('a batch has one owner', async () => {
   const batches: [string, number][] = [];
-  const gatherer = createGatherer<string>(async (messages, owner) => void batches.push([owner, messages.length]), 100);
+  const gatherer = new Gatherer<string>(async (messages, owner) => void batches.push([owner, messages.length]), 100);
   await Promise.all(['a', 'a', 'b', 'b', 'a'].map((owner) => gatherer.add([message(1)], owner)));
   expect(batches).toEqual([
     ['a', 2],

@@ -7,11 +7,6 @@ import { bytesOf } from './batch-size.ts';
  */
 const GATHER_MS = 5;
 
-export interface Gatherer<Owner> {
-  /** Resolves when the messages are stored. @throws when their batch is given up */
-  add(messages: readonly SourceMessage[], owner: Owner): Promise<void>;
-}
-
 interface OpenBatch<Owner> {
   readonly owner: Owner;
   readonly messages: SourceMessage[];
@@ -23,36 +18,39 @@ interface OpenBatch<Owner> {
  * Gathers the messages of all partitions into batches and stores one batch after the other. While one is being stored,
  * the next one fills up to `bytesMax`. A batch holds messages of one owner only.
  */
-export function createGatherer<Owner>(
-  store: (messages: readonly SourceMessage[], owner: Owner) => Promise<void>,
-  bytesMax: number,
-): Gatherer<Owner> {
-  const queue: OpenBatch<Owner>[] = [];
-  let running = false;
+export class Gatherer<Owner> {
+  readonly #store: (messages: readonly SourceMessage[], owner: Owner) => Promise<void>;
+  readonly #bytesMax: number;
+  readonly #queue: OpenBatch<Owner>[] = [];
+  #running = false;
 
-  async function run(): Promise<void> {
-    running = true;
-    while (queue.length > 0) {
-      if (queue.length === 1) await new Promise((resolve) => setTimeout(resolve, GATHER_MS));
-      const batch = queue.shift();
-      if (!batch) break;
-      await store(batch.messages, batch.owner).then(batch.stored.resolve, batch.stored.reject);
-    }
-    running = false;
+  constructor(store: (messages: readonly SourceMessage[], owner: Owner) => Promise<void>, bytesMax: number) {
+    this.#store = store;
+    this.#bytesMax = bytesMax;
   }
 
-  return {
-    add(messages, owner) {
-      const bytes = bytesOf(messages);
-      let batch = queue.at(-1);
-      if (!batch || batch.owner !== owner || (batch.bytes > 0 && batch.bytes + bytes > bytesMax)) {
-        batch = { owner, messages: [], bytes: 0, stored: Promise.withResolvers() };
-        queue.push(batch);
-      }
-      batch.messages.push(...messages);
-      batch.bytes += bytes;
-      if (!running) void run();
-      return batch.stored.promise;
-    },
-  };
+  /** Resolves when the messages are stored. @throws when their batch is given up */
+  add(messages: readonly SourceMessage[], owner: Owner): Promise<void> {
+    const bytes = bytesOf(messages);
+    let batch = this.#queue.at(-1);
+    if (!batch || batch.owner !== owner || (batch.bytes > 0 && batch.bytes + bytes > this.#bytesMax)) {
+      batch = { owner, messages: [], bytes: 0, stored: Promise.withResolvers() };
+      this.#queue.push(batch);
+    }
+    batch.messages.push(...messages);
+    batch.bytes += bytes;
+    if (!this.#running) void this.#run();
+    return batch.stored.promise;
+  }
+
+  async #run(): Promise<void> {
+    this.#running = true;
+    while (this.#queue.length > 0) {
+      if (this.#queue.length === 1) await new Promise((resolve) => setTimeout(resolve, GATHER_MS));
+      const batch = this.#queue.shift();
+      if (!batch) break;
+      await this.#store(batch.messages, batch.owner).then(batch.stored.resolve, batch.stored.reject);
+    }
+    this.#running = false;
+  }
 }

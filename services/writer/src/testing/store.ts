@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { type TestDatabase, takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
-import { createOwnership, type Ownership } from '../clickhouse/ownership.ts';
+import { Ownership } from '../clickhouse/ownership.ts';
 import type { StagedBatch, StoredRows } from '../clickhouse/staged-batch.ts';
-import { createStagedStore } from '../clickhouse/staged-store.ts';
+import { StagedStore } from '../clickhouse/staged-store.ts';
 import type { DeadLetter } from '../protocol/dead-letter.ts';
 import type { Epoch } from '../protocol/epoch.ts';
 import type { RowBatch, RowMessage } from '../protocol/row-batch.ts';
@@ -65,8 +65,8 @@ export async function createTestStore(
 
   function writer(writerUrl?: string): TestWriter {
     const own = writerUrl === undefined ? client : connect(writerUrl);
-    const ownership = createOwnership({ client: own, groupId, writerId: randomUUID(), isMember: async () => false });
-    const store = createStagedStore({ client: own, ownership, groupId, statementTimeoutMs: 230_000 });
+    const ownership = new Ownership({ client: own, groupId, writerId: randomUUID(), isMember: async () => false });
+    const store = new StagedStore({ client: own, ownership, groupId, statementTimeoutMs: 230_000 });
     return {
       ownership,
       open(batch, epoch) {

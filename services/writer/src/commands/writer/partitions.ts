@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import type { Kafka } from 'kafkajs';
-import { createHalts } from '../../clickhouse/halts.ts';
+import { Halts } from '../../clickhouse/halts.ts';
 import { type ActiveHalt, readPartitions } from '../../clickhouse/known-partitions.ts';
 import { offsetOf } from '../../kafka/inspect-partitions.ts';
 import { nameOf } from '../../protocol/position.ts';
@@ -35,7 +35,7 @@ export function createPartitions(
   groupId: string,
   topics: readonly string[],
 ): Partitions {
-  const halts = createHalts(client, groupId);
+  const halts = new Halts(client, groupId);
 
   return {
     async list() {
