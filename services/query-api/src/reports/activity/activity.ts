@@ -72,16 +72,8 @@ export async function readActivity(
   };
   const options = { settings: NAMES_SETTINGS, ...REPORT };
   const [days, names] = await Promise.all([
-    queries.all(
-      'activity',
-      { hiding: (tables, hidden) => daysQuery(tables, whereSelected(selection, hidden)) },
-      options,
-    ),
-    queries.all(
-      'activity',
-      { hiding: (tables, hidden) => topNamesQuery(tables, whereSelected(selection, hidden)) },
-      options,
-    ),
+    queries.all('activity', { hiding: (tables, hidden) => daysQuery(tables, selection, hidden) }, options),
+    queries.all('activity', { hiding: (tables, hidden) => topNamesQuery(tables, selection, hidden) }, options),
   ]);
   // The reports may have waited for their slots: the user may be deleted by now.
   const isFresh = performance.now() - readAt <= DELETIONS_FRESH_MS;
@@ -99,7 +91,8 @@ export async function readActivity(
   };
 }
 
-function daysQuery(tables: Tables, { sql, params }: Sql): Sql {
+function daysQuery(tables: Tables, selection: EventSelection, hidden: Sql | undefined): Sql {
+  const { sql, params } = whereSelected(selection, hidden);
   return {
     sql: `SELECT toString(toDate(timestamp)) AS day, count()
 FROM ${tables.events}
@@ -109,7 +102,8 @@ GROUP BY day`,
   };
 }
 
-function topNamesQuery(tables: Tables, { sql, params }: Sql): Sql {
+function topNamesQuery(tables: Tables, selection: EventSelection, hidden: Sql | undefined): Sql {
+  const { sql, params } = whereSelected(selection, hidden);
   return {
     sql: `SELECT event, count() AS total
 FROM ${tables.events}
