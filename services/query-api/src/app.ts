@@ -9,14 +9,14 @@ import type { Logger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import type { ClickHouseReader } from './clickhouse/clickhouse-reader.ts';
-import { createQueryRunner } from './clickhouse/query-runner.ts';
+import { QueryRunner } from './clickhouse/query-runner.ts';
 import { compressResponses } from './compression.ts';
 import type { QueryConfig } from './config.ts';
 import { registerConsole } from './console/console-route.ts';
 import { PendingDeletions } from './deletions/pending-deletions.ts';
 import { registerEntities } from './entities/entities-route.ts';
 import { registerEvents } from './events/events-route.ts';
-import { createMemoryMetrics, createMetrics, createStreamMetrics } from './metrics.ts';
+import { declareMemoryMetrics, QueryMetrics, StreamMetrics } from './metrics.ts';
 import { queryDocument } from './openapi.ts';
 import { registerPipeline } from './pipeline/pipeline-route.ts';
 import { registerReports } from './reports/reports-route.ts';
@@ -47,9 +47,9 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const limiter = createRateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
   const pendingDeletions = new PendingDeletions({ all: (query) => queryRunner.all(query) });
   const { hiddenCondition } = pendingDeletions;
-  const queryRunner = createQueryRunner(reader, config, createMetrics(registry), hiddenCondition);
+  const queryRunner = new QueryRunner(reader, config, new QueryMetrics(registry), hiddenCondition);
   const reads = { config, queryRunner };
-  const streamMetrics = createStreamMetrics(registry);
+  const streamMetrics = new StreamMetrics(registry);
   const hub = new StreamHub({ config, queryRunner, hiddenCondition, readiness, metrics: streamMetrics, logger });
   app.addHook('onReady', async () => pendingDeletions.start());
   app.addHook('onClose', () => pendingDeletions.stop());
@@ -86,7 +86,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
 
 function createRequestMemory(config: QueryConfig, registry: Registry): RequestMemory {
   const budget = createMemoryBudget(config.QUERY_PENDING_BYTES_MAX);
-  createMemoryMetrics(registry, config.QUERY_PENDING_BYTES_MAX, () => budget.reservedBytes);
+  declareMemoryMetrics(registry, config.QUERY_PENDING_BYTES_MAX, () => budget.reservedBytes);
   return new RequestMemory(budget, config);
 }
 

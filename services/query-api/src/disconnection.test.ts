@@ -4,7 +4,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest';
 import type { ClickHouseReader } from './clickhouse/clickhouse-reader.ts';
-import { createGate } from './testing/gate.ts';
+import { Gate } from './testing/gate.ts';
 import {
   isSlow,
   metric,
@@ -161,7 +161,7 @@ test.each(['identity', 'gzip'])(
 );
 
 test('a service that stops finishes queries that run, refuses those that wait, and leaves none running', async () => {
-  const gate = createGate(isSlow);
+  const gate = new Gate(isSlow);
   const stopping = await startListening({ QUERY_CONCURRENCY_PER_WORKSPACE: '1' }, gate.wrap);
   try {
     const running = responseTo(start(stopping, SLOW_PAGE));

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
 import type { ClickHouseReader } from './clickhouse/clickhouse-reader.ts';
 import type { RowBatches } from './clickhouse/row-parser.ts';
 import { type QueryService, startQuery } from './testing/query-service.ts';
+import { readerWith } from './testing/reader-with.ts';
 import { listenTo, PATIENCE, type TestStreams } from './testing/streams.ts';
 
 // Events of nearly the largest size, read by queries that may have less memory than a block of them has.
@@ -42,7 +43,7 @@ async function storePart(workspace: string, part: number): Promise<void> {
 }
 
 function watched(reader: ClickHouseReader): ClickHouseReader {
-  return { ...reader, read: (request) => noting(request.queryId, reader.read(request)) };
+  return readerWith(reader, { read: (request) => noting(request.queryId, reader.read(request)) });
 }
 
 async function* noting(queryId: string, batches: RowBatches): RowBatches {

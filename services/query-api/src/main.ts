@@ -7,10 +7,10 @@ import { createLogger } from '@sluice/shared/log';
 import { withProcessMetrics } from '@sluice/shared/process-metrics';
 import { Registry } from 'prom-client';
 import { buildApp } from './app.ts';
-import { createClickHouseReader } from './clickhouse/clickhouse-reader.ts';
+import { HttpClickHouseReader } from './clickhouse/clickhouse-reader.ts';
 import { querySettings } from './clickhouse/query-settings.ts';
 import { createReadiness } from './clickhouse/readiness.ts';
-import { createSchemaComponent } from './clickhouse/schema.ts';
+import { SchemaComponent } from './clickhouse/schema.ts';
 import { configSchema, connectionsOf } from './config.ts';
 
 /** Without a keys file a request needs no key, and any key that it sends is wrong. */
@@ -35,7 +35,7 @@ const clickHouse = createClickHouse(config, {
   requestTimeoutMs: config.QUERY_TIMEOUT_MS + 5_000,
   connectionsMax: CLIENT_CONNECTIONS,
 });
-const reader = createClickHouseReader(config, {
+const reader = new HttpClickHouseReader(config, {
   connectionsMax: connectionsOf(config) + SPARE_CONNECTIONS,
   settings: querySettings(config),
 });
@@ -61,7 +61,7 @@ runService({
   logger,
   components: [
     connections,
-    createSchemaComponent(clickHouse, config, logger),
+    new SchemaComponent(clickHouse, config, logger),
     keys,
     listening(app, config.HOST, config.PORT),
   ],

@@ -42,49 +42,49 @@ export interface QueryCounts {
 }
 
 /**
- * The metrics of query-api, besides those that every service has. No label names a workspace: there may be any number
- * of them.
+ * The metrics of queries, besides those that every service has. No label names a workspace: there may be any number of
+ * them.
  */
-export interface QueryMetrics {
+export class QueryMetrics {
   readonly queryDurationSeconds: Histogram<'kind' | 'outcome'>;
   readonly queryWaitSeconds: Histogram<'pool' | 'outcome'>;
-  /** From now on the gauge of queries reads its values of a pool here. */
-  countQueries(pool: SlotPool, read: () => QueryCounts): void;
-}
+  readonly #counts = new Map<SlotPool, () => QueryCounts>();
 
-/** Declares the metrics in a registry. */
-export function createMetrics(registry: Registry): QueryMetrics {
-  const counts = new Map<SlotPool, () => QueryCounts>();
-  new Gauge({
-    name: 'sluice_queries',
-    help: 'Queries that run and that wait for a slot, by pool.',
-    labelNames: ['pool', 'state'],
-    registers: [registry],
-    collect() {
-      for (const [pool, read] of counts) {
-        for (const [state, count] of Object.entries(read())) this.set({ pool, state }, count);
-      }
-    },
-  });
-  return {
-    queryDurationSeconds: new Histogram({
+  /** Declares them in a registry. */
+  constructor(registry: Registry) {
+    const counts = this.#counts;
+    const registers = [registry];
+    new Gauge({
+      name: 'sluice_queries',
+      help: 'Queries that run and that wait for a slot, by pool.',
+      labelNames: ['pool', 'state'],
+      registers,
+      collect() {
+        for (const [pool, read] of counts) {
+          for (const [state, count] of Object.entries(read())) this.set({ pool, state }, count);
+        }
+      },
+    });
+    this.queryDurationSeconds = new Histogram({
       name: 'sluice_query_duration_seconds',
       help: 'Time from a query to the end of its result, with its wait for a slot, by kind and outcome.',
       labelNames: ['kind', 'outcome'],
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-      registers: [registry],
-    }),
-    queryWaitSeconds: new Histogram({
+      registers,
+    });
+    this.queryWaitSeconds = new Histogram({
       name: 'sluice_query_wait_seconds',
       help: 'Time that queries waited for a slot, by pool and outcome of the wait.',
       labelNames: ['pool', 'outcome'],
       buckets: [0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10],
-      registers: [registry],
-    }),
-    countQueries(pool, read) {
-      counts.set(pool, read);
-    },
-  };
+      registers,
+    });
+  }
+
+  /** From now on the gauge of queries reads its values of a pool here. */
+  countQueries(pool: SlotPool, read: () => QueryCounts): void {
+    this.#counts.set(pool, read);
+  }
 }
 
 /**
@@ -93,7 +93,7 @@ export function createMetrics(registry: Registry): QueryMetrics {
  * @param budgetBytes what all of them may hold together
  * @param read returns what they hold now
  */
-export function createMemoryMetrics(registry: Registry, budgetBytes: number, read: () => number): void {
+export function declareMemoryMetrics(registry: Registry, budgetBytes: number, read: () => number): void {
   const registers = [registry];
   const budget = new Gauge({
     name: 'sluice_query_memory_budget_bytes',
@@ -112,39 +112,38 @@ export function createMemoryMetrics(registry: Registry, budgetBytes: number, rea
 }
 
 /** The metrics of `GET /events/stream`. */
-export interface StreamMetrics {
+export class StreamMetrics {
   readonly sentEvents: Counter;
   readonly endedStreams: Counter<'reason'>;
-  /** From now on the gauge of listeners reads its value here. */
-  countListeners(read: () => number): void;
-}
+  #readListeners = () => 0;
 
-/** Declares the metrics of the stream in a registry. */
-export function createStreamMetrics(registry: Registry): StreamMetrics {
-  const registers = [registry];
-  let readListeners = () => 0;
-  new Gauge({
-    name: 'sluice_stream_listeners',
-    help: 'Clients that listen to GET /events/stream.',
-    registers,
-    collect() {
-      this.set(readListeners());
-    },
-  });
-  return {
-    sentEvents: new Counter({
+  /** Declares them in a registry. */
+  constructor(registry: Registry) {
+    const registers = [registry];
+    const readListeners = () => this.#readListeners();
+    new Gauge({
+      name: 'sluice_stream_listeners',
+      help: 'Clients that listen to GET /events/stream.',
+      registers,
+      collect() {
+        this.set(readListeners());
+      },
+    });
+    this.sentEvents = new Counter({
       name: 'sluice_stream_events_total',
       help: 'Events sent to listeners; an event counts once for each.',
       registers,
-    }),
-    endedStreams: new Counter({
+    });
+    this.endedStreams = new Counter({
       name: 'sluice_stream_ended_total',
       help: 'Streams that ended, by reason: the client left, read nothing for a minute, lost its key; its query failed, ClickHouse counts its blocks anew, the service stopped.',
       labelNames: ['reason'],
       registers,
-    }),
-    countListeners(read) {
-      readListeners = read;
-    },
-  };
+    });
+  }
+
+  /** From now on the gauge of listeners reads its value here. */
+  countListeners(read: () => number): void {
+    this.#readListeners = read;
+  }
 }

@@ -11,6 +11,7 @@ import type { RowBatches } from './clickhouse/row-parser.ts';
 import { RequestMemory } from './request-memory.ts';
 import { metric } from './testing/load.ts';
 import { anEvent, aRegister, type QueryService, startQuery } from './testing/query-service.ts';
+import { readerWith } from './testing/reader-with.ts';
 
 // What requests hold until their responses are sent: workspace `a` fills its share, workspace `b` reads meanwhile.
 
@@ -40,7 +41,7 @@ beforeAll(async () => {
   query = await startQuery(
     inject('clickhouseUrl'),
     { ...env, QUERY_PENDING_BYTES_MAX: String(BUDGET_BYTES) },
-    (reader): ClickHouseReader => ({ ...reader, read: (request) => heldAtGate(request, reader) }),
+    (reader) => readerWith(reader, { read: (request) => heldAtGate(request, reader) }),
   );
   await query.app.listen({ host: '127.0.0.1', port: 0 });
   await storeLarge('a');

@@ -11,7 +11,7 @@ import { createServer as createTlsServer, getCACertificates, setDefaultCACertifi
 import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterEach, expect, inject, test } from 'vitest';
-import { type ClickHouseReader, createClickHouseReader, type ReadRequest } from './clickhouse-reader.ts';
+import { type ClickHouseReader, HttpClickHouseReader, type ReadRequest } from './clickhouse-reader.ts';
 import { ClickHouseException, ConnectionFailure, QueryTooLong } from './read-failures.ts';
 import { SQL_BYTES_MAX, VALUE_CHARACTERS_MAX } from './request-limits.ts';
 import type { Row } from './row-parser.ts';
@@ -24,7 +24,7 @@ afterEach(async () => {
 });
 
 function readerOf(url: string, config: Record<string, string> = {}): ClickHouseReader {
-  const reader = createClickHouseReader(
+  const reader = new HttpClickHouseReader(
     {
       ...{ CLICKHOUSE_URL: url, CLICKHOUSE_DATABASE: 'default', CLICKHOUSE_USER: 'default', CLICKHOUSE_PASSWORD: '' },
       ...config,

@@ -1,6 +1,7 @@
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import type { ClickHouseConfig } from '@sluice/shared/config';
+import type { QuerySettings } from './query-settings.ts';
 import { queryStringOf } from './query-string.ts';
 import { readAhead } from './read-ahead.ts';
 import { ConnectionFailure, exceptionIn, QueryTooLong } from './read-failures.ts';
@@ -23,7 +24,7 @@ export interface ReadRequest extends Sql {
   /** No other query that runs may have it. */
   readonly queryId: string;
   /** Settings of this query, besides those of the reader. */
-  readonly settings: Readonly<Record<string, string>>;
+  readonly settings: QuerySettings;
   /** Ends the query, in ClickHouse too. */
   readonly signal: AbortSignal;
   /** Called with the length of each piece of text before its rows are parsed. What it throws ends the query. */
@@ -53,62 +54,53 @@ export interface ClickHouseReader {
   close(): void;
 }
 
-/**
- * Creates a reader for the configured database.
- *
- * @param settings of every query
- */
-export function createClickHouseReader(
-  config: ClickHouseConfig,
-  {
-    connectionsMax,
-    settings,
-  }: { readonly connectionsMax: number; readonly settings: Readonly<Record<string, string>> },
-): ClickHouseReader {
-  const url = new URL(config.CLICKHOUSE_URL);
-  const [Agent, request] = url.protocol === 'https:' ? [HttpsAgent, requestHttps] : [HttpAgent, requestHttp];
-  const agent = new Agent({ keepAlive: true, maxSockets: connectionsMax, timeout: IDLE_MS_MAX });
-  // As @clickhouse/client does: credentials in the address come first.
-  const user = decodeURIComponent(url.username) || config.CLICKHOUSE_USER;
-  const password = decodeURIComponent(url.password) || config.CLICKHOUSE_PASSWORD;
-  const credentials = Buffer.from(`${user}:${password}`).toString('base64');
-  const headers = { authorization: `Basic ${credentials}`, 'user-agent': 'sluice-query-api' };
-  const common = queryStringOf({
-    ...settings,
-    database: config.CLICKHOUSE_DATABASE,
-    default_format: 'JSONCompactEachRow',
-  });
+/** Reads from the configured database. */
+export class HttpClickHouseReader implements ClickHouseReader {
+  readonly #url: URL;
+  readonly #request: typeof requestHttp;
+  readonly #agent: HttpAgent;
+  readonly #headers: Readonly<Record<string, string>>;
+  /** The part of every query string. */
+  readonly #common: string;
 
-  function open({ queryId, settings, params, sql, signal }: ReadRequest): ClientRequest {
-    const path = `/?${common}&${queryStringOf({ ...settings, query_id: queryId }, params)}`;
-    refuseTooLong(path, sql);
-    return request({
-      ...{ agent, headers, signal, method: 'POST' },
-      ...{ protocol: url.protocol, hostname: url.hostname.replace(/^\[|\]$/g, ''), port: url.port },
-      path,
-    });
+  /** @param settings of every query */
+  constructor(
+    config: ClickHouseConfig,
+    { connectionsMax, settings }: { readonly connectionsMax: number; readonly settings: QuerySettings },
+  ) {
+    this.#url = new URL(config.CLICKHOUSE_URL);
+    const { protocol, username, password } = this.#url;
+    const [Agent, request] = protocol === 'https:' ? [HttpsAgent, requestHttps] : [HttpAgent, requestHttp];
+    this.#request = request;
+    this.#agent = new Agent({ keepAlive: true, maxSockets: connectionsMax, timeout: IDLE_MS_MAX });
+    // As @clickhouse/client does: credentials in the address come first.
+    const user = decodeURIComponent(username) || config.CLICKHOUSE_USER;
+    const secret = decodeURIComponent(password) || config.CLICKHOUSE_PASSWORD;
+    const credentials = Buffer.from(`${user}:${secret}`).toString('base64');
+    this.#headers = { authorization: `Basic ${credentials}`, 'user-agent': 'sluice-query-api' };
+    const format = { database: config.CLICKHOUSE_DATABASE, default_format: 'JSONCompactEachRow' };
+    this.#common = queryStringOf({ ...settings, ...format });
   }
 
-  async function send(query: ReadRequest): Promise<IncomingMessage> {
-    for (let attempt = 1; ; attempt += 1) {
-      query.signal.throwIfAborted();
-      // ClickHouse may still hold the id of an attempt whose connection broke.
-      const sent = open(attempt === 1 ? query : { ...query, queryId: `${query.queryId}/${attempt}` });
-      try {
-        return await responseTo(sent.end(query.sql));
-      } catch (error) {
-        query.signal.throwIfAborted();
-        if (!sent.reusedSocket || (error as NodeJS.ErrnoException).code !== 'ECONNRESET')
-          throw connectionFailure(error);
-      }
-    }
+  read(query: ReadRequest): RowBatches {
+    return this.#receive(query, (response) => parseRows(textOf(response, query.onText)));
   }
 
-  async function* receive<Item>(
+  readBytes(query: ReadRequest): AsyncGenerator<Buffer, void, undefined> {
+    return this.#receive(query, (response) =>
+      withoutGarbage(resultBytes(readAhead(chunksOf<Buffer>(response)), exceptionTagOf(response))),
+    );
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  async *#receive<Item>(
     query: ReadRequest,
     parse: (response: IncomingMessage) => AsyncIterable<Item>,
   ): AsyncGenerator<Item, void, undefined> {
-    const response = await send(query);
+    const response = await this.#send(query);
     try {
       if (response.statusCode !== 200) throw await failureOf(response);
       yield* parse(response);
@@ -120,14 +112,31 @@ export function createClickHouseReader(
     }
   }
 
-  return {
-    read: (query) => receive(query, (response) => parseRows(textOf(response, query.onText))),
-    readBytes: (query) =>
-      receive(query, (response) =>
-        withoutGarbage(resultBytes(readAhead(chunksOf<Buffer>(response)), exceptionTagOf(response))),
-      ),
-    close: () => agent.destroy(),
-  };
+  async #send(query: ReadRequest): Promise<IncomingMessage> {
+    for (let attempt = 1; ; attempt += 1) {
+      query.signal.throwIfAborted();
+      // ClickHouse may still hold the id of an attempt whose connection broke.
+      const sent = this.#open(attempt === 1 ? query : { ...query, queryId: `${query.queryId}/${attempt}` });
+      try {
+        return await responseTo(sent.end(query.sql));
+      } catch (error) {
+        query.signal.throwIfAborted();
+        if (!sent.reusedSocket || (error as NodeJS.ErrnoException).code !== 'ECONNRESET')
+          throw connectionFailure(error);
+      }
+    }
+  }
+
+  #open({ queryId, settings, params, sql, signal }: ReadRequest): ClientRequest {
+    const path = `/?${this.#common}&${queryStringOf({ ...settings, query_id: queryId }, params)}`;
+    refuseTooLong(path, sql);
+    const { protocol, hostname, port } = this.#url;
+    return this.#request({
+      ...{ agent: this.#agent, headers: this.#headers, signal, method: 'POST' },
+      ...{ protocol, hostname: hostname.replace(/^\[|\]$/g, ''), port },
+      path,
+    });
+  }
 }
 
 /** Returns the random text of a response that comes before an exception in it. */

@@ -14,14 +14,14 @@ import { configSchema, type QueryConfig } from '../config.ts';
 import { FILTER_FIELDS } from '../events/event-columns.ts';
 import { eventParameters, parseEventsRequest } from '../events/events-parameters.ts';
 import { pageQuery } from '../events/events-query.ts';
-import { createMetrics } from '../metrics.ts';
+import { QueryMetrics } from '../metrics.ts';
 import { slowly, storeMany } from '../testing/load.ts';
 import { AMPLE_BUDGETS, anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
-import { type ClickHouseReader, createClickHouseReader, type ReadRequest } from './clickhouse-reader.ts';
-import { createQueryRunner } from './query-runner.ts';
+import { type ClickHouseReader, HttpClickHouseReader, type ReadRequest } from './clickhouse-reader.ts';
+import { QueryRunner } from './query-runner.ts';
 import { querySettings } from './query-settings.ts';
 import { createReadiness } from './readiness.ts';
-import { createSchemaComponent } from './schema.ts';
+import { SchemaComponent } from './schema.ts';
 import { LOCAL_TABLES } from './tables.ts';
 
 let query: QueryService;
@@ -50,12 +50,12 @@ async function service(env: Readonly<Record<string, string>>, wrap = (reader: Cl
   const logger = createLogger('query-api', 'silent');
   const options = { application: 'query-api-test', requestTimeoutMs: 600_000, connectionsMax: 8 };
   const clickHouse = createClickHouse(config, options);
-  const reader = wrap(createClickHouseReader(config, { connectionsMax: 8, settings: querySettings(config) }));
+  const reader = wrap(new HttpClickHouseReader(config, { connectionsMax: 8, settings: querySettings(config) }));
   const unused = async () => undefined;
   const keys = { name: 'none', start: unused, stop: unused, loaded: true, find: () => undefined };
   const readiness = createReadiness(clickHouse);
   const app = buildApp(config, { reader, keys, logger, registry: new Registry(), readiness });
-  const schema = createSchemaComponent(clickHouse, config, logger);
+  const schema = new SchemaComponent(clickHouse, config, logger);
   await app.ready();
   return {
     app,
@@ -122,9 +122,9 @@ test('a count that takes longer than it may is null, and the page still comes', 
 });
 
 test('a query cannot write', async () => {
-  const reader = createClickHouseReader(query.config, { connectionsMax: 2, settings: querySettings(query.config) });
+  const reader = new HttpClickHouseReader(query.config, { connectionsMax: 2, settings: querySettings(query.config) });
   try {
-    const runner = createQueryRunner(reader, query.config, createMetrics(new Registry()), async () => undefined);
+    const runner = new QueryRunner(reader, query.config, new QueryMetrics(new Registry()), async () => undefined);
     const run = (sql: string) =>
       runner.all({ kind: 'events_count', workspace: 'a', statement: () => ({ sql, params: {} }) });
     for (const sql of [
@@ -145,9 +145,9 @@ test('a query cannot write', async () => {
 
 test('a query that cannot begin gives its slot back', async () => {
   const config: QueryConfig = { ...query.config, QUERY_CONNECTIONS_MAX: 1 };
-  const reader = createClickHouseReader(config, { connectionsMax: 2, settings: querySettings(config) });
+  const reader = new HttpClickHouseReader(config, { connectionsMax: 2, settings: querySettings(config) });
   try {
-    const runner = createQueryRunner(reader, config, createMetrics(new Registry()), async () => undefined);
+    const runner = new QueryRunner(reader, config, new QueryMetrics(new Registry()), async () => undefined);
     const one = { kind: 'events_count', workspace: 'a', statement: () => ({ sql: 'SELECT 1', params: {} }) } as const;
     // A deadline of half a millisecond cannot be set.
     await expect(runner.all({ ...one, timeoutMs: 0.5 })).rejects.toMatchObject({ code: 'internal' });

@@ -1,7 +1,7 @@
 import fc from '@sluice/shared/testing/fast-check';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createMetrics } from '../metrics.ts';
+import { QueryMetrics } from '../metrics.ts';
 import { QuerySlots, type SlotLimits } from './query-slots.ts';
 
 beforeEach(() => {
@@ -17,7 +17,7 @@ const TIMEOUT_MS = 1_000;
 function slotsWith(given: Partial<SlotLimits>) {
   const registry = new Registry();
   const limits = { running: 2, runningOfWorkspace: 2, waiting: 100, waitingOfWorkspace: 100, ...given };
-  const slots = new QuerySlots(limits, createMetrics(registry), 'pages');
+  const slots = new QuerySlots(limits, new QueryMetrics(registry), 'pages');
   const admitted: string[] = [];
   const ended = new Map<string, string>();
   const releases = new Map<string, () => void>();
@@ -125,7 +125,7 @@ test('a query whose client disconnects leaves the queue at once, and one whose c
   expect(await metric('sluice_queries{pool="pages",state="waiting"}')).toBe(0);
 
   const limits = { running: 1, runningOfWorkspace: 1, waiting: 1, waitingOfWorkspace: 1 };
-  const slots = new QuerySlots(limits, createMetrics(new Registry()), 'pages');
+  const slots = new QuerySlots(limits, new QueryMetrics(new Registry()), 'pages');
   const signal = AbortSignal.abort(new Error('gone'));
   await expect(slots.acquire({ workspace: 'a', timeoutMs: 1, signal })).rejects.toThrow('gone');
 });

@@ -66,8 +66,8 @@ export interface QueryOptions extends QueryContext {
 export type ExportQuery = Query & { readonly pool: 'exports'; readonly signal: AbortSignal };
 
 /**
- * Returns the condition that the events of deleted users meet until they are erased; `undefined` when no deletion of
- * the workspace is pending.
+ * Returns what writes the condition that the events of deleted users meet until they are erased; `undefined` when no
+ * deletion of the workspace is pending.
  *
  * @throws {Problem} `store_unavailable`, `overloaded` when it is not known what is deleted
  */

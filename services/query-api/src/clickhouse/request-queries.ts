@@ -31,7 +31,7 @@ export class RequestQueries {
   async all(
     kind: QueryKind,
     statement: Statement['statement'] | HidingStatement,
-    options: Pick<QueryOptions, 'settings' | 'memory'> = {},
+    options: Pick<QueryOptions, 'settings' | 'memory' | 'pool' | 'graceMs'> = {},
   ): Promise<readonly Row[]> {
     const query = typeof statement === 'function' ? { statement } : statement;
     return await this.#queryRunner.all({ kind, budget: this.#budget, ...this.#context, ...options, ...query });

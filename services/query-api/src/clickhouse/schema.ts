@@ -9,33 +9,41 @@ import { retry } from '@sluice/shared/retry';
  * Applies migrations in the background and retries until they succeed: the service that starts first creates the
  * tables. A ClickHouse user that may only read is enough once another service has created them.
  */
-export function createSchemaComponent(client: ClickHouseClient, config: ClickHouseConfig, logger: Logger): Component {
-  const stopped = new AbortController();
-  let migrating: Promise<void> | undefined;
+export class SchemaComponent implements Component {
+  readonly name = 'tables';
+  readonly #client: ClickHouseClient;
+  readonly #config: ClickHouseConfig;
+  readonly #logger: Logger;
+  readonly #stopped = new AbortController();
+  #migrating: Promise<void> | undefined;
 
-  async function migrateUntilDone(): Promise<void> {
+  constructor(client: ClickHouseClient, config: ClickHouseConfig, logger: Logger) {
+    this.#client = client;
+    this.#config = config;
+    this.#logger = logger;
+  }
+
+  async start(): Promise<void> {
+    this.#migrating ??= this.#migrateUntilDone();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    // Stopping is the only way in which it fails.
+    await this.#migrating?.catch(() => undefined);
+  }
+
+  async #migrateUntilDone(): Promise<void> {
     let logged = '';
     const createTables = async () => {
       // isMigrated fails while there is no database.
-      if (!(await isMigrated(client).catch(() => false))) await migrate(config, logger);
+      if (!(await isMigrated(this.#client).catch(() => false))) await migrate(this.#config, this.#logger);
     };
     const onFailure = (error: unknown) => {
       const { message } = error as Error;
-      if (message !== logged) logger.warn({ reason: message }, 'cannot apply the migrations yet; retrying');
+      if (message !== logged) this.#logger.warn({ reason: message }, 'cannot apply the migrations yet; retrying');
       logged = message;
     };
-    await retry(createTables, { firstMs: 500, maxMs: 10_000, signal: stopped.signal, onFailure });
+    await retry(createTables, { firstMs: 500, maxMs: 10_000, signal: this.#stopped.signal, onFailure });
   }
-
-  return {
-    name: 'tables',
-    async start() {
-      migrating ??= migrateUntilDone();
-    },
-    async stop() {
-      stopped.abort();
-      // Stopping is the only way in which it fails.
-      await migrating?.catch(() => undefined);
-    },
-  };
 }

@@ -3,9 +3,10 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import type { ReadRequest } from '../clickhouse/clickhouse-reader.ts';
 import { ClickHouseException } from '../clickhouse/read-failures.ts';
-import { createGate, stopTimers } from '../testing/gate.ts';
+import { Gate, stopTimers } from '../testing/gate.ts';
 import { metric } from '../testing/load.ts';
 import { anEvent, aRegister, DELETIONS_FORGOTTEN_MS, type QueryService, startQuery } from '../testing/query-service.ts';
+import { readerWith } from '../testing/reader-with.ts';
 
 /** Queries of all workspaces but `a`. */
 function isOfOthers({ params, queryId }: ReadRequest): boolean {
@@ -56,7 +57,7 @@ const ROUTES: readonly string[] = [
 ];
 
 test('what waits for a slot shows no user whose deletion is stored meanwhile', async () => {
-  const gate = createGate(isOfOthers);
+  const gate = new Gate(isOfOthers);
   const one = { QUERY_CONNECTIONS_MAX: '1', REPORT_CONNECTIONS_MAX: '1', EXPORT_CONNECTIONS_MAX: '1' };
   const query = await startQuery(inject('clickhouseUrl'), one, gate.wrap);
   onTestFinished(() => query.stop());
@@ -77,7 +78,7 @@ test('what waits for a slot shows no user whose deletion is stored meanwhile', a
 });
 
 test('users that are read late are not shown if their deletion was stored since it was looked up', async () => {
-  const gate = createGate(({ queryId }) => queryId.includes('/entities_page/'));
+  const gate = new Gate(({ queryId }) => queryId.includes('/entities_page/'));
   const query = await startQuery(inject('clickhouseUrl'), { QUERY_TIMEOUT_MS: '60000' }, gate.wrap);
   onTestFinished(() => query.stop());
   await storeAda(query);
@@ -94,18 +95,19 @@ test('users that are read late are not shown if their deletion was stored since 
 
 test('a query that is run again in small blocks hides what was deleted since the first run', async () => {
   let failures = 0;
-  const query = await startQuery(inject('clickhouseUrl'), {}, (reader) => ({
-    ...reader,
-    async *read(request) {
-      if (request.queryId.includes('/events_page/') && failures === 0) {
-        failures += 1;
-        await deleteAda(query);
-        await wait(DELETIONS_FORGOTTEN_MS);
-        throw new ClickHouseException(241, 'Query memory limit exceeded');
-      }
-      yield* reader.read(request);
-    },
-  }));
+  const query = await startQuery(inject('clickhouseUrl'), {}, (reader) =>
+    readerWith(reader, {
+      async *read(request) {
+        if (request.queryId.includes('/events_page/') && failures === 0) {
+          failures += 1;
+          await deleteAda(query);
+          await wait(DELETIONS_FORGOTTEN_MS);
+          throw new ClickHouseException(241, 'Query memory limit exceeded');
+        }
+        yield* reader.read(request);
+      },
+    }),
+  );
   onTestFinished(() => query.stop());
   await storeAda(query);
   expect(await textOf(query, '/events?total=none&orderByField=event')).not.toContain('ada-did');
@@ -113,7 +115,7 @@ test('a query that is run again in small blocks hides what was deleted since the
 });
 
 test('an activity that waited for its reports is not that of a user who was deleted meanwhile', async () => {
-  const gate = createGate(({ queryId }) => queryId.includes('/activity/'));
+  const gate = new Gate(({ queryId }) => queryId.includes('/activity/'));
   const query = await startQuery(inject('clickhouseUrl'), {}, gate.wrap);
   onTestFinished(() => query.stop());
   await storeAda(query);
@@ -127,19 +129,20 @@ test('an activity that waited for its reports is not that of a user who was dele
 
 test('the later pieces of a large user are not read any more once the user is deleted', async () => {
   let pieces = 0;
-  const query = await startQuery(inject('clickhouseUrl'), {}, (reader) => ({
-    ...reader,
-    async *read(request) {
-      if ('keys' in request.params) {
-        pieces += 1;
-        if (pieces === 2) {
-          await deleteAda(query);
-          await wait(DELETIONS_FORGOTTEN_MS);
+  const query = await startQuery(inject('clickhouseUrl'), {}, (reader) =>
+    readerWith(reader, {
+      async *read(request) {
+        if ('keys' in request.params) {
+          pieces += 1;
+          if (pieces === 2) {
+            await deleteAda(query);
+            await wait(DELETIONS_FORGOTTEN_MS);
+          }
         }
-      }
-      yield* reader.read(request);
-    },
-  }));
+        yield* reader.read(request);
+      },
+    }),
+  );
   onTestFinished(() => query.stop());
   await storeAda(query);
   const large = Array.from({ length: 30 }, (_, index) => ({
@@ -152,7 +155,7 @@ test('the later pieces of a large user are not read any more once the user is de
 });
 
 test('a report that only waited is told to come again', async () => {
-  const gate = createGate(isOfOthers);
+  const gate = new Gate(isOfOthers);
   const query = await startQuery(inject('clickhouseUrl'), { REPORT_CONNECTIONS_MAX: '1' }, gate.wrap);
   onTestFinished(() => query.stop());
   const other = query.get('/events/names', 'b');

@@ -1,6 +1,13 @@
 import type { Sql } from '../clickhouse/sql.ts';
 import type { Tables } from '../clickhouse/tables.ts';
 
+// A deleted user is hidden from the moment the deletion is stored, although the rows of the user are erased later:
+//
+// - Events: each query leaves out those that were accepted before the deletion of their user, by the condition below.
+//   PendingDeletions says for which workspaces that is needed at all.
+// - Users and organizations: who reads them compares versions with the last deletion of the user (last-deletions.ts).
+//   Of users who came back, only what was submitted since then counts (returned-users.ts).
+
 /**
  * Returns the condition that the events of deleted users meet until they are erased: they were accepted before their user
  * was deleted. The users come first, for the index on user_id; the rest is a look-up per event, so that a page reads only

@@ -22,13 +22,6 @@ const IDLE_MS = 10_000;
  */
 const WORKSPACES_MAX = 10_000;
 
-function workspacesQuery(tables: Tables): Sql {
-  return {
-    sql: `SELECT DISTINCT workspace_id FROM ${tables.pendingDeletionsOfAllWorkspaces} LIMIT {workspaces_max:UInt64}`,
-    params: { workspaces_max: WORKSPACES_MAX + 1 },
-  };
-}
-
 interface Poll {
   readonly startedAt: number;
   /** The workspaces with pending deletions; `undefined` when there are too many to remember. */
@@ -110,4 +103,11 @@ export class PendingDeletions {
     this.#last = { startedAt, workspaces: names.length > WORKSPACES_MAX ? undefined : new Set(names) };
     return this.#last;
   }
+}
+
+function workspacesQuery(tables: Tables): Sql {
+  return {
+    sql: `SELECT DISTINCT workspace_id FROM ${tables.pendingDeletionsOfAllWorkspaces} LIMIT {workspaces_max:UInt64}`,
+    params: { workspaces_max: WORKSPACES_MAX + 1 },
+  };
 }

@@ -36,7 +36,7 @@ const SCANS_MAX = 8;
 const WINDOW_ENTITIES_MAX = 262_144;
 
 /** Runs a query for candidates. */
-export type FindCandidates = (query: CandidatesQuery) => Promise<readonly Row[]>;
+type FindCandidates = (query: CandidatesQuery) => Promise<readonly Row[]>;
 
 export interface CandidatesRequest extends IdStart {
   readonly kind: EntityKind;

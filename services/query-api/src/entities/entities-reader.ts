@@ -5,8 +5,8 @@ import { type LastDeletions, withDeletions } from '../deletions/last-deletions.t
 import { timesSinceDeletionQuery } from '../deletions/returned-users.ts';
 import { type EntityCondition, entityCondition } from '../filters/entity-condition.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
-import { entityCandidates, type FindCandidates, groupsOf } from './candidates.ts';
-import type { IdStart } from './candidates-query.ts';
+import { entityCandidates, groupsOf } from './candidates.ts';
+import type { CandidatesQuery, IdStart } from './candidates-query.ts';
 import { identitiesQuery, type PropertyValues, propertiesByKeyQuery, propertiesQuery } from './entities-query.ts';
 import type { EntityKind } from './entity-kinds.ts';
 import type { Entity, Property, SeenEntity } from './entity-record.ts';
@@ -42,16 +42,12 @@ export async function* readPage(
   page: EntitiesPage,
 ): AsyncGenerator<StoredEntity, void, undefined> {
   const { kind, direction, after, properties, rowsMax } = page;
+  const finder = new CandidateFinder(queries);
+  const request = { kind, direction, after, filters: properties, rowsMax };
   let left = rowsMax;
-  for await (const ids of entityCandidates(
-    { kind, direction, after, filters: properties, rowsMax },
-    finding(queries),
-  )) {
-    for await (const { found } of readEntities(
-      queries,
-      { kind, properties },
-      ids.map((id) => ({ id })),
-    )) {
+  for await (const ids of entityCandidates(request, (query) => finder.find(query))) {
+    const items = ids.map((id) => ({ id }));
+    for await (const { found } of readEntities(queries, { kind, properties }, items)) {
       for (const entity of direction === 'ASC' ? found : found.toReversed()) {
         yield entity;
         left -= 1;
@@ -59,18 +55,6 @@ export async function* readPage(
       }
     }
   }
-}
-
-/** Returns what finds candidates. With each query it releases the candidates of those that have ended before. */
-function finding(queries: RequestQueries): FindCandidates {
-  const found: (Reservation | undefined)[] = [];
-  return async ({ statement, settings }) => {
-    for (const memory of found.splice(0)) memory?.release();
-    const memory = queries.memory?.part();
-    const rows = await queries.all('entity_candidates', statement, { settings, memory });
-    found.push(memory);
-    return rows;
-  };
 }
 
 /** Returns one user or organization; `undefined` if there is none of this identifier. */
@@ -204,4 +188,22 @@ async function currentTimes(
     const [firstMs, lastMs] = since.get(id)?.map((seenMs) => seenMs || changedMs) ?? [];
     return { id, firstSeenMs: firstMs ?? firstSeenMs, lastSeenMs: lastMs ?? lastSeenMs };
   });
+}
+
+/** Finds candidates for one page. With each query it releases those of the queries that have ended before. */
+class CandidateFinder {
+  readonly #queries: RequestQueries;
+  readonly #found: (Reservation | undefined)[] = [];
+
+  constructor(queries: RequestQueries) {
+    this.#queries = queries;
+  }
+
+  async find({ statement, settings }: CandidatesQuery): Promise<readonly Row[]> {
+    for (const memory of this.#found.splice(0)) memory?.release();
+    const memory = this.#queries.memory?.part();
+    const rows = await this.#queries.all('entity_candidates', statement, { settings, memory });
+    this.#found.push(memory);
+    return rows;
+  }
 }

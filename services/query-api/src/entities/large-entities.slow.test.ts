@@ -5,6 +5,7 @@ import type { ClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
 import type { Row, RowBatches } from '../clickhouse/row-parser.ts';
 import { metric, openRequest } from '../testing/load.ts';
 import { aRegister, type QueryService, startQuery } from '../testing/query-service.ts';
+import { readerWith } from '../testing/reader-with.ts';
 import { PIECE_BYTES_MAX } from './pieces.ts';
 
 // Users and organizations of up to megabytes: what query-api holds of them at a time.
@@ -47,7 +48,7 @@ function propertiesOf(id: string): Record<string, string> {
 }
 
 function measured(reader: ClickHouseReader): ClickHouseReader {
-  return { ...reader, read: (request) => counted(reader.read(request)) };
+  return readerWith(reader, { read: (request) => counted(reader.read(request)) });
 }
 
 async function* counted(batches: RowBatches): RowBatches {

@@ -2,9 +2,9 @@ import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database'
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Tables } from '../clickhouse/tables.ts';
-import { createMeasuredRunner, type MeasuredRunner, type ReadCost } from '../testing/measured-runner.ts';
+import { MeasuredRunner, type ReadCost } from '../testing/measured-runner.ts';
 import { type QueryService, startQuery } from '../testing/query-service.ts';
-import { createPageReader, type PageReader } from './events-page.ts';
+import { PageReader } from './events-page.ts';
 import { type EventsRequest, parseEventsRequest } from './events-parameters.ts';
 import { countQuery } from './events-query.ts';
 import { PagePaces } from './page-paces.ts';
@@ -21,8 +21,8 @@ const GRANULE_ROWS = 128;
 /** The workspace `a` has events of one month, in three parts; `b` has eight times as many of 36 months, in over 100. */
 beforeAll(async () => {
   query = await startQuery(inject('clickhouseUrl'), {}, undefined, createDatabase);
-  runner = createMeasuredRunner(query.clickHouse, query.config);
-  reader = createPageReader(runner, new PagePaces(), 60_000, () => END_MS);
+  runner = new MeasuredRunner(query.clickHouse, query.config);
+  reader = new PageReader({ queryRunner: runner, paces: new PagePaces(), timeoutMs: 60_000, now: () => END_MS });
   await query.clickHouse.command({ query: 'SYSTEM STOP MERGES events' });
   for (const part of [0, 1, 2]) {
     await fill('a', SMALL_ROWS / 3, 1, part);

@@ -1,4 +1,4 @@
-import type { QueryContext } from '../clickhouse/query.ts';
+import type { QueryContext, QueryOptions } from '../clickhouse/query.ts';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { RowBatches } from '../clickhouse/row-parser.ts';
 import type { Sql } from '../clickhouse/sql.ts';
@@ -10,45 +10,58 @@ import { type PageSlice, pageQuery, wholePage } from './events-query.ts';
 import type { Pace, PagePaces } from './page-paces.ts';
 import { windowEnds } from './page-windows.ts';
 
-export interface PageReader {
-  /** Returns the rows of a page, and one more if there is a next page; throws as {@link QueryRunner.rows} does. */
-  read(request: PageRequest, context: QueryContext): RowBatches;
+export interface PageReaderOptions {
+  readonly queryRunner: Pick<QueryRunner, 'rows'>;
+  readonly paces: PagePaces;
+  /** How long a page may take in all. */
+  readonly timeoutMs: number;
+  /** Returns the time in milliseconds since 1970. Default: that of the system. */
+  readonly now?: () => number;
+  /** What its queries have besides a page: by default, they are those of `GET /events`. */
+  readonly query?: Partial<QueryOptions>;
 }
 
-/**
- * Creates what reads pages of events, in windows of time (see page-windows.ts).
- *
- * @param timeoutMs how long a page may take in all
- * @param now the time in milliseconds since 1970
- * @param select what to read of an event: {@link EVENT_SELECT}, or {@link selectOf} some fields and the timestamp
- */
-export function createPageReader(
-  queryRunner: Pick<QueryRunner, 'rows'>,
-  paces: PagePaces,
-  timeoutMs: number,
-  now: () => number = Date.now,
-  select = EVENT_SELECT,
-): PageReader {
-  async function* read(request: PageRequest, context: QueryContext): RowBatches {
+/** Reads pages of events, in windows of time (see page-windows.ts). */
+export class PageReader {
+  readonly #queryRunner: Pick<QueryRunner, 'rows'>;
+  readonly #paces: PagePaces;
+  readonly #timeoutMs: number;
+  readonly #now: () => number;
+  readonly #query: Partial<QueryOptions>;
+
+  constructor({ queryRunner, paces, timeoutMs, now = Date.now, query = {} }: PageReaderOptions) {
+    this.#queryRunner = queryRunner;
+    this.#paces = paces;
+    this.#timeoutMs = timeoutMs;
+    this.#now = now;
+    this.#query = query;
+  }
+
+  /**
+   * Returns the rows of a page, and one more if there is a next page; throws as {@link QueryRunner.rows} does.
+   *
+   * @param select what to read of an event: {@link EVENT_SELECT}, or {@link selectOf} some fields and the timestamp
+   */
+  async *read(request: PageRequest, context: QueryContext, select = EVENT_SELECT): RowBatches {
     const seen = new SeenRows();
-    for await (const batch of readSlices(slicesOf(request), request, context)) {
+    for await (const batch of this.#readSlices(request, context, select)) {
       seen.add(batch.map(asEventRow));
       yield batch;
     }
-    learn(request, seen);
+    this.#learn(request, seen);
   }
 
   /** Reads slices until the page is full. A slice that `offset` skips as a whole is read again with the next one. */
-  async function* readSlices(slices: readonly PageSlice[], request: PageRequest, context: QueryContext): RowBatches {
-    const budget = new TimeBudget(timeoutMs);
+  async *#readSlices(request: PageRequest, context: QueryContext, select: string): RowBatches {
+    const options = { budget: new TimeBudget(this.#timeoutMs), ...this.#query, ...context };
     let { rows, offset } = wholePage(request);
     let undecided: PageSlice | undefined;
-    for (const slice of slices) {
+    for (const slice of this.#slicesOf(request)) {
       const range = undecided ? spanning(undecided, slice) : slice;
       let found = 0;
       const part = { ...range, rows, offset };
       const hiding = (tables: Tables, hidden: Sql | undefined) => pageQuery(tables, request, hidden, part, select);
-      for await (const batch of queryRunner.rows({ kind: 'events_page', budget, ...context, hiding })) {
+      for await (const batch of this.#queryRunner.rows({ kind: 'events_page', ...options, hiding })) {
         found += batch.length;
         yield batch;
       }
@@ -59,13 +72,12 @@ export function createPageReader(
     }
   }
 
-  function slicesOf(request: PageRequest): readonly PageSlice[] {
-    const known = { list: paces.of(request.listKey), workspace: paces.of(request.workspace) };
-    const ends = windowEnds(request, known, now());
-    const whole = wholePage(request);
+  #slicesOf(request: PageRequest): readonly PageSlice[] {
+    const known = { list: this.#paces.of(request.listKey), workspace: this.#paces.of(request.workspace) };
+    const ends = windowEnds(request, known, this.#now());
     const descending = request.order.direction === 'DESC';
     const slices: PageSlice[] = [];
-    let rest = whole;
+    let rest = wholePage(request);
     for (const end of ends) {
       slices.push(descending ? { ...rest, startMs: end } : { ...rest, endMs: end });
       // Beyond the first window every event comes after the cursor.
@@ -75,7 +87,7 @@ export function createPageReader(
   }
 
   /** A page with bounds of its own says nothing of where the list begins. */
-  function learn(request: PageRequest, { first, last, count }: SeenRows): void {
+  #learn(request: PageRequest, { first, last, count }: SeenRows): void {
     const { order, after, startMs, endMs, limit, offset } = request;
     if (order.field !== 'timestamp') return;
     const descending = order.direction === 'DESC';
@@ -88,10 +100,8 @@ export function createPageReader(
         ? count >= PACE_ROWS_MIN && { msPerEvent: Math.abs(lastMs - firstMs) / count }
         : unbounded && startMs === undefined && endMs === undefined && { msPerEvent: Number.POSITIVE_INFINITY }),
     };
-    paces.learn(request.listKey, pace);
+    this.#paces.learn(request.listKey, pace);
   }
-
-  return { read };
 }
 
 /** Of fewer rows an average means little. */

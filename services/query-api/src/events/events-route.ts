@@ -7,14 +7,14 @@ import { encodeCursor } from '../cursor.ts';
 import { type JsonTail, sendJson } from '../json-response.ts';
 import { type ReadDependencies, registerRead } from '../read-route.ts';
 import { asEventRow, type EventRow, eventRecord, positionOf } from './event-record.ts';
-import { createPageReader } from './events-page.ts';
+import { PageReader } from './events-page.ts';
 import { type EventsRequest, parseEventsRequest } from './events-parameters.ts';
 import { EventCounter, type Total, totalOfPage } from './events-total.ts';
 import { PagePaces } from './page-paces.ts';
 
 /** Registers `GET /events`: a page of a workspace's events, and their total. */
 export function registerEvents(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
-  const pages = createPageReader(queryRunner, new PagePaces(), config.QUERY_TIMEOUT_MS);
+  const pages = new PageReader({ queryRunner, paces: new PagePaces(), timeoutMs: config.QUERY_TIMEOUT_MS });
   const counter = new EventCounter(queryRunner, config.COUNT_TIMEOUT_MS);
 
   registerRead(app, {

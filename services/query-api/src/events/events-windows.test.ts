@@ -1,10 +1,10 @@
 import fc from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
-import { createMeasuredRunner, type MeasuredRunner } from '../testing/measured-runner.ts';
+import { MeasuredRunner } from '../testing/measured-runner.ts';
 import { anEvent, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
 import { inOrder } from '../testing/reference.ts';
 import type { EventOrder } from './event-order.ts';
-import { createPageReader, type PageReader } from './events-page.ts';
+import { PageReader } from './events-page.ts';
 import { parseEventsRequest } from './events-parameters.ts';
 import { type Pace, PagePaces } from './page-paces.ts';
 
@@ -16,7 +16,7 @@ const NOW_MS = Date.UTC(2026, 2, 1, 12);
 
 beforeAll(async () => {
   query = await startQuery(inject('clickhouseUrl'));
-  runner = createMeasuredRunner(query.clickHouse, query.config);
+  runner = new MeasuredRunner(query.clickHouse, query.config);
 });
 afterAll(() => query.stop());
 
@@ -150,7 +150,7 @@ test('pages are the same wherever their windows end, whatever is believed of the
           const all = expected(list, events);
           const paces = new PagePaces();
           paces.learn(request.listKey, known);
-          const reader = createPageReader(runner, paces, 60_000, () => NOW_MS);
+          const reader = new PageReader({ queryRunner: runner, paces, timeoutMs: 60_000, now: () => NOW_MS });
           const cost = await runner.measure(async () => {
             const found = await rowsOf(reader, request);
             expect(found.map(({ uuid }) => uuid)).toEqual(all.slice(offset, offset + limit + 1));
@@ -175,7 +175,7 @@ test.each(['ASC', 'DESC'] as const)('events at the very end of a window are once
   await query.store('a', events);
   const paces = new PagePaces();
   paces.learn('a', { newestMs: NOW_MS, oldestMs: NOW_MS, msPerEvent: 0 });
-  const reader = createPageReader(runner, paces, 60_000, () => NOW_MS);
+  const reader = new PageReader({ queryRunner: runner, paces, timeoutMs: 60_000, now: () => NOW_MS });
   const cost = await runner.measure(async () => {
     const found = await rowsOf(reader, parse(list, { limit: 100 }));
     expect(found.map(({ uuid }) => uuid)).toEqual(expected(list, events));
@@ -200,7 +200,7 @@ test('pages neither skip nor repeat an event while others arrive between their w
           if (next) await query.store('a', [next]);
         };
         const seen = await walk(
-          createPageReader(runner, new PagePaces(), 60_000, () => NOW_MS),
+          new PageReader({ queryRunner: runner, paces: new PagePaces(), timeoutMs: 60_000, now: () => NOW_MS }),
           list,
           7,
         );
@@ -222,7 +222,7 @@ test('a page takes no longer than its time in all, however many windows it has',
     timeouts.push(budget?.leftMs() ?? Number.NaN);
     await new Promise((resolve) => setTimeout(resolve, 60));
   };
-  const reader = createPageReader(runner, new PagePaces(), 100, () => NOW_MS);
+  const reader = new PageReader({ queryRunner: runner, paces: new PagePaces(), timeoutMs: 100, now: () => NOW_MS });
   await rowsOf(
     reader,
     parse({ filter: '', order: { field: 'timestamp', direction: 'DESC' }, range: {} }, { limit: 5 }),

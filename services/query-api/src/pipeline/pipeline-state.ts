@@ -1,7 +1,7 @@
 import type { Sql } from '../clickhouse/sql.ts';
 import type { Tables } from '../clickhouse/tables.ts';
 import type { QueryConfig } from '../config.ts';
-import { type ReadMetrics, valuesOf } from './service-metrics.ts';
+import { type ServiceMetrics, valuesOf } from './service-metrics.ts';
 
 /** What the other services say about the whole deployment. */
 export interface ServicesState {
@@ -15,11 +15,11 @@ export interface ServicesState {
 /** Reads what the metrics of ingest-api and writer say. */
 export async function readServices(
   { INGEST_URLS: ingestUrls, WRITER_URL: writerUrl }: Pick<QueryConfig, 'INGEST_URLS' | 'WRITER_URL'>,
-  readMetrics: ReadMetrics,
+  metrics: ServiceMetrics,
 ): Promise<ServicesState> {
   const [ingests, writer] = await Promise.all([
-    Promise.all(ingestUrls?.map(readMetrics) ?? []),
-    writerUrl === undefined ? undefined : readMetrics(writerUrl),
+    Promise.all(ingestUrls?.map((url) => metrics.read(url)) ?? []),
+    writerUrl === undefined ? undefined : metrics.read(writerUrl),
   ]);
   const missing: string[] = [];
   if (!ingestUrls) missing.push('INGEST_URLS is not set, so query-api does not know what is accepted.');

@@ -7,25 +7,24 @@ export function valuesOf(text: string, metric: string): number[] {
   });
 }
 
-/** Reads the `/metrics` of a service; `undefined` when it does not respond. */
-export type ReadMetrics = (serviceUrl: string) => Promise<string | undefined>;
-
 const TIMEOUT_MS = 2_000;
 
 /** A scrape makes the writer ask Kafka for its lag, so that any number of readers share one. */
 const KEPT_MS = 5_000;
 
-/** Creates a reader that asks each service at most once in five seconds. */
-export function createMetricsReader(): ReadMetrics {
-  const kept = new Map<string, { readonly readAt: number; readonly text: Promise<string | undefined> }>();
-  return async (serviceUrl) => {
+/** Reads the metrics of services, of each at most once in five seconds. */
+export class ServiceMetrics {
+  readonly #kept = new Map<string, { readonly readAt: number; readonly text: Promise<string | undefined> }>();
+
+  /** Reads the `/metrics` of a service; `undefined` when it does not respond. */
+  async read(serviceUrl: string): Promise<string | undefined> {
     const now = performance.now();
-    const last = kept.get(serviceUrl);
+    const last = this.#kept.get(serviceUrl);
     if (last && now - last.readAt < KEPT_MS) return await last.text;
     const text = scrape(serviceUrl);
-    kept.set(serviceUrl, { readAt: now, text });
+    this.#kept.set(serviceUrl, { readAt: now, text });
     return await text;
-  };
+  }
 }
 
 async function scrape(serviceUrl: string): Promise<string | undefined> {

@@ -4,7 +4,7 @@ import { querySettings } from '../clickhouse/query-settings.ts';
 import type { Sql } from '../clickhouse/sql.ts';
 import { LOCAL_TABLES, type Tables } from '../clickhouse/tables.ts';
 import type { EventSelection } from '../events/event-selection.ts';
-import { createMeasuredRunner } from '../testing/measured-runner.ts';
+import { MeasuredRunner } from '../testing/measured-runner.ts';
 import { anEvent, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
 import { DAYS, HOURS, hourCountsQuery, isCountedByHour } from './hour-counts.ts';
 
@@ -148,7 +148,7 @@ test.each([
   ['hours', [HOURS], 48],
   ['days, and hours at the edges', UNITS, 1 + 24],
 ] as const)('a count by name reads rows for %s, not for events', async (_, units, rowsExpected) => {
-  const runner = createMeasuredRunner(service.clickHouse, service.config);
+  const runner = new MeasuredRunner(service.clickHouse, service.config);
   const workspace = units.length === 1 ? 'c' : 'd';
   const startMs = FIRST_MS + 12 * HOUR_MS;
   const selection = selectionOf({ startMs, endMs: startMs + 48 * HOUR_MS - 1 });

@@ -1,26 +1,14 @@
 import { Problem } from '@sluice/shared/http/problem';
-import type { Query } from '../clickhouse/query.ts';
+import type { Query, QueryOptions } from '../clickhouse/query.ts';
 import { isOutOfTime } from '../clickhouse/query-error.ts';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
 import type { QueryConfig } from '../config.ts';
-import { createPause } from '../pause.ts';
+import { Turns } from '../turns.ts';
 
-/** Runs queries of reports: in their own slots, and as too expensive when they take too long. */
-export type ReportRunner = Pick<QueryRunner, 'rows' | 'all'>;
-
-/** Returns a query runner whose queries are those of reports. */
-export function createReportRunner(queryRunner: ReportRunner): ReportRunner {
-  return {
-    rows: (query) => queryRunner.rows(asReport(query)),
-    all: async (query) => await queryRunner.all(asReport(query)),
-  };
-}
-
-function asReport(query: Query): Query {
-  return { ...query, pool: 'reports', graceMs: 0 };
-}
+/** What makes a query that of a report: it runs in slots of their own, and is too expensive when it takes too long. */
+export const REPORT = { pool: 'reports', graceMs: 0 } as const satisfies Partial<QueryOptions>;
 
 /**
  * Returns the rows of a report's query, whose result is known to be small; `undefined` when it ran out of its time.
@@ -31,7 +19,7 @@ export async function reportRows(
   queryRunner: Pick<QueryRunner, 'all'>,
   query: Query,
 ): Promise<readonly Row[] | undefined> {
-  return await inItsTime(() => queryRunner.all(asReport(query)));
+  return await inItsTime(() => queryRunner.all({ ...query, ...REPORT }));
 }
 
 /**
@@ -45,12 +33,12 @@ export async function readReport(
   query: Query,
   read: (row: Row) => void,
 ): Promise<boolean> {
-  const pause = createPause();
+  const turns = new Turns();
   const readAll = async () => {
-    for await (const batch of queryRunner.rows(asReport(query))) {
+    for await (const batch of queryRunner.rows({ ...query, ...REPORT })) {
       for (const row of batch) {
         read(row);
-        await pause();
+        await turns.next();
       }
     }
     return true;

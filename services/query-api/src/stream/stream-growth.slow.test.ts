@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Statement } from '../clickhouse/query.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
-import { createMeasuredRunner, type MeasuredRunner, type ReadCost } from '../testing/measured-runner.ts';
+import { MeasuredRunner, type ReadCost } from '../testing/measured-runner.ts';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
 import type { StreamPosition } from './stream-position.ts';
 import { newestPosition, newestQuery, pageQuery } from './stream-query.ts';
@@ -14,7 +14,7 @@ let runner: MeasuredRunner;
 
 beforeAll(async () => {
   query = await startQuery(inject('clickhouseUrl'));
-  runner = createMeasuredRunner(query.clickHouse, query.config);
+  runner = new MeasuredRunner(query.clickHouse, query.config);
 });
 afterAll(() => query.stop());
 

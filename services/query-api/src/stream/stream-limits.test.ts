@@ -5,6 +5,7 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { afterEach, beforeEach, expect, inject, test } from 'vitest';
 import { metric } from '../testing/load.ts';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
+import { readerWith } from '../testing/reader-with.ts';
 import { expectEvents, listenTo, PATIENCE, someEvents, type TestStreams } from '../testing/streams.ts';
 import { StreamListener } from './stream-listener.ts';
 import { endOfBlock } from './stream-position.ts';
@@ -131,18 +132,19 @@ test('a service that stops ends its streams whole', async () => {
 test('what a client catches up with keeps nobody waiting who has everything so far', async () => {
   const opening = new AbortController();
   let heldBack = 0;
-  const service = await startQuery(inject('clickhouseUrl'), { STREAM_INTERVAL_MS: '50' }, (reader) => ({
-    ...reader,
-    // Queries for the events of workspace `b` take long.
-    async *read(request) {
-      const isHeld = request.queryId.includes('/stream_events/') && Object.values(request.params).includes('b');
-      if (isHeld && !opening.signal.aborted) {
-        heldBack += 1;
-        await once(opening.signal, 'abort');
-      }
-      yield* reader.read(request);
-    },
-  }));
+  const service = await startQuery(inject('clickhouseUrl'), { STREAM_INTERVAL_MS: '50' }, (reader) =>
+    readerWith(reader, {
+      // Queries for the events of workspace `b` take long.
+      async *read(request) {
+        const isHeld = request.queryId.includes('/stream_events/') && Object.values(request.params).includes('b');
+        if (isHeld && !opening.signal.aborted) {
+          heldBack += 1;
+          await once(opening.signal, 'abort');
+        }
+        yield* reader.read(request);
+      },
+    }),
+  );
   const clients = await listenTo(service);
   try {
     const old = anEvent();

@@ -3,7 +3,7 @@ import { Problem } from '@sluice/shared/http/problem';
 import type { HiddenCondition } from '../clickhouse/query.ts';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { RowBatches } from '../clickhouse/row-parser.ts';
-import { createPause } from '../pause.ts';
+import { Turns } from '../turns.ts';
 import { eventData, type StreamListener } from './stream-listener.ts';
 import { endOfBlock, type StreamPosition } from './stream-position.ts';
 import { asStreamRow, newestPosition, newestQuery, pageQuery, type StreamRow } from './stream-query.ts';
@@ -103,7 +103,7 @@ export class StreamReader {
       ...({ kind: 'stream_events', pool: 'reports', urgent: true, graceMs: 0, workspace: '', signal } as const),
       isFollowed: groups.length > 1 || firstPiece({ from, to }) !== undefined,
     });
-    const pause = createPause();
+    const turns = new Turns();
     let open = new Set(groups.flat());
     let rows = 0;
     let last: StreamRow | undefined;
@@ -123,7 +123,7 @@ export class StreamReader {
         }
         last = row;
         rows += 1;
-        await pause();
+        await turns.next();
       }
       onSent(sent);
     }

@@ -3,21 +3,30 @@ import { onTestFinished, vi } from 'vitest';
 import type { ClickHouseReader, ReadRequest } from '../clickhouse/clickhouse-reader.ts';
 import type { RowBatches } from '../clickhouse/row-parser.ts';
 
-/** While it is closed, these queries hold their slots and are not sent. */
-export function createGate(isHeld: (request: ReadRequest) => boolean) {
-  const opening = new AbortController();
-  async function* held<Item>(request: ReadRequest, items: () => AsyncGenerator<Item>): AsyncGenerator<Item> {
-    if (isHeld(request) && !opening.signal.aborted) await once(opening.signal, 'abort');
+/** While it is closed, some queries hold their slots and are not sent. */
+export class Gate {
+  readonly #isHeld: (request: ReadRequest) => boolean;
+  readonly #opening = new AbortController();
+
+  constructor(isHeld: (request: ReadRequest) => boolean) {
+    this.#isHeld = isHeld;
+  }
+
+  open(): void {
+    this.#opening.abort();
+  }
+
+  /** Returns a reader whose queries go through the gate. */
+  readonly wrap = (reader: ClickHouseReader): ClickHouseReader => ({
+    close: () => reader.close(),
+    read: (request) => this.#held(request, () => reader.read(request)) as RowBatches,
+    readBytes: (request) => this.#held(request, () => reader.readBytes(request)),
+  });
+
+  async *#held<Item>(request: ReadRequest, items: () => AsyncGenerator<Item>): AsyncGenerator<Item> {
+    if (this.#isHeld(request) && !this.#opening.signal.aborted) await once(this.#opening.signal, 'abort');
     yield* items();
   }
-  return {
-    open: () => opening.abort(),
-    wrap: (reader: ClickHouseReader): ClickHouseReader => ({
-      ...reader,
-      read: (request) => held(request, () => reader.read(request)) as RowBatches,
-      readBytes: (request) => held(request, () => reader.readBytes(request)),
-    }),
-  };
 }
 
 /**

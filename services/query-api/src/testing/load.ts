@@ -34,7 +34,7 @@ function withSettings(
   const changed = (request: ReadRequest) =>
     matches(request) ? { ...request, settings: { ...request.settings, ...settings } } : request;
   return {
-    ...reader,
+    close: () => reader.close(),
     read: (request) => reader.read(changed(request)),
     readBytes: (request) => reader.readBytes(changed(request)),
   };

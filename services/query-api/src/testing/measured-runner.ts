@@ -1,8 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Query } from '../clickhouse/query.ts';
-import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import { querySettings } from '../clickhouse/query-settings.ts';
-import type { Row } from '../clickhouse/row-parser.ts';
+import type { Row, RowBatches } from '../clickhouse/row-parser.ts';
 import { LOCAL_TABLES } from '../clickhouse/tables.ts';
 import type { QueryConfig } from '../config.ts';
 
@@ -17,27 +16,45 @@ export interface ReadCost {
   exhaustivePlans: number;
 }
 
-export interface MeasuredRunner extends Pick<QueryRunner, 'rows' | 'all'> {
+const NOTHING: ReadCost = { queries: 0, rows: 0, parts: 0, granules: 0, exhaustivePlans: 0 };
+
+/** Runs queries, and adds up what ClickHouse read for them alone. It hides no deleted users. */
+export class MeasuredRunner {
+  readonly #clickHouse: ClickHouseClient;
+  readonly #config: QueryConfig;
+  #cost: ReadCost = { ...NOTHING };
+  /** Called before each query whose rows are read in batches. */
+  beforeQuery: (query: Query) => Promise<void> = async () => undefined;
+
+  constructor(clickHouse: ClickHouseClient, config: QueryConfig) {
+    this.#clickHouse = clickHouse;
+    this.#config = config;
+  }
+
   /** Runs some queries and returns their cost. */
-  measure(work: () => Promise<unknown>): Promise<ReadCost>;
-  /** Called before each query. */
-  beforeQuery: (query: Query) => Promise<void>;
-}
+  async measure(work: () => Promise<unknown>): Promise<ReadCost> {
+    this.#cost = { ...NOTHING };
+    await work();
+    return { ...this.#cost };
+  }
 
-/** Creates a query runner that adds up what ClickHouse read for its queries alone. It hides no deleted users. */
-export function createMeasuredRunner(clickHouse: ClickHouseClient, config: QueryConfig): MeasuredRunner {
-  let cost: ReadCost;
+  async *rows(query: Query): RowBatches {
+    await this.beforeQuery(query);
+    yield await this.all(query);
+  }
 
-  async function all(query: Query): Promise<readonly Row[]> {
+  async all(query: Query): Promise<readonly Row[]> {
     const { workspace } = query;
     const { sql, params } = 'hiding' in query ? query.hiding(LOCAL_TABLES, undefined) : query.statement(LOCAL_TABLES);
     const options = {
       query_params: { ...params, workspace },
-      clickhouse_settings: querySettings(config),
+      clickhouse_settings: querySettings(this.#config),
     };
-    const plan = await clickHouse.query({ ...options, query: `EXPLAIN indexes = 1 ${sql}`, format: 'TabSeparatedRaw' });
-    const result = await clickHouse.query({ ...options, query: sql, format: 'JSONCompact' });
+    const explain = { ...options, query: `EXPLAIN indexes = 1 ${sql}`, format: 'TabSeparatedRaw' } as const;
+    const plan = await this.#clickHouse.query(explain);
+    const result = await this.#clickHouse.query({ ...options, query: sql, format: 'JSONCompact' });
     const { data, statistics } = await result.json<Row>();
+    const cost = this.#cost;
     cost.queries += 1;
     cost.rows += statistics?.rows_read ?? Number.NaN;
     for (const line of (await plan.text()).split('\n')) {
@@ -48,20 +65,4 @@ export function createMeasuredRunner(clickHouse: ClickHouseClient, config: Query
     }
     return data;
   }
-
-  const runner: MeasuredRunner = {
-    all,
-    beforeQuery: async () => undefined,
-    async *rows(query) {
-      await runner.beforeQuery(query);
-      yield await all(query);
-    },
-    async measure(work) {
-      cost = { queries: 0, rows: 0, parts: 0, granules: 0, exhaustivePlans: 0 };
-      await work();
-      return { ...cost };
-    },
-  };
-  cost = { queries: 0, rows: 0, parts: 0, granules: 0, exhaustivePlans: 0 };
-  return runner;
 }

@@ -12,7 +12,7 @@ import { createLogger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { buildApp } from '../app.ts';
-import { type ClickHouseReader, createClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
+import { type ClickHouseReader, HttpClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
 import { querySettings } from '../clickhouse/query-settings.ts';
 import { createReadiness } from '../clickhouse/readiness.ts';
 import { configSchema, connectionsOf, type QueryConfig } from '../config.ts';
@@ -143,7 +143,7 @@ export async function startQuery(
     requestTimeoutMs: 600_000,
     connectionsMax: 8,
   });
-  const reader = createClickHouseReader(config, {
+  const reader = new HttpClickHouseReader(config, {
     connectionsMax: connectionsOf(config) + 2,
     settings: querySettings(config),
   });

@@ -13,7 +13,7 @@ import { isoTime } from '../../entities/entity-record.ts';
 import { type EventSelection, whereSelected } from '../../events/event-selection.ts';
 import { type ReadDependencies, registerRead } from '../../read-route.ts';
 import { NAMES_SETTINGS } from '../menus/names-query.ts';
-import { createReportRunner } from '../report-runner.ts';
+import { REPORT } from '../report-runner.ts';
 
 /** Registers `GET /users/{foreignId}/activity`, and the same for organizations. */
 export function registerActivities(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
@@ -58,9 +58,7 @@ export async function readActivity(
   { nowMs, timeoutMs }: { readonly nowMs: number; readonly timeoutMs: number },
   context: QueryContext,
 ): Promise<Activity | undefined> {
-  const budget = new TimeBudget(timeoutMs);
-  const queries = new RequestQueries(queryRunner, context, budget);
-  const reports = new RequestQueries(createReportRunner(queryRunner), context, budget);
+  const queries = new RequestQueries(queryRunner, context, new TimeBudget(timeoutMs));
   const readAt = performance.now();
   const known = await readEntityTimes(queries, kind, id);
   if (!known) return undefined;
@@ -72,18 +70,10 @@ export async function readActivity(
     startMs,
     endMs: todayMs + DAY_MS - 1,
   };
-  const options = { settings: NAMES_SETTINGS };
+  const options = { settings: NAMES_SETTINGS, ...REPORT };
   const [days, names] = await Promise.all([
-    reports.all(
-      'activity',
-      { hiding: (tables, hidden) => daysQuery(tables, whereSelected(selection, hidden)) },
-      options,
-    ),
-    reports.all(
-      'activity',
-      { hiding: (tables, hidden) => topNamesQuery(tables, whereSelected(selection, hidden)) },
-      options,
-    ),
+    queries.all('activity', { hiding: (tables, hidden) => daysQuery(tables, selection, hidden) }, options),
+    queries.all('activity', { hiding: (tables, hidden) => topNamesQuery(tables, selection, hidden) }, options),
   ]);
   // The reports may have waited for their slots: the user may be deleted by now.
   const isFresh = performance.now() - readAt <= DELETIONS_FRESH_MS;
@@ -101,7 +91,8 @@ export async function readActivity(
   };
 }
 
-function daysQuery(tables: Tables, { sql, params }: Sql): Sql {
+function daysQuery(tables: Tables, selection: EventSelection, hidden: Sql | undefined): Sql {
+  const { sql, params } = whereSelected(selection, hidden);
   return {
     sql: `SELECT toString(toDate(timestamp)) AS day, count()
 FROM ${tables.events}
@@ -111,7 +102,8 @@ GROUP BY day`,
   };
 }
 
-function topNamesQuery(tables: Tables, { sql, params }: Sql): Sql {
+function topNamesQuery(tables: Tables, selection: EventSelection, hidden: Sql | undefined): Sql {
+  const { sql, params } = whereSelected(selection, hidden);
   return {
     sql: `SELECT event, count() AS total
 FROM ${tables.events}

@@ -8,7 +8,7 @@ import {
   type QuerySettings,
 } from '../../clickhouse/query-settings.ts';
 import { whereSelected } from '../../events/event-selection.ts';
-import { createReportRunner } from '../report-runner.ts';
+import { REPORT } from '../report-runner.ts';
 import type { ExportRequest } from './export-parameters.ts';
 
 /** How many bytes of events a block of an export may have. */
@@ -30,7 +30,7 @@ const BLOCK_ROWS_MAX = Number(POOL_SETTINGS.exports['max_block_size']);
  * @throws {Problem} as {@link QueryRunner.rows} does, except `query_too_expensive`
  */
 export async function blockSettings(
-  queryRunner: Pick<QueryRunner, 'rows' | 'all'>,
+  queryRunner: Pick<QueryRunner, 'all'>,
   { selection }: Pick<ExportRequest, 'selection'>,
   context: QueryContext,
 ): Promise<QuerySettings> {
@@ -45,16 +45,17 @@ function rowsOfBlock(largestBytes: number | undefined): number {
 
 /** Returns the bytes of JSON in the largest of the events; `undefined` when that takes too long. */
 async function largestEvent(
-  queryRunner: Pick<QueryRunner, 'rows' | 'all'>,
+  queryRunner: Pick<QueryRunner, 'all'>,
   selection: ExportRequest['selection'],
   context: QueryContext,
 ): Promise<number | undefined> {
   const { sql, params } = whereSelected({ ...selection, properties: [] }, undefined);
   try {
-    const [row] = await createReportRunner(queryRunner).all({
+    const [row] = await queryRunner.all({
       kind: 'event_sizes',
       statement: (tables) => ({ sql: `SELECT max(json_bytes) FROM ${tables.eventSizes}\n${sql}`, params }),
       ...context,
+      ...REPORT,
     });
     return row?.[0] as number;
   } catch (error) {

@@ -57,12 +57,12 @@ export function registerExport(app: FastifyInstance, { queryRunner }: ReadDepend
 
 async function* withTrailer(
   bytes: AsyncIterable<Buffer>,
-  { createCounter, trailer }: ReturnType<typeof formatOf>,
+  { Counter, trailer }: ReturnType<typeof formatOf>,
 ): AsyncGenerator<Buffer, void, undefined> {
-  const countEvents = createCounter?.();
+  const counter = Counter && new Counter();
   let events = 0;
   for await (const chunk of bytes) {
-    events += countEvents?.(chunk) ?? 0;
+    events += counter?.count(chunk) ?? 0;
     yield chunk;
   }
   if (trailer) yield Buffer.from(trailer(events));

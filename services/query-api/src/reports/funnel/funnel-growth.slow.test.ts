@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Statement } from '../../clickhouse/query.ts';
 import type { Tables } from '../../clickhouse/tables.ts';
-import { createMeasuredRunner, type MeasuredRunner, type ReadCost } from '../../testing/measured-runner.ts';
+import { MeasuredRunner, type ReadCost } from '../../testing/measured-runner.ts';
 import { type QueryService, startQuery } from '../../testing/query-service.ts';
 import { parseRetentionRequest } from '../retention/retention-parameters.ts';
 import { retentionQuery } from '../retention/retention-query.ts';
@@ -21,7 +21,7 @@ const GRANULE_ROWS = 128;
 /** The workspace `a` has events of one month, `b` of twelve, as many each month. One of a thousand events is `rare`. */
 beforeAll(async () => {
   query = await startQuery(inject('clickhouseUrl'));
-  runner = createMeasuredRunner(query.clickHouse, query.config);
+  runner = new MeasuredRunner(query.clickHouse, query.config);
   await fill('a', 1);
   await fill('b', 12);
 });

@@ -1,9 +1,10 @@
 import type { HidingStatement, QueryContext } from '../../clickhouse/query.ts';
+import type { QueryRunner } from '../../clickhouse/query-runner.ts';
 import type { Sql } from '../../clickhouse/sql.ts';
 import type { Tables } from '../../clickhouse/tables.ts';
 import { groupsOf } from '../../entities/candidates.ts';
 import type { EventSelection } from '../../events/event-selection.ts';
-import type { ReportRunner } from '../report-runner.ts';
+import { REPORT } from '../report-runner.ts';
 import { NAMES_SETTINGS, type NameColumn, namesQuery, shownTimesQuery } from './names-query.ts';
 
 /** The events of one name and type. Times in milliseconds. */
@@ -29,12 +30,12 @@ type TimesRow = [event: string, type: string, ...TimesOfName];
 
 /** Reads names and types of events, those with most events first. Every number is exact. */
 export async function readEventNames(
-  runner: ReportRunner,
+  queryRunner: Pick<QueryRunner, 'all'>,
   request: MenuRequest,
   context: QueryContext,
 ): Promise<readonly EventName[]> {
   const run = async (hiding: HidingStatement['hiding']) =>
-    await runner.all({ kind: 'event_names', settings: NAMES_SETTINGS, ...context, hiding });
+    await queryRunner.all({ kind: 'event_names', settings: NAMES_SETTINGS, ...context, ...REPORT, hiding });
   let subtractsHidden = false;
   const rows = (await run((tables, hidden) => {
     subtractsHidden = hidden !== undefined;
@@ -60,13 +61,13 @@ export async function readEventNames(
 
 /** Reads the values of a column with few of them, and in how many events each is. Every number is exact. */
 export async function readNameValues(
-  runner: ReportRunner,
+  queryRunner: Pick<QueryRunner, 'all'>,
   column: NameColumn,
   request: MenuRequest,
   context: QueryContext,
 ): Promise<readonly { readonly value: string; readonly count: number }[]> {
   const hiding = (tables: Tables, hidden: Sql | undefined) =>
     namesQuery(tables, { ...request, columns: [column] }, hidden);
-  const rows = await runner.all({ kind: 'event_names', settings: NAMES_SETTINGS, ...context, hiding });
+  const rows = await queryRunner.all({ kind: 'event_names', settings: NAMES_SETTINGS, ...context, ...REPORT, hiding });
   return rows.map(([value, count]) => ({ value: value as string, count: count as number }));
 }

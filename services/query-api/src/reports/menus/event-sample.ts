@@ -1,13 +1,14 @@
 import type { QueryContext } from '../../clickhouse/query.ts';
+import type { QueryRunner } from '../../clickhouse/query-runner.ts';
 import { LARGE_ROWS_SETTINGS } from '../../clickhouse/query-settings.ts';
 import type { EventField } from '../../events/event-columns.ts';
 import { asEventRow, positionOf, selectOf, textOf } from '../../events/event-record.ts';
 import type { EventSelection } from '../../events/event-selection.ts';
-import { createPageReader } from '../../events/events-page.ts';
+import { PageReader } from '../../events/events-page.ts';
 import { listKeyOf } from '../../events/events-parameters.ts';
-import type { PagePaces } from '../../events/page-paces.ts';
-import { createPause } from '../../pause.ts';
-import type { ReportRunner } from '../report-runner.ts';
+import { PagePaces } from '../../events/page-paces.ts';
+import { Turns } from '../../turns.ts';
+import { REPORT } from '../report-runner.ts';
 
 /** How many events a sample has at most. */
 export const SAMPLE_EVENTS_MAX = 10_000;
@@ -24,22 +25,23 @@ export interface SampleRequest {
   readonly visit: (text: string, timestampMs: number) => boolean;
 }
 
-/** Reads the newest of the selected events, and returns how many it looked at. */
-export type ReadSample = (request: SampleRequest, context: QueryContext) => Promise<number>;
-
 /**
- * Creates what reads samples: the newest {@link SAMPLE_EVENTS_MAX} events of a selection, or fewer where their field is
- * long. It reads them as a page is read, so that the cost does not grow with what is stored.
+ * Reads samples: the newest {@link SAMPLE_EVENTS_MAX} events of a selection, or fewer where their field is long. It reads
+ * them as a page is read, so that the cost does not grow with what is stored.
  */
-export function createSampleReader(runner: ReportRunner, paces: PagePaces, timeoutMs: number): ReadSample {
-  const sampled: ReportRunner = {
+export class SampleReader {
+  readonly #pages: PageReader;
+
+  /** @param timeoutMs how long a sample may take */
+  constructor(queryRunner: Pick<QueryRunner, 'rows'>, timeoutMs: number) {
     // A sample of large events ends long before its last one.
-    rows: (query) => runner.rows({ ...query, kind: 'event_sample', settings: LARGE_ROWS_SETTINGS }),
-    all: async (query) => await runner.all(query),
-  };
-  return async ({ selection, field, visit }, context) => {
+    const query = { kind: 'event_sample', settings: LARGE_ROWS_SETTINGS, ...REPORT } as const;
+    this.#pages = new PageReader({ queryRunner, paces: new PagePaces(), timeoutMs, query });
+  }
+
+  /** Reads the newest of the selected events, and returns how many it looked at. */
+  async read({ selection, field, visit }: SampleRequest, context: QueryContext): Promise<number> {
     const select = selectOf((selected) => selected === field || selected === 'timestamp');
-    const pages = createPageReader(sampled, paces, timeoutMs, Date.now, select);
     const request = {
       ...selection,
       order: { field: 'timestamp', direction: 'DESC' },
@@ -52,17 +54,17 @@ export function createSampleReader(runner: ReportRunner, paces: PagePaces, timeo
     } as const;
     let events = 0;
     let characters = 0;
-    const pause = createPause();
-    for await (const batch of pages.read(request, context)) {
+    const turns = new Turns();
+    for await (const batch of this.#pages.read(request, context, select)) {
       for (const row of batch.map(asEventRow)) {
         const text = textOf(row, field);
         events += 1;
         characters += text.length;
         const isFull = visit(text, positionOf(row, 'timestamp').timestampMs);
         if (isFull || characters >= SAMPLE_CHARACTERS_MAX) return events;
-        await pause();
+        await turns.next();
       }
     }
     return events;
-  };
+  }
 }

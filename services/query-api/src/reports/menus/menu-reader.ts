@@ -1,10 +1,8 @@
 import type { QueryContext } from '../../clickhouse/query.ts';
 import type { QueryRunner } from '../../clickhouse/query-runner.ts';
 import { isoTime } from '../../entities/entity-record.ts';
-import { PagePaces } from '../../events/page-paces.ts';
-import { createReportRunner, type ReportRunner } from '../report-runner.ts';
 import { type MenuRequest, readEventNames, readNameValues } from './event-names.ts';
-import { createSampleReader, type ReadSample } from './event-sample.ts';
+import { SampleReader } from './event-sample.ts';
 import type { ValuesRequest } from './menus-parameters.ts';
 import { PropertyPaths } from './property-paths.ts';
 import { CountedValues, type FoundValue, valuesOfProperty } from './property-values.ts';
@@ -19,18 +17,18 @@ export interface Menu {
 
 /** Reads what there is to choose from. */
 export class MenuReader {
-  readonly #runner: ReportRunner;
-  readonly #readSample: ReadSample;
+  readonly #queryRunner: Pick<QueryRunner, 'all'>;
+  readonly #samples: SampleReader;
 
   /** @param timeoutMs how long a sample may take */
   constructor(queryRunner: Pick<QueryRunner, 'rows' | 'all'>, timeoutMs: number) {
-    this.#runner = createReportRunner(queryRunner);
-    this.#readSample = createSampleReader(this.#runner, new PagePaces(), timeoutMs);
+    this.#queryRunner = queryRunner;
+    this.#samples = new SampleReader(queryRunner, timeoutMs);
   }
 
   /** Reads names and types of events. */
   async names(request: MenuRequest, context: QueryContext): Promise<Menu> {
-    const names = await readEventNames(this.#runner, request, context);
+    const names = await readEventNames(this.#queryRunner, request, context);
     const results = names.map(({ firstSeenMs, lastSeenMs, ...name }) =>
       JSON.stringify({ ...name, firstSeenAt: isoTime(firstSeenMs), lastSeenAt: isoTime(lastSeenMs) }),
     );
@@ -44,7 +42,7 @@ export class MenuReader {
       paths.add(text, timestampMs);
       return paths.isFull;
     };
-    const sampledEvents = await this.#readSample({ selection, field: 'properties', visit }, context);
+    const sampledEvents = await this.#samples.read({ selection, field: 'properties', visit }, context);
     const results = (await paths.first(limit)).map(({ path, types, count, lastSeenMs }) =>
       JSON.stringify({ path, types, share: count / sampledEvents, lastSeenAt: isoTime(lastSeenMs) }),
     );
@@ -56,7 +54,7 @@ export class MenuReader {
     const { selection, source, prefix, limit } = request;
     const { field, property } = source;
     if (field === 'event' || field === 'type') {
-      const values = await readNameValues(this.#runner, field, request, context);
+      const values = await readNameValues(this.#queryRunner, field, request, context);
       return { results: values.map((value) => JSON.stringify(value)), sampledEvents: null };
     }
     const counted = new CountedValues(prefix, context.memory);
@@ -66,7 +64,7 @@ export class MenuReader {
       counted.add(property === undefined ? values : valuesOfProperty(text, property));
       return counted.isFull;
     };
-    const sampledEvents = await this.#readSample({ selection, field, visit }, context);
+    const sampledEvents = await this.#samples.read({ selection, field, visit }, context);
     return { results: (await counted.first(limit)).map(valueJson), sampledEvents };
   }
 }

@@ -1,10 +1,9 @@
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { PagePaces } from '../../events/page-paces.ts';
-import { createMeasuredRunner, type MeasuredRunner, type ReadCost } from '../../testing/measured-runner.ts';
+import { MeasuredRunner, type ReadCost } from '../../testing/measured-runner.ts';
 import { type QueryService, startQuery } from '../../testing/query-service.ts';
 import { readEventNames, readNameValues } from './event-names.ts';
-import { createSampleReader, SAMPLE_EVENTS_MAX } from './event-sample.ts';
+import { SAMPLE_EVENTS_MAX, SampleReader } from './event-sample.ts';
 
 // What menus read of more events, as ClickHouse counts it.
 
@@ -18,7 +17,7 @@ let endMs: number;
 /** The workspace `a` has events of one month until now; `b` has four times as many of each month of 24. */
 beforeAll(async () => {
   query = await startQuery(inject('clickhouseUrl'), {}, undefined, createDatabase);
-  runner = createMeasuredRunner(query.clickHouse, query.config);
+  runner = new MeasuredRunner(query.clickHouse, query.config);
   endMs = Date.now();
   await query.clickHouse.command({ query: 'SYSTEM STOP MERGES events' });
   await fill('a', SMALL_ROWS, 1);
@@ -57,14 +56,14 @@ test('names, and values of a field with few of them, read a row for each day and
 });
 
 test('a sample reads no more of 24 months than of one', async () => {
-  const readSample = createSampleReader(runner, new PagePaces(), 60_000);
+  const samples = new SampleReader(runner, 60_000);
   const costs: ReadCost[] = [];
   for (const workspace of ['a', 'b']) {
     const request = { selection: ALL, field: 'properties', visit: () => false } as const;
     // The first sample shows how the events lie in time.
     for (const _ of [1, 2]) {
       const cost = await runner.measure(async () => {
-        expect(await readSample(request, { workspace })).toBe(SAMPLE_EVENTS_MAX);
+        expect(await samples.read(request, { workspace })).toBe(SAMPLE_EVENTS_MAX);
       });
       costs.push(cost);
     }
@@ -74,9 +73,9 @@ test('a sample reads no more of 24 months than of one', async () => {
 });
 
 test('a sample of a rare value reads what the index finds', async () => {
-  const readSample = createSampleReader(runner, new PagePaces(), 60_000);
+  const samples = new SampleReader(runner, 60_000);
   const fields = [{ field: 'userId', condition: { operator: 'eq', value: '7' } }] as const;
   const request = { selection: { ...ALL, fields }, field: 'event', visit: () => false } as const;
-  const cost = await runner.measure(() => readSample(request, { workspace: 'a' }));
+  const cost = await runner.measure(() => samples.read(request, { workspace: 'a' }));
   expect(cost.rows).toBeLessThan(SMALL_ROWS / 3);
 });

@@ -5,9 +5,9 @@ import type { Row } from '../../clickhouse/row-parser.ts';
 import type { Sql } from '../../clickhouse/sql.ts';
 import type { Tables } from '../../clickhouse/tables.ts';
 import { sendJson } from '../../json-response.ts';
-import { createPause } from '../../pause.ts';
 import { type ReadDependencies, registerRead } from '../../read-route.ts';
 import { reserve } from '../../request-memory.ts';
+import { Turns } from '../../turns.ts';
 import { collectingSettings, readReport } from '../report-runner.ts';
 import { parseRetentionRequest, type RetentionRequest } from './retention-parameters.ts';
 import { retentionQuery } from './retention-query.ts';
@@ -90,7 +90,7 @@ export async function* retentionJson(
   returns: Returns | undefined,
 ): AsyncGenerator<string, void, undefined> {
   const { selection, interval, timeZone, periods, starts } = request;
-  const pause = createPause();
+  const turns = new Turns();
   let text = `${JSON.stringify({ interval, timeZone, periods }).slice(0, -1)},"cohorts":[`;
   for (const [index, start] of (returns ? starts : []).entries()) {
     const returned = returns?.of(index) ?? [];
@@ -99,7 +99,7 @@ export async function* retentionJson(
     if (text.length < CHUNK_CHARACTERS) continue;
     yield text;
     text = '';
-    await pause();
+    await turns.next();
   }
   const end = {
     startDate: new Date(selection.startMs).toISOString(),

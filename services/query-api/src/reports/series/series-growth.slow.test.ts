@@ -1,6 +1,6 @@
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { createMeasuredRunner, type MeasuredRunner, type ReadCost } from '../../testing/measured-runner.ts';
+import { MeasuredRunner, type ReadCost } from '../../testing/measured-runner.ts';
 import { type QueryService, startQuery } from '../../testing/query-service.ts';
 import { parseSeriesRequest } from './series-parameters.ts';
 import { SeriesReader } from './series-reader.ts';
@@ -19,7 +19,7 @@ let runner: MeasuredRunner;
 /** The workspace `a` has events of one month, `b` four times as many of that month, and `c` as many of each of 24 months. */
 beforeAll(async () => {
   query = await startQuery(inject('clickhouseUrl'), {}, undefined, createDatabase);
-  runner = createMeasuredRunner(query.clickHouse, query.config);
+  runner = new MeasuredRunner(query.clickHouse, query.config);
   await query.clickHouse.command({ query: 'SYSTEM STOP MERGES events' });
   await fill('a', MONTH_ROWS, 1);
   await fill('b', 4 * MONTH_ROWS, 1);

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { sendJson } from '../../json-response.ts';
-import { createPause } from '../../pause.ts';
 import { type ReadDependencies, registerRead } from '../../read-route.ts';
+import { Turns } from '../../turns.ts';
 import { keyValue, nameOfKey } from '../group-key.ts';
 import { emptyValues, type Numbers } from './series-lines.ts';
 import { emptyValue, nameOfMeasure } from './series-measure.ts';
@@ -75,7 +75,7 @@ export async function* seriesJson(
 /** The members of {@link Lines}. */
 async function* linesJson(request: SeriesRequest, numbers: SeriesNumbers): AsyncGenerator<string, void, undefined> {
   const { range, from, complete, groups, places } = numbers;
-  const pause = createPause();
+  const turns = new Turns();
   const buckets = range.buckets.slice(from);
   const empty = emptyValue(request.measure);
   const totalOf = (line: Numbers | undefined): number | null => {
@@ -95,7 +95,7 @@ async function* linesJson(request: SeriesRequest, numbers: SeriesNumbers): Async
   for (const [index, [, ...keys]] of groups.entries()) {
     const group = request.groupBy.map((key, position) => keyValue(key, keys[position] ?? ''));
     yield `${index === 0 ? '' : ','}${JSON.stringify({ group, ...lineOf(places.get(index + 1)) })}`;
-    await pause();
+    await turns.next();
   }
   const other = places.get(groups.length + 1);
   const rest = { other: other ? lineOf(other) : null, total: totalOf(places.get(TOTAL_PLACE)) };

@@ -1,0 +1,45 @@
+import { Problem } from '@sluice/shared/http/problem';
+import type { QueryKind, QueryMetrics, QueryOutcome } from '../metrics.ts';
+import type { QueryOptions } from './query.ts';
+import { isTimeout, outcomeOf, queryProblem } from './query-error.ts';
+
+/**
+ * Measures how long a query takes and how it ends, and turns its failure into a problem.
+ *
+ * @throws {Problem}
+ */
+export async function* measured<Item>(
+  metrics: QueryMetrics,
+  query: QueryOptions,
+  items: AsyncIterable<Item>,
+): AsyncGenerator<Item, void, undefined> {
+  const settle = startTimer(metrics, query.kind);
+  const cancel = () => settle('cancelled');
+  // The reader may never request another batch once its client is gone.
+  query.signal?.addEventListener('abort', cancel);
+  // Holds also when the reader stops before the end.
+  let outcome: QueryOutcome = 'cancelled';
+  try {
+    yield* items;
+    outcome = 'ok';
+  } catch (error) {
+    if (query.signal?.aborted) outcome = 'cancelled';
+    // A problem is that of the query for what is hidden.
+    else if (error instanceof Problem) outcome = outcomeOf(error.cause);
+    else outcome = query.graceMs === 0 && isTimeout(error) ? 'too_expensive' : outcomeOf(error);
+    throw error instanceof Problem ? error : queryProblem(outcome, error);
+  } finally {
+    query.signal?.removeEventListener('abort', cancel);
+    settle(outcome);
+  }
+}
+
+/** Starts the clock of a query. The first call of the returned function stops it. */
+function startTimer({ queryDurationSeconds }: QueryMetrics, kind: QueryKind): (outcome: QueryOutcome) => void {
+  const startedAt = performance.now();
+  let settled = false;
+  return (outcome) => {
+    if (!settled) queryDurationSeconds.observe({ kind, outcome }, (performance.now() - startedAt) / 1_000);
+    settled = true;
+  };
+}
