@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { deadLettersConfig } from '@sluice/cli/dead-letters/config';
+import { createDeadLetters } from '@sluice/cli/dead-letters/dead-letters';
+import { runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { expectInTime, until } from '@sluice/shared/testing/until';
-import { runDeadLettersCommand } from '@sluice/writer/commands/dead-letters/command';
-import { deadLettersConfig } from '@sluice/writer/commands/dead-letters/config';
-import { createDeadLetters } from '@sluice/writer/commands/dead-letters/dead-letters';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
 import { freeze } from '../support/freeze.ts';

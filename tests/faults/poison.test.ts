@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
+import { type DeadLettersConfig, deadLettersConfig } from '@sluice/cli/dead-letters/config';
+import { createDeadLetters, type DeadLetters } from '@sluice/cli/dead-letters/dead-letters';
+import { runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { messageHeaders } from '@sluice/shared/rows';
 import { until } from '@sluice/shared/testing/until';
-import { runDeadLettersCommand } from '@sluice/writer/commands/dead-letters/command';
-import { type DeadLettersConfig, deadLettersConfig } from '@sluice/writer/commands/dead-letters/config';
-import { createDeadLetters, type DeadLetters } from '@sluice/writer/commands/dead-letters/dead-letters';
 import type { Kafka } from 'kafkajs';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { readMetric } from '../support/metrics.ts';

@@ -1,4 +1,3 @@
-import { basename, relative } from 'node:path';
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 
 /** The arguments of a command are wrong. The message is for the user. */
@@ -28,15 +27,4 @@ export async function runCommand(name: string, command: () => Promise<number>): 
     console.error(`${error.message}\n${name} --help shows its usage.`);
     return 2;
   }
-}
-
-/**
- * What a person types to run this command, for help texts: `npm run <script> --` in a checkout, and
- * `node <path of main.ts>` in a container, which has no npm.
- *
- * @param script the name in package.json.
- * @param program the file that runs; default this process's.
- */
-export function calledAs(script: string, program: string = process.argv[1] ?? ''): string {
-  return basename(program) === 'main.ts' ? `node ${relative(process.cwd(), program)}` : `npm run ${script} --`;
 }

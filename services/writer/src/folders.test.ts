@@ -11,7 +11,6 @@ const IMPORTS = {
   kafka: ['protocol', 'kafkajs'],
   loop: ['protocol', 'clickhouse', 'kafka', 'kafkajs'],
   erasure: ['clickhouse', '@clickhouse/client'],
-  commands: ['protocol', 'clickhouse', 'kafka', 'kafkajs'],
 } as const;
 
 test.each(Object.entries(IMPORTS))('%s/ imports no other folder and no other client than it may', (folder, allowed) => {
