@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { deadLettersConfig } from '@sluice/cli/dead-letters/config';
-import { createDeadLetters } from '@sluice/cli/dead-letters/dead-letters';
+import { DeadLetters } from '@sluice/cli/dead-letters/dead-letters';
 import { runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { findFreePorts } from '@sluice/local-stack/ports';
@@ -118,10 +118,10 @@ async function startReplay(running: Pipeline): Promise<() => Promise<{ code: num
   onTestFinished(() => client.close());
   const place = { kind: 'events', format: '1', topic, partition: 0, offset: 0, line: 0 };
   await client.insert({ table: 'dead_letters', values: [{ ...place, id: 'row', row: '{}' }], format: 'JSONEachRow' });
-  const letters = createDeadLetters(config, client, createKafka(config, 'test', createLogger('test', 'silent')));
+  const deadLetters = new DeadLetters(config, client, createKafka(config, 'test', createLogger('test', 'silent')));
   return async () => {
     const output: string[] = [];
-    const code = await runDeadLettersCommand(['replay', 'row'], letters, (line) => output.push(line));
+    const code = await runDeadLettersCommand(['replay', 'row'], deadLetters, (line) => output.push(line));
     return { code, output };
   };
 }

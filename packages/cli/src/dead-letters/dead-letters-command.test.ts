@@ -8,8 +8,8 @@ import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import kafkajs, { type Kafka } from 'kafkajs';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { deadLettersConfig } from './config.ts';
-import { createDeadLetters, type DeadLetters } from './dead-letters.ts';
+import { type DeadLettersConfig, deadLettersConfig } from './config.ts';
+import { DeadLetters } from './dead-letters.ts';
 import { runDeadLettersCommand } from './dead-letters-command.ts';
 
 /** Would clear the screen, rename the window, write from right to left, and end the line. */
@@ -18,47 +18,42 @@ const HOSTILE = '\u001b[2J\u001b]0;owned\u0007\u009b31m\u202egnp.exe\u2028\u007f
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a terminal obeys these
 const OBEYED = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
 
-interface Letters extends AsyncDisposable {
+interface Table extends AsyncDisposable {
+  readonly config: DeadLettersConfig;
   readonly client: ClickHouseClient;
-  readonly letters: DeadLetters;
-  /** The same dead letters, with another Kafka. */
-  lettersOver(kafka: Kafka): DeadLetters;
   readonly kafka: Kafka;
+  readonly deadLetters: DeadLetters;
   readonly topics: { readonly events: string; readonly entities: string };
-  insert(...deadLetters: readonly object[]): Promise<void>;
+  insert(...rows: readonly object[]): Promise<void>;
   /** Runs the command, and returns its exit code and what it prints. */
-  run(args: readonly string[], letters?: DeadLetters): Promise<{ code: number; output: string[] }>;
+  run(args: readonly string[], deadLetters?: DeadLetters): Promise<{ code: number; output: string[] }>;
   /** Returns the ids of those that were not replayed, in order. */
   waiting(): Promise<string[]>;
 }
 
 /** Creates an empty table of dead letters. */
-async function createLetters(): Promise<Letters> {
+async function createTable(): Promise<Table> {
   const database = await takeDatabase(inject('clickhouseUrl'));
   const config = loadConfig(deadLettersConfig, {
     ...database.config,
     KAFKA_BROKERS: inject('kafkaBrokers').join(','),
-    KAFKA_TOPIC_PREFIX: `letters-${randomUUID()}.`,
+    KAFKA_TOPIC_PREFIX: `dead-letters-${randomUUID()}.`,
   });
-  const logger = createLogger('test', 'silent');
   const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 240_000, connectionsMax: 1 });
-  const kafka = createKafka(config, 'test', logger);
-  const letters = createDeadLetters(config, client, kafka);
+  const kafka = createKafka(config, 'test', createLogger('test', 'silent'));
+  const deadLetters = new DeadLetters(config, client, kafka);
   return {
-    client,
-    letters,
-    lettersOver: (other) => createDeadLetters(config, client, other),
-    kafka,
+    ...{ config, client, kafka, deadLetters },
     topics: topicNames(config),
     insert: async (...values) => {
       await client.insert({ table: 'dead_letters', values, format: 'JSONEachRow' });
     },
-    run: async (args, own = letters) => {
+    run: async (args, other = deadLetters) => {
       const output: string[] = [];
-      const code = await runDeadLettersCommand(args, own, (line) => output.push(line));
+      const code = await runDeadLettersCommand(args, other, (line) => output.push(line));
       return { code, output };
     },
-    waiting: async () => (await letters.list({ limit: 10_000, replayed: false })).map(({ id }) => id).sort(),
+    waiting: async () => (await deadLetters.list({ limit: 10_000, replayed: false })).map(({ id }) => id).sort(),
     async [Symbol.asyncDispose]() {
       await client.close();
       await database.release();
@@ -67,7 +62,7 @@ async function createLetters(): Promise<Letters> {
 }
 
 /** A dead letter as the writer stores it. */
-function letter(id: string, fields: Readonly<Record<string, unknown>> = {}) {
+function deadLetter(id: string, fields: Readonly<Record<string, unknown>> = {}) {
   return {
     id,
     kind: 'events',
@@ -89,26 +84,26 @@ function daysAgo(days: number): string {
 
 /** A call of the batch route that ingest-api rejected. */
 function rejected(id: string, call: string) {
-  return letter(id, {
+  return deadLetter(id, {
     kind: 'rejected',
     row: JSON.stringify({ workspace_id: 'a', call, reason: 'r', received_at: 1_700_000_000_000_000 }),
   });
 }
 
 test('control characters in any field of a dead letter reach the terminal only escaped', async () => {
-  await using table = await createLetters();
+  await using table = await createTable();
   const text = (name: string) => `${name} ${HOSTILE}`;
-  const deadLetter = letter(text('id'), {
+  const hostile = deadLetter(text('id'), {
     kind: text('kind'),
     format: text('format'),
     topic: text('topic'),
     reason: text('reason'),
     row: text('row'),
   });
-  await table.insert(deadLetter);
+  await table.insert(hostile);
   const output = async (...args: string[]) => (await table.run(args)).output;
 
-  const shown = await output('show', deadLetter.id);
+  const shown = await output('show', hostile.id);
   const listed = await output('list');
   const unknown = await output('show', HOSTILE);
   for (const line of [...shown, ...listed, ...unknown]) expect(line).not.toMatch(OBEYED);
@@ -119,7 +114,7 @@ test('control characters in any field of a dead letter reach the terminal only e
 });
 
 test('what cannot be replayed is named with the reason, and does not stop the others', async () => {
-  await using table = await createLetters();
+  await using table = await createTable();
   const { topics, kafka } = table;
   const numPartitions = 3;
   const created = Object.values(topics).map((topic) => ({ topic, numPartitions }));
@@ -129,10 +124,10 @@ test('what cannot be replayed is named with the reason, and does not stop the ot
   await table.insert(
     { ...rejected('malformed', `{"type":"track","p":"${'x'.repeat(1_000)}","a" tru}`), recorded_at: daysAgo(1) },
     { ...rejected('deep', `{"a":${'['.repeat(5_000)}${']'.repeat(5_000)}}`), recorded_at: daysAgo(2) },
-    { ...letter('no-row', { kind: 'rejected' }), recorded_at: daysAgo(3) },
-    { ...letter('no-topic', { topic: `${topics.events}.gone` }), recorded_at: daysAgo(4) },
-    { ...letter('no-partition', { topic: topics.events, partition: 99 }), recorded_at: daysAgo(5) },
-    { ...letter('row', { topic: topics.events, partition: 1 }), recorded_at: daysAgo(6) },
+    { ...deadLetter('no-row', { kind: 'rejected' }), recorded_at: daysAgo(3) },
+    { ...deadLetter('no-topic', { topic: `${topics.events}.gone` }), recorded_at: daysAgo(4) },
+    { ...deadLetter('no-partition', { topic: topics.events, partition: 99 }), recorded_at: daysAgo(5) },
+    { ...deadLetter('row', { topic: topics.events, partition: 1 }), recorded_at: daysAgo(6) },
     { ...rejected('call', track), recorded_at: daysAgo(7) },
   );
   const { code, output } = await table.run(['replay', '--all']);
@@ -153,43 +148,44 @@ test('what cannot be replayed is named with the reason, and does not stop the ot
 });
 
 test('replay --all reaches every dead letter when more than a page of them fail again, and ends', async () => {
-  await using table = await createLetters();
+  await using table = await createTable();
   const ids = Array.from({ length: 1_203 }, (_, index) => `id-${index}`);
   // All of them at once, as a batch stores them: the order within a millisecond is that of their ids.
-  await table.insert(...ids.map((id) => letter(id)));
+  await table.insert(...ids.map((id) => deadLetter(id)));
   const reached: string[] = [];
   // In place of Kafka and the writer: every row fails again at once, which is recorded when the command has a page of them.
-  const failing: DeadLetters = {
-    ...table.letters,
-    replay: async (id) => {
+  class Failing extends DeadLetters {
+    override async replay(id: string): Promise<boolean> {
       reached.push(id);
-      if (reached.length % 1_000 === 0) await table.insert(...reached.map((again) => letter(again)));
+      if (reached.length % 1_000 === 0) await table.insert(...reached.map((again) => deadLetter(again)));
       return true;
-    },
-  };
+    }
+  }
+  const failing = new Failing(table.config, table.client, table.kafka);
   const { code, output } = await table.run(['replay', '--all'], failing);
   expect(reached.toSorted()).toEqual(ids.toSorted());
   expect([code, output]).toEqual([0, ['1000 replayed', '1203 replayed']]);
 });
 
 test('replaying ends when an engine is away', async () => {
-  await using table = await createLetters();
-  await table.insert(letter('one'), letter('other'));
+  await using table = await createTable();
+  await table.insert(deadLetter('one'), deadLetter('other'));
   const nowhere = new kafkajs.Kafka({
     brokers: ['127.0.0.1:9'],
     retry: { retries: 0 },
     logLevel: kafkajs.logLevel.NOTHING,
   });
-  await expect(table.run(['replay', '--all'], table.lettersOver(nowhere))).rejects.toThrow(/connect/i);
+  const deadLetters = new DeadLetters(table.config, table.client, nowhere);
+  await expect(table.run(['replay', '--all'], deadLetters)).rejects.toThrow(/connect/i);
   expect(await table.waiting()).toEqual(['one', 'other']);
 });
 
 test('a message that could not be read stays the same dead letter when it is replayed', async () => {
-  await using table = await createLetters();
+  await using table = await createTable();
   const { topics, kafka } = table;
   await createTopics(kafka, [{ topic: topics.events }]);
   const value = '{"a":1}\n{"b":2}\n';
-  await table.insert(letter('message', { topic: topics.events, format: '2', row: value }));
+  await table.insert(deadLetter('message', { topic: topics.events, format: '2', row: value }));
   expect(await table.run(['replay', 'message'])).toMatchObject({ code: 0 });
   const consumer = kafka.consumer({ groupId: randomUUID() });
   onTestFinished(() => consumer.disconnect());
@@ -201,13 +197,13 @@ test('a message that could not be read stays the same dead letter when it is rep
 });
 
 test('rejected calls are forgotten after 30 days, and rows that were accepted never', async () => {
-  await using table = await createLetters();
+  await using table = await createTable();
   const [old, recent] = [daysAgo(32), daysAgo(28)];
   await table.insert(
     { ...rejected('old-call', '{}'), recorded_at: old },
     { ...rejected('recent-call', '{}'), recorded_at: recent },
-    { ...letter('old-row'), recorded_at: old },
-    { ...letter('old-message', { kind: '', format: '' }), recorded_at: old },
+    { ...deadLetter('old-row'), recorded_at: old },
+    { ...deadLetter('old-message', { kind: '', format: '' }), recorded_at: old },
   );
   await table.client.command({ query: 'OPTIMIZE TABLE dead_letters FINAL' });
   expect(await table.waiting()).toEqual(['old-message', 'old-row', 'recent-call']);

@@ -8,7 +8,7 @@ import type { Command } from '../command.ts';
 import { withLocalSystem } from '../local-system.ts';
 import { parseCommand } from '../parse-command.ts';
 import { deadLettersConfig } from './config.ts';
-import { createDeadLetters, type DeadLetters, NotReplayable, type StoredDeadLetter } from './dead-letters.ts';
+import { DeadLetters, NotReplayable, type StoredDeadLetter } from './dead-letters.ts';
 
 const APPLICATION = 'sluice-dead-letters';
 
@@ -23,7 +23,7 @@ export const deadLettersCommand: Command = {
       connectionsMax: 1,
     });
     const kafka = createKafka(config, APPLICATION, createLogger(APPLICATION, 'warn'));
-    const deadLetters = createDeadLetters(config, client, kafka);
+    const deadLetters = new DeadLetters(config, client, kafka);
     try {
       return await runDeadLettersCommand(args, deadLetters, console.log);
     } catch (error) {

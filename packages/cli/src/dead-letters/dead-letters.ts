@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { parseRejectedCall } from '@sluice/submissions/calls/rejected-call';
-import { rowsOfRejectedCall } from '@sluice/submissions/calls/replay-call';
+import { type ReplayOptions, rowsOfRejectedCall } from '@sluice/submissions/calls/replay-call';
 import { packMessages } from '@sluice/submissions/rows/message-packing';
 import type { DeadLetter } from '@sluice/writer/protocol/dead-letter';
 import type { Kafka, TopicMessages } from 'kafkajs';
@@ -17,31 +17,20 @@ export interface StoredDeadLetter extends Omit<DeadLetter, 'row'> {
   readonly bytes: number;
 }
 
+/** A dead letter with its row, byte for byte. */
+export interface WholeDeadLetter {
+  readonly deadLetter: StoredDeadLetter;
+  readonly row: Buffer;
+  /** The time of ClickHouse when it was read. */
+  readonly readAt: string;
+}
+
 export interface ListOptions {
   readonly limit: number;
   /** Also those that were replayed. */
   readonly replayed: boolean;
   /** Only dead letters that come after this one in the list; those that are recorded meanwhile do not. */
   readonly after?: Pick<StoredDeadLetter, 'recordedAt' | 'id'> | undefined;
-}
-
-/** The dead letters of a deployment, for the operator. All methods throw ClickHouse's errors, `replay` kafkajs's too. */
-export interface DeadLetters {
-  /** Returns the newest dead letters first. */
-  list(options: ListOptions): Promise<StoredDeadLetter[]>;
-  /** Returns a dead letter with its row, byte for byte; `undefined` when there is none. */
-  read(id: string): Promise<{ deadLetter: StoredDeadLetter; row: Buffer } | undefined>;
-  /**
-   * Sends a row to the Kafka partition that it came from. The writer stores it unless it is stored already, so replaying
-   * twice changes nothing. A row that fails again becomes the same dead letter again. A call that ingest-api rejected is
-   * read again, with the present limits, and its rows are sent.
-   *
-   * @returns false when there is no such dead letter
-   * @throws {NotReplayable} when the call cannot be taken now either
-   */
-  replay(id: string): Promise<boolean>;
-  /** @throws when ClickHouse or Kafka does not respond */
-  requireEngines(): Promise<void>;
 }
 
 const COLUMNS = `id, toString(recorded_at) AS recordedAt, toString(replayed_at) AS replayedAt, kind, format, topic,
@@ -70,26 +59,68 @@ export class NotReplayable extends Error {
   override readonly name = 'NotReplayable';
 }
 
-/** Returns the dead letters in ClickHouse; only `replay` connects to Kafka. */
-export function createDeadLetters(config: DeadLettersConfig, client: ClickHouseClient, kafka: Kafka): DeadLetters {
-  const topics = topicNames(config);
-  const limits = {
-    callBytesMax: config.EVENT_BYTES_MAX,
-    propertiesMax: config.PROPERTIES_PER_SUBMISSION_MAX,
-    partitionCount: config.KAFKA_PARTITIONS,
-    now: Date.now,
-  };
+/**
+ * The dead letters of a deployment, for the operator. All methods throw ClickHouse's errors. Only `replay` and
+ * `requireEngines` connect to Kafka, and throw kafkajs's errors too.
+ */
+export class DeadLetters {
+  readonly #client: ClickHouseClient;
+  readonly #kafka: Kafka;
+  readonly #topics: ReturnType<typeof topicNames>;
+  readonly #limits: Omit<ReplayOptions, 'id'>;
 
-  async function read(id: string): Promise<{ deadLetter: StoredDeadLetter; row: Buffer; readAt: string } | undefined> {
-    const result = await client.query({ query: READ, query_params: { id }, format: 'JSONEachRow' });
+  constructor(config: DeadLettersConfig, client: ClickHouseClient, kafka: Kafka) {
+    this.#client = client;
+    this.#kafka = kafka;
+    this.#topics = topicNames(config);
+    this.#limits = {
+      callBytesMax: config.EVENT_BYTES_MAX,
+      propertiesMax: config.PROPERTIES_PER_SUBMISSION_MAX,
+      partitionCount: config.KAFKA_PARTITIONS,
+      now: Date.now,
+    };
+  }
+
+  /** Returns the newest first. */
+  async list({ limit, replayed, after: { recordedAt, id } = FIRST }: ListOptions): Promise<StoredDeadLetter[]> {
+    const query_params = { limit, replayed, recordedAt, id };
+    const result = await this.#client.query({ query: LIST, query_params, format: 'JSONEachRow' });
+    return await result.json<StoredDeadLetter>();
+  }
+
+  /** Returns a dead letter with its row, byte for byte; `undefined` when there is none. */
+  async read(id: string): Promise<WholeDeadLetter | undefined> {
+    const result = await this.#client.query({ query: READ, query_params: { id }, format: 'JSONEachRow' });
     const [found] = await result.json<StoredDeadLetter & { row64: string; readAt: string }>();
     if (!found) return undefined;
     const { row64, readAt, ...deadLetter } = found;
     return { deadLetter, row: Buffer.from(row64, 'base64'), readAt };
   }
 
+  /**
+   * Sends a row to the Kafka partition that it came from. The writer stores it unless it is stored already, so replaying
+   * twice changes nothing. A row that fails again becomes the same dead letter again. A call that ingest-api rejected is
+   * read again, with the present limits, and its rows are sent.
+   *
+   * @returns false when there is no such dead letter
+   * @throws {NotReplayable} when the call cannot be taken now either
+   */
+  async replay(id: string): Promise<boolean> {
+    const found = await this.read(id);
+    if (!found) return false;
+    await this.#send(id, await this.#messagesOf(found));
+    await this.#client.command({ query: MARK_REPLAYED, query_params: { id, readAt: found.readAt } });
+    return true;
+  }
+
+  /** @throws when ClickHouse or Kafka does not respond */
+  async requireEngines(): Promise<void> {
+    await this.#client.command({ query: 'SELECT 1' });
+    await withAdmin(this.#kafka, async () => undefined);
+  }
+
   /** Returns what is to be sent, by topic. */
-  async function messagesOf(deadLetter: StoredDeadLetter, row: Buffer): Promise<TopicMessages[]> {
+  async #messagesOf({ deadLetter, row }: WholeDeadLetter): Promise<TopicMessages[]> {
     const { id, topic, partition, kind, format } = deadLetter;
     if (kind !== 'rejected') {
       // A message that could not be read is kept whole. With one more line feed, it would be another dead letter.
@@ -97,16 +128,16 @@ export function createDeadLetters(config: DeadLettersConfig, client: ClickHouseC
       return [{ topic, messages: [{ value, headers: { kind, format }, partition }] }];
     }
     const call = parseRejectedCall(row);
-    const rows = call ? await rowsOfRejectedCall(call, { ...limits, id }) : 'The row is no rejected call.';
+    const rows = call ? await rowsOfRejectedCall(call, { ...this.#limits, id }) : 'The row is no rejected call.';
     if (typeof rows === 'string') throw new NotReplayable(rows);
     return rows.map((item) => ({
-      topic: topics[item.topic],
-      messages: packMessages(item.partition, [item], limits.partitionCount),
+      topic: this.#topics[item.topic],
+      messages: packMessages(item.partition, [item], this.#limits.partitionCount),
     }));
   }
 
-  async function send(id: string, topicMessages: TopicMessages[]): Promise<void> {
-    const producer = kafka.producer({ allowAutoTopicCreation: false, idempotent: false });
+  async #send(id: string, topicMessages: TopicMessages[]): Promise<void> {
+    const producer = this.#kafka.producer({ allowAutoTopicCreation: false, idempotent: false });
     await producer.connect();
     try {
       const results = await producer.sendBatch({ acks: -1, topicMessages });
@@ -120,24 +151,4 @@ export function createDeadLetters(config: DeadLettersConfig, client: ClickHouseC
       await producer.disconnect();
     }
   }
-
-  return {
-    read,
-    async list({ limit, replayed, after: { recordedAt, id } = FIRST }) {
-      const query_params = { limit, replayed, recordedAt, id };
-      const result = await client.query({ query: LIST, query_params, format: 'JSONEachRow' });
-      return await result.json<StoredDeadLetter>();
-    },
-    async replay(id) {
-      const found = await read(id);
-      if (!found) return false;
-      await send(id, await messagesOf(found.deadLetter, found.row));
-      await client.command({ query: MARK_REPLAYED, query_params: { id, readAt: found.readAt } });
-      return true;
-    },
-    async requireEngines() {
-      await client.command({ query: 'SELECT 1' });
-      await withAdmin(kafka, async () => undefined);
-    },
-  };
 }

@@ -7,8 +7,8 @@ import { interruption } from '../transfer/interruption.ts';
 import { count, type ProgressState, percentage, rate, showProgress, timeLeft } from '../transfer/progress.ts';
 import { RecentTrouble } from '../transfer/recent-trouble.ts';
 import { type ExportArguments, exportHelp, parseExportArguments } from './arguments.ts';
-import { openPartFile } from './part-file.ts';
-import { createExport, type ExportCounts, type ExportEnd } from './run-export.ts';
+import { PartFile } from './part-file.ts';
+import { Export, type ExportCounts, type ExportEnd } from './run-export.ts';
 
 /** Writes all events that match to a file. */
 export const exportCommand: Command = {
@@ -27,10 +27,10 @@ async function exportEvents(given: ExportArguments, env: Environment): Promise<n
   const parameters = new Map([['endDate', new Date().toISOString()], ...given.parameters]);
   const options = { ...given, parameters };
   const signal = interruption();
-  await using part = await openPartFile(options.file);
+  await using part = await PartFile.open(options.file);
   const trouble = new RecentTrouble();
   const onRetry = (reason: string) => trouble.note(reason);
-  const job = createExport({ ...options, key, part, signal, onRetry });
+  const job = new Export({ ...options, key, part, signal, onRetry });
   const startedAt = performance.now();
   const seconds = () => (performance.now() - startedAt) / 1_000;
   const progress = showProgress(process.stderr, () => progressOf(job.counts, options, seconds(), trouble.reason));

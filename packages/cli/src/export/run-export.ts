@@ -32,12 +32,6 @@ export interface ExportOptions extends Pick<ExportArguments, 'url' | 'format' | 
   readonly onRetry: (reason: string) => void;
 }
 
-/** `counts` changes while the export runs. */
-export interface Export {
-  readonly counts: Readonly<ExportCounts>;
-  run(): Promise<ExportEnd>;
-}
-
 /** The service refuses the request, and would refuse it again. */
 class Refused extends Error {
   override readonly name = 'Refused';
@@ -46,39 +40,74 @@ class Refused extends Error {
 /** A record's last members. They are not in its properties, where quotes have a backslash or a comma does not follow. */
 const LAST_TIME = /"timestamp":"([^"]{24})","receivedAt":"[^"]{24}"\}\n(?:\{.*)?$/s;
 
-/** Creates an export to a file. It retries until the file is complete. */
-export function createExport(options: ExportOptions): Export {
-  const { url, key, format, parameters, part, giveUpAfterMs, signal, onRetry } = options;
-  const counts: ExportCounts = { events: 0, bytes: 0, lastMs: undefined };
-  let progressAt = performance.now();
+/** An export to a file. It retries until the file is complete. */
+export class Export {
+  readonly #options: ExportOptions;
+  readonly #counts: ExportCounts = { events: 0, bytes: 0, lastMs: undefined };
+  /** When something was received the last time. */
+  #progressAt = performance.now();
 
-  function pathOf(after: string | undefined): string {
-    const query = new URLSearchParams([...parameters, ['format', format], ...(after ? [['after', after]] : [])]);
-    return `${url.pathname.replace(/\/$/, '')}/events/export?${query}`;
+  constructor(options: ExportOptions) {
+    this.#options = options;
   }
 
-  async function* counted(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-    for await (const chunk of chunks) {
-      progressAt = performance.now();
-      counts.bytes += chunk.length;
-      if (format === 'ndjson') {
-        counts.events += countLineFeeds(chunk);
-        const time = LAST_TIME.exec(chunk.toString('latin1', Math.max(0, chunk.length - 4_096)))?.[1];
-        if (time !== undefined) counts.lastMs = Date.parse(time);
+  /** They change while the export runs. */
+  get counts(): Readonly<ExportCounts> {
+    return this.#counts;
+  }
+
+  async run(): Promise<ExportEnd> {
+    const { part, giveUpAfterMs, signal, onRetry } = this.#options;
+    // A filter that few events pass keeps the service silent for long. The system notices when the connection is dead.
+    const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
+    for (const delayMs of backoff(RETRY_MS_FIRST, RETRY_MS_MAX)) {
+      try {
+        await this.#receive(dispatcher);
+        await part.finish();
+        return { kind: 'complete' };
+      } catch (error) {
+        if (signal.aborted) return { kind: 'interrupted' };
+        const reason = reasonOf(error);
+        if (error instanceof Refused) return { kind: 'stopped', reason };
+        onRetry(reason);
+        const leftMs = this.#progressAt + giveUpAfterMs - performance.now();
+        if (leftMs <= 0) return { kind: 'stopped', reason };
+        await sleep(Math.min(delayMs, leftMs), signal);
       }
-      yield chunk;
     }
+    throw new Error('unreachable: the delays have no end');
   }
 
-  /** Receives what is missing. Returns whether the file is complete. */
-  async function receive(dispatcher: Agent): Promise<boolean> {
-    const isLines = format === 'ndjson';
-    if (isLines) await part.removeUnfinished();
-    else await part.clear();
-    const last = isLines ? await part.lastRecord() : undefined;
-    const before = isLines ? await part.countLines() : 0;
-    counts.events = before;
-    const { statusCode, body } = await request(url.origin + pathOf(last && `${last.timestamp},${last.uuid}`), {
+  /** Receives what the file lacks. */
+  async #receive(dispatcher: Agent): Promise<void> {
+    const { format, part } = this.#options;
+    if (format === 'ndjson') return await this.#receiveLines(dispatcher);
+    await part.clear();
+    await this.#request(dispatcher, undefined);
+    if (format === 'csv') await this.#readTrailer(format);
+  }
+
+  /** Receives what comes after the last record of the file. */
+  async #receiveLines(dispatcher: Agent): Promise<void> {
+    const { part } = this.#options;
+    await part.removeUnfinished();
+    const last = await part.lastRecord();
+    const before = await part.countLines();
+    this.#counts.events = before;
+    await this.#request(dispatcher, last && `${last.timestamp},${last.uuid}`);
+    const sent = await this.#readTrailer('ndjson');
+    this.#counts.events -= 1;
+    const arrived = this.#counts.events - before;
+    if (sent !== arrived) throw new Refused(`${sent} events were sent, and ${arrived} arrived`);
+    // The trailer of the whole file.
+    await part.removeUnfinished();
+    await part.append(oneLine(`{"complete":true,"events":${this.#counts.events}}\n`));
+  }
+
+  /** Appends the response to the file. */
+  async #request(dispatcher: Agent, after: string | undefined): Promise<void> {
+    const { url, key, part, signal } = this.#options;
+    const { statusCode, body } = await request(url.origin + this.#pathOf(after), {
       ...{ dispatcher, signal, headers: { authorization: `Bearer ${key}` } },
     });
     if (statusCode !== 200) {
@@ -86,43 +115,33 @@ export function createExport(options: ExportOptions): Export {
       if (statusCode < 500 && statusCode !== 408 && statusCode !== 429) throw new Refused(reason);
       throw new Error(reason);
     }
-    await part.append(counted(body));
-    if (format === 'parquet') return true;
-    const sent = await part.trailer(format);
-    if (sent === undefined) throw new Error('the response ended before its last line');
-    if (format === 'csv') return true;
-    counts.events -= 1;
-    if (sent !== counts.events - before)
-      throw new Refused(`${sent} events were sent, and ${counts.events - before} arrived`);
-    // The trailer of the whole file.
-    await part.removeUnfinished();
-    await part.append(oneLine(`{"complete":true,"events":${counts.events}}\n`));
-    return true;
+    await part.append(this.#counted(body));
   }
 
-  return {
-    counts,
-    async run() {
-      // A filter that few events pass keeps the service silent for long. The system notices when the connection is dead.
-      const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
-      for (const delayMs of backoff(RETRY_MS_FIRST, RETRY_MS_MAX)) {
-        try {
-          await receive(dispatcher);
-          await part.finish();
-          return { kind: 'complete' };
-        } catch (error) {
-          if (signal.aborted) return { kind: 'interrupted' };
-          const reason = reasonOf(error);
-          if (error instanceof Refused) return { kind: 'stopped', reason };
-          onRetry(reason);
-          const leftMs = progressAt + giveUpAfterMs - performance.now();
-          if (leftMs <= 0) return { kind: 'stopped', reason };
-          await sleep(Math.min(delayMs, leftMs), signal);
-        }
+  #pathOf(after: string | undefined): string {
+    const { url, format, parameters } = this.#options;
+    const query = new URLSearchParams([...parameters, ['format', format], ...(after ? [['after', after]] : [])]);
+    return `${url.pathname.replace(/\/$/, '')}/events/export?${query}`;
+  }
+
+  async *#counted(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of chunks) {
+      this.#progressAt = performance.now();
+      this.#counts.bytes += chunk.length;
+      if (this.#options.format === 'ndjson') {
+        this.#counts.events += countLineFeeds(chunk);
+        const time = LAST_TIME.exec(chunk.toString('latin1', Math.max(0, chunk.length - 4_096)))?.[1];
+        if (time !== undefined) this.#counts.lastMs = Date.parse(time);
       }
-      throw new Error('unreachable: the delays have no end');
-    },
-  };
+      yield chunk;
+    }
+  }
+
+  async #readTrailer(format: 'ndjson' | 'csv'): Promise<number> {
+    const sent = await this.#options.part.trailer(format);
+    if (sent === undefined) throw new Error('the response ended before its last line');
+    return sent;
+  }
 }
 
 async function* oneLine(text: string): AsyncGenerator<Buffer> {

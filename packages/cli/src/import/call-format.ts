@@ -26,7 +26,7 @@ export function callFormat(readLine: (bytes: Buffer, number: number) => LineCont
   return {
     unit: 'calls',
     readLine,
-    createGatherer: createCallGatherer,
+    createGatherer: () => new CallGatherer(),
     requestOf: (lines) => ({
       path: '/v1/batch',
       body: Buffer.concat([
@@ -61,13 +61,30 @@ function parseResponse(response: string): z.output<typeof responseSchema> {
  * stay in the order of the file: they are in the same batch, or in batches that are sent one after the other. Calls that
  * change nothing are sent in any order.
  */
-function createCallGatherer(): Gatherer {
+class CallGatherer implements Gatherer {
   /** By bucket, in the order of their first lines; `undefined` for calls that change nothing. */
-  const held = new Map<number | undefined, { lines: LineToSend[]; bytes: number }>();
+  readonly #held = new Map<number | undefined, { lines: LineToSend[]; bytes: number }>();
 
-  function take(bucket: number | undefined): Batch[] {
-    const batch = held.get(bucket);
-    held.delete(bucket);
+  add(line: LineToSend): readonly Batch[] {
+    const bucket = line.orderKey === undefined ? undefined : crc32(line.orderKey) % BUCKETS;
+    const due = this.#overdue(line.number);
+    const bytes = this.#held.get(bucket)?.bytes ?? 0;
+    if (bytes + line.body.length > BATCH_BYTES_MAX) due.push(...this.#take(bucket));
+    const batch = this.#held.get(bucket) ?? { lines: [], bytes: 0 };
+    this.#held.set(bucket, batch);
+    batch.lines.push(line);
+    batch.bytes += line.body.length;
+    if (batch.lines.length === CALLS_MAX || batch.bytes >= BATCH_BYTES_MAX) due.push(...this.#take(bucket));
+    return due;
+  }
+
+  rest(): readonly Batch[] {
+    return [...this.#held.keys()].flatMap((bucket) => this.#take(bucket));
+  }
+
+  #take(bucket: number | undefined): Batch[] {
+    const batch = this.#held.get(bucket);
+    this.#held.delete(bucket);
     const [first, ...others] = batch?.lines ?? [];
     if (!batch || !first) return [];
     const orderKey = bucket === undefined ? undefined : String(bucket);
@@ -75,26 +92,10 @@ function createCallGatherer(): Gatherer {
   }
 
   /** The batch with the oldest line, if that has waited long enough. */
-  function overdue(number: number): Batch[] {
-    const [oldest] = held;
+  #overdue(number: number): Batch[] {
+    const [oldest] = this.#held;
     if (!oldest) return [];
     const [bucket, { lines }] = oldest;
-    return number - (lines[0]?.number ?? number) < HELD_LINES_MAX ? [] : take(bucket);
+    return number - (lines[0]?.number ?? number) < HELD_LINES_MAX ? [] : this.#take(bucket);
   }
-
-  return {
-    add(line) {
-      const bucket = line.orderKey === undefined ? undefined : crc32(line.orderKey) % BUCKETS;
-      const due = overdue(line.number);
-      const bytes = held.get(bucket)?.bytes ?? 0;
-      if (bytes + line.body.length > BATCH_BYTES_MAX) due.push(...take(bucket));
-      const batch = held.get(bucket) ?? { lines: [], bytes: 0 };
-      held.set(bucket, batch);
-      batch.lines.push(line);
-      batch.bytes += line.body.length;
-      if (batch.lines.length === CALLS_MAX || batch.bytes >= BATCH_BYTES_MAX) due.push(...take(bucket));
-      return due;
-    },
-    rest: () => [...held.keys()].flatMap(take),
-  };
 }

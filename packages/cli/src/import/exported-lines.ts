@@ -24,9 +24,9 @@ export const exportFormat: Format = {
   createGatherer() {
     const gatherer = calls.createGatherer();
     return {
-      ...gatherer,
       add: (line) =>
         isSubmission(line) ? [{ lines: [line], orderKey: undefined, bytes: line.body.length }] : gatherer.add(line),
+      rest: () => gatherer.rest(),
     };
   },
   requestOf: (lines) => (isSubmission(lines[0]) ? nativeFormat.requestOf(lines) : calls.requestOf(lines)),

@@ -6,10 +6,10 @@ import { RecentTrouble } from '../transfer/recent-trouble.ts';
 import { type ImportArguments, importHelp, parseImportArguments } from './arguments.ts';
 import { FORMATS, type FormatName } from './formats.ts';
 import { type ImportCounts, importProgress } from './progress.ts';
-import { createRefusedLines } from './refused-lines.ts';
-import { createImport, type ImportEnd } from './run-import.ts';
-import { createSender } from './sender.ts';
-import { openSource } from './source.ts';
+import { RefusedLines } from './refused-lines.ts';
+import { Import, type ImportEnd } from './run-import.ts';
+import { Sender } from './sender.ts';
+import { Source } from './source.ts';
 
 /** Sends a file of submissions or calls to Sluice. */
 export const importCommand: Command = {
@@ -21,15 +21,15 @@ async function importFile(options: ImportArguments, env: Environment): Promise<n
   const { format, url, concurrency, giveUpAfterMs, refusedFile } = options;
   const key = await findKey(options.key, env);
   const signal = interruption();
-  const source = await openSource(options.file, signal);
-  const refusedLines = await createRefusedLines(refusedFile);
+  const source = await Source.open(options.file, signal);
+  const refusedLines = await RefusedLines.create(refusedFile);
   const trouble = new RecentTrouble();
   const onRetry = (reason: string) => trouble.note(reason);
-  const sender = createSender({ url, key, connectionsMax: concurrency, giveUpAfterMs, onRetry });
-  const job = createImport({
+  const sender = new Sender({ url, key, connectionsMax: concurrency, giveUpAfterMs, onRetry });
+  const job = new Import({
     ...{ sender, refusedLines, concurrency, signal },
     format: FORMATS[format],
-    chunks: source.chunks,
+    chunks: source.chunks(),
   });
 
   const startedAt = performance.now();
@@ -37,7 +37,7 @@ async function importFile(options: ImportArguments, env: Environment): Promise<n
     importProgress({
       ...job.counts,
       unit: FORMATS[format].unit,
-      bytesRead: source.bytesRead(),
+      bytesRead: source.bytesRead,
       bytesTotal: source.bytesTotal,
       seconds: (performance.now() - startedAt) / 1_000,
       trouble: trouble.reason,

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { createOrderedPool } from './ordered-pool.ts';
+import { OrderedPool } from './ordered-pool.ts';
 
 /** Tasks that end when they are told to. */
 function controlled() {
@@ -42,7 +42,7 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
 
 test('as many tasks run as may, and the next is taken when one has ended', async () => {
   const { started, task, end } = controlled();
-  const pool = createOrderedPool(limits);
+  const pool = new OrderedPool(limits);
   await pool.add(task('a'));
   await pool.add(task('b'));
   const third = pool.add(task('c'));
@@ -54,7 +54,7 @@ test('as many tasks run as may, and the next is taken when one has ended', async
 
 test('tasks of one key run in their order, and others pass them', async () => {
   const { started, task, end } = controlled();
-  const pool = createOrderedPool(limits);
+  const pool = new OrderedPool(limits);
   await pool.add(task('k1', 'k'));
   await pool.add(task('k2', 'k'));
   await pool.add(task('other', 'o'));
@@ -71,7 +71,7 @@ test('tasks of one key run in their order, and others pass them', async () => {
 
 test('what waits and what it weighs is bounded; a task heavier than all that may be held runs alone', async () => {
   const { started, task, end } = controlled();
-  const pool = createOrderedPool(limits);
+  const pool = new OrderedPool(limits);
   for (const name of ['k1', 'k2', 'k3']) await pool.add(task(name, 'k'));
   const fourth = pool.add(task('k4', 'k'));
   expect(await isSettled(fourth)).toBe(false);
@@ -88,7 +88,7 @@ test('what waits and what it weighs is bounded; a task heavier than all that may
 
 test('when a task fails nothing more is begun, and the producer is told', async () => {
   const { started, task, fail } = controlled();
-  const pool = createOrderedPool(limits);
+  const pool = new OrderedPool(limits);
   await pool.add(task('k1', 'k'));
   await pool.add(task('k2', 'k'));
   await fail('k1');

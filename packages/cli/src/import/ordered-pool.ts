@@ -15,74 +15,83 @@ export interface PoolTask {
   run(): Promise<void>;
 }
 
-/** Runs as many tasks at the same time as the limits allow, and tasks with the same key in order. */
-export interface OrderedPool {
-  /** Resolves when there was room for the task. Rejects with the error of a task that failed. */
-  add(task: PoolTask): Promise<void>;
-  /** Resolves when no task is left. Rejects with the error of a task that failed. */
-  drained(): Promise<void>;
-  /** Resolves when no task is running. After a failure, waiting tasks do not start. */
-  settled(): Promise<void>;
-}
-
-/** Creates a pool for one producer, which calls `add` again only after it has resolved. */
-export function createOrderedPool({ concurrency, waitingMax, bytesMax }: PoolLimits): OrderedPool {
-  let running = 0;
-  let waiting = 0;
-  let bytes = 0;
-  let failure: { readonly reason: unknown } | undefined;
-  let changed = Promise.withResolvers<void>();
+/**
+ * Runs as many tasks at the same time as the limits allow, and tasks with the same key in order. It is for one producer,
+ * which calls `add` again only after it has resolved.
+ */
+export class OrderedPool {
+  readonly #limits: PoolLimits;
+  #running = 0;
+  #waiting = 0;
+  /** Of all tasks, running and waiting. */
+  #bytes = 0;
+  #failure: { readonly reason: unknown } | undefined;
+  /** Resolves when a task has ended. */
+  #changed = Promise.withResolvers<void>();
   /** By key, the tasks that wait for the running one. */
-  const queues = new Map<string, PoolTask[]>();
+  readonly #queues = new Map<string, PoolTask[]>();
 
-  async function until(condition: () => boolean): Promise<void> {
-    while (!failure && !condition()) await changed.promise;
-    if (failure) throw failure.reason;
+  constructor(limits: PoolLimits) {
+    this.#limits = limits;
   }
 
-  async function run(task: PoolTask): Promise<void> {
-    running += 1;
-    try {
-      if (!failure) await task.run();
-    } catch (reason) {
-      failure ??= { reason };
-    }
-    running -= 1;
-    bytes -= task.bytes;
-    startNext(task.key);
-    changed.resolve();
-    changed = Promise.withResolvers<void>();
-  }
-
-  function startNext(key: string | undefined): void {
-    if (key === undefined) return;
-    const next = queues.get(key)?.shift();
-    if (!next) {
-      queues.delete(key);
+  /** Resolves when there was room for the task. Rejects with the error of a task that failed. */
+  async add(task: PoolTask): Promise<void> {
+    await this.#until(() => this.#hasRoomFor(task));
+    this.#bytes += task.bytes;
+    const queue = task.key === undefined ? undefined : this.#queues.get(task.key);
+    if (queue) {
+      this.#waiting += 1;
+      queue.push(task);
       return;
     }
-    waiting -= 1;
-    void run(next);
+    if (task.key !== undefined) this.#queues.set(task.key, []);
+    void this.#run(task);
   }
 
-  return {
-    async add(task) {
-      await until(
-        () => running < concurrency && waiting < waitingMax && (bytes === 0 || bytes + task.bytes <= bytesMax),
-      );
-      bytes += task.bytes;
-      const queue = task.key === undefined ? undefined : queues.get(task.key);
-      if (queue) {
-        waiting += 1;
-        queue.push(task);
-        return;
-      }
-      if (task.key !== undefined) queues.set(task.key, []);
-      void run(task);
-    },
-    async settled() {
-      while (running > 0) await changed.promise;
-    },
-    drained: () => until(() => running === 0 && waiting === 0),
-  };
+  /** Resolves when no task is left. Rejects with the error of a task that failed. */
+  async drained(): Promise<void> {
+    await this.#until(() => this.#running === 0 && this.#waiting === 0);
+  }
+
+  /** Resolves when no task is running. After a failure, waiting tasks do not start. */
+  async settled(): Promise<void> {
+    while (this.#running > 0) await this.#changed.promise;
+  }
+
+  #hasRoomFor({ bytes }: PoolTask): boolean {
+    const { concurrency, waitingMax, bytesMax } = this.#limits;
+    const fits = this.#bytes === 0 || this.#bytes + bytes <= bytesMax;
+    return this.#running < concurrency && this.#waiting < waitingMax && fits;
+  }
+
+  async #until(condition: () => boolean): Promise<void> {
+    while (!this.#failure && !condition()) await this.#changed.promise;
+    if (this.#failure) throw this.#failure.reason;
+  }
+
+  async #run(task: PoolTask): Promise<void> {
+    this.#running += 1;
+    try {
+      if (!this.#failure) await task.run();
+    } catch (reason) {
+      this.#failure ??= { reason };
+    }
+    this.#running -= 1;
+    this.#bytes -= task.bytes;
+    this.#startNext(task.key);
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers<void>();
+  }
+
+  #startNext(key: string | undefined): void {
+    if (key === undefined) return;
+    const next = this.#queues.get(key)?.shift();
+    if (!next) {
+      this.#queues.delete(key);
+      return;
+    }
+    this.#waiting -= 1;
+    void this.#run(next);
+  }
 }

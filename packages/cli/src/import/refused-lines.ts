@@ -4,30 +4,38 @@ import { finished } from 'node:stream/promises';
 import { printable } from '@sluice/shared/printable';
 
 /** A file that lists the refused lines. It exists only if there are any. */
-export interface RefusedLines {
-  add(lineNumber: number, reason: string): void;
-  close(): Promise<void>;
-}
+export class RefusedLines {
+  readonly #path: string;
+  #file: WriteStream | undefined;
+  #failure: Error | undefined;
 
-/** Starts a new list and removes the one of an earlier import. */
-export async function createRefusedLines(path: string): Promise<RefusedLines> {
-  await rm(path, { force: true });
-  let file: WriteStream | undefined;
-  let failure: Error | undefined;
-  return {
-    add(lineNumber, reason) {
-      if (!file) {
-        file = createWriteStream(path);
-        file.on('error', (error) => {
-          failure = error;
-        });
-      }
-      // The service's text may hold line ends and control characters.
-      file.write(`line ${lineNumber}: ${printable(reason.replaceAll(/\s+/g, ' '))}\n`);
-    },
-    async close() {
-      if (file && !failure) await finished(file.end());
-      if (failure) throw failure;
-    },
-  };
+  private constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** Starts a new list and removes the one of an earlier import. */
+  static async create(path: string): Promise<RefusedLines> {
+    await rm(path, { force: true });
+    return new RefusedLines(path);
+  }
+
+  add(lineNumber: number, reason: string): void {
+    this.#file ??= this.#open();
+    // The service's text may hold line ends and control characters.
+    this.#file.write(`line ${lineNumber}: ${printable(reason.replaceAll(/\s+/g, ' '))}\n`);
+  }
+
+  /** @throws the system's error when the file could not be written */
+  async close(): Promise<void> {
+    if (this.#file && !this.#failure) await finished(this.#file.end());
+    if (this.#failure) throw this.#failure;
+  }
+
+  #open(): WriteStream {
+    const file = createWriteStream(this.#path);
+    file.on('error', (error) => {
+      this.#failure = error;
+    });
+    return file;
+  }
 }

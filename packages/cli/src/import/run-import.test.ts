@@ -8,10 +8,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { FORMATS, type FormatName } from './formats.ts';
-import { createRefusedLines } from './refused-lines.ts';
-import { createImport, type ImportEnd } from './run-import.ts';
-import { createSender } from './sender.ts';
-import { openSource } from './source.ts';
+import { RefusedLines } from './refused-lines.ts';
+import { Import, type ImportEnd } from './run-import.ts';
+import { Sender } from './sender.ts';
+import { Source } from './source.ts';
 
 interface Received {
   readonly path: string;
@@ -102,12 +102,12 @@ async function runImport(content: string | Buffer, options: RunOptions = {}) {
   const file = join(folder, 'input');
   await writeFile(file, content);
   const refusedFile = join(folder, 'refused.txt');
-  const refusedLines = await createRefusedLines(refusedFile);
-  const sender = createSender({ url, key: 'the-key', connectionsMax: concurrency, giveUpAfterMs });
-  const source = await openSource(file, signal);
-  const job = createImport({
+  const refusedLines = await RefusedLines.create(refusedFile);
+  const sender = new Sender({ url, key: 'the-key', connectionsMax: concurrency, giveUpAfterMs });
+  const source = await Source.open(file, signal);
+  const job = new Import({
     format: FORMATS[format],
-    chunks: source.chunks,
+    chunks: source.chunks(),
     sender,
     refusedLines,
     concurrency,

@@ -1,7 +1,7 @@
-import type { Batch, Format } from './format.ts';
+import type { Batch, Format, Gatherer } from './format.ts';
 import type { LineToSend } from './line-content.ts';
 import { type Line, readLines } from './lines.ts';
-import { createOrderedPool } from './ordered-pool.ts';
+import { OrderedPool } from './ordered-pool.ts';
 import type { ImportCounts } from './progress.ts';
 import type { RefusedLines } from './refused-lines.ts';
 import { FatalResponse, GivenUp, type Sender } from './sender.ts';
@@ -21,13 +21,6 @@ export interface ImportOptions {
   readonly signal: AbortSignal;
 }
 
-/** `counts` changes while the import runs. */
-export interface Import {
-  readonly counts: ImportCounts;
-  /** Sends everything; resolves to how the import ended. */
-  run(): Promise<ImportEnd>;
-}
-
 /** How an import ended. */
 export type ImportEnd =
   | { readonly kind: 'complete' }
@@ -36,95 +29,112 @@ export type ImportEnd =
   /** `reason` is a phrase for people, `line` the first line that was neither accepted nor refused. */
   | { readonly kind: 'stopped'; readonly reason: string; readonly line: number };
 
-/** Creates an import of every line of `chunks`. It sends lines that set properties of the same entity in their order. */
-export function createImport({ format, chunks, sender, refusedLines, concurrency, signal }: ImportOptions): Import {
-  const counts = { accepted: 0, events: 0, refused: 0 };
+/** An import of every line of `chunks`. It sends lines that set properties of the same entity in their order. */
+export class Import {
+  readonly #options: ImportOptions;
+  readonly #counts = { accepted: 0, events: 0, refused: 0 };
   /** The numbers of lines that are neither accepted nor refused yet, in the order in which they were read. */
-  const open = new Set<number>();
-  const stop = new AbortController();
-  const ended = AbortSignal.any([signal, stop.signal]);
-  let lineNumber = 0;
+  readonly #open = new Set<number>();
+  readonly #stop = new AbortController();
+  readonly #ended: AbortSignal;
+  readonly #gatherer: Gatherer;
+  readonly #pool: OrderedPool;
+  #lineNumber = 0;
   /** Without blank ones. */
-  let lines = 0;
+  #lines = 0;
   /** Whether the last line that is not blank says that the file is complete. */
-  let isComplete = !format.hasTrailer;
-  const gatherer = format.createGatherer();
-  const pool = createOrderedPool({ concurrency, waitingMax: 32 * concurrency, bytesMax: 2 * LINE_BYTES_MAX });
+  #isComplete: boolean;
 
-  function refuse(number: number, reason: string): void {
-    counts.refused += 1;
-    refusedLines.add(number, reason);
+  constructor(options: ImportOptions) {
+    const { format, concurrency, signal } = options;
+    this.#options = options;
+    this.#ended = AbortSignal.any([signal, this.#stop.signal]);
+    this.#gatherer = format.createGatherer();
+    this.#pool = new OrderedPool({ concurrency, waitingMax: 32 * concurrency, bytesMax: 2 * LINE_BYTES_MAX });
+    this.#isComplete = !format.hasTrailer;
   }
 
-  function settle({ number, events }: LineToSend, reason: string | undefined): void {
-    open.delete(number);
-    if (reason === undefined) {
-      counts.accepted += 1;
-      counts.events += events;
-    } else refuse(number, reason);
+  /** They change while the import runs. */
+  get counts(): ImportCounts {
+    return this.#counts;
   }
 
-  async function send(lines: Batch['lines']): Promise<void> {
-    const outcome = await sender.send(format.requestOf(lines), ended);
+  /** Sends everything; resolves to how the import ended. */
+  async run(): Promise<ImportEnd> {
+    const { chunks, signal } = this.#options;
+    try {
+      for await (const line of readLines(chunks, LINE_BYTES_MAX)) {
+        if (signal.aborted) break;
+        await this.#take(line);
+      }
+      if (!signal.aborted) await this.#enqueue(this.#gatherer.rest());
+      await this.#pool.drained();
+    } catch (error) {
+      this.#stop.abort();
+      await this.#pool.settled();
+      if (!signal.aborted) return { kind: 'stopped', reason: reasonOf(error), line: this.#firstOpen() };
+    }
+    if (signal.aborted) return { kind: 'interrupted', line: this.#firstOpen() - 1 };
+    return this.#isComplete ? { kind: 'complete' } : { kind: 'stopped', reason: CUT_OFF, line: this.#firstOpen() };
+  }
+
+  async #take({ number, bytes }: Line): Promise<void> {
+    const { format } = this.#options;
+    this.#lineNumber = number;
+    if (!bytes) return this.#refuse(number, `is longer than ${LINE_BYTES_MAX} bytes`);
+    const content = format.readLine(bytes, number);
+    if (content.kind === 'blank') return;
+    this.#isComplete = !format.hasTrailer || content.kind === 'trailer';
+    if (content.kind === 'trailer') {
+      if (content.lines === this.#lines) return;
+      return this.#refuse(number, `says that ${content.lines} lines come before it, but the file has ${this.#lines}`);
+    }
+    this.#lines += 1;
+    if (content.kind === 'refused') return this.#refuse(number, content.reason);
+    this.#open.add(number);
+    await this.#enqueue(this.#gatherer.add(content));
+  }
+
+  async #enqueue(batches: readonly Batch[]): Promise<void> {
+    for (const { lines, orderKey, bytes } of batches) {
+      await this.#pool.add({ key: orderKey, bytes, run: () => this.#send(lines) });
+    }
+  }
+
+  async #send(lines: Batch['lines']): Promise<void> {
+    const { format, sender } = this.#options;
+    const outcome = await sender.send(format.requestOf(lines), this.#ended);
     if (outcome.kind === 'accepted') {
       const rejected = format.rejectedIn(outcome.response);
-      for (const [index, line] of lines.entries()) settle(line, rejected.get(index));
+      for (const [index, line] of lines.entries()) this.#settle(line, rejected.get(index));
       return;
     }
     const [first, ...others] = lines;
     const [next, ...rest] = others.splice(Math.floor(others.length / 2));
-    if (!next) return settle(first, outcome.reason);
+    if (!next) return this.#settle(first, outcome.reason);
     // What is wrong may be one line, or the size of them all.
-    await send([first, ...others]);
-    await send([next, ...rest]);
+    await this.#send([first, ...others]);
+    await this.#send([next, ...rest]);
   }
 
-  async function enqueue(batches: readonly Batch[]): Promise<void> {
-    for (const { lines, orderKey, bytes } of batches) await pool.add({ key: orderKey, bytes, run: () => send(lines) });
+  #settle({ number, events }: LineToSend, reason: string | undefined): void {
+    this.#open.delete(number);
+    if (reason === undefined) {
+      this.#counts.accepted += 1;
+      this.#counts.events += events;
+    } else this.#refuse(number, reason);
   }
 
-  async function take({ number, bytes }: Line): Promise<void> {
-    lineNumber = number;
-    if (!bytes) return refuse(number, `is longer than ${LINE_BYTES_MAX} bytes`);
-    const content = format.readLine(bytes, number);
-    if (content.kind === 'blank') return;
-    isComplete = !format.hasTrailer || content.kind === 'trailer';
-    if (content.kind === 'trailer') {
-      if (content.lines === lines) return;
-      return refuse(number, `says that ${content.lines} lines come before it, but the file has ${lines}`);
-    }
-    lines += 1;
-    if (content.kind === 'refused') return refuse(number, content.reason);
-    open.add(number);
-    await enqueue(gatherer.add(content));
+  #refuse(number: number, reason: string): void {
+    this.#counts.refused += 1;
+    this.#options.refusedLines.add(number, reason);
   }
 
   /** The first line that is neither accepted nor refused. */
-  function firstOpen(): number {
-    const [line = lineNumber + 1] = open;
+  #firstOpen(): number {
+    const [line = this.#lineNumber + 1] = this.#open;
     return line;
   }
-
-  return {
-    counts,
-    async run() {
-      try {
-        for await (const line of readLines(chunks, LINE_BYTES_MAX)) {
-          if (signal.aborted) break;
-          await take(line);
-        }
-        if (!signal.aborted) await enqueue(gatherer.rest());
-        await pool.drained();
-        if (signal.aborted) return { kind: 'interrupted', line: firstOpen() - 1 };
-        return isComplete ? { kind: 'complete' } : { kind: 'stopped', reason: CUT_OFF, line: firstOpen() };
-      } catch (error) {
-        stop.abort();
-        await pool.settled();
-        if (signal.aborted) return { kind: 'interrupted', line: firstOpen() - 1 };
-        return { kind: 'stopped', reason: reasonOf(error), line: firstOpen() };
-      }
-    },
-  };
 }
 
 /** A phrase for an expected failure; an error that is none is a fault of this program, and is thrown. */

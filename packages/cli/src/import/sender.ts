@@ -28,16 +28,6 @@ export interface SenderOptions {
   readonly onRetry?: (reason: string) => void;
 }
 
-export interface Sender {
-  /**
-   * Sends and retries until the service accepts or refuses the request. The signal ends the retries.
-   *
-   * @throws {FatalResponse | GivenUp}
-   */
-  send(request: ImportRequest, signal: AbortSignal): Promise<SendOutcome>;
-  close(): Promise<void>;
-}
-
 const RETRY_MS_FIRST = 250;
 const RETRY_MS_MAX = 5_000;
 
@@ -53,51 +43,71 @@ const RESPONSE_TIMEOUT_MS = 30_000;
  * It is not the client of producers: that has one request under way and drops events when its queue is full. An import
  * has many under way, keeps the order of changes, knows the line of each refusal, and drops nothing.
  */
-export function createSender({ url, key, connectionsMax, giveUpAfterMs, onRetry }: SenderOptions): Sender {
-  const base = url.pathname.replace(/\/$/, '');
-  const pool = new Pool(url.origin, {
-    connections: connectionsMax,
-    headersTimeout: RESPONSE_TIMEOUT_MS,
-    bodyTimeout: RESPONSE_TIMEOUT_MS,
-  });
-  let progressAt = performance.now();
+export class Sender {
+  readonly #options: SenderOptions;
+  readonly #pool: Pool;
+  /** The last time that a request was accepted or refused; later than now while a rate limit is waited for. */
+  #progressAt = performance.now();
 
-  async function tryOnce({ path, body, idempotencyKey }: ImportRequest): Promise<SendOutcome | Retry> {
+  constructor(options: SenderOptions) {
+    this.#options = options;
+    this.#pool = new Pool(options.url.origin, {
+      connections: options.connectionsMax,
+      headersTimeout: RESPONSE_TIMEOUT_MS,
+      bodyTimeout: RESPONSE_TIMEOUT_MS,
+    });
+  }
+
+  /**
+   * Sends and retries until the service accepts or refuses the request. The signal ends the retries.
+   *
+   * @throws {FatalResponse | GivenUp}
+   */
+  async send(request: ImportRequest, signal: AbortSignal): Promise<SendOutcome> {
+    const { giveUpAfterMs, onRetry } = this.#options;
+    for (const delayMs of backoff(RETRY_MS_FIRST, RETRY_MS_MAX)) {
+      const outcome = await this.#tryOnce(request);
+      if (outcome.kind !== 'retry') {
+        this.#progressAt = performance.now();
+        return outcome;
+      }
+      onRetry?.(outcome.reason);
+      if (outcome.limited) this.#progressAt = Math.max(this.#progressAt, performance.now() + outcome.afterMs);
+      const leftMs = this.#progressAt + giveUpAfterMs - performance.now();
+      if (signal.aborted) throw new GivenUp('interrupted');
+      if (leftMs <= 0) throw new GivenUp(`${outcome.reason}, for ${Math.round(giveUpAfterMs / 1_000)} seconds`);
+      await sleep(Math.min(Math.max(delayMs, outcome.afterMs), leftMs), signal);
+    }
+    throw new Error('unreachable: the delays have no end');
+  }
+
+  /** @throws {FatalResponse} */
+  async #tryOnce(request: ImportRequest): Promise<SendOutcome | Retry> {
+    return await this.#post(request).then(outcomeOf, (error) => {
+      return { kind: 'retry', reason: describeFailure(error), afterMs: 0, limited: false };
+    });
+  }
+
+  /** @throws undici's errors */
+  async #post({ path, body, idempotencyKey }: ImportRequest): Promise<Reply> {
+    const { url, key } = this.#options;
     const headers = {
       authorization: `Bearer ${key}`,
       'content-type': 'application/json',
       ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
     };
-    let response: Awaited<ReturnType<typeof pool.request>>;
-    let text: string;
-    try {
-      response = await pool.request({ method: 'POST', path: base + path, headers, body });
-      text = await response.body.text();
-    } catch (error) {
-      return { kind: 'retry', reason: describeFailure(error), afterMs: 0, limited: false };
-    }
-    return outcomeOf(response.statusCode, text, response.headers['retry-after']);
+    const base = url.pathname.replace(/\/$/, '');
+    const response = await this.#pool.request({ method: 'POST', path: base + path, headers, body });
+    const text = await response.body.text();
+    return { status: response.statusCode, text, retryAfter: Number(response.headers['retry-after'] ?? 0) };
   }
+}
 
-  return {
-    async send(request, signal) {
-      for (const delayMs of backoff(RETRY_MS_FIRST, RETRY_MS_MAX)) {
-        const outcome = await tryOnce(request);
-        if (outcome.kind !== 'retry') {
-          progressAt = performance.now();
-          return outcome;
-        }
-        onRetry?.(outcome.reason);
-        if (outcome.limited) progressAt = Math.max(progressAt, performance.now() + outcome.afterMs);
-        const leftMs = progressAt + giveUpAfterMs - performance.now();
-        if (signal.aborted) throw new GivenUp('interrupted');
-        if (leftMs <= 0) throw new GivenUp(`${outcome.reason}, for ${Math.round(giveUpAfterMs / 1_000)} seconds`);
-        await sleep(Math.min(Math.max(delayMs, outcome.afterMs), leftMs), signal);
-      }
-      throw new Error('unreachable: the delays have no end');
-    },
-    close: () => pool.close(),
-  };
+interface Reply {
+  readonly status: number;
+  readonly text: string;
+  /** In seconds; 0 or not a number when the service names none. */
+  readonly retryAfter: number;
 }
 
 interface Retry {
@@ -113,14 +123,13 @@ interface Retry {
  *
  * @throws {FatalResponse}
  */
-function outcomeOf(status: number, text: string, retryAfter: string | string[] | undefined): SendOutcome | Retry {
+function outcomeOf({ status, text, retryAfter }: Reply): SendOutcome | Retry {
   if (status >= 200 && status < 300) return { kind: 'accepted', response: text };
   const reason = describeResponse(status, text);
   if (status === 401 || status === 403) throw new FatalResponse(`the service refuses the key (${reason})`);
   if (status === 404 || status === 405 || status < 400)
     throw new FatalResponse(`the address is not Sluice (${reason})`);
   if (status < 500 && status !== 408 && status !== 429) return { kind: 'refused', reason };
-  const seconds = Number(retryAfter ?? 0);
-  const afterMs = seconds > 0 ? Math.min(seconds * 1_000, RETRY_AFTER_MS_MAX) : 0;
+  const afterMs = retryAfter > 0 ? Math.min(retryAfter * 1_000, RETRY_AFTER_MS_MAX) : 0;
   return { kind: 'retry', reason, afterMs, limited: status === 429 && afterMs > 0 };
 }

@@ -6,38 +6,49 @@ import { ArgumentsError } from '@sluice/shared/command-line';
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
 
-/** The input of an import: a file or standard input, plain or compressed with gzip. */
-export interface Source {
-  readonly chunks: AsyncIterable<Buffer>;
-  /** Bytes read so far, before decompression. */
-  bytesRead(): number;
-  /** The size of the file; `undefined` for standard input. */
+/** The input of an import: a file or standard input, plain or compressed with gzip, which the first bytes tell. */
+export class Source {
+  /** Of the file; `undefined` for standard input. */
   readonly bytesTotal: number | undefined;
-}
+  readonly #input: Readable;
+  #bytesRead = 0;
 
-/**
- * Opens a file, or standard input for `-`, until the signal aborts. It recognises gzip by the first bytes.
- *
- * @throws the system's error when the file does not exist
- * @throws {ArgumentsError} when it is a folder
- */
-export async function openSource(path: string, signal: AbortSignal): Promise<Source> {
-  let read = 0;
-  const file = path === '-' ? undefined : await stat(path);
-  if (file?.isDirectory())
-    throw new ArgumentsError(`${path} is a folder; one FILE is needed, or - for standard input.`);
-  const input: Readable = path === '-' ? process.stdin : createReadStream(path, { highWaterMark: 256 * 1_024 });
+  private constructor(input: Readable, bytesTotal: number | undefined) {
+    this.#input = input;
+    this.bytesTotal = bytesTotal;
+  }
 
-  signal.addEventListener('abort', () => input.destroy());
+  /**
+   * Opens a file, or standard input for `-`, until the signal aborts.
+   *
+   * @throws the system's error when the file does not exist
+   * @throws {ArgumentsError} when it is a folder
+   */
+  static async open(path: string, signal: AbortSignal): Promise<Source> {
+    const file = path === '-' ? undefined : await stat(path);
+    if (file?.isDirectory())
+      throw new ArgumentsError(`${path} is a folder; one FILE is needed, or - for standard input.`);
+    const input = path === '-' ? process.stdin : createReadStream(path, { highWaterMark: 256 * 1_024 });
+    signal.addEventListener('abort', () => input.destroy());
+    return new Source(input, file?.size);
+  }
 
-  async function* counted(): AsyncGenerator<Buffer, void, undefined> {
-    for await (const chunk of input as AsyncIterable<Buffer>) {
-      read += chunk.length;
+  /** So far, before decompression. */
+  get bytesRead(): number {
+    return this.#bytesRead;
+  }
+
+  /** The bytes of the lines. They can be read once. */
+  chunks(): AsyncIterable<Buffer> {
+    return unpacked(this.#counted());
+  }
+
+  async *#counted(): AsyncGenerator<Buffer, void, undefined> {
+    for await (const chunk of this.#input as AsyncIterable<Buffer>) {
+      this.#bytesRead += chunk.length;
       yield chunk;
     }
   }
-
-  return { chunks: unpacked(counted()), bytesRead: () => read, bytesTotal: file?.size };
 }
 
 async function* unpacked(chunks: AsyncGenerator<Buffer, void, undefined>): AsyncGenerator<Buffer, void, undefined> {

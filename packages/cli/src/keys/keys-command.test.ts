@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { createKeyRing } from '@sluice/shared/keys/key-ring';
+import { FileKeyRing } from '@sluice/shared/keys/key-ring';
 import { readKeysFile } from '@sluice/shared/keys/keys-file';
 import { createLogger } from '@sluice/shared/log';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -29,7 +29,7 @@ test('services know a new key, and the file does not hold it', async () => {
   const [key = ''] = await keys('create', '--workspace', 'acme', '--scopes', 'query, ingest');
   expect(await readFile(file, 'utf8')).not.toContain(key);
   expect((await stat(file)).mode & 0o777).toBe(0o600);
-  const ring = createKeyRing(file, createLogger('test', 'silent'));
+  const ring = new FileKeyRing(file, createLogger('test', 'silent'));
   await ring.start();
   try {
     expect(ring.find(key)).toMatchObject({ workspace: 'acme', scopes: ['ingest', 'query'] });
