@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { ArgumentsError, parseArguments } from '@sluice/shared/command-line';
+import { ArgumentsError, parseArguments, readArguments } from '@sluice/shared/command-line';
 
 const FORMATS = ['ndjson', 'csv', 'parquet'] as const;
 
@@ -52,28 +52,34 @@ export function parseExportArguments(args: readonly string[], cwd: string): Expo
       'give-up-after': { type: 'string', default: '60' },
     },
   });
-  const format = FORMATS.find((name) => name === values.format);
-  if (!format) throw new ArgumentsError(`--format must be one of: ${FORMATS.join(', ')}.`);
-  return {
-    file: resolve(cwd, values.out ?? `events.${format}`),
-    format,
-    url: parseUrl(values.url),
-    key: values.key,
-    parameters: parseParameters(positionals),
-    giveUpAfterMs: 1_000 * parseSeconds(values['give-up-after']),
-  };
+  return readArguments({
+    file: () => resolve(cwd, values.out ?? `events.${values.format}`),
+    format: () => parseFormat(values.format),
+    url: () => parseUrl(values.url),
+    key: () => values.key,
+    parameters: () => parseParameters(positionals),
+    giveUpAfterMs: () => 1_000 * parseSeconds(values['give-up-after']),
+  });
+}
+
+function parseFormat(text: string): ExportFormat {
+  const format = FORMATS.find((name) => name === text);
+  if (format) return format;
+  throw new ArgumentsError(`--format must be one of: ${FORMATS.join(', ')}.`);
 }
 
 function parseParameters(texts: readonly string[]): ReadonlyMap<string, string> {
   const parameters = new Map<string, string>();
+  const faults: string[] = [];
   for (const text of texts) {
     const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
-    if (name === undefined || value === undefined) throw new ArgumentsError(`${text} is not PARAMETER=VALUE.`);
-    if (name === 'format' || name === 'after') throw new ArgumentsError(`${name} is set by the command itself.`);
-    if (parameters.has(name)) throw new ArgumentsError(`${name} is given twice.`);
-    parameters.set(name, value);
+    if (name === undefined || value === undefined) faults.push(`${text} is not PARAMETER=VALUE.`);
+    else if (name === 'format' || name === 'after') faults.push(`${name} is set by the command itself.`);
+    else if (parameters.has(name)) faults.push(`${name} is given twice.`);
+    else parameters.set(name, value);
   }
-  if (!parameters.has('startDate')) throw new ArgumentsError('startDate=DATE is needed.');
+  if (!parameters.has('startDate')) faults.push('startDate=DATE is needed.');
+  if (faults.length > 0) throw new ArgumentsError(faults.join('\n'));
   return parameters;
 }
 

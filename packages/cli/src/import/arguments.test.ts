@@ -52,3 +52,10 @@ test.each([
 ])('%j is refused', (args) => {
   expect(() => parseImportArguments(args, '/home/ada')).toThrow(ArgumentsError);
 });
+
+test('every fault is named', () => {
+  const args = ['--format', 'x', '--url', 'x', '--concurrency', 'x', '--give-up-after', 'x'];
+  expect(() => parseImportArguments(args, '/')).toThrow(
+    /FILE.*\n--format.*\n--url.*\n--concurrency.*\n--give-up-after/,
+  );
+});

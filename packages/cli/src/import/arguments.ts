@@ -1,5 +1,5 @@
-import { basename, join, resolve } from 'node:path';
-import { ArgumentsError, parseArguments } from '@sluice/shared/command-line';
+import { basename, resolve } from 'node:path';
+import { ArgumentsError, parseArguments, readArguments } from '@sluice/shared/command-line';
 import { FORMATS, type FormatName } from './formats.ts';
 
 /** `name` is what a person types to run the command. */
@@ -44,21 +44,15 @@ export interface ImportArguments {
 /** @throws {ArgumentsError} */
 export function parseImportArguments(args: readonly string[], cwd: string): ImportArguments {
   const { values, positionals } = parse(args);
-  const [file, ...others] = positionals;
-  if (file === undefined || others.length > 0) throw new ArgumentsError('One FILE is needed, or - for standard input.');
-  const name = file === '-' ? 'stdin' : basename(file);
-  const refusedFile = resolve(cwd, values.refused ?? join(cwd, `${name}.refused.txt`));
-  if (file !== '-' && refusedFile === resolve(cwd, file))
-    throw new ArgumentsError('--refused and FILE must be different files.');
-  return {
-    file: file === '-' ? file : resolve(cwd, file),
-    format: parseFormat(values.format),
-    url: parseUrl(values.url),
-    key: values.key,
-    concurrency: parseNumber('--concurrency', values.concurrency, 1, 1_000),
-    refusedFile,
-    giveUpAfterMs: 1_000 * parseNumber('--give-up-after', values['give-up-after'], 0, 1_000_000),
-  };
+  return readArguments({
+    file: () => parseFile(positionals, values.refused, cwd),
+    format: () => parseFormat(values.format),
+    url: () => parseUrl(values.url),
+    key: () => values.key,
+    concurrency: () => parseNumber('--concurrency', values.concurrency, 1, 1_000),
+    refusedFile: () => resolve(cwd, values.refused ?? defaultRefusedFile(positionals[0])),
+    giveUpAfterMs: () => 1_000 * parseNumber('--give-up-after', values['give-up-after'], 0, 1_000_000),
+  });
 }
 
 function parse(args: readonly string[]) {
@@ -74,6 +68,20 @@ function parse(args: readonly string[]) {
       'give-up-after': { type: 'string', default: '60' },
     },
   });
+}
+
+function parseFile([name, ...others]: readonly string[], refused: string | undefined, cwd: string): string {
+  if (name === undefined || others.length > 0) throw new ArgumentsError('One FILE is needed, or - for standard input.');
+  if (name === '-') return name;
+  const file = resolve(cwd, name);
+  if (refused !== undefined && resolve(cwd, refused) === file) {
+    throw new ArgumentsError('--refused and FILE must be different files.');
+  }
+  return file;
+}
+
+function defaultRefusedFile(file = '-'): string {
+  return `${file === '-' ? 'stdin' : basename(file)}.refused.txt`;
 }
 
 function parseFormat(text: string): FormatName {

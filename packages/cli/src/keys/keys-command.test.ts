@@ -113,6 +113,7 @@ test.each([
   [['make'], /Unknown command "make"; use one of create, list, revoke/],
   [['create', '--workspace', 'acme'], /needs --scopes/],
   [['create', '--scopes', 'query'], /needs --workspace/],
+  [['create', '--rate-limit', '0'], /needs --workspace\.\ncreate needs --scopes\.\n--rate-limit/],
   [['create', '--workspace', 'a b', '--scopes', 'query'], /--workspace must be/],
   [['create', '--workspace', 'a', '--scopes', 'query,write'], /Unknown scope "write"; use ingest, query, delete/],
   [['create', '--workspace', 'a', '--scopes', ''], /Unknown scope ""/],

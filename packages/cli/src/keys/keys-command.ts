@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
-import { ArgumentsError, parseArguments } from '@sluice/shared/command-line';
+import { ArgumentsError, parseArguments, readArguments } from '@sluice/shared/command-line';
 import {
   changeKeysFile,
   generateKey,
@@ -90,12 +90,7 @@ export async function runKeysCommand(args: readonly string[], context: KeysConte
   if (command !== 'revoke' && operands.length > 0) throw new ArgumentsError(`Unexpected argument "${operands[0]}".`);
   switch (command) {
     case 'create':
-      return await create(file, {
-        workspace: parseWorkspace(values.workspace),
-        scopes: parseScopes(values.scopes),
-        createdAt: context.now().toISOString(),
-        ...parseRateLimit(values['rate-limit']),
-      });
+      return await create(file, parseEntry(values, context.now()));
     case 'list':
       return await list(file);
     case 'revoke':
@@ -157,6 +152,18 @@ function parse(args: readonly string[]) {
       file: { type: 'string' },
     },
   });
+}
+
+function parseEntry(
+  values: { workspace?: string | undefined; scopes?: string | undefined; 'rate-limit'?: string | undefined },
+  now: Date,
+): Omit<KeyEntry, 'id' | 'hash'> {
+  const { limit, ...entry } = readArguments({
+    workspace: () => parseWorkspace(values.workspace),
+    scopes: () => parseScopes(values.scopes),
+    limit: () => parseRateLimit(values['rate-limit']),
+  });
+  return { ...entry, createdAt: now.toISOString(), ...limit };
 }
 
 function parseWorkspace(text: string | undefined): string {
