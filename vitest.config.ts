@@ -10,7 +10,7 @@ export const FAULT_TESTS: readonly string[] = ['tests/faults/*.test.ts', '**/*.s
 
 export default defineConfig({
   test: {
-    include: ['{services,packages}/*/src/**/*.test.ts', '{tests,scripts}/**/*.test.ts'],
+    include: ['{services,packages}/*/src/**/*.test.ts', '{tests,scripts,bench}/**/*.test.ts'],
     exclude: [...configDefaults.exclude, ...FAULT_TESTS],
     sequence: { sequencer: PipelineFirst },
     globalSetup: ['tests/support/vitest-setup.ts'],

@@ -1,76 +1,70 @@
-// npm run bench: loads the real services, or the writer's own code, on real local engines, and prints throughput, latency
-// and CPU time. docs/performance.md explains the figures.
+// npm run bench: loads the real services, or the writer's own code, on real local engines, and measures throughput, latency
+// and CPU time. docs/design/performance.md has the figures.
 import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
-import { benchDashboards } from '../bench/dashboards.ts';
-import { benchExactness } from '../bench/exactness.ts';
-import { benchExport } from '../bench/export.ts';
-import { benchHistory } from '../bench/history.ts';
-import { benchIngest } from '../bench/ingest.ts';
-import { benchLayouts } from '../bench/layouts.ts';
-import { benchPipeline } from '../bench/pipeline.ts';
-import { benchProfile } from '../bench/profile.ts';
-import { benchQuery } from '../bench/query.ts';
-import { benchScale } from '../bench/scale.ts';
+import { profile } from '../bench/benchmarks/profile.ts';
+import { BENCHMARKS } from '../bench/benchmarks.ts';
+import { writePage } from '../bench/report/page.ts';
+import { runBenchmark } from '../bench/report/run.ts';
 
-interface Options {
-  readonly rounds: number;
-  readonly events: number;
-  readonly quick: boolean;
-  readonly save: boolean;
-}
-
-const BENCHMARKS: Readonly<Record<string, (options: Options) => Promise<boolean>>> = {
-  dashboards: ({ rounds, events }) => benchDashboards(rounds, events),
-  exactness: ({ rounds }) => benchExactness(rounds),
-  export: ({ rounds, events }) => benchExport(rounds, events),
-  history: ({ rounds }) => benchHistory(rounds),
-  ingest: ({ rounds }) => benchIngest(rounds),
-  layouts: ({ rounds, events }) => benchLayouts(rounds, events),
-  pipeline: (options) => benchPipeline(options),
-  profile: ({ rounds }) => benchProfile(rounds),
-  query: ({ rounds, events }) => benchQuery(rounds, events),
-  scale: ({ rounds, events }) => benchScale(rounds, events),
-};
-const ROUNDS = { whole: 7, quick: 2 };
-const EVENTS_DEFAULT = 10_000_000;
+const PROFILE_SIZE = { seconds: 30 };
 
 const NAME = 'npm run bench --';
-const USAGE = `Usage: ${NAME} exactness|history|ingest|pipeline|profile [rounds]
-       ${NAME} dashboards|export|layouts|query|scale [rounds] [events]
 
-Loads the real services, or the writer's own code, on real local engines. docs/performance.md explains the figures.
+const USAGE = `Usage: ${NAME} BENCHMARK [SIZE]…   runs a benchmark, writes its result to bench/results, and writes the page
+       ${NAME} report              writes the page, docs/design/performance.md, from bench/results
+       ${NAME} profile [SECONDS]   prints where the CPU time of ingest-api, writer and ClickHouse goes under load
+                                          (default ${PROFILE_SIZE.seconds} seconds), and writes the profiles to .bench/profiles
 
-  rounds    how often each figure is measured (default ${ROUNDS.whole})
-  events    how many events are stored first (default ${EVENTS_DEFAULT})
-  --quick   pipeline: in three minutes, with ${ROUNDS.quick} short rounds
-  --save    pipeline: writes the figures to bench/results`;
+Benchmarks, with their default sizes:
 
-function readPositive(name: string, text: string): number {
-  const number = Number(text);
-  if (!Number.isInteger(number) || number < 1) throw new ArgumentsError(`${name} must be a positive integer`);
-  return number;
+${BENCHMARKS.map(({ name, size, title }) => `  ${`${name} ${sizeText(size)}`.padEnd(39)}${title}`).join('\n')}`;
+
+function sizeText(size: Readonly<Record<string, number>>): string {
+  return Object.entries(size)
+    .map(([what, count]) => `[${what}=${count}]`)
+    .join(' ');
+}
+
+/** Reads sizes from the command line, in the order of the default ones. */
+function readSize(
+  defaults: Readonly<Record<string, number>>,
+  texts: readonly string[],
+): Readonly<Record<string, number>> {
+  const entries = Object.entries(defaults);
+  if (texts.length > entries.length) throw new ArgumentsError(`too many arguments: only ${sizeText(defaults)}`);
+  return Object.fromEntries(
+    entries.map(([what, count], index) => {
+      const number = Number(texts[index] ?? count);
+      if (!Number.isInteger(number) || number < 1) throw new ArgumentsError(`${what} must be a positive integer`);
+      return [what, number];
+    }),
+  );
 }
 
 async function main(): Promise<number> {
   const { values, positionals } = parseArguments({
     allowPositionals: true,
-    options: { help: { type: 'boolean' }, quick: { type: 'boolean' }, save: { type: 'boolean' } },
+    options: { help: { type: 'boolean' } },
   } as const);
+  const [name, ...sizes] = positionals;
   if (values.help) {
     console.log(USAGE);
     return 0;
   }
-  const { quick = false, save = false } = values;
-  const [name = '', rounds = String(quick ? ROUNDS.quick : ROUNDS.whole), events = String(EVENTS_DEFAULT)] =
-    positionals;
-  const benchmark = Object.hasOwn(BENCHMARKS, name) ? BENCHMARKS[name] : undefined;
-  if (!benchmark) throw new ArgumentsError(`there is no benchmark "${name}"`);
-  const options = { rounds: readPositive('rounds', rounds), events: readPositive('events', events), quick, save };
+  if (name === 'report') {
+    await writePage(BENCHMARKS);
+    return 0;
+  }
+  const benchmark = BENCHMARKS.find((one) => one.name === name);
+  if (!benchmark && name !== 'profile') throw new ArgumentsError(`there is no benchmark "${name ?? ''}"`);
+  const size = readSize(benchmark?.size ?? PROFILE_SIZE, sizes);
   if (process.platform !== 'linux') {
     console.error('The benchmarks need Linux: they read CPU time from /proc.');
     return 2;
   }
-  return (await benchmark(options)) ? 0 : 1;
+  if (benchmark) await runBenchmark(benchmark, size, BENCHMARKS);
+  else await profile(size['seconds'] ?? PROFILE_SIZE.seconds);
+  return 0;
 }
 
 process.exitCode = await runCommand(NAME, main);

@@ -6,7 +6,8 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { until } from '@sluice/shared/testing/until';
 import { Agent, type Dispatcher } from 'undici';
 import { readMetric } from '../support/metrics.ts';
-import { type BuiltRequest, build, describeProduct, type Product } from './product.ts';
+import type { BuiltRequest } from './door.ts';
+import { build, describeProduct, type Product } from './product.ts';
 
 export interface HostileLoad {
   readonly urls: Readonly<Record<BuiltRequest['request']['service'], string>>;

@@ -17,9 +17,9 @@ import {
   TOTAL_CAP,
   WITHIN_DAYS_MAX,
 } from '@sluice/query-api/limits';
-import { SAMPLE_CHARACTERS_MAX, SAMPLE_EVENTS_MAX } from '@sluice/query-api/reports/event-sample';
-import { MENU_ENTRIES_MAX } from '@sluice/query-api/reports/menu-entries';
-import { NAME_CHARACTERS_MAX, NAMES_CHARACTERS_MAX } from '@sluice/query-api/reports/property-paths';
+import { SAMPLE_CHARACTERS_MAX, SAMPLE_EVENTS_MAX } from '@sluice/query-api/reports/menus/event-sample';
+import { MENU_ENTRIES_MAX } from '@sluice/query-api/reports/menus/menu-entries';
+import { NAME_CHARACTERS_MAX, NAMES_CHARACTERS_MAX } from '@sluice/query-api/reports/menus/property-paths';
 import { FAULTS_MAX, type ProblemCode } from '@sluice/shared/http/problem';
 import { REQUEST_TIMEOUT_MS } from '@sluice/shared/http/server';
 import { MESSAGE_ID_LENGTH_MAX } from '@sluice/submissions/calls/call';

@@ -1,7 +1,7 @@
 import { seededRandom } from '../support/random.ts';
+import type { Door, Expectation, HostileRequest } from './door.ts';
 import { lengthInHead, OTHER_HEAD_BYTES } from './head.ts';
 import { LIMITS, type LimitId } from './limits.ts';
-import type { Door, Expectation, HostileRequest } from './product.ts';
 import { below, FLAVOURS, PRINTABLE, pick, type Random, textOf } from './texts.ts';
 
 type Values = ReadonlyMap<LimitId, number>;

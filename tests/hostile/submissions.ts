@@ -1,8 +1,8 @@
 import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { seededRandom } from '../support/random.ts';
+import type { BuiltRequest, Door } from './door.ts';
 import { lengthInHead } from './head.ts';
 import { LIMITS, type LimitId } from './limits.ts';
-import type { BuiltRequest, Door } from './product.ts';
 import { below, FLAVOURS, type Flavour, NUMBERS, PRINTABLE, pick, type Random, textOf } from './texts.ts';
 
 /** What a request has where no corner says otherwise. */

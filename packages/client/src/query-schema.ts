@@ -363,9 +363,13 @@ export interface components {
             uuid: string;
             type: string;
             event: string;
+            /** @description The identifier of the user. */
             userId: string | null;
+            /** @description The identifier of the organization. */
             groupId: string | null;
+            /** @description The identifier of the anonymous person. */
             anonymousId: string | null;
+            /** @description The identifier of the installation or device. */
             instanceId: string | null;
             /** @description Equal, as JSON, to what was submitted. */
             properties: {
@@ -743,7 +747,7 @@ export interface operations {
                 userId?: string;
                 /** @description Events of this organization. */
                 groupId?: string;
-                /** @description Events with this anonymous identifier. */
+                /** @description Events of this anonymous person. */
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
@@ -880,7 +884,7 @@ export interface operations {
                 userId?: string;
                 /** @description Events of this organization. */
                 groupId?: string;
-                /** @description Events with this anonymous identifier. */
+                /** @description Events of this anonymous person. */
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
@@ -987,7 +991,7 @@ export interface operations {
                 userId?: string;
                 /** @description Events of this organization. */
                 groupId?: string;
-                /** @description Events with this anonymous identifier. */
+                /** @description Events of this anonymous person. */
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
@@ -1001,7 +1005,7 @@ export interface operations {
                 timeZone?: string;
                 /** @description One of count, users, organizations, sum:properties.<name>, avg:properties.<name>, min:properties.<name>, max:properties.<name>, p50:properties.<name>, p90:properties.<name>, p95:properties.<name>, p99:properties.<name>. `users` and `organizations` count those that are distinct and not null. Values that are not JSON numbers are left out; numbers are 64-bit floats. Quantiles are interpolated between two values. */
                 measure?: string;
-                /** @description What tells groups apart: one or two of `event`, `type`, `userId`, `groupId`, `instanceId` and `properties.<name>`, separated by commas. */
+                /** @description What tells groups apart: one or two of `type`, `event`, `userId`, `groupId`, `instanceId` and `properties.<name>`, separated by commas. */
                 groupBy?: string;
                 /** @description How many groups: the largest by the measure over the whole range, then by the bytes of their keys; for `avg`, `min`, `max` and quantiles by the number of their events. */
                 groups?: number;
@@ -1136,7 +1140,7 @@ export interface operations {
                 userId?: string;
                 /** @description Events of this organization. */
                 groupId?: string;
-                /** @description Events with this anonymous identifier. */
+                /** @description Events of this anonymous person. */
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
@@ -1150,7 +1154,7 @@ export interface operations {
                 by?: "user" | "organization";
                 /** @description How long after the first step the others may be, inclusive: a number with `s`, `m`, `h` or `d`, at most `36500d`. */
                 within?: string;
-                /** @description What tells groups apart: `event`, `type`, `userId`, `groupId`, `instanceId` or `properties.<name>` of the first step. */
+                /** @description What tells groups apart, of the first step: one of `type`, `event`, `userId`, `groupId`, `instanceId` and `properties.<name>`. */
                 groupBy?: string;
                 /**
                  * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
@@ -1268,7 +1272,7 @@ export interface operations {
                 userId?: string;
                 /** @description Events of this organization. */
                 groupId?: string;
-                /** @description Events with this anonymous identifier. */
+                /** @description Events of this anonymous person. */
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
@@ -1406,7 +1410,7 @@ export interface operations {
                 userId?: string;
                 /** @description Events of this organization. */
                 groupId?: string;
-                /** @description Events with this anonymous identifier. */
+                /** @description Events of this anonymous person. */
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
@@ -1524,7 +1528,7 @@ export interface operations {
                 userId?: string;
                 /** @description Events of this organization. */
                 groupId?: string;
-                /** @description Events with this anonymous identifier. */
+                /** @description Events of this anonymous person. */
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
@@ -1646,7 +1650,7 @@ export interface operations {
                 userId?: string;
                 /** @description Events of this organization. */
                 groupId?: string;
-                /** @description Events with this anonymous identifier. */
+                /** @description Events of this anonymous person. */
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
@@ -2076,7 +2080,7 @@ export interface operations {
                 userId?: string;
                 /** @description Events of this organization. */
                 groupId?: string;
-                /** @description Events with this anonymous identifier. */
+                /** @description Events of this anonymous person. */
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;

@@ -1,3 +1,4 @@
+import { EVENT_IDENTIFIERS } from '@sluice/shared/rows';
 import type { Menus } from './menus.ts';
 
 /** A parameter that has a field of its own in a form. */
@@ -67,7 +68,8 @@ export const CHART_FIELDS: readonly FieldDescription[] = [
     label: 'Group by',
     placeholder: 'properties.plan',
     suggestions: ({ properties }) => [
-      ...['event', 'type', 'userId', 'groupId', 'instanceId'],
+      ...['event', 'type', 'userId', 'groupId'],
+      ...EVENT_IDENTIFIERS.filter(({ grouped }) => grouped).map(({ field }) => field),
       // A comma would begin another key.
       ...properties.map(({ path }) => path.replaceAll(/[\\,]/g, '\\$&')),
     ],

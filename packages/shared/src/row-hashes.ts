@@ -19,8 +19,10 @@ export function eventHash(uuid: string): number {
   return crc32(uuid);
 }
 
-/** {@link eventHash} of a row of `events`, in ClickHouse. */
-export const EVENT_HASH_SQL = 'CRC32(toString(uuid))';
+/** Returns {@link eventHash} as ClickHouse computes it, of an expression for the uuid. */
+export function eventHashSql(uuid: string): string {
+  return `CRC32(toString(${uuid}))`;
+}
 
 /**
  * Returns the hash of a user or an organization, from 0 to 2^32 - 1. For a row of `entities`, ClickHouse computes it as

@@ -1,5 +1,4 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { STREAM_ENDS } from './stream/stream-listener.ts';
 
 /** What a query is for. */
 export type QueryKind =
@@ -132,20 +131,18 @@ export function createStreamMetrics(registry: Registry): StreamMetrics {
       this.set(readListeners());
     },
   });
-  const ended = new Counter({
-    name: 'sluice_stream_ended_total',
-    help: 'Streams that ended, by reason: the client left, read nothing for a minute, lost its key; its query failed, ClickHouse counts its blocks anew, the service stopped.',
-    labelNames: ['reason'],
-    registers,
-  });
-  for (const reason of STREAM_ENDS) ended.inc({ reason }, 0);
   return {
     sentEvents: new Counter({
       name: 'sluice_stream_events_total',
       help: 'Events sent to listeners; an event counts once for each.',
       registers,
     }),
-    endedStreams: ended,
+    endedStreams: new Counter({
+      name: 'sluice_stream_ended_total',
+      help: 'Streams that ended, by reason: the client left, read nothing for a minute, lost its key; its query failed, ClickHouse counts its blocks anew, the service stopped.',
+      labelNames: ['reason'],
+      registers,
+    }),
     countListeners(read) {
       readListeners = read;
     },

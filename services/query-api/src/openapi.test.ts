@@ -10,8 +10,8 @@ import {
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { entitiesParameters } from './entities/entities-parameters.ts';
 import { eventParameters } from './events/events-parameters.ts';
-import { exportParameters } from './reports/export-parameters.ts';
-import { seriesParameters } from './reports/series-parameters.ts';
+import { exportParameters } from './reports/export/export-parameters.ts';
+import { seriesParameters } from './reports/series/series-parameters.ts';
 import { streamParameters } from './stream/stream-parameters.ts';
 import { encodePosition, endOfBlock } from './stream/stream-position.ts';
 import { anEvent, aRegister, eachIdentifier, type QueryService, startQuery } from './testing/query-service.ts';

@@ -2,8 +2,8 @@ import type { MemoryBudget, Reservation } from '@sluice/shared/http/memory-budge
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { COMPRESSED_BYTES_MIN, COMPRESSOR_BYTES } from './compression.ts';
 import type { QueryConfig } from './config.ts';
-import { whenSent } from './disconnection.ts';
 import { overloaded } from './overloaded.ts';
+import { whenSent } from './when-sent.ts';
 import type { Reader } from './workspace.ts';
 
 /** What a request takes before its parameters are read: its socket, headers and objects. */

@@ -8,7 +8,7 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import fc, { sample } from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { querySettings } from './clickhouse/query-settings.ts';
-import { onShards } from './clickhouse/shards.ts';
+import { tablesOf } from './clickhouse/tables.ts';
 import { ORDER_FIELDS } from './events/event-columns.ts';
 import { DAYS, HOURS, hourCountsQuery } from './reports/hour-counts.ts';
 import {
@@ -323,15 +323,13 @@ test('a stream follows the order of storage of both shards, and is resumed after
 test('each shard counts by its projections', async () => {
   const [service] = sharded as [QueryService, QueryService];
   const range = { startMs: START_MS, endMs: START_MS + 4 * DAY_MS - 1 };
-  const counted = hourCountsQuery({ fields: [], properties: [], ...range }, () => ({ event: 'event' }), undefined, [
-    DAYS,
-    HOURS,
-  ]);
-  const { sql, params } = onShards(counted, service.config);
+  const tables = tablesOf(service.config);
+  const selection = { fields: [], properties: [], ...range };
+  const { sql, params } = hourCountsQuery(tables, selection, () => ({ event: 'event' }), undefined, [DAYS, HOURS]);
   const counts = async (settings: Readonly<Record<string, string>>) => {
     const result = await service.clickHouse.query({
       query: sql,
-      query_params: { ...params, workspace: 'a' },
+      query_params: { ...params, ...tables.params, workspace: 'a' },
       format: 'JSONCompact',
       clickhouse_settings: { ...querySettings(service.config), ...settings },
     });

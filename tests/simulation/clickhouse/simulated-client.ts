@@ -1,5 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { NUMBERED_ROWS, STATEMENTS, type Statement } from '@sluice/writer/clickhouse/statements';
+import { NUMBERED_ROWS } from '@sluice/writer/clickhouse/staging-tables';
+import type { Statement } from '@sluice/writer/clickhouse/statement';
+import { STATEMENTS } from '@sluice/writer/clickhouse/statements';
 import type { Network } from '../world/network.ts';
 import { CLICKHOUSE, type SimulatedClickHouse } from './simulated-clickhouse.ts';
 import type { Result } from './statements.ts';

@@ -1,5 +1,5 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
-import { stagingColumns } from '@sluice/writer/clickhouse/statements';
+import { STAGED_COLUMNS } from '@sluice/writer/clickhouse/staging-tables';
 import { nameOf, type TopicPartition } from '@sluice/writer/protocol/position';
 import { DAY_MS, MINUTE_MS, refuse } from './refusal.ts';
 import {
@@ -19,13 +19,8 @@ import {
 const YEAR_2000_MS = Date.UTC(2000);
 const YEAR_2100_MS = Date.UTC(2100);
 
-const EVENT_COLUMNS = columnsOf('events');
-const CHANGE_COLUMNS = columnsOf('changes');
-
-function columnsOf(kind: 'events' | 'changes'): ReadonlySet<string> {
-  const names = [...stagingColumns(kind).matchAll(/^\s*(\w+) /gm)].map(([, name = '']) => name);
-  return new Set(['line', ...names]);
-}
+const EVENT_COLUMNS: ReadonlySet<string> = new Set(['line', ...STAGED_COLUMNS.events]);
+const CHANGE_COLUMNS: ReadonlySet<string> = new Set(['line', ...STAGED_COLUMNS.changes]);
 
 /** The temporary tables of a session. */
 export interface Session {
@@ -67,7 +62,7 @@ interface DueParameters {
   readonly usersMax: number;
 }
 
-/** What the statements of the writer do to the tables, by the names of their files. Each is done at one moment. */
+/** What the statements of the writer do to the tables, by their names. Each is done at one moment. */
 export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>> = {
   'record-group'({ tables, parameters }) {
     if (tables.groups.size === 0) tables.groups.add(parameters['group'] as string);

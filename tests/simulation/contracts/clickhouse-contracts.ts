@@ -4,7 +4,8 @@ import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { isRowFault } from '@sluice/writer/clickhouse/isolate-bad-rows';
 import { type ClickHouseSession, openClickHouseSession } from '@sluice/writer/clickhouse/session';
-import { NUMBERED_ROWS, STATEMENTS } from '@sluice/writer/clickhouse/statements';
+import { NUMBERED_ROWS } from '@sluice/writer/clickhouse/staging-tables';
+import { STATEMENTS } from '@sluice/writer/clickhouse/statements';
 import { expect } from 'vitest';
 import type { ClickHouseEngine } from './clickhouse-engines.ts';
 

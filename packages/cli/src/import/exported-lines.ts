@@ -1,3 +1,4 @@
+import { EVENT_IDENTIFIERS } from '@sluice/shared/rows';
 import { callFormat } from './call-format.ts';
 import { type ChangedEntity, callLine } from './calls.ts';
 import type { Format } from './format.ts';
@@ -10,7 +11,10 @@ type EventRecord = Readonly<Record<string, unknown>>;
 const SUBMISSION_PATH = '/v1/public/users';
 
 /** Fields that a call and an event of a submission have by the same names. */
-const COMMON_FIELDS = ['anonymousId', 'instanceId', 'properties', 'context', 'traits', 'timestamp'] as const;
+const COMMON_FIELDS = [
+  ...EVENT_IDENTIFIERS.map(({ field }) => field),
+  ...['properties', 'context', 'traits', 'timestamp'],
+];
 
 const calls = callFormat(readRecord);
 

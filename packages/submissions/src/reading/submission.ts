@@ -88,7 +88,10 @@ const uuid = z
 const jsonText = jsonObject.transform(encodeJson);
 
 const eventIdentifiers = Object.fromEntries(
-  EVENT_IDENTIFIERS.map(({ field, description }) => [field, optional(identifier(description))]),
+  EVENT_IDENTIFIERS.map(({ field, identifies }) => [
+    field,
+    optional(identifier(`The identifier of the ${identifies}.`)),
+  ]),
 ) as Record<EventIdentifier, ReturnType<typeof optional<ReturnType<typeof identifier>>>>;
 
 function eventSchema(now: () => number) {

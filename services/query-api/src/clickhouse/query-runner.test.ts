@@ -22,6 +22,7 @@ import { createQueryRunner } from './query-runner.ts';
 import { querySettings } from './query-settings.ts';
 import { createReadiness } from './readiness.ts';
 import { createSchemaComponent } from './schema.ts';
+import { LOCAL_TABLES } from './tables.ts';
 
 let query: QueryService;
 
@@ -81,7 +82,7 @@ test.each(['the newest page', 'the oldest page', 'the page after a cursor'] as c
       'the oldest page': { orderByDirection: ['ASC'] },
       'the page after a cursor': { cursor: [String(body.nextCursor)] },
     }[which];
-    const { sql, params } = pageQuery(parseEventsRequest(parameters, 'a'), undefined);
+    const { sql, params } = pageQuery(LOCAL_TABLES, parseEventsRequest(parameters, 'a'), undefined);
     const query_params = { ...params, workspace: 'a' };
     const plan = await query.clickHouse.query({
       query: `EXPLAIN PIPELINE ${sql}`,
@@ -99,7 +100,7 @@ test('no parameter of GET /events reaches the text of a query', async () => {
   const hostile = "'; DROP TABLE events; --";
   const texts = FILTER_FIELDS.filter((field) => field !== 'uuid');
   const given = Object.fromEntries([...texts, `properties.${hostile}`].map((name) => [name, [hostile]]));
-  const { sql } = pageQuery(parseEventsRequest(given, hostile), undefined);
+  const { sql } = pageQuery(LOCAL_TABLES, parseEventsRequest(given, hostile), undefined);
   expect(sql).not.toContain('DROP');
   expect(Object.keys(eventParameters)).toEqual(expect.arrayContaining([...texts]));
 });
@@ -124,18 +125,19 @@ test('a query cannot write', async () => {
   const reader = createClickHouseReader(query.config, { connectionsMax: 2, settings: querySettings(query.config) });
   try {
     const runner = createQueryRunner(reader, query.config, createMetrics(new Registry()), async () => undefined);
-    const writing = { kind: 'events_count', workspace: 'a', params: {} } as const;
+    const run = (sql: string) =>
+      runner.all({ kind: 'events_count', workspace: 'a', statement: () => ({ sql, params: {} }) });
     for (const sql of [
       'CREATE TABLE written (n UInt8) ENGINE = Memory',
       "INSERT INTO events (workspace_id, event) SELECT 'written', 'e'",
       'ALTER TABLE events DELETE WHERE 1',
     ]) {
-      await expect(runner.all({ ...writing, sql })).rejects.toThrow();
+      await expect(run(sql)).rejects.toThrow();
     }
     const sql = "SELECT count() FROM system.tables WHERE database = currentDatabase() AND name = 'written'";
-    expect(await runner.all({ ...writing, sql })).toEqual([[0]]);
+    expect(await run(sql)).toEqual([[0]]);
     const events = "SELECT countIf(workspace_id = 'written'), count() >= 1 FROM events";
-    expect(await runner.all({ ...writing, sql: events })).toEqual([[0, 1]]);
+    expect(await run(events)).toEqual([[0, 1]]);
   } finally {
     reader.close();
   }
@@ -146,7 +148,7 @@ test('a query that cannot begin gives its slot back', async () => {
   const reader = createClickHouseReader(config, { connectionsMax: 2, settings: querySettings(config) });
   try {
     const runner = createQueryRunner(reader, config, createMetrics(new Registry()), async () => undefined);
-    const one = { kind: 'events_count', workspace: 'a', sql: 'SELECT 1', params: {} } as const;
+    const one = { kind: 'events_count', workspace: 'a', statement: () => ({ sql: 'SELECT 1', params: {} }) } as const;
     // A deadline of half a millisecond cannot be set.
     await expect(runner.all({ ...one, timeoutMs: 0.5 })).rejects.toMatchObject({ code: 'internal' });
     expect(await runner.all(one)).toEqual([[1]]);

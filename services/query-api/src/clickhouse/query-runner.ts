@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { Reservation } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
-import type { FastifyRequest } from 'fastify';
 import type { QueryConfig } from '../config.ts';
-import type { HiddenCondition } from '../events/pending-deletions.ts';
-import type { QueryKind, QueryMetrics, QueryOutcome, QueryPool, SlotPool } from '../metrics.ts';
+import type { QueryKind, QueryMetrics, QueryOutcome, SlotPool } from '../metrics.ts';
 import { reserve } from '../request-memory.ts';
 import type { ClickHouseReader, ReadRequest } from './clickhouse-reader.ts';
+import type { ExportQuery, HiddenCondition, Query, QueryContext, QueryOptions } from './query.ts';
 import { isTimeout, outcomeOf, queryProblem } from './query-error.ts';
 import { POOL_SETTINGS, type QuerySettings, timeLimit } from './query-settings.ts';
 import { QuerySlots } from './query-slots.ts';
@@ -14,69 +12,10 @@ import { AHEAD_BYTES_MAX } from './read-ahead.ts';
 import { ClickHouseException, ConnectionFailure } from './read-failures.ts';
 import { PACE_MS, ReadingPace } from './reading-pace.ts';
 import type { Row, RowBatches } from './row-parser.ts';
-import { onShards } from './shards.ts';
 import { inMemory } from './small-blocks.ts';
 import type { Sql } from './sql.ts';
+import { tablesOf } from './tables.ts';
 import type { TimeBudget } from './time-budget.ts';
-
-/** The request that a query belongs to. */
-export interface QueryContext {
-  readonly workspace: string;
-  /** Names the query in ClickHouse: in its `query_id`, and as its `log_comment`. Default: the query has no request. */
-  readonly requestId?: string;
-  /** Ends the query, in ClickHouse too. */
-  readonly signal?: AbortSignal | undefined;
-  /** Where the request reserves what it holds. Default: nothing is reserved. */
-  readonly memory?: Reservation | undefined;
-}
-
-/** @param signal ends the queries of the request */
-export function contextOf({ workspace, id: requestId, memory }: FastifyRequest, signal: AbortSignal) {
-  return { workspace, requestId, memory, signal } satisfies QueryContext;
-}
-
-/**
- * A statement that leaves out the events of deleted users. Which those are is decided when the query has its slot: a
- * deletion may be stored while it waits.
- */
-export interface HidingStatement {
-  /** @param hidden the condition that the events of pending deletions meet, if there are any */
-  readonly hiding: (hidden: Sql | undefined) => Sql;
-}
-
-export type Query = QueryOptions & (Sql | HidingStatement);
-
-export interface QueryOptions extends QueryContext {
-  readonly kind: QueryKind;
-  /** Whose slots it takes. Default: `pages`. */
-  readonly pool?: QueryPool;
-  /** Runs at once, without a slot: for a small query that others wait for, whose number is bounded. Default: false. */
-  readonly urgent?: boolean;
-  /**
-   * How long the query may run, and how long it may wait before, in milliseconds. Default: what is left of `budget`, or
-   * QUERY_TIMEOUT_MS.
-   */
-  readonly timeoutMs?: number;
-  /** The time of the request that the query belongs to; it also says how long the query may wait. Default: none. */
-  readonly budget?: TimeBudget;
-  /**
-   * How much longer to wait for the result, in milliseconds; after that ClickHouse counts as unavailable. Default:
-   * 2,000. With 0, a query that takes too long counts as too expensive.
-   */
-  readonly graceMs?: number;
-  /**
-   * Whether another query follows when this one runs out of memory: then it is not repeated in small blocks first. Default:
-   * false.
-   */
-  readonly isFollowed?: boolean;
-  /** Settings of this query alone. Default: those of every query. */
-  readonly settings?: QuerySettings;
-  /** Called as {@link ReadRequest.onText}. */
-  readonly onText?: ReadRequest['onText'];
-}
-
-/** A query for everything that it finds: it has no time limit, and runs until its client leaves. */
-export type ExportQuery = Query & { readonly pool: 'exports'; readonly signal: AbortSignal };
 
 /** Runs queries, each of one workspace and within its budget. */
 export interface QueryRunner {
@@ -133,6 +72,7 @@ export function createQueryRunner(
   hiddenCondition: HiddenCondition,
 ): QueryRunner {
   const slots = createSlots(config, metrics);
+  const tables = tablesOf(config);
 
   /** Ends exports: they might go on for hours. */
   const stopping = new AbortController();
@@ -160,7 +100,9 @@ export function createQueryRunner(
   }
 
   async function statementOf(query: Query): Promise<Sql> {
-    return 'hiding' in query ? query.hiding(await hiddenCondition(query.workspace)) : query;
+    if ('statement' in query) return query.statement(tables);
+    const hidden = await hiddenCondition(query.workspace);
+    return query.hiding(tables, hidden?.(tables));
   }
 
   /** @param onEnd called when the time is up or the client leaves */
@@ -203,9 +145,10 @@ export function createQueryRunner(
   }
 
   function requestOf(query: QueryOptions & Sql, signal: AbortSignal, limits: QuerySettings): ReadRequest {
-    const { sql, params } = onShards(query, config);
+    const { sql, workspace } = query;
+    const params = { ...query.params, ...tables.params, workspace };
     return {
-      ...{ sql, params: { ...params, workspace: query.workspace }, signal, queryId: queryIdOf(query) },
+      ...{ sql, params, signal, queryId: queryIdOf(query) },
       onText: query.onText,
       settings: {
         ...limits,
@@ -304,7 +247,7 @@ const REQUEST_ID_CHARACTERS_MAX = 64;
  * Returns the id of a query, which is never the same: requests with equal ids run at the same time, and an id must not
  * be that of a statement of the writer.
  */
-function queryIdOf({ kind, requestId = '-' }: Query): string {
+function queryIdOf({ kind, requestId = '-' }: QueryOptions): string {
   return `query-api/${kind}/${requestId.slice(0, REQUEST_ID_CHARACTERS_MAX)}/${randomUUID()}`;
 }
 

@@ -1,7 +1,6 @@
 import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
 import type { QueryConfig } from '../config.ts';
 import type { QueryPool } from '../metrics.ts';
-import { SHARD_SETTINGS } from './shards.ts';
 
 /** Settings by their names, as ClickHouse's HTTP interface takes them. */
 export type QuerySettings = Readonly<Record<string, string>>;
@@ -38,6 +37,19 @@ export function querySettings(config: QueryConfig): QuerySettings {
     ...(config.CLICKHOUSE_CLUSTER !== undefined && SHARD_SETTINGS),
   };
 }
+
+/** What a statement over all shards needs, besides the settings of each query. */
+const SHARD_SETTINGS: QuerySettings = {
+  // A sub-select of a condition or a join is over all shards as well. It runs once, and its rows go to every shard.
+  // Otherwise every shard would run it over all shards.
+  prefer_global_in_and_join: '1',
+  optimize_skip_unused_shards: '1',
+  force_optimize_skip_unused_shards: '0',
+  // One group for the rows of all shards.
+  distributed_group_by_no_merge: '0',
+  // A shard that is away fails the query. Otherwise its rows would be missing from a page.
+  skip_unavailable_shards: '0',
+};
 
 /**
  * Settings of a query that only counts: the text index alone says which rows have a value, and ClickHouse does not read the

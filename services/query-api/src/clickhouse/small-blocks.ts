@@ -1,5 +1,5 @@
+import type { QueryOptions } from './query.ts';
 import { isOutOfMemory } from './query-error.ts';
-import type { QueryOptions } from './query-runner.ts';
 import { SMALL_BLOCKS_SETTINGS } from './query-settings.ts';
 import type { RowBatches } from './row-parser.ts';
 

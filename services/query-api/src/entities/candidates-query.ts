@@ -1,5 +1,8 @@
+import type { Statement } from '../clickhouse/query.ts';
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
-import { type Sql, tables } from '../clickhouse/sql.ts';
+import type { Sql } from '../clickhouse/sql.ts';
+import type { Tables } from '../clickhouse/tables.ts';
+import { deletedUsers } from '../deletions/last-deletions.ts';
 import {
   type CandidateConditions,
   candidateConditions,
@@ -22,7 +25,7 @@ export interface IdStart {
 }
 
 /** A query for identifiers, with settings of its own. */
-export interface CandidatesQuery extends Sql {
+export interface CandidatesQuery extends Statement {
   readonly settings: QuerySettings;
 }
 
@@ -39,13 +42,19 @@ const MANY_ROWS: QuerySettings = { max_block_size: '8192' };
 export function findQuery(kind: EntityKind, filter: PropertyFilter, start: IdStart, count: number): CandidatesQuery {
   const { indexed, findsValue, exact, params } = candidateConditions(filter, 0);
   const condition = findsValue ? indexed : `${indexed} AND ${exact}`;
-  return { ...inOrder(condition, start, { ...params, kind, count }), settings: findsValue ? FEW_ROWS : MANY_ROWS };
+  return {
+    statement: (tables) => inOrder(tables, condition, start, { ...params, kind, count }),
+    settings: findsValue ? FEW_ROWS : MANY_ROWS,
+  };
 }
 
 /** Returns the query for the first `count` entities after an identifier that the index finds for a positive filter. */
 export function indexQuery(kind: EntityKind, filter: PropertyFilter, start: IdStart, count: number): CandidatesQuery {
   const { indexed, params } = candidateConditions(filter, 0);
-  return { ...inOrder(indexed, start, { ...params, kind, count }), settings: FEW_ROWS };
+  return {
+    statement: (tables) => inOrder(tables, indexed, start, { ...params, kind, count }),
+    settings: FEW_ROWS,
+  };
 }
 
 /** Returns the query for the first `count` candidates of all positive filters after an identifier; reads every row. */
@@ -56,7 +65,8 @@ export function scanQuery(
   count: number,
 ): CandidatesQuery {
   return {
-    ...matchingAll(rowsFrom(start), filters.map(candidateConditions), start, { kind, count }),
+    statement: (tables) =>
+      matchingAll(rowsFrom(tables, start), filters.map(candidateConditions), start, { kind, count }),
     settings: MANY_ROWS,
   };
 }
@@ -68,20 +78,27 @@ export function sampleQuery(
   start: IdStart,
   { count, rowsMax }: { readonly count: number; readonly rowsMax: number },
 ): CandidatesQuery {
-  const sample = `${rowsFrom(start)}\n  ORDER BY id ${start.direction}\n  LIMIT {sample_rows:UInt64}`;
   const params = { kind, count, sample_rows: rowsMax };
-  return { ...matchingAll(sample, filters.map(sampleConditions), start, params), settings: FEW_ROWS };
+  return {
+    statement: (tables) => {
+      const sample = `${rowsFrom(tables, start)}\n  ORDER BY id ${start.direction}\n  LIMIT {sample_rows:UInt64}`;
+      return matchingAll(sample, filters.map(sampleConditions), start, params);
+    },
+    settings: FEW_ROWS,
+  };
 }
 
 /** Returns the query for the first `count` entities after an identifier. */
 export function nextQuery(kind: EntityKind, start: IdStart, count: number): CandidatesQuery {
   return {
-    sql: `SELECT DISTINCT id
+    statement: (tables) => ({
+      sql: `SELECT DISTINCT id
 FROM ${tables.entities}
 WHERE kind = {kind:String} AND ${isAfter(start)}
 ORDER BY id ${start.direction}
 LIMIT {count:UInt64}`,
-    params: { kind, ...afterParams(start), count },
+      params: { kind, ...afterParams(start), count },
+    }),
     settings: FEW_ROWS,
   };
 }
@@ -89,12 +106,14 @@ LIMIT {count:UInt64}`,
 /** Returns the query for the identifier that `count` others lie before, after `after`; no row when there are fewer. */
 export function windowEndQuery(kind: EntityKind, start: IdStart, count: number): CandidatesQuery {
   return {
-    sql: `SELECT id
+    statement: (tables) => ({
+      sql: `SELECT id
 FROM ${tables.entities}
 WHERE kind = {kind:String} AND ${isAfter(start)}
 ORDER BY id ${start.direction}
 LIMIT 1 OFFSET {count:UInt64}`,
-    params: { kind, ...afterParams(start), count },
+      params: { kind, ...afterParams(start), count },
+    }),
     settings: FEW_ROWS,
   };
 }
@@ -119,31 +138,37 @@ export function windowQuery(
       : `${isAfter(window, column)} AND ${column} ${isBefore} {until:String}`;
   const conditions = filters.map(entityCondition);
   return {
-    sql: `SELECT DISTINCT id
+    statement: (tables) => ({
+      sql: `SELECT DISTINCT id
 FROM ${tables.entities}
 WHERE kind = {kind:String} AND ${within('id')}
-  AND ${conditions.map((condition) => mayMatch(condition, within)).join('\n  AND ')}
+  AND ${conditions.map((condition) => mayMatch(tables, condition, within)).join('\n  AND ')}
 ORDER BY id ${direction}
 LIMIT {count:UInt64}`,
-    params: {
-      ...Object.assign({}, ...conditions.map(({ params }) => params)),
-      ...{ kind, ...afterParams(window), count },
-      ...(until !== undefined && { until }),
-    },
+      params: {
+        ...Object.assign({}, ...conditions.map(({ params }) => params)),
+        ...{ kind, ...afterParams(window), count },
+        ...(until !== undefined && { until }),
+      },
+    }),
     settings: MANY_ROWS,
   };
 }
 
-function mayMatch({ properties, matches, negated }: EntityCondition, within: (column: string) => string): string {
+function mayMatch(
+  tables: Tables,
+  { properties, matches, negated }: EntityCondition,
+  within: (column: string) => string,
+): string {
   const found = `(
     SELECT id
-    FROM (${currentProperties(`${within('id')} AND ${properties}`)})
+    FROM (${currentProperties(tables, `${within('id')} AND ${properties}`)})
     WHERE ${matches}
   )`;
   if (!negated) return `id IN ${found}`;
   // What a user had before the deletion does not count, so who was ever deleted may match all the same.
   return `(id NOT IN ${found}
-  OR id IN (SELECT user_id FROM ${tables.userDeletions} WHERE ${within('user_id')}))`;
+  OR id IN (${deletedUsers(tables, within('user_id'))}))`;
 }
 
 /** The condition that an identifier comes after those that were listed. */
@@ -156,7 +181,7 @@ function afterParams({ after }: IdStart): Sql['params'] {
   return after === undefined ? {} : { after };
 }
 
-function rowsFrom(start: IdStart): string {
+function rowsFrom(tables: Tables, start: IdStart): string {
   return `
   SELECT workspace_id, kind, id, property, register
   FROM ${tables.entityProperties}
@@ -164,7 +189,7 @@ function rowsFrom(start: IdStart): string {
 }
 
 /** Reads in the order of the sorting key, and no further than the last candidate: DISTINCT does, GROUP BY does not. */
-function inOrder(condition: string, start: IdStart, params: Sql['params']): Sql {
+function inOrder(tables: Tables, condition: string, start: IdStart, params: Sql['params']): Sql {
   return {
     sql: `SELECT DISTINCT id
 FROM ${tables.entityProperties}

@@ -2,11 +2,15 @@ import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhou
 import { type TestDatabase, takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { loadConfig } from '@sluice/shared/config';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import type { Query } from '../clickhouse/query.ts';
 import { querySettings } from '../clickhouse/query-settings.ts';
+import { RequestQueries } from '../clickhouse/request-queries.ts';
+import { LOCAL_TABLES } from '../clickhouse/tables.ts';
+import { TimeBudget } from '../clickhouse/time-budget.ts';
 import { configSchema, type QueryConfig } from '../config.ts';
 import type { Condition } from '../filters/operators.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
-import { type EntitiesPage, type RunQuery, readEntity, readPage } from './entities-reader.ts';
+import { type EntitiesPage, readEntity, readPage } from './entities-reader.ts';
 import { readMemberships } from './memberships-reader.ts';
 import { readSeenPage, type SeenPage } from './seen-reader.ts';
 
@@ -83,9 +87,9 @@ interface Cost {
 }
 
 /** Runs queries as the service does, and adds up what ClickHouse read for them. */
-function counted(workspace: Workspace, cost: Cost): RunQuery {
-  return async (_, statement, { settings } = {}) => {
-    const { sql, params } = 'hiding' in statement ? statement.hiding(undefined) : statement;
+function counted(workspace: Workspace, cost: Cost): RequestQueries {
+  const all = async ({ settings, ...query }: Query) => {
+    const { sql, params } = 'hiding' in query ? query.hiding(LOCAL_TABLES, undefined) : query.statement(LOCAL_TABLES);
     const result = await client.query({
       query: sql,
       query_params: { ...params, workspace },
@@ -98,6 +102,7 @@ function counted(workspace: Workspace, cost: Cost): RunQuery {
     cost.bytes += Number(summary['read_bytes']);
     return rows;
   };
+  return new RequestQueries({ all }, { workspace }, new TimeBudget(60_000));
 }
 
 async function pageCost(workspace: Workspace, page: Omit<EntitiesPage, 'kind' | 'rowsMax'>): Promise<Cost> {

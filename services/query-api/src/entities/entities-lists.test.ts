@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import type { Query } from '../clickhouse/query-runner.ts';
+import type { Query } from '../clickhouse/query.ts';
+import { RequestQueries } from '../clickhouse/request-queries.ts';
 import { TimeBudget } from '../clickhouse/time-budget.ts';
 import type { Condition } from '../filters/operators.ts';
 import { conditionsFor, textOf } from '../testing/conditions.ts';
 import { aRegister, type QueryService, startQuery } from '../testing/query-service.ts';
 import { meets } from '../testing/reference.ts';
-import { withinTime } from './entities-reader.ts';
 
 let query: QueryService;
 
@@ -233,8 +233,8 @@ test('the queries of one list share its time', async () => {
       return [];
     },
   };
-  const run = withinTime(queryRunner, { workspace: 'a' }, new TimeBudget(100));
-  for (let count = 0; count < 3; count += 1) await run('entities_page', { sql: '', params: {} });
+  const queries = new RequestQueries(queryRunner, { workspace: 'a' }, new TimeBudget(100));
+  for (let count = 0; count < 3; count += 1) await queries.all('entities_page', () => ({ sql: '', params: {} }));
   expect(timeouts[0]).toBeLessThanOrEqual(100);
   expect(timeouts[1]).toBeLessThanOrEqual(45);
   expect(timeouts[2]).toBe(1);

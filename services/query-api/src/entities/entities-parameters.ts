@@ -3,7 +3,7 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import { decodeCursor } from '../cursor.ts';
 import { cursorParameter, directionParameter, limitParameter } from '../filters/parameter-schemas.ts';
-import { canonicalFilters, parseParameters, refuseFaults } from '../filters/parameters.ts';
+import { canonicalFilters, parseParameters, refuseFaults, refuseParameters } from '../filters/parameters.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import { LIMIT_DEFAULT } from '../limits.ts';
 import type { EntityKind } from './entity-kinds.ts';
@@ -56,6 +56,21 @@ export function parseEntitiesRequest(kind: EntityKind, query: QueryParameters, w
   const list = [kind, workspace, canonicalFilters(properties), order];
   const position = order.field === 'id' ? idPosition : seenPosition;
   return { properties, order, ...listRequest(list, position, values, faults) };
+}
+
+/**
+ * Returns the identifier in the path of one user or organization, which has no parameters.
+ *
+ * @throws {Problem} `invalid_request`, naming every fault
+ */
+export function parseEntityRequest({ query, params: { id } }: EntityPath): string {
+  refuseParameters(query);
+  return id;
+}
+
+interface EntityPath {
+  readonly query: QueryParameters;
+  readonly params: { readonly id: string };
 }
 
 /**

@@ -1,4 +1,6 @@
-import { type Sql, tables } from '../clickhouse/sql.ts';
+import type { Sql } from '../clickhouse/sql.ts';
+import type { Tables } from '../clickhouse/tables.ts';
+import { lastDeletion } from '../deletions/last-deletions.ts';
 import type { EntityCondition } from '../filters/entity-condition.ts';
 import type { EntityKind } from './entity-kinds.ts';
 
@@ -9,7 +11,7 @@ import type { EntityKind } from './entity-kinds.ts';
  * Returns the query for those of `ids` that were ever mentioned, ordered by identifier: when each was first and last
  * seen, in milliseconds, and the version of the last change of it, in microseconds.
  */
-export function identitiesQuery(kind: EntityKind, ids: readonly string[]): Sql {
+export function identitiesQuery(tables: Tables, kind: EntityKind, ids: readonly string[]): Sql {
   return {
     sql: `SELECT id, toUnixTimestamp64Milli(min(first_seen_at)), toUnixTimestamp64Milli(max(last_seen_at)), max(version)
 FROM ${tables.entities}
@@ -18,11 +20,6 @@ GROUP BY id
 ORDER BY id`,
     params: { kind, ids },
   };
-}
-
-/** Returns the query for the last deletion of those of `ids` that were ever deleted: identifier and version. */
-export function deletionsQuery(ids: readonly string[]): Sql {
-  return { sql: DELETIONS, params: { ids } };
 }
 
 /** Short, however long the name of a property is. */
@@ -36,6 +33,7 @@ export type PropertyValues = 'value' | 'key';
  * condition whether this property matches. A property of a user counts if its version is above that of the deletion.
  */
 export function propertiesQuery(
+  tables: Tables,
   kind: EntityKind,
   ids: readonly string[],
   conditions: readonly EntityCondition[],
@@ -43,7 +41,7 @@ export function propertiesQuery(
 ): Sql {
   return {
     sql: `SELECT id, property, ${values === 'key' ? KEY : 'value'}, version, [${conditions.map(({ matches }) => matches).join(', ')}]
-FROM (${currentProperties('id IN {ids:Array(String)}')})
+FROM (${currentProperties(tables, 'id IN {ids:Array(String)}')})
 ORDER BY id, property`,
     params: Object.assign({}, ...conditions.map(({ params }) => params), { kind, ids }),
   };
@@ -53,35 +51,13 @@ ORDER BY id, property`,
  * Returns the query for some properties of one entity, ordered by name: name and JSON. Those of a user count if no deletion
  * is stored by now that hides them: a client that reads slowly takes them one piece after the other.
  */
-export function propertiesByKeyQuery(kind: EntityKind, id: string, keys: readonly string[]): Sql {
+export function propertiesByKeyQuery(tables: Tables, kind: EntityKind, id: string, keys: readonly string[]): Sql {
   return {
     sql: `SELECT property, value
-FROM (${currentProperties(`id = {id:String} AND ${KEY} IN {keys:Array(String)}`)})
-${kind === 'user' ? `WHERE toInt64(version) > ${DELETED_VERSION}` : ''}
+FROM (${currentProperties(tables, `id = {id:String} AND ${KEY} IN {keys:Array(String)}`)})
+${kind === 'user' ? `WHERE toInt64(version) > ${lastDeletion(tables)}` : ''}
 ORDER BY property`,
     params: { kind, id, keys },
-  };
-}
-
-/**
- * Returns the query for when those of `ids` that were deleted have been seen since: identifier, first and last time in
- * milliseconds, 0 where nothing is stored yet.
- */
-export function timesSinceDeletionQuery(ids: readonly string[]): Sql {
-  return {
-    sql: `SELECT deletions.id, minIf(seen_ms, seen_ms != 0), maxIf(seen_ms, seen_ms != 0)
-FROM (${DELETIONS}) AS deletions
-LEFT JOIN (
-  SELECT user_id AS id, toUnixTimestamp64Milli(timestamp) AS seen_ms, toUnixTimestamp64Micro(received_at) AS version
-  FROM ${tables.events}
-  WHERE user_id IN {ids:Array(String)}
-  UNION ALL
-  SELECT user_id AS id, toInt64(intDiv(version, 1000)) AS seen_ms, toInt64(version) AS version
-  FROM ${tables.userSightings}
-  WHERE user_id IN {ids:Array(String)}
-) AS sightings ON sightings.id = deletions.id AND sightings.version > deletions.deleted_version
-GROUP BY deletions.id`,
-    params: { ids },
   };
 }
 
@@ -89,7 +65,7 @@ GROUP BY deletions.id`,
  * SQL for the newest registers that set a property, of the entities that meet a condition: `id`, `property`, `value`
  * and `version`.
  */
-export function currentProperties(condition: string): string {
+export function currentProperties(tables: Tables, condition: string): string {
   return `
   SELECT id, property, tupleElement(winner, 'value') AS value, tupleElement(winner, 'version') AS version
   FROM (
@@ -100,13 +76,3 @@ export function currentProperties(condition: string): string {
     HAVING tupleElement(winner, 'operation') = 'set'
   )`;
 }
-
-/** SQL for the version of the last deletion of a user; 0 without one. */
-const DELETED_VERSION = `(SELECT toInt64(max(version)) FROM ${tables.userDeletions} WHERE user_id = {id:String})`;
-
-/** SQL for the last deletion of those of `ids` that were ever deleted. Nothing of a user up to its version counts. */
-export const DELETIONS = `
-  SELECT user_id AS id, toInt64(max(version)) AS deleted_version
-  FROM ${tables.userDeletions}
-  WHERE user_id IN {ids:Array(String)}
-  GROUP BY user_id`;

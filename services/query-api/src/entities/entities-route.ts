@@ -1,21 +1,20 @@
-import type { QueryParameters } from '@sluice/shared/http/query-string';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { contextOf, type QueryRunner } from '../clickhouse/query-runner.ts';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { RequestQueries } from '../clickhouse/request-queries.ts';
 import { TimeBudget } from '../clickhouse/time-budget.ts';
-import type { QueryConfig } from '../config.ts';
 import { encodeCursor } from '../cursor.ts';
-import { whenSent, whileConnected } from '../disconnection.ts';
-import { refuseParameters } from '../filters/parameters.ts';
 import { sendJson } from '../json-response.ts';
+import { type ReadDependencies, type RequestContext, registerRead } from '../read-route.ts';
+import { whenSent } from '../when-sent.ts';
 import {
   type EntitiesRequest,
   type ListRequest,
   parseEntitiesRequest,
+  parseEntityRequest,
   parseMembershipsRequest,
 } from './entities-parameters.ts';
-import { entityExists, type RunQuery, readEntity, readPage, withinTime } from './entities-reader.ts';
+import { entityExists, readEntity, readPage } from './entities-reader.ts';
 import { ENTITY_KINDS, ENTITY_ROUTES, type EntityKind, noSuchEntity, OTHER_KIND } from './entity-kinds.ts';
-import { type Entity, entityRecord, membershipRecord } from './entity-record.ts';
+import { type Entity, entityRecord, membershipRecord, type SeenEntity } from './entity-record.ts';
 import { readMemberships } from './memberships-reader.ts';
 import { readSeenPage } from './seen-reader.ts';
 
@@ -23,62 +22,63 @@ import { readSeenPage } from './seen-reader.ts';
 const GRACE_MS = 2_000;
 
 /** Registers `GET /users`, `GET /users/{foreignId}`, its organizations, and the same for organizations. */
-export function registerEntities(app: FastifyInstance, config: QueryConfig, queryRunner: QueryRunner): void {
+export function registerEntities(app: FastifyInstance, deps: ReadDependencies): void {
   for (const kind of ENTITY_KINDS) {
     const { path, idName } = ENTITY_ROUTES[kind];
     const other = ENTITY_ROUTES[OTHER_KIND[kind]];
 
-    async function handle(
-      request: FastifyRequest,
-      reply: FastifyReply,
-      respond: (run: RunQuery) => Promise<FastifyReply>,
-    ): Promise<FastifyReply> {
-      return await whileConnected(reply, async (signal) => {
-        const budget = new TimeBudget(config.QUERY_TIMEOUT_MS);
-        const context = contextOf(request, signal);
-        const release = await queryRunner.holdEntities({ ...context, budget });
-        // Its queries may run for one half, and wait for the other.
-        whenSent(reply, release, 2 * config.QUERY_TIMEOUT_MS + GRACE_MS);
-        return respond(withinTime(queryRunner, context, budget));
-      });
-    }
-
-    app.get(path, async (request, reply) => {
-      const parsed = parseEntitiesRequest(kind, request.query as QueryParameters, request.workspace);
-      return await handle(request, reply, async (run) => {
-        const entities = parsed.limit === 0 ? none() : readList(run, kind, parsed);
-        return await sendJson(
-          reply,
-          pageJson(parsed, entities, ({ entity }) => entityRecord(idName, entity)),
-        );
-      });
+    registerRead(app, {
+      path,
+      parse: ({ query, workspace }) => parseEntitiesRequest(kind, query, workspace),
+      async respond(request, context, reply) {
+        const queries = await whenHeld(deps, context, reply);
+        const entities = request.limit === 0 ? none() : readList(queries, kind, request);
+        const recordOf = ({ entity }: Listed<Entity>) => entityRecord(idName, entity);
+        return await sendJson(reply, pageJson(request, entities, recordOf));
+      },
     });
 
-    app.get(`${path}/:id`, async (request, reply) => {
-      refuseParameters(request.query as QueryParameters);
-      const { id } = request.params as { id: string };
-      return await handle(request, reply, async (run) => {
-        const entity = await readEntity(run, kind, id);
+    registerRead(app, {
+      path: `${path}/:id`,
+      parse: parseEntityRequest,
+      async respond(id, context, reply) {
+        const queries = await whenHeld(deps, context, reply);
+        const entity = await readEntity(queries, kind, id);
         if (!entity) throw noSuchEntity(kind);
         return await sendJson(reply, entityRecord(idName, entity));
-      });
+      },
     });
 
-    app.get(`${path}/:id${other.path}`, async (request, reply) => {
-      const { id } = request.params as { id: string };
-      const parsed = parseMembershipsRequest(kind, id, request.query as QueryParameters, request.workspace);
-      const { limit, after } = parsed;
-      return await handle(request, reply, async (run) => {
-        if (!(await entityExists(run, kind, id))) throw noSuchEntity(kind);
+    registerRead(app, {
+      path: `${path}/:id${other.path}`,
+      parse: ({ params: { id }, query, workspace }) => ({
+        id,
+        ...parseMembershipsRequest(kind, id, query, workspace),
+      }),
+      async respond({ id, ...request }, context, reply) {
+        const { limit, after } = request;
+        const queries = await whenHeld(deps, context, reply);
+        if (!(await entityExists(queries, kind, id))) throw noSuchEntity(kind);
         const page = { kind, id, after: after?.id ?? '', rowsMax: limit + 1 };
-        const memberships = limit === 0 ? none() : listedById(readMemberships(run, page));
-        return await sendJson(
-          reply,
-          pageJson(parsed, memberships, ({ entity }) => [membershipRecord(other.idName, entity)]),
-        );
-      });
+        const memberships = limit === 0 ? none() : listedById(readMemberships(queries, page));
+        const recordOf = ({ entity }: Listed<SeenEntity>) => [membershipRecord(other.idName, entity)];
+        return await sendJson(reply, pageJson(request, memberships, recordOf));
+      },
     });
   }
+}
+
+/** Waits until the response may be held in memory, and returns what runs its queries. */
+async function whenHeld(
+  { config, queryRunner }: ReadDependencies,
+  context: RequestContext,
+  reply: FastifyReply,
+): Promise<RequestQueries> {
+  const budget = new TimeBudget(config.QUERY_TIMEOUT_MS);
+  const release = await queryRunner.holdEntities({ ...context, budget });
+  // Its queries may run for one half, and wait for the other.
+  whenSent(reply, release, 2 * config.QUERY_TIMEOUT_MS + GRACE_MS);
+  return new RequestQueries(queryRunner, context, budget);
 }
 
 async function* none(): AsyncGenerator<never, void, undefined> {}
@@ -91,18 +91,18 @@ interface Listed<Entity> {
 
 /** Reads a page, and one more if there is a next page. */
 async function* readList(
-  run: RunQuery,
+  queries: RequestQueries,
   kind: EntityKind,
   { limit, after, properties, order }: EntitiesRequest,
 ): AsyncGenerator<Listed<Entity>, void, undefined> {
   const { field, direction } = order;
   const common = { kind, properties, rowsMax: limit + 1 };
   if (field === 'id') {
-    yield* listedById(readPage(run, { ...common, direction, after: after?.id }));
+    yield* listedById(readPage(queries, { ...common, direction, after: after?.id }));
     return;
   }
   const page = { ...common, order: { field, direction }, after };
-  for await (const { entity, position } of readSeenPage(run, page)) {
+  for await (const { entity, position } of readSeenPage(queries, page)) {
     yield { entity, place: [position.id, position.seenMs] };
   }
 }

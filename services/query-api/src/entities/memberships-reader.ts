@@ -1,9 +1,12 @@
+import type { RequestQueries } from '../clickhouse/request-queries.ts';
+import type { Tables } from '../clickhouse/tables.ts';
+import { withDeletions } from '../deletions/last-deletions.ts';
+import { timesTogetherSinceDeletionQuery } from '../deletions/returned-users.ts';
 import { groupsOf, idsOf } from './candidates.ts';
 import { FEW_ROWS } from './candidates-query.ts';
-import { type RunQuery, withDeletions } from './entities-reader.ts';
 import type { EntityKind } from './entity-kinds.ts';
 import type { SeenEntity } from './entity-record.ts';
-import { membershipsQuery, nextMembershipsQuery, timesTogetherSinceDeletionQuery } from './memberships-query.ts';
+import { membershipsQuery, nextMembershipsQuery } from './memberships-query.ts';
 
 /** Times in milliseconds, the version in microseconds. */
 type MembershipRow = [otherId: string, firstSeenMs: number, lastSeenMs: number, version: number];
@@ -22,17 +25,23 @@ export interface MembershipsPage {
 
 /** Reads the memberships of a page, in the order of their identifiers. */
 export async function* readMemberships(
-  run: RunQuery,
+  queries: RequestQueries,
   { kind, id, rowsMax, ...page }: MembershipsPage,
 ): AsyncGenerator<SeenEntity, void, undefined> {
   let { after } = page;
   let left = rowsMax;
   for (;;) {
-    const memory = run.memory?.part();
+    const memory = queries.memory?.part();
     const options = { settings: FEW_ROWS, memory };
-    const otherIds = idsOf(await run('memberships_page', nextMembershipsQuery(kind, id, after, rowsMax), options));
+    const otherIds = idsOf(
+      await queries.all(
+        'memberships_page',
+        (tables) => nextMembershipsQuery(tables, kind, id, after, rowsMax),
+        options,
+      ),
+    );
     for (const group of groupsOf(otherIds)) {
-      for (const membership of await currentMemberships(run, kind, id, group)) {
+      for (const membership of await currentMemberships(queries, kind, id, group)) {
         yield membership;
         left -= 1;
         if (left === 0) return;
@@ -46,21 +55,21 @@ export async function* readMemberships(
 
 /** Returns those of some memberships that no deletion of the user hides. */
 async function currentMemberships(
-  run: RunQuery,
+  queries: RequestQueries,
   kind: EntityKind,
   id: string,
   otherIds: readonly string[],
 ): Promise<readonly SeenEntity[]> {
-  const read = () => run('memberships_page', membershipsQuery(kind, id, otherIds));
-  const [rows, deletedVersions] = await withDeletions(run, kind === 'user' ? [id] : otherIds, read);
-  const deletedVersion = (otherId: string) => deletedVersions.get(kind === 'user' ? id : otherId);
+  const read = () => queries.all('memberships_page', (tables) => membershipsQuery(tables, kind, id, otherIds));
+  const [rows, deletions] = await withDeletions(queries, kind === 'user' ? [id] : otherIds, read);
+  const userOf = (otherId: string) => (kind === 'user' ? id : otherId);
   const current = (rows as MembershipRow[]).filter(
-    ([otherId, , , version]) => version > (deletedVersion(otherId) ?? 0),
+    ([otherId, , , version]) => !deletions.hide(userOf(otherId), version),
   );
-  const returned = current.map(([otherId]) => otherId).filter((otherId) => deletedVersion(otherId) !== undefined);
-  const since = await timesSinceDeletion(run, kind, id, returned);
+  const returned = current.map(([otherId]) => otherId).filter((otherId) => deletions.has(userOf(otherId)));
+  const since = await timesSinceDeletion(queries, kind, id, returned);
   return current.map(([otherId, firstSeenMs, lastSeenMs, version]) => {
-    if (deletedVersion(otherId) === undefined) return { id: otherId, firstSeenMs, lastSeenMs };
+    if (!deletions.has(userOf(otherId))) return { id: otherId, firstSeenMs, lastSeenMs };
     // Until an event since the deletion is stored, the time of its receipt stands in for it.
     const receivedMs = Math.floor(version / 1_000);
     const [firstMs, lastMs] = since.get(otherId) ?? [receivedMs, receivedMs];
@@ -69,15 +78,15 @@ async function currentMemberships(
 }
 
 async function timesSinceDeletion(
-  run: RunQuery,
+  queries: RequestQueries,
   kind: EntityKind,
   id: string,
   otherIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly [firstMs: number, lastMs: number]>> {
   if (otherIds.length === 0) return new Map();
-  const query =
-    kind === 'user' ? timesTogetherSinceDeletionQuery([id], otherIds) : timesTogetherSinceDeletionQuery(otherIds, [id]);
-  const rows = (await run('membership_times', query)) as TimesRow[];
+  const [users, organizations] = kind === 'user' ? [[id], otherIds] : [otherIds, [id]];
+  const query = (tables: Tables) => timesTogetherSinceDeletionQuery(tables, users, organizations);
+  const rows = (await queries.all('membership_times', query)) as TimesRow[];
   return new Map(
     rows.map(([user, organization, firstMs, lastMs]) => [kind === 'user' ? organization : user, [firstMs, lastMs]]),
   );

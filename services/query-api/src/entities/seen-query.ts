@@ -1,4 +1,5 @@
-import { type Sql, tables } from '../clickhouse/sql.ts';
+import type { Sql } from '../clickhouse/sql.ts';
+import type { Tables } from '../clickhouse/tables.ts';
 import type { EntityKind } from './entity-kinds.ts';
 import type { EntityPosition, SeenOrder } from './entity-order.ts';
 
@@ -13,6 +14,7 @@ const COLUMNS = {
  * them is that of the user.
  */
 export function nextSeenQuery(
+  tables: Tables,
   kind: EntityKind,
   { field, direction }: SeenOrder,
   after: EntityPosition | undefined,
@@ -33,21 +35,3 @@ LIMIT {count:UInt64}`,
     params: { kind, count, ...(after && { after: after.id, after_seen: after.seenMs }) },
   };
 }
-
-/** The users who came back after a deletion that is still pending. */
-export const RETURNED: Sql = {
-  sql: `SELECT seen.id
-FROM (
-  SELECT id, toInt64(max(version)) AS newest_version
-  FROM ${tables.entities}
-  WHERE kind = 'user' AND id IN (SELECT user_id FROM ${tables.pendingDeletions})
-  GROUP BY id
-) AS seen
-INNER JOIN (
-  SELECT user_id AS id, toInt64(max(version)) AS deleted_version
-  FROM ${tables.pendingDeletions}
-  GROUP BY user_id
-) AS deletions ON deletions.id = seen.id
-WHERE newest_version > deleted_version`,
-  params: {},
-};

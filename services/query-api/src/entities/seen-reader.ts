@@ -1,13 +1,16 @@
+import type { RequestQueries } from '../clickhouse/request-queries.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
 import type { Sql } from '../clickhouse/sql.ts';
+import type { Tables } from '../clickhouse/tables.ts';
+import { returnedUsersQuery } from '../deletions/returned-users.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import { groupsOf, idsOf } from './candidates.ts';
 import { FEW_ROWS } from './candidates-query.ts';
-import { type RunQuery, readEntities, readPage, type StoredEntity } from './entities-reader.ts';
+import { readEntities, readPage, type StoredEntity } from './entities-reader.ts';
 import type { EntityKind } from './entity-kinds.ts';
 import { comparePositions, type EntityPosition, type SeenOrder, seenPositionOf } from './entity-order.ts';
 import type { Entity } from './entity-record.ts';
-import { nextSeenQuery, RETURNED } from './seen-query.ts';
+import { nextSeenQuery } from './seen-query.ts';
 
 // Pages of users or organizations ordered by when they were seen.
 //
@@ -42,15 +45,18 @@ export interface ListedEntity {
 }
 
 /** Reads the users or organizations of a page, in its order. */
-export async function* readSeenPage(run: RunQuery, page: SeenPage): AsyncGenerator<ListedEntity, void, undefined> {
+export async function* readSeenPage(
+  queries: RequestQueries,
+  page: SeenPage,
+): AsyncGenerator<ListedEntity, void, undefined> {
   const { order, rowsMax } = page;
-  const { candidates, hasPendingDeletions } = await firstCandidates(run, page);
-  const returned = hasPendingDeletions ? await findReturned(run, page) : [];
+  const { candidates, hasPendingDeletions } = await firstCandidates(queries, page);
+  const returned = hasPendingDeletions ? await findReturned(queries, page) : [];
   const apart = new Set(returned.map(({ id }) => id));
-  const waiting = readAt(run, page, afterPosition(returned, page.after, order).slice(0, rowsMax));
+  const waiting = readAt(queries, page, afterPosition(returned, page.after, order).slice(0, rowsMax));
   let next = await waiting.next();
   let left = rowsMax;
-  for await (const listed of readStored(run, page, { first: candidates, apart })) {
+  for await (const listed of readStored(queries, page, { first: candidates, apart })) {
     while (!next.done && comparePositions(next.value.position, listed.position, order) < 0) {
       yield next.value;
       left -= 1;
@@ -79,23 +85,25 @@ function afterPosition(
 }
 
 /** Reads the first candidates, and whether there may be users who came back: that is decided when the query has its slot. */
-async function firstCandidates(run: RunQuery, { kind, order, after, rowsMax }: SeenPage) {
-  const query = nextSeenQuery(kind, order, after, rowsMax);
+async function firstCandidates(queries: RequestQueries, { kind, order, after, rowsMax }: SeenPage) {
   let hasPendingDeletions = false;
-  const hiding = (hidden: Sql | undefined) => {
+  const hiding = (tables: Tables, hidden: Sql | undefined) => {
     hasPendingDeletions = kind === 'user' && hidden !== undefined;
-    return query;
+    return nextSeenQuery(tables, kind, order, after, rowsMax);
   };
-  const candidates = await run('entity_candidates', { hiding }, { settings: FEW_ROWS });
+  const candidates = await queries.all('entity_candidates', { hiding }, { settings: FEW_ROWS });
   return { candidates, hasPendingDeletions };
 }
 
 /** Finds the users who came back after a pending deletion, and match. */
-async function findReturned(run: RunQuery, { kind, order, properties }: SeenPage): Promise<readonly EntityPosition[]> {
+async function findReturned(
+  queries: RequestQueries,
+  { kind, order, properties }: SeenPage,
+): Promise<readonly EntityPosition[]> {
   const positions: EntityPosition[] = [];
-  for (const ids of groupsOf(idsOf(await run('entity_candidates', RETURNED)))) {
+  for (const ids of groupsOf(idsOf(await queries.all('entity_candidates', returnedUsersQuery)))) {
     const items = ids.map((id) => ({ id }));
-    for await (const { found } of readEntities(run, { kind, properties }, items)) {
+    for await (const { found } of readEntities(queries, { kind, properties }, items)) {
       positions.push(...found.map((entity) => seenPositionOf(entity, order)));
     }
   }
@@ -104,7 +112,7 @@ async function findReturned(run: RunQuery, { kind, order, properties }: SeenPage
 
 /** Reads the entities at some positions; one may stand at several. */
 async function* readAt(
-  run: RunQuery,
+  queries: RequestQueries,
   { kind, properties }: SeenPage,
   positions: readonly EntityPosition[],
 ): AsyncGenerator<ListedEntity & { readonly entity: StoredEntity }, void, undefined> {
@@ -112,7 +120,7 @@ async function* readAt(
   for (const ids of groupsOf(positions.map(({ id }) => id))) {
     const group = positions.slice(first, first + ids.length);
     first += ids.length;
-    for await (const { items, found } of readEntities(run, { kind, properties }, group)) {
+    for await (const { items, found } of readEntities(queries, { kind, properties }, group)) {
       const entities = new Map(found.map((entity) => [entity.id, entity]));
       for (const position of items) {
         const entity = entities.get(position.id);
@@ -124,7 +132,7 @@ async function* readAt(
 
 /** Reads those that stand where their stored times say; `first` are the first candidates, `apart` the others. */
 async function* readStored(
-  run: RunQuery,
+  queries: RequestQueries,
   page: SeenPage,
   { first, apart }: { readonly first: readonly Row[]; readonly apart: ReadonlySet<string> },
 ): AsyncGenerator<ListedEntity, void, undefined> {
@@ -133,21 +141,22 @@ async function* readStored(
   let checked = 0;
   let isSorted = properties.length === 0;
   for (let count = rowsMax; ; count = Math.max(rowsMax, Math.min(4 * count, ROWS_MAX))) {
-    const memory = run.memory?.part();
+    const memory = queries.memory?.part();
     const options = { settings: FEW_ROWS, memory };
     const isFirst = checked === 0 && after === page.after;
-    const rows = isFirst ? first : await run('entity_candidates', nextSeenQuery(kind, order, after, count), options);
+    const query = (tables: Tables) => nextSeenQuery(tables, kind, order, after, count);
+    const rows = isFirst ? first : await queries.all('entity_candidates', query, options);
     const candidates = candidatesOf(rows);
-    yield* matchesAmong(run, page, candidates, apart);
+    yield* matchesAmong(queries, page, candidates, apart);
     if (rows.length < count) return;
     after = candidates.at(-1);
     memory?.release();
     checked += candidates.length;
     if (isSorted || checked < CANDIDATES_PER_RECORD * rowsMax) continue;
     isSorted = true;
-    const matches = await fewMatches(run, page);
+    const matches = await fewMatches(queries, page);
     if (matches) {
-      yield* matchesAmong(run, page, afterPosition(matches, after, order), apart);
+      yield* matchesAmong(queries, page, afterPosition(matches, after, order), apart);
       return;
     }
   }
@@ -164,25 +173,25 @@ function candidatesOf(rows: readonly Row[]): readonly EntityPosition[] {
 
 /** Reads those of some candidates that match and stand where the candidate says. */
 async function* matchesAmong(
-  run: RunQuery,
+  queries: RequestQueries,
   page: SeenPage,
   candidates: readonly EntityPosition[],
   apart: ReadonlySet<string>,
 ): AsyncGenerator<ListedEntity, void, undefined> {
   const { order } = page;
   const rest = candidates.filter(({ id }) => !apart.has(id));
-  for await (const { entity, position } of readAt(run, page, rest)) {
+  for await (const { entity, position } of readAt(queries, page, rest)) {
     if (seenPositionOf(entity.stored, order).seenMs === position.seenMs) yield { entity, position };
   }
 }
 
 /** Finds all that match, in any order; `undefined` if they are too many. */
 async function fewMatches(
-  run: RunQuery,
+  queries: RequestQueries,
   { kind, order, properties }: SeenPage,
 ): Promise<readonly EntityPosition[] | undefined> {
   const positions: EntityPosition[] = [];
   const page = { kind, direction: 'ASC', after: undefined, properties, rowsMax: MATCHES_MAX + 1 } as const;
-  for await (const { stored } of readPage(run, page)) positions.push(seenPositionOf(stored, order));
+  for await (const { stored } of readPage(queries, page)) positions.push(seenPositionOf(stored, order));
   return positions.length > MATCHES_MAX ? undefined : positions;
 }

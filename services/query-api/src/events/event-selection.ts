@@ -2,6 +2,7 @@ import type { Fault } from '@sluice/shared/http/problem';
 import { endOfDay } from '@sluice/shared/timestamp';
 import { z } from 'zod';
 import { type Sql, where } from '../clickhouse/sql.ts';
+import { shownConditions } from '../deletions/hidden-events.ts';
 import { eventPropertyCondition, fieldCondition, type TimeRange, timeConditions } from '../filters/filter-sql.ts';
 import type { FieldFilter, OperandKind } from '../filters/operators.ts';
 import { textParameter, timestampParameter, uuidParameter } from '../filters/parameter-schemas.ts';
@@ -53,29 +54,28 @@ function byFilterField<Value>(create: (field: FilterField) => Value): Readonly<R
   return Object.fromEntries(FILTER_FIELDS.map((field) => [field, create(field)])) as Record<FilterField, Value>;
 }
 
-/** Returns the conditions of the filters alone, without the dates. */
-export function filterConditions({
-  fields,
-  properties,
-}: Pick<EventSelection, 'fields' | 'properties'>): readonly Sql[] {
+/**
+ * Returns the conditions of the filters alone, without the dates.
+ *
+ * @param prefix begins the names of their parameters: it tells the filters of several selections in one query apart
+ */
+export function filterConditions(
+  { fields, properties }: Pick<EventSelection, 'fields' | 'properties'>,
+  prefix = '',
+): readonly Sql[] {
   return [
-    ...fields.map((filter) => fieldCondition(filter, EVENT_COLUMNS[filter.field])),
-    ...properties.map((filter, index) => eventPropertyCondition(filter, EVENT_COLUMNS[filter.document].column, index)),
+    ...fields.map(({ field, condition }) =>
+      fieldCondition({ field: `${prefix}${field}`, condition }, EVENT_COLUMNS[field]),
+    ),
+    ...properties.map((filter, index) =>
+      eventPropertyCondition(filter, EVENT_COLUMNS[filter.document].column, `${prefix}p${index}`),
+    ),
   ];
 }
 
 /** Returns the conditions that the selected events meet, hidden ones among them. */
 export function selectionConditions(selection: EventSelection): readonly Sql[] {
   return [...filterConditions(selection), ...timeConditions(selection)];
-}
-
-/**
- * Returns the condition that an event is not hidden, as a list to be spread.
- *
- * @param hidden the condition that the events of pending deletions meet, if there are any
- */
-export function shownConditions(hidden: Sql | undefined): readonly Sql[] {
-  return hidden ? [{ ...hidden, sql: `NOT (${hidden.sql})` }] : [];
 }
 
 /** Returns the WHERE of the selected events that are not hidden, and `more` conditions. */

@@ -1,6 +1,8 @@
-import type { QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
+import type { QueryContext } from '../clickhouse/query.ts';
+import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { RowBatches } from '../clickhouse/row-parser.ts';
 import type { Sql } from '../clickhouse/sql.ts';
+import type { Tables } from '../clickhouse/tables.ts';
 import { TimeBudget } from '../clickhouse/time-budget.ts';
 import { asEventRow, EVENT_SELECT, type EventRow, positionOf } from './event-record.ts';
 import type { PageRequest } from './events-parameters.ts';
@@ -45,7 +47,7 @@ export function createPageReader(
       const range = undecided ? spanning(undecided, slice) : slice;
       let found = 0;
       const part = { ...range, rows, offset };
-      const hiding = (hidden: Sql | undefined) => pageQuery(request, hidden, part, select);
+      const hiding = (tables: Tables, hidden: Sql | undefined) => pageQuery(tables, request, hidden, part, select);
       for await (const batch of queryRunner.rows({ kind: 'events_page', budget, ...context, hiding })) {
         found += batch.length;
         yield batch;

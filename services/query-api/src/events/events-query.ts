@@ -1,10 +1,12 @@
-import { type Sql, tables, where } from '../clickhouse/sql.ts';
+import { type Sql, where } from '../clickhouse/sql.ts';
+import type { Tables } from '../clickhouse/tables.ts';
+import { shownConditions } from '../deletions/hidden-events.ts';
 import { type TimeRange, timeConditions } from '../filters/filter-sql.ts';
 import { TOTAL_CAP } from '../limits.ts';
 import type { EventPosition } from './event-order.ts';
 import { afterPosition, orderBy } from './event-order-sql.ts';
 import { EVENT_SELECT } from './event-record.ts';
-import { filterConditions, selectionConditions, shownConditions, whereSelected } from './event-selection.ts';
+import { filterConditions, selectionConditions, whereSelected } from './event-selection.ts';
 import type { EventsRequest, PageRequest } from './events-parameters.ts';
 
 /** A range of a page's list, and the rows of it that a query returns. */
@@ -26,6 +28,7 @@ export function wholePage({ startMs, endMs, after, limit, offset }: PageRequest)
  * @param select the SELECT list
  */
 export function pageQuery(
+  tables: Tables,
   request: PageRequest,
   hidden: Sql | undefined,
   slice = wholePage(request),
@@ -40,7 +43,7 @@ export function pageQuery(
   ]);
   return {
     sql: `SELECT ${select}
-FROM ${tables.events}
+FROM ${tables.eventsByUuid}
 ${sql}
 ${orderBy(request.order)}
 LIMIT {rows:UInt64} OFFSET {offset:UInt64}`,
@@ -59,16 +62,17 @@ const ANY_TIME: Sql = { sql: "timestamp >= '1900-01-01'", params: {} };
  * subtracts them; to leave them out, ClickHouse would read the user of every event. Both counts see the same state of
  * the table.
  */
-export function countQuery(request: EventsRequest, hidden: Sql | undefined): Sql {
+export function countQuery(tables: Tables, request: EventsRequest, hidden: Sql | undefined): Sql {
   const conditions = selectionConditions(request);
-  const all = count(conditions.length === 0 ? [ANY_TIME] : conditions);
-  if (!hidden) return all;
-  const alsoHidden = count([...conditions, hidden]);
+  const counted = conditions.length === 0 ? [ANY_TIME] : conditions;
+  if (!hidden) return count(tables.eventsByUuid, counted);
+  const all = count(tables.events, counted);
+  const alsoHidden = count(tables.events, [...conditions, hidden]);
   return { sql: `SELECT (${all.sql}) - (${alsoHidden.sql})`, params: alsoHidden.params };
 }
 
 /** Returns the query for the same number as {@link countQuery}, which stops one above {@link TOTAL_CAP}. */
-export function cappedCountQuery(request: EventsRequest, hidden: Sql | undefined): Sql {
+export function cappedCountQuery(tables: Tables, request: EventsRequest, hidden: Sql | undefined): Sql {
   const { sql, params } = whereSelected(request, hidden);
   return {
     sql: `SELECT count() FROM (SELECT 1 FROM ${tables.events}\n${sql}\nLIMIT {counted:UInt64})`,
@@ -76,7 +80,7 @@ export function cappedCountQuery(request: EventsRequest, hidden: Sql | undefined
   };
 }
 
-function count(conditions: readonly Sql[]): Sql {
+function count(events: string, conditions: readonly Sql[]): Sql {
   const { sql, params } = where(conditions);
-  return { sql: `SELECT count() FROM ${tables.events}\n${sql}`, params };
+  return { sql: `SELECT count() FROM ${events}\n${sql}`, params };
 }

@@ -1,39 +1,34 @@
 import { Problem } from '@sluice/shared/http/problem';
-import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { requestLog } from '@sluice/shared/http/server';
 import type { Logger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
-import { contextOf, type QueryRunner } from '../clickhouse/query-runner.ts';
 import type { Row, RowBatches } from '../clickhouse/row-parser.ts';
-import type { QueryConfig } from '../config.ts';
 import { encodeCursor } from '../cursor.ts';
-import { whileConnected } from '../disconnection.ts';
 import { type JsonTail, sendJson } from '../json-response.ts';
+import { type ReadDependencies, registerRead } from '../read-route.ts';
 import { asEventRow, type EventRow, eventRecord, positionOf } from './event-record.ts';
 import { createPageReader } from './events-page.ts';
 import { type EventsRequest, parseEventsRequest } from './events-parameters.ts';
 import { EventCounter, type Total, totalOfPage } from './events-total.ts';
 import { PagePaces } from './page-paces.ts';
 
-const EVENTS = '/events';
-
 /** Registers `GET /events`: a page of a workspace's events, and their total. */
-export function registerEvents(app: FastifyInstance, config: QueryConfig, queryRunner: QueryRunner): void {
+export function registerEvents(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
   const pages = createPageReader(queryRunner, new PagePaces(), config.QUERY_TIMEOUT_MS);
   const counter = new EventCounter(queryRunner, config.COUNT_TIMEOUT_MS);
 
-  app.get(EVENTS, async (request, reply) => {
-    const parsed = parseEventsRequest(request.query as QueryParameters, request.workspace);
-    return await whileConnected(reply, async (signal) => {
-      const context = contextOf(request, signal);
-      const count = () => counter.count(parsed, context);
-      const page = new PageJson(parsed, parsed.limit === 0 ? noRows() : pages.read(parsed, context));
-      if (parsed.limit === 0) {
-        const total = parsed.total === 'none' ? { value: null } : await count();
+  registerRead(app, {
+    path: '/events',
+    parse: ({ query, workspace }) => parseEventsRequest(query, workspace),
+    async respond(request, context, reply) {
+      const count = () => counter.count(request, context);
+      const page = new PageJson(request, request.limit === 0 ? noRows() : pages.read(request, context));
+      if (request.limit === 0) {
+        const total = request.total === 'none' ? { value: null } : await count();
         return await sendJson(reply, page.chunks(), () => ({ known: totalJson(total), find: async () => '' }));
       }
-      return await sendJson(reply, page.chunks(), () => tailOf(parsed, page, count, () => requestLog(request)));
-    });
+      return await sendJson(reply, page.chunks(), () => tailOf(request, page, count, () => requestLog(reply.request)));
+    },
   });
 }
 

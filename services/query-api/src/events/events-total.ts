@@ -1,9 +1,11 @@
 import { Problem } from '@sluice/shared/http/problem';
 import { LRUCache } from 'lru-cache';
-import type { QueryContext, QueryRunner } from '../clickhouse/query-runner.ts';
+import type { QueryContext } from '../clickhouse/query.ts';
+import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import { COUNT_SETTINGS } from '../clickhouse/query-settings.ts';
 import { isLateForSlot } from '../clickhouse/query-slots.ts';
 import type { Sql } from '../clickhouse/sql.ts';
+import type { Tables } from '../clickhouse/tables.ts';
 import type { TimeRange } from '../filters/filter-sql.ts';
 import { TOTAL_CAP } from '../limits.ts';
 import type { EventsRequest } from './events-parameters.ts';
@@ -73,7 +75,8 @@ export class EventCounter {
     const slow = isCapped ? undefined : this.#slow.get(request.listKey);
     if (slow && covers(request, slow)) return { value: null };
     const query = {
-      hiding: (hidden: Sql | undefined) => (isCapped ? cappedCountQuery : countQuery)(request, hidden),
+      hiding: (tables: Tables, hidden: Sql | undefined) =>
+        (isCapped ? cappedCountQuery : countQuery)(tables, request, hidden),
       settings: isCapped ? {} : COUNT_SETTINGS,
     };
     try {

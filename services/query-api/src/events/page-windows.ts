@@ -1,4 +1,4 @@
-import type { FilterField } from './event-columns.ts';
+import { EVENT_FIELDS } from './event-columns.ts';
 import type { PageRequest } from './events-parameters.ts';
 import type { Pace } from './page-paces.ts';
 
@@ -34,7 +34,9 @@ const SPARE = 2;
 const STEP = 32;
 
 /** Of these fields a value usually has few events, which an index finds. */
-const SPARSE_FIELDS: ReadonlySet<FilterField> = new Set(['uuid', 'userId', 'groupId', 'anonymousId', 'instanceId']);
+const SPARSE_FIELDS: ReadonlySet<string> = new Set(
+  EVENT_FIELDS.filter(([, { type }]) => type === 'uuid' || type === 'identifier').map(([field]) => field),
+);
 
 /**
  * Returns where the windows of a page end, the nearest first, in milliseconds: the last timestamp that a window

@@ -77,12 +77,14 @@ export function timeConditions({ startMs, endMs }: TimeRange): readonly Sql[] {
 }
 
 /**
- * Returns the condition that an event matches a property filter. `column` holds the filter's document; `index` tells
- * the filters of one query apart.
+ * Returns the condition that an event matches a property filter.
+ *
+ * @param column holds the filter's document
+ * @param prefix begins the names of its parameters: it tells the filters of one query apart
  */
-export function eventPropertyCondition(requested: PropertyFilter, column: string, index: number): Sql {
+export function eventPropertyCondition(requested: PropertyFilter, column: string, prefix: string): Sql {
   const { filter, negated } = toPositive(requested);
-  const parameters = new BoundParameters(`p${index}`);
+  const parameters = new BoundParameters(prefix);
   const sql = prefiltered(column, placesOf(filter.name), filter, parameters);
   if (negated) return { sql: `NOT (${sql})`, params: parameters.params };
   const indexed = indexPrefilter(filter, parameters);

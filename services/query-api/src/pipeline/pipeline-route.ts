@@ -1,29 +1,23 @@
-import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
-import { contextOf, type QueryRunner } from '../clickhouse/query-runner.ts';
-import type { QueryConfig } from '../config.ts';
-import { whileConnected } from '../disconnection.ts';
 import { refuseParameters } from '../filters/parameters.ts';
-import { DEAD_LETTERS, type DeadLettersRow, readServices } from './pipeline-state.ts';
+import { type ReadDependencies, registerRead } from '../read-route.ts';
+import { type DeadLettersRow, deadLettersQuery, readServices } from './pipeline-state.ts';
 import { createMetricsReader } from './service-metrics.ts';
 
 /** Registers `GET /pipeline`: the dead letters of the workspace, and what the other services have accepted and not stored. */
-export function registerPipeline(app: FastifyInstance, config: QueryConfig, queryRunner: QueryRunner): void {
+export function registerPipeline(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
   const readMetrics = createMetricsReader();
-
-  app.get('/pipeline', async (request, reply) => {
-    refuseParameters(request.query as QueryParameters);
-    return await whileConnected(reply, async (signal) => {
+  registerRead(app, {
+    path: '/pipeline',
+    parse: ({ query }) => refuseParameters(query),
+    async respond(_, context, reply) {
       const [services, [row]] = await Promise.all([
         readServices(config, readMetrics),
-        queryRunner.all({
-          ...{ kind: 'dead_letters', pool: 'reports', graceMs: 0, ...contextOf(request, signal) },
-          ...DEAD_LETTERS,
-        }),
+        queryRunner.all({ kind: 'dead_letters', pool: 'reports', graceMs: 0, ...context, statement: deadLettersQuery }),
       ]);
       const [waiting, lastDay, newestMs] = row as unknown as DeadLettersRow;
       const newestAt = newestMs === 0 ? null : new Date(newestMs).toISOString();
       return await reply.send({ ...services, deadLetters: { waiting, lastDay, newestAt } });
-    });
+    },
   });
 }

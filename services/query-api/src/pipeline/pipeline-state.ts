@@ -1,4 +1,5 @@
-import { type Sql, tables } from '../clickhouse/sql.ts';
+import type { Sql } from '../clickhouse/sql.ts';
+import type { Tables } from '../clickhouse/tables.ts';
 import type { QueryConfig } from '../config.ts';
 import { type ReadMetrics, valuesOf } from './service-metrics.ts';
 
@@ -48,15 +49,17 @@ function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
-/** A row of {@link DEAD_LETTERS}. The time is in milliseconds, 0 without a dead letter. */
+/** A row of {@link deadLettersQuery}. The time is in milliseconds, 0 without a dead letter. */
 export type DeadLettersRow = [waiting: number, lastDay: number, newestMs: number];
 
-/** The query for the dead letters of a workspace: those that wait to be replayed, those of the last day, the newest. */
-export const DEAD_LETTERS: Sql = {
-  sql: `SELECT
+/** Returns the query for the dead letters of a workspace: those that wait to be replayed, those of the last day, the newest. */
+export function deadLettersQuery(tables: Tables): Sql {
+  return {
+    sql: `SELECT
   toInt64(countIf(replayed_at IS NULL)),
   toInt64(countIf(recorded_at > now64(3) - INTERVAL 1 DAY)),
   toUnixTimestamp64Milli(max(recorded_at))
 FROM ${tables.deadLetters}`,
-  params: {},
-};
+    params: {},
+  };
+}

@@ -1,14 +1,9 @@
 import { parseExactJson } from '@sluice/shared/json';
 import { z } from 'zod';
 import type { BoundParameters } from '../clickhouse/sql.ts';
-import { EVENT_COLUMNS } from '../events/event-columns.ts';
+import { EVENT_COLUMNS, GROUP_FIELDS, type GroupField } from '../events/event-columns.ts';
 import { propertyValue, textOfJson } from '../filters/property-value.ts';
 import { PROPERTIES, propertyOfPath } from './property-parameter.ts';
-
-/** The fields that a report can group by, besides properties. */
-const GROUP_FIELDS = ['event', 'type', 'userId', 'groupId', 'instanceId'] as const;
-
-type GroupField = (typeof GROUP_FIELDS)[number];
 
 /** What tells the groups of a report apart: a field of events, or the name of a property. */
 export type GroupKey = { readonly field: GroupField } | { readonly property: string };
@@ -18,6 +13,9 @@ export const groupKeyParameter = z.string().transform((text, context): GroupKey 
   const field = GROUP_FIELDS.find((one) => one === text);
   return field ? { field } : { property: propertyOfPath(text, context, UNKNOWN_KEY) };
 });
+
+/** The keys that a report can group by, as a description lists them. */
+export const GROUP_KEYS = `${GROUP_FIELDS.map((field) => `\`${field}\``).join(', ')} and \`properties.<name>\``;
 
 const UNKNOWN_KEY = `must be one of ${GROUP_FIELDS.join(', ')}, or properties.<name>`;
 

@@ -2,6 +2,7 @@ import fc from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { querySettings } from '../clickhouse/query-settings.ts';
 import type { Sql } from '../clickhouse/sql.ts';
+import { LOCAL_TABLES, type Tables } from '../clickhouse/tables.ts';
 import type { EventSelection } from '../events/event-selection.ts';
 import { createMeasuredRunner } from '../testing/measured-runner.ts';
 import { anEvent, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
@@ -93,7 +94,13 @@ test('counts of any range, with and without hidden events, equal a fold of the e
         });
         if (startMs !== undefined && endMs !== undefined && startMs > endMs) return;
         const shown = hides ? events.filter(({ userId }) => userId !== GONE) : events;
-        const query = hourCountsQuery(selection, keysOf, hides ? HIDDEN : undefined, byDay ? UNITS : [HOURS]);
+        const query = hourCountsQuery(
+          LOCAL_TABLES,
+          selection,
+          keysOf,
+          hides ? HIDDEN : undefined,
+          byDay ? UNITS : [HOURS],
+        );
         expect(await rows(query, 'none')).toEqual(folded(shown, selection));
         const counted = await service.clickHouse.query({
           query: query.sql,
@@ -115,7 +122,7 @@ test.each([
 ] as const)(
   'the projection answers whole %s: it stays equal to the rows through repeats, merges and erasure',
   async (_, units) => {
-    const query = hourCountsQuery(selectionOf({}), keysOf, undefined, units);
+    const query = hourCountsQuery(LOCAL_TABLES, selectionOf({}), keysOf, undefined, units);
     const expectEqual = async () => {
       const counted = await rows(query, 'force');
       expect(counted).toEqual(await rows(query, 'none'));
@@ -144,13 +151,14 @@ test.each([
   const runner = createMeasuredRunner(service.clickHouse, service.config);
   const workspace = units.length === 1 ? 'c' : 'd';
   const startMs = FIRST_MS + 12 * HOUR_MS;
-  const query = hourCountsQuery(selectionOf({ startMs, endMs: startMs + 48 * HOUR_MS - 1 }), keysOf, undefined, units);
+  const selection = selectionOf({ startMs, endMs: startMs + 48 * HOUR_MS - 1 });
+  const statement = (tables: Tables) => hourCountsQuery(tables, selection, keysOf, undefined, units);
   const many = Array.from({ length: 48 * 200 }, (_, index) =>
     anEvent({ timestampMs: startMs + (index % 48) * HOUR_MS + index }),
   );
   await service.store(workspace, many);
   await service.clickHouse.command({ query: 'OPTIMIZE TABLE events FINAL' });
-  const read = await runner.measure(() => runner.all({ ...query, kind: 'events_count', workspace }));
+  const read = await runner.measure(() => runner.all({ statement, kind: 'events_count', workspace }));
   // A granule may hold rows of other workspaces, but all of them are few.
   expect(read.rows).toBeGreaterThanOrEqual(rowsExpected);
   expect(read.rows).toBeLessThan(many.length / 8);

@@ -1,4 +1,5 @@
-import { type Sql, tables, where } from '../clickhouse/sql.ts';
+import { type Sql, where } from '../clickhouse/sql.ts';
+import type { Tables } from '../clickhouse/tables.ts';
 import { type EventSelection, filterConditions, selectionConditions } from '../events/event-selection.ts';
 import type { TimeRange } from '../filters/filter-sql.ts';
 
@@ -37,6 +38,7 @@ export function isCountedByHour({ fields, properties }: Pick<EventSelection, 'fi
  * @param units the projections to use, the coarsest first: groups must be made of whole units
  */
 export function hourCountsQuery(
+  tables: Tables,
   selection: EventSelection,
   keysOf: (start: string) => Readonly<Record<string, string>>,
   hidden: Sql | undefined,

@@ -1,6 +1,7 @@
 import { Problem } from '@sluice/shared/http/problem';
+import type { Query } from '../clickhouse/query.ts';
 import { isOutOfTime } from '../clickhouse/query-error.ts';
-import type { Query, QueryRunner } from '../clickhouse/query-runner.ts';
+import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
 import type { QueryConfig } from '../config.ts';

@@ -1,11 +1,11 @@
 import type { PathDescriptions } from '@sluice/shared/http/openapi';
 import type { CommonDescription } from '../openapi-schemas.ts';
-import { activityPaths } from './activity-openapi.ts';
-import { exportPaths } from './export-openapi.ts';
-import { funnelPaths } from './funnel-openapi.ts';
-import { menuPaths } from './menus-openapi.ts';
-import { retentionPaths } from './retention-openapi.ts';
-import { seriesPaths } from './series-openapi.ts';
+import { activityPaths } from './activity/activity-openapi.ts';
+import { exportPaths } from './export/export-openapi.ts';
+import { funnelPaths } from './funnel/funnel-openapi.ts';
+import { menuPaths } from './menus/menus-openapi.ts';
+import { retentionPaths } from './retention/retention-openapi.ts';
+import { seriesPaths } from './series/series-openapi.ts';
 
 /** Describes the reads that dashboards draw from. */
 export function reportPaths(common: CommonDescription): PathDescriptions {

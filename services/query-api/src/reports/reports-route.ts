@@ -1,21 +1,14 @@
 import type { FastifyInstance } from 'fastify';
-import type { QueryRunner } from '../clickhouse/query-runner.ts';
-import type { QueryConfig } from '../config.ts';
-import { registerActivities } from './activity-route.ts';
-import { registerExport } from './export-route.ts';
-import { registerFunnel } from './funnel-route.ts';
-import { registerMenus } from './menus-route.ts';
-import { registerRetention } from './retention-route.ts';
-import { registerSeries } from './series-route.ts';
-
-/** What the routes of reports need. */
-export interface ReportDependencies {
-  readonly config: QueryConfig;
-  readonly queryRunner: QueryRunner;
-}
+import type { ReadDependencies } from '../read-route.ts';
+import { registerActivities } from './activity/activity.ts';
+import { registerExport } from './export/export.ts';
+import { registerFunnel } from './funnel/funnel.ts';
+import { registerMenus } from './menus/menus.ts';
+import { registerRetention } from './retention/retention.ts';
+import { registerSeries } from './series/series.ts';
 
 /** Registers the reads that dashboards draw from. */
-export function registerReports(app: FastifyInstance, deps: ReportDependencies): void {
+export function registerReports(app: FastifyInstance, deps: ReadDependencies): void {
   registerSeries(app, deps);
   registerFunnel(app, deps);
   registerRetention(app, deps);

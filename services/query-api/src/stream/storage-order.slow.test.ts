@@ -9,9 +9,10 @@ import { expect, onTestFinished, test } from 'vitest';
 import { querySettings } from '../clickhouse/query-settings.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
 import type { Sql } from '../clickhouse/sql.ts';
+import { LOCAL_TABLES } from '../clickhouse/tables.ts';
 import { anEvent, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
 import { isPlaceAtLeast, type StoredAt, type StreamPosition } from './stream-position.ts';
-import { asStreamRow, NEWEST, newestPosition, pageQuery } from './stream-query.ts';
+import { asStreamRow, newestPosition, newestQuery, pageQuery } from './stream-query.ts';
 
 const WRITERS = 5;
 const BATCHES = 40;
@@ -40,13 +41,15 @@ async function insist<Result>(work: () => Promise<Result>): Promise<Result> {
   }
 }
 
-const newest = async (service: QueryService) => newestPosition(await read(service, NEWEST));
+const newest = async (service: QueryService) => newestPosition(await read(service, newestQuery(LOCAL_TABLES)));
 
 /** Reads on to a position, in pages of some events, and returns what it read. */
 async function follow(service: QueryService, start: StreamPosition, to: StreamPosition): Promise<Followed[]> {
   const found: Followed[] = [];
   for (let from = start; ; ) {
-    const rows = await insist(() => read(service, pageQuery([SELECTION], new Map(), { from, to, limit: 50 })));
+    const rows = await insist(() =>
+      read(service, pageQuery(LOCAL_TABLES, [SELECTION], new Map(), { from, to, limit: 50 })),
+    );
     const events = rows.map(asStreamRow);
     found.push(...events.map(({ event, place }) => ({ uuid: event[0] as string, place })));
     const last = events.at(-1);

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import type { Statement } from '../clickhouse/query.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
 import { createMeasuredRunner, type MeasuredRunner, type ReadCost } from '../testing/measured-runner.ts';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
 import type { StreamPosition } from './stream-position.ts';
-import { NEWEST, newestPosition, pageQuery } from './stream-query.ts';
+import { newestPosition, newestQuery, pageQuery } from './stream-query.ts';
 
 const MONTHS = 24;
 const SELECTION = { workspace: 'a', fields: [], properties: [] };
@@ -29,24 +30,24 @@ async function fill(rows: number): Promise<void> {
   await query.clickHouse.command({ query: 'OPTIMIZE TABLE events FINAL' });
 }
 
-async function measured(statement: typeof NEWEST): Promise<{ cost: ReadCost; rows: readonly Row[] }> {
+async function measured(statement: Statement['statement']): Promise<{ cost: ReadCost; rows: readonly Row[] }> {
   let rows: readonly Row[] = [];
   const cost = await runner.measure(async () => {
-    rows = await runner.all({ ...statement, kind: 'stream_events', workspace: '' });
+    rows = await runner.all({ statement, kind: 'stream_events', workspace: '' });
   });
   return { cost, rows };
 }
 
-const newest = async () => newestPosition((await measured(NEWEST)).rows);
+const newest = async () => newestPosition((await measured(newestQuery)).rows);
 
 const page = (from: StreamPosition, to: StreamPosition) =>
-  measured(pageQuery([SELECTION], new Map(), { from, to, limit: 100 }));
+  measured((tables) => pageQuery(tables, [SELECTION], new Map(), { from, to, limit: 100 }));
 
 /** Stores an event of now and one of two years ago, and returns what it costs to find them. */
 async function costOfNewEvents(): Promise<{ looking: number; reading: ReadCost }> {
   const before = await newest();
   await query.store('a', [anEvent(), anEvent({ timestampMs: Date.UTC(2024, 5, 1) })]);
-  const { cost } = await measured(NEWEST);
+  const { cost } = await measured(newestQuery);
   const { cost: reading, rows } = await page(before, await newest());
   expect(rows).toHaveLength(2);
   return { looking: cost.rows, reading };

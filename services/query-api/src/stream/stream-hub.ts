@@ -1,11 +1,11 @@
 import { Problem } from '@sluice/shared/http/problem';
 import type { Logger } from '@sluice/shared/log';
 import { backoff, sleep } from '@sluice/shared/retry';
+import type { HiddenCondition } from '../clickhouse/query.ts';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { QueryConfig } from '../config.ts';
-import type { HiddenCondition } from '../events/pending-deletions.ts';
 import type { StreamMetrics } from '../metrics.ts';
-import { type ListenRequest, StreamListener } from './stream-listener.ts';
+import { type ListenRequest, STREAM_ENDS, StreamListener } from './stream-listener.ts';
 import { isAtLeast, type StreamPosition } from './stream-position.ts';
 import { StreamReader } from './stream-reader.ts';
 
@@ -68,6 +68,7 @@ export class StreamHub {
     const { signal } = this.#stopping;
     const onSent = (events: number) => metrics.sentEvents.inc(events);
     this.#reader = new StreamReader({ queryRunner, hiddenCondition, signal, onSent });
+    for (const reason of STREAM_ENDS) metrics.endedStreams.inc({ reason }, 0);
     metrics.countListeners(() => this.#listeners.size);
   }
 

@@ -1,10 +1,13 @@
+import type { Statement } from '../clickhouse/query.ts';
 import { queryStringOf } from '../clickhouse/query-string.ts';
 import { refuseTooLong } from '../clickhouse/request-limits.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
-import { EVENTS_OF_ALL_WORKSPACES, NEWEST_BLOCKS, type Sql, type SqlValue } from '../clickhouse/sql.ts';
+import type { Sql, SqlValue } from '../clickhouse/sql.ts';
+import type { Tables } from '../clickhouse/tables.ts';
+import { shownConditions } from '../deletions/hidden-events.ts';
 import { EVENT_FIELDS } from '../events/event-columns.ts';
 import { EVENT_SELECT, type EventRow, positionOf } from '../events/event-record.ts';
-import { type EventSelection, filterConditions, shownConditions } from '../events/event-selection.ts';
+import { type EventSelection, filterConditions } from '../events/event-selection.ts';
 import { endOfBlock, isEndOfBlock, type StoredAt, type StreamPosition } from './stream-position.ts';
 
 /** What some listeners are sent: the events of one workspace that pass some filters. */
@@ -21,16 +24,21 @@ const SPARE = 32 * 1_024;
  * @throws {QueryTooLong} when ClickHouse would not take a query for this selection alone
  */
 export function weightOf(selection: StreamSelection): number {
-  const { sql, params } = renamed(conditionOf(selection, undefined), 's0_');
+  const { sql, params } = conditionOf(selection, undefined, 's0_');
   const address = queryStringOf({}, params);
   refuseTooLong(address, sql, SPARE);
   return sql.length + address.length;
 }
 
-/** Where the order of storage ends at this moment: every event up to there is visible, and no later one. */
-export const NEWEST: Sql = { sql: `SELECT shard, newest FROM ${NEWEST_BLOCKS}`, params: {} };
+/**
+ * Returns the query for where the order of storage ends at this moment: every event up to there is visible, and no later
+ * one.
+ */
+export function newestQuery(tables: Tables): Sql {
+  return { sql: `SELECT shard, newest FROM ${tables.newestBlocks}`, params: {} };
+}
 
-/** Reads the rows of {@link NEWEST}. */
+/** Reads the rows of {@link newestQuery}. */
 export function newestPosition(rows: readonly Row[]): StreamPosition {
   return new Map(rows.map(([shard, block]) => [shard as number, endOfBlock(block as number)]));
 }
@@ -69,21 +77,24 @@ const BEFORE_ALL_EVENTS = {
  * Returns the query for the events after one position, up to and with another one at the ends of blocks, that belong to
  * any of some selections: in the order of storage, the first `limit` of them and those of equal keys.
  *
- * @param hidden the condition that the events of pending deletions meet, by workspace
+ * @param hidden writes the condition that the events of pending deletions meet, by workspace
  */
 export function pageQuery(
+  tables: Tables,
   selections: readonly StreamSelection[],
-  hidden: ReadonlyMap<string, Sql | undefined>,
+  hidden: ReadonlyMap<string, Statement['statement'] | undefined>,
   { from, to, limit }: { readonly from: StreamPosition; readonly to: StreamPosition; readonly limit: number },
 ): Sql {
-  const conditions = selections.map((selection, index) =>
-    renamed(conditionOf(selection, hidden.get(selection.workspace)), `s${index}_`),
-  );
+  const conditions = selections.map((selection, index) => {
+    const prefix = `s${index}_`;
+    const hiddenOf = hidden.get(selection.workspace);
+    return conditionOf(selection, hiddenOf?.(tables.ofWorkspaceIn(`${prefix}workspace`)), prefix);
+  });
   const matches = conditions.map(({ sql }, index) => `if(${sql}, ${index}, -1)`);
   return {
     sql: `
 SELECT ${EVENT_SELECT}, shard, block, arrayFilter(selection -> selection >= 0, [${matches.join(',\n  ')}]) AS selections
-FROM ${EVENTS_OF_ALL_WORKSPACES}
+FROM ${tables.eventsOfAllWorkspaces}
 WHERE ${IN_RANGE}
   AND workspace_id IN {workspaces:Array(String)}
   AND notEmpty(selections)
@@ -105,22 +116,16 @@ export function asStreamRow(row: Row): StreamRow {
   return { event, shard, place: { block, timestampMs, uuid }, selections };
 }
 
-function conditionOf({ workspace, ...filters }: StreamSelection, hidden: Sql | undefined): Sql {
-  const ofWorkspace = { sql: 'workspace_id = {workspace:String}', params: { workspace } };
-  const all = [ofWorkspace, ...filterConditions(filters), ...shownConditions(hidden)];
+/** @param prefix begins the names of its parameters, so that conditions of several selections stand in one query */
+function conditionOf({ workspace, ...filters }: StreamSelection, hidden: Sql | undefined, prefix: string): Sql {
+  const ofWorkspace = {
+    sql: `workspace_id = {${prefix}workspace:String}`,
+    params: { [`${prefix}workspace`]: workspace },
+  };
+  const all = [ofWorkspace, ...filterConditions(filters, prefix), ...shownConditions(hidden)];
   return {
     sql: all.map(({ sql }) => `(${sql})`).join(' AND '),
     params: Object.assign({}, ...all.map(({ params }) => params)),
-  };
-}
-
-/** Puts a prefix before the name of each parameter, so that conditions of several selections stand in one query. */
-function renamed({ sql, params }: Sql, prefix: string): Sql {
-  return {
-    sql: sql.replaceAll(/\{(\w+):/g, (placeholder, name: string) =>
-      Object.hasOwn(params, name) ? `{${prefix}${name}:` : placeholder,
-    ),
-    params: Object.fromEntries(Object.entries(params).map(([name, value]) => [prefix + name, value])),
   };
 }
 

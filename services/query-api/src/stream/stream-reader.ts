@@ -1,12 +1,12 @@
 import { setMaxListeners } from 'node:events';
 import { Problem } from '@sluice/shared/http/problem';
+import type { HiddenCondition } from '../clickhouse/query.ts';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { RowBatches } from '../clickhouse/row-parser.ts';
-import type { HiddenCondition } from '../events/pending-deletions.ts';
 import { createPause } from '../pause.ts';
 import { eventData, type StreamListener } from './stream-listener.ts';
 import { endOfBlock, type StreamPosition } from './stream-position.ts';
-import { asStreamRow, NEWEST, newestPosition, pageQuery, type StreamRow } from './stream-query.ts';
+import { asStreamRow, newestPosition, newestQuery, pageQuery, type StreamRow } from './stream-query.ts';
 
 /** Events of one query. A query that has more is followed by another one. */
 const PAGE_EVENTS = 1_000;
@@ -51,7 +51,7 @@ export class StreamReader {
   /** Returns up to where everything is visible. @throws {Problem} */
   async newest(): Promise<StreamPosition> {
     const { queryRunner, signal } = this.#options;
-    const query = { ...NEWEST, kind: 'stream_newest', urgent: true, workspace: '', signal } as const;
+    const query = { statement: newestQuery, kind: 'stream_newest', urgent: true, workspace: '', signal } as const;
     return newestPosition(await queryRunner.all(query));
   }
 
@@ -99,7 +99,7 @@ export class StreamReader {
     for (const workspace of workspaces) hidden.set(workspace, await this.#options.hiddenCondition(workspace));
     const { queryRunner, signal, onSent } = this.#options;
     await using batches: RowBatches = queryRunner.rows({
-      ...pageQuery(selections, hidden, { from, to, limit: PAGE_EVENTS }),
+      statement: (tables) => pageQuery(tables, selections, hidden, { from, to, limit: PAGE_EVENTS }),
       ...({ kind: 'stream_events', pool: 'reports', urgent: true, graceMs: 0, workspace: '', signal } as const),
       isFollowed: groups.length > 1 || firstPiece({ from, to }) !== undefined,
     });

@@ -1,7 +1,9 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import type { Query, QueryRunner } from '../clickhouse/query-runner.ts';
+import type { Query } from '../clickhouse/query.ts';
+import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import { querySettings } from '../clickhouse/query-settings.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
+import { LOCAL_TABLES } from '../clickhouse/tables.ts';
 import type { QueryConfig } from '../config.ts';
 
 /** What queries made ClickHouse read. */
@@ -28,7 +30,7 @@ export function createMeasuredRunner(clickHouse: ClickHouseClient, config: Query
 
   async function all(query: Query): Promise<readonly Row[]> {
     const { workspace } = query;
-    const { sql, params } = 'hiding' in query ? query.hiding(undefined) : query;
+    const { sql, params } = 'hiding' in query ? query.hiding(LOCAL_TABLES, undefined) : query.statement(LOCAL_TABLES);
     const options = {
       query_params: { ...params, workspace },
       clickhouse_settings: querySettings(config),

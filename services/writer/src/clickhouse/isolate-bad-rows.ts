@@ -3,7 +3,7 @@ import { ROW_FORMAT } from '@sluice/shared/rows';
 import { type DeadLetter, errorTypeOf } from '../protocol/dead-letter.ts';
 import { type Line, linesOf, type RowMessage, withoutLineFeed } from '../protocol/row-batch.ts';
 import type { ClickHouseSession } from './session.ts';
-import { NUMBERED_ROWS, type NumberedRowStatements } from './statements.ts';
+import { NUMBERED_ROWS, type NumberedRowStatements } from './staging-tables.ts';
 
 /**
  * Codes of ClickHouse's errors that a row causes, and will cause again: it cannot be parsed, a value does not fit its

@@ -1,0 +1,23 @@
+import { DASHBOARDS } from './benchmarks/dashboards.ts';
+import { EXACTNESS } from './benchmarks/exactness.ts';
+import { EXPORT_BENCHMARK } from './benchmarks/export.ts';
+import { INGEST } from './benchmarks/ingest.ts';
+import { LATENCY } from './benchmarks/latency.ts';
+import { MEMORY } from './benchmarks/memory.ts';
+import { PIPELINE } from './benchmarks/pipeline.ts';
+import { QUERY } from './benchmarks/query.ts';
+import { SCALE } from './benchmarks/scale.ts';
+import type { Benchmark } from './report/benchmark.ts';
+
+/** All benchmarks, in the order of docs/design/performance.md: it has a table for each. */
+export const BENCHMARKS: readonly Benchmark[] = [
+  PIPELINE,
+  INGEST,
+  LATENCY,
+  MEMORY,
+  EXACTNESS,
+  QUERY,
+  SCALE,
+  DASHBOARDS,
+  EXPORT_BENCHMARK,
+];

@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
+import { migrate } from '@sluice/shared/clickhouse/migrate';
+import { createLogger } from '@sluice/shared/log';
+import { createOwnership } from '../../services/writer/src/clickhouse/ownership.ts';
+import { createStagedStore } from '../../services/writer/src/clickhouse/staged-store.ts';
+import type { RowBatch } from '../../services/writer/src/protocol/row-batch.ts';
+import { VoidRun } from '../report/benchmark.ts';
+
+/** Longer than any statement takes, in milliseconds. */
+export const TIMEOUT_MS = 600_000;
+
+const EPOCH = { incarnation: 1, generation: 1 };
+
+/** ClickHouse responds when the rows are stored. */
+const PLAIN_SETTINGS = { async_insert: 0, wait_end_of_query: 1 } as const;
+
+/** A database with the newest schema, and the writer's own code that stores in it. */
+export class BenchDatabase implements AsyncDisposable {
+  readonly client: ClickHouseClient;
+  readonly #store: ReturnType<typeof createStagedStore>;
+
+  static async create(url: string, name: string): Promise<BenchDatabase> {
+    await migrate(configOf(url, name), createLogger('bench', 'warn'));
+    const client = createClient(url, name);
+    const ownership = createOwnership({ client, groupId: name, writerId: randomUUID(), isMember: async () => false });
+    await ownership.begin({ generation: 1, memberId: 'bench', leaderId: 'bench' });
+    const store = createStagedStore({ client, ownership, groupId: name, statementTimeoutMs: TIMEOUT_MS });
+    return new BenchDatabase(client, store);
+  }
+
+  private constructor(client: ClickHouseClient, store: ReturnType<typeof createStagedStore>) {
+    this.client = client;
+    this.#store = store;
+  }
+
+  /** Stores a batch as the writer does. */
+  async store(batch: RowBatch): Promise<void> {
+    await this.#store.open(batch, EPOCH, () => undefined).store();
+  }
+
+  /** Inserts the same bytes into the table directly. */
+  async insert(batch: RowBatch, settings: Readonly<Record<string, number>> = {}): Promise<void> {
+    const { stream } = await this.client.exec({
+      query: 'INSERT INTO events FORMAT JSONEachRow',
+      values: Readable.from(
+        batch.events.map(({ value }) => value),
+        { objectMode: false },
+      ),
+      clickhouse_settings: { ...PLAIN_SETTINGS, ...settings },
+    });
+    for await (const _ of stream);
+  }
+
+  /** Reads rows as objects. */
+  async read<Row>(query: string, query_params: Record<string, unknown> = {}): Promise<Row[]> {
+    return await (await this.client.query({ query, query_params, format: 'JSONEachRow' })).json<Row>();
+  }
+
+  /** Merges each month into one part, as ClickHouse does with months that get no events any more. */
+  async mergeMonths(): Promise<void> {
+    for (const id of await this.partitions()) {
+      const query = 'OPTIMIZE TABLE events PARTITION ID {id:String} FINAL';
+      await this.client.command({ query, query_params: { id } });
+    }
+  }
+
+  /** Returns the ids of the partitions of `events`. */
+  async partitions(): Promise<string[]> {
+    const rows = await this.read<{ id: string }>(
+      `SELECT DISTINCT partition_id AS id FROM system.parts
+       WHERE database = currentDatabase() AND table = 'events' AND active`,
+    );
+    return rows.map(({ id }) => id);
+  }
+
+  /** @throws {VoidRun} unless this many events are stored, each once */
+  async expectExactly(events: number): Promise<void> {
+    const [stored] = await this.read<{ rows: number; distinct: number }>(
+      'SELECT count() AS rows, uniqExact(workspace_id, timestamp, uuid) AS distinct FROM events',
+    );
+    if (stored?.rows !== events || stored.distinct !== events) {
+      throw new VoidRun(`${events} events were sent, ${stored?.rows} are stored, ${stored?.distinct} of them distinct`);
+    }
+    console.error(`All ${events.toLocaleString('en')} events are stored exactly once.`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.client.close();
+  }
+}
+
+export function createClient(url: string, database: string): ClickHouseClient {
+  const options = { application: 'bench', requestTimeoutMs: TIMEOUT_MS, connectionsMax: 4 };
+  return createClickHouse(configOf(url, database), options);
+}
+
+function configOf(url: string, database: string) {
+  return { CLICKHOUSE_URL: url, CLICKHOUSE_DATABASE: database, CLICKHOUSE_USER: 'default', CLICKHOUSE_PASSWORD: '' };
+}

@@ -1,0 +1,56 @@
+/** What the median of a figure must not exceed, or must reach. */
+export type Bar = { readonly atMost: number } | { readonly atLeast: number };
+
+/** A cell in the table of a benchmark. */
+export interface Figure {
+  readonly row: string;
+  readonly column: string;
+  /** `''` for a ratio. */
+  readonly unit: string;
+  /** The median of its rounds, where there are rounds. */
+  readonly value: number;
+  readonly lowest?: number;
+  readonly highest?: number;
+  readonly bar?: Bar;
+}
+
+/** Numbers that say how much a benchmark does, such as its rounds, by their names, in the order of the command line. */
+type Sizes = Readonly<Record<string, number>>;
+
+export interface Benchmark<Size extends Sizes = Sizes> {
+  readonly name: string;
+  readonly title: string;
+  /** A few sentences on how it is measured. */
+  readonly method: string;
+  /** The default size. */
+  readonly size: Size;
+  /** @throws {VoidRun} when something was lost or refused */
+  measure(size: Size): Promise<readonly Figure[]>;
+}
+
+/** An event was lost, repeated or refused, so the figures of the run mean nothing. */
+export class VoidRun extends Error {
+  override readonly name = 'VoidRun';
+
+  constructor(reason: string) {
+    super(`VOID: ${reason}`);
+  }
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
+}
+
+/** Makes a figure of the values of all rounds. */
+export function figureOf(row: string, column: string, unit: string, values: readonly number[], bar?: Bar): Figure {
+  const range = values.length > 1 && { lowest: Math.min(...values), highest: Math.max(...values) };
+  return { row, column, unit, value: median(values), ...range, ...(bar && { bar }) };
+}
+
+export function meetsBar({ value, bar }: Figure): boolean {
+  if (bar === undefined) return true;
+  return 'atMost' in bar ? value <= bar.atMost : value >= bar.atLeast;
+}

@@ -1,0 +1,24 @@
+import { OtherWorkMeter } from '../measure/other-work.ts';
+import type { Benchmark } from './benchmark.ts';
+import { sectionOf, writePage } from './page.ts';
+import { readResults, writeResult } from './result.ts';
+
+/**
+ * Runs a benchmark, writes its result and the page, and prints its section of the page.
+ *
+ * @param all those of the page
+ * @throws {VoidRun} when something was lost or refused; then nothing is written
+ */
+export async function runBenchmark(
+  benchmark: Benchmark,
+  size: Readonly<Record<string, number>>,
+  all: readonly Benchmark[],
+): Promise<void> {
+  const { name } = benchmark;
+  const meter = await OtherWorkMeter.start();
+  const figures = await benchmark.measure(size);
+  await writeResult({ name, otherWork: await meter.read(), size, figures });
+  await writePage(all);
+  const result = (await readResults()).get(name);
+  if (result) console.log(sectionOf(benchmark, result));
+}

@@ -1,0 +1,72 @@
+import type { Reservation } from '@sluice/shared/http/memory-budget';
+import type { QueryParameters } from '@sluice/shared/http/query-string';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { QueryContext } from './clickhouse/query.ts';
+import type { QueryRunner } from './clickhouse/query-runner.ts';
+import type { QueryConfig } from './config.ts';
+
+/** What the routes of reads need. */
+export interface ReadDependencies {
+  readonly config: QueryConfig;
+  readonly queryRunner: QueryRunner;
+}
+
+interface Parts {
+  Querystring: QueryParameters;
+  /** Of a path with `:id`. */
+  Params: { readonly id: string };
+}
+
+/** The request that the queries of a read belong to. */
+export interface RequestContext extends QueryContext {
+  readonly requestId: string;
+  readonly signal: AbortSignal;
+  readonly memory: Reservation;
+}
+
+/** A `GET` that queries ClickHouse. */
+export interface ReadRoute<Request> {
+  readonly path: string;
+  /** Whether the response may take any time. Default: its client is cut off. */
+  readonly endless?: boolean;
+  /**
+   * Returns what is requested.
+   *
+   * @throws {Problem} `invalid_request`, naming every fault
+   */
+  readonly parse: (request: FastifyRequest<Parts>) => Request;
+  /** Sends the response. Its queries run in the context. */
+  readonly respond: (request: Request, context: RequestContext, reply: FastifyReply) => Promise<FastifyReply>;
+}
+
+/** Registers a read. Its queries end when the client disconnects, and when one of them has failed. */
+export function registerRead<Request>(app: FastifyInstance, route: ReadRoute<Request>): void {
+  const { path, endless = false, parse, respond } = route;
+  app.get<Parts>(path, { config: { endless } }, async (request, reply) => {
+    const parsed = parse(request);
+    const { workspace, id: requestId, memory } = request;
+    return await whileConnected(reply, (signal) => respond(parsed, { workspace, requestId, memory, signal }, reply));
+  });
+}
+
+/** Handles a request as long as its client is connected. The signal aborts when it is not, or the handling has failed. */
+async function whileConnected(
+  reply: FastifyReply,
+  handle: (signal: AbortSignal) => Promise<FastifyReply>,
+): Promise<FastifyReply> {
+  const controller = new AbortController();
+  let disconnected = false;
+  reply.raw.once('close', () => {
+    if (reply.raw.writableFinished) return;
+    disconnected = true;
+    controller.abort();
+  });
+  try {
+    return await handle(controller.signal);
+  } catch (error) {
+    controller.abort();
+    if (!disconnected) throw error;
+    // There is no one to send the error to.
+    return reply.hijack();
+  }
+}

@@ -1,0 +1,124 @@
+import type { FastifyInstance } from 'fastify';
+import type { QueryContext } from '../../clickhouse/query.ts';
+import type { QueryRunner } from '../../clickhouse/query-runner.ts';
+import { RequestQueries } from '../../clickhouse/request-queries.ts';
+import type { Sql } from '../../clickhouse/sql.ts';
+import type { Tables } from '../../clickhouse/tables.ts';
+import { TimeBudget } from '../../clickhouse/time-budget.ts';
+import { DELETIONS_FRESH_MS } from '../../deletions/last-deletions.ts';
+import { parseEntityRequest } from '../../entities/entities-parameters.ts';
+import { readEntityTimes } from '../../entities/entities-reader.ts';
+import { ENTITY_KINDS, ENTITY_ROUTES, type EntityKind, noSuchEntity } from '../../entities/entity-kinds.ts';
+import { isoTime } from '../../entities/entity-record.ts';
+import { type EventSelection, whereSelected } from '../../events/event-selection.ts';
+import { type ReadDependencies, registerRead } from '../../read-route.ts';
+import { NAMES_SETTINGS } from '../menus/names-query.ts';
+import { createReportRunner } from '../report-runner.ts';
+
+/** Registers `GET /users/{foreignId}/activity`, and the same for organizations. */
+export function registerActivities(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
+  for (const kind of ENTITY_KINDS) {
+    registerRead(app, {
+      path: `${ENTITY_ROUTES[kind].path}/:id/activity`,
+      parse: parseEntityRequest,
+      async respond(id, context, reply) {
+        const options = { nowMs: Date.now(), timeoutMs: config.QUERY_TIMEOUT_MS };
+        const activity = await readActivity(queryRunner, { kind, id }, options, context);
+        if (!activity) throw noSuchEntity(kind);
+        return await reply.send(activity);
+      },
+    });
+  }
+}
+
+const DAY_MS = 86_400_000;
+
+/** How many UTC days an activity has, today included. */
+export const ACTIVITY_DAYS = 30;
+
+/** How many names of events an activity has at most. */
+export const ACTIVITY_NAMES_MAX = 10;
+
+/** What a user or an organization did in the last days, and when it was first and last seen. */
+export interface Activity {
+  /** All days, the oldest first. */
+  readonly days: readonly { readonly date: string; readonly count: number }[];
+  /** The names that most of the events of these days have. */
+  readonly events: readonly { readonly event: string; readonly count: number }[];
+  readonly firstSeenAt: string;
+  readonly lastSeenAt: string;
+}
+
+const FIELDS = { user: 'userId', organization: 'groupId' } as const satisfies Record<EntityKind, string>;
+
+/** Reads an activity; `undefined` if there is no such user or organization. */
+export async function readActivity(
+  queryRunner: QueryRunner,
+  { kind, id }: { readonly kind: EntityKind; readonly id: string },
+  { nowMs, timeoutMs }: { readonly nowMs: number; readonly timeoutMs: number },
+  context: QueryContext,
+): Promise<Activity | undefined> {
+  const budget = new TimeBudget(timeoutMs);
+  const queries = new RequestQueries(queryRunner, context, budget);
+  const reports = new RequestQueries(createReportRunner(queryRunner), context, budget);
+  const readAt = performance.now();
+  const known = await readEntityTimes(queries, kind, id);
+  if (!known) return undefined;
+  const todayMs = Math.floor(nowMs / DAY_MS) * DAY_MS;
+  const startMs = todayMs - (ACTIVITY_DAYS - 1) * DAY_MS;
+  const selection: EventSelection = {
+    fields: [{ field: FIELDS[kind], condition: { operator: 'eq', value: id } }],
+    properties: [],
+    startMs,
+    endMs: todayMs + DAY_MS - 1,
+  };
+  const options = { settings: NAMES_SETTINGS };
+  const [days, names] = await Promise.all([
+    reports.all(
+      'activity',
+      { hiding: (tables, hidden) => daysQuery(tables, whereSelected(selection, hidden)) },
+      options,
+    ),
+    reports.all(
+      'activity',
+      { hiding: (tables, hidden) => topNamesQuery(tables, whereSelected(selection, hidden)) },
+      options,
+    ),
+  ]);
+  // The reports may have waited for their slots: the user may be deleted by now.
+  const isFresh = performance.now() - readAt <= DELETIONS_FRESH_MS;
+  const times = isFresh ? known : await readEntityTimes(queries, kind, id);
+  if (!times) return undefined;
+  const counts = new Map(days as [string, number][]);
+  return {
+    days: Array.from({ length: ACTIVITY_DAYS }, (_, index) => {
+      const date = isoTime(startMs + index * DAY_MS).slice(0, 10);
+      return { date, count: counts.get(date) ?? 0 };
+    }),
+    events: (names as [string, number][]).map(([event, count]) => ({ event, count })),
+    firstSeenAt: isoTime(times.firstSeenMs),
+    lastSeenAt: isoTime(times.lastSeenMs),
+  };
+}
+
+function daysQuery(tables: Tables, { sql, params }: Sql): Sql {
+  return {
+    sql: `SELECT toString(toDate(timestamp)) AS day, count()
+FROM ${tables.events}
+${sql}
+GROUP BY day`,
+    params,
+  };
+}
+
+function topNamesQuery(tables: Tables, { sql, params }: Sql): Sql {
+  return {
+    sql: `SELECT event, count() AS total
+FROM ${tables.events}
+${sql}
+GROUP BY event
+ORDER BY total DESC, event
+LIMIT {names_max:UInt64}`,
+    params: { ...params, names_max: ACTIVITY_NAMES_MAX },
+  };
+}

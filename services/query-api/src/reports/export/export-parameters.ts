@@ -1,0 +1,79 @@
+import type { QueryParameters } from '@sluice/shared/http/query-string';
+import { parseTimestamp } from '@sluice/shared/timestamp';
+import { z } from 'zod';
+import { eventFilterable, selectionParameters } from '../../events/event-selection.ts';
+import { eventParameters } from '../../events/events-parameters.ts';
+import { uuidParameter } from '../../filters/parameter-schemas.ts';
+import { parseParameters, refuseFaults } from '../../filters/parameters.ts';
+import { type ReportSelection, reportSelection } from '../report-selection.ts';
+import { EXPORT_FORMATS, type ExportFormat, isExportFormat } from './export-formats.ts';
+
+const uuidSchema = uuidParameter('');
+
+/** The parameters of `GET /events/export`, besides those of properties and operators. */
+export const exportParameters = {
+  ...selectionParameters,
+  format: z
+    .string()
+    .refine(isExportFormat, `must be one of ${Object.keys(EXPORT_FORMATS).join(', ')}`)
+    .meta({
+      enum: Object.keys(EXPORT_FORMATS),
+      description: 'Default: what `Accept` asks for, else `ndjson`.',
+    }),
+  orderByDirection: eventParameters.orderByDirection.meta({
+    default: 'ASC',
+    description: '`ASC` is oldest first, `DESC` newest first. In upper or lower case.',
+  }),
+  after: z
+    .string()
+    .transform((text, context) => {
+      const [time = '', uuidText = '', ...rest] = text.split(',');
+      const timestamp = parseTimestamp(time);
+      const uuid = uuidSchema.safeParse(uuidText);
+      if (timestamp && !timestamp.dateOnly && uuid.success && rest.length === 0) {
+        return { timestampMs: timestamp.ms, uuid: uuid.data };
+      }
+      const message = 'must be the timestamp and the uuid of a record: 2026-03-01T12:00:00.000Z,018f3c5e-…';
+      context.addIssue({ code: 'custom', message });
+      return z.NEVER;
+    })
+    .meta({
+      description:
+        'Continues behind a record: its `timestamp` and its `uuid`, with a comma between them. Repeat all other parameters, with the same `endDate`.',
+    }),
+} as const;
+
+/** A valid request for an export. */
+export interface ExportRequest {
+  readonly selection: ReportSelection;
+  readonly format: ExportFormat;
+  readonly direction: 'ASC' | 'DESC';
+  readonly after: { readonly timestampMs: number; readonly uuid: string } | undefined;
+}
+
+/**
+ * Parses the query of `GET /events/export`.
+ *
+ * @param accept the header `Accept`
+ * @throws {Problem} `invalid_request`, naming every fault
+ */
+export function parseExportRequest(query: QueryParameters, accept: string | undefined): ExportRequest {
+  const parsed = parseParameters(exportParameters, eventFilterable, query);
+  const { selection, faults } = reportSelection(parsed);
+  refuseFaults(faults);
+  const { format, orderByDirection, after } = parsed.values;
+  return {
+    selection,
+    format: format ?? acceptedFormat(accept) ?? 'ndjson',
+    direction: orderByDirection ?? 'ASC',
+    after,
+  };
+}
+
+/** The first format that `Accept` names. */
+function acceptedFormat(accept = ''): ExportFormat | undefined {
+  const types = accept.split(',').map((range) => range.split(';')[0]?.trim().toLowerCase());
+  return types
+    .map((type) => Object.entries(EXPORT_FORMATS).find(([, { mediaTypes }]) => mediaTypes.some((one) => one === type)))
+    .find((found) => found !== undefined)?.[0] as ExportFormat | undefined;
+}

@@ -1,0 +1,227 @@
+import { randomUUID } from 'node:crypto';
+import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
+import { parseJson } from '@sluice/shared/json';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { EVENT_COLUMNS } from '../../events/event-columns.ts';
+import { metric } from '../../testing/load.ts';
+import { anEvent, eachIdentifier, type QueryService, startQuery, type TestEvent } from '../../testing/query-service.ts';
+import { expectedRecord, inOrder } from '../../testing/reference.ts';
+
+const START = Date.UTC(2026, 0, 1);
+const HOSTILE = ['plain', 'a "quoted", comma', 'line\nfeed\r\n', "O'Brien \\ / \u2028 \u0000", '=1+1', 'ä🙂', 'null'];
+const HOSTILE_JSON = [
+  '{}',
+  '{"a":1,"big":12345678901234567890,"e":1e300}',
+  '{"s":"\\ud800 \\u0000 \\n","k\\"ey":[1,null,{"x":"y"}],"/":"/"}',
+  '{"text":"complete\\",\\"events"}',
+];
+
+let service: QueryService;
+const events: TestEvent[] = [];
+
+beforeAll(async () => {
+  service = await startQuery(inject('clickhouseUrl'));
+  for (let index = 0; index < 500; index += 1) {
+    const text = HOSTILE[index % HOSTILE.length] as string;
+    events.push(
+      anEvent({
+        // Many events share a time; then the uuid decides.
+        timestampMs: START + ((index * 37) % 50) * 86_400_000,
+        receivedAtUs: START * 1_000 + index * 1_001,
+        event: text,
+        properties: HOSTILE_JSON[index % HOSTILE_JSON.length] as string,
+        traits: index % 3 === 0 ? '{"t":true}' : '{}',
+        ...(index % 2 === 0 ? eachIdentifier(text) : {}),
+      }),
+    );
+  }
+  // In several parts.
+  for (let at = 0; at < events.length; at += 50) await service.store('a', events.slice(at, at + 50));
+  await service.store('b', [anEvent({ timestampMs: START })]);
+});
+afterAll(() => service.stop());
+
+async function exported(query: string, headers: Readonly<Record<string, string>> = {}) {
+  const url = `/events/export?startDate=2026-01-01&${query}`;
+  return await service.app.inject({ url, headers: { authorization: 'Bearer a', ...headers } });
+}
+
+async function records(query: string): Promise<{ lines: readonly unknown[]; trailer: unknown }> {
+  const { body } = await exported(query);
+  const lines = body.split('\n').map((line) => (line === '' ? undefined : parseJson(line)));
+  expect(lines.pop()).toBeUndefined();
+  const trailer = lines.pop();
+  return { lines, trailer };
+}
+
+test.each(['ASC', 'DESC'] as const)(
+  'an export has the records of all events in order, and says that it is complete: %s',
+  async (direction) => {
+    const { lines, trailer } = await records(`orderByDirection=${direction}`);
+    const order = { field: 'timestamp', direction } as const;
+    expect(lines).toEqual(inOrder(events, order).map(expectedRecord));
+    expect(trailer).toEqual({ complete: true, events: events.length });
+  },
+);
+
+test('an export continues behind each of its records, and its last line counts its own', async () => {
+  const { lines } = await records('');
+  for (const at of [0, 1, 9, 250, 498, 499]) {
+    const { timestamp, uuid } = lines[at] as { timestamp: string; uuid: string };
+    const rest = await records(`after=${timestamp},${uuid.toUpperCase()}`);
+    expect(rest.lines).toEqual(lines.slice(at + 1));
+    expect(rest.trailer).toEqual({ complete: true, events: lines.length - at - 1 });
+  }
+});
+
+test('filters and dates choose the events', async () => {
+  const chosen = (event: TestEvent) => event.event === 'plain' && event.timestampMs <= Date.UTC(2026, 0, 20);
+  const { lines } = await records('event=plain&endDate=2026-01-20T00:00:00Z');
+  expect(lines).toHaveLength(events.filter(chosen).length);
+  expect((await records('properties.a=1')).lines).toHaveLength(events.filter((_, index) => index % 4 === 1).length);
+  expect((await records('event=nothing')).trailer).toEqual({ complete: true, events: 0 });
+});
+
+test('events of a deleted user are left out at once', async () => {
+  const uuid = randomUUID();
+  await service.store('c', [anEvent({ timestampMs: START, userId: 'gone', uuid }), anEvent({ timestampMs: START })]);
+  const lines = async () => {
+    const { body } = await exported('', { authorization: 'Bearer c' });
+    return body.trim().split('\n');
+  };
+  expect(await lines()).toHaveLength(3);
+  await service.insert('pending_deletions', [
+    { workspace_id: 'c', user_id: 'gone', version: START * 1_000_000, stored_at: START },
+  ]);
+  await eventually(async () => (await lines()).join()).not.toContain(uuid);
+  expect(await lines()).toHaveLength(2);
+});
+
+test('CSV has a column for each field, and a last line', async () => {
+  const response = await exported('', { accept: 'text/html, text/csv;q=0.9' });
+  expect(response.headers['content-type']).toBe('text/csv');
+  const rows = parseCsv(response.body);
+  expect(rows.pop()).toEqual(['#complete', String(events.length)]);
+  const names = rows.shift() as string[];
+  const expected = inOrder(events, { field: 'timestamp', direction: 'ASC' }).map(expectedRecord);
+  expect(rows.map((row) => Object.fromEntries(row.map((value, column) => [names[column], value])))).toEqual(
+    expected.map((record) => ({
+      ...Object.fromEntries(Object.entries(record).map(([name, value]) => [name, value ?? ''])),
+      ...Object.fromEntries(['properties', 'context', 'traits'].map((name) => [name, expect.any(String)])),
+    })),
+  );
+  expect(parseJson((rows[0] as string[])[names.indexOf('properties')] as string)).toEqual(expected[0]?.['properties']);
+});
+
+/** The columns that another reader finds in a Parquet file, by ClickHouse's types. */
+const PARQUET_COLUMNS = Object.entries(EVENT_COLUMNS)
+  .map(([name, { type }]) => {
+    if (type === 'milliseconds' || type === 'microseconds') return `${name} DateTime64(3, 'UTC')`;
+    return `${name} ${type === 'identifier' ? 'Nullable(String)' : 'String'}`;
+  })
+  .join(', ');
+
+test('Parquet has the same columns, with times and nulls', async () => {
+  const { rawPayload, headers } = await exported('format=parquet');
+  expect(headers['content-type']).toBe('application/vnd.apache.parquet');
+  const url = new URL(inject('clickhouseUrl'));
+  url.search = String(
+    new URLSearchParams({
+      ...PINNED_SETTINGS,
+      query: 'SELECT * FROM file_sent FORMAT JSONEachRow',
+      date_time_output_format: 'iso',
+      file_sent_format: 'Parquet',
+      file_sent_structure: PARQUET_COLUMNS,
+    }),
+  );
+  const form = new FormData();
+  form.append('file_sent', new Blob([new Uint8Array(rawPayload)]));
+  const response = await fetch(url, { method: 'POST', body: form });
+  const text = await response.text();
+  expect(response.status, text).toBe(200);
+  const rows = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const documents = ['properties', 'context', 'traits'];
+  expect(
+    rows.map((row) => ({ ...row, ...Object.fromEntries(documents.map((name) => [name, parseJson(row[name])])) })),
+  ).toEqual(inOrder(events, { field: 'timestamp', direction: 'ASC' }).map(expectedRecord));
+});
+
+test('HEAD is answered without an export', async () => {
+  const exports = () => metric(service, 'sluice_query_wait_seconds_count{pool="exports",outcome="admitted"}');
+  const before = await exports();
+  const response = await service.app.inject({
+    method: 'HEAD',
+    url: '/events/export?startDate=2026-01-01',
+    headers: { authorization: 'Bearer a' },
+  });
+  expect([response.statusCode, response.headers['content-type']]).toEqual([200, 'application/x-ndjson']);
+  expect(await exports()).toBe(before);
+});
+
+test.each([
+  ['format=xml', 'format'],
+  ['after=yesterday', 'after'],
+  ['after=2026-01-01T00:00:00Z,nobody', 'after'],
+  ['limit=3', 'limit'],
+  ['endDate=2025-01-01', 'startDate'],
+])('%s is refused', async (query, path) => {
+  const response = await exported(query);
+  expect(response.statusCode).toBe(400);
+  expect(response.json().errors).toEqual([expect.objectContaining({ path })]);
+});
+
+test('startDate is required', async () => {
+  const response = await service.get('/events/export');
+  expect(response.body.errors).toEqual([expect.objectContaining({ path: 'startDate', code: 'required' })]);
+});
+
+/** RFC 4180, with line feeds. */
+function parseCsv(text: string): string[][] {
+  const rows: string[][] = [];
+  let row: string[] = [];
+  for (const [, quoted, plain, end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\n]*))(,|\n)/g)) {
+    row.push(quoted === undefined ? (plain as string) : quoted.replaceAll('""', '"'));
+    if (end === '\n') {
+      rows.push(row);
+      row = [];
+    }
+  }
+  return rows;
+}
+
+test('the largest events are exported and sampled within little memory, in every format and both orders', async () => {
+  const small = await startQuery(inject('clickhouseUrl'), { QUERY_MEMORY_BYTES_MAX: String(128 * 1_024 * 1_024) });
+  try {
+    // Parts whose events alternate: ClickHouse merges them.
+    for (let part = 0; part < 4; part += 1) {
+      await small.clickHouse.command({
+        query: `INSERT INTO events (workspace_id, timestamp, uuid, event, properties, received_at)
+          SELECT 'a', fromUnixTimestamp64Milli({start:Int64} + number * 4 + {part:UInt8}), generateUUIDv4(number), 'e',
+            concat('{"text":"', repeat('x', 200000), '"}'), now64(6)
+          FROM numbers(150)`,
+        query_params: { start: START, part },
+        clickhouse_settings: { max_block_size: '50' },
+      });
+    }
+    for (const format of ['ndjson', 'csv', 'parquet']) {
+      for (const direction of ['ASC', 'DESC']) {
+        const url = `/events/export?startDate=2026-01-01&format=${format}&orderByDirection=${direction}`;
+        const { statusCode, rawPayload } = await small.app.inject({ url, headers: { authorization: 'Bearer a' } });
+        const end = { ndjson: '{"complete":true,"events":600}\n', csv: '#complete,600\n', parquet: 'PAR1' }[
+          format
+        ] as string;
+        expect([format, direction, statusCode, rawPayload.toString('latin1', rawPayload.length - end.length)]).toEqual([
+          ...[format, direction, 200, end],
+        ]);
+      }
+    }
+    const { status, body } = await small.get('/events/properties');
+    expect([status, body.results]).toMatchObject([200, [{ path: 'properties.text', share: 1 }]]);
+  } finally {
+    await small.stop();
+  }
+});

@@ -1,0 +1,85 @@
+import { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { ExportQuery } from '../../clickhouse/query.ts';
+import type { QuerySettings } from '../../clickhouse/query-settings.ts';
+import { type ReadDependencies, registerRead } from '../../read-route.ts';
+import { blockSettings } from './export-blocks.ts';
+import { formatOf } from './export-formats.ts';
+import { parseExportRequest } from './export-parameters.ts';
+import { exportQuery } from './export-query.ts';
+
+/** How long a client may read nothing, in milliseconds; then it is cut off, since it keeps others from exporting. */
+const STALL_MS_MAX = 120_000;
+
+const SETTINGS: QuerySettings = {
+  // The columns of a table have names of columns of `events`: conditions and order mean the latter.
+  prefer_column_name_to_alias: '1',
+  // All threads write records, not only the one that merges them.
+  query_plan_execute_functions_after_sorting: '0',
+  // As JSON.stringify writes them.
+  output_format_json_escape_forward_slashes: '0',
+  // NULL is an empty field.
+  format_csv_null_representation: '',
+  output_format_parquet_string_as_string: '1',
+  // ClickHouse holds groups of rows in memory until they are whole; of a million rows they would exceed its budget.
+  output_format_parquet_row_group_size: '65536',
+  output_format_parquet_row_group_size_bytes: '33554432',
+};
+
+/** Registers `GET /events/export`: all events that match, as a file. */
+export function registerExport(app: FastifyInstance, { queryRunner }: ReadDependencies): void {
+  registerRead(app, {
+    path: '/events/export',
+    endless: true,
+    parse: ({ query, headers }) => parseExportRequest(query, headers.accept),
+    async respond(request, context, reply) {
+      const format = formatOf(request.format);
+      const send = async (bytes: AsyncIterable<Buffer> | Iterable<Buffer>) => {
+        reply.type(format.mediaTypes[0] as string);
+        reply.header('content-disposition', `attachment; filename="events.${request.format}"`);
+        return await reply.send(Readable.from(bytes, { objectMode: false }));
+      };
+      // Fastify would read the whole export, and send none of it.
+      if (reply.request.method === 'HEAD') return await send([]);
+      const blocks = await blockSettings(queryRunner, request, context);
+      const query: ExportQuery = {
+        hiding: (tables, hidden) => exportQuery(tables, request, hidden),
+        ...{ kind: 'events_export', pool: 'exports', settings: { ...SETTINGS, ...blocks } },
+        ...context,
+      };
+      const bytes = withTrailer(queryRunner.bytes(query), format);
+      // A query that fails at once still becomes an error response.
+      const first = await bytes.next();
+      return await send(takenInTime(first, bytes, reply));
+    },
+  });
+}
+
+async function* withTrailer(
+  bytes: AsyncIterable<Buffer>,
+  { createCounter, trailer }: ReturnType<typeof formatOf>,
+): AsyncGenerator<Buffer, void, undefined> {
+  const countEvents = createCounter?.();
+  let events = 0;
+  for await (const chunk of bytes) {
+    events += countEvents?.(chunk) ?? 0;
+    yield chunk;
+  }
+  if (trailer) yield Buffer.from(trailer(events));
+}
+
+/** Closes the connection when the client has taken no chunk for too long; that ends the query too. */
+async function* takenInTime(
+  first: IteratorResult<Buffer, void>,
+  rest: AsyncGenerator<Buffer, void, undefined>,
+  reply: FastifyReply,
+): AsyncGenerator<Buffer, void, undefined> {
+  for (let next = first; !next.done; next = await rest.next()) {
+    const timer = setTimeout(() => reply.raw.destroy(), STALL_MS_MAX);
+    try {
+      yield next.value;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}

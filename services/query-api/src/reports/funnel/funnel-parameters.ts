@@ -1,0 +1,114 @@
+import type { Fault } from '@sluice/shared/http/problem';
+import type { QueryParameters } from '@sluice/shared/http/query-string';
+import { z } from 'zod';
+import { DOCUMENT_FIELDS, type DocumentField, type FilterField } from '../../events/event-columns.ts';
+import { eventFilterable, selectionParameters } from '../../events/event-selection.ts';
+import { listOf, notEmpty } from '../../filters/operators.ts';
+import { type Filterable, parseParameters, refuseFaults } from '../../filters/parameters.ts';
+import type { PropertyFilter } from '../../filters/property-filter.ts';
+import { STEPS_MAX, STEPS_MIN, WITHIN_DAYS_MAX } from '../../limits.ts';
+import { GROUP_KEYS, type GroupKey, groupKeyParameter } from '../group-key.ts';
+import { type ReportSelection, reportSelection } from '../report-selection.ts';
+
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A window: a whole number and its unit. */
+const withinParameter = z
+  .string()
+  .regex(/^[1-9]\d{0,9}[smhd]$/, 'must be a whole number of s, m, h or d, such as 30m or 7d')
+  .transform((text) => Number(text.slice(0, -1)) * (UNIT_MS[text.slice(-1)] as number))
+  .refine((ms) => ms <= WITHIN_DAYS_MAX * (UNIT_MS['d'] as number), `must be at most ${WITHIN_DAYS_MAX}d`);
+
+const WITHIN_MS_DEFAULT = 7 * 86_400_000;
+
+/** Who goes through a funnel. */
+const PERSONS = ['user', 'organization'] as const;
+
+/** The parameters of `GET /events/funnel`, except those of properties and operators. */
+export const funnelParameters = {
+  ...selectionParameters,
+  steps: listOf(notEmpty)
+    .refine(
+      ({ length }) => length >= STEPS_MIN && length <= STEPS_MAX,
+      `must be ${STEPS_MIN} to ${STEPS_MAX} event names`,
+    )
+    .meta({
+      description: `${STEPS_MIN} to ${STEPS_MAX} event names in their order, separated by commas; \`\\,\` is a comma inside a name.`,
+    }),
+  by: z.enum(PERSONS, `must be one of ${PERSONS.join(', ')}`).meta({
+    default: 'user',
+    description:
+      'Who goes through the steps: users (`userId`) or organizations (`groupId`). Events without it do not count.',
+  }),
+  within: withinParameter.meta({
+    override: { default: '7d' },
+    description: `How long after the first step the others may be, inclusive: a number with \`s\`, \`m\`, \`h\` or \`d\`, at most \`${WITHIN_DAYS_MAX}d\`.`,
+  }),
+  groupBy: groupKeyParameter.meta({
+    description: `What tells groups apart, of the first step: one of ${GROUP_KEYS}.`,
+    examples: ['properties.plan'],
+  }),
+} as const;
+
+/** A step of a funnel: an event name, and filters that only its events have to pass. */
+export interface FunnelStep {
+  readonly event: string;
+  readonly properties: readonly PropertyFilter<DocumentField>[];
+}
+
+/** A valid request for a funnel. */
+export interface FunnelRequest {
+  /** The events of all steps. */
+  readonly selection: ReportSelection;
+  readonly steps: readonly FunnelStep[];
+  readonly by: (typeof PERSONS)[number];
+  readonly withinMs: number;
+  /** What the first step is grouped by. */
+  readonly groupBy: GroupKey | undefined;
+}
+
+/** A document of the events of one step, counted from 1: `step2.properties`. */
+type StepDocument = `step${number}.${DocumentField}`;
+
+type AnyFilter = PropertyFilter<DocumentField | StepDocument>;
+
+const funnelFilterable: Filterable<FilterField, DocumentField | StepDocument> = {
+  fields: eventFilterable.fields,
+  documents: [...DOCUMENT_FIELDS, ...Array.from({ length: STEPS_MAX }, (_, index) => stepDocuments(index + 1)).flat()],
+};
+
+function stepDocuments(step: number): readonly StepDocument[] {
+  return DOCUMENT_FIELDS.map((document): StepDocument => `step${step}.${document}`);
+}
+
+const STEPS_REQUIRED: Fault = { path: 'steps', code: 'required', message: 'is required' };
+
+/**
+ * Parses the query of `GET /events/funnel`.
+ *
+ * @throws {Problem} `invalid_request`, naming every fault
+ */
+export function parseFunnelRequest(query: QueryParameters): FunnelRequest {
+  const parsed = parseParameters(funnelParameters, funnelFilterable, query);
+  const { steps: events, by = 'user', within: withinMs = WITHIN_MS_DEFAULT, groupBy } = parsed.values;
+  const filtersOf = (step: number | undefined) => parsed.properties.flatMap((filter) => withoutStep(filter, step));
+  const { selection, faults } = reportSelection({ ...parsed, properties: filtersOf(undefined) });
+  if (query['steps'] === undefined) faults.push(STEPS_REQUIRED);
+  else if (events) faults.push(...parsed.properties.flatMap((filter) => faultOfStep(filter, events.length)));
+  refuseFaults(faults);
+  const steps = (events ?? []).map((event, index): FunnelStep => ({ event, properties: filtersOf(index + 1) }));
+  return { selection, steps, by, withinMs, groupBy };
+}
+
+/** Returns the filter if it is of this step; of all steps when it is `undefined`. */
+function withoutStep({ document, ...rest }: AnyFilter, step: number | undefined): PropertyFilter<DocumentField>[] {
+  const prefix = step === undefined ? '' : `step${step}.`;
+  const found = DOCUMENT_FIELDS.find((field) => document === `${prefix}${field}`);
+  return found === undefined ? [] : [{ document: found, ...rest }];
+}
+
+function faultOfStep({ document, name }: AnyFilter, count: number): Fault[] {
+  const step = Number(/^step(\d+)/.exec(document)?.[1] ?? 0);
+  if (step <= count) return [];
+  return [{ path: `${document}.${name}`, code: 'invalid', message: `there is no step ${step}; steps names ${count}` }];
+}

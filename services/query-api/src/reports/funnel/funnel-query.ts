@@ -1,0 +1,165 @@
+import { BoundParameters, type Sql } from '../../clickhouse/sql.ts';
+import type { Tables } from '../../clickhouse/tables.ts';
+import { EVENT_COLUMNS } from '../../events/event-columns.ts';
+import { whereSelected } from '../../events/event-selection.ts';
+import { eventPropertyCondition } from '../../filters/filter-sql.ts';
+import { keyOfEvent, keyOrder } from '../group-key.ts';
+import type { FunnelRequest } from './funnel-parameters.ts';
+
+// How a funnel is computed, for each person (a user or an organization):
+//
+// 1. ClickHouse collects the person's events of the steps in their order: time, then uuid.
+// 2. `starts_n` holds at each event of step n when the latest attempt began that had got to the step before. Of all
+//    attempts this one has the most time left. So step n is reached if one of these events comes within the window
+//    after its start, and the furthest step is first completed at the first such event.
+// 3. All attempts that began within the window before this event, and before the latest one, complete the furthest step
+//    at the same event. The earliest of them counts.
+// 4. Its steps are the earliest events that fit, one after the other.
+//
+// Each of these is a pass over arrays as long as the person's list of events: no attempt is followed event by event.
+
+/** The start of no attempt: so long ago that no window includes it. */
+const NO_START = 'toInt64(-4611686018427387904)';
+
+/** The earliest time that can be stored, the beginning of 1900, is this many milliseconds before 1970. */
+const MS_BEFORE_1970 = '2208988800000';
+
+/**
+ * An event as one number: its time, the 128 bits of its uuid, and 8 bits for the steps that it is an event of. The
+ * numbers are in the order of the events.
+ */
+const POSITION = `bitShiftLeft(toUInt256(toUnixTimestamp64Milli(timestamp) + ${MS_BEFORE_1970}), 136)
+      + bitShiftLeft(toUInt256(toUInt128(uuid)), 8) + matched`;
+
+/** How many groups a funnel has at most. */
+export const FUNNEL_GROUPS_MAX = 10;
+
+/**
+ * A row of a funnel: whether it is of all groups together, the key of its group, the count of each step, and the median
+ * for each step but the first, in milliseconds since the step before.
+ */
+export type FunnelRow = readonly [
+  whole: 0 | 1,
+  key: string,
+  counts: readonly number[],
+  mediansMs: readonly (number | null)[],
+];
+
+/**
+ * Returns the query for a funnel. Its rows are {@link FunnelRow}s: all groups together first, then the largest groups.
+ *
+ * @param hidden the condition that the events of pending deletions meet, if there are any
+ */
+export function funnelQuery(tables: Tables, request: FunnelRequest, hidden: Sql | undefined): Sql {
+  const { steps, withinMs, groupBy } = request;
+  const indexes = [...steps.keys()];
+  const later = indexes.slice(1);
+  const persons = personsQuery(tables, request, hidden);
+  const computed = [...furthestStep(indexes), ...indexes.map(chosenEvent)].reduce(
+    // A select of its own for every step: ClickHouse copies an expression wherever another one of its select names it.
+    (from, columns) => `SELECT *,\n  ${columns.join(',\n  ')}\nFROM (\n${from}\n)`,
+    persons.sql,
+  );
+  return {
+    sql: `SELECT
+  whole,
+  if(whole, '', key) AS part,
+  [${indexes.map((index) => `countIf(furthest > ${index})`).join(', ')}] AS counts,
+  [${later.map((index) => `quantileExactInclusiveIf(0.5)(gaps[${index}], furthest > ${index})`).join(', ')}] AS medians
+FROM (
+SELECT
+  furthest,
+  [${later.map((index) => `times[at_${index}] - times[at_${index - 1}]`).join(', ')}] AS gaps,
+  ${groupBy ? 'keys[indexOf(firsts, positions[at_0])]' : `''`} AS key
+FROM (
+${computed}
+)
+)
+ARRAY JOIN ${groupBy ? '[1, 0]' : '[1]'} AS whole
+GROUP BY whole, part
+ORDER BY ${['whole DESC', 'counts[1] DESC', ...(groupBy ? keyOrder(groupBy, 'part') : [])].join(', ')}
+LIMIT {rows:UInt8}`,
+    params: { ...persons.params, within: withinMs, rows: 1 + FUNNEL_GROUPS_MAX },
+  };
+}
+
+/** The query for the persons with an event of the first step: their events in order, and the keys of the first steps. */
+function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | undefined): Sql {
+  const { selection, steps, by, groupBy } = request;
+  const person = EVENT_COLUMNS[by === 'user' ? 'userId' : 'groupId'].column;
+  const matched = matchedSteps(request);
+  const parameters = new BoundParameters('g');
+  // Of the events of other steps the key is not computed.
+  const key = groupBy && `if(bitTest(matched, 0), ${keyOfEvent(groupBy, parameters)}, '')`;
+  const selected = whereSelected(selection, hidden, [
+    { sql: 'event IN {step_events:Array(String)}', params: { step_events: steps.map(({ event }) => event) } },
+    { sql: `${person} != ''`, params: {} },
+    { sql: 'matched != 0', params: {} },
+  ]);
+  return {
+    sql: `    WITH
+      ${matched.sql} AS matched,
+      ${POSITION} AS position
+    SELECT
+      ${key ? `groupArrayIf(position, bitTest(matched, 0)) AS firsts, groupArrayIf(${key}, bitTest(matched, 0)) AS keys,` : ''}
+      arraySort(groupArray(position)) AS positions
+    FROM ${tables.events}
+    ${selected.sql}
+    GROUP BY ${person}
+    HAVING max(bitTest(matched, 0)) = 1`,
+    params: { ...selected.params, ...matched.params, ...parameters.params },
+  };
+}
+
+/** The steps that an event is an event of, a bit each. */
+function matchedSteps({ selection, steps }: FunnelRequest): Sql {
+  let filters = selection.properties.length;
+  const bits = steps.map(({ event, properties }, index): Sql => {
+    const conditions = properties.map((filter) => {
+      filters += 1;
+      return eventPropertyCondition(filter, EVENT_COLUMNS[filter.document].column, `p${filters}`);
+    });
+    const sql = [`event = {step_${index}:String}`, ...conditions.map((condition) => `(${condition.sql})`)].join(
+      ' AND ',
+    );
+    const params = Object.assign({ [`step_${index}`]: event }, ...conditions.map((condition) => condition.params));
+    return { sql: `if(${sql}, ${1 << index}, 0)`, params };
+  });
+  return {
+    sql: bits.map(({ sql }) => sql).join('\n      + '),
+    params: Object.assign({}, ...bits.map(({ params }) => params)),
+  };
+}
+
+/** Columns that lead to `furthest`, how many steps were completed, and `completed`, when the last of them was. */
+function furthestStep(indexes: readonly number[]): readonly (readonly string[])[] {
+  const steps = indexes.map((index) => {
+    // Strictly later: no event is a step and the one before.
+    const before = index === 0 ? 'times' : `arrayShiftRight(latest_${index - 1}, 1, ${NO_START})`;
+    return [
+      `arrayMap((mask, start) -> if(bitTest(mask, ${index}), start, ${NO_START}), masks, ${before}) AS starts_${index}`,
+      // A later event of a step never has an earlier start.
+      `arrayFill(start -> start != ${NO_START}, starts_${index}) AS latest_${index}`,
+      `arrayFirstIndex((start, time) -> time - start <= {within:Int64}, starts_${index}, times) AS done_${index}`,
+    ];
+  });
+  return [
+    [
+      'arrayMap(position -> toUInt8(position), positions) AS masks',
+      'arrayMap(position -> toInt64(bitShiftRight(position, 136)), positions) AS times',
+    ],
+    ...steps,
+    [
+      `[${indexes.map((index) => `done_${index}`).join(', ')}] AS done`,
+      'arrayCount(place -> place > 0, done) AS furthest',
+    ],
+    ['times[done[furthest]] AS completed'],
+  ];
+}
+
+/** The event of a step in the attempt that counts; of a step beyond `furthest`, any. */
+function chosenEvent(index: number): readonly string[] {
+  const [place, column] = index === 0 ? ['time', 'times'] : ['place', 'arrayEnumerate(masks)'];
+  const fits = index === 0 ? 'time >= completed - {within:Int64}' : `place > at_${index - 1}`;
+  return [`arrayFirstIndex((mask, ${place}) -> bitTest(mask, ${index}) AND ${fits}, masks, ${column}) AS at_${index}`];
+}

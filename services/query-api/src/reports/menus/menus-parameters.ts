@@ -1,0 +1,108 @@
+import type { Fault } from '@sluice/shared/http/problem';
+import type { QueryParameters } from '@sluice/shared/http/query-string';
+import { z } from 'zod';
+import {
+  type DocumentField,
+  EVENT_COLUMNS,
+  EVENT_FIELDS,
+  type EventField,
+  type FieldsLike,
+  type FilterField,
+} from '../../events/event-columns.ts';
+import { eventFilterable, START_AFTER_END, selectionParameters } from '../../events/event-selection.ts';
+import { numberParameter } from '../../filters/parameter-schemas.ts';
+import { type ParsedParameters, parseParameters, refuseFaults } from '../../filters/parameters.ts';
+import { LIMIT_DEFAULT, LIMIT_MAX } from '../../limits.ts';
+import { propertyOfPath } from '../property-parameter.ts';
+import type { MenuRequest } from './event-names.ts';
+
+/** A field of text. */
+type TextField = FieldsLike<{ readonly type: 'text' | 'identifier' }>;
+
+/** What values can be listed of: a field, or a property by its name. */
+export type ValueSource =
+  | { readonly field: TextField; readonly property?: never }
+  | { readonly field: 'properties'; readonly property: string };
+
+const TEXT_FIELDS = EVENT_FIELDS.map(([field]) => field).filter(isTextField);
+
+/** The parameters of a menu, except those of properties and operators. */
+function menuParameters(prefixDescription: string) {
+  return {
+    ...selectionParameters,
+    prefix: z.string().meta({ description: `${prefixDescription} Upper and lower case differ.` }),
+    limit: numberParameter(LIMIT_MAX, LIMIT_DEFAULT, 'How many results to return at most.'),
+  };
+}
+
+/** The parameters of `GET /events/names`. */
+export const namesParameters = menuParameters('Names that begin with this.');
+
+/** The parameters of `GET /events/properties`. */
+export const propertiesParameters = menuParameters('Paths that begin with this, with or without `properties.`.');
+
+/** The parameters of `GET /events/values`. */
+export const valuesParameters = {
+  property: z
+    .string()
+    .transform((text, context): ValueSource => {
+      if (isTextField(text)) return { field: text };
+      const message = `must be one of ${TEXT_FIELDS.join(', ')}, or properties.<name>`;
+      return { field: 'properties', property: propertyOfPath(text, context, message) };
+    })
+    .meta({
+      description: `Required. \`properties.<name>\`, where a dot means what it means in a filter, or one of ${TEXT_FIELDS.map((field) => `\`${field}\``).join(', ')}.`,
+    }),
+  ...menuParameters('Values that begin with this: a string as it is, any other value as JSON.'),
+};
+
+/** A valid request for the values of a field or a property. */
+export interface ValuesRequest extends MenuRequest {
+  readonly source: ValueSource;
+}
+
+const PROPERTY_REQUIRED: Fault = { path: 'property', code: 'required', message: 'is required' };
+
+/**
+ * Parses the query of `GET /events/names` or `GET /events/properties`.
+ *
+ * @throws {Problem} `invalid_request`, naming every fault
+ */
+export function parseMenuRequest(parameters: typeof namesParameters, query: QueryParameters): MenuRequest {
+  const parsed = parseParameters(parameters, eventFilterable, query);
+  refuseFaults(faultsOf(parsed));
+  return requestOf(parsed);
+}
+
+/**
+ * Parses the query of `GET /events/values`.
+ *
+ * @throws {Problem} `invalid_request`, naming every fault
+ */
+export function parseValuesRequest(query: QueryParameters): ValuesRequest {
+  const parsed = parseParameters(valuesParameters, eventFilterable, query);
+  const { property: source } = parsed.values;
+  refuseFaults([...faultsOf(parsed), ...(query['property'] ? [] : [PROPERTY_REQUIRED])]);
+  return { ...requestOf(parsed), source: source as ValueSource };
+}
+
+type ParsedMenu = ParsedParameters<typeof namesParameters, FilterField, DocumentField>;
+
+function faultsOf({ values: { startDate, endDate }, faults }: ParsedMenu): readonly Fault[] {
+  const isReversed = startDate !== undefined && endDate !== undefined && startDate > endDate;
+  return isReversed ? [...faults, START_AFTER_END] : faults;
+}
+
+function requestOf({ values, fields, properties }: ParsedMenu): MenuRequest {
+  return {
+    selection: { fields, properties, startMs: values.startDate, endMs: values.endDate },
+    prefix: values.prefix ?? '',
+    limit: values.limit ?? LIMIT_DEFAULT,
+  };
+}
+
+function isTextField(field: string): field is TextField {
+  if (!Object.hasOwn(EVENT_COLUMNS, field)) return false;
+  const { type } = EVENT_COLUMNS[field as EventField];
+  return type === 'text' || type === 'identifier';
+}

@@ -1,0 +1,76 @@
+import type { PathDescriptions } from '@sluice/shared/http/openapi';
+import { z } from 'zod';
+import { eventDocumentFilters } from '../../events/events-openapi.ts';
+import { fieldFilters, querySchema } from '../../filters/filters-openapi.ts';
+import { type CommonDescription, timeSchema } from '../../openapi-schemas.ts';
+import { reportEndSchemas } from '../report-schemas.ts';
+import { retentionFilterable, retentionParameters } from './retention-parameters.ts';
+
+const cohort = z
+  .object({
+    start: timeSchema.meta({ description: 'When the local interval begins, also when the range begins later.' }),
+    size: z.int().min(0).meta({ description: 'Users whose first matching event in the range is in the interval.' }),
+    returned: z.array(z.int().min(0)).meta({
+      description:
+        'For 0, 1, 2, … intervals later: how many of them have a return event then, inside the range. The first number is `size`.',
+    }),
+  })
+  .meta({ id: 'Cohort' });
+
+const retention = z
+  .object({
+    interval: z.string(),
+    timeZone: z.string(),
+    periods: z.int().meta({ description: 'The length of every `returned`.' }),
+    cohorts: z.array(cohort).meta({
+      description: 'One for each interval of the range, the oldest first; none when `complete` is `false`.',
+    }),
+    ...reportEndSchemas,
+  })
+  .meta({ id: 'Retention' });
+
+const filters = {
+  ...eventDocumentFilters,
+  operators: fieldFilters(retentionFilterable.fields, {
+    'event[in]': 'signed_up,invited',
+    'returnEvent[ne]': 'opened',
+  }),
+};
+
+/** Describes `GET /events/retention`. */
+export function retentionPaths(common: CommonDescription): PathDescriptions {
+  return {
+    '/events/retention': {
+      get: {
+        ...common,
+        operationId: 'getRetention',
+        summary: 'How many users come back, and when',
+        description:
+          'A user belongs to the cohort of the interval of its first event in the range that `event` names. Filters on `event` and `returnEvent` may have operators; all other filters, and the dates, hold for both. A query that runs out of its time is answered with `complete: false` and no cohorts: whose first event an event is takes all events of the range to know.',
+        tag: 'events',
+        requestParams: { query: querySchema(retentionParameters, filters, ['startDate']) },
+        responses: {
+          200: {
+            description: 'The cohorts.',
+            content: {
+              'application/json': {
+                schema: retention,
+                example: {
+                  ...{ interval: 'week', timeZone: 'Europe/Berlin', periods: 3 },
+                  cohorts: [
+                    { start: '2026-03-01T23:00:00.000Z', size: 120, returned: [120, 64, 51] },
+                    { start: '2026-03-08T23:00:00.000Z', size: 98, returned: [98, 50, 0] },
+                  ],
+                  startDate: '2026-03-01T23:00:00.000Z',
+                  endDate: '2026-03-15T22:59:59.999Z',
+                  complete: true,
+                  exact: true,
+                },
+              },
+            },
+          },
+        },
+      },
+    },
+  };
+}

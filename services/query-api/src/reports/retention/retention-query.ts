@@ -1,0 +1,60 @@
+import type { Sql } from '../../clickhouse/sql.ts';
+import type { Tables } from '../../clickhouse/tables.ts';
+import { EVENT_COLUMNS } from '../../events/event-columns.ts';
+import { whereSelected } from '../../events/event-selection.ts';
+import { fieldCondition } from '../../filters/filter-sql.ts';
+import type { FieldFilter } from '../../filters/operators.ts';
+import type { RetentionRequest } from './retention-parameters.ts';
+
+const STARTS = '{starts:Array(Int64)}';
+
+/** The number of an event's interval, counted from 0. It is found by halving, and its number by hashing. */
+const INTERVAL = `toUInt16(transform(
+      roundDown(toUnixTimestamp64Milli(timestamp), ${STARTS}), ${STARTS}, range(length(${STARTS})), 0))`;
+
+/**
+ * Returns the query for retention. A row has the number of a cohort's interval, a number of intervals, and how many users
+ * of the cohort returned so many intervals later; after 0 intervals it is all of them. What is 0 has no row.
+ *
+ * @param hidden the condition that the events of pending deletions meet, if there are any
+ */
+export function retentionQuery(tables: Tables, request: RetentionRequest, hidden: Sql | undefined): Sql {
+  const { selection, cohortFilters, returnFilters, starts, periods } = request;
+  const begins = nameCondition(cohortFilters, 'cohort_event');
+  const returns = nameCondition(returnFilters, 'return_event');
+  const params = { ...begins.params, ...returns.params };
+  const selected = whereSelected(selection, hidden, [
+    { sql: "user_id != ''", params: {} },
+    { sql: `(${begins.sql}) OR (${returns.sql})`, params },
+  ]);
+  return {
+    sql: `SELECT cohort, later, count() AS users
+FROM (
+  SELECT
+    cohort,
+    arrayConcat([0], arrayFilter(later -> later BETWEEN 1 AND {later_max:Int32}, arrayMap(returned -> returned - cohort, returns))) AS laters
+  FROM (
+    WITH
+      ${INTERVAL} AS interval,
+      (${begins.sql}) AS begins
+    SELECT minIf(interval, begins) AS cohort, groupUniqArrayIf(interval, ${returns.sql}) AS returns
+    FROM ${tables.events}
+    ${selected.sql}
+    GROUP BY user_id
+    HAVING max(begins) = 1
+  )
+)
+ARRAY JOIN laters AS later
+GROUP BY cohort, later`,
+    params: { ...selected.params, starts, later_max: periods - 1 },
+  };
+}
+
+/** The condition that an event's name passes filters. `name` tells their parameters apart from those of other filters. */
+function nameCondition(filters: readonly FieldFilter[], name: string): Sql {
+  const conditions = filters.map(({ condition }) => fieldCondition({ field: name, condition }, EVENT_COLUMNS.event));
+  return {
+    sql: conditions.length === 0 ? 'true' : conditions.map(({ sql }) => `(${sql})`).join(' AND '),
+    params: Object.assign({}, ...conditions.map(({ params }) => params)),
+  };
+}

@@ -1,0 +1,142 @@
+import fc, { HOW_TO_REPEAT } from '@sluice/shared/testing/fast-check';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import {
+  anyTimeOfClockChanges,
+  CLOCK_CHANGES,
+  generateWorkspaces,
+  HOUR_MS,
+} from '../../testing/generated-workspaces.ts';
+import { eachIdentifier, type QueryService, startQuery, type TestEvent } from '../../testing/query-service.ts';
+import type { Cohort, RetentionReport } from './retention.ts';
+
+let query: QueryService;
+
+const RECEIVED_US = (CLOCK_CHANGES.startMs + CLOCK_CHANGES.hours * HOUR_MS) * 1_000;
+
+const anyEvent: fc.Arbitrary<TestEvent> = fc.record({
+  uuid: fc.uuid(),
+  timestampMs: anyTimeOfClockChanges,
+  receivedAtUs: fc.nat(9).map((step) => RECEIVED_US + step),
+  event: fc.constantFrom('signed_up', 'opened', 'paid'),
+  type: fc.constantFrom('track', 'page'),
+  ...eachIdentifier(fc.constant('')),
+  userId: fc.constantFrom('', 'ada', 'bob', 'cem', 'dee', 'eve', 'fay', 'gus'),
+  groupId: fc.constantFrom('', 'acme'),
+  properties: fc.constantFrom('{}', '{"plan":"pro"}', '{"plan":"free"}'),
+  context: fc.constant('{}'),
+  traits: fc.constant('{}'),
+});
+
+const WORKSPACES = generateWorkspaces(
+  6,
+  fc.array(anyEvent, { minLength: 1, maxLength: 120, size: 'max' }),
+  RECEIVED_US,
+);
+
+beforeAll(async () => {
+  query = await startQuery(inject('clickhouseUrl'));
+  await WORKSPACES.store(query);
+});
+afterAll(() => query.stop());
+
+interface Filter {
+  readonly parameter: string;
+  holds(event: TestEvent): boolean;
+}
+
+const NAMES: readonly Filter[] = [
+  { parameter: '=signed_up', holds: ({ event }) => event === 'signed_up' },
+  { parameter: '[in]=signed_up,opened', holds: ({ event }) => event !== 'paid' },
+  { parameter: '[ne]=', holds: () => true },
+];
+
+const FILTERS: readonly Filter[] = [
+  { parameter: 'properties.plan=pro', holds: ({ properties }) => JSON.parse(properties).plan === 'pro' },
+  { parameter: 'type=track', holds: ({ type }) => type === 'track' },
+  { parameter: 'groupId[exists]=true', holds: ({ groupId }) => groupId !== '' },
+];
+
+const anyRetention = fc.record({
+  workspace: fc.nat(WORKSPACES.names.length - 1),
+  event: fc.option(fc.constantFrom(...NAMES), { nil: undefined }),
+  returnEvent: fc.option(fc.constantFrom(...NAMES), { nil: undefined }),
+  filters: fc.oneof(fc.constant<Filter[]>([]), fc.subarray([...FILTERS], { maxLength: 1 })),
+  interval: fc.constantFrom('day', 'week', 'month', undefined),
+  periods: fc.option(fc.integer({ min: 1, max: 60 }), { nil: undefined }),
+  timeZone: fc.option(fc.constantFrom(...CLOCK_CHANGES.zones), { nil: undefined }),
+  startMs: fc.nat(200).map((hours) => CLOCK_CHANGES.startMs + hours * HOUR_MS),
+  endMs: fc.nat(200).map((hours) => CLOCK_CHANGES.startMs + (CLOCK_CHANGES.hours - hours) * HOUR_MS - 1),
+});
+type Asked = typeof anyRetention extends fc.Arbitrary<infer Value> ? Value : never;
+
+function urlOf({ event, returnEvent, filters, interval, periods, timeZone, startMs, endMs }: Asked): string {
+  return [
+    `/events/retention?startDate=${new Date(startMs).toISOString()}`,
+    `endDate=${new Date(endMs).toISOString()}`,
+    ...(event ? [`event${event.parameter}`] : []),
+    ...(returnEvent ? [`returnEvent${returnEvent.parameter}`] : []),
+    ...(interval ? [`interval=${interval}`] : []),
+    ...(periods ? [`periods=${periods}`] : []),
+    ...(timeZone ? [`timeZone=${timeZone}`] : []),
+    ...filters.map(({ parameter }) => parameter),
+  ].join('&');
+}
+
+/** The first date of the local interval that an instant lies in. */
+function firstDate(ms: number, { interval = 'day', timeZone = 'UTC' }: Asked): Temporal.PlainDate {
+  const date = Temporal.Instant.fromEpochMilliseconds(ms).toZonedDateTimeISO(timeZone).toPlainDate();
+  if (interval === 'day') return date;
+  return interval === 'week' ? date.subtract({ days: date.dayOfWeek - 1 }) : date.with({ day: 1 });
+}
+
+function cohortsOf(asked: Asked): Cohort[] {
+  const { workspace, event, returnEvent = event, filters, interval = 'day', periods = 12, timeZone = 'UTC' } = asked;
+  const dates = [firstDate(asked.startMs, asked)];
+  const last = firstDate(asked.endMs, asked).toString();
+  while (String(dates.at(-1)) !== last) dates.push((dates.at(-1) as Temporal.PlainDate).add({ [`${interval}s`]: 1 }));
+  const indexOf = ({ timestampMs }: TestEvent) => dates.findIndex((date) => date.equals(firstDate(timestampMs, asked)));
+  const selected = WORKSPACES.shown(workspace)
+    .filter(({ timestampMs }) => timestampMs >= asked.startMs && timestampMs <= asked.endMs)
+    .filter((one) => one.userId !== '' && filters.every(({ holds }) => holds(one)));
+  const cohorts = dates.map((date) => ({
+    start: new Date(date.toZonedDateTime(timeZone).epochMilliseconds).toISOString(),
+    size: 0,
+    returned: new Array<number>(periods).fill(0),
+  }));
+  for (const events of Map.groupBy(selected, ({ userId }) => userId).values()) {
+    const begun = events.filter((one) => event?.holds(one) ?? true).map(indexOf);
+    if (begun.length === 0) continue;
+    const first = Math.min(...begun);
+    const cohort = cohorts[first] as { size: number; returned: number[] };
+    cohort.size += 1;
+    const returns = events.filter((one) => returnEvent?.holds(one) ?? true).map((one) => indexOf(one) - first);
+    for (const later of new Set([0, ...returns])) {
+      if (later >= 0 && later < periods) cohort.returned[later] = (cohort.returned[later] ?? 0) + 1;
+    }
+  }
+  return cohorts;
+}
+
+async function retention(url: string, workspace = 'a'): Promise<RetentionReport> {
+  const { status, body } = await query.get(url, workspace);
+  expect([status, body]).toEqual([200, expect.anything()]);
+  return body as unknown as RetentionReport;
+}
+
+test('retention equals a fold of the events that are shown, in every time zone', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyRetention, async (asked) => {
+      expect(await retention(urlOf(asked), WORKSPACES.names[asked.workspace]), HOW_TO_REPEAT).toEqual({
+        interval: asked.interval ?? 'day',
+        timeZone: asked.timeZone ?? 'UTC',
+        periods: asked.periods ?? 12,
+        cohorts: cohortsOf(asked),
+        startDate: new Date(asked.startMs).toISOString(),
+        endDate: new Date(asked.endMs).toISOString(),
+        complete: true,
+        exact: true,
+      });
+    }),
+    { numRuns: 150, endOnFailure: true },
+  );
+});

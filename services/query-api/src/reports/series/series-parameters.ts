@@ -1,0 +1,107 @@
+import type { Fault } from '@sluice/shared/http/problem';
+import type { QueryParameters } from '@sluice/shared/http/query-string';
+import { z } from 'zod';
+import { eventFilterable, selectionParameters } from '../../events/event-selection.ts';
+import { listOf, notEmpty } from '../../filters/operators.ts';
+import { numberParameter } from '../../filters/parameter-schemas.ts';
+import { parseParameters, refuseFaults } from '../../filters/parameters.ts';
+import { BUCKETS_MAX, GROUP_KEYS_MAX, GROUPS_MAX } from '../../limits.ts';
+import {
+  bucketStarts,
+  bucketStartsBefore,
+  CALENDAR_INTERVALS,
+  type CalendarInterval,
+  timeZoneParameter,
+} from '../calendar.ts';
+import { GROUP_KEYS, type GroupKey, groupKeyParameter, nameOfKey } from '../group-key.ts';
+import { type ReportSelection, reportBuckets, reportSelection } from '../report-selection.ts';
+import { type Measure, measureParameter } from './series-measure.ts';
+
+const INTERVALS = [...CALENDAR_INTERVALS, 'none'] as const;
+
+type Interval = (typeof INTERVALS)[number];
+
+const GROUPS_DEFAULT = 10;
+
+/** The parameters of `GET /events/series`, except those of properties and operators. */
+export const seriesParameters = {
+  ...selectionParameters,
+  interval: z.enum(INTERVALS, `must be one of ${INTERVALS.join(', ')}`).meta({
+    default: 'day',
+    description: `How long a bucket is; \`none\` is one bucket for the whole range. At most ${BUCKETS_MAX} buckets.`,
+  }),
+  timeZone: timeZoneParameter,
+  measure: measureParameter,
+  groupBy: listOf(notEmpty)
+    .pipe(z.array(groupKeyParameter))
+    .refine((keys) => keys.length <= GROUP_KEYS_MAX, `must name at most ${GROUP_KEYS_MAX}`)
+    .refine((keys) => new Set(keys.map(nameOfKey)).size === keys.length, 'must name each one once')
+    .meta({
+      description: `What tells groups apart: one or two of ${GROUP_KEYS}, separated by commas.`,
+      examples: ['event', 'properties.plan,event'],
+    }),
+  groups: numberParameter(
+    GROUPS_MAX,
+    GROUPS_DEFAULT,
+    'How many groups: the largest by the measure over the whole range, then by the bytes of their keys; for `avg`, `min`, `max` and quantiles by the number of their events.',
+  ),
+  compare: z.enum(['previous'], 'must be previous').meta({
+    description:
+      'The same for the time before, which is as long: as many calendar intervals when the range begins and ends with one, else as many milliseconds.',
+  }),
+} as const;
+
+/** The buckets of one range. */
+export interface SeriesRange {
+  readonly startMs: number;
+  readonly endMs: number;
+  /** When each bucket begins, ascending; the first can lie before `startMs`. */
+  readonly buckets: readonly number[];
+}
+
+/** A valid request for a series. */
+export interface SeriesRequest {
+  readonly selection: ReportSelection;
+  readonly interval: Interval;
+  readonly timeZone: string;
+  readonly measure: Measure;
+  readonly groupBy: readonly GroupKey[];
+  readonly groups: number;
+  readonly range: SeriesRange;
+  /** The time to compare with, if the request asks for it. */
+  readonly previous: SeriesRange | undefined;
+}
+
+const NO_GROUPS: Fault = { path: 'groups', code: 'invalid', message: 'needs groupBy' };
+
+/**
+ * Parses the query of `GET /events/series`.
+ *
+ * @throws {Problem} `invalid_request`, naming every fault
+ */
+export function parseSeriesRequest(query: QueryParameters): SeriesRequest {
+  const parsed = parseParameters(seriesParameters, eventFilterable, query);
+  const { selection, faults } = reportSelection(parsed);
+  const { interval = 'day', timeZone = 'UTC', measure = { kind: 'count' }, groupBy = [], groups } = parsed.values;
+  if (query['groups'] && !query['groupBy']) faults.push(NO_GROUPS);
+  const { startMs, endMs } = selection;
+  const buckets = interval === 'none' ? [startMs] : reportBuckets(interval, timeZone, selection, faults);
+  refuseFaults(faults);
+  const range = { startMs, endMs, buckets };
+  const previous = parsed.values.compare && previousRange(interval, timeZone, range);
+  return { selection, interval, timeZone, measure, groupBy, groups: groups ?? GROUPS_DEFAULT, range, previous };
+}
+
+function previousRange(interval: Interval, timeZone: string, { startMs, endMs, buckets }: SeriesRange): SeriesRange {
+  const before = { startMs: startMs - (endMs + 1 - startMs), endMs: startMs - 1 };
+  if (interval === 'none') return { ...before, buckets: [before.startMs] };
+  if (buckets[0] === startMs && isStart(interval, timeZone, endMs + 1)) {
+    const starts = bucketStartsBefore(interval, timeZone, startMs, buckets.length);
+    return { ...before, startMs: starts[0] as number, buckets: starts };
+  }
+  return { ...before, buckets: bucketStarts(interval, timeZone, before.startMs, before.endMs) };
+}
+
+function isStart(interval: CalendarInterval, timeZone: string, ms: number): boolean {
+  return bucketStarts(interval, timeZone, ms, ms)[0] === ms;
+}

@@ -1,0 +1,204 @@
+import { BoundParameters, type Sql } from '../../clickhouse/sql.ts';
+import type { Tables } from '../../clickhouse/tables.ts';
+import { whereSelected } from '../../events/event-selection.ts';
+import { type GroupKey, keyOfEvent, keyOrder } from '../group-key.ts';
+import { type CountUnit, DAYS, HOURS, hourCountsQuery, isCountedByHour } from '../hour-counts.ts';
+import { type MeasureSql, measureSql, ranksGroups } from './series-measure.ts';
+import type { SeriesRange, SeriesRequest } from './series-parameters.ts';
+
+// How a series is computed. ClickHouse aggregates the events of each bucket and group into a cell with a state of the
+// measure; the states of cells are merged for totals and for all groups that are not shown. So events are read once.
+//
+//   events ── group by bucket, keys ──▶ cells ── ranked by their groups ──▶ places ──▶ a row for each place
+//
+// Where there are too many cells, the largest groups are found first, and events of all others share the cells of one
+// place.
+
+/** What to compute of a request: one range, and the groups of it. */
+export interface SeriesPart {
+  readonly request: SeriesRequest;
+  readonly range: SeriesRange;
+  /** Whether distinct counts may be estimates. */
+  readonly approximate: boolean;
+}
+
+/** A part, the tables to read, and the condition that the events of pending deletions meet, if there are any. */
+export interface HidingPart extends SeriesPart {
+  readonly tables: Tables;
+  readonly hidden: Sql | undefined;
+}
+
+/** The place of everything together. The groups follow, from 1 on; behind the last one are all others together. */
+export const TOTAL_PLACE = 0;
+
+/** A number as ClickHouse writes it: one that is beyond the range of 64-bit floats is a text, such as `inf`. */
+export type Written = number | string | null;
+
+/**
+ * A row of a place: its group, its value over the range, and its cells, each the start of a bucket and a value. The group
+ * is its hash and its keys; it is empty of places that are no group, and where the groups were given.
+ */
+export type PlaceRow = readonly [
+  place: number,
+  group: readonly string[],
+  total: Written,
+  cells: readonly (readonly [number, Written])[],
+];
+
+const EVENT_MS = 'toUnixTimestamp64Milli(timestamp)';
+
+/**
+ * Returns the query for a series whose largest groups it finds itself; without `groupBy` all events are one group. Its
+ * rows are {@link PlaceRow}s.
+ */
+export function seriesQuery(part: HidingPart): Sql {
+  const { groupBy, groups } = part.request;
+  const parameters = new BoundParameters('s');
+  const measure = measureSql(part.request.measure, parameters, part.approximate);
+  if (groupBy.length === 0) {
+    return placesQuery(cellsQuery(part, { place: 'toUInt8(1)' }, measure, parameters), measure, NO_GROUP);
+  }
+  const names = columnsOf(groupBy);
+  const cells = cellsQuery(part, keysOf(groupBy, parameters), measure, parameters);
+  return placesQuery(
+    {
+      sql: `SELECT place, group, cell.1 AS bucket, cell.2 AS state
+FROM (
+SELECT
+  least(row_number() OVER (ORDER BY ${groupOrder(part)}), {groups:UInt8} + 1) AS place,
+  ${groupOf(names)} AS group,
+  cells
+FROM (
+SELECT ${names.join(', ')}, ${measure.merged} AS value, sum(events) AS size, groupArray((bucket, state)) AS cells
+FROM (
+${cells.sql}
+)
+GROUP BY ${names.join(', ')}
+)
+)
+ARRAY JOIN cells AS cell`,
+      params: { ...cells.params, groups },
+    },
+    measure,
+    'any(group)',
+  );
+}
+
+/** Returns the query for the largest groups: the hash and the keys of each, the largest first. */
+export function largestGroupsQuery(part: HidingPart): Sql {
+  const { groupBy, groups } = part.request;
+  const parameters = new BoundParameters('s');
+  const measure = measureSql(part.request.measure, parameters, part.approximate);
+  const names = columnsOf(groupBy);
+  const cells = cellsQuery(part, keysOf(groupBy, parameters), measure, parameters, false);
+  return {
+    sql: `SELECT ${groupOf(names)}
+FROM (
+SELECT ${names.join(', ')}, ${measure.merged} AS value, sum(events) AS size
+FROM (
+${cells.sql}
+)
+GROUP BY ${names.join(', ')}
+)
+ORDER BY ${groupOrder(part)}
+LIMIT {groups:UInt8}`,
+    params: { ...cells.params, groups },
+  };
+}
+
+/** Returns the query for a series of given groups, by their hashes. Its rows are {@link PlaceRow}s. */
+export function givenGroupsQuery(part: HidingPart, hashes: readonly string[]): Sql {
+  const parameters = new BoundParameters('s');
+  const measure = measureSql(part.request.measure, parameters, part.approximate);
+  const hash = `sipHash64(${Object.values(keysOf(part.request.groupBy, parameters)).join(', ')})`;
+  const given = `arrayMap(hash -> toUInt64(hash), ${parameters.texts(hashes)})`;
+  const others = `toUInt32(length(${given}) + 1)`;
+  const place =
+    hashes.length === 0 ? 'toUInt8(1)' : `transform(${hash}, ${given}, arrayEnumerate(${given}), ${others})`;
+  return placesQuery(cellsQuery(part, { place }, measure, parameters), measure, NO_GROUP);
+}
+
+/** The cells of a range: `bucket`, the keys, `events`, and `state`. */
+function cellsQuery(
+  part: HidingPart,
+  keys: Readonly<Record<string, string>>,
+  { state }: MeasureSql,
+  parameters: BoundParameters,
+  byBucket = true,
+): Sql {
+  const { request, range, tables, hidden } = part;
+  const selection = { ...request.selection, startMs: range.startMs, endMs: range.endMs };
+  const params = { buckets: range.buckets };
+  const columns = (ms: string) => (byBucket ? { bucket: `roundDown(${ms}, {buckets:Array(Int64)})`, ...keys } : keys);
+  if (isReadByHour(part)) {
+    const names = Object.keys(columns(''));
+    const units = areWhole(range, DAYS) ? [DAYS, HOURS] : [HOURS];
+    const keysOf = (start: string) => columns(`toUnixTimestamp64Milli(${start})`);
+    const counts = hourCountsQuery(tables, selection, keysOf, hidden, units);
+    return {
+      sql: `SELECT ${names.join(', ')}, \`sum(counted)\` AS events, events AS state FROM (\n${counts.sql}\n)`,
+      params: { ...counts.params, ...parameters.params, ...params },
+    };
+  }
+  const selected = whereSelected(selection, hidden);
+  const expressions = Object.entries(columns(EVENT_MS)).map(([name, sql]) => `${sql} AS ${name}`);
+  return {
+    sql: `SELECT
+  ${[...expressions, 'count() AS events', `${state} AS state`].join(',\n  ')}
+FROM ${tables.events}
+${selected.sql}
+GROUP BY ${Object.keys(columns('')).join(', ')}`,
+    params: { ...selected.params, ...parameters.params, ...params },
+  };
+}
+
+/** Whether projections can count these cells: buckets are whole hours of UTC, and groups are names or types. */
+function isReadByHour({ request: { measure, groupBy, selection }, range }: SeriesPart): boolean {
+  const areNames = groupBy.every((key) => 'field' in key && (key.field === 'event' || key.field === 'type'));
+  return measure.kind === 'count' && areWhole(range, HOURS) && areNames && isCountedByHour(selection);
+}
+
+/** Whether every bucket begins where a unit begins, so that no unit lies in two of them. */
+function areWhole({ buckets }: SeriesRange, { ms }: CountUnit): boolean {
+  return buckets.length === 1 || buckets.every((start) => start % ms === 0);
+}
+
+/** Makes a row of each place from the cells of places: `place`, `bucket`, `state`, and `group` where groups were found. */
+function placesQuery(cells: Sql, { merged }: MeasureSql, group: 'any(group)' | typeof NO_GROUP): Sql {
+  return {
+    sql: `SELECT
+  place,
+  anyIf(group, whole),
+  anyIf(value, whole),
+  groupArrayIf((bucket, value), NOT whole)
+FROM (
+SELECT ${group} AS group, place, bucket, grouping(bucket) = 1 AS whole, ${merged} AS value
+FROM (
+${cells.sql}
+)
+GROUP BY GROUPING SETS ((place, bucket), (place), ())
+)
+GROUP BY place`,
+    params: cells.params,
+  };
+}
+
+/** Of places whose groups are not found by the query. */
+const NO_GROUP = '[]::Array(String)';
+
+function columnsOf(groupBy: readonly GroupKey[]): readonly string[] {
+  return groupBy.map((_, index) => `key_${index}`);
+}
+
+function keysOf(groupBy: readonly GroupKey[], parameters: BoundParameters): Readonly<Record<string, string>> {
+  return Object.fromEntries(groupBy.map((key, index) => [`key_${index}`, keyOfEvent(key, parameters)]));
+}
+
+function groupOf(names: readonly string[]): string {
+  return `[toString(sipHash64(${names.join(', ')})), ${names.map((name) => `toString(${name})`).join(', ')}]`;
+}
+
+function groupOrder({ request: { measure, groupBy } }: SeriesPart): string {
+  const size = ranksGroups(measure) ? 'value' : 'size';
+  return [`${size} DESC`, ...groupBy.flatMap((key, index) => keyOrder(key, `key_${index}`))].join(', ');
+}
