@@ -8,7 +8,6 @@ const WRITER_FOLDERS = {
   kafka: ['protocol'],
   loop: ['protocol', 'clickhouse', 'kafka'],
   erasure: ['clickhouse'],
-  commands: ['protocol', 'clickhouse', 'kafka'],
 };
 
 /** @type {import('dependency-cruiser').IConfiguration} */
@@ -39,8 +38,15 @@ export default {
       name: 'packages-below-services',
       comment: 'A package is what services are built from.',
       severity: 'error',
-      from: { path: '^packages/', pathNot: '^packages/client/scripts/' },
+      from: { path: '^packages/', pathNot: '^packages/(cli|client/scripts)/' },
       to: { path: '^services/' },
+    },
+    {
+      name: 'commands-beside-writer',
+      comment: 'The commands for operators read and write the tables and topics of the writer, with its code.',
+      severity: 'error',
+      from: { path: '^packages/cli/' },
+      to: { path: '^services/', pathNot: '^services/writer/' },
     },
     {
       name: 'local-engines',
@@ -52,11 +58,11 @@ export default {
     {
       name: 'kafka-client',
       comment:
-        'kafkajs is imported where clients and topics are created, and in the services that produce and consume.',
+        'kafkajs is imported where clients and topics are created, and where messages are produced and consumed.',
       severity: 'error',
       from: {
         path: '^(services|packages)/',
-        pathNot: `^packages/(local-stack|shared/src/kafka)/|^services/(ingest-api|writer)/|${TESTS}`,
+        pathNot: `^packages/(local-stack|shared/src/kafka|cli)/|^services/(ingest-api|writer)/|${TESTS}`,
       },
       to: { path: 'node_modules/kafkajs/' },
     },

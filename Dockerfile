@@ -9,7 +9,7 @@ COPY package.json pnpm-workspace.yaml pnpm-lock.yaml ./
 COPY patches patches
 COPY packages/shared/package.json packages/shared/
 COPY packages/submissions/package.json packages/submissions/
-COPY packages/keys-command/package.json packages/keys-command/
+COPY packages/cli/package.json packages/cli/
 COPY services/ingest-api/package.json services/ingest-api/
 COPY services/writer/package.json services/writer/
 COPY packages/console/package.json packages/console/
@@ -20,7 +20,7 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
     test -n "$SERVICE" || { echo "SERVICE must be ingest-api, writer or query-api" >&2; exit 1; }; \
     if [ -s /run/secrets/ca.pem ]; then export NODE_EXTRA_CA_CERTS=/run/secrets/ca.pem; fi; \
     npm install --global pnpm@12.21.0 && \
-    pnpm install --frozen-lockfile --prod --no-optional --filter "@sluice/$SERVICE..." --filter @sluice/keys-command
+    pnpm install --frozen-lockfile --prod --no-optional --filter "@sluice/$SERVICE..." --filter @sluice/cli
 # What only the installation needs, and what only debuggers read.
 RUN rm -rf pnpm-lock.yaml pnpm-workspace.yaml patches node_modules/.pnpm/lock.yaml && \
     find node_modules -name '*.map' -type f -delete
@@ -53,9 +53,12 @@ COPY --from=dependencies /sluice ./
 COPY LICENSE ./
 COPY packages/shared/src packages/shared/src
 COPY packages/submissions/src packages/submissions/src
-COPY packages/keys-command/src packages/keys-command/src
+COPY packages/cli/src packages/cli/src
 COPY services/$SERVICE/src services/$SERVICE/src
 COPY --from=console /sluice/packages/console/dist packages/console/dist
+# Every image can run "sluice keys"; that of the writer also "sluice writer" and "sluice dead-letters", which use its code.
+# Import and export need packages that are optional dependencies, and no image has them.
+RUN ln -s /sluice/packages/cli/src/main.ts /usr/local/bin/sluice
 # A volume mounted here belongs to the user that the service runs as.
 RUN mkdir /etc/sluice && chown node:node /etc/sluice
 USER node

@@ -91,8 +91,8 @@ export function keysNotStored({ batches }: CutOff, storedUpTo: bigint): string[]
 
 /** Resumes the partitions that the writers have halted, as an operator does. Returns the output of the command. */
 export async function resumeHalted(env: Readonly<Record<string, string>>): Promise<string> {
-  const main = fileURLToPath(new URL('../../services/writer/src/commands/writer/main.ts', import.meta.url));
-  const child = spawn(process.execPath, [main, 'resume', '--all', '--from', 'oldest', '--yes'], {
+  const main = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url));
+  const child = spawn(process.execPath, [main, 'writer', 'resume', '--all', '--from', 'oldest', '--yes'], {
     env: { PATH: process.env['PATH'] ?? '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -1,8 +1,11 @@
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { readFile, symlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { configSchema as ingestSchema } from '@sluice/ingest-api/config';
 import { findFreePorts } from '@sluice/local-stack/ports';
+import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { configSchema as querySchema } from '@sluice/query-api/config';
 import { loadConfig } from '@sluice/shared/config';
 import { configSchema as writerSchema } from '@sluice/writer/config';
@@ -121,20 +124,23 @@ test('the log of every container is rotated', () => {
   }
 });
 
-test('keys has the image of ingest-api, so that up --build rebuilds it, and runs a file of it', async () => {
+test('keys has the image of ingest-api, so that up --build rebuilds it, and runs a program of it', async () => {
   expect(service('keys').image).toBe(service('ingest-api').image);
   expect(service('keys').build).toBeUndefined();
   expect(service('keys').pull_policy).toBe('never');
-  const [program, file = ''] = service('keys').entrypoint ?? [];
-  expect(program).toBe('node');
-  const run = (argument: string) => promisify(execFile)(process.execPath, [file, argument], { cwd: ROOT });
-  expect((await run('--help')).stdout).toContain(`Usage: node ${file} COMMAND`);
-  await expect(run('nonsense')).rejects.toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining(`node ${file} --help`),
-  });
   const dockerfile = await readFile(new URL('Dockerfile', ROOT), 'utf8');
   const final = dockerfile.split(/^FROM /m).at(-1) ?? '';
+  const [program = '', ...args] = service('keys').entrypoint ?? [];
+  const file = new RegExp(`^RUN ln -s /sluice/(\\S+) /usr/local/bin/${program}$`, 'm').exec(final)?.[1] ?? '';
+  await using folder = await makeTempDir();
+  await symlink(fileURLToPath(new URL(file, ROOT)), join(folder.path, program));
+  const env = { PATH: [folder.path, dirname(process.execPath), process.env['PATH']].join(':') };
+  const run = (argument: string) => promisify(execFile)(program, [...args, argument], { env, cwd: '/' });
+  expect((await run('--help')).stdout).toContain('Usage: sluice keys COMMAND');
+  await expect(run('nonsense')).rejects.toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('sluice keys --help'),
+  });
   const folders = [...final.matchAll(/^COPY (?!--)(\S+) /gm)].map(([, folder]) => `${folder}/`);
   expect(folders.some((folder) => file.startsWith(folder))).toBe(true);
 });

@@ -124,7 +124,12 @@ describe('.dockerignore', () => {
   });
 
   test('the Dockerfile copies the manifest of every package that an image installs', async () => {
-    for (const name of [...SERVICES.map((service) => `services/${service}`), 'packages/shared', 'packages/console']) {
+    for (const name of [
+      ...SERVICES.map((service) => `services/${service}`),
+      'packages/shared',
+      'packages/console',
+      'packages/cli',
+    ]) {
       expect(dockerfile).toContain(`COPY ${name}/package.json ${name}/`);
     }
   });

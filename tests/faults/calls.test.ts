@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { deadLettersConfig } from '@sluice/cli/dead-letters/config';
+import { DeadLetters } from '@sluice/cli/dead-letters/dead-letters';
+import { runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { expectInTime, until } from '@sluice/shared/testing/until';
-import { runDeadLettersCommand } from '@sluice/writer/commands/dead-letters/command';
-import { deadLettersConfig } from '@sluice/writer/commands/dead-letters/config';
-import { createDeadLetters } from '@sluice/writer/commands/dead-letters/dead-letters';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
 import { freeze } from '../support/freeze.ts';
@@ -54,8 +54,8 @@ async function deadLetters(limit: number, ...args: string[]): Promise<{ code: nu
   const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 10_000, connectionsMax: 1 });
   try {
     const lines: string[] = [];
-    const letters = createDeadLetters(config, client, createKafka(config, 'test', createLogger('test', 'silent')));
-    const code = await runDeadLettersCommand(args, letters, (line) => lines.push(line));
+    const deadLetters = new DeadLetters(config, client, createKafka(config, 'test', createLogger('test', 'silent')));
+    const code = await runDeadLettersCommand(args, deadLetters, (line) => lines.push(line));
     return { code, output: lines.join('\n') };
   } finally {
     await client.close();

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
+import { type DeadLettersConfig, deadLettersConfig } from '@sluice/cli/dead-letters/config';
+import { DeadLetters } from '@sluice/cli/dead-letters/dead-letters';
+import { runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { messageHeaders } from '@sluice/shared/rows';
 import { until } from '@sluice/shared/testing/until';
-import { runDeadLettersCommand } from '@sluice/writer/commands/dead-letters/command';
-import { type DeadLettersConfig, deadLettersConfig } from '@sluice/writer/commands/dead-letters/config';
-import { createDeadLetters, type DeadLetters } from '@sluice/writer/commands/dead-letters/dead-letters';
 import type { Kafka } from 'kafkajs';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { readMetric } from '../support/metrics.ts';
@@ -30,7 +30,7 @@ beforeAll(async () => {
   });
   kafka = createKafka(config, 'test', createLogger('test', 'silent'));
   client = createClickHouse(config, { application: 'test', requestTimeoutMs: 10_000, connectionsMax: 1 });
-  deadLetters = createDeadLetters(config, client, kafka);
+  deadLetters = new DeadLetters(config, client, kafka);
 });
 afterAll(async () => {
   await client?.close();
@@ -102,7 +102,7 @@ test('a dead letter that fails again before its replay is noted is listed', asyn
       return await client.command(...args);
     },
   });
-  expect(await createDeadLetters(config, slowClient, kafka).replay(id)).toBe(true);
+  expect(await new DeadLetters(config, slowClient, kafka).replay(id)).toBe(true);
   expect((await command('list')).output).toMatch(/3 dead letters$/);
 });
 

@@ -3,6 +3,9 @@
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { deadLettersConfig } from '@sluice/cli/dead-letters/config';
+import { DeadLetters } from '@sluice/cli/dead-letters/dead-letters';
+import { runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
@@ -12,9 +15,6 @@ import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
-import { runDeadLettersCommand } from '@sluice/writer/commands/dead-letters/command';
-import { deadLettersConfig } from '@sluice/writer/commands/dead-letters/config';
-import { createDeadLetters } from '@sluice/writer/commands/dead-letters/dead-letters';
 import type { Admin, PartitionMetadata } from 'kafkajs';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
@@ -118,10 +118,10 @@ async function startReplay(running: Pipeline): Promise<() => Promise<{ code: num
   onTestFinished(() => client.close());
   const place = { kind: 'events', format: '1', topic, partition: 0, offset: 0, line: 0 };
   await client.insert({ table: 'dead_letters', values: [{ ...place, id: 'row', row: '{}' }], format: 'JSONEachRow' });
-  const letters = createDeadLetters(config, client, createKafka(config, 'test', createLogger('test', 'silent')));
+  const deadLetters = new DeadLetters(config, client, createKafka(config, 'test', createLogger('test', 'silent')));
   return async () => {
     const output: string[] = [];
-    const code = await runDeadLettersCommand(['replay', 'row'], letters, (line) => output.push(line));
+    const code = await runDeadLettersCommand(['replay', 'row'], deadLetters, (line) => output.push(line));
     return { code, output };
   };
 }

@@ -44,7 +44,7 @@ export class DocShell {
   async run(commands: string): Promise<string> {
     const { services } = this.#pipeline;
     const ingestUrl = services['ingest-api'].url;
-    const importer = `"${process.execPath}" "${join(root, 'scripts', 'import.ts')}" --url ${ingestUrl}`;
+    const importer = `"${process.execPath}" "${join(root, 'packages/cli/src/main.ts')}" import --url ${ingestUrl}`;
     const script = commands
       .replaceAll('http://localhost:4000', ingestUrl)
       .replaceAll('http://localhost:4001', services['query-api'].url)

@@ -8,19 +8,19 @@ export interface CommandRun {
   readonly output: string;
 }
 
-/** Runs the importer with these arguments, as `npm run import` does. */
+/** Runs the importer with these arguments, as `sluice import` does. */
 export async function runImporter(args: readonly string[], key: string): Promise<CommandRun> {
-  return await runScript('import', args, key);
+  return await runSluice('import', args, key);
 }
 
-/** Runs the exporter with these arguments, as `npm run export` does. */
+/** Runs the exporter with these arguments, as `sluice export` does. */
 export async function runExporter(args: readonly string[], key: string): Promise<CommandRun> {
-  return await runScript('export', args, key);
+  return await runSluice('export', args, key);
 }
 
-async function runScript(name: string, args: readonly string[], key: string): Promise<CommandRun> {
-  const script = fileURLToPath(new URL(`../../scripts/${name}.ts`, import.meta.url));
-  const child = spawn(process.execPath, [script, ...args], {
+async function runSluice(command: string, args: readonly string[], key: string): Promise<CommandRun> {
+  const main = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url));
+  const child = spawn(process.execPath, [main, command, ...args], {
     env: { PATH: process.env['PATH'] ?? '', SLUICE_API_KEY: key },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -1,10 +1,10 @@
+import { Partitions } from '@sluice/cli/writer/partitions';
+import { runWriterCommand } from '@sluice/cli/writer/writer-command';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
-import { runWriterCommand } from '@sluice/writer/commands/writer/command';
-import { createPartitions } from '@sluice/writer/commands/writer/partitions';
 import { configSchema } from '@sluice/writer/config';
 
 export interface CommandOutcome {
@@ -12,7 +12,7 @@ export interface CommandOutcome {
   readonly output: string;
 }
 
-/** Returns a function that runs `npm run writer -- …` on a pipeline, and declines every confirmation. */
+/** Returns a function that runs `sluice writer …` on a pipeline, and declines every confirmation. */
 export function operatorOf(options: {
   readonly kafkaBrokers: readonly string[];
   readonly clickhouseUrl: string;
@@ -29,7 +29,7 @@ export function operatorOf(options: {
 
   return async (...args) => {
     const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 10_000, connectionsMax: 2 });
-    const partitions = createPartitions(kafka, client, `${options.name}-writer`, Object.values(topicNames(config)));
+    const partitions = new Partitions(kafka, client, `${options.name}-writer`, Object.values(topicNames(config)));
     const lines: string[] = [];
     const terminal = { print: (line: string) => void lines.push(line), confirm: async () => false };
     try {

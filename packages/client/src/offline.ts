@@ -24,25 +24,85 @@ interface Locks {
  * well; they are stored once.
  */
 export function offlineStore({ name = 'sluice', onError = console.warn }: OfflineStoreOptions = {}): CallStore {
-  const { locks } = (globalThis as { navigator?: { locks?: Locks } }).navigator ?? {};
-  const prefix = `${name}:call:`;
-  // In the order of time, so that the calls of several pages are.
-  const page = `${prefix}${Date.now()}-${crypto.getRandomValues(new Uint32Array(1))}:`;
+  const page = new StoredPage(name, onError);
+  return {
+    add: (call) => page.add(call),
+    remove: (calls) => page.remove(calls),
+    load: () => page.load(),
+  };
+}
+
+/** The calls of an open page in `localStorage`. */
+class StoredPage {
+  readonly #onError: (error: unknown) => void;
+  readonly #locks = (globalThis as { navigator?: { locks?: Locks } }).navigator?.locks;
+  readonly #prefix: string;
+  /** The name of its lock, with which its items begin. It has the time, so that the calls of several pages are in order. */
+  readonly #page: string;
   /** The items of calls, by messageId. */
-  const items = new Map<string, string>();
-  let count = 1e9;
-  let isRefused = false;
-  let release: (() => void) | undefined;
+  readonly #items = new Map<string, string>();
+  #count = 1e9;
+  #isRefused = false;
+  /** Releases the lock; `undefined` while it is not held. */
+  #release: (() => void) | undefined;
+
+  constructor(name: string, onError: (error: unknown) => void) {
+    this.#onError = onError;
+    this.#prefix = `${name}:call:`;
+    this.#page = `${this.#prefix}${Date.now()}-${crypto.getRandomValues(new Uint32Array(1))}:`;
+  }
+
+  add({ id, text }: QueuedCall): void {
+    const item = `${this.#page}${++this.#count}`;
+    try {
+      localStorage.setItem(item, text);
+      this.#items.set(id, item);
+      this.#isRefused = false;
+      void this.#hold();
+    } catch (error) {
+      if (!this.#isRefused) this.#onError(error);
+      this.#isRefused = true;
+    }
+  }
+
+  remove(calls: readonly QueuedCall[]): void {
+    for (const { id } of calls) {
+      const item = this.#items.get(id);
+      if (item !== undefined && this.#items.delete(id)) localStorage.removeItem(item);
+    }
+    this.#letGo();
+  }
+
+  async load(): Promise<readonly QueuedCall[]> {
+    const calls: QueuedCall[] = [];
+    try {
+      await this.#hold();
+      const { held = [] } = (await this.#locks?.query()) ?? {};
+      const isOpen = (item: string) => held.some((lock) => lock.name !== undefined && item.startsWith(lock.name));
+      for (const item of Object.keys(localStorage).sort()) {
+        if (!item.startsWith(this.#prefix) || item.startsWith(this.#page) || isOpen(item)) continue;
+        const text = localStorage.getItem(item) ?? '{}';
+        const call = { id: String((JSON.parse(text) as { messageId?: unknown }).messageId), text };
+        localStorage.removeItem(item);
+        this.add(call);
+        calls.push(call);
+      }
+    } catch (error) {
+      this.#onError(error);
+    }
+    this.#letGo();
+    return calls;
+  }
 
   /** Holds the lock while there are items. A page with a lock cannot be kept for the back button. */
-  async function hold(): Promise<void> {
-    if (release) return;
+  async #hold(): Promise<void> {
+    if (this.#release) return;
     const released = new Promise<void>((resolve) => {
-      release = resolve;
+      this.#release = resolve;
     });
     await new Promise<void>((resolve) => {
-      if (!locks) return resolve();
-      const request = locks.request(page, () => {
+      if (!this.#locks) return resolve();
+      const request = this.#locks.request(this.#page, () => {
         resolve();
         return released;
       });
@@ -51,53 +111,9 @@ export function offlineStore({ name = 'sluice', onError = console.warn }: Offlin
     });
   }
 
-  function letGo(): void {
-    if (items.size > 0) return;
-    release?.();
-    release = undefined;
+  #letGo(): void {
+    if (this.#items.size > 0) return;
+    this.#release?.();
+    this.#release = undefined;
   }
-
-  function add({ id, text }: QueuedCall): void {
-    const item = `${page}${++count}`;
-    try {
-      localStorage.setItem(item, text);
-      items.set(id, item);
-      isRefused = false;
-      void hold();
-    } catch (error) {
-      if (!isRefused) onError(error);
-      isRefused = true;
-    }
-  }
-
-  return {
-    add,
-    remove(calls) {
-      for (const { id } of calls) {
-        const item = items.get(id);
-        if (item !== undefined && items.delete(id)) localStorage.removeItem(item);
-      }
-      letGo();
-    },
-    async load() {
-      const calls: QueuedCall[] = [];
-      try {
-        await hold();
-        const { held = [] } = (await locks?.query()) ?? {};
-        const isOpen = (item: string) => held.some((lock) => lock.name !== undefined && item.startsWith(lock.name));
-        for (const item of Object.keys(localStorage).sort()) {
-          if (!item.startsWith(prefix) || item.startsWith(page) || isOpen(item)) continue;
-          const text = localStorage.getItem(item) ?? '{}';
-          const call = { id: String((JSON.parse(text) as { messageId?: unknown }).messageId), text };
-          localStorage.removeItem(item);
-          add(call);
-          calls.push(call);
-        }
-      } catch (error) {
-        onError(error);
-      }
-      letGo();
-      return calls;
-    },
-  };
 }

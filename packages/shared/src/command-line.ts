@@ -1,4 +1,3 @@
-import { basename, relative } from 'node:path';
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 
 /** The arguments of a command are wrong. The message is for the user. */
@@ -19,6 +18,29 @@ export function parseArguments<Config extends ParseArgsConfig>(config: Config): 
   }
 }
 
+/** Functions that read an argument each, by its name. */
+type Readers = Readonly<Record<string, () => unknown>>;
+
+/**
+ * Reads several arguments, and returns what was read by the same names.
+ *
+ * @throws {ArgumentsError} naming the faults of all of them, each in a line
+ */
+export function readArguments<R extends Readers>(readers: R): { readonly [Name in keyof R]: ReturnType<R[Name]> } {
+  const faults: string[] = [];
+  const values = Object.entries(readers).map(([name, read]) => {
+    try {
+      return [name, read()];
+    } catch (error) {
+      if (!(error instanceof ArgumentsError)) throw error;
+      faults.push(error.message);
+      return [name, undefined];
+    }
+  });
+  if (faults.length > 0) throw new ArgumentsError(faults.join('\n'));
+  return Object.fromEntries(values);
+}
+
 /** Runs a command and returns its exit code: 2 when its arguments are wrong, after it has said so on standard error. */
 export async function runCommand(name: string, command: () => Promise<number>): Promise<number> {
   try {
@@ -28,15 +50,4 @@ export async function runCommand(name: string, command: () => Promise<number>): 
     console.error(`${error.message}\n${name} --help shows its usage.`);
     return 2;
   }
-}
-
-/**
- * What a person types to run this command, for help texts: `npm run <script> --` in a checkout, and
- * `node <path of main.ts>` in a container, which has no npm.
- *
- * @param script the name in package.json.
- * @param program the file that runs; default this process's.
- */
-export function calledAs(script: string, program: string = process.argv[1] ?? ''): string {
-  return basename(program) === 'main.ts' ? `node ${relative(process.cwd(), program)}` : `npm run ${script} --`;
 }

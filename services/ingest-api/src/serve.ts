@@ -1,6 +1,6 @@
 import { listening } from '@sluice/shared/http/server';
 import { createKafka } from '@sluice/shared/kafka/client';
-import { createKeyRing, type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
+import { FileKeyRing, type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { runService } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
 import type { Registry } from 'prom-client';
@@ -32,7 +32,7 @@ export function createIngest(
     logger,
     registry,
     load,
-    keys = createKeyRing(config.API_KEYS_FILE, logger),
+    keys = new FileKeyRing(config.API_KEYS_FILE, logger),
     together = (own) => own,
   }: IngestOptions,
 ) {

@@ -1,7 +1,7 @@
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfigOrExit } from '@sluice/shared/config';
 import { listening } from '@sluice/shared/http/server';
-import { createKeyRing, type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
+import { FileKeyRing, type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { type Component, runService } from '@sluice/shared/lifecycle';
 import { createLogger } from '@sluice/shared/log';
 import { withProcessMetrics } from '@sluice/shared/process-metrics';
@@ -47,7 +47,7 @@ const connections: Component = {
     await clickHouse.close();
   },
 };
-const keys = config.API_KEYS_FILE === undefined ? NO_KEYS : createKeyRing(config.API_KEYS_FILE, logger);
+const keys = config.API_KEYS_FILE === undefined ? NO_KEYS : new FileKeyRing(config.API_KEYS_FILE, logger);
 const probe = createReadiness(clickHouse);
 const app = buildApp(config, {
   reader,

@@ -2,7 +2,7 @@ import type { IngestConfig } from '@sluice/ingest-api/config';
 import { createIngest } from '@sluice/ingest-api/serve';
 import type { ApiKey, KeyRing } from '@sluice/shared/keys/key-ring';
 import { hashKey } from '@sluice/shared/keys/keys-file';
-import { createTokenBucket } from '@sluice/shared/keys/token-bucket';
+import { TokenBucket } from '@sluice/shared/keys/token-bucket';
 import type { Component } from '@sluice/shared/lifecycle';
 import { Registry } from 'prom-client';
 import { ConnectionBroken } from '../world/network.ts';
@@ -200,7 +200,7 @@ function keyRing(keys: ReadonlyMap<string, string>): KeyRing {
   const found = new Map<string, ApiKey>();
   for (const [key, workspace] of keys) {
     const entry = { id: key, hash: hashKey(key), workspace, scopes: ['ingest' as const, 'delete' as const] };
-    found.set(key, { ...entry, bucket: createTokenBucket() });
+    found.set(key, { ...entry, bucket: new TokenBucket() });
   }
   return { name: 'API keys', loaded: true, async start() {}, async stop() {}, find: (key) => found.get(key) };
 }

@@ -261,8 +261,8 @@ export class Oracle {
   ): string | undefined {
     const { deadLetters, deletions } = this.#world.clickhouse.tables;
     const isErased = row.received_at <= (deletions.get(userOf(row)) ?? 0);
-    const isOfRecord = (letter: DeadLetterRow) =>
-      letter.topic === log.topic && letter.partition === log.partition && letter.offset === offset;
+    const isOfRecord = (deadLetter: DeadLetterRow) =>
+      deadLetter.topic === log.topic && deadLetter.partition === log.partition && deadLetter.offset === offset;
     const isKept = deadLetterId ? deadLetters.has(deadLetterId) : [...deadLetters.values()].some(isOfRecord);
     return isKept || isErased ? undefined : `the row at offset ${offset} that cannot be stored is not kept`;
   }

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import type { Component } from '../lifecycle.ts';
 import type { Logger } from '../log.ts';
 import { type KeyEntry, parseKeysFile } from './keys-file.ts';
-import { createTokenBucket, type TokenBucket } from './token-bucket.ts';
+import { TokenBucket } from './token-bucket.ts';
 
 /** How often the file is checked, in milliseconds. Polling notices every change, also a mounted secret's new link. */
 const POLL_INTERVAL_MS = 500;
@@ -14,6 +14,7 @@ export interface ApiKey extends KeyEntry {
   readonly bucket: TokenBucket;
 }
 
+/** The keys that a service accepts. */
 export interface KeyRing extends Component {
   /** Whether a valid file has been read since the start. Until then no key can be checked. */
   readonly loaded: boolean;
@@ -32,82 +33,90 @@ interface Known {
 }
 
 /**
- * Creates a key ring that follows the file: a change is in force within a second. When the file is broken or missing, the
- * last valid keys stay in force, the log says so, and the file is read again until it is valid.
+ * A key ring that follows a keys file: a change is in force within a second. When the file is broken or missing, the last
+ * valid keys stay in force, the log says so, and the file is read again until it is valid.
  */
-export function createKeyRing(path: string, logger: Logger): KeyRing {
-  let keys: ReadonlyMap<string, Known> | undefined;
+export class FileKeyRing implements KeyRing {
+  readonly name = 'API keys';
+  readonly #path: string;
+  readonly #logger: Logger;
+  /** By their hashes; `undefined` until a valid file has been read. */
+  #keys: ReadonlyMap<string, Known> | undefined;
   /** Keys that were found, by their text: to hash a key costs more than the other checks of a request together. */
-  let found = new Map<string, ApiKey>();
+  #found = new Map<string, ApiKey>();
   /** Why the file could not be used the last time. */
-  let fault: string | undefined;
-  let retryTimer: NodeJS.Timeout | undefined;
-  let stopped = false;
+  #fault: string | undefined;
+  #retryTimer: NodeJS.Timeout | undefined;
+  #stopped = false;
   // One load at a time: an older content must not replace a newer one.
-  let loading = Promise.resolve();
+  #loading = Promise.resolve();
+  readonly #onChange: StatsListener = () => void this.#reload();
 
-  function reload(): Promise<void> {
-    clearTimeout(retryTimer);
-    loading = loading.then(load);
-    return loading;
+  /** @param path of the keys file */
+  constructor(path: string, logger: Logger) {
+    this.#path = path;
+    this.#logger = logger;
   }
 
-  async function load(): Promise<void> {
+  get loaded(): boolean {
+    return this.#keys !== undefined;
+  }
+
+  async start(): Promise<void> {
+    watchFile(this.#path, { interval: POLL_INTERVAL_MS }, this.#onChange);
+    await this.#reload();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    unwatchFile(this.#path, this.#onChange);
+    await this.#loading;
+    clearTimeout(this.#retryTimer);
+  }
+
+  find(key: string): ApiKey | undefined {
+    const before = this.#found.get(key);
+    if (before) return before;
+    const digest = hash('sha256', key, 'buffer');
+    const known = this.#keys?.get(digest.toString('hex'));
+    if (!known || !timingSafeEqual(known.hash, digest)) return undefined;
+    this.#found.set(key, known.key);
+    return known.key;
+  }
+
+  #reload(): Promise<void> {
+    clearTimeout(this.#retryTimer);
+    this.#loading = this.#loading.then(() => this.#load());
+    return this.#loading;
+  }
+
+  async #load(): Promise<void> {
     try {
-      const entries = parseKeysFile(await readFile(path, 'utf8'));
-      const before = keys ?? new Map<string, Known>();
-      keys = new Map(
+      const entries = parseKeysFile(await readFile(this.#path, 'utf8'));
+      const before = this.#keys;
+      this.#keys = new Map(
         entries.map((entry) => {
-          const bucket = before.get(entry.hash)?.key.bucket ?? createTokenBucket();
+          const bucket = before?.get(entry.hash)?.key.bucket ?? new TokenBucket();
           return [entry.hash, { key: { ...entry, bucket }, hash: Buffer.from(entry.hash, 'hex') }];
         }),
       );
-      found = new Map();
-      fault = undefined;
-      logger.info({ path, keys: entries.length }, 'API keys loaded');
+      this.#found = new Map();
+      this.#fault = undefined;
+      this.#logger.info({ path: this.#path, keys: entries.length }, 'API keys loaded');
     } catch (error) {
       const reason = (error as Error).message;
-      if (reason !== fault) logFault(reason);
-      fault = reason;
+      if (reason !== this.#fault) this.#logFault(reason);
+      this.#fault = reason;
       // A file may become readable without a change that polling would notice.
-      if (!stopped) retryTimer = setTimeout(() => void reload(), POLL_INTERVAL_MS);
+      if (!this.#stopped) this.#retryTimer = setTimeout(() => void this.#reload(), POLL_INTERVAL_MS);
     }
   }
 
-  function logFault(reason: string): void {
-    if (keys)
-      logger.error(
-        { path, reason, keys: keys.size },
-        'the keys file cannot be used; the last valid keys stay in force',
-      );
-    else logger.error({ path, reason }, 'the keys file cannot be used; requests with a key get 503');
+  #logFault(reason: string): void {
+    const path = this.#path;
+    if (this.#keys) {
+      const keys = this.#keys.size;
+      this.#logger.error({ path, reason, keys }, 'the keys file cannot be used; the last valid keys stay in force');
+    } else this.#logger.error({ path, reason }, 'the keys file cannot be used; requests with a key get 503');
   }
-
-  const onChange: StatsListener = () => void reload();
-
-  return {
-    name: 'API keys',
-    get loaded() {
-      return keys !== undefined;
-    },
-    async start() {
-      watchFile(path, { interval: POLL_INTERVAL_MS }, onChange);
-      await reload();
-    },
-    async stop() {
-      stopped = true;
-      unwatchFile(path, onChange);
-      await loading;
-      clearTimeout(retryTimer);
-    },
-    find(key) {
-      const before = found.get(key);
-      if (before) return before;
-      const digest = hash('sha256', key, 'buffer');
-      const known = keys?.get(digest.toString('hex'));
-      if (!known || !timingSafeEqual(known.hash, digest)) return undefined;
-      found.set(key, known.key);
-      return known.key;
-    },
-  };
 }

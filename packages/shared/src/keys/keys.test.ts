@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createLogger } from '../log.ts';
 import { eventually } from '../testing/eventually.ts';
-import { createKeyRing, type KeyRing } from './key-ring.ts';
+import { FileKeyRing, type KeyRing } from './key-ring.ts';
 import { generateKey, hashKey, type KeyEntry, parseKeysFile, readKeysFile, writeKeysFile } from './keys-file.ts';
 
 let folder: string;
@@ -43,7 +43,7 @@ test('every fault of a keys file is named', () => {
 test('a change is in force within a second, and a broken file leaves the last valid keys in force', async () => {
   const path = join(folder, 'keys.json');
   await writeKeysFile(path, [entry('first')]);
-  ring = createKeyRing(path, createLogger('test', 'silent'));
+  ring = new FileKeyRing(path, createLogger('test', 'silent'));
   await ring.start();
   expect(ring.find('first')?.workspace).toBe('acme');
   expect(ring.find('second')).toBeUndefined();

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { createTokenBucket } from './token-bucket.ts';
+import { TokenBucket } from './token-bucket.ts';
 
 test('the tokens of two seconds can be taken at once, and then as many as the rate', () => {
-  const bucket = createTokenBucket();
+  const bucket = new TokenBucket();
   const taken = (nowMs: number) => {
     let count = 0;
     while (bucket.take(1, 50, nowMs) === 0) count += 1;
@@ -16,7 +16,7 @@ test('the tokens of two seconds can be taken at once, and then as many as the ra
 });
 
 test('more tokens can be taken than the bucket holds, and the debt is waited for', () => {
-  const bucket = createTokenBucket();
+  const bucket = new TokenBucket();
   expect(bucket.take(500, 50, 0)).toBe(0);
   // 400 tokens of debt, and the one to take: 8.02 seconds.
   expect(bucket.take(1, 50, 0)).toBe(9);
@@ -25,14 +25,14 @@ test('more tokens can be taken than the bucket holds, and the debt is waited for
 });
 
 test('tokens that are given back can be taken again', () => {
-  const bucket = createTokenBucket();
+  const bucket = new TokenBucket();
   expect([bucket.take(1, 1, 0), bucket.take(1, 1, 0), bucket.take(1, 1, 0)]).toEqual([0, 0, 1]);
   bucket.giveBack(1);
   expect([bucket.take(1, 1, 0), bucket.take(1, 1, 0)]).toEqual([0, 1]);
 });
 
 test('however many tokens are given back, those of two seconds are the most that can be taken at once', () => {
-  const bucket = createTokenBucket();
+  const bucket = new TokenBucket();
   expect(bucket.take(500, 50, 0)).toBe(0);
   bucket.giveBack(500);
   expect(bucket.take(100, 50, 1_000)).toBe(0);
@@ -40,7 +40,7 @@ test('however many tokens are given back, those of two seconds are the most that
 });
 
 test('a changed rate is in force at once, also for the tokens that are left', () => {
-  const bucket = createTokenBucket();
+  const bucket = new TokenBucket();
   bucket.take(1, 1_000, 0);
   expect([bucket.take(1, 1, 0), bucket.take(1, 1, 0), bucket.take(1, 1, 0)]).toEqual([0, 0, 1]);
   expect(bucket.take(1, 1_000, 1)).toBe(0);
@@ -49,7 +49,7 @@ test('a changed rate is in force at once, also for the tokens that are left', ()
 test.each([1, 7, 50, 1_000])(
   'at %i a second, a client that waits as long as it should gets the rate and one burst',
   (perSecond) => {
-    const bucket = createTokenBucket();
+    const bucket = new TokenBucket();
     let nowMs = 0;
     let taken = 0;
     for (let request = 1; request <= 500; request += 1) {

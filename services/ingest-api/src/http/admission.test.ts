@@ -1,7 +1,7 @@
 import { createMemoryBudget, type MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { createRateLimiter } from '@sluice/shared/http/rate-limiter';
 import type { ApiKey } from '@sluice/shared/keys/key-ring';
-import { createTokenBucket } from '@sluice/shared/keys/token-bucket';
+import { TokenBucket } from '@sluice/shared/keys/token-bucket';
 import Fastify from 'fastify';
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
@@ -36,7 +36,7 @@ test.each([
     hash: 'k',
     workspace: 'w',
     scopes: ['ingest'],
-    bucket: createTokenBucket(),
+    bucket: new TokenBucket(),
   };
   // Less than a request takes before its body arrives.
   const { memory, held } = countedBudget(1_000);

@@ -6,7 +6,7 @@ import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhou
 import { type TestDatabase, takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { loadConfig } from '@sluice/shared/config';
 import { parseJson } from '@sluice/shared/json';
-import { createKeyRing } from '@sluice/shared/keys/key-ring';
+import { FileKeyRing } from '@sluice/shared/keys/key-ring';
 import { hashKey, type KeyEntry, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { createLogger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
@@ -147,7 +147,7 @@ export async function startQuery(
     connectionsMax: connectionsOf(config) + 2,
     settings: querySettings(config),
   });
-  const keys = createKeyRing(keysFile, logger);
+  const keys = new FileKeyRing(keysFile, logger);
   const app = buildApp(config, {
     reader: wrapReader(reader),
     keys,

@@ -35,9 +35,9 @@ test('rows that cannot be stored are isolated, byte for byte, with their offset 
 
   // The second time is like a restart after a crash before the offsets were committed.
   for (let again = 0; again < 2; again += 1) {
-    const { rows, dead } = await db.store({ events: messages('events', lines), changes, deadLetters: [] });
+    const { rows, deadLetters } = await db.store({ events: messages('events', lines), changes, deadLetters: [] });
     expect(rows).toBe(44);
-    expect(dead.map(({ offset, line, row }) => [offset, line, row.toString()])).toEqual([
+    expect(deadLetters.map(({ offset, line, row }) => [offset, line, row.toString()])).toEqual([
       ...[...bad].map(([index, row]) => [String(100 + Math.floor(index / 10)), index % 10, row]),
       ['100', 1, badChange],
     ]);
@@ -60,9 +60,9 @@ test.each([
   ['in brackets of several lines', (row: string) => ['[', row, ']', good(204)]],
 ])('an object %s, which ClickHouse may take alone but not among others, is isolated', async (_, linesWith) => {
   const lines = linesWith(good(200));
-  const { dead } = await db.store({ ...batchOf([]), events: messages('events', lines) });
+  const { deadLetters } = await db.store({ ...batchOf([]), events: messages('events', lines) });
   const bad = lines.filter((line) => !/^\{.*\}$/.test(line));
-  expect(dead.map(({ row }) => row.toString())).toEqual(bad);
+  expect(deadLetters.map(({ row }) => row.toString())).toEqual(bad);
 });
 
 test.each([
@@ -75,12 +75,12 @@ test.each([
   const colours = Array.from({ length: before }, (_, index) =>
     JSON.stringify({ ...eventRow(), [`colour ${index}`]: 1 }),
   );
-  const { dead } = await db.store({
+  const { deadLetters } = await db.store({
     events: messages('events', [...colours, cutOff, following]),
     changes: [],
     deadLetters: [],
   });
-  expect(dead.map((one) => one.row.toString())).toEqual([...colours, cutOff]);
+  expect(deadLetters.map((one) => one.row.toString())).toEqual([...colours, cutOff]);
 });
 
 test('bytes that are not UTF-8 are kept as they are', async () => {
@@ -108,8 +108,8 @@ test('a message of an unknown kind or format is one dead letter', async () => {
     ['songs', '1', 'the kind is not known'],
     ['', '', 'the format is not 1'],
   ]);
-  const { dead } = await db.store({ ...batchOf([]), deadLetters: batch.deadLetters });
-  expect(dead).toEqual(batch.deadLetters);
+  const { deadLetters } = await db.store({ ...batchOf([]), deadLetters: batch.deadLetters });
+  expect(deadLetters).toEqual(batch.deadLetters);
 });
 
 test('masses of bad rows are isolated in few statements, and the good ones among them are stored', async () => {
@@ -131,21 +131,21 @@ test('masses of bad rows are isolated in few statements, and the good ones among
   };
   subscribe('http.client.request.start', count);
   onTestFinished(() => void unsubscribe('http.client.request.start', count));
-  const { rows, dead } = await db.store({ ...batchOf([]), events: messages('events', lines) });
+  const { rows, deadLetters } = await db.store({ ...batchOf([]), events: messages('events', lines) });
   // ClickHouse is asked for the reasons of 100 rows, with two statements each.
   expect(statements).toBeGreaterThan(0);
   expect(statements).toBeLessThan(300);
-  expect([rows, dead.length]).toEqual([10_000, 40_000]);
+  expect([rows, deadLetters.length]).toEqual([10_000, 40_000]);
   expect(await db.read("SELECT count() AS rows FROM events WHERE workspace_id = 'masses'")).toEqual([{ rows: 10_000 }]);
-  for (const { reason } of dead) expect(reason).toMatch(/^[A-Z_]+: /);
+  for (const { reason } of deadLetters) expect(reason).toMatch(/^[A-Z_]+: /);
 });
 
 test('the reason of a dead letter quotes its own row, and no other, which may be of another workspace', async () => {
   const lines = Array.from({ length: 150 }, (_, index) =>
     JSON.stringify({ ...eventRow(), [`user-${index}@example.com`]: 1 }),
   );
-  const { dead } = await db.store({ ...batchOf([]), events: messages('events', lines) });
-  const quoting = dead.map(({ reason, row }) => {
+  const { deadLetters } = await db.store({ ...batchOf([]), events: messages('events', lines) });
+  const quoting = deadLetters.map(({ reason, row }) => {
     const quoted = [...reason.matchAll(/user-\d+/g)].map(([text]) => text);
     for (const text of quoted) expect(row.toString()).toContain(`${text}@`);
     return quoted.length;
@@ -154,9 +154,9 @@ test('the reason of a dead letter quotes its own row, and no other, which may be
 });
 
 test('a batch of nothing but bad rows becomes dead letters', async () => {
-  const { rows, dead } = await db.store({
+  const { rows, deadLetters } = await db.store({
     ...batchOf([]),
     events: messages('events', Array(20_000).fill('{"poison":"all the way"}')),
   });
-  expect([rows, dead.length]).toEqual([0, 20_000]);
+  expect([rows, deadLetters.length]).toEqual([0, 20_000]);
 });

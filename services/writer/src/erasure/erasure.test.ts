@@ -174,12 +174,12 @@ test("a deleted user's dead letters are erased, whole rows and broken ones, and 
     ],
     changes: [change({ id: name, kind: 'organization' }), change({ id: 'other' })],
   };
-  const { dead } = await db.store({
+  const { deadLetters } = await db.store({
     events: messages('events', [...gone.events, ...kept.events]),
     changes: messages('changes', [...gone.changes, ...kept.changes]),
     deadLetters: [],
   });
-  expect(dead).toHaveLength(12);
+  expect(deadLetters).toHaveLength(12);
   await db.store(batchOf([], [deletionOf(name)]));
   erasure.start();
   await eventually(() => count(NOT_ERASED)).toBe(0);

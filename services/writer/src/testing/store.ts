@@ -16,7 +16,7 @@ export interface Stored {
   /** How many of them were left out, because their user was deleted after they were accepted. */
   readonly userDeleted: number;
   /** The rows that cannot be stored. */
-  readonly dead: readonly DeadLetter[];
+  readonly deadLetters: readonly DeadLetter[];
 }
 
 export interface TestBatch {
@@ -80,9 +80,9 @@ export async function createTestStore(
         };
       },
       async store(batch, epoch) {
-        const dead: DeadLetter[] = [];
-        const stored = await store.open(batch, epoch, (deadLetters) => dead.push(...deadLetters)).store();
-        return { ...stored, dead };
+        const deadLetters: DeadLetter[] = [];
+        const stored = await store.open(batch, epoch, (found) => deadLetters.push(...found)).store();
+        return { ...stored, deadLetters };
       },
     };
   }

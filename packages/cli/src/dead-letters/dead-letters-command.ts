@@ -1,0 +1,179 @@
+import { createClickHouse } from '@sluice/shared/clickhouse/client';
+import { ArgumentsError } from '@sluice/shared/command-line';
+import { loadConfig } from '@sluice/shared/config';
+import { createKafka } from '@sluice/shared/kafka/client';
+import { createLogger } from '@sluice/shared/log';
+import { printable } from '@sluice/shared/printable';
+import type { Command } from '../command.ts';
+import { withLocalSystem } from '../local-system.ts';
+import { parseCommand } from '../parse-command.ts';
+import { deadLettersConfig } from './config.ts';
+import { DeadLetters, NotReplayable, type StoredDeadLetter } from './dead-letters.ts';
+
+const APPLICATION = 'sluice-dead-letters';
+
+/** Lists, shows and replays dead letters, with the environment of a writer. */
+export const deadLettersCommand: Command = {
+  help,
+  async run(args, { env }) {
+    const config = loadConfig(deadLettersConfig, await withLocalSystem(env));
+    const client = createClickHouse(config, {
+      application: APPLICATION,
+      requestTimeoutMs: 60_000,
+      connectionsMax: 1,
+    });
+    const kafka = createKafka(config, APPLICATION, createLogger(APPLICATION, 'warn'));
+    const deadLetters = new DeadLetters(config, client, kafka);
+    try {
+      return await runDeadLettersCommand(args, deadLetters, console.log);
+    } catch (error) {
+      if (error instanceof ArgumentsError) throw error;
+      const reason = (error as Error).message || (error as NodeJS.ErrnoException).code;
+      const { host } = new URL(config.CLICKHOUSE_URL);
+      console.error(`The dead letters cannot be reached (${printable(reason ?? '')}). Is Sluice running at ${host}?`);
+      return 1;
+    } finally {
+      await client.close();
+    }
+  },
+};
+
+function help(name: string): string {
+  return `Usage: ${name} COMMAND
+
+Dead letters are rows that ClickHouse could not store, and calls that ingest-api could not take. They are kept byte for
+byte, with the reason. Replay them once the reason is gone. Calls are read again with EVENT_BYTES_MAX and
+PROPERTIES_PER_SUBMISSION_MAX of this environment.
+
+  list [--all] [--limit N]   the newest N (default 100) that were not replayed yet; with --all also those that were
+  show ID                    one dead letter: where it came from, why it failed, and its row
+  replay ID [ID ...]         sends rows to Kafka again; doing so twice changes nothing
+  replay --all               sends all rows that were not replayed yet
+
+What cannot be replayed is named with the reason, and the others go on. A dead letter that fails again, or is recorded
+while the command runs, is left for the next time.
+
+Exit codes: 0 done, 1 there is no such dead letter or one was not replayed, 2 wrong arguments.`;
+}
+
+/** How many dead letters "replay --all" reads at a time. */
+const REPLAY_PAGE = 1_000;
+
+/**
+ * Runs the command, passes each line of output to `printLine`, and returns the exit code.
+ *
+ * @throws {ArgumentsError} before anything is done
+ * @throws kafkajs's and ClickHouse's errors
+ */
+export async function runDeadLettersCommand(
+  args: readonly string[],
+  deadLetters: DeadLetters,
+  printLine: (line: string) => void,
+): Promise<number> {
+  const { command, ids, all, limit } = parse(args);
+  // Any field of a dead letter may hold text from outside, and a terminal obeys control characters.
+  const print = (line: string) => printLine(printable(line));
+  if (command === 'list') {
+    const found = await deadLetters.list({ limit, replayed: all });
+    for (const deadLetter of found) print(oneLine(deadLetter));
+    print(`${found.length} dead letters${found.length === limit ? ' (there may be more: --limit)' : ''}`);
+    return 0;
+  }
+  if (command === 'show') return await show(ids[0] as string, deadLetters, print);
+  return all ? await replayAll(deadLetters, print) : await replay(ids, deadLetters, print);
+}
+
+async function show(id: string, deadLetters: DeadLetters, print: (line: string) => void): Promise<number> {
+  const found = await deadLetters.read(id);
+  if (!found) {
+    print(unknown(id));
+    return 1;
+  }
+  for (const [name, value] of Object.entries(found.deadLetter)) print(`${name.padEnd(12)} ${value ?? '-'}`);
+  print(`row          ${JSON.stringify(found.row.toString())}`);
+  return 0;
+}
+
+async function replay(
+  ids: readonly string[],
+  deadLetters: DeadLetters,
+  print: (line: string) => void,
+): Promise<number> {
+  let code = 0;
+  for (const id of ids) {
+    const fault = await replayOne(id, deadLetters);
+    print(fault ?? `${id} replayed`);
+    if (fault !== undefined) code = 1;
+  }
+  return code;
+}
+
+/**
+ * Returns why a dead letter was not replayed; `undefined` when it was.
+ *
+ * @throws when ClickHouse or Kafka does not respond: then no other can be replayed either
+ */
+async function replayOne(id: string, deadLetters: DeadLetters): Promise<string | undefined> {
+  try {
+    return (await deadLetters.replay(id)) ? undefined : unknown(id);
+  } catch (error) {
+    if (error instanceof NotReplayable) return `${id} cannot be taken: ${error.message}`;
+    await deadLetters.requireEngines();
+    return `${id} was not replayed: ${(error as Error).message}`;
+  }
+}
+
+async function replayAll(deadLetters: DeadLetters, print: (line: string) => void): Promise<number> {
+  let [replayed, failed] = [0, 0];
+  // From the newest to older ones: a row that fails again meanwhile is newer, so the command ends.
+  let after: StoredDeadLetter | undefined;
+  for (;;) {
+    const found = await deadLetters.list({ limit: REPLAY_PAGE, replayed: false, after });
+    if (found.length === 0) break;
+    for (const { id } of found) {
+      const fault = await replayOne(id, deadLetters);
+      if (fault === undefined) replayed += 1;
+      else {
+        failed += 1;
+        print(fault);
+      }
+    }
+    print(`${replayed} replayed${failed > 0 ? `, ${failed} not` : ''}`);
+    after = found.at(-1);
+  }
+  if (after === undefined) print('nothing to replay');
+  return failed === 0 ? 0 : 1;
+}
+
+function unknown(id: string): string {
+  return `${id} is not a dead letter`;
+}
+
+/** Returns one line without the row, and with the first line of the reason. */
+function oneLine({
+  id,
+  recordedAt,
+  replayedAt,
+  kind,
+  topic,
+  partition,
+  offset,
+  line,
+  reason,
+}: StoredDeadLetter): string {
+  const state = replayedAt === null ? '' : ` (replayed ${replayedAt})`;
+  const why = JSON.stringify(reason.split('\n', 1)[0]?.slice(0, 120));
+  return `${id}  ${recordedAt}  ${JSON.stringify(kind)}  ${topic}/${partition}@${offset}:${line}  ${why}${state}`;
+}
+
+function parse(args: readonly string[]) {
+  const { command, operands, all, texts } = parseCommand(args, {
+    commands: { list: 'none, or --all', show: 'one', replay: 'some, or --all' },
+    texts: { limit: '100' },
+    flags: [],
+    usage: 'Use list, show ID, replay ID [ID ...] or replay --all.',
+  });
+  const limit = Number(texts.limit);
+  if (!Number.isInteger(limit) || limit < 1) throw new ArgumentsError('--limit must be a whole number from 1.');
+  return { command, ids: operands, all, limit };
+}

@@ -1,0 +1,154 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
+import { parseRejectedCall } from '@sluice/submissions/calls/rejected-call';
+import { type ReplayOptions, rowsOfRejectedCall } from '@sluice/submissions/calls/replay-call';
+import { packMessages } from '@sluice/submissions/rows/message-packing';
+import type { DeadLetter } from '@sluice/writer/protocol/dead-letter';
+import type { Kafka, TopicMessages } from 'kafkajs';
+import type { DeadLettersConfig } from './config.ts';
+
+/** A dead letter as ClickHouse has it, without its row. */
+export interface StoredDeadLetter extends Omit<DeadLetter, 'row'> {
+  readonly id: string;
+  readonly recordedAt: string;
+  /** When it was last replayed; null when it was not, or has failed again since then. */
+  readonly replayedAt: string | null;
+  /** The length of the row. */
+  readonly bytes: number;
+}
+
+/** A dead letter with its row, byte for byte. */
+export interface WholeDeadLetter {
+  readonly deadLetter: StoredDeadLetter;
+  readonly row: Buffer;
+  /** The time of ClickHouse when it was read. */
+  readonly readAt: string;
+}
+
+export interface ListOptions {
+  readonly limit: number;
+  /** Also those that were replayed. */
+  readonly replayed: boolean;
+  /** Only dead letters that come after this one in the list; those that are recorded meanwhile do not. */
+  readonly after?: Pick<StoredDeadLetter, 'recordedAt' | 'id'> | undefined;
+}
+
+const COLUMNS = `id, toString(recorded_at) AS recordedAt, toString(replayed_at) AS replayedAt, kind, format, topic,
+  partition, toString(offset) AS offset, line, reason, length(row) AS bytes`;
+
+const READ = `SELECT ${COLUMNS}, toString(now64(6, 'UTC')) AS readAt, base64Encode(row) AS row64
+  FROM dead_letters FINAL WHERE id = {id:String}`;
+
+const LIST = `SELECT ${COLUMNS} FROM dead_letters FINAL
+  WHERE (replayed_at IS NULL OR {replayed:Bool})
+    AND (recorded_at, id) < ({recordedAt:DateTime64(3, 'UTC')}, {id:String})
+  ORDER BY recorded_at DESC, id DESC LIMIT {limit:UInt32}`;
+
+/** Before the newest dead letter in the list: the end of the range of DateTime64. */
+const FIRST = { recordedAt: '2299-12-31 23:59:59.999', id: '' };
+
+// The time of the state is from before the row was sent: when the row has failed again by now, that is the newer state.
+const MARK_REPLAYED = `INSERT INTO dead_letters
+  SELECT * REPLACE (toDateTime64({readAt:String}, 6, 'UTC') AS state_at, now64(3) AS replayed_at)
+  FROM dead_letters FINAL WHERE id = {id:String}`;
+
+const LINE_FEED = Buffer.from('\n');
+
+/** A call that was rejected cannot be taken now either. The message is a sentence. */
+export class NotReplayable extends Error {
+  override readonly name = 'NotReplayable';
+}
+
+/**
+ * The dead letters of a deployment, for the operator. All methods throw ClickHouse's errors. Only `replay` and
+ * `requireEngines` connect to Kafka, and throw kafkajs's errors too.
+ */
+export class DeadLetters {
+  readonly #client: ClickHouseClient;
+  readonly #kafka: Kafka;
+  readonly #topics: ReturnType<typeof topicNames>;
+  readonly #limits: Omit<ReplayOptions, 'id'>;
+
+  constructor(config: DeadLettersConfig, client: ClickHouseClient, kafka: Kafka) {
+    this.#client = client;
+    this.#kafka = kafka;
+    this.#topics = topicNames(config);
+    this.#limits = {
+      callBytesMax: config.EVENT_BYTES_MAX,
+      propertiesMax: config.PROPERTIES_PER_SUBMISSION_MAX,
+      partitionCount: config.KAFKA_PARTITIONS,
+      now: Date.now,
+    };
+  }
+
+  /** Returns the newest first. */
+  async list({ limit, replayed, after: { recordedAt, id } = FIRST }: ListOptions): Promise<StoredDeadLetter[]> {
+    const query_params = { limit, replayed, recordedAt, id };
+    const result = await this.#client.query({ query: LIST, query_params, format: 'JSONEachRow' });
+    return await result.json<StoredDeadLetter>();
+  }
+
+  /** Returns a dead letter with its row, byte for byte; `undefined` when there is none. */
+  async read(id: string): Promise<WholeDeadLetter | undefined> {
+    const result = await this.#client.query({ query: READ, query_params: { id }, format: 'JSONEachRow' });
+    const [found] = await result.json<StoredDeadLetter & { row64: string; readAt: string }>();
+    if (!found) return undefined;
+    const { row64, readAt, ...deadLetter } = found;
+    return { deadLetter, row: Buffer.from(row64, 'base64'), readAt };
+  }
+
+  /**
+   * Sends a row to the Kafka partition that it came from. The writer stores it unless it is stored already, so replaying
+   * twice changes nothing. A row that fails again becomes the same dead letter again. A call that ingest-api rejected is
+   * read again, with the present limits, and its rows are sent.
+   *
+   * @returns false when there is no such dead letter
+   * @throws {NotReplayable} when the call cannot be taken now either
+   */
+  async replay(id: string): Promise<boolean> {
+    const found = await this.read(id);
+    if (!found) return false;
+    await this.#send(id, await this.#messagesOf(found));
+    await this.#client.command({ query: MARK_REPLAYED, query_params: { id, readAt: found.readAt } });
+    return true;
+  }
+
+  /** @throws when ClickHouse or Kafka does not respond */
+  async requireEngines(): Promise<void> {
+    await this.#client.command({ query: 'SELECT 1' });
+    await withAdmin(this.#kafka, async () => undefined);
+  }
+
+  /** Returns what is to be sent, by topic. */
+  async #messagesOf({ deadLetter, row }: WholeDeadLetter): Promise<TopicMessages[]> {
+    const { id, topic, partition, kind, format } = deadLetter;
+    if (kind !== 'rejected') {
+      // A message that could not be read is kept whole. With one more line feed, it would be another dead letter.
+      const value = row.at(-1) === LINE_FEED[0] ? row : Buffer.concat([row, LINE_FEED]);
+      return [{ topic, messages: [{ value, headers: { kind, format }, partition }] }];
+    }
+    const call = parseRejectedCall(row);
+    const rows = call ? await rowsOfRejectedCall(call, { ...this.#limits, id }) : 'The row is no rejected call.';
+    if (typeof rows === 'string') throw new NotReplayable(rows);
+    return rows.map((item) => ({
+      topic: this.#topics[item.topic],
+      messages: packMessages(item.partition, [item], this.#limits.partitionCount),
+    }));
+  }
+
+  async #send(id: string, topicMessages: TopicMessages[]): Promise<void> {
+    const producer = this.#kafka.producer({ allowAutoTopicCreation: false, idempotent: false });
+    await producer.connect();
+    try {
+      const results = await producer.sendBatch({ acks: -1, topicMessages });
+      // kafkajs may leave partitions out of its results.
+      const sent = topicMessages.flatMap(({ topic, messages }) =>
+        messages.map(({ partition }) => `${topic}/${partition}`),
+      );
+      const isComplete = results.length === new Set(sent).size && results.every(({ errorCode }) => errorCode === 0);
+      if (!isComplete) throw new Error(`Kafka has not acknowledged the dead letter ${id}`);
+    } finally {
+      await producer.disconnect();
+    }
+  }
+}

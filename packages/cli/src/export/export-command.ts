@@ -1,0 +1,79 @@
+import { access } from 'node:fs/promises';
+import { ArgumentsError } from '@sluice/shared/command-line';
+import { parseTimestamp } from '@sluice/shared/timestamp';
+import type { Command, Environment } from '../command.ts';
+import { findKey } from '../transfer/find-key.ts';
+import { interruption } from '../transfer/interruption.ts';
+import { count, type ProgressState, percentage, rate, showProgress, timeLeft } from '../transfer/progress.ts';
+import { RecentTrouble } from '../transfer/recent-trouble.ts';
+import { type ExportArguments, exportHelp, parseExportArguments } from './arguments.ts';
+import { PartFile } from './part-file.ts';
+import { Export, type ExportCounts, type ExportEnd } from './run-export.ts';
+
+/** Writes all events that match to a file. */
+export const exportCommand: Command = {
+  help: exportHelp,
+  run: (args, { env, cwd }) => exportEvents(parseExportArguments(args, cwd), env),
+};
+
+async function exportEvents(given: ExportArguments, env: Environment): Promise<number> {
+  const key = await findKey(given.key, env);
+  const exists = await access(given.file).then(
+    () => true,
+    () => false,
+  );
+  if (exists) throw new ArgumentsError(`${given.file} exists already.`);
+  // Parts of one export end at the same time.
+  const parameters = new Map([['endDate', new Date().toISOString()], ...given.parameters]);
+  const options = { ...given, parameters };
+  const signal = interruption();
+  await using part = await PartFile.open(options.file);
+  const trouble = new RecentTrouble();
+  const onRetry = (reason: string) => trouble.note(reason);
+  const job = new Export({ ...options, key, part, signal, onRetry });
+  const startedAt = performance.now();
+  const seconds = () => (performance.now() - startedAt) / 1_000;
+  const progress = showProgress(process.stderr, () => progressOf(job.counts, options, seconds(), trouble.reason));
+  const end = await job.run();
+  progress.stop();
+  console.log(summarise(job.counts, end, options, seconds()));
+  if (end.kind === 'interrupted') return 130;
+  return end.kind === 'complete' ? 0 : 1;
+}
+
+/** Returns which part of the time between startDate and endDate has been exported. */
+function doneOf({ lastMs }: ExportCounts, parameters: ReadonlyMap<string, string>): number | undefined {
+  const [startMs, endMs] = ['startDate', 'endDate'].map((name) => parseTimestamp(parameters.get(name) ?? '')?.ms);
+  if (lastMs === undefined || startMs === undefined || endMs === undefined || endMs <= startMs) return undefined;
+  const done = Math.min(1, Math.max(0, (lastMs - startMs) / (endMs - startMs)));
+  return parameters.get('orderByDirection')?.toUpperCase() === 'DESC' ? 1 - done : done;
+}
+
+function progressOf(
+  counts: ExportCounts,
+  { parameters, format }: ExportArguments,
+  seconds: number,
+  trouble: string | undefined,
+): ProgressState {
+  const done = doneOf(counts, parameters);
+  const text = [
+    ...percentage(done),
+    ...(format === 'ndjson' ? [`${count(counts.events)} events`] : []),
+    `${count(Math.round(counts.bytes / 1_048_576))} MiB`,
+    ...timeLeft(done, seconds),
+    ...(trouble === undefined ? [] : [`waiting: ${trouble}`]),
+  ];
+  return { done, text: text.join(', ') };
+}
+
+function summarise(counts: ExportCounts, end: ExportEnd, { file, format }: ExportArguments, seconds: number): string {
+  const events = format === 'ndjson' ? `${count(counts.events)} events, ` : '';
+  switch (end.kind) {
+    case 'complete':
+      return `${file} is complete: ${events}${count(counts.bytes)} bytes in ${seconds.toFixed(1)} s (${count(rate(counts.bytes / 1_048_576, seconds))} MiB/s).`;
+    case 'interrupted':
+      return `Interrupted. Run it again to continue ${file}.part.`;
+    case 'stopped':
+      return `Stopped: ${end.reason.replace(/\.$/, '')}.\nRun it again to continue ${file}.part.`;
+  }
+}

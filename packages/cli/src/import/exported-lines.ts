@@ -1,0 +1,98 @@
+import { EVENT_IDENTIFIERS } from '@sluice/shared/rows';
+import { callFormat } from './call-format.ts';
+import { type ChangedEntity, callLine } from './calls.ts';
+import type { Format } from './format.ts';
+import { type JsonMembers, jsonMembers, jsonObject } from './json-members.ts';
+import { type LineContent, type LineToSend, readJsonObject, refused } from './line-content.ts';
+import { nativeFormat } from './submission-lines.ts';
+
+type EventRecord = Readonly<Record<string, unknown>>;
+
+const SUBMISSION_PATH = '/v1/public/users';
+
+/** Fields that a call and an event of a submission have by the same names. */
+const COMMON_FIELDS = [
+  ...EVENT_IDENTIFIERS.map(({ field }) => field),
+  ...['properties', 'context', 'traits', 'timestamp'],
+];
+
+const calls = callFormat(readRecord);
+
+/**
+ * Events as `GET /events/export` writes them. Each becomes a call that is stored as the same event. An event whose context
+ * names an organization that is not its own becomes a submission: a call would get that organization.
+ */
+export const exportFormat: Format = {
+  ...calls,
+  hasTrailer: true,
+  createGatherer() {
+    const gatherer = calls.createGatherer();
+    return {
+      add: (line) =>
+        isSubmission(line) ? [{ lines: [line], orderKey: undefined, bytes: line.body.length }] : gatherer.add(line),
+      rest: () => gatherer.rest(),
+    };
+  },
+  requestOf: (lines) => (isSubmission(lines[0]) ? nativeFormat.requestOf(lines) : calls.requestOf(lines)),
+  rejectedIn: (response) => (response.startsWith('{"status":"accepted"') ? new Map() : calls.rejectedIn(response)),
+};
+
+function isSubmission({ path }: LineToSend): boolean {
+  return path === SUBMISSION_PATH;
+}
+
+function readRecord(bytes: Buffer, number: number): LineContent {
+  const content = readJsonObject(bytes);
+  if (content.kind !== 'object') return content;
+  const record = content.value;
+  if (record['complete'] === true && typeof record['events'] === 'number') {
+    return { kind: 'trailer', lines: record['events'] };
+  }
+  if (typeof record['uuid'] !== 'string' || typeof record['timestamp'] !== 'string') {
+    return refused('has no uuid and timestamp: is it a record of GET /events/export?');
+  }
+  const members = jsonMembers(bytes);
+  if (record['type'] === 'track' && namesOtherOrganization(record)) return submissionLine(number, members);
+  return callLine(number, callOf(record, members), entityOf(record));
+}
+
+function callOf(record: EventRecord, members: JsonMembers): Buffer {
+  const { type, event } = record;
+  const call = picked(members, ['type', 'userId', 'groupId', ...COMMON_FIELDS]);
+  call.set('messageId', members.get('uuid') as Buffer);
+  // A page without a name is an event named after its type.
+  const isNamed = (type === 'page' || type === 'screen') && event !== type;
+  if (type === 'track') call.set('event', members.get('event') ?? 'null');
+  else if (isNamed) call.set('name', members.get('event') ?? 'null');
+  const hasSubject = ['userId', 'groupId', 'anonymousId'].some((field) => record[field]);
+  const previousId = (record['properties'] as EventRecord | undefined)?.['previousId'];
+  if (!hasSubject && previousId !== undefined) call.set('previousId', JSON.stringify(previousId));
+  return jsonObject(call);
+}
+
+function submissionLine(number: number, members: JsonMembers): LineToSend {
+  const event = picked(members, ['uuid', 'event', ...COMMON_FIELDS]);
+  const body = jsonObject(
+    new Map([
+      ['foreignId', members.get('userId') ?? 'null'],
+      ['events', Buffer.concat([Buffer.from('['), jsonObject(event), Buffer.from(']')])],
+    ]),
+  );
+  return {
+    ...{ kind: 'line', number, path: SUBMISSION_PATH, body, events: 1 },
+    ...{ orderKey: undefined, idempotencyKey: undefined },
+  };
+}
+
+function namesOtherOrganization({ userId, groupId, context }: EventRecord): boolean {
+  return Boolean(userId) && !groupId && Boolean((context as EventRecord | null | undefined)?.['groupId']);
+}
+
+function picked(members: JsonMembers, fields: readonly string[]): JsonMembers {
+  return new Map(fields.flatMap((field) => (members.has(field) ? [[field, members.get(field) as Buffer]] : [])));
+}
+
+function entityOf({ type, userId, groupId }: EventRecord): ChangedEntity | undefined {
+  if (type === 'identify' && userId) return { kind: 'user', id: userId };
+  return type === 'group' && groupId ? { kind: 'organization', id: groupId } : undefined;
+}

@@ -1,0 +1,81 @@
+import type { Command, Environment } from '../command.ts';
+import { findKey } from '../transfer/find-key.ts';
+import { interruption } from '../transfer/interruption.ts';
+import { count, rate, showProgress } from '../transfer/progress.ts';
+import { RecentTrouble } from '../transfer/recent-trouble.ts';
+import { type ImportArguments, importHelp, parseImportArguments } from './arguments.ts';
+import { FORMATS, type FormatName } from './formats.ts';
+import { type ImportCounts, importProgress } from './progress.ts';
+import { RefusedLines } from './refused-lines.ts';
+import { Import, type ImportEnd } from './run-import.ts';
+import { Sender } from './sender.ts';
+import { Source } from './source.ts';
+
+/** Sends a file of submissions or calls to Sluice. */
+export const importCommand: Command = {
+  help: importHelp,
+  run: (args, { env, cwd }) => importFile(parseImportArguments(args, cwd), env),
+};
+
+async function importFile(options: ImportArguments, env: Environment): Promise<number> {
+  const { format, url, concurrency, giveUpAfterMs, refusedFile } = options;
+  const key = await findKey(options.key, env);
+  const signal = interruption();
+  const source = await Source.open(options.file, signal);
+  const refusedLines = await RefusedLines.create(refusedFile);
+  const trouble = new RecentTrouble();
+  const onRetry = (reason: string) => trouble.note(reason);
+  const sender = new Sender({ url, key, connectionsMax: concurrency, giveUpAfterMs, onRetry });
+  const job = new Import({
+    ...{ sender, refusedLines, concurrency, signal },
+    format: FORMATS[format],
+    chunks: source.chunks(),
+  });
+
+  const startedAt = performance.now();
+  const progress = showProgress(process.stderr, () =>
+    importProgress({
+      ...job.counts,
+      unit: FORMATS[format].unit,
+      bytesRead: source.bytesRead,
+      bytesTotal: source.bytesTotal,
+      seconds: (performance.now() - startedAt) / 1_000,
+      trouble: trouble.reason,
+    }),
+  );
+  const end = await job.run();
+  const seconds = (performance.now() - startedAt) / 1_000;
+  progress.stop();
+  await refusedLines.close();
+  for (const line of summarise({ ...job.counts, format, end, seconds, refusedFile })) console.log(line);
+  if (end.kind === 'interrupted') return 130;
+  return end.kind === 'complete' && job.counts.refused === 0 ? 0 : 1;
+}
+
+interface Summary extends ImportCounts {
+  readonly format: FormatName;
+  readonly end: ImportEnd;
+  readonly seconds: number;
+  readonly refusedFile: string;
+}
+
+function summarise({ format, end, seconds, refusedFile, accepted, events, refused }: Summary): string[] {
+  const { unit } = FORMATS[format];
+  const what = unit === 'calls' ? '' : ` with ${count(events)} events`;
+  const lines = [
+    `${count(accepted)} ${unit}${what} were accepted in ${seconds.toFixed(1)} s ` +
+      `(${count(rate(events, seconds))} events/s); ${count(refused)} ${unit} were refused.`,
+  ];
+  if (refused > 0) lines.push(`${refusedFile} lists the refused lines with the reasons.`);
+  if (end.kind === 'interrupted') lines.push(`Interrupted after line ${count(end.line)}.`);
+  if (end.kind === 'stopped') lines.push(`Stopped at line ${count(end.line)}: ${end.reason}.`);
+  if (end.kind !== 'complete') {
+    lines.push(
+      unit === 'calls'
+        ? 'Run it again to send the rest. No call is stored twice.'
+        : 'Run it again to send the rest. Events with a timestamp or a UUIDv7 are never stored twice; ' +
+            'others are recognised as repeats for at least five minutes.',
+    );
+  }
+  return lines;
+}

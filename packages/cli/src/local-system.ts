@@ -1,0 +1,28 @@
+import { readFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import type { Environment } from './command.ts';
+
+const root = join(import.meta.dirname, '../../..');
+
+/** Returns the data folder of the system that npm start runs in this checkout. */
+export function dataFolder(env: Environment): string {
+  return resolve(root, env['SLUICE_DATA_DIR'] || '.sluice');
+}
+
+/** Returns a secret that npm start keeps in its data folder, without the line end; empty when there is none. */
+export async function readSecret(env: Environment, file: 'dev-key' | 'clickhouse-password'): Promise<string> {
+  return (await readFile(join(dataFolder(env), file), 'utf8').catch(() => '')).trim();
+}
+
+/** Returns the environment with the addresses of the system that npm start runs, unless it names others. */
+export async function withLocalSystem(env: Environment): Promise<Environment> {
+  const kafka = { KAFKA_BROKERS: env['KAFKA_BROKERS'] || `127.0.0.1:${env['KAFKA_PORT'] || 4092}` };
+  if (env['CLICKHOUSE_URL']) return { ...env, ...kafka };
+  return {
+    ...env,
+    ...kafka,
+    CLICKHOUSE_URL: `http://127.0.0.1:${env['CLICKHOUSE_PORT'] || 4123}`,
+    CLICKHOUSE_USER: 'sluice',
+    CLICKHOUSE_PASSWORD: await readSecret(env, 'clickhouse-password'),
+  };
+}

@@ -1,0 +1,91 @@
+import { ArgumentsError, runCommand } from '@sluice/shared/command-line';
+import { ConfigError } from '@sluice/shared/config';
+import manifest from '../package.json' with { type: 'json' };
+import { callerOf } from './caller.ts';
+import type { Command, Environment } from './command.ts';
+import { COMMAND_NAMES, COMMANDS, type CommandName } from './commands.ts';
+
+const HELP = `Usage: sluice COMMAND [options]
+
+The commands for users and operators of Sluice. In a checkout, each is an npm script as well, which installs what is
+missing first: npm run COMMAND -- [options].
+
+${COMMAND_NAMES.map((name) => `  ${name.padEnd(14)} ${COMMANDS[name].summary}`).join('\n')}
+
+  help COMMAND   shows how a command is used, as COMMAND --help does
+  --help         shows this text
+  --version      shows the version
+
+Exit code 2 means that the arguments are wrong. The other exit codes are those of the command.`;
+
+const CHOICES = `use one of ${COMMAND_NAMES.join(', ')}`;
+
+/** Runs sluice, and returns its exit code. `args` are the command and its arguments. */
+export async function runSluice(args: readonly string[], env: Environment): Promise<number> {
+  return await runCommand('sluice', async () => {
+    const [first, ...rest] = args;
+    switch (first) {
+      case '--help':
+      case '-h':
+        return print(HELP);
+      case '--version':
+        return print(manifest.version);
+      case 'help':
+        if (rest.length > 1) throw new ArgumentsError('help shows how one command is used.');
+        return rest.length === 0 ? print(HELP) : await runNamed(parseName(rest[0]), ['--help'], env);
+      default:
+        return await runNamed(parseName(first), rest, env);
+    }
+  });
+}
+
+function parseName(text: string | undefined): CommandName {
+  const found = COMMAND_NAMES.find((name) => name === text);
+  if (found) return found;
+  if (text === undefined) throw new ArgumentsError(`A COMMAND is needed; ${CHOICES}.`);
+  throw new ArgumentsError(
+    text.startsWith('-') ? `Unknown option "${text}".` : `Unknown command "${text}"; ${CHOICES}.`,
+  );
+}
+
+async function runNamed(command: CommandName, args: readonly string[], env: Environment): Promise<number> {
+  const { name, cwd } = callerOf(command, env);
+  const loaded = await load(command);
+  if (!loaded) return 1;
+  if (asksForHelp(args)) return print(loaded.help(name));
+  return await runCommand(name, async () => {
+    try {
+      return await loaded.run(args, { env, cwd });
+    } catch (error) {
+      if (error instanceof ConfigError) {
+        console.error(error.message);
+        return 2;
+      }
+      const { syscall, message } = error as NodeJS.ErrnoException;
+      throw syscall === undefined ? error : new ArgumentsError(message, { cause: error });
+    }
+  });
+}
+
+/** Returns the code of a command; `undefined`, after it has said so, when it is not installed here. */
+async function load(command: CommandName): Promise<Command | undefined> {
+  try {
+    return await COMMANDS[command].load();
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    console.error(`The command ${command} is not installed here: ${message}.`);
+    return undefined;
+  }
+}
+
+/** Whether there is `--help` among the options. Behind `--` there are none. */
+function asksForHelp(args: readonly string[]): boolean {
+  const end = args.indexOf('--');
+  return args.slice(0, end < 0 ? undefined : end).some((arg) => arg === '--help' || arg === '-h');
+}
+
+function print(text: string): number {
+  console.log(text);
+  return 0;
+}

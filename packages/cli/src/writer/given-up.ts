@@ -1,0 +1,44 @@
+import { isNothingStored } from '@sluice/writer/protocol/log-fault';
+import { nameOf } from '@sluice/writer/protocol/position';
+import type { PartitionStatus } from './partitions.ts';
+
+/** Returns which messages are lost by resuming at an offset, in one sentence or two. */
+export function whatIsGivenUp(
+  { topic, partition, low, high, stored, committed, halt }: PartitionStatus,
+  offset: bigint,
+): string {
+  const name = nameOf({ topic, partition });
+  if (isNothingStored(halt)) return whatIsNotRead({ low, high }, name, offset);
+  const next = stored ?? committed ?? low;
+  const isAnotherLog = halt?.reason === 'the log was cut off' || halt?.reason === 'the log is another one';
+  const costs: string[] = [];
+  if (next < low) {
+    costs.push(
+      `Offsets ${next} to ${low - 1n} of ${name} were deleted by Kafka before they were stored: ${low - next} messages.`,
+    );
+  }
+  const firstSkipped = isAnotherLog || next < low ? low : next;
+  if (offset > firstSkipped) {
+    const doubt = isAnotherLog ? ', some of which may be new and not stored yet' : '';
+    costs.push(
+      `Offsets ${firstSkipped} to ${offset - 1n} of ${name} are in the log and are left out: ${offset - firstSkipped} messages${doubt}.`,
+    );
+  }
+  if (isAnotherLog) costs.push('Messages that were cut off the log before they were stored are lost already.');
+  if (costs.length > 0) return costs.join(' ');
+  const again = next < high ? next : high;
+  if (offset >= again) return 'Nothing is given up.';
+  return `Nothing is given up: offsets ${offset} to ${again - 1n} are read again, and each row is stored once.`;
+}
+
+/** Returns what is not read when a partition of which ClickHouse has no position resumes at an offset. */
+function whatIsNotRead({ low, high }: Pick<PartitionStatus, 'low' | 'high'>, name: string, offset: bigint): string {
+  const left: string[] = [];
+  if (low > 0n) left.push(`Offsets 0 to ${low - 1n} of ${name} are no longer in Kafka: ${low} messages.`);
+  if (offset > low) {
+    left.push(`Offsets ${low} to ${offset - 1n} of ${name} are in the log and are left out: ${offset - low} messages.`);
+  }
+  if (left.length > 0) return `${left.join(' ')} They are missing unless ClickHouse has their rows.`;
+  if (low === high) return 'Nothing is given up.';
+  return `Nothing is given up: offsets ${low} to ${high - 1n} are read again, and each row is stored once.`;
+}
