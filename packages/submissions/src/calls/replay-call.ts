@@ -1,6 +1,5 @@
 import { Problem } from '@sluice/shared/http/problem';
 import { NO_PAUSE } from '../pause.ts';
-import { TIMESTAMP_AHEAD_MS_MAX } from '../reading/submission-limits.ts';
 import { createRowGatherer, type PartitionRows } from '../rows/row-gatherer.ts';
 import type { CallRoute } from './call.ts';
 import { readCallOutline } from './call-outline.ts';
@@ -38,9 +37,7 @@ async function readAgain(
   if (cut) return 'Only the beginning of the call is kept.';
   const route: CallRoute = type ?? 'batch';
   const text = type ? call : `{"batch":[${call}]${context === undefined ? '' : `,"context":${context}`}}`;
-  const { callBytesMax, now } = limits;
-  const outlineLimits = { callsMax: 1, bytesMax: callBytesMax, timestampMsMax: now() + TIMESTAMP_AHEAD_MS_MAX };
-  const outline = await readCallOutline(Buffer.from(text), route, outlineLimits, NO_PAUSE);
+  const outline = await readCallOutline(Buffer.from(text), route, 1, NO_PAUSE);
   const gatherer = createRowGatherer(partitionCount, () => undefined);
   const options = {
     ...limits,

@@ -4,7 +4,6 @@ import { CALL_TYPES, type CallRoute } from '@sluice/submissions/calls/call';
 import { type CallOutline, readCallOutline } from '@sluice/submissions/calls/call-outline';
 import { type CallRowsOptions, gatherCalls, type RejectedIndex } from '@sluice/submissions/calls/call-rows';
 import type { Pause } from '@sluice/submissions/pause';
-import { TIMESTAMP_AHEAD_MS_MAX } from '@sluice/submissions/reading/submission-limits';
 import { createRowGatherer, type PartitionRows } from '@sluice/submissions/rows/row-gatherer';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Admission } from '../http/admission.ts';
@@ -91,8 +90,7 @@ class PostCalls {
     pause: Pause,
   ): Promise<{ rows: readonly PartitionRows[]; calls: number; rejected: RejectedIndex[] }> {
     const { admission, versions, partitionCount, callsMax, callBytesMax, propertiesMax, now } = this.#options;
-    const timestampMsMax = now() + TIMESTAMP_AHEAD_MS_MAX;
-    const outline = await readCallOutline(body, route, { callsMax, bytesMax: callBytesMax, timestampMsMax }, pause);
+    const outline = await readCallOutline(body, route, callsMax, pause);
     this.#authenticate(request, outline);
     admission.admitEvents(request, outline.calls.length);
     const { key, issues } = readIdempotencyKey(request.headers['idempotency-key']);
