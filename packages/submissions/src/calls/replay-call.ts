@@ -1,6 +1,6 @@
 import { Problem } from '@sluice/shared/http/problem';
 import { NO_PAUSE } from '../pause.ts';
-import { createRowGatherer, type PartitionRows } from '../rows/row-gatherer.ts';
+import { type PartitionRows, RowGatherer } from '../rows/row-gatherer.ts';
 import type { CallRoute } from './call.ts';
 import { readCallOutline } from './call-outline.ts';
 import { type CallRowsOptions, gatherCalls } from './call-rows.ts';
@@ -38,7 +38,7 @@ async function readAgain(
   const route: CallRoute = type ?? 'batch';
   const text = type ? call : `{"batch":[${call}]${context === undefined ? '' : `,"context":${context}`}}`;
   const outline = await readCallOutline(Buffer.from(text), route, 1, NO_PAUSE);
-  const gatherer = createRowGatherer(partitionCount, () => undefined);
+  const gatherer = new RowGatherer(partitionCount, () => undefined);
   const options = {
     ...limits,
     route,
