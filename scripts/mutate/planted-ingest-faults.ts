@@ -85,8 +85,8 @@ export const PLANTED_INGEST_FAULTS: readonly PlantedFault[] = [
   {
     name: 'ingest/deletion-in-all-but-one',
     file: 'packages/submissions/src/rows/row-gatherer.ts',
-    search: 'for (let partition = 0; partition < partitionCount; partition += 1) append(',
-    replacement: 'for (let partition = 0; partition < Math.max(1, partitionCount - 1); partition += 1) append(',
+    search: 'for (let partition = 0; partition < count; partition += 1) this.#append(',
+    replacement: 'for (let partition = 0; partition < Math.max(1, count - 1); partition += 1) this.#append(',
     breaks: 'The last partition does not get deletions.',
   },
   {

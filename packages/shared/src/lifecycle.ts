@@ -22,19 +22,66 @@ export interface ServiceOptions {
  * Runs a service until it is told to stop: starts its components in order, then waits for SIGTERM or SIGINT (or the end of
  * standard input), and stops them in reverse order. Exit codes: 0 after a clean stop, 1 when a component failed to start or
  * to stop, or when stopping took too long, 130 when a second signal came.
- *
- * Returns `fail`, with which a component reports a failure that only a restart can mend, and `stop`, which stops the service
- * and does nothing when it stops already.
  */
-export function runService({ logger, components, shutdownTimeoutMs, exitOnStdinEnd }: ServiceOptions): {
-  fail(error: unknown): void;
-  stop(reason: string): void;
-} {
-  let stopping = false;
-  let signalled = false;
+export function runService(options: ServiceOptions): Service {
+  const service = new Service(options);
+  process.on('SIGTERM', () => service.signal('SIGTERM'));
+  process.on('SIGINT', () => service.signal('SIGINT'));
+  process.on('uncaughtException', (error) => service.fail(error));
+  process.on('unhandledRejection', (error) => service.fail(error));
+  if (options.exitOnStdinEnd) {
+    process.stdin.on('end', () => service.stop('end of standard input'));
+    process.stdin.on('error', () => undefined);
+    process.stdin.resume();
+  }
+  void service.start();
+  return service;
+}
 
-  async function shutDown(reason: string, exitCode: number): Promise<void> {
-    stopping = true;
+class Service {
+  readonly #options: ServiceOptions;
+  #stopping = false;
+  #signalled = false;
+
+  constructor(options: ServiceOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    try {
+      for (const component of this.#options.components) {
+        if (this.#stopping) return;
+        await component.start();
+      }
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** Reports a failure that only a restart can mend. */
+  fail(error: unknown): void {
+    if (this.#stopping) return;
+    this.#options.logger.fatal({ err: error }, 'cannot go on');
+    void this.#shutDown('failure', 1);
+  }
+
+  /** Stops the service; does nothing when it stops already. */
+  stop(reason: string): void {
+    if (!this.#stopping) void this.#shutDown(reason, 0);
+  }
+
+  signal(name: 'SIGTERM' | 'SIGINT'): void {
+    if (this.#signalled) {
+      this.#options.logger.warn({ reason: name }, 'told to stop again: exiting at once');
+      exit(130);
+    }
+    this.#signalled = true;
+    this.stop(name);
+  }
+
+  async #shutDown(reason: string, exitCode: number): Promise<void> {
+    const { logger, components, shutdownTimeoutMs } = this.#options;
+    this.#stopping = true;
     logger.info({ reason }, 'stopping');
     const deadline = setTimeout(() => {
       logger.error({ shutdownTimeoutMs }, 'stopping took too long: exiting');
@@ -53,44 +100,6 @@ export function runService({ logger, components, shutdownTimeoutMs, exitOnStdinE
     logger.info('stopped');
     exit(code);
   }
-
-  async function startAll(): Promise<void> {
-    for (const component of components) {
-      if (stopping) return;
-      await component.start();
-    }
-  }
-
-  function fail(error: unknown): void {
-    if (stopping) return;
-    logger.fatal({ err: error }, 'cannot go on');
-    void shutDown('failure', 1);
-  }
-
-  function stop(reason: string): void {
-    if (!stopping) void shutDown(reason, 0);
-  }
-
-  function onSignal(reason: string): void {
-    if (signalled) {
-      logger.warn({ reason }, 'told to stop again: exiting at once');
-      exit(130);
-    }
-    signalled = true;
-    stop(reason);
-  }
-
-  process.on('SIGTERM', () => onSignal('SIGTERM'));
-  process.on('SIGINT', () => onSignal('SIGINT'));
-  process.on('uncaughtException', fail);
-  process.on('unhandledRejection', fail);
-  if (exitOnStdinEnd) {
-    process.stdin.on('end', () => stop('end of standard input'));
-    process.stdin.on('error', () => undefined);
-    process.stdin.resume();
-  }
-  startAll().catch(fail);
-  return { fail, stop };
 }
 
 /** Ends the process. Flushing the log fails when nobody reads it any more, and must not keep the process alive. */

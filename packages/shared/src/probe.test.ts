@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest';
-import { createProbe } from './probe.ts';
+import { Probe } from './probe.ts';
 import { setClockBack } from './testing/clock.ts';
 import { eventually } from './testing/eventually.ts';
 
 test('a probe notices what changes, at most once a second, also when the clock was set back', async () => {
   let isReachable = true;
   let requests = 0;
-  const probe = createProbe('it cannot be reached', 1_000, async () => {
+  const probe = new Probe('it cannot be reached', 1_000, async () => {
     requests += 1;
     if (!isReachable) throw new Error('away');
   });
-  expect(await probe()).toBeUndefined();
+  expect(await probe.check()).toBeUndefined();
   isReachable = false;
   setClockBack();
-  await eventually(probe).toBe('it cannot be reached');
+  await eventually(() => probe.check()).toBe('it cannot be reached');
   expect(requests).toBe(2);
 });

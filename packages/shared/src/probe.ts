@@ -1,37 +1,41 @@
 /** How long a result is used again, in milliseconds, so that health checks cannot load what they check. */
 const FRESH_MS = 1_000;
 
-/**
- * Returns a check whether something can be reached: it resolves to `undefined` when it can, else to `phrase`. `request`
- * runs at most once a second, and counts as failed after `timeoutMs`.
- */
-export function createProbe(
-  phrase: string,
-  timeoutMs: number,
-  request: () => Promise<unknown>,
-): () => Promise<string | undefined> {
-  let result: Promise<string | undefined> | undefined;
+/** Checks whether something can be reached. */
+export class Probe {
+  readonly #phrase: string;
+  readonly #timeoutMs: number;
+  readonly #request: () => Promise<unknown>;
+  #result: Promise<string | undefined> | undefined;
   /** On the clock of `performance`, which nobody sets. */
-  let startedAt = 0;
+  #startedAt = 0;
 
-  async function probe(): Promise<string | undefined> {
+  /** `request` runs at most once a second, and counts as failed after `timeoutMs`. */
+  constructor(phrase: string, timeoutMs: number, request: () => Promise<unknown>) {
+    this.#phrase = phrase;
+    this.#timeoutMs = timeoutMs;
+    this.#request = request;
+  }
+
+  /** Resolves to `undefined` when it can be reached, else to the phrase. */
+  check(): Promise<string | undefined> {
+    if (!this.#result || performance.now() - this.#startedAt > FRESH_MS) {
+      this.#startedAt = performance.now();
+      this.#result = this.#ask();
+    }
+    return this.#result;
+  }
+
+  async #ask(): Promise<string | undefined> {
     const timeout = Promise.withResolvers<never>();
-    const timer = setTimeout(() => timeout.reject(new Error('no response in time')), timeoutMs);
+    const timer = setTimeout(() => timeout.reject(new Error('no response in time')), this.#timeoutMs);
     try {
-      await Promise.race([request(), timeout.promise]);
+      await Promise.race([this.#request(), timeout.promise]);
       return undefined;
     } catch {
-      return phrase;
+      return this.#phrase;
     } finally {
       clearTimeout(timer);
     }
   }
-
-  return () => {
-    if (!result || performance.now() - startedAt > FRESH_MS) {
-      startedAt = performance.now();
-      result = probe();
-    }
-    return result;
-  };
 }

@@ -1,7 +1,7 @@
 import cors from '@fastify/cors';
-import { createMemoryBudget } from '@sluice/shared/http/memory-budget';
+import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
-import { createRateLimiter } from '@sluice/shared/http/rate-limiter';
+import { RateLimiter } from '@sluice/shared/http/rate-limiter';
 import { registerReference } from '@sluice/shared/http/reference';
 import { createHttpServer } from '@sluice/shared/http/server';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
@@ -13,7 +13,7 @@ import type { Registry } from 'prom-client';
 import { type IngestConfig, rowBytesMax } from './config.ts';
 import { Admission } from './http/admission.ts';
 import { registerBodyReader } from './http/body-reader.ts';
-import { createTurns } from './http/turns.ts';
+import { Turns } from './http/turns.ts';
 import type { BrokerClock } from './kafka/broker-clock.ts';
 import type { RowPublisher } from './kafka/row-publisher.ts';
 import type { IngestMetrics } from './metrics.ts';
@@ -60,7 +60,7 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   const admission = createAdmission(config, deps);
   admission.register(app);
 
-  const turns = createTurns();
+  const turns = new Turns();
   const common = { admission, turns, publisher, versions, metrics, partitionCount };
   registerPostSubmissions(app, { ...common, reader });
   registerPostCalls(app, {
@@ -92,10 +92,10 @@ function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
 }
 
 function createAdmission(config: IngestConfig, { keys, clock, registry, metrics }: IngestDependencies): Admission {
-  const memory = createMemoryBudget(config.PENDING_BYTES_MAX);
+  const memory = new MemoryBudget(config.PENDING_BYTES_MAX);
   metrics.memoryBudget.set(config.PENDING_BYTES_MAX);
   metrics.reservedMemory.sampleFrom(() => memory.reservedBytes);
-  const limiter = createRateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
+  const limiter = new RateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
   return new Admission({
     keys,
     clock,

@@ -89,85 +89,74 @@ const repeats = `Everything is accepted, or nothing. An event with the \`uuid\` 
 nothing. An event without \`timestamp\` (and whose \`uuid\` is no UUIDv7) is recognised by its \`uuid\` alone, for at least
 five minutes. \`null\` for an optional field counts as absent; an unknown field is a fault.`;
 
+/** What the two operations that submit have in common. */
+const SUBMISSION = {
+  tag: 'submissions',
+  scope: 'ingest',
+  description: repeats,
+  requestParams: { header: submissionHeaders },
+  responses: { 202: submissionResponse },
+  codes: ['malformed_json', ...BODY_CODES, ...LOG_CODES],
+} as const;
+
 function paths({ userGroup, user }: SubmissionSchemas): PathDescriptions {
-  const submission = {
-    tag: 'submissions',
-    scope: 'ingest',
-    requestParams: { header: submissionHeaders },
-    responses: { 202: submissionResponse },
-    codes: ['malformed_json', ...BODY_CODES, ...LOG_CODES],
-  } as const;
   return {
     '/v1/public/userGroups': {
       post: {
-        ...submission,
+        ...SUBMISSION,
         operationId: 'submitUserGroup',
         summary: 'Add events to an organization, set its properties, or both',
-        description: repeats,
-        requestBody: {
-          required: true,
-          content: {
-            'application/json': {
-              schema: userGroup,
-              examples: {
-                events: {
-                  summary: 'An event and properties',
-                  value: {
-                    foreignUserGroupId: 'acme',
-                    foreignUserId: 'jane',
-                    events,
-                    properties: { name: 'Acme', trial: true },
-                  },
-                },
-                properties: {
-                  summary: 'Properties alone; one is removed',
-                  value: { foreignUserGroupId: 'acme', properties: { plan: { name: 'pro', seats: 5 }, trial: null } },
-                },
-              },
-            },
-          },
-        },
+        requestBody: { required: true, content: { 'application/json': { schema: userGroup, examples: USER_GROUPS } } },
       },
     },
     '/v1/public/users': {
       post: {
-        ...submission,
+        ...SUBMISSION,
         operationId: 'submitUser',
         summary: 'Add events to a user, set its properties, or both',
-        description: repeats,
-        requestBody: {
-          required: true,
-          content: {
-            'application/json': {
-              schema: user,
-              examples: {
-                events: { summary: 'An event', value: { foreignId: 'jane', events } },
-                properties: { summary: 'Properties', value: { foreignId: 'jane', properties: { name: 'Jane' } } },
-              },
-            },
-          },
-        },
+        requestBody: { required: true, content: { 'application/json': { schema: user, examples: USERS } } },
       },
     },
-    '/v1/users': {
-      delete: {
-        operationId: 'deleteUser',
-        summary: 'Delete a user, its properties and its events',
-        description:
-          'The response is the same when there is no such user. A later submission creates the user again. An organization with the same name stays.',
-        tag: 'users',
-        scope: 'delete',
-        requestParams: { query: z.object(deletionParameters) },
-        responses: {
-          202: {
-            description: 'The event log has the deletion. Within a second no query returns data of the user any more.',
-            content: {
-              'application/json': { schema: acceptedDeletion, example: { status: 'accepted', foreignId: 'jane' } },
-            },
-          },
-        },
-        codes: [...BODY_CODES, ...LOG_CODES],
-      },
-    },
+    '/v1/users': { delete: DELETE_USER },
   };
 }
+
+const USER_GROUPS = {
+  events: {
+    summary: 'An event and properties',
+    value: {
+      foreignUserGroupId: 'acme',
+      foreignUserId: 'jane',
+      events,
+      properties: { name: 'Acme', trial: true },
+    },
+  },
+  properties: {
+    summary: 'Properties alone; one is removed',
+    value: { foreignUserGroupId: 'acme', properties: { plan: { name: 'pro', seats: 5 }, trial: null } },
+  },
+};
+
+const USERS = {
+  events: { summary: 'An event', value: { foreignId: 'jane', events } },
+  properties: { summary: 'Properties', value: { foreignId: 'jane', properties: { name: 'Jane' } } },
+};
+
+const DELETE_USER = {
+  operationId: 'deleteUser',
+  summary: 'Delete a user, its properties and its events',
+  description:
+    'The response is the same when there is no such user. A later submission creates the user again. An organization with the same name stays.',
+  tag: 'users',
+  scope: 'delete',
+  requestParams: { query: z.object(deletionParameters) },
+  responses: {
+    202: {
+      description: 'The event log has the deletion. Within a second no query returns data of the user any more.',
+      content: {
+        'application/json': { schema: acceptedDeletion, example: { status: 'accepted', foreignId: 'jane' } },
+      },
+    },
+  },
+  codes: [...BODY_CODES, ...LOG_CODES],
+} as const;

@@ -1,5 +1,5 @@
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
-import { createProbe } from '@sluice/shared/probe';
+import { Probe } from '@sluice/shared/probe';
 import type { Kafka } from 'kafkajs';
 import type { IngestConfig } from './config.ts';
 import type { BrokerClock } from './kafka/broker-clock.ts';
@@ -18,7 +18,7 @@ export function createReadiness(
   publisher: Pick<RowPublisher, 'missing'>,
   clock: Pick<BrokerClock, 'fault'>,
 ): () => Promise<readonly string[]> {
-  const probe = createProbe('Kafka cannot be reached', PROBE_TIMEOUT_MS, async () => {
+  const probe = new Probe('Kafka cannot be reached', PROBE_TIMEOUT_MS, async () => {
     const topics = Object.values(topicNames(config));
     const metadata = await withAdmin(kafka, (admin) => admin.fetchTopicMetadata({ topics }));
     for (const { name, partitions } of metadata.topics) {
@@ -28,6 +28,6 @@ export function createReadiness(
   return async () => {
     const missing = publisher.missing();
     if (missing.length > 0) return missing;
-    return [await probe(), clock.fault()].filter((phrase) => phrase !== undefined);
+    return [await probe.check(), clock.fault()].filter((phrase) => phrase !== undefined);
   };
 }

@@ -11,7 +11,7 @@ import { LoadMeter } from './kafka/load-meter.ts';
 import { RowPublisher } from './kafka/row-publisher.ts';
 import { createIngestMetrics } from './metrics.ts';
 import { createReadiness } from './readiness.ts';
-import { createVersionClock } from './routes/version-clock.ts';
+import { VersionClock } from './routes/version-clock.ts';
 
 export type Readiness = () => Promise<readonly string[]>;
 
@@ -49,7 +49,7 @@ export function createIngest(
     logger,
     registry,
     metrics,
-    versions: createVersionClock(),
+    versions: new VersionClock(),
     now: Date.now,
     readiness,
   });
@@ -65,5 +65,5 @@ export function serve(config: IngestConfig, options: Omit<IngestOptions, 'load'>
     shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
     exitOnStdinEnd: config.EXIT_ON_STDIN_END,
   });
-  return service.stop;
+  return (reason) => service.stop(reason);
 }

@@ -1,7 +1,7 @@
 import cors from '@fastify/cors';
-import { createMemoryBudget } from '@sluice/shared/http/memory-budget';
+import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
-import { createRateLimiter } from '@sluice/shared/http/rate-limiter';
+import { RateLimiter } from '@sluice/shared/http/rate-limiter';
 import { registerReference } from '@sluice/shared/http/reference';
 import { createHttpServer } from '@sluice/shared/http/server';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
@@ -44,7 +44,7 @@ declare module 'fastify' {
 export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyInstance {
   const { reader, keys, logger, registry, readiness } = deps;
   const app = createHttpServer({ logger, registry, readiness, allowedHosts: config.ALLOWED_HOSTS });
-  const limiter = createRateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
+  const limiter = new RateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
   const pendingDeletions = new PendingDeletions({ all: (query) => queryRunner.all(query) });
   const { hiddenCondition } = pendingDeletions;
   const queryRunner = new QueryRunner(reader, config, new QueryMetrics(registry), hiddenCondition);
@@ -85,7 +85,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
 }
 
 function createRequestMemory(config: QueryConfig, registry: Registry): RequestMemory {
-  const budget = createMemoryBudget(config.QUERY_PENDING_BYTES_MAX);
+  const budget = new MemoryBudget(config.QUERY_PENDING_BYTES_MAX);
   declareMemoryMetrics(registry, config.QUERY_PENDING_BYTES_MAX, () => budget.reservedBytes);
   return new RequestMemory(budget, config);
 }

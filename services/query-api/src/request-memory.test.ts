@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { createMemoryBudget } from '@sluice/shared/http/memory-budget';
+import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { eventually } from '@sluice/shared/testing/eventually';
 import Fastify from 'fastify';
 import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest';
@@ -187,7 +187,7 @@ test.each([
 
 test('a client that does not read its response is cut off after some time, and a stream is not', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  const budget = createMemoryBudget(BUDGET_BYTES);
+  const budget = new MemoryBudget(BUDGET_BYTES);
   const memory = new RequestMemory(budget, { QUERY_TIMEOUT_MS: 10_000, COUNT_TIMEOUT_MS: 1_000 });
   const app = Fastify();
   try {

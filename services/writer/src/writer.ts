@@ -3,7 +3,7 @@ import { MigrationMismatch, TablesLost } from '@sluice/shared/clickhouse/migrate
 import { ensureTopics, topicNames } from '@sluice/shared/kafka/topics';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
-import { createProbe } from '@sluice/shared/probe';
+import { Probe } from '@sluice/shared/probe';
 import { retry } from '@sluice/shared/retry';
 import type { Kafka } from 'kafkajs';
 import { claimDatabase, GroupMismatch } from './clickhouse/claim-database.ts';
@@ -119,7 +119,7 @@ export class Writer implements Component {
   readonly #config: WriterConfig;
   readonly #deps: WriterDependencies;
   readonly #components: WriterComponents;
-  readonly #probe: () => Promise<string | undefined>;
+  readonly #probe: Probe;
   readonly #stopping = new AbortController();
   #starting: Promise<void> | undefined;
 
@@ -127,7 +127,7 @@ export class Writer implements Component {
     this.#config = config;
     this.#deps = deps;
     this.#components = components;
-    this.#probe = createProbe('ClickHouse cannot be reached', 2_000, async () => {
+    this.#probe = new Probe('ClickHouse cannot be reached', 2_000, async () => {
       const { success } = await deps.client.ping();
       if (!success) throw new Error('ClickHouse did not respond to a ping');
     });
@@ -153,7 +153,7 @@ export class Writer implements Component {
   /** Returns what keeps the writer from storing, each as a short phrase. Empty when it is ready. */
   async missing(): Promise<string[]> {
     const { keeper, alarm } = this.#components;
-    const phrases = [await this.#probe(), this.#missingOwnership(), ...keeper.missing(), alarm.raised()];
+    const phrases = [await this.#probe.check(), this.#missingOwnership(), ...keeper.missing(), alarm.raised()];
     return phrases.filter((phrase) => phrase !== undefined);
   }
 

@@ -1,7 +1,10 @@
 import { problemSchema } from '@sluice/shared/http/problem';
+import { z } from 'zod';
 
-/** What is read of a problem. An older service sends no `message`. */
-const readProblem = problemSchema.pick({ code: true, detail: true, errors: true });
+/** What is read of a problem. An older service sends less. */
+const readProblem = problemSchema.pick({ code: true, detail: true }).extend({
+  errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+});
 
 /** Returns what an error response says, in a line. */
 export function describeResponse(status: number, text: string): string {

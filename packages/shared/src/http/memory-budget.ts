@@ -14,34 +14,36 @@ export interface Reservation {
   readonly bytes: number;
 }
 
-/** The memory that all requests under way may hold together. */
-export interface MemoryBudget {
-  /** Opens a reservation of a key, or of a network under a workspace that no key has. Release it in any case. */
-  open(key: Pick<ApiKey, 'hash' | 'workspace'>): Reservation;
-  readonly reservedBytes: number;
-}
-
 /** A key and its workspace may together hold this many times the free memory. */
 const SHARE = 2;
 
 /**
- * A budget that no single key or workspace can use up. The share of each depends on what is free, so a newcomer always
+ * The memory that all requests under way may hold together, which no single key or workspace can use up. The share of each depends on what is free, so a newcomer always
  * finds memory, and none is set aside for keys that send nothing (dynamic thresholds: Choudhury and Hahne, IEEE/ACM ToN
  * 6(2), 1998). What a key holds counts with what its workspace holds, so that a newcomer in a busy workspace finds some, too.
  *
  * For example, of 900 MiB one key can hold 450 when it is alone: it and its workspace then hold twice the 450 that stay
  * free. Many keys of one workspace can hold 600 together. A second workspace then finds 150 for its first key.
  */
-export function createMemoryBudget(bytesMax: number): MemoryBudget {
-  const budget = { free: bytesMax };
-  const keys = new Accounts();
-  const workspaces = new Accounts();
-  return {
-    open: ({ hash, workspace }) => new RequestReservation(budget, keys.open(hash), workspaces.open(workspace)),
-    get reservedBytes() {
-      return bytesMax - budget.free;
-    },
-  };
+export class MemoryBudget {
+  readonly #bytesMax: number;
+  readonly #budget: { free: number };
+  readonly #keys = new Accounts();
+  readonly #workspaces = new Accounts();
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+    this.#budget = { free: bytesMax };
+  }
+
+  get reservedBytes(): number {
+    return this.#bytesMax - this.#budget.free;
+  }
+
+  /** Opens a reservation of a key, or of a network under a workspace that no key has. Release it in any case. */
+  open({ hash, workspace }: Pick<ApiKey, 'hash' | 'workspace'>): Reservation {
+    return new RequestReservation(this.#budget, this.#keys.open(hash), this.#workspaces.open(workspace));
+  }
 }
 
 /** What the requests of one key, or of one workspace, hold together. */

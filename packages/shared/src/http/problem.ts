@@ -27,7 +27,10 @@ export const PROBLEMS = {
 
 export type ProblemCode = keyof typeof PROBLEMS;
 
-/** One fault of a request: its path (`events.0.event`), a code, and a message that completes the path to a sentence. */
+/**
+ * One fault of a request: its path (`events.0.event`), a code, and a message that completes the path to a sentence. `custom`
+ * is zod's code for what is checked by a function of ours.
+ */
 export interface Fault {
   readonly path: string;
   readonly code: string;
@@ -59,6 +62,22 @@ export class Problem extends Error {
   }
 }
 
+/** Codes of faults by the reason that is given for them. Clients may read either: never change one. */
+const REASONS: Readonly<Record<string, string>> = { custom: 'invalid_value' };
+
+const faultSchema = z.object({
+  path: z.string().meta({ description: 'Which part of the request: `events.0.event`, or the name of a parameter.' }),
+  reason: z.string().meta({
+    description:
+      'What kind of fault it is, such as `unknown_field`. `invalid_value`: `message` says which values are valid.',
+  }),
+  code: z.string().meta({
+    deprecated: true,
+    description: 'The same as `reason`, but `custom` in place of some `invalid_value`.',
+  }),
+  message: z.string().meta({ description: 'Completes `path` to a sentence.' }),
+});
+
 /** The body of every error response (RFC 9457), as OpenAPI shows it. */
 export const problemSchema = z
   .object({
@@ -69,7 +88,7 @@ export const problemSchema = z
     message: z.string().meta({ description: 'The same as `detail`: some clients read it.' }),
     code: z.enum(Object.keys(PROBLEMS) as [ProblemCode, ...ProblemCode[]]),
     requestId: z.string(),
-    errors: z.array(z.object({ path: z.string(), code: z.string(), message: z.string() })).optional(),
+    errors: z.array(faultSchema).optional(),
   })
   .meta({ id: 'Problem' });
 
@@ -83,8 +102,12 @@ export function problemBody(problem: Problem, requestId: string): z.output<typeo
     message: problem.message,
     code: problem.code,
     requestId,
-    ...(problem.errors && { errors: [...problem.errors] }),
+    ...(problem.errors && { errors: problem.errors.map(faultBody) }),
   };
+}
+
+function faultBody({ path, code, message }: Fault): z.output<typeof faultSchema> {
+  return { path, reason: REASONS[code] ?? code, code, message };
 }
 
 /** The most faults that one response names: a hostile body could otherwise cause a response many times its size. */

@@ -10,47 +10,51 @@ export interface RateLimiterOptions {
 }
 
 /** Holds each API key to its rate, within this process. */
-export interface RateLimiter {
+export class RateLimiter {
+  readonly #perSecondDefault: number | undefined;
+  readonly #metrics: ReturnType<typeof createRateLimitMetrics>;
+
+  constructor({ perSecondDefault, registry }: RateLimiterOptions) {
+    this.#perSecondDefault = perSecondDefault;
+    this.#metrics = createRateLimitMetrics(registry);
+  }
+
   /**
    * Counts a request as one, before it is read.
    *
    * @throws {Problem} `rate_limited`
    */
-  admit(key: ApiKey): void;
+  admit(key: ApiKey): void {
+    const perSecond = this.#rateOf(key);
+    if (perSecond !== undefined) this.#take(key, 1, perSecond);
+  }
+
   /**
    * Counts an admitted request as `count` instead of one. When it throws, the request counts as none.
    *
    * @throws {Problem} `rate_limited`
    */
-  recount(key: ApiKey, count: number): void;
+  recount(key: ApiKey, count: number): void {
+    const perSecond = this.#rateOf(key);
+    if (perSecond === undefined || count <= 1) return;
+    key.bucket.giveBack(1);
+    this.#take(key, count, perSecond);
+  }
+
   /** Undoes the counting of a request that counted as `count` and could not be served. */
-  refund(key: ApiKey, count: number): void;
-}
+  refund(key: ApiKey, count: number): void {
+    key.bucket.giveBack(count);
+  }
 
-export function createRateLimiter({ perSecondDefault, registry }: RateLimiterOptions): RateLimiter {
-  const { rateLimitedRequests } = createRateLimitMetrics(registry);
+  #rateOf({ rateLimit }: ApiKey): number | undefined {
+    return rateLimit ?? this.#perSecondDefault;
+  }
 
-  function take({ bucket }: ApiKey, count: number, perSecond: number): void {
+  #take({ bucket }: ApiKey, count: number, perSecond: number): void {
     const retryAfter = bucket.take(count, perSecond, performance.now());
     if (retryAfter === 0) return;
-    rateLimitedRequests.inc();
+    this.#metrics.rateLimitedRequests.inc();
     const detail = `The API key is over its limit of ${perSecond} a second; send the request again in ${retryAfter} s.`;
     throw new Problem('rate_limited', detail, { retryAfter });
   }
-
-  return {
-    admit(key) {
-      const perSecond = key.rateLimit ?? perSecondDefault;
-      if (perSecond !== undefined) take(key, 1, perSecond);
-    },
-    recount(key, count) {
-      const perSecond = key.rateLimit ?? perSecondDefault;
-      if (perSecond === undefined || count <= 1) return;
-      key.bucket.giveBack(1);
-      take(key, count, perSecond);
-    },
-    refund(key, count) {
-      key.bucket.giveBack(count);
-    },
-  };
 }

@@ -8,15 +8,15 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
-import type { Registry } from 'prom-client';
 import type { Component } from '../lifecycle.ts';
 import type { Logger } from '../log.ts';
 import { createHostCheck } from './allowed-hosts.ts';
-import { createHttpMetrics } from './metrics.ts';
+import { Health, type HealthOptions } from './health.ts';
+import { HttpMetrics } from './metrics.ts';
 import { collectMethods } from './other-methods.ts';
 import { Problem, type ProblemCode, problemBody } from './problem.ts';
 import { parseQueryString } from './query-string.ts';
-import { createRefusals, type Refusals } from './refusals.ts';
+import { Refusals } from './refusals.ts';
 
 /** A request id from outside is kept when it is short and plain, and replaced otherwise. */
 const SANE_REQUEST_ID = /^[A-Za-z0-9._:/+=-]{1,128}$/;
@@ -27,11 +27,8 @@ export const REQUEST_TIMEOUT_MS = 60_000;
 /** An identifier has up to 512 characters of up to 4 bytes, and a URL writes each byte as three characters. */
 const PATH_PARAMETER_LENGTH_MAX = 512 * 4 * 3;
 
-export interface HttpServerOptions {
+export interface HttpServerOptions extends HealthOptions {
   readonly logger: Logger;
-  readonly registry: Registry;
-  /** Returns what keeps the service from doing its work, each as a short phrase; empty when it is ready. */
-  readonly readiness: () => Promise<readonly string[]> | readonly string[];
   /** The largest body of a request, in bytes. Default: Fastify's, 1 MiB. */
   readonly bodyLimit?: number;
   /** Addresses and networks of proxies whose `X-Forwarded-For` says where a request comes from. Default: none. */
@@ -45,11 +42,9 @@ export interface HttpServerOptions {
  * `/metrics`. After the last route, call `refuseOtherMethods`.
  */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
-  const { logger, registry, readiness, bodyLimit, trustedProxies = [] } = options;
-  let closing = false;
-  const requireAllowedHost = createHostCheck(options.allowedHosts);
-  const metrics = createHttpMetrics(registry);
-  const refusals = createRefusals(metrics);
+  const { logger, bodyLimit, trustedProxies = [] } = options;
+  const metrics = new HttpMetrics(options.registry);
+  const refusals = new Refusals(metrics);
   const sendError = createErrorHandler(refusals);
   const app: FastifyInstance = Fastify({
     loggerInstance: logger as FastifyBaseLogger,
@@ -73,8 +68,15 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     frameworkErrors: (error, request, reply) => sendError(error, request, reply as FastifyReply),
     clientErrorHandler: (error, socket) => refuseMalformed(error, socket, refusals, logger),
   });
-
   collectMethods(app);
+  addHooks(app, options, metrics);
+  app.setErrorHandler<FastifyError | Problem>(sendError);
+  new Health(options).register(app);
+  return app;
+}
+
+function addHooks(app: FastifyInstance, { logger, allowedHosts }: HttpServerOptions, metrics: HttpMetrics): void {
+  const requireAllowedHost = createHostCheck(allowedHosts);
   // The hooks take callbacks: a promise for each request would cost more than what they do.
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
@@ -94,22 +96,6 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     if (logger.isLevelEnabled('debug')) requestLog(request).debug({ route, method, status, ms }, 'response sent');
     done();
   });
-  app.addHook('preClose', async () => {
-    closing = true;
-  });
-  app.setErrorHandler<FastifyError | Problem>(sendError);
-
-  app.get('/livez', async () => ({ status: 'ok' }));
-  app.get('/readyz', async (_request, reply) => {
-    const missing = closing ? ['the service is stopping'] : await readiness();
-    reply.code(missing.length === 0 ? 200 : 503);
-    return missing.length === 0 ? { status: 'ok' } : { status: 'unavailable', missing };
-  });
-  app.get('/metrics', async (_request, reply) => {
-    reply.type(registry.contentType);
-    return await registry.metrics();
-  });
-  return app;
 }
 
 /** Responds to a request that Node cannot read as HTTP, and that therefore reaches no route; closes the connection. */

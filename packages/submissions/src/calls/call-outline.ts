@@ -3,53 +3,41 @@ import { Problem } from '@sluice/shared/http/problem';
 import { asProblem, notJson } from '../not-json.ts';
 import type { Pause } from '../pause.ts';
 import { parseFieldName, parseSlice, parsingFault, withoutByteOrderMark } from '../reading/body-slices.ts';
-import type { CanonicalLimits } from '../reading/canonical-reader.ts';
-import { type ElementReader, JsonCursor, type JsonSlice } from '../reading/json-cursor.ts';
+import { JsonCursor } from '../reading/json-cursor.ts';
 import { isJsonObject } from '../reading/json-object.ts';
-import type { Call, CallRoute } from './call.ts';
-import { CanonicalCalls } from './canonical-calls.ts';
+import type { JsonSlice } from '../reading/json-slice.ts';
+import type { CallRoute } from './call.ts';
 
 /** Where the calls of a body are. */
 export interface CallOutline {
   /** Without a byte order mark. */
   readonly body: Buffer;
-  /** Calls that could be read without parsing them, and where the others are. */
-  readonly calls: readonly (Call | JsonSlice)[];
+  readonly calls: readonly JsonSlice[];
   /** What lies under the context of each call; `undefined` when there is none. */
   readonly context: JsonSlice | undefined;
   /** The API key in the body: its own, else that of its first call. */
   readonly writeKey: string | undefined;
 }
 
-export interface CallOutlineLimits extends CanonicalLimits {
-  readonly callsMax: number;
-}
-
-/** Passes every element of an array, and reads none. */
-const PASS_ALL: ElementReader<never> = { read: () => undefined, end: 0 };
-
 /** A key is not longer; what is, is no key. */
 export const WRITE_KEY_BYTES_MAX = 1_024;
 
 /**
- * Finds the calls of a body, and reads those that need not be parsed: the elements of `batch`, or the body itself on a
- * route of one type. Unknown fields are ignored.
+ * Finds the calls of a body: the elements of `batch`, or the body itself on a route of one type. Unknown fields are
+ * ignored.
  *
  * @throws {Problem} `malformed_json`, `invalid_request` when there is no batch, `body_too_large` with too many calls
  */
 export async function readCallOutline(
   bytes: Buffer,
   route: CallRoute,
-  { callsMax, ...limits }: CallOutlineLimits,
+  callsMax: number,
   pause: Pause,
 ): Promise<CallOutline> {
   const body = withoutByteOrderMark(bytes);
   if (!isUtf8(body)) throw notJson();
   try {
-    if (route !== 'batch') return await readSingle(body, pause);
-    const outline = await readBatch(body, callsMax, new CanonicalCalls(body, limits), pause);
-    // Such calls have to be parsed, because they get something of the context.
-    return outline.context ? await readBatch(body, callsMax, PASS_ALL, pause) : outline;
+    return route === 'batch' ? await readBatch(body, callsMax, pause) : await readSingle(body, pause);
   } catch (error) {
     throw asProblem(error);
   }
@@ -57,20 +45,15 @@ export async function readCallOutline(
 
 async function readSingle(body: Buffer, pause: Pause): Promise<CallOutline> {
   const cursor = new JsonCursor(body);
-  const call = cursor.skip();
+  const call = cursor.read();
   cursor.end();
   return { body, calls: [call], context: undefined, writeKey: await writeKeyOf(body, call, pause) };
 }
 
-async function readBatch(
-  body: Buffer,
-  callsMax: number,
-  reader: ElementReader<Call>,
-  pause: Pause,
-): Promise<CallOutline> {
+async function readBatch(body: Buffer, callsMax: number, pause: Pause): Promise<CallOutline> {
   const cursor = new JsonCursor(body);
   if (!cursor.atObject) throw noBatch();
-  let calls: (Call | JsonSlice)[] | undefined;
+  let calls: JsonSlice[] | undefined;
   let context: JsonSlice | undefined;
   let writeKey: string | undefined;
   for (const nameSlice of cursor.members()) {
@@ -79,7 +62,7 @@ async function readBatch(
     const name = parseFieldName(body, nameSlice);
     if (name === 'batch' && cursor.atArray) {
       calls = [];
-      for (const call of cursor.elements(reader)) {
+      for (const call of cursor.elements()) {
         const waiting = pause();
         if (waiting) await waiting;
         calls.push(call);
@@ -97,9 +80,8 @@ async function readBatch(
   return { body, calls, context, writeKey: writeKey ?? (await writeKeyOf(body, calls[0], pause)) };
 }
 
-/** A call that was read without parsing it has no key. */
-async function writeKeyOf(body: Buffer, call: Call | JsonSlice | undefined, pause: Pause): Promise<string | undefined> {
-  if (!call || 'type' in call) return undefined;
+async function writeKeyOf(body: Buffer, call: JsonSlice | undefined, pause: Pause): Promise<string | undefined> {
+  if (!call || (call.members && !Object.hasOwn(call.members, 'writeKey'))) return undefined;
   const bytes = body.subarray(call.start, call.end);
   const cursor = new JsonCursor(bytes);
   if (!cursor.atObject) return undefined;

@@ -1,6 +1,7 @@
 import { parseExactJson } from '@sluice/shared/json';
 import fc from '@sluice/shared/testing/fast-check';
 import { expect, test } from 'vitest';
+import { JsonCursor } from '../reading/json-cursor.ts';
 import { InvalidCall, parseCall } from './call-parser.ts';
 
 const NOW = Date.UTC(2026, 2, 2);
@@ -47,6 +48,55 @@ test('whenever a call arrives, it becomes the same event or is rejected', () => 
       if (arrivals[0] && arrivals[1]) expect(arrivals[0]).toEqual(arrivals[1]);
     }),
   );
+});
+
+const CALL = {
+  timestamp: '2026-03-01T12:00:00.000Z',
+  integrations: { All: true, list: [1, { a: null }] },
+  type: 'track',
+  userId: 'ada',
+  anonymousId: 'anon',
+  groupId: 'acme',
+  event: 'Order Completed',
+  properties: { total: 9.5, name: 'ä' },
+  context: { library: { name: '@segment/analytics-node', version: '3.0.0' } },
+  messageId: 'node-next-1772366400000-00000000-0000-4000-8000-000000000000',
+  _metadata: { nodeVersion: '26.0.0' },
+  sentAt: null,
+};
+
+/** Returns what a call of any type becomes, or why it is rejected. */
+function outcome(call: unknown, batchContext: Readonly<Record<string, unknown>>) {
+  try {
+    return parseCall(call, undefined, batchContext, { propertiesMax: 3, now: () => NOW });
+  } catch (error) {
+    if (error instanceof InvalidCall) return error.message;
+    throw error;
+  }
+}
+
+test('a call whose objects stayed text becomes what it becomes when all of it is parsed', () => {
+  const plain = fc.constantFrom<unknown>('', 'acme', 'ä', null, 7, true, { a: 1 }, { groupId: 'in' }, 'x'.repeat(513));
+  const object = fc.dictionary(fc.constantFrom('groupId', 'messageId', 'traits', 'name', '__proto__', 'a'), plain);
+  const value = fc.oneof(object, plain);
+  const names = [...Object.keys(CALL), 'previousId', 'name', 'traits', 'category'];
+  const type = fc.constantFrom('track', 'identify', 'group', 'page', 'screen', 'alias');
+  let texts = 0;
+  const generated = fc.record(Object.fromEntries(names.map((name) => [name, value])), { requiredKeys: [] });
+  fc.assert(
+    fc.property(generated, fc.subarray(Object.keys(CALL)), type, object, (call, kept, type, batchContext) => {
+      const merged: Record<string, unknown> = { ...call };
+      for (const name of kept) merged[name] = CALL[name as keyof typeof CALL];
+      merged['type'] = type;
+      const text = JSON.stringify(merged);
+      const read = new JsonCursor(Buffer.from(text)).read().members;
+      if (read === undefined) return;
+      texts += 1;
+      expect(outcome(read, batchContext), text).toEqual(outcome(JSON.parse(text), batchContext));
+    }),
+    { numRuns: 2_000 },
+  );
+  expect(texts).toBeGreaterThan(300);
 });
 
 test.each(['userId', 'anonymousId', 'instanceId', 'groupId', 'previousId', 'messageId'])(

@@ -1,7 +1,15 @@
 import { EVENT_IDENTIFIERS, type EventIdentifier } from '@sluice/shared/rows';
 import { parseTimestamp } from '@sluice/shared/timestamp';
 import { z } from 'zod';
-import { encodeJson, faultOfMember, faultOfObject, isJsonObject, NUMBER_TOO_LARGE } from '../reading/json-object.ts';
+import {
+  encodeJson,
+  faultOfMember,
+  faultOfObject,
+  isJsonObject,
+  jsonObjectText,
+  NUMBER_TOO_LARGE,
+  ObjectText,
+} from '../reading/json-object.ts';
 import { type SubmittedProperty, textFault, tooManyProperties } from '../reading/submission.ts';
 import {
   EVENT_NAME_LENGTH_MAX,
@@ -114,23 +122,28 @@ function identifierOf(value: JsonObject, name: string, lengthMax: number): strin
   return text;
 }
 
-function objectOf(value: JsonObject, name: string): JsonObject | undefined {
+/** Returns a member that is an object, parsed or not. */
+function objectOf(value: JsonObject, name: string): JsonObject | ObjectText | undefined {
   const given = value[name];
   if (given === undefined || given === null) return undefined;
   if (!isJsonObject(given)) throw new InvalidCall(`${name} must be an object.`);
   return given;
 }
 
-function objectText(name: string, object: JsonObject | undefined): string | undefined {
+function membersOf(object: JsonObject | ObjectText | undefined): JsonObject | undefined {
+  return object instanceof ObjectText ? object.parse() : object;
+}
+
+function objectText(name: string, object: JsonObject | ObjectText | undefined): string | undefined {
   if (object === undefined) return undefined;
-  const fault = faultOfObject(object);
-  if (fault !== undefined) throw new InvalidCall(`${name} ${fault}.`);
-  return encodeJson(object);
+  const text = jsonObjectText(object);
+  if (text === undefined) throw new InvalidCall(`${name} ${faultOfObject(object as JsonObject)}.`);
+  return text;
 }
 
 /** A copy without a prototype: `__proto__` is a name like any other. */
 function contextOf(value: JsonObject, batchContext: JsonObject): Record<string, unknown> {
-  return Object.assign(Object.create(null), batchContext, objectOf(value, 'context'));
+  return Object.assign(Object.create(null), batchContext, membersOf(objectOf(value, 'context')));
 }
 
 function nameOf(value: JsonObject, type: CallType): string {
@@ -163,14 +176,14 @@ function propertiesText(value: JsonObject, type: CallType, previousId: string | 
     }
   }
   if (previousId !== undefined) added['previousId'] = previousId;
-  const isWhole = given !== undefined && Object.keys(added).every((name) => Object.hasOwn(given, name));
-  if (isWhole) return objectText('properties', given);
-  const all = { ...added, ...given };
-  return given === undefined && Object.keys(added).length === 0 ? undefined : objectText('properties', all);
+  if (Object.keys(added).length === 0) return objectText('properties', given);
+  const members = membersOf(given);
+  const isWhole = members !== undefined && Object.keys(added).every((name) => Object.hasOwn(members, name));
+  return objectText('properties', isWhole ? members : { ...added, ...members });
 }
 
 /** The traits of `identify` may be in the context alone, as RudderStack's Python client sends them. */
-function traitsOf(value: JsonObject, type: CallType, context: JsonObject): JsonObject | undefined {
+function traitsOf(value: JsonObject, type: CallType, context: JsonObject): JsonObject | ObjectText | undefined {
   const given = objectOf(value, 'traits');
   return given ?? (type === 'identify' ? objectOf(context, 'traits') : undefined);
 }
@@ -178,13 +191,13 @@ function traitsOf(value: JsonObject, type: CallType, context: JsonObject): JsonO
 function changesOf(
   type: CallType,
   { userId, groupId }: Subject,
-  traits: JsonObject | undefined,
+  traits: JsonObject | ObjectText | undefined,
   propertiesMax: number,
 ): SubmittedProperty[] {
   const id = type === 'identify' ? userId : type === 'group' ? groupId : undefined;
   if (type === 'group' && groupId === undefined) throw new InvalidCall('groupId is needed in a group call.');
   if (id === undefined || traits === undefined) return [];
-  const entries = Object.entries(traits);
+  const entries = Object.entries(membersOf(traits) ?? {});
   if (entries.length > propertiesMax) throw new InvalidCall(`traits ${tooManyProperties(propertiesMax)}.`);
   return entries.map(([name, trait]) => {
     const fault = faultOfMember(name, trait);

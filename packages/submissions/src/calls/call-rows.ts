@@ -2,7 +2,7 @@ import { randomUUIDv7 } from 'node:crypto';
 import { asProblem } from '../not-json.ts';
 import type { Pause } from '../pause.ts';
 import { parseSlice, parsingFault } from '../reading/body-slices.ts';
-import type { JsonSlice } from '../reading/json-cursor.ts';
+import type { JsonSlice } from '../reading/json-slice.ts';
 import type { Acceptance } from '../rows/acceptance.ts';
 import { outgoingChange, propertyRow } from '../rows/change-row.ts';
 import { EventRows, subjectFields } from '../rows/event-row.ts';
@@ -61,7 +61,7 @@ async function gatherAll(
   for (const [index, call] of outline.calls.entries()) {
     const waiting = pause();
     if (waiting) await waiting;
-    const result = 'type' in call ? reader.rowsOf(call, index) : reader.read(call, index);
+    const result = reader.read(call, index);
     if (Array.isArray(result)) {
       for (const row of result) gatherer.add(row);
       continue;
@@ -95,8 +95,8 @@ class CallRowsReader {
     this.#eventRows = new EventRows(options);
   }
 
-  /** Returns the rows of a call that is valid. @throws {CallTooLarge} */
-  rowsOf(call: Call, index: number, version: number = this.#options.versions()): OutgoingRow[] {
+  /** @throws {CallTooLarge} */
+  #rowsOf(call: Call, index: number, version: number): OutgoingRow[] {
     const rows = this.#callRows(call, index, version);
     for (const { line } of rows) {
       if (!fitsRecord(line)) throw new CallTooLarge(`A call must be at most ${ROW_BYTES_MAX} bytes as a row.`);
@@ -118,8 +118,8 @@ class CallRowsReader {
     const version = this.#options.versions();
     try {
       this.#checkSize(slice);
-      const value = parseSlice(this.#outline.body, slice);
-      return this.rowsOf(this.#parse(value), index, version);
+      const value = slice.members ?? parseSlice(this.#outline.body, slice);
+      return this.#rowsOf(this.#parse(value), index, version);
     } catch (error) {
       if (!(error instanceof InvalidCall)) throw error;
       const code = error instanceof CallTooLarge ? 'too_large' : 'invalid_call';

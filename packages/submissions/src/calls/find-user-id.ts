@@ -1,6 +1,7 @@
 import type { Pause } from '../pause.ts';
 import { parseFieldValue } from '../reading/body-slices.ts';
-import { JsonCursor, type JsonSlice, MalformedJson } from '../reading/json-cursor.ts';
+import { JsonCursor, MalformedJson } from '../reading/json-cursor.ts';
+import type { JsonSlice } from '../reading/json-slice.ts';
 import { userIdOf } from './call-parser.ts';
 
 const NAME = Buffer.from('"userId"');

@@ -1,7 +1,6 @@
 import { Problem } from '@sluice/shared/http/problem';
 import { NO_PAUSE } from '../pause.ts';
-import { TIMESTAMP_AHEAD_MS_MAX } from '../reading/submission-limits.ts';
-import { createRowGatherer, type PartitionRows } from '../rows/row-gatherer.ts';
+import { type PartitionRows, RowGatherer } from '../rows/row-gatherer.ts';
 import type { CallRoute } from './call.ts';
 import { readCallOutline } from './call-outline.ts';
 import { type CallRowsOptions, gatherCalls } from './call-rows.ts';
@@ -38,10 +37,8 @@ async function readAgain(
   if (cut) return 'Only the beginning of the call is kept.';
   const route: CallRoute = type ?? 'batch';
   const text = type ? call : `{"batch":[${call}]${context === undefined ? '' : `,"context":${context}`}}`;
-  const { callBytesMax, now } = limits;
-  const outlineLimits = { callsMax: 1, bytesMax: callBytesMax, timestampMsMax: now() + TIMESTAMP_AHEAD_MS_MAX };
-  const outline = await readCallOutline(Buffer.from(text), route, outlineLimits, NO_PAUSE);
-  const gatherer = createRowGatherer(partitionCount, () => undefined);
+  const outline = await readCallOutline(Buffer.from(text), route, 1, NO_PAUSE);
+  const gatherer = new RowGatherer(partitionCount, () => undefined);
   const options = {
     ...limits,
     route,

@@ -1,6 +1,6 @@
 import { parseExactJson } from '@sluice/shared/json';
-import type { JsonSlice } from './json-cursor.ts';
 import { TOO_DEEP } from './json-object.ts';
+import type { JsonSlice } from './json-slice.ts';
 import { IDENTIFIER_LENGTH_MAX, JSON_VALUES_MAX } from './submission-limits.ts';
 
 /** A field with more bytes is not parsed: as a text, whatever its escapes, it is longer than an identifier may be. */

@@ -1,4 +1,6 @@
 import { EXACT_DIGITS } from '@sluice/shared/json';
+import { JSON_DEPTH_MAX } from './json-object.ts';
+
 /** What reading returns when a text is not canonical, or no JSON at all: the caller parses it then. */
 export const NOT_CANONICAL = -1;
 
@@ -9,7 +11,7 @@ export const NOT_CANONICAL = -1;
 const NAMES_MAX = 64;
 
 /** How many names all open objects may have together: as many levels as are accepted, each with the most names. */
-const OPEN_NAMES_MAX = 33 * NAMES_MAX;
+const OPEN_NAMES_MAX = JSON_DEPTH_MAX * NAMES_MAX;
 
 /**
  * The names of the open objects: where they begin, and their length with three of their bytes, in which most names differ.
@@ -54,62 +56,75 @@ export class CanonicalJson {
   /** How many names the open objects have so far. */
   #open = 0;
   #values = 0;
+  #depth = 0;
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes;
   }
 
-  /** How many values were read so far: objects, arrays, strings and so on. */
+  /** How many values objects and arrays that were read hold at most, themselves included. */
   get values(): number {
     return this.#values;
+  }
+
+  /** Levels of objects and arrays that were read. */
+  get depth(): number {
+    return this.#depth;
   }
 
   /** Forgets what was read so far. */
   restart(): void {
     this.#open = 0;
     this.#values = 0;
+    this.#depth = 0;
   }
 
-  /**
-   * Reads the object that begins at an offset.
-   *
-   * @param levels how many levels of objects and arrays may nest, the object included
-   * @returns the offset after it
-   */
-  object(start: number, levels: number): number {
+  /** Reads the value that begins at an offset, with {@link JSON_DEPTH_MAX} levels at most; returns the offset after it. */
+  value(at: number): number {
+    return this.#value(at, 1);
+  }
+
+  /** @param level the level of the value, if it is an object or an array: from 1 */
+  #value(at: number, level: number): number {
+    const byte = this.#bytes[at] as number;
+    if (byte === QUOTE) return this.string(at);
+    if (byte === 0x7b) return this.#object(at, level);
+    if (byte === 0x5b) return this.#array(at, level);
+    return byte === MINUS || (byte >= ZERO && byte <= NINE) ? this.#number(at) : this.#word(at, byte);
+  }
+
+  #object(start: number, level: number): number {
     const bytes = this.#bytes;
-    if (levels === 0) return NOT_CANONICAL;
-    this.#values += 1;
+    if (!this.#enter(level)) return NOT_CANONICAL;
     const first = this.#open;
     let at = start + 1;
     if (bytes[at] === 0x7d) return at + 1;
     for (;;) {
       at = this.#name(at, first);
       if (at < 0) return at;
-      at = this.value(at, levels - 1);
+      at = this.#value(at, level + 1);
       if (at < 0) return at;
       const next = bytes[at];
       at += 1;
-      if (next === COMMA) continue;
+      if (next === COMMA) {
+        this.#values += 1;
+        continue;
+      }
       this.#open = first;
       return next === 0x7d ? at : NOT_CANONICAL;
     }
   }
 
-  /** Reads the value that begins at an offset, and returns the offset after it; see {@link object}. */
-  value(at: number, levels: number): number {
-    const byte = this.#bytes[at] as number;
-    if (byte === QUOTE) return this.string(at);
-    if (byte === 0x7b) return this.object(at, levels);
-    if (byte === 0x5b) return this.#array(at, levels);
+  /** Counts an object or array. Returns false when it is too deep. */
+  #enter(level: number): boolean {
     this.#values += 1;
-    return byte === MINUS || (byte >= ZERO && byte <= NINE) ? this.#number(at) : this.#word(at, byte);
+    if (level > this.#depth) this.#depth = level;
+    return level <= JSON_DEPTH_MAX;
   }
 
   /** Reads the string that begins at an offset, and returns the offset after its closing quote. */
   string(start: number): number {
     const bytes = this.#bytes;
-    this.#values += 1;
     let at = start + 1;
     while (at < bytes.length && SPECIAL[bytes[at] as number] === 0) at += 1;
     return bytes[at] === QUOTE ? at + 1 : NOT_CANONICAL;
@@ -144,18 +159,20 @@ export class CanonicalJson {
     return true;
   }
 
-  #array(start: number, levels: number): number {
+  #array(start: number, level: number): number {
     const bytes = this.#bytes;
-    if (levels === 0) return NOT_CANONICAL;
-    this.#values += 1;
+    if (!this.#enter(level)) return NOT_CANONICAL;
     let at = start + 1;
     if (bytes[at] === 0x5d) return at + 1;
     for (;;) {
-      at = this.value(at, levels - 1);
+      at = this.#value(at, level + 1);
       if (at < 0) return at;
       const next = bytes[at];
       at += 1;
-      if (next === COMMA) continue;
+      if (next === COMMA) {
+        this.#values += 1;
+        continue;
+      }
       return next === 0x5d ? at : NOT_CANONICAL;
     }
   }

@@ -9,6 +9,7 @@ const UUID = z.regexes.uuid();
 
 const IDENTIFIER_FIELDS: ReadonlySet<string> = new Set(EVENT_IDENTIFIERS.map(({ field }) => field));
 
+/** Every event starts as a copy, so that all have the same shape in V8. */
 const EMPTY_EVENT: SubmittedEvent = {
   event: '',
   type: undefined,
@@ -23,11 +24,6 @@ const EMPTY_EVENT: SubmittedEvent = {
   traits: undefined,
 };
 
-/** Returns an event without fields. Every event starts as one, so that all have the same shape in V8. */
-export function emptyEvent(): SubmittedEvent {
-  return { ...EMPTY_EVENT };
-}
-
 /**
  * Parses an event in a fifth of the time that zod takes, compiled or not. It returns `undefined` for an event that it
  * does not know to be valid: then the schema in submission.ts decides.
@@ -36,8 +32,7 @@ export function emptyEvent(): SubmittedEvent {
  */
 export function parseEvent(value: unknown, timestampMsMax: number): SubmittedEvent | undefined {
   if (!isJsonObject(value) || !isText(value['event'], EVENT_NAME_LENGTH_MAX)) return undefined;
-  const event = emptyEvent();
-  event.event = value['event'];
+  const event = { ...EMPTY_EVENT, event: value['event'] };
   for (const name of Object.keys(value)) {
     if (name !== 'event' && !parseField(event, name, value[name])) return undefined;
   }
@@ -45,7 +40,7 @@ export function parseEvent(value: unknown, timestampMsMax: number): SubmittedEve
 }
 
 /** Whether the time of an event, if it has one, is neither too early nor too late. */
-export function acceptsTime({ timestamp, uuid }: SubmittedEvent, timestampMsMax: number): boolean {
+function acceptsTime({ timestamp, uuid }: SubmittedEvent, timestampMsMax: number): boolean {
   const ms = timestamp ?? uuidV7TimeMs(uuid);
   return ms === undefined || (ms >= TIMESTAMP_MS_MIN && ms <= timestampMsMax);
 }

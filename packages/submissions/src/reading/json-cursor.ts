@@ -1,31 +1,6 @@
 import { EXACT_DIGITS } from '@sluice/shared/json';
-
-/** A value inside a JSON text, found without parsing it. */
-export interface JsonSlice {
-  /** Offset of its first byte. */
-  readonly start: number;
-  /** Offset after its last byte. */
-  readonly end: number;
-  /** Bytes without the white space between tokens. */
-  readonly size: number;
-  /** Levels of objects and arrays; 0 for a string, a number and so on. */
-  readonly depth: number;
-  /** How many values it holds at most, itself included. */
-  readonly values: number;
-  /**
-   * JSON.parse may misread it: a name has an escape, or a number may have more digits than a 64-bit float holds.
-   * False positives are fine, false negatives are not.
-   */
-  readonly needsExactParser: boolean;
-}
-
-/** Reads some elements of an array directly, so that they need not be passed first and parsed afterwards. */
-export interface ElementReader<Element> {
-  /** Returns the element that begins at an offset; `undefined` to have it passed. */
-  read(start: number): Element | undefined;
-  /** The offset after the element that was read last. */
-  readonly end: number;
-}
+import { CanonicalObjects } from './canonical-objects.ts';
+import type { JsonSlice } from './json-slice.ts';
 
 /** The text is not JSON. */
 export class MalformedJson extends Error {
@@ -61,7 +36,8 @@ for (const [kind, characters] of [
 
 /**
  * Finds the offsets of the values in a JSON text, so that a large text can be parsed one value at a time. It reads each
- * byte once and creates no values. It does not check what is inside a value: parsing the slice does.
+ * byte once, and creates no values but those of {@link JsonCursor.read}. It does not check what is inside a value that it
+ * passes: parsing the slice does.
  *
  *     const cursor = new JsonCursor(Buffer.from('{"a":[1,2]}'));
  *     for (const name of cursor.members()) cursor.skip();
@@ -70,11 +46,13 @@ for (const [kind, characters] of [
  * Every method throws {@link MalformedJson}.
  */
 export class JsonCursor {
-  readonly #bytes: Uint8Array;
+  readonly #bytes: Buffer;
+  readonly #objects: CanonicalObjects;
   #at = 0;
 
-  constructor(bytes: Uint8Array) {
+  constructor(bytes: Buffer) {
     this.#bytes = bytes;
+    this.#objects = new CanonicalObjects(bytes);
   }
 
   /** Whether the next value is an object. */
@@ -103,20 +81,26 @@ export class JsonCursor {
     }
   }
 
-  /** The array's elements: each as the reader returns it, or as a slice that was passed. */
-  *elements<Element>(reader: ElementReader<Element>): Generator<Element | JsonSlice, void> {
+  /** The array's elements, with their members where they have canonical text. */
+  *elements(): Generator<JsonSlice, void> {
     this.#take(0x5b);
     if (this.#peek() === 0x5d) {
       this.#at += 1;
       return;
     }
     for (;;) {
-      this.#peek();
-      const element = reader.read(this.#at);
-      if (element !== undefined) this.#at = reader.end;
-      yield element ?? this.skip();
+      yield this.read();
       if (this.#takeEither(COMMA, 0x5d)) return;
     }
+  }
+
+  /** Passes the next value, and reads its members if it is an object with canonical text. */
+  read(): JsonSlice {
+    this.#peek();
+    const object = this.#objects.read(this.#at);
+    if (object === undefined) return this.skip();
+    this.#at = object.end;
+    return object;
   }
 
   /** Passes the next value. */

@@ -47,8 +47,31 @@ export function faultOfObject(object: Readonly<Record<string, unknown>>): string
   return isFault(finding) ? FAULTS[finding] : undefined;
 }
 
+/** A JSON object that is not parsed, because {@link jsonObject} accepts it and its text can be stored as it is. */
+export class ObjectText {
+  readonly #body: Buffer;
+  readonly #start: number;
+  readonly #end: number;
+
+  /** The object is at `start` to `end` of the body. */
+  constructor(body: Buffer, start: number, end: number) {
+    this.#body = body;
+    this.#start = start;
+    this.#end = end;
+  }
+
+  get json(): string {
+    return this.#body.toString('utf8', this.#start, this.#end);
+  }
+
+  parse(): Readonly<Record<string, unknown>> {
+    return JSON.parse(this.json);
+  }
+}
+
 /** Returns the JSON text of what {@link jsonObject} accepts, else `undefined`. It walks through the value once. */
 export function jsonObjectText(value: unknown): string | undefined {
+  if (value instanceof ObjectText) return value.json;
   if (!isJsonObject(value)) return undefined;
   const finding = inspect(value, JSON_DEPTH_MAX);
   return isFault(finding) ? undefined : stringify(value, finding === 'negative zero');

@@ -1,7 +1,8 @@
 import type { Pause } from '../pause.ts';
 import { parseFieldName, parseName } from './body-slices.ts';
-import { type ElementReader, JsonCursor, type JsonSlice } from './json-cursor.ts';
-import { ROUTE_FIELDS, type SubmissionRoute, type SubmittedEvent } from './submission.ts';
+import { JsonCursor } from './json-cursor.ts';
+import type { JsonSlice } from './json-slice.ts';
+import { ROUTE_FIELDS, type SubmissionRoute } from './submission.ts';
 import type { SubmissionFaults } from './submission-faults.ts';
 import type { SubmissionLimits } from './submission-limits.ts';
 
@@ -10,14 +11,14 @@ export interface SubmissionOutline {
   /** The fields of the route; also `events` and `properties` when they do not have the type that they should have. */
   readonly fields: Map<string, JsonSlice>;
   /** `undefined` when they are absent, or no array. */
-  events: { readonly found: (SubmittedEvent | JsonSlice)[]; count: number } | undefined;
+  events: { readonly slices: JsonSlice[]; count: number } | undefined;
   /** `undefined` when they are absent, or no object. */
   properties: { readonly slices: Map<string, JsonSlice>; tooMany: boolean } | undefined;
 }
 
 /**
- * Finds the parts of a body that is a JSON object. Events that `canonical` can read are read at once. Of more events and
- * properties than are allowed, it keeps only as many as are. Unknown fields become faults.
+ * Finds the parts of a body that is a JSON object. Of more events and properties than are allowed, it keeps only as many
+ * as are. Unknown fields become faults.
  *
  * @throws {MalformedJson | SyntaxError}
  */
@@ -25,7 +26,6 @@ export async function readOutline(
   body: Buffer,
   route: SubmissionRoute,
   { eventsMax, propertiesMax }: Pick<SubmissionLimits, 'eventsMax' | 'propertiesMax'>,
-  canonical: ElementReader<SubmittedEvent>,
   faults: SubmissionFaults,
   pause: Pause,
 ): Promise<SubmissionOutline> {
@@ -38,12 +38,12 @@ export async function readOutline(
     const name = parseFieldName(body, nameSlice);
     outline.fields.delete(name);
     if (name === 'events' && cursor.atArray) {
-      outline.events = { found: [], count: 0 };
-      for (const event of cursor.elements(canonical)) {
+      outline.events = { slices: [], count: 0 };
+      for (const event of cursor.elements()) {
         const waiting = pause();
         if (waiting) await waiting;
         outline.events.count += 1;
-        if (outline.events.count <= eventsMax) outline.events.found.push(event);
+        if (outline.events.count <= eventsMax) outline.events.slices.push(event);
       }
     } else if (name === 'properties' && cursor.atObject) {
       outline.properties = { slices: new Map(), tooMany: false };

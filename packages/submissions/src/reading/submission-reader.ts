@@ -4,10 +4,10 @@ import type { z } from 'zod';
 import { asProblem } from '../not-json.ts';
 import type { Pause } from '../pause.ts';
 import { parseFieldValue, parseSlice, parsingFault, withoutByteOrderMark } from './body-slices.ts';
-import { CanonicalEvents } from './canonical-events.ts';
 import { isText, parseEvent } from './event-parser.ts';
-import { JsonCursor, type JsonSlice } from './json-cursor.ts';
+import { JsonCursor } from './json-cursor.ts';
 import { encodeJson, faultOfMember } from './json-object.ts';
+import type { JsonSlice } from './json-slice.ts';
 import {
   ROUTE_FIELDS,
   type Submission,
@@ -49,7 +49,7 @@ export class SubmissionReader {
     issues: readonly z.core.$ZodIssue[],
     pause: Pause,
   ): Promise<Submission> {
-    const { schemas, eventBytesMax, now } = this.#options;
+    const { schemas, eventBytesMax } = this.#options;
     const body = withoutByteOrderMark(bytes);
     if (!isUtf8(body)) throw new Problem('malformed_json', 'The body is not UTF-8.');
     const faults = new SubmissionFaults();
@@ -61,11 +61,9 @@ export class SubmissionReader {
         cursor.end();
         throw faults.problem();
       }
-      const timestampMsMax = now() + TIMESTAMP_AHEAD_MS_MAX;
-      const canonical = new CanonicalEvents(body, { bytesMax: eventBytesMax, timestampMsMax });
-      const outline = await readOutline(body, route, this.#options, canonical, faults, pause);
+      const outline = await readOutline(body, route, this.#options, faults, pause);
       const fields = readFields(body, outline, route, schemas, faults);
-      const events = await this.#readEvents(body, outline, timestampMsMax, faults, pause);
+      const events = await this.#readEvents(body, outline, faults, pause);
       const properties = await this.#readProperties(body, outline, faults, pause);
       faults.throwIfAny(eventBytesMax);
       return { ...fields, events, properties };
@@ -77,20 +75,16 @@ export class SubmissionReader {
   async #readEvents(
     body: Buffer,
     outline: SubmissionOutline,
-    timestampMsMax: number,
     faults: SubmissionFaults,
     pause: Pause,
   ): Promise<SubmittedEvent[]> {
-    const { schemas, eventBytesMax, eventsMax } = this.#options;
+    const { schemas, eventBytesMax, eventsMax, now } = this.#options;
+    const timestampMsMax = now() + TIMESTAMP_AHEAD_MS_MAX;
     const events: SubmittedEvent[] = [];
     if (!outline.events) return events;
-    const { found, count } = outline.events;
+    const { slices, count } = outline.events;
     if (count > eventsMax) faults.addAt(['events'], 'too_big', tooManyEvents(eventsMax));
-    for (const [index, slice] of found.entries()) {
-      if ('event' in slice) {
-        events.push(slice);
-        continue;
-      }
+    for (const [index, slice] of slices.entries()) {
       const waiting = pause();
       if (waiting) await waiting;
       if (slice.size > eventBytesMax) {
@@ -102,8 +96,9 @@ export class SubmissionReader {
         faults.addAt(['events', index], 'custom', fault);
         continue;
       }
-      const value = parseSlice(body, slice);
-      const event = parseEvent(value, timestampMsMax) ?? faults.check(schemas.event, value, ['events', index]);
+      const event =
+        parseEvent(slice.members ?? parseSlice(body, slice), timestampMsMax) ??
+        faults.check(schemas.event, parseSlice(body, slice), ['events', index]);
       if (event && faults.count === 0) events.push(event);
     }
     return events;

@@ -25,64 +25,66 @@ export interface PartitionRows {
   readonly lines: Buffer;
 }
 
-/** Gathers the rows of one request by partition, and keeps their order within each. */
-export interface RowGatherer {
-  add(row: OutgoingRow): void;
-  /** Returns all rows that were added. Nothing may be added afterwards. */
-  finish(): readonly PartitionRows[];
-}
-
 /** Rows of one topic and kind, by partition, until there are enough of them. */
 interface OpenRows {
   readonly kind: MessageKind;
   readonly lines: string[];
 }
 
-/**
- * @param partitionCount the number of partitions of each topic
- * @param reserve called as rows are added, with the bytes by which they have grown. To count the bytes of a row would copy
- * it: at first a character counts as one, and what is missing follows once the row is encoded. What it throws, `add` and
- * `finish` throw.
- */
-export function createRowGatherer(partitionCount: number, reserve: (bytes: number) => void): RowGatherer {
-  const gathered: PartitionRows[] = [];
-  const open: Record<RowTopic, OpenRows | undefined> = { events: undefined, entities: undefined };
+/** Gathers the rows of one request by partition, and keeps their order within each. */
+export class RowGatherer {
+  readonly #partitionCount: number;
+  readonly #reserve: (bytes: number) => void;
+  readonly #gathered: PartitionRows[] = [];
+  readonly #open: Record<RowTopic, OpenRows | undefined> = { events: undefined, entities: undefined };
 
-  function close(topic: RowTopic, { kind, lines }: OpenRows, partition: number): void {
+  /**
+   * @param partitionCount the number of partitions of each topic
+   * @param reserve called as rows are added, with the bytes by which they have grown. To count the bytes of a row would
+   * copy it: at first a character counts as one, and what is missing follows once the row is encoded. What it throws,
+   * `add` and `finish` throw.
+   */
+  constructor(partitionCount: number, reserve: (bytes: number) => void) {
+    this.#partitionCount = partitionCount;
+    this.#reserve = reserve;
+  }
+
+  add({ topic, kind, hash, line }: OutgoingRow): void {
+    if (this.#open[topic]?.kind !== kind) this.#closeAll(topic);
+    const rows = this.#open[topic] ?? { kind, lines: [] };
+    this.#open[topic] = rows;
+    const count = this.#partitionCount;
+    if (hash !== 'all') this.#append(topic, rows, hash % count, line);
+    else for (let partition = 0; partition < count; partition += 1) this.#append(topic, rows, partition, line);
+  }
+
+  /** Returns all rows that were added. Nothing may be added afterwards. */
+  finish(): readonly PartitionRows[] {
+    this.#closeAll('events');
+    this.#closeAll('entities');
+    return this.#gathered;
+  }
+
+  #append(topic: RowTopic, rows: OpenRows, partition: number, line: string): void {
+    this.#reserve(line.length + 1);
+    const text = `${rows.lines[partition] ?? ''}${line}\n`;
+    rows.lines[partition] = text;
+    if (text.length >= TOGETHER_LENGTH_MAX) this.#close(topic, rows, partition);
+  }
+
+  #closeAll(topic: RowTopic): void {
+    const rows = this.#open[topic];
+    if (!rows) return;
+    for (let partition = 0; partition < rows.lines.length; partition += 1) this.#close(topic, rows, partition);
+    this.#open[topic] = undefined;
+  }
+
+  #close(topic: RowTopic, { kind, lines }: OpenRows, partition: number): void {
     const text = lines[partition];
     if (text === undefined) return;
     const encoded = Buffer.from(text);
-    reserve(encoded.length - text.length);
-    gathered.push({ topic, partition, kind, lines: encoded });
+    this.#reserve(encoded.length - text.length);
+    this.#gathered.push({ topic, partition, kind, lines: encoded });
     delete lines[partition];
   }
-
-  function closeAll(topic: RowTopic): void {
-    const rows = open[topic];
-    if (!rows) return;
-    for (let partition = 0; partition < rows.lines.length; partition += 1) close(topic, rows, partition);
-    open[topic] = undefined;
-  }
-
-  function append(topic: RowTopic, rows: OpenRows, partition: number, line: string): void {
-    reserve(line.length + 1);
-    const text = `${rows.lines[partition] ?? ''}${line}\n`;
-    rows.lines[partition] = text;
-    if (text.length >= TOGETHER_LENGTH_MAX) close(topic, rows, partition);
-  }
-
-  return {
-    add({ topic, kind, hash, line }) {
-      if (open[topic]?.kind !== kind) closeAll(topic);
-      const rows = open[topic] ?? { kind, lines: [] };
-      open[topic] = rows;
-      if (hash !== 'all') append(topic, rows, hash % partitionCount, line);
-      else for (let partition = 0; partition < partitionCount; partition += 1) append(topic, rows, partition, line);
-    },
-    finish() {
-      closeAll('events');
-      closeAll('entities');
-      return gathered;
-    },
-  };
 }

@@ -1,5 +1,5 @@
-import { createMemoryBudget, type MemoryBudget } from '@sluice/shared/http/memory-budget';
-import { createRateLimiter } from '@sluice/shared/http/rate-limiter';
+import { MemoryBudget } from '@sluice/shared/http/memory-budget';
+import { RateLimiter } from '@sluice/shared/http/rate-limiter';
 import type { ApiKey } from '@sluice/shared/keys/key-ring';
 import { TokenBucket } from '@sluice/shared/keys/token-bucket';
 import Fastify from 'fastify';
@@ -8,10 +8,10 @@ import { expect, test } from 'vitest';
 import { Admission } from './admission.ts';
 
 /** A budget that counts the reservations that are not released. */
-function countedBudget(bytesMax: number): { readonly memory: MemoryBudget; readonly held: () => number } {
-  const budget = createMemoryBudget(bytesMax);
+function countedBudget(bytesMax: number): { readonly memory: Pick<MemoryBudget, 'open'>; readonly held: () => number } {
+  const budget = new MemoryBudget(bytesMax);
   const held = new Set<object>();
-  const memory: MemoryBudget = {
+  const memory: Pick<MemoryBudget, 'open'> = {
     open(account) {
       const reservation = budget.open(account);
       held.add(reservation);
@@ -22,7 +22,6 @@ function countedBudget(bytesMax: number): { readonly memory: MemoryBudget; reado
       };
       return reservation;
     },
-    reservedBytes: 0,
   };
   return { memory, held: () => held.size };
 }
@@ -43,7 +42,7 @@ test.each([
   const admission = new Admission({
     keys: { name: 'keys', loaded: true, find: () => key, start: async () => undefined, stop: async () => undefined },
     clock: { isCompared: true, fault: () => undefined },
-    limiter: createRateLimiter({ perSecondDefault: undefined, registry: new Registry() }),
+    limiter: new RateLimiter({ perSecondDefault: undefined, registry: new Registry() }),
     memory,
     bodyBytesMax: 1_000,
     rowBytesMax: 1_000,

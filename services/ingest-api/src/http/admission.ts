@@ -38,7 +38,7 @@ export interface AdmissionOptions {
   readonly keys: KeyRing;
   readonly clock: Pick<BrokerClock, 'fault' | 'isCompared'>;
   readonly limiter: RateLimiter;
-  readonly memory: MemoryBudget;
+  readonly memory: Pick<MemoryBudget, 'open'>;
   readonly bodyBytesMax: number;
   /** The most that the rows of one request may be, in bytes. */
   readonly rowBytesMax: number;

@@ -71,77 +71,91 @@ async function readBody(
 ): Promise<Buffer | undefined> {
   const announced = Number(request.headers['content-length'] ?? 0);
   if (announced > bytesMax) throw tooLarge();
-  const body = await receive(payload, announced, request.reservation, bytesMax);
+  const body = await new ArrivingBody(payload, announced, request.reservation, bytesMax).receive();
   if (body.length === 0) return undefined;
   const encoding = encodingOfBody(body);
   return encoding === 'identity' ? body : await decompress(body, encoding, bytesMax, request.reservation);
 }
 
-/**
- * @param announced the `Content-Length`; 0 when there is none
- * @throws {Problem}
- */
-function receive(
-  payload: FastifyRequest['raw'],
-  announced: number,
-  reservation: Reservation | undefined,
-  bytesMax: number,
-): Promise<Buffer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-  const startedAt = performance.now();
+/** A body that arrives. */
+class ArrivingBody {
+  readonly #payload: FastifyRequest['raw'];
+  readonly #announced: number;
+  readonly #reservation: Reservation | undefined;
+  readonly #bytesMax: number;
+  readonly #body = Promise.withResolvers<Buffer>();
+  readonly #startedAt = performance.now();
+  readonly #onData = (chunk: Buffer) => this.#take(chunk);
+  readonly #onEnd = () => this.#finish();
+  readonly #onError = (error: Error) => this.#refuse(brokenOff(error));
+  #timer: NodeJS.Timeout | undefined;
   // One buffer that grows. To keep the chunks would cost more: one may hold a single byte of a large allocation.
-  let buffer: Buffer = Buffer.alloc(0);
-  let bytes = 0;
+  #buffer: Buffer = Buffer.alloc(0);
+  #bytes = 0;
 
-  function end(): void {
-    clearInterval(timer);
-    payload.off('data', onData).off('end', onEnd).off('error', onError);
+  /** @param announced the `Content-Length`; 0 when there is none */
+  constructor(
+    payload: FastifyRequest['raw'],
+    announced: number,
+    reservation: Reservation | undefined,
+    bytesMax: number,
+  ) {
+    this.#payload = payload;
+    this.#announced = announced;
+    this.#reservation = reservation;
+    this.#bytesMax = bytesMax;
   }
 
-  function refuse(problem: Problem): void {
-    end();
-    reject(problem);
+  /** @throws {Problem} */
+  async receive(): Promise<Buffer> {
+    this.#timer = setInterval(() => this.#checkSpeed(), SPEED_CHECK_MS);
+    this.#payload.on('data', this.#onData).on('end', this.#onEnd).on('error', this.#onError);
+    return await this.#body.promise;
   }
 
-  function makeRoom(needed: number): boolean {
-    if (needed <= buffer.length) return true;
-    const size = buffer.length === 0 ? needed : Math.min(2 * needed, bytesMax);
-    if (reservation && !reservation.grow(size - buffer.length)) return false;
-    const larger = Buffer.allocUnsafe(size);
-    buffer.copy(larger, 0, 0, bytes);
-    buffer = larger;
-    return true;
+  #take(chunk: Buffer): void {
+    if (chunk.length === this.#announced) this.#takeWhole(chunk);
+    else if (this.#bytes + chunk.length > this.#bytesMax) this.#refuse(tooLarge());
+    else if (!this.#makeRoom(this.#bytes + chunk.length)) this.#refuse(overloaded());
+    else this.#bytes += chunk.copy(this.#buffer, this.#bytes);
   }
 
   /** A small body comes in one chunk of its size. It is not copied. */
-  function takeWhole(chunk: Buffer): void {
-    if (reservation && !reservation.grow(chunk.length)) refuse(overloaded());
-    buffer = chunk;
-    bytes = chunk.length;
+  #takeWhole(chunk: Buffer): void {
+    if (this.#reservation && !this.#reservation.grow(chunk.length)) this.#refuse(overloaded());
+    this.#buffer = chunk;
+    this.#bytes = chunk.length;
   }
 
-  function onData(chunk: Buffer): void {
-    if (chunk.length === announced) takeWhole(chunk);
-    else if (bytes + chunk.length > bytesMax) refuse(tooLarge());
-    else if (!makeRoom(bytes + chunk.length)) refuse(overloaded());
-    else bytes += chunk.copy(buffer, bytes);
+  #makeRoom(needed: number): boolean {
+    if (needed <= this.#buffer.length) return true;
+    const size = this.#buffer.length === 0 ? needed : Math.min(2 * needed, this.#bytesMax);
+    if (this.#reservation && !this.#reservation.grow(size - this.#buffer.length)) return false;
+    const larger = Buffer.allocUnsafe(size);
+    this.#buffer.copy(larger, 0, 0, this.#bytes);
+    this.#buffer = larger;
+    return true;
   }
 
-  function onEnd(): void {
-    end();
-    resolve(buffer.subarray(0, bytes));
+  #checkSpeed(): void {
+    const lateMs = performance.now() - this.#startedAt - BODY_GRACE_MS;
+    if (this.#bytes < (lateMs / 1_000) * BODY_BYTES_PER_SECOND_MIN) this.#refuse(tooSlow());
   }
 
-  function onError(error: Error): void {
-    refuse(new Problem('invalid_request', 'The connection closed before the body was complete.', { cause: error }));
+  #finish(): void {
+    this.#stopListening();
+    this.#body.resolve(this.#buffer.subarray(0, this.#bytes));
   }
 
-  const timer = setInterval(() => {
-    const lateMs = performance.now() - startedAt - BODY_GRACE_MS;
-    if (bytes < (lateMs / 1_000) * BODY_BYTES_PER_SECOND_MIN) refuse(tooSlow());
-  }, SPEED_CHECK_MS);
-  payload.on('data', onData).on('end', onEnd).on('error', onError);
-  return promise;
+  #refuse(problem: Problem): void {
+    this.#stopListening();
+    this.#body.reject(problem);
+  }
+
+  #stopListening(): void {
+    clearInterval(this.#timer);
+    this.#payload.off('data', this.#onData).off('end', this.#onEnd).off('error', this.#onError);
+  }
 }
 
 async function decompress(
@@ -186,6 +200,10 @@ function unsupportedEncoding(): Problem {
 
 function tooLarge(): Problem {
   return new Problem('body_too_large', 'The body is larger than this service accepts.');
+}
+
+function brokenOff(error: Error): Problem {
+  return new Problem('invalid_request', 'The connection closed before the body was complete.', { cause: error });
 }
 
 function tooSlow(): Problem {

@@ -1,5 +1,5 @@
 import { packMessages } from '@sluice/submissions/rows/message-packing';
-import { createRowGatherer, type OutgoingRow, type PartitionRows } from '@sluice/submissions/rows/row-gatherer';
+import { type OutgoingRow, type PartitionRows, RowGatherer } from '@sluice/submissions/rows/row-gatherer';
 import { expect, test } from 'vitest';
 import { createPartitionQueue, type QueuedRows } from './partition-queue.ts';
 
@@ -8,7 +8,7 @@ function row(line: string, hash: OutgoingRow['hash'], topic: OutgoingRow['topic'
 }
 
 function gather(rows: readonly OutgoingRow[]): readonly PartitionRows[] {
-  const gatherer = createRowGatherer(3, () => undefined);
+  const gatherer = new RowGatherer(3, () => undefined);
   for (const item of rows) gatherer.add(item);
   return gatherer.finish();
 }

@@ -4,8 +4,7 @@ import { CALL_TYPES, type CallRoute } from '@sluice/submissions/calls/call';
 import { type CallOutline, readCallOutline } from '@sluice/submissions/calls/call-outline';
 import { type CallRowsOptions, gatherCalls, type RejectedIndex } from '@sluice/submissions/calls/call-rows';
 import type { Pause } from '@sluice/submissions/pause';
-import { TIMESTAMP_AHEAD_MS_MAX } from '@sluice/submissions/reading/submission-limits';
-import { createRowGatherer, type PartitionRows } from '@sluice/submissions/rows/row-gatherer';
+import { type PartitionRows, RowGatherer } from '@sluice/submissions/rows/row-gatherer';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Admission } from '../http/admission.ts';
 import { registerAnyBodyReader } from '../http/body-reader.ts';
@@ -91,17 +90,17 @@ class PostCalls {
     pause: Pause,
   ): Promise<{ rows: readonly PartitionRows[]; calls: number; rejected: RejectedIndex[] }> {
     const { admission, versions, partitionCount, callsMax, callBytesMax, propertiesMax, now } = this.#options;
-    const timestampMsMax = now() + TIMESTAMP_AHEAD_MS_MAX;
-    const outline = await readCallOutline(body, route, { callsMax, bytesMax: callBytesMax, timestampMsMax }, pause);
+    const outline = await readCallOutline(body, route, callsMax, pause);
     this.#authenticate(request, outline);
     admission.admitEvents(request, outline.calls.length);
     const { key, issues } = readIdempotencyKey(request.headers['idempotency-key']);
-    const gatherer = createRowGatherer(partitionCount, admission.rowMemory(request));
+    const gatherer = new RowGatherer(partitionCount, admission.rowMemory(request));
     const rejected = await gatherCalls(
       outline,
       gatherer,
       {
-        ...{ callBytesMax, propertiesMax, now, route, versions },
+        ...{ callBytesMax, propertiesMax, now, route },
+        versions: () => versions.next(),
         workspace: request.apiKey.workspace,
         // A key that is not valid is ignored: these clients do not send one.
         idempotencyKey: issues.length === 0 ? key : undefined,

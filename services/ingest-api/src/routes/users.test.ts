@@ -63,7 +63,10 @@ test('a plus that is escaped is a plus, and one that is not is refused: it may b
   expect((await remove('?foreignId=jane%2Bx@example.com')).json()).toMatchObject({ foreignId: 'jane+x@example.com' });
   expect((await remove('?foreignId=jane%20x@example.com')).json()).toMatchObject({ foreignId: 'jane x@example.com' });
   const { errors } = (await remove('?foreignId=jane+x@example.com')).json();
-  const plus = (path: string) => ({ path, code: 'custom', message: expect.stringContaining('%2B') });
+  const plus = (path: string) => ({
+    ...{ path, reason: 'invalid_value', code: 'custom' },
+    message: expect.stringContaining('%2B'),
+  });
   expect(errors).toEqual([plus('foreignId')]);
   const ofTime = (await remove('?foreignId=jane&before=2026-01-02T03:04:05+01:00')).json().errors;
   expect(ofTime).toContainEqual(plus('before'));

@@ -11,19 +11,33 @@ export type ReadyMessage = { readonly type: 'worker is ready' } | { readonly typ
  * @param missing returns what keeps this worker from being ready, each as a short phrase
  */
 export function readyTogether(missing: () => Promise<readonly string[]>): () => Promise<readonly string[]> {
-  let allReady = false;
+  const worker = new ReadyWorker(missing);
   process.on('message', (message: ReadyMessage) => {
-    if (message?.type === 'all workers are ready') allReady = true;
+    if (message?.type === 'all workers are ready') worker.noteAllReady();
   });
+  void worker.tellWhenReady();
+  return () => worker.missing();
+}
 
-  async function tellWhenReady(): Promise<void> {
-    while ((await missing()).length > 0) await sleep(POLL_MS);
+class ReadyWorker {
+  readonly #ownMissing: () => Promise<readonly string[]>;
+  #allReady = false;
+
+  constructor(ownMissing: () => Promise<readonly string[]>) {
+    this.#ownMissing = ownMissing;
+  }
+
+  noteAllReady(): void {
+    this.#allReady = true;
+  }
+
+  async tellWhenReady(): Promise<void> {
+    while ((await this.#ownMissing()).length > 0) await sleep(POLL_MS);
     process.send?.({ type: 'worker is ready' } satisfies ReadyMessage);
   }
 
-  void tellWhenReady();
-  return async () => {
-    const own = await missing();
-    return own.length > 0 || allReady ? own : ['another worker is not ready yet'];
-  };
+  async missing(): Promise<readonly string[]> {
+    const own = await this.#ownMissing();
+    return own.length > 0 || this.#allReady ? own : ['another worker is not ready yet'];
+  }
 }

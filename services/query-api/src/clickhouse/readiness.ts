@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { isMigrated } from '@sluice/shared/clickhouse/migrate';
-import { createProbe } from '@sluice/shared/probe';
+import { Probe } from '@sluice/shared/probe';
 
 /** How long a probe may take, in milliseconds. */
 const PROBE_TIMEOUT_MS = 2_000;
@@ -10,15 +10,15 @@ const PROBE_TIMEOUT_MS = 2_000;
  * tables.
  */
 export function createReadiness(client: ClickHouseClient): () => Promise<string[]> {
-  const probeServer = createProbe('ClickHouse cannot be reached', PROBE_TIMEOUT_MS, async () => {
+  const probeServer = new Probe('ClickHouse cannot be reached', PROBE_TIMEOUT_MS, async () => {
     const { success } = await client.ping();
     if (!success) throw new Error('the ping failed');
   });
-  const probeTables = createProbe('the tables do not exist yet', PROBE_TIMEOUT_MS, async () => {
+  const probeTables = new Probe('the tables do not exist yet', PROBE_TIMEOUT_MS, async () => {
     if (!(await isMigrated(client))) throw new Error('not all migrations are applied');
   });
   return async () => {
-    const missing = (await probeServer()) ?? (await probeTables());
+    const missing = (await probeServer.check()) ?? (await probeTables.check());
     return missing === undefined ? [] : [missing];
   };
 }

@@ -1,4 +1,4 @@
-import { createMemoryBudget } from '@sluice/shared/http/memory-budget';
+import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, test } from 'vitest';
 import type { Row } from '../clickhouse/row-parser.ts';
@@ -21,7 +21,7 @@ function rowOf(index: number): Row {
 }
 
 test('a listener that there is no memory for gets the same events later, and the others get them now', async () => {
-  const budget = createMemoryBudget(4_000_000);
+  const budget = new MemoryBudget(4_000_000);
   const listenerOf = (workspace: string) => {
     const selection = { workspace, fields: [], properties: [] };
     const memory = budget.open({ hash: workspace, workspace });

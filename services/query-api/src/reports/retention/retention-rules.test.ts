@@ -88,7 +88,7 @@ test('as many cohorts as a report may have', async () => {
   const { status, body } = await query.get('/events/retention?startDate=2012-06-24&endDate=2026-03-03');
   expect([status, body.errors]).toEqual([
     400,
-    [{ path: 'interval', code: 'too_many', message: expect.stringContaining('5000') }],
+    [expect.objectContaining({ path: 'interval', code: 'too_many', message: expect.stringContaining('5000') })],
   ]);
 });
 
