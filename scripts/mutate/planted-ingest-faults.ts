@@ -15,7 +15,7 @@ export const PLANTED_INGEST_FAULTS: readonly PlantedFault[] = [
   {
     name: 'ingest/empty-workspace-kept',
     file: kafka('partition-queue.ts'),
-    search: 'if (queue?.delete(rows) && queue.size === 0) waiting.delete(rows.workspace);',
+    search: 'if (queue?.delete(rows) && queue.size === 0) this.#waiting.delete(rows.workspace);',
     replacement: 'queue?.delete(rows);',
     breaks: 'After a request has timed out, nothing is sent to its partition any more.',
   },

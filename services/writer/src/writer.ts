@@ -17,7 +17,7 @@ import type { WriterConfig } from './config.ts';
 import { Erasure } from './erasure/erasure.ts';
 import { GroupConsumer } from './kafka/group-consumer.ts';
 import { isMemberOf } from './kafka/membership.ts';
-import { createWatchdog, type Watchdog } from './kafka/watchdog.ts';
+import { Watchdog } from './kafka/watchdog.ts';
 import { BatchIntake } from './loop/batch-intake.ts';
 import { BatchLoop } from './loop/batch-loop.ts';
 import { BatchPace } from './loop/batch-pace.ts';
@@ -82,7 +82,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   });
   const erasure = new Erasure(config, erasureClient, writerId, logger);
   const silenceMs = SILENT_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
-  const watchdog = createWatchdog(silenceMs, () => {
+  const watchdog = new Watchdog(silenceMs, () => {
     fail(new Error(`kafkajs has not fetched, joined or sent a heartbeat for ${silenceMs} ms`));
   });
   const group = new GroupConsumer({

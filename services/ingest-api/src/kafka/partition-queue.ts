@@ -18,53 +18,48 @@ export interface QueuedRows extends PartitionRows {
 }
 
 /** The rows that wait for one partition: FIFO within a workspace, round-robin between workspaces. */
-export interface PartitionQueue {
-  readonly isEmpty: boolean;
-  add(rows: QueuedRows): void;
-  remove(rows: QueuedRows): void;
-  /** Takes rows that make a record batch of about `bytesMax` bytes; at least those that come first. */
-  take(bytesMax: number): QueuedRows[];
-}
+export class PartitionQueue {
+  /** By workspace, which are in the order of their turns. */
+  readonly #waiting = new Map<string, Set<QueuedRows>>();
 
-export function createPartitionQueue(): PartitionQueue {
-  const waiting = new Map<string, Set<QueuedRows>>();
-
-  /** Removes the first rows of a workspace, which then goes to the end of the line. */
-  function takeFirst(workspace: string, queue: Set<QueuedRows>, rows: QueuedRows): void {
-    queue.delete(rows);
-    if (queue.size > 0 && waiting.size === 1) return;
-    waiting.delete(workspace);
-    if (queue.size > 0) waiting.set(workspace, queue);
+  get isEmpty(): boolean {
+    return this.#waiting.size === 0;
   }
 
-  return {
-    get isEmpty() {
-      return waiting.size === 0;
-    },
-    add(rows) {
-      const queue = waiting.get(rows.workspace);
-      if (queue) queue.add(rows);
-      else waiting.set(rows.workspace, new Set([rows]));
-    },
-    remove(rows) {
-      const queue = waiting.get(rows.workspace);
-      if (queue?.delete(rows) && queue.size === 0) waiting.delete(rows.workspace);
-    },
-    take(bytesMax) {
-      const taken: QueuedRows[] = [];
-      let bytes = 0;
-      while (bytes < bytesMax) {
-        const first = waiting.entries().next().value;
-        const rows = first?.[1].values().next().value;
-        if (!first || !rows) break;
-        const overhead = rows.kind === (taken.at(-1) ?? rows).kind ? 0 : MESSAGE_OVERHEAD_BYTES;
-        const added = rows.lines.length + overhead;
-        if (bytes > 0 && bytes + added > bytesMax) break;
-        takeFirst(first[0], first[1], rows);
-        taken.push(rows);
-        bytes += added;
-      }
-      return taken;
-    },
-  };
+  add(rows: QueuedRows): void {
+    const queue = this.#waiting.get(rows.workspace);
+    if (queue) queue.add(rows);
+    else this.#waiting.set(rows.workspace, new Set([rows]));
+  }
+
+  remove(rows: QueuedRows): void {
+    const queue = this.#waiting.get(rows.workspace);
+    if (queue?.delete(rows) && queue.size === 0) this.#waiting.delete(rows.workspace);
+  }
+
+  /** Takes rows that make a record batch of about `bytesMax` bytes; at least those that come first. */
+  take(bytesMax: number): QueuedRows[] {
+    const taken: QueuedRows[] = [];
+    let bytes = 0;
+    while (bytes < bytesMax) {
+      const first = this.#waiting.entries().next().value;
+      const rows = first?.[1].values().next().value;
+      if (!first || !rows) break;
+      const overhead = rows.kind === (taken.at(-1) ?? rows).kind ? 0 : MESSAGE_OVERHEAD_BYTES;
+      const added = rows.lines.length + overhead;
+      if (bytes > 0 && bytes + added > bytesMax) break;
+      this.#takeFirst(first[0], first[1], rows);
+      taken.push(rows);
+      bytes += added;
+    }
+    return taken;
+  }
+
+  /** Removes the first rows of a workspace, which then goes to the end of the line. */
+  #takeFirst(workspace: string, queue: Set<QueuedRows>, rows: QueuedRows): void {
+    queue.delete(rows);
+    if (queue.size > 0 && this.#waiting.size === 1) return;
+    this.#waiting.delete(workspace);
+    if (queue.size > 0) this.#waiting.set(workspace, queue);
+  }
 }

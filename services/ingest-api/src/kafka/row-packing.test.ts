@@ -1,7 +1,7 @@
 import { packMessages } from '@sluice/submissions/rows/message-packing';
 import { type OutgoingRow, type PartitionRows, RowGatherer } from '@sluice/submissions/rows/row-gatherer';
 import { expect, test } from 'vitest';
-import { createPartitionQueue, type QueuedRows } from './partition-queue.ts';
+import { PartitionQueue, type QueuedRows } from './partition-queue.ts';
 
 function row(line: string, hash: OutgoingRow['hash'], topic: OutgoingRow['topic'] = 'events'): OutgoingRow {
   return { topic, kind: topic === 'events' && hash !== 'all' ? 'events' : 'changes', hash, line };
@@ -31,7 +31,7 @@ test('rows for one partition stay together and in order, without rows for others
 
 test('a submission of any size can be sent: messages and sends are bounded, and no row is lost or reordered', () => {
   const lines = Array.from({ length: 5_000 }, (_, index) => `${index} ${'€'.repeat(300)}`);
-  const queue = createPartitionQueue();
+  const queue = new PartitionQueue();
   for (const rows of gather(lines.map((line) => row(line, 1)))) queue.add(queued(rows));
   let text = '';
   let sends = 0;
@@ -59,7 +59,7 @@ test('a message holds rows of one kind', () => {
 });
 
 test('a workspace does not wait behind the backlog of another, and rows of an expired request leave the queue', () => {
-  const queue = createPartitionQueue();
+  const queue = new PartitionQueue();
   const rows = (workspace: string, name: string) => {
     const item = queued({ topic: 'events', partition: 0, kind: 'events', lines: Buffer.from(`${name}\n`) }, workspace);
     queue.add(item);

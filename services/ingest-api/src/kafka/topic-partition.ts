@@ -1,7 +1,7 @@
 import type { KafkaConfig } from '@sluice/shared/config';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import type { RowTopic } from '@sluice/submissions/rows/row-gatherer';
-import { createPartitionQueue, type PartitionQueue } from './partition-queue.ts';
+import { PartitionQueue } from './partition-queue.ts';
 
 /**
  * The most that is packed into one record batch at first, in bytes. A broker takes batches of 1,048,588 bytes by default
@@ -19,7 +19,7 @@ export class TopicPartition {
   /** The topic's name in Kafka. */
   readonly topic: string;
   readonly partition: number;
-  readonly queue: PartitionQueue = createPartitionQueue();
+  readonly queue = new PartitionQueue();
   /** All partitions of the topic share it. */
   readonly limit: BatchLimit;
   /** The broker that leads it; -1 while it has no leader. */

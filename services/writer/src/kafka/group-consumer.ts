@@ -145,8 +145,6 @@ export class GroupConsumer {
         },
       });
     } catch (error) {
-      // kafkajs has joined the group again already. Joining once more would only disturb the other members.
-      if (error === assignment.signal.reason && this.#assignment) return;
       if (assignment === this.#assignment) fetchAgain(batch, assignment, consumer);
       throw error;
     }

@@ -26,12 +26,12 @@ export interface PartitionLag {
 
 /**
  * Measures the lag of all partitions, whichever writer owns them. It asks Kafka itself, so the lag is right while
- * ClickHouse is away, and while no writer has an assignment.
+ * ClickHouse is away, and while no writer has an assignment. Each measurement has a client of its own, since an older one
+ * would not know of leaders that have been elected meanwhile.
  */
 export class LagReader implements Component {
   readonly name = 'lag';
   readonly #options: LagReaderOptions;
-  #admin: Promise<Admin> | undefined;
   #measurement: Promise<readonly PartitionLag[] | undefined> | undefined;
   /** On the clock of `performance`, which nobody sets. */
   #measuredAt = 0;
@@ -43,7 +43,7 @@ export class LagReader implements Component {
   async start(): Promise<void> {}
 
   async stop(): Promise<void> {
-    await this.#disconnect();
+    await this.#measurement;
   }
 
   /** Returns the lag, at most a second old; `undefined` while Kafka cannot be reached. Never throws. */
@@ -58,22 +58,22 @@ export class LagReader implements Component {
   }
 
   async #measureInTime(): Promise<readonly PartitionLag[] | undefined> {
+    const admin = this.#options.kafka.admin();
     const timeout = Promise.withResolvers<never>();
     const timer = setTimeout(() => timeout.reject(new Error('Kafka did not respond in time')), TIMEOUT_MS);
     try {
-      return await Promise.race([this.#measure(), timeout.promise]);
+      return await Promise.race([this.#measure(admin), timeout.promise]);
     } catch {
-      this.#disconnect().catch(() => undefined);
       return undefined;
     } finally {
       clearTimeout(timer);
+      await admin.disconnect().catch(() => undefined);
     }
   }
 
-  async #measure(): Promise<readonly PartitionLag[]> {
+  async #measure(admin: Admin): Promise<readonly PartitionLag[]> {
     const { groupId, topics } = this.#options;
-    this.#admin ??= this.#connect();
-    const admin = await this.#admin;
+    await admin.connect();
     const committed = await admin.fetchOffsets({ groupId, topics: [...topics] });
     const lags: PartitionLag[] = [];
     for (const topic of topics) {
@@ -92,17 +92,5 @@ export class LagReader implements Component {
       }
     }
     return lags;
-  }
-
-  async #connect(): Promise<Admin> {
-    const admin = this.#options.kafka.admin();
-    await admin.connect();
-    return admin;
-  }
-
-  async #disconnect(): Promise<void> {
-    const admin = await this.#admin?.catch(() => undefined);
-    this.#admin = undefined;
-    await admin?.disconnect();
   }
 }

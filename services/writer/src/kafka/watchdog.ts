@@ -1,35 +1,33 @@
-/** Notices when something that should keep happening has stopped. */
-export interface Watchdog {
-  /** Reports that it has happened. The first call begins the watch. */
-  alive(): void;
-  /** Suspends the watch until the next call of {@link alive}. */
-  pause(): void;
-  stop(): void;
-}
-
 /**
- * Calls `onSilence` once when {@link Watchdog.alive} was not called for `silenceMs`. kafkajs can stop fetching without a
- * crash event; only a restart of the process helps then.
+ * Notices when something that should keep happening has stopped: calls `onSilence` once when {@link alive} was not called
+ * for `silenceMs`. kafkajs can stop fetching without a crash event; only a restart of the process helps then.
  */
-export function createWatchdog(silenceMs: number, onSilence: () => void): Watchdog {
-  let timer: NodeJS.Timeout | undefined;
-  let stopped = false;
+export class Watchdog {
+  readonly #silenceMs: number;
+  readonly #onSilence: () => void;
+  #timer: NodeJS.Timeout | undefined;
+  #isStopped = false;
 
-  function pause(): void {
-    clearTimeout(timer);
-    timer = undefined;
+  constructor(silenceMs: number, onSilence: () => void) {
+    this.#silenceMs = silenceMs;
+    this.#onSilence = onSilence;
   }
 
-  return {
-    pause,
-    alive() {
-      if (stopped) return;
-      if (timer) timer.refresh();
-      else timer = setTimeout(onSilence, silenceMs);
-    },
-    stop() {
-      stopped = true;
-      pause();
-    },
-  };
+  /** Reports that it has happened. The first call begins the watch. */
+  alive(): void {
+    if (this.#isStopped) return;
+    if (this.#timer) this.#timer.refresh();
+    else this.#timer = setTimeout(this.#onSilence, this.#silenceMs);
+  }
+
+  /** Suspends the watch until the next call of {@link alive}. */
+  pause(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.pause();
+  }
 }

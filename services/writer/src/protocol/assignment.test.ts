@@ -22,7 +22,7 @@ function fetched(change: Partial<Batch> = {}, { offset = 40, leaderEpoch = 3 } =
     headers: {},
     batchContext: { partitionLeaderEpoch: leaderEpoch },
   }));
-  return { topic: 't', partition: 0, generationId: 7, fetchedOffset: '40', messages, ...change } as Batch;
+  return { topic: 't', partition: 0, fetchedOffset: '40', messages, ...change } as Batch;
 }
 
 test('the next batch of an open partition fits, and moves the position', () => {
@@ -33,11 +33,7 @@ test('the next batch of an open partition fits, and moves the position', () => {
   expect(assignment.classify(fetched({ fetchedOffset: '42' }, { offset: 42 }))).toEqual({ kind: 'next' });
 });
 
-test('a batch of another generation is late, although its offset is the next one', () => {
-  expect(assigned().classify(fetched({ generationId: 6 }))).toEqual({ kind: 'late' });
-});
-
-test('a batch of a partition that is not open is late, although its generation is this one', () => {
+test('a batch of a partition that is not open is late', () => {
   const assignment = assigned();
   expect(assignment.classify(fetched({ partition: 1 }))).toEqual({ kind: 'late' });
   expect(assignment.classify(fetched({ partition: 2 }))).toEqual({ kind: 'late' });

@@ -7,7 +7,7 @@ import { leaderEpochOf, nameOf, type Position, positionAfter, type TopicPartitio
 export type Delivery =
   /** The batch is the next one of its partition. */
   | { readonly kind: 'next' }
-  /** It was fetched in another generation, or its partition is not open: it must not be stored. */
+  /** Its partition is not open: it must not be stored. */
   | { readonly kind: 'late' }
   /** It was fetched from another offset than the next one. */
   | { readonly kind: 'elsewhere'; readonly position: Position }
@@ -81,7 +81,7 @@ export class Assignment {
   classify(batch: Batch): Delivery {
     const position = this.#positions.get(nameOf(batch));
     const [first] = batch.messages;
-    if (batch.generationId !== this.generation || !position || !first) return { kind: 'late' };
+    if (!position || !first) return { kind: 'late' };
     if (BigInt(batch.fetchedOffset) !== position.nextOffset) return { kind: 'elsewhere', position };
     if (BigInt(first.offset) !== position.nextOffset) return { kind: 'gap', position, first: BigInt(first.offset) };
     if (position.last && leaderEpochOf(first) > position.last.leaderEpoch) return { kind: 'new leader', position };
