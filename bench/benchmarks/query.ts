@@ -1,5 +1,5 @@
 import { ORDER_FIELDS } from '../../services/query-api/src/events/event-columns.ts';
-import { type FilterQuery, filterQueries, NEWEST, WORKSPACE } from '../data/filter-queries.ts';
+import { DEPTH, type FilterQuery, filterQueries, NEWEST, requireDepth, WORKSPACE } from '../data/filter-queries.ts';
 import { storeTraffic, TrafficStream } from '../data/store-traffic.ts';
 import { createTraffic } from '../data/traffic.ts';
 import { queryPageDirectly } from '../measure/direct-queries.ts';
@@ -8,7 +8,6 @@ import { BenchEngine } from '../processes/engine.ts';
 import { QueryApi } from '../processes/query-api.ts';
 import { type Benchmark, type Figure, figureOf, median, VoidRun } from '../report/benchmark.ts';
 
-const DEPTH = 1_000_000;
 const FEW_ROUNDS = 3;
 
 const DASHBOARDS = 16;
@@ -33,6 +32,7 @@ export const QUERY: Benchmark<{ rounds: number; events: number }> = {
 };
 
 async function measure({ rounds, events }: { rounds: number; events: number }): Promise<readonly Figure[]> {
+  requireDepth(events);
   await using engine = await BenchEngine.start(12 * 1_024 ** 3);
   const database = await engine.createDatabase('query');
   const traffic = createTraffic(events, Date.now() - 60_000);
