@@ -1,5 +1,5 @@
 import { Agent } from 'node:http';
-import { type FilterQuery, filterQueries, MATCHES, WORKSPACE } from '../data/filter-queries.ts';
+import { DEPTH, type FilterQuery, filterQueries, MATCHES, requireDepth, WORKSPACE } from '../data/filter-queries.ts';
 import { fillDatabases } from '../data/scale-data.ts';
 import { createTraffic, WORKSPACES } from '../data/traffic.ts';
 import { measureRequests, page, type RequestCost, selectOne } from '../measure/measured-requests.ts';
@@ -42,6 +42,7 @@ interface Apis {
 }
 
 async function measure({ rounds, events }: { rounds: number; events: number }): Promise<readonly Figure[]> {
+  requireDepth(events);
   await using engine = await BenchEngine.start(12 * 1_024 ** 3);
   const figures = await measureInserts(engine);
   const { large, expected } = await fillDatabases(engine, events);
@@ -112,7 +113,7 @@ async function measurePages(
   { large, small, deleted }: Apis,
   state: string,
 ): Promise<Figure[]> {
-  const { body } = await large.get('/events', { total: 'none', limit: '1', offset: '1000000' });
+  const { body } = await large.get('/events', { total: 'none', limit: '1', offset: String(DEPTH) });
   const agent = new Agent({ keepAlive: true });
   const users = {
     'users by a property of a quarter': { 'properties.plan': 'team' },

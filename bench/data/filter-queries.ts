@@ -1,3 +1,4 @@
+import { ArgumentsError } from '@sluice/shared/command-line';
 import type { BenchDatabase } from '../processes/database.ts';
 import { WORKSPACES } from './traffic.ts';
 
@@ -14,6 +15,15 @@ export interface FilterQuery {
   readonly name: string;
   readonly matches: Matches;
   readonly parameters: Readonly<Record<string, string>>;
+}
+
+/** How deep the deepest page is, in events of the workspace. */
+export const DEPTH = 1_000_000;
+
+/** @throws {ArgumentsError} when there will be no page of that depth among so many events of all workspaces */
+export function requireDepth(events: number): void {
+  const least = 1.5 * DEPTH;
+  if (events < least) throw new ArgumentsError(`events must be ${least} at least, for a page at a depth of ${DEPTH}`);
 }
 
 export const NEWEST: FilterQuery = { name: 'newest page', matches: 'many', parameters: {} };

@@ -72,8 +72,9 @@ export class BenchEngine implements AsyncDisposable {
   async settleMerges(settleMs = SETTLE_MS): Promise<void> {
     let idleSince = Date.now();
     const settled = async () => {
-      if (await this.#isMerging()) idleSince = Date.now();
-      return Date.now() - idleSince >= settleMs;
+      const merging = await this.#isMerging();
+      if (merging) idleSince = Date.now();
+      return !merging && Date.now() - idleSince >= settleMs;
     };
     await until('merges to end', settled, TIMEOUT_MS);
   }

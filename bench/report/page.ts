@@ -32,16 +32,14 @@ export async function readPage(): Promise<string> {
   return await readFile(PAGE, 'utf8');
 }
 
-/** Makes the page: a section for each benchmark that has a result. */
+/** Makes the page: a section for each benchmark. */
 export function pageOf(benchmarks: readonly Benchmark[], results: ReadonlyMap<string, BenchResult>): string {
-  const sections = benchmarks.flatMap((benchmark) => {
-    const result = results.get(benchmark.name);
-    return result ? [sectionOf(benchmark, result)] : [];
-  });
+  const sections = benchmarks.map((benchmark) => sectionOf(benchmark, results.get(benchmark.name)));
   return [INTRODUCTION, ...sections].join('\n');
 }
 
-export function sectionOf({ name, title, method }: Benchmark, result: BenchResult): string {
+export function sectionOf({ name, title, method }: Benchmark, result: BenchResult | undefined): string {
+  if (!result) return `## ${title}\n\n${method}\n\n_Not measured yet: \`npm run bench -- ${name}\`._\n`;
   const { date, commit, machine, otherWork, figures } = result;
   const withBar = figures.filter(({ bar }) => bar !== undefined);
   const sizes = Object.entries(result.size).map(([what, count]) => `${formatNumber(count)} ${what}`);

@@ -19,6 +19,5 @@ export async function runBenchmark(
   const figures = await benchmark.measure(size);
   await writeResult({ name, otherWork: await meter.read(), size, figures });
   await writePage(all);
-  const result = (await readResults()).get(name);
-  if (result) console.log(sectionOf(benchmark, result));
+  console.log(sectionOf(benchmark, (await readResults()).get(name)));
 }
