@@ -1,5 +1,5 @@
 // npm run bench: loads the real services, or the writer's own code, on real local engines, and prints throughput, latency
-// and CPU time. docs/performance.md explains the figures.
+// and CPU time. docs/design/performance.md explains the figures.
 import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
 import { benchDashboards } from '../bench/dashboards.ts';
 import { benchExactness } from '../bench/exactness.ts';
@@ -38,7 +38,7 @@ const NAME = 'npm run bench --';
 const USAGE = `Usage: ${NAME} exactness|history|ingest|pipeline|profile [rounds]
        ${NAME} dashboards|export|layouts|query|scale [rounds] [events]
 
-Loads the real services, or the writer's own code, on real local engines. docs/performance.md explains the figures.
+Loads the real services, or the writer's own code, on real local engines. docs/design/performance.md explains the figures.
 
   rounds    how often each figure is measured (default ${ROUNDS.whole})
   events    how many events are stored first (default ${EVENTS_DEFAULT})

@@ -1,7 +1,7 @@
 import { PROBLEMS } from '@sluice/shared/http/problem';
 import { LIMIT_GROUPS, type Limit } from './limits.ts';
 
-/** The comments around the part of docs/api.md that {@link limitsDocument} writes. */
+/** The comments around the part of docs/guide/api.md that {@link limitsDocument} writes. */
 const BEGIN = '<!-- limits: npm run hostile -- --write-limits -->';
 const END = '<!-- end of limits -->';
 

@@ -34,7 +34,7 @@ import {
 } from '@sluice/submissions/reading/submission-limits';
 
 /*
- * Every limit of the API. docs/api.md shows this table (limits-document.ts), and npm run hostile takes each limit at its
+ * Every limit of the API. docs/guide/api.md shows this table (limits-document.ts), and npm run hostile takes each limit at its
  * limit, one under and one over. The numbers are those that the services themselves compare with.
  */
 
