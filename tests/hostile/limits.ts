@@ -233,7 +233,7 @@ const QUERY_LIMITS = {
     beyond: 'it is left out',
   },
   listeners: {
-    title: 'clients that listen to a workspace',
+    title: 'stream clients of a workspace',
     max: query.STREAM_LISTENERS_PER_WORKSPACE,
     unit: '',
     variable: 'STREAM_LISTENERS_PER_WORKSPACE',

@@ -42,7 +42,7 @@ export const funnelParameters = {
   }),
   within: withinParameter.meta({
     override: { default: '7d' },
-    description: `How long after the first step the others may be, inclusive: a number with \`s\`, \`m\`, \`h\` or \`d\`, at most \`${WITHIN_DAYS_MAX}d\`.`,
+    description: `The window that begins with the first step, inclusive: a number with \`s\`, \`m\`, \`h\` or \`d\`, at most \`${WITHIN_DAYS_MAX}d\`.`,
   }),
   groupBy: groupKeyParameter.meta({
     description:
