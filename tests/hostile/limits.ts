@@ -56,7 +56,7 @@ const query = querySchema.parse({ CLICKHOUSE_URL: 'http://clickhouse:8123', API_
 const SECOND_MS = 1_000;
 const HOUR_MS = 3_600_000;
 
-const IN_ITS_EVENT = 'the request gets `invalid_request`, a call is rejected';
+const IN_ITS_EVENT = 'a call with more is rejected';
 
 const REQUEST_LIMITS = {
   head: { title: 'address and headers of a request', max: maxHeaderSize, unit: 'bytes', beyond: 'invalid_request' },
@@ -66,7 +66,7 @@ const REQUEST_LIMITS = {
     unit: 'seconds',
     beyond: 'the connection is closed',
   },
-  faults: { title: 'faults that a response names', max: FAULTS_MAX, unit: '', beyond: 'further ones are counted' },
+  faults: { title: 'errors that a response lists', max: FAULTS_MAX, unit: '', beyond: 'further ones are counted' },
 } as const satisfies Record<string, Limit>;
 
 const SUBMISSION_LIMITS = {
@@ -133,7 +133,7 @@ const SUBMISSION_LIMITS = {
     beyond: IN_ITS_EVENT,
   },
   rowBytes: {
-    title: 'rows of a submission: each event and property with the identifiers, and numbers written out',
+    title: 'rows of a submission, each with the identifiers, and numbers written out',
     max: rowBytesMax(ingest),
     unit: 'bytes',
     variable: 'BODY_BYTES_MAX',
@@ -181,7 +181,7 @@ const QUERY_LIMITS = {
   dots: { title: 'dots in the name of a property', max: NAME_DOTS_MAX, unit: '', beyond: 'invalid_request' },
   items: { title: 'items of a list', max: ITEMS_MAX, unit: '', beyond: 'invalid_request' },
   sqlBytes: {
-    title: 'length of a query in SQL: each place that a name with dots can mean is written out',
+    title: 'length of a query in SQL, which names each place that a name with dots can mean',
     max: SQL_BYTES_MAX,
     unit: 'bytes',
     beyond: 'invalid_request',
@@ -195,7 +195,7 @@ const QUERY_LIMITS = {
   page: { title: '`limit` of a list', max: LIMIT_MAX, unit: '', beyond: 'it counts as the limit' },
   offset: { title: '`offset`', max: Number.MAX_SAFE_INTEGER, unit: '', beyond: 'invalid_request' },
   total: {
-    title: 'up to where `total=capped` counts',
+    title: 'count of `total=capped`',
     max: TOTAL_CAP,
     unit: '',
     beyond: '`totalIsLowerBound` is `true`',
@@ -240,7 +240,7 @@ const QUERY_LIMITS = {
     beyond: 'too_many_listeners',
   },
   position: {
-    title: 'age of a position of the stream',
+    title: 'age of a stream position',
     max: RESUMABLE_DAYS,
     unit: 'days',
     beyond: 'position_lost',
