@@ -56,7 +56,7 @@ const query = querySchema.parse({ CLICKHOUSE_URL: 'http://clickhouse:8123', API_
 const SECOND_MS = 1_000;
 const HOUR_MS = 3_600_000;
 
-const IN_ITS_EVENT = 'a call with more is rejected';
+const IN_ITS_EVENT = 'a call is rejected';
 
 const REQUEST_LIMITS = {
   head: { title: 'address and headers of a request', max: maxHeaderSize, unit: 'bytes', beyond: 'invalid_request' },
@@ -98,14 +98,14 @@ const SUBMISSION_LIMITS = {
     beyond: IN_ITS_EVENT,
   },
   eventBytes: {
-    title: 'event, as it is sent without white space between tokens',
+    title: 'event, without white space between tokens',
     max: ingest.EVENT_BYTES_MAX,
     unit: 'bytes',
     variable: 'EVENT_BYTES_MAX',
     beyond: 'body_too_large',
   },
   propertyBytes: {
-    title: 'property with its name, as it is sent without white space between tokens',
+    title: 'property with its name, likewise',
     max: ingest.EVENT_BYTES_MAX,
     unit: 'bytes',
     variable: 'EVENT_BYTES_MAX',
@@ -156,7 +156,7 @@ const CALL_LIMITS = {
     beyond: 'body_too_large',
   },
   callBytes: {
-    title: 'call, as it is sent without white space between tokens',
+    title: 'call, without white space between tokens',
     max: ingest.EVENT_BYTES_MAX,
     unit: 'bytes',
     variable: 'EVENT_BYTES_MAX',
