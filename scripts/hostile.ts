@@ -29,7 +29,7 @@ count while other processes use more than a fifth of the machine.
 
   --seed N         the first seed, a whole number (default: random, and printed). Without --seconds only this round is run
   --seconds S      how long rounds are run, one seed after the other, 1 to 86400 (default 300)
-  --write-limits   write the table of limits into docs/api.md, and end
+  --write-limits   write the table of limits into docs/guide/api.md, and end
   --help           this text
 
 Exit codes: 0 all is well; 1 something was wrong; 2 the arguments are wrong.`;
@@ -80,7 +80,7 @@ async function main(): Promise<number> {
 }
 
 async function writeLimits(): Promise<number> {
-  const path = join(root, 'docs', 'api.md');
+  const path = join(root, 'docs', 'guide', 'api.md');
   await writeFile(path, withLimits(await readFile(path, 'utf8')));
   return 0;
 }

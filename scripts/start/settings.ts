@@ -45,7 +45,7 @@ Environment variables:
   CLICKHOUSE_URL    the address of a ClickHouse to use instead of a local one
   LOG_LEVEL         of the services (default info)
   ALLOWED_HOSTS     names that the services may be reached by, besides IP addresses (default localhost)
-All other variables of docs/configuration.md are passed on to the services.`;
+All other variables of docs/operate/configuration.md are passed on to the services.`;
 
 /** The variable that sets a port, for messages. */
 export function portVariable(name: PortName): string {

@@ -10,7 +10,7 @@ export interface PageInput {
   readonly calls: readonly TestCall[];
   readonly anonymousId: string;
   readonly options: object;
-  /** The code of docs/producers.md that loads `@segment/analytics-next`, with the address and the options. */
+  /** The code of docs/guide/producers.md that loads `@segment/analytics-next`, with the address and the options. */
   readonly loading: string;
 }
 

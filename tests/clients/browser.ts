@@ -41,11 +41,11 @@ export async function runInBrowser(
   return { errors, delivered: errors.length === 0 ? [...input.calls.keys()] : [] };
 }
 
-/** Returns the example of docs/producers.md with an address and options. */
+/** Returns the example of docs/guide/producers.md with an address and options. */
 async function documentedLoading(url: string, options: object): Promise<string> {
-  const text = await readFile(join(import.meta.dirname, '..', '..', 'docs', 'producers.md'), 'utf8');
+  const text = await readFile(join(import.meta.dirname, '..', '..', 'docs', 'guide', 'producers.md'), 'utf8');
   const example = /^```js\n(AnalyticsBrowser\.load.*?)'localhost:4000(.*?)protocol: 'http'(.*?);\n```$/ms.exec(text);
-  if (!example) throw new Error('docs/producers.md no longer shows how @segment/analytics-next is loaded');
+  if (!example) throw new Error('docs/guide/producers.md no longer shows how @segment/analytics-next is loaded');
   const [, start, middle, end] = example;
   const settings = JSON.stringify({ protocol: 'http', ...options }).slice(1, -1);
   return `${start}'${new URL(url).host}${middle}${settings}${end}`;

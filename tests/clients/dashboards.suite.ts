@@ -11,9 +11,9 @@ import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { launchChromium } from './chromium.ts';
 import { takePicture, violationsOf } from './pages.ts';
 
-// The page that docs/dashboards.md builds from responses, as a browser shows it.
+// The page that docs/guide/dashboards.md builds from responses, as a browser shows it.
 
-const text = await readFile(new URL('../../docs/dashboards.md', import.meta.url), 'utf8');
+const text = await readFile(new URL('../../docs/guide/dashboards.md', import.meta.url), 'utf8');
 const [, building = ''] = /^```sh\n(chart\(\) \{\n.*?)^```$/ms.exec(text) ?? [];
 
 let pipeline: Pipeline;

@@ -22,8 +22,8 @@ async function pinnedClients(): Promise<string[]> {
   return [...fromNpm, ...(await Promise.all(fromPyPi))].sort();
 }
 
-test('docs/producers.md names each client that is tested, with its version', async () => {
-  const text = await readFile(join(import.meta.dirname, '..', '..', 'docs', 'producers.md'), 'utf8');
+test('docs/guide/producers.md names each client that is tested, with its version', async () => {
+  const text = await readFile(join(import.meta.dirname, '..', '..', 'docs', 'guide', 'producers.md'), 'utf8');
   const rows = [...text.matchAll(/^\| `([^`]+)` +\| ([\d., ]+\d) +\|/gm)];
   const named = rows.flatMap(([, name, versions = '']) => versions.split(', ').map((version) => `${name} ${version}`));
   expect(named.sort()).toEqual(await pinnedClients());

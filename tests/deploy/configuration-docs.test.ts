@@ -4,8 +4,8 @@ import { configSchema as querySchema } from '@sluice/query-api/config';
 import { configSchema as writerSchema } from '@sluice/writer/config';
 import { expect, test } from 'vitest';
 
-test('docs/configuration.md explains every variable of every service', async () => {
-  const text = await readFile(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
+test('docs/operate/configuration.md explains every variable of every service', async () => {
+  const text = await readFile(new URL('../../docs/operate/configuration.md', import.meta.url), 'utf8');
   const variables = [ingestSchema, writerSchema, querySchema].flatMap(({ shape }) => Object.keys(shape));
   expect(variables.filter((variable) => !text.includes(`\`${variable}\``))).toEqual([]);
 });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readExpectedCommits } from '../support/commits.ts';
 import { type DocPipeline, docExamples, startDocPipeline, withoutVariation } from '../support/doc-examples.ts';
 
-const text = await readFile(new URL('../../docs/dashboards.md', import.meta.url), 'utf8');
+const text = await readFile(new URL('../../docs/guide/dashboards.md', import.meta.url), 'utf8');
 const [importing, ...reads] = docExamples(text);
 
 let docs: DocPipeline;
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => docs?.[Symbol.asyncDispose]());
 
-test('every example of docs/dashboards.md is a command with its output', () => {
+test('every example of docs/guide/dashboards.md is a command with its output', () => {
   expect(reads).toHaveLength(text.split('```sh\n').length - 2);
   expect(importing?.command).toMatch(/^npm run import /);
 });

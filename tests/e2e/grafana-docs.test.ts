@@ -7,10 +7,10 @@ import { readClickHouse } from '../support/clickhouse.ts';
 import { ownClickHouse } from '../support/engines.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 
-// Does what docs/grafana.md says: the accounts are a file of ClickHouse, the view is created by the account of the services,
+// Does what docs/guide/grafana.md says: the accounts are a file of ClickHouse, the view is created by the account of the services,
 // and the queries run as the reader; the Infinity plugin's header and URLs are sent, and its selector is evaluated.
 
-const text = await readFile(new URL('../../docs/grafana.md', import.meta.url), 'utf8');
+const text = await readFile(new URL('../../docs/guide/grafana.md', import.meta.url), 'utf8');
 
 const workspace = 'acme';
 const PASSWORD = 'replace-this-password';

@@ -28,7 +28,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-const readGuide = (name: Guide) => readFile(new URL(`../../docs/migrate/${name}.md`, import.meta.url), 'utf8');
+const readGuide = (name: Guide) => readFile(new URL(`../../docs/guide/migrate/${name}.md`, import.meta.url), 'utf8');
 
 /** A shell in a folder and a workspace of its own. */
 async function openShell(name: string) {
@@ -44,7 +44,7 @@ async function storedUuids(key: string): Promise<string[]> {
   return body.results.map(({ uuid, timestamp }) => `${uuid} ${timestamp}`).sort();
 }
 
-describe.each(GUIDES)('docs/migrate/%s.md', (name) => {
+describe.each(GUIDES)('docs/guide/migrate/%s.md', (name) => {
   test('every command prints what the guide shows, one after the other, and again', async () => {
     const text = await readGuide(name);
     const examples = docExamples(text);

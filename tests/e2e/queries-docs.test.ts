@@ -5,7 +5,7 @@ import { type DocPipeline, docExamples, startDocPipeline, withoutVariation } fro
 const INGEST = 'http://localhost:4000';
 const QUERY = 'http://localhost:4001';
 
-const text = await readFile(new URL('../../docs/queries.md', import.meta.url), 'utf8');
+const text = await readFile(new URL('../../docs/guide/queries.md', import.meta.url), 'utf8');
 const examples = docExamples(text);
 /** These submit events themselves. */
 const streams = examples.filter(({ command }) => command.includes(`${QUERY}/events/stream`));
@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => docs?.[Symbol.asyncDispose]());
 
-test('every example of docs/queries.md is a command with its response', () => {
+test('every example of docs/guide/queries.md is a command with its response', () => {
   expect(examples).toHaveLength(text.split('```sh\n').length - 1);
   expect([...submissions, ...queries, ...streams]).toHaveLength(examples.length);
   expect(submissions.length).toBeGreaterThan(0);

@@ -1,35 +1,33 @@
 import { PROBLEMS } from '@sluice/shared/http/problem';
 import { LIMIT_GROUPS, type Limit } from './limits.ts';
 
-/** The comments around the part of docs/api.md that {@link limitsDocument} writes. */
+/** The comments around the part of docs/guide/api.md that {@link limitsDocument} writes. */
 const BEGIN = '<!-- limits: npm run hostile -- --write-limits -->';
 const END = '<!-- end of limits -->';
 
-/** Replaces the tables of limits in a document. @throws {Error} when the document has no place for them */
+/** Replaces the lists of limits in a document. @throws {Error} when the document has no place for them */
 export function withLimits(document: string): string {
   const [begin, end] = [document.indexOf(BEGIN), document.indexOf(END)];
   if (begin < 0 || end < begin) throw new Error(`the document has no "${BEGIN}" before "${END}"`);
   return `${document.slice(0, begin)}${BEGIN}\n\n${limitsDocument()}\n${document.slice(end)}`;
 }
 
-/** Returns a table of limits for each group, in Markdown. */
+/** Returns a list of limits for each group, in Markdown. */
 function limitsDocument(): string {
   return Object.entries(LIMIT_GROUPS)
-    .map(([group, limits]) => `**${group}**\n\n${table(Object.values<Limit>(limits))}\n`)
+    .map(([group, limits]) => `**${group}**\n\n${Object.values<Limit>(limits).map(lineOf).join('\n')}\n`)
     .join('\n');
 }
 
-function table(limits: readonly Limit[]): string {
-  const rows = [['what', 'limit', 'set by', 'beyond it'], ...limits.map(rowOf)];
-  const widths = [0, 1, 2, 3].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  const lines = rows.map((row) => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`);
-  const rule = `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`;
-  return [lines[0], rule, ...lines.slice(1)].join('\n');
+function lineOf({ title, max, unit, variable, beyond }: Limit): string {
+  const setBy = variable === undefined ? '' : ` (\`${variable}\`)`;
+  return `- ${title}: ${amount(max, unit)}${setBy}${consequenceOf(beyond)}`;
 }
 
-function rowOf({ title, max, unit, variable, beyond }: Limit): string[] {
-  const consequence = beyond in PROBLEMS ? `\`${PROBLEMS[beyond as keyof typeof PROBLEMS]} ${beyond}\`` : beyond;
-  return [title, amount(max, unit), variable === undefined ? '' : `\`${variable}\``, consequence];
+/** What happens beyond a limit; nothing for the usual refusal, which the document names once. */
+function consequenceOf(beyond: Limit['beyond']): string {
+  if (beyond === 'invalid_request') return '';
+  return beyond in PROBLEMS ? `; \`${PROBLEMS[beyond as keyof typeof PROBLEMS]} ${beyond}\`` : `; ${beyond}`;
 }
 
 const NUMBER = new Intl.NumberFormat('en');

@@ -34,7 +34,7 @@ import {
 } from '@sluice/submissions/reading/submission-limits';
 
 /*
- * Every limit of the API. docs/api.md shows this table (limits-document.ts), and npm run hostile takes each limit at its
+ * Every limit of the API. docs/guide/api.md shows this table (limits-document.ts), and npm run hostile takes each limit at its
  * limit, one under and one over. The numbers are those that the services themselves compare with.
  */
 
@@ -56,7 +56,7 @@ const query = querySchema.parse({ CLICKHOUSE_URL: 'http://clickhouse:8123', API_
 const SECOND_MS = 1_000;
 const HOUR_MS = 3_600_000;
 
-const IN_ITS_EVENT = 'the request gets `invalid_request`, a call is rejected';
+const IN_ITS_EVENT = 'a call is rejected';
 
 const REQUEST_LIMITS = {
   head: { title: 'address and headers of a request', max: maxHeaderSize, unit: 'bytes', beyond: 'invalid_request' },
@@ -66,7 +66,7 @@ const REQUEST_LIMITS = {
     unit: 'seconds',
     beyond: 'the connection is closed',
   },
-  faults: { title: 'faults that a response names', max: FAULTS_MAX, unit: '', beyond: 'further ones are counted' },
+  faults: { title: 'errors that a response lists', max: FAULTS_MAX, unit: '', beyond: 'further ones are counted' },
 } as const satisfies Record<string, Limit>;
 
 const SUBMISSION_LIMITS = {
@@ -98,14 +98,14 @@ const SUBMISSION_LIMITS = {
     beyond: IN_ITS_EVENT,
   },
   eventBytes: {
-    title: 'event, as it is sent without white space between tokens',
+    title: 'event, without white space between tokens',
     max: ingest.EVENT_BYTES_MAX,
     unit: 'bytes',
     variable: 'EVENT_BYTES_MAX',
     beyond: 'body_too_large',
   },
   propertyBytes: {
-    title: 'property with its name, as it is sent without white space between tokens',
+    title: 'property with its name, likewise',
     max: ingest.EVENT_BYTES_MAX,
     unit: 'bytes',
     variable: 'EVENT_BYTES_MAX',
@@ -133,7 +133,7 @@ const SUBMISSION_LIMITS = {
     beyond: IN_ITS_EVENT,
   },
   rowBytes: {
-    title: 'rows of a submission: each event and property with the identifiers, and numbers written out',
+    title: 'rows of a submission, each with the identifiers, and numbers written out',
     max: rowBytesMax(ingest),
     unit: 'bytes',
     variable: 'BODY_BYTES_MAX',
@@ -156,7 +156,7 @@ const CALL_LIMITS = {
     beyond: 'body_too_large',
   },
   callBytes: {
-    title: 'call, as it is sent without white space between tokens',
+    title: 'call, without white space between tokens',
     max: ingest.EVENT_BYTES_MAX,
     unit: 'bytes',
     variable: 'EVENT_BYTES_MAX',
@@ -181,7 +181,7 @@ const QUERY_LIMITS = {
   dots: { title: 'dots in the name of a property', max: NAME_DOTS_MAX, unit: '', beyond: 'invalid_request' },
   items: { title: 'items of a list', max: ITEMS_MAX, unit: '', beyond: 'invalid_request' },
   sqlBytes: {
-    title: 'length of a query in SQL: each place that a name with dots can mean is written out',
+    title: 'length of a query in SQL, which names each place that a name with dots can mean',
     max: SQL_BYTES_MAX,
     unit: 'bytes',
     beyond: 'invalid_request',
@@ -195,7 +195,7 @@ const QUERY_LIMITS = {
   page: { title: '`limit` of a list', max: LIMIT_MAX, unit: '', beyond: 'it counts as the limit' },
   offset: { title: '`offset`', max: Number.MAX_SAFE_INTEGER, unit: '', beyond: 'invalid_request' },
   total: {
-    title: 'up to where `total=capped` counts',
+    title: 'count of `total=capped`',
     max: TOTAL_CAP,
     unit: '',
     beyond: '`totalIsLowerBound` is `true`',
@@ -233,14 +233,14 @@ const QUERY_LIMITS = {
     beyond: 'it is left out',
   },
   listeners: {
-    title: 'clients that listen to a workspace',
+    title: 'stream clients of a workspace',
     max: query.STREAM_LISTENERS_PER_WORKSPACE,
     unit: '',
     variable: 'STREAM_LISTENERS_PER_WORKSPACE',
     beyond: 'too_many_listeners',
   },
   position: {
-    title: 'age of a position of the stream',
+    title: 'age of a stream position',
     max: RESUMABLE_DAYS,
     unit: 'days',
     beyond: 'position_lost',

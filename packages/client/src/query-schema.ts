@@ -31,14 +31,14 @@ export interface paths {
         /**
          * Events as they become visible
          * @description Server-sent events, until the client leaves or the service stops. Each message is an event of `GET /events` as JSON, with
-         *     its position as `id`. All filters have to match; there are no dates. The stream follows the order of storage: an event
+         *     its stream position as `id`. All filters have to match; there are no dates. The stream follows the order of storage: an event
          *     with an old timestamp that is stored now is sent now. A client that connects again with the last `id`, in the header
          *     `Last-Event-ID` or as `after`, gets each later event once, also after restarts. Without it the stream begins now.
          *
          *     Every 15 seconds there is a comment, with the `id` up to which everything was sent. A client that reads slowly is sent the
          *     same events later; one that reads nothing for a minute is disconnected. A position can be resumed for 7 days.
-         *     A stream whose filters are too expensive ends with a message `event: problem` that has the `code` and the `detail`.
-         *     100 clients may listen to a workspace at a time.
+         *     If its filters are too expensive, the stream ends with a message `event: problem` that has the `code` and the `detail`.
+         *     A workspace can have 100 stream clients at a time.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -117,7 +117,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The names and types of events, those with most events first
+         * The names and types of events, the most frequent first
          * @description Every number is exact. Without filters on anything but `event` and `type`, few rows are read.
          */
         get: operations["listEventNames"];
@@ -137,7 +137,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The properties of events, those that most events have first
+         * The properties of events, the most frequent first
          * @description Of the newest 10,000 events that match; fewer when these have more than 8,388,608 characters to read or 100,000 different results. A path reaches into objects by dots, as filters do, and not into the items of arrays. Names with more than 6 dots or 256 characters are left out. Names of 16,777,216 characters together also end the sample.
          */
         get: operations["listEventProperties"];
@@ -157,7 +157,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The values of a property or a field, those that most events have first
+         * The values of a property or a field, the most frequent first
          * @description Of the newest 10,000 events that match; fewer when these have more than 8,388,608 characters to read or 100,000 different results. Of `event` and `type`, all events are counted, and `sampledEvents` is `null`. The count of a value says how many events a filter by this value finds: an item of an array is a value too. An event without the property, or without the identifier, has no value.
          */
         get: operations["listEventValues"];
@@ -353,7 +353,7 @@ export interface components {
             results: components["schemas"]["Event"][];
             /** @description Where the next page begins; `null` at the end. */
             nextCursor: string | null;
-            /** @description The events on all pages, exactly; `null` when it was not requested, counting went over its budget, or it failed after the results had been sent. */
+            /** @description The exact number of events on all pages; `null` when it was not requested, when counting exceeded its budget, or when it failed after the results were sent. */
             total: number | null;
             /** @description Only with `total=capped`: whether there are more events than `total`. */
             totalIsLowerBound?: boolean;
@@ -481,7 +481,7 @@ export interface components {
              * @description The last time that was applied, in UTC.
              */
             endDate: string;
-            /** @description Whether the query came to its end within its time. */
+            /** @description Whether the query finished within its time. */
             complete: boolean;
             /** @description Whether every number is exact. */
             exact: boolean;
@@ -490,7 +490,7 @@ export interface components {
             event: string;
             /** @description How many completed this step and all before it; `null` when `complete` is `false`. */
             count: number | null;
-            /** @description The median time since the step before, of those who completed this one, to the millisecond; `null` for the first step, and where nobody got. */
+            /** @description The median time since the previous step, of those who completed this one, to the millisecond; `null` for the first step and for steps nobody reached. */
             medianSecondsFromPrevious: number | null;
         };
         FunnelGroup: {
@@ -515,7 +515,7 @@ export interface components {
              * @description The last time that was applied, in UTC.
              */
             endDate: string;
-            /** @description Whether the query came to its end within its time. */
+            /** @description Whether the query finished within its time. */
             complete: boolean;
             /** @description Whether every number is exact. */
             exact: boolean;
@@ -566,7 +566,7 @@ export interface components {
             path: string;
             /** @description The types of its values. */
             types: ("array" | "boolean" | "null" | "number" | "object" | "string")[];
-            /** @description Of the events that were looked at, how many have it. */
+            /** @description The part of the sampled events that have it. */
             share: number;
             /**
              * Format: date-time
@@ -597,7 +597,7 @@ export interface components {
                 date: string;
                 count: number;
             }[];
-            /** @description The names that most events of these days have, in descending order. */
+            /** @description The most frequent names of these days, in descending order. */
             events: {
                 event: string;
                 count: number;
@@ -759,7 +759,7 @@ export interface operations {
                 limit?: number;
                 /** @description How many records to skip; none unless given. A cursor costs less. */
                 offset?: number;
-                /** @description Text is ordered by its UTF-8 bytes, a missing value is the smallest, `uuid` decides between equals. */
+                /** @description Text is ordered by its UTF-8 bytes, a missing value comes first, `uuid` breaks ties. */
                 orderByField?: "uuid" | "type" | "event" | "userId" | "groupId" | "anonymousId" | "instanceId" | "timestamp" | "receivedAt";
                 /** @description In upper or lower case. */
                 orderByDirection?: "ASC" | "DESC";
@@ -1001,11 +1001,11 @@ export interface operations {
                 endDate?: string;
                 /** @description How long a bucket is; `none` is one bucket for the whole range. At most 5000 buckets. */
                 interval?: "minute" | "hour" | "day" | "week" | "month" | "none";
-                /** @description The IANA time zone whose local hours, days, weeks and months are meant. */
+                /** @description The IANA time zone of the intervals. */
                 timeZone?: string;
                 /** @description One of count, users, organizations, sum:properties.<name>, avg:properties.<name>, min:properties.<name>, max:properties.<name>, p50:properties.<name>, p90:properties.<name>, p95:properties.<name>, p99:properties.<name>. `users` and `organizations` count those that are distinct and not null. Values that are not JSON numbers are left out; numbers are 64-bit floats. Quantiles are interpolated between two values. */
                 measure?: string;
-                /** @description What tells groups apart: one or two of `type`, `event`, `userId`, `groupId`, `instanceId` and `properties.<name>`, separated by commas. */
+                /** @description The fields whose values define the groups: one or two of `type`, `event`, `userId`, `groupId`, `instanceId` and `properties.<name>`, separated by commas. */
                 groupBy?: string;
                 /** @description How many groups: the largest by the measure over the whole range, then by the bytes of their keys; for `avg`, `min`, `max` and quantiles by the number of their events. */
                 groups?: number;
@@ -1152,9 +1152,9 @@ export interface operations {
                 steps: string;
                 /** @description Who goes through the steps: users (`userId`) or organizations (`groupId`). Events without it do not count. */
                 by?: "user" | "organization";
-                /** @description How long after the first step the others may be, inclusive: a number with `s`, `m`, `h` or `d`, at most `36500d`. */
+                /** @description The window that begins with the first step, inclusive: a number with `s`, `m`, `h` or `d`, at most `36500d`. */
                 within?: string;
-                /** @description What tells groups apart, of the first step: one of `type`, `event`, `userId`, `groupId`, `instanceId` and `properties.<name>`. */
+                /** @description The field of the first step whose values define the groups: one of `type`, `event`, `userId`, `groupId`, `instanceId` and `properties.<name>`. */
                 groupBy?: string;
                 /**
                  * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
@@ -1286,7 +1286,7 @@ export interface operations {
                 interval?: "day" | "week" | "month";
                 /** @description How many intervals to count returns in, that of the cohort among them. */
                 periods?: number;
-                /** @description The IANA time zone whose local hours, days, weeks and months are meant. */
+                /** @description The IANA time zone of the intervals. */
                 timeZone?: string;
                 /**
                  * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
@@ -1489,7 +1489,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What there is. */
+            /** @description The names, properties or values. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1607,7 +1607,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What there is. */
+            /** @description The names, properties or values. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1729,7 +1729,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What there is. */
+            /** @description The names, properties or values. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2217,7 +2217,7 @@ export interface operations {
             query?: {
                 /** @description How many records to return at most. More than 1000 counts as 1000. */
                 limit?: number;
-                /** @description Identifiers are ordered by their UTF-8 bytes, and decide between equal times. */
+                /** @description Identifiers are ordered by their UTF-8 bytes, and break ties between equal times. */
                 orderByField?: "id" | "firstSeenAt" | "lastSeenAt";
                 /** @description In upper or lower case. */
                 orderByDirection?: "ASC" | "DESC";
@@ -2351,7 +2351,7 @@ export interface operations {
             query?: {
                 /** @description How many records to return at most. More than 1000 counts as 1000. */
                 limit?: number;
-                /** @description Identifiers are ordered by their UTF-8 bytes, and decide between equal times. */
+                /** @description Identifiers are ordered by their UTF-8 bytes, and break ties between equal times. */
                 orderByField?: "id" | "firstSeenAt" | "lastSeenAt";
                 /** @description In upper or lower case. */
                 orderByDirection?: "ASC" | "DESC";

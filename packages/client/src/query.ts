@@ -8,7 +8,7 @@ export type Organization = components['schemas']['Organization'];
 export type UserOrganization = components['schemas']['UserOrganization'];
 export type OrganizationUser = components['schemas']['OrganizationUser'];
 
-/** Filters with open names, as in docs/queries.md: `{ 'properties.plan': 'pro', 'userId[in]': 'jane,joe' }`. */
+/** Filters with open names, as in docs/guide/queries.md: `{ 'properties.plan': 'pro', 'userId[in]': 'jane,joe' }`. */
 export interface PropertyFilters {
   readonly [filter: `${'properties' | 'context' | 'traits'}.${string}`]: string;
 }
@@ -57,7 +57,7 @@ export interface QueryClient {
 export class QueryError extends Error {
   override readonly name = 'QueryError';
   readonly status: number;
-  /** A stable code: see docs/api.md. `''` when something else than query-api responded. */
+  /** A stable code: see docs/guide/api.md. `''` when something else than query-api responded. */
   readonly code: string;
 
   constructor(status: number, code: string, message: string) {

@@ -11,7 +11,7 @@ const BODIES_IN_BUDGET_MIN = 12;
 /** The rows of a submission may have this many times the bytes of the largest body. */
 const ROWS_PER_BODY_MAX = 4;
 
-/** The environment of ingest-api; docs/configuration.md explains each variable. */
+/** The environment of ingest-api; docs/operate/configuration.md explains each variable. */
 export const configSchema = z
   .object({
     ...serviceEnv(4000),

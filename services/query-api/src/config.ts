@@ -4,7 +4,7 @@ import { z } from 'zod';
 
 const serviceUrl = z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' });
 
-/** The environment of query-api; docs/configuration.md explains each variable. */
+/** The environment of query-api; docs/operate/configuration.md explains each variable. */
 export const configSchema = z
   .object({
     ...serviceEnv(4001),

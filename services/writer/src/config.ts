@@ -4,7 +4,7 @@ import { z } from 'zod';
 /** The variable that names the consumer group of the writers. */
 export const groupEnv = { KAFKA_GROUP_ID: z.string().min(1).default('sluice-writer') };
 
-/** The environment of the writer; docs/configuration.md explains each variable. */
+/** The environment of the writer; docs/operate/configuration.md explains each variable. */
 export const configSchema = z
   .object({
     ...serviceEnv(4002),

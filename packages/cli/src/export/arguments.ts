@@ -10,7 +10,7 @@ export function exportHelp(name: string): string {
   return `Usage: ${name} [options] startDate=DATE [PARAMETER=VALUE ...]
 
 Writes all events that match to a file: GET /events/export of query-api. Parameters are those of GET /events/export,
-such as endDate=2026-03-31 event=signed_up 'properties.amount[gte]=10' orderByDirection=DESC (docs/export.md).
+such as endDate=2026-03-31 event=signed_up 'properties.amount[gte]=10' orderByDirection=DESC (docs/guide/export.md).
 
   --out FILE            the file (default events.FORMAT in this folder); it must not exist. Until it is complete, its
                         name is FILE.part

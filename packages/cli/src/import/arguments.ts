@@ -10,9 +10,9 @@ Sends the lines of FILE to Sluice. FILE may be compressed with gzip; - is standa
 
   --format FORMAT       what the lines are (default native):
       native    the JSON body of POST /v1/public/userGroups, or, if it has a "foreignId", of POST /v1/public/users
-      export    an event as the command export and GET /events/export write it, the oldest first (docs/export.md)
-      segment   a call that Segment or RudderStack has archived in object storage (docs/migrate/from-segment.md)
-      trench    a row of Trench's table "events", as FORMAT JSONEachRow prints it (docs/migrate/from-trench.md)
+      export    an event as the command export and GET /events/export write it, the oldest first (docs/guide/export.md)
+      segment   a call that Segment or RudderStack has archived in object storage (docs/guide/migrate/from-segment.md)
+      trench    a row of Trench's table "events", as FORMAT JSONEachRow prints it (docs/guide/migrate/from-trench.md)
   --url URL             the address of ingest-api (default http://127.0.0.1:4000)
   --key KEY             an API key with the scope "ingest" (default: SLUICE_API_KEY, else the development key of
                         npm start)

@@ -205,6 +205,6 @@ function rejectLost(
   const names = lost.map(({ table }) => table).join(', ');
   throw new TablesLost(
     `the database ${database} has lost tables (${names}): restore all of it from a backup, or drop all of it; ` +
-      'docs/durability.md says how to store again what Kafka has',
+      'docs/operate/backup.md says how to store again what Kafka has',
   );
 }

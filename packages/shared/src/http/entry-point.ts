@@ -15,7 +15,7 @@ export const ENTRY_POINT_PATH: PathDescriptions = {
   '/': {
     get: {
       operationId: 'describeService',
-      summary: 'What this service is, and where to go',
+      summary: 'The name of this service and its paths',
       tag: 'operation',
       responses: {
         200: {

@@ -36,7 +36,7 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
     detail: 'The body arrives too slowly; send it faster or in parts.',
   },
   position_lost: {
-    summary: 'The position of a stream is too old, or the event store does not have it; listen again without it',
+    summary: 'The stream position is too old, or unknown to the event store; connect without it',
     detail: 'The position is older than 7 days.',
   },
   body_too_large: {
@@ -49,7 +49,7 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
     detail: 'The body must be application/json.',
   },
   host_not_allowed: {
-    summary: 'The service may not be reached by the name in the header `Host`',
+    summary: 'The name in the header `Host` is not allowed',
     detail: 'This service is not reached by the name in the header Host.',
   },
   rate_limited: {
@@ -57,7 +57,7 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
     detail: 'The API key is over its limit of 50 a second; send the request again in 2 s.',
   },
   too_many_listeners: {
-    summary: 'As many clients as may listen to the workspace do so already',
+    summary: 'The workspace has its maximum number of stream clients',
     detail: '100 clients listen to this workspace already; close one, or try again later.',
   },
   internal: {

@@ -125,7 +125,7 @@ export const ROUTE_FIELDS = {
 export type SubmissionRoute = keyof typeof ROUTE_FIELDS;
 
 /**
- * The schemas of the bodies of the two submit routes; see docs/api.md. They decide what is valid and name what is not.
+ * The schemas of the bodies of the two submit routes; see docs/guide/api.md. They decide what is valid and name what is not.
  * The submission reader uses them only for what it does not know to be valid, because it is several times faster.
  */
 export function submissionSchemas({ eventsMax, propertiesMax, now }: SubmissionLimits) {

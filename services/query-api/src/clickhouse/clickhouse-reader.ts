@@ -33,7 +33,7 @@ export interface ReadRequest extends Sql {
 
 /**
  * Reads from ClickHouse over HTTP, and nothing else: a page needs a fraction of what a complete client does for it
- * (docs/decisions/0017-reading-from-clickhouse.md).
+ * (docs/design/decisions/0017-reading-from-clickhouse.md).
  */
 export interface ClickHouseReader {
   /**

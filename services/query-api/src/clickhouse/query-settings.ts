@@ -87,7 +87,7 @@ export const LARGE_ROWS_BLOCK = 128;
  * Settings of a query that returns whole events in order, however large they are. ClickHouse gathers blocks by rows: of the
  * default's some 10,000 events of 256 kB it would hold gigabytes. These gather few rows, and read fewer than a granule
  * of large ones from each part. They cost more than twice the CPU where events are small
- * (docs/decisions/0039-blocks-of-large-events.md).
+ * (docs/design/decisions/0039-blocks-of-large-events.md).
  */
 export const LARGE_ROWS_SETTINGS: QuerySettings = {
   max_block_size: String(LARGE_ROWS_BLOCK),

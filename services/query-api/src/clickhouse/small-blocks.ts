@@ -5,7 +5,7 @@ import type { RowBatches } from './row-parser.ts';
 
 /**
  * Runs a query, and again in small blocks within the same time when it ran out of memory before its first row: blocks of
- * large events may have been too large (docs/decisions/0039-blocks-of-large-events.md).
+ * large events may have been too large (docs/design/decisions/0039-blocks-of-large-events.md).
  *
  * @param timeoutMs how long both may take together, in milliseconds
  */

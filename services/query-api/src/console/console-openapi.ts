@@ -19,7 +19,7 @@ export const CONSOLE_PATHS: PathDescriptions = {
     get: {
       operationId: 'openConsole',
       summary: 'A page to look at events, charts, users and organizations',
-      description: 'See docs/console.md.',
+      description: 'See docs/guide/console.md.',
       tag: 'operation',
       responses: {
         200: {

@@ -14,7 +14,7 @@ export const entitiesParameters = {
   limit: limitParameter,
   orderByField: z.enum(ENTITY_ORDER_FIELDS, `must be one of ${ENTITY_ORDER_FIELDS.join(', ')}`).meta({
     default: 'id',
-    description: 'Identifiers are ordered by their UTF-8 bytes, and decide between equal times.',
+    description: 'Identifiers are ordered by their UTF-8 bytes, and break ties between equal times.',
   }),
   orderByDirection: directionParameter('ASC'),
   cursor: cursorParameter('filters and order'),

@@ -44,7 +44,7 @@ const eventPage = z
     nextCursor: nextCursorSchema,
     total: z.int().min(0).nullable().meta({
       description:
-        'The events on all pages, exactly; `null` when it was not requested, counting went over its budget, or it failed after the results had been sent.',
+        'The exact number of events on all pages; `null` when it was not requested, when counting exceeded its budget, or when it failed after the results were sent.',
     }),
     totalIsLowerBound: z.boolean().optional().meta({
       description: 'Only with `total=capped`: whether there are more events than `total`.',

@@ -19,7 +19,7 @@ export const eventParameters = {
   offset: offsetParameter,
   orderByField: z.enum(ORDER_FIELDS, `must be one of ${ORDER_FIELDS.join(', ')}`).meta({
     default: 'timestamp',
-    description: 'Text is ordered by its UTF-8 bytes, a missing value is the smallest, `uuid` decides between equals.',
+    description: 'Text is ordered by its UTF-8 bytes, a missing value comes first, `uuid` breaks ties.',
   }),
   orderByDirection: directionParameter('DESC'),
   cursor: cursorParameter('filters and order; not together with `offset`'),

@@ -136,4 +136,4 @@ export const timeZoneParameter = notEmpty
     context.addIssue({ code: 'custom', message: 'must be the name of an IANA time zone, such as Europe/Berlin' });
     return z.NEVER;
   })
-  .meta({ default: 'UTC', description: 'The IANA time zone whose local hours, days, weeks and months are meant.' });
+  .meta({ default: 'UTC', description: 'The IANA time zone of the intervals.' });

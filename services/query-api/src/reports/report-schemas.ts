@@ -5,6 +5,6 @@ import { timeSchema } from '../openapi-schemas.ts';
 export const reportEndSchemas = {
   startDate: timeSchema.meta({ description: 'The first time that was applied, in UTC.' }),
   endDate: timeSchema.meta({ description: 'The last time that was applied, in UTC.' }),
-  complete: z.boolean().meta({ description: 'Whether the query came to its end within its time.' }),
+  complete: z.boolean().meta({ description: 'Whether the query finished within its time.' }),
   exact: z.boolean().meta({ description: 'Whether every number is exact.' }),
 };

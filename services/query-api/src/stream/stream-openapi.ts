@@ -15,14 +15,14 @@ const ID_EXAMPLE = encodePosition(
 
 const description = (config: Pick<QueryConfig, 'STREAM_LISTENERS_PER_WORKSPACE'>) => `
 Server-sent events, until the client leaves or the service stops. Each message is an event of \`GET /events\` as JSON, with
-its position as \`id\`. All filters have to match; there are no dates. The stream follows the order of storage: an event
+its stream position as \`id\`. All filters have to match; there are no dates. The stream follows the order of storage: an event
 with an old timestamp that is stored now is sent now. A client that connects again with the last \`id\`, in the header
 \`Last-Event-ID\` or as \`after\`, gets each later event once, also after restarts. Without it the stream begins now.
 
 Every 15 seconds there is a comment, with the \`id\` up to which everything was sent. A client that reads slowly is sent the
 same events later; one that reads nothing for a minute is disconnected. A position can be resumed for ${RESUMABLE_DAYS} days.
-A stream whose filters are too expensive ends with a message \`event: problem\` that has the \`code\` and the \`detail\`.
-${config.STREAM_LISTENERS_PER_WORKSPACE} clients may listen to a workspace at a time.`;
+If its filters are too expensive, the stream ends with a message \`event: problem\` that has the \`code\` and the \`detail\`.
+A workspace can have ${config.STREAM_LISTENERS_PER_WORKSPACE} stream clients at a time.`;
 
 /** Describes `GET /events/stream`. */
 export function streamPaths(common: CommonDescription, config: QueryConfig): PathDescriptions {

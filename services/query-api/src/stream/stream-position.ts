@@ -3,7 +3,7 @@ import { parseToken, tokenOf } from '../cursor.ts';
 
 /*
  * A position in the order of storage. Each insert into `events` gets the next block number at the moment at which its rows
- * become visible (docs/decisions/0025-order-of-storage.md), so whoever has seen a block has seen all lower ones. Inside
+ * become visible (docs/design/decisions/0025-order-of-storage.md), so whoever has seen a block has seen all lower ones. Inside
  * a block, events are ordered by timestamp and uuid. Each server of a cluster counts blocks of its own: a position names
  * a place for each of them.
  *

@@ -24,7 +24,7 @@ test('the first writer records its group, and a writer of another group is refus
   );
   await expect(refuseOtherGroups(client, 'second')).rejects.toThrow(GroupMismatch);
   await claimDatabase(client, 'first');
-  // As docs/configuration.md says.
+  // As docs/operate/configuration.md says.
   await client.command({ query: 'TRUNCATE TABLE writer_groups' });
   await claimDatabase(client, 'second');
   await expect(claimDatabase(client, 'first')).rejects.toThrow(GroupMismatch);

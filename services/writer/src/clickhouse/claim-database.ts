@@ -32,8 +32,8 @@ export async function refuseOtherGroups(client: ClickHouseClient, groupId: strin
   throw new GroupMismatch(
     groups.length === 1
       ? `the database belongs to the consumer group ${groups[0]}, and KAFKA_GROUP_ID is ${groupId}: set it to ` +
-          `${groups[0]}, or use a database of its own (CLICKHOUSE_DATABASE); docs/configuration.md says how to change it`
+          `${groups[0]}, or use a database of its own (CLICKHOUSE_DATABASE); docs/operate/configuration.md says how to change it`
       : `writers of several consumer groups have stored into the database (${groups.join(', ')}), and it must belong to ` +
-          'one; docs/configuration.md says how to choose it',
+          'one; docs/operate/configuration.md says how to choose it',
   );
 }

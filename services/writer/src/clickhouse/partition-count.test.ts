@@ -17,7 +17,7 @@ test('the first writer records over how many partitions rows are spread, and a w
       await expect(check).rejects.toThrow(/counted\.\w+ were spread over 6 partitions, .* set it to 6/);
     }
     await checkPartitionCount(client, config(48, 'other.'));
-    // As docs/configuration.md says, once everything is stored.
+    // As docs/operate/configuration.md says, once everything is stored.
     await client.command({ query: 'TRUNCATE TABLE topic_partitions' });
     await checkPartitionCount(client, config(48));
     await expect(checkPartitionCount(client, config(6))).rejects.toThrow(PartitionCountMismatch);

@@ -31,7 +31,7 @@ export async function checkPartitionCount(client: ClickHouseClient, config: Kafk
     if (recorded.partitions === partitions) continue;
     throw new PartitionCountMismatch(
       `the stored rows of ${recorded.topic} were spread over ${recorded.partitions} partitions, and KAFKA_PARTITIONS is ` +
-        `${partitions}: set it to ${recorded.partitions} for all services; docs/configuration.md says how to change it`,
+        `${partitions}: set it to ${recorded.partitions} for all services; docs/operate/configuration.md says how to change it`,
     );
   }
 }

@@ -198,8 +198,8 @@ describe('users and organizations', () => {
       query: "ALTER TABLE entities DELETE WHERE other_id != '' SETTINGS mutations_sync = 1",
     });
     expect(await memberships()).toEqual([]);
-    const decision = new URL('../../../../docs/decisions/0023-memberships.md', import.meta.url);
-    const [, statement = ''] = /```sql\n([\s\S]+?)```/.exec(await readFile(decision, 'utf8')) ?? [];
+    const guide = new URL('../../../../docs/operate/upgrade.md', import.meta.url);
+    const [, statement = ''] = /```sql\n([\s\S]+?)```/.exec(await readFile(guide, 'utf8')) ?? [];
     for (let time = 0; time < 2; time += 1) await db.client.command({ query: statement });
     expect(await memberships()).toEqual(before);
   });

@@ -16,7 +16,7 @@ const activity = z
     events: z
       .array(z.object({ event: z.string(), count: z.int().min(1) }))
       .max(ACTIVITY_NAMES_MAX)
-      .meta({ description: 'The names that most events of these days have, in descending order.' }),
+      .meta({ description: 'The most frequent names of these days, in descending order.' }),
     firstSeenAt: timeSchema,
     lastSeenAt: timeSchema,
   })

@@ -18,7 +18,7 @@ const step = z
     }),
     medianSecondsFromPrevious: z.number().min(0).nullable().meta({
       description:
-        'The median time since the step before, of those who completed this one, to the millisecond; `null` for the first step, and where nobody got.',
+        'The median time since the previous step, of those who completed this one, to the millisecond; `null` for the first step and for steps nobody reached.',
     }),
   })
   .meta({ id: 'FunnelStep' });

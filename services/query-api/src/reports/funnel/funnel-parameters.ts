@@ -42,10 +42,10 @@ export const funnelParameters = {
   }),
   within: withinParameter.meta({
     override: { default: '7d' },
-    description: `How long after the first step the others may be, inclusive: a number with \`s\`, \`m\`, \`h\` or \`d\`, at most \`${WITHIN_DAYS_MAX}d\`.`,
+    description: `The window that begins with the first step, inclusive: a number with \`s\`, \`m\`, \`h\` or \`d\`, at most \`${WITHIN_DAYS_MAX}d\`.`,
   }),
   groupBy: groupKeyParameter.meta({
-    description: `What tells groups apart, of the first step: one of ${GROUP_KEYS}.`,
+    description: `The field of the first step whose values define the groups: one of ${GROUP_KEYS}.`,
     examples: ['properties.plan'],
   }),
 } as const;

@@ -29,7 +29,7 @@ const property = z
   .object({
     path: z.string().meta({ description: 'As a filter names it.' }),
     types: z.array(z.enum(JSON_TYPES)).min(1).meta({ description: 'The types of its values.' }),
-    share: z.number().min(0).max(1).meta({ description: 'Of the events that were looked at, how many have it.' }),
+    share: z.number().min(0).max(1).meta({ description: 'The part of the sampled events that have it.' }),
     lastSeenAt: timeSchema.meta({ description: 'The time of the newest of these events that has it.' }),
   })
   .meta({ id: 'EventProperty' });
@@ -46,7 +46,7 @@ export function menuPaths(common: CommonDescription): PathDescriptions {
     ...menu(common, {
       path: 'names',
       operationId: 'listEventNames',
-      summary: 'The names and types of events, those with most events first',
+      summary: 'The names and types of events, the most frequent first',
       description: 'Every number is exact. Without filters on anything but `event` and `type`, few rows are read.',
       parameters: namesParameters,
       schema: z.object({ ...dates, results: z.array(name) }).meta({ id: 'EventNames' }),
@@ -61,7 +61,7 @@ export function menuPaths(common: CommonDescription): PathDescriptions {
     ...menu(common, {
       path: 'properties',
       operationId: 'listEventProperties',
-      summary: 'The properties of events, those that most events have first',
+      summary: 'The properties of events, the most frequent first',
       description: `Of ${SAMPLE}. A path reaches into objects by dots, as filters do, and not into the items of arrays. Names with more than ${NAME_DOTS_MAX} dots or ${NAME_CHARACTERS_MAX} characters are left out. Names of ${number.format(NAMES_CHARACTERS_MAX)} characters together also end the sample.`,
       parameters: propertiesParameters,
       schema: z.object({ ...dates, results: z.array(property), sampledEvents }).meta({ id: 'EventProperties' }),
@@ -71,7 +71,7 @@ export function menuPaths(common: CommonDescription): PathDescriptions {
     ...menu(common, {
       path: 'values',
       operationId: 'listEventValues',
-      summary: 'The values of a property or a field, those that most events have first',
+      summary: 'The values of a property or a field, the most frequent first',
       description: `Of ${SAMPLE}. Of \`event\` and \`type\`, all events are counted, and \`sampledEvents\` is \`null\`. The count of a value says how many events a filter by this value finds: an item of an array is a value too. An event without the property, or without the identifier, has no value.`,
       parameters: valuesParameters,
       schema: z
@@ -105,7 +105,10 @@ function menu(common: CommonDescription, { path, parameters, schema, result, ...
         tag: 'events',
         requestParams: { query: querySchema(parameters, eventFilters) },
         responses: {
-          200: { description: 'What there is.', content: { 'application/json': { schema, example } } },
+          200: {
+            description: 'The names, properties or values.',
+            content: { 'application/json': { schema, example } },
+          },
         },
       },
     },

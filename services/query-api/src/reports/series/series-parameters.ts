@@ -37,7 +37,7 @@ export const seriesParameters = {
     .refine((keys) => keys.length <= GROUP_KEYS_MAX, `must name at most ${GROUP_KEYS_MAX}`)
     .refine((keys) => new Set(keys.map(nameOfKey)).size === keys.length, 'must name each one once')
     .meta({
-      description: `What tells groups apart: one or two of ${GROUP_KEYS}, separated by commas.`,
+      description: `The fields whose values define the groups: one or two of ${GROUP_KEYS}, separated by commas.`,
       examples: ['event', 'properties.plan,event'],
     }),
   groups: numberParameter(
