@@ -1,4 +1,4 @@
-import { EVENT_IDENTIFIERS } from '@sluice/shared/rows';
+import { EVENT_IDENTIFIERS } from '@sluice/shared/event-identifiers';
 import type { Menus } from './menus.ts';
 
 /** A parameter that has a field of its own in a form. */

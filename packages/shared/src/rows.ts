@@ -1,3 +1,5 @@
+import type { IdentifierColumn } from './event-identifiers.ts';
+
 /**
  * What travels through Kafka. A message's value is rows, one JSON object a line, in the shape of the staging table of
  * their kind. Its headers say which kind, and which version of the format.
@@ -16,19 +18,6 @@ export const PARTITIONS_HEADER = 'partitions';
 export function messageHeaders(kind: MessageKind): { kind: MessageKind; format: string } {
   return { kind, format: ROW_FORMAT };
 }
-
-/**
- * The identifiers that an event brings itself; `userId` and `groupId` come from its submission. `field` is the name in
- * the HTTP API, `column` the name in rows and tables. `grouped`: reports can group by it. A new identifier is a migration
- * and a line here. Only append: Idempotency-Key turns the identifiers, in this order, into uuids.
- */
-export const EVENT_IDENTIFIERS = [
-  { field: 'anonymousId', column: 'anonymous_id', grouped: false, identifies: 'anonymous person' },
-  { field: 'instanceId', column: 'instance_id', grouped: true, identifies: 'installation or device' },
-] as const;
-
-export type EventIdentifier = (typeof EVENT_IDENTIFIERS)[number]['field'];
-export type IdentifierColumn = (typeof EVENT_IDENTIFIERS)[number]['column'];
 
 /** An event as the writer stages it. */
 export interface EventRow extends Partial<Record<IdentifierColumn, string>> {

@@ -1,4 +1,4 @@
-import { EVENT_IDENTIFIERS } from '@sluice/shared/rows';
+import { EVENT_IDENTIFIERS } from '@sluice/shared/event-identifiers';
 import { callFormat } from './call-format.ts';
 import { type ChangedEntity, callLine } from './calls.ts';
 import type { Format } from './format.ts';

@@ -1,4 +1,4 @@
-import type { EventIdentifier } from '@sluice/shared/rows';
+import type { EventIdentifier } from '@sluice/shared/event-identifiers';
 import type { SubmittedProperty } from '../reading/submission.ts';
 
 /** The types of calls that Segment's clients make, and RudderStack's, which have the same format. */

@@ -1,4 +1,4 @@
-import { EVENT_IDENTIFIERS, type EventIdentifier } from '@sluice/shared/rows';
+import { EVENT_IDENTIFIERS, type EventIdentifier } from '@sluice/shared/event-identifiers';
 import { parseTimestamp } from '@sluice/shared/timestamp';
 import { z } from 'zod';
 import { encodeJson, jsonObject } from './json-object.ts';

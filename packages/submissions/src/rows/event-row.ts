@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto';
+import { EVENT_IDENTIFIERS, type EventIdentifier } from '@sluice/shared/event-identifiers';
 import { eventHash } from '@sluice/shared/row-hashes';
-import { EVENT_IDENTIFIERS, type EventIdentifier, type EventRow } from '@sluice/shared/rows';
+import type { EventRow } from '@sluice/shared/rows';
 import { v5 as uuidV5 } from 'uuid';
 import type { Acceptance } from './acceptance.ts';
 import type { OutgoingRow } from './row-gatherer.ts';

@@ -1,4 +1,4 @@
-import { EVENT_IDENTIFIERS } from '@sluice/shared/rows';
+import { EVENT_IDENTIFIERS } from '@sluice/shared/event-identifiers';
 import { OPERATORS, type Operator } from '../filters/operators.ts';
 
 /**

@@ -1,4 +1,5 @@
-import { type ChangeRow, EVENT_IDENTIFIERS, type EventRow, type IdentifierColumn } from '@sluice/shared/rows';
+import { EVENT_IDENTIFIERS, type IdentifierColumn } from '@sluice/shared/event-identifiers';
+import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import type { Statement } from './statement.ts';
 
 /** A temporary table that takes the rows of one kind as they come from Kafka. */
