@@ -141,9 +141,9 @@ function objectText(name: string, object: JsonObject | ObjectText | undefined): 
   return text;
 }
 
-/** A copy without a prototype: `__proto__` is a name like any other. */
+/** A copy. As a spread, it has `__proto__` as a name like any other. */
 function contextOf(value: JsonObject, batchContext: JsonObject): Record<string, unknown> {
-  return Object.assign(Object.create(null), batchContext, membersOf(objectOf(value, 'context')));
+  return { ...batchContext, ...membersOf(objectOf(value, 'context')) };
 }
 
 function nameOf(value: JsonObject, type: CallType): string {

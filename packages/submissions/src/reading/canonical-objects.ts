@@ -21,6 +21,8 @@ const END_OF_OBJECT = 0x7d;
 export class CanonicalObjects {
   readonly #body: Buffer;
   readonly #json: CanonicalJson;
+  /** The names of members that were read last, by their position: most objects of a body have the same names. */
+  readonly #names: { readonly start: number; readonly end: number; readonly name: string }[] = [];
 
   /** @param body UTF-8 */
   constructor(body: Buffer) {
@@ -39,7 +41,7 @@ export class CanonicalObjects {
     for (let count = 1; count <= MEMBERS_MAX; count += 1) {
       const colon = body[at] === QUOTE ? json.string(at) : -1;
       if (colon < 0 || body[colon] !== COLON) return undefined;
-      const name = body.toString('utf8', at + 1, colon - 1);
+      const name = this.#name(count, at + 1, colon - 1);
       // The name comes twice, or every object of JavaScript has it: `__proto__`.
       if (members[name] !== undefined) return undefined;
       const end = json.value(colon + 1);
@@ -52,6 +54,21 @@ export class CanonicalObjects {
       return { start, end: at, size: at - start, depth: json.depth + 1, values, needsExactParser: false, members };
     }
     return undefined;
+  }
+
+  #name(position: number, start: number, end: number): string {
+    const last = this.#names[position];
+    if (last && this.#isSame(last.start, last.end, start, end)) return last.name;
+    const name = this.#body.toString('utf8', start, end);
+    this.#names[position] = { start, end, name };
+    return name;
+  }
+
+  #isSame(start: number, end: number, otherStart: number, otherEnd: number): boolean {
+    const body = this.#body;
+    if (end - start !== otherEnd - otherStart) return false;
+    for (let at = start; at < end; at += 1) if (body[at] !== body[otherStart + at - start]) return false;
+    return true;
   }
 
   #member(start: number, end: number): unknown {

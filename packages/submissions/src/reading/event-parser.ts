@@ -25,8 +25,8 @@ const EMPTY_EVENT: SubmittedEvent = {
 };
 
 /**
- * Parses an event in a fifth of the time that zod takes, compiled or not. It returns `undefined` for an event that it
- * does not know to be valid: then the schema in submission.ts decides.
+ * Parses an event, whose objects may be an `ObjectText`. It returns `undefined` for an event that it does not know to be
+ * valid: then the schema in submission.ts decides. With the schema alone, ingest-api would take almost twice the CPU time.
  *
  * @param timestampMsMax the latest timestamp that is accepted
  */
