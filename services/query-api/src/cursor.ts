@@ -2,23 +2,23 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 
 /**
- * Returns a cursor: the position in one list after which the next page begins. It is base64url of JSON with a hash of
+ * Returns a cursor: the sort key in one list, after which the next page begins. It is base64url of JSON with a hash of
  * what defines the list (workspace, filters, order) and the key of the last record of the page. It is no secret and
  * grants no access.
  */
-export function encodeCursor(list: unknown, position: readonly (string | number)[]): string {
-  return tokenOf([hashOf(list), ...position]);
+export function encodeCursor(list: unknown, sortKey: readonly (string | number)[]): string {
+  return tokenOf([hashOf(list), ...sortKey]);
 }
 
-/** Returns the position in a cursor; `undefined` if the cursor belongs to another list, or was altered. */
-export function decodeCursor<Position extends z.ZodType>(
+/** Returns the sort key in a cursor; `undefined` if the cursor belongs to another list, or was altered. */
+export function decodeCursor<SortKey extends z.ZodType>(
   cursor: string,
   list: unknown,
-  position: Position,
-): z.output<Position> | undefined {
+  sortKey: SortKey,
+): z.output<SortKey> | undefined {
   const content = z.tuple([z.literal(hashOf(list))], z.unknown()).safeParse(parseToken(cursor));
   if (!content.success) return undefined;
-  const result = position.safeParse(content.data.slice(1));
+  const result = sortKey.safeParse(content.data.slice(1));
   return result.success ? result.data : undefined;
 }
 

@@ -7,7 +7,7 @@ import { canonicalFilters, parseParameters, refuseFaults, refuseParameters } fro
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import { LIMIT_DEFAULT } from '../limits.ts';
 import type { EntityKind } from './entity-kinds.ts';
-import { ENTITY_ORDER_FIELDS, type EntityOrder, type EntityPosition } from './entity-order.ts';
+import { ENTITY_ORDER_FIELDS, type EntityOrder, type EntitySortKey } from './entity-order.ts';
 
 /** The parameters of `GET /users` and `GET /organizations`, except those of properties. */
 export const entitiesParameters = {
@@ -27,7 +27,7 @@ export const membershipsParameters = { limit: limitParameter, cursor: cursorPara
 export interface ListRequest {
   readonly limit: number;
   /** Where the page before ended; `undefined` for the first page. */
-  readonly after: EntityPosition | undefined;
+  readonly after: EntitySortKey | undefined;
   /** What a cursor belongs to: the kind, the workspace, the filters and the order. */
   readonly list: unknown;
 }
@@ -38,8 +38,8 @@ export interface EntitiesRequest extends ListRequest {
   readonly order: EntityOrder;
 }
 
-const idPosition = z.tuple([z.string()]).transform(([id]): EntityPosition => ({ id, seenMs: 0 }));
-const seenPosition = z.tuple([z.string(), z.int()]).transform(([id, seenMs]): EntityPosition => ({ id, seenMs }));
+const idSortKey = z.tuple([z.string()]).transform(([id]): EntitySortKey => ({ id, seenMs: 0 }));
+const seenSortKey = z.tuple([z.string(), z.int()]).transform(([id, seenMs]): EntitySortKey => ({ id, seenMs }));
 
 /**
  * Parses the query of a list of users or organizations.
@@ -54,8 +54,8 @@ export function parseEntitiesRequest(kind: EntityKind, query: QueryParameters, w
   );
   const order: EntityOrder = { field: values.orderByField ?? 'id', direction: values.orderByDirection ?? 'ASC' };
   const list = [kind, workspace, canonicalFilters(properties), order];
-  const position = order.field === 'id' ? idPosition : seenPosition;
-  return { properties, order, ...listRequest(list, position, values, faults) };
+  const sortKey = order.field === 'id' ? idSortKey : seenSortKey;
+  return { properties, order, ...listRequest(list, sortKey, values, faults) };
 }
 
 /**
@@ -85,19 +85,19 @@ export function parseMembershipsRequest(
   workspace: string,
 ): ListRequest {
   const { values, faults } = parseParameters(membershipsParameters, { fields: {}, documents: [] }, query);
-  return listRequest(['memberships', kind, workspace, id], idPosition, values, faults);
+  return listRequest(['memberships', kind, workspace, id], idSortKey, values, faults);
 }
 
 /** @throws {Problem} `invalid_request`, naming every fault */
 function listRequest(
   list: unknown,
-  position: typeof idPosition | typeof seenPosition,
+  sortKey: typeof idSortKey | typeof seenSortKey,
   { cursor, limit = LIMIT_DEFAULT }: { readonly cursor?: string; readonly limit?: number },
   faults: readonly Fault[],
 ): ListRequest {
   const found = [...faults];
   const isUsed = cursor !== undefined && found.length === 0;
-  const after = isUsed ? decodeCursor(cursor, list, position) : undefined;
+  const after = isUsed ? decodeCursor(cursor, list, sortKey) : undefined;
   if (isUsed && after === undefined) {
     const message = 'this cursor belongs to another query; repeat its filters and order';
     found.push({ path: 'cursor', code: 'invalid', message });

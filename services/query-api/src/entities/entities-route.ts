@@ -102,8 +102,8 @@ async function* readList(
     return;
   }
   const page = { ...common, order: { field, direction }, after };
-  for await (const { entity, position } of readSeenPage(queries, page)) {
-    yield { entity, place: [position.id, position.seenMs] };
+  for await (const { entity, sortKey } of readSeenPage(queries, page)) {
+    yield { entity, place: [sortKey.id, sortKey.seenMs] };
   }
 }
 

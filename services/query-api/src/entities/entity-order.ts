@@ -16,18 +16,18 @@ export interface SeenOrder extends EntityOrder {
 }
 
 /** Where a user or an organization stands in an order; `seenMs` matters in a {@link SeenOrder} alone. */
-export interface EntityPosition {
+export interface EntitySortKey {
   readonly id: string;
   readonly seenMs: number;
 }
 
 /** Returns where a user or an organization with these times stands. */
-export function seenPositionOf({ id, firstSeenMs, lastSeenMs }: SeenEntity, { field }: SeenOrder): EntityPosition {
+export function seenSortKeyOf({ id, firstSeenMs, lastSeenMs }: SeenEntity, { field }: SeenOrder): EntitySortKey {
   return { id, seenMs: field === 'firstSeenAt' ? firstSeenMs : lastSeenMs };
 }
 
-/** Compares positions: below 0 if the first one comes first. */
-export function comparePositions(one: EntityPosition, other: EntityPosition, { direction }: SeenOrder): number {
+/** Compares sort keys: below 0 if the first one comes first. */
+export function compareSortKeys(one: EntitySortKey, other: EntitySortKey, { direction }: SeenOrder): number {
   const compared = one.seenMs - other.seenMs || Buffer.compare(Buffer.from(one.id), Buffer.from(other.id));
   return direction === 'ASC' ? compared : -compared;
 }

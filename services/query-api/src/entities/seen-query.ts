@@ -1,7 +1,7 @@
 import type { Sql } from '../clickhouse/sql.ts';
 import type { Tables } from '../clickhouse/tables.ts';
 import type { EntityKind } from './entity-kinds.ts';
-import type { EntityPosition, SeenOrder } from './entity-order.ts';
+import type { EntitySortKey, SeenOrder } from './entity-order.ts';
 
 const COLUMNS = {
   firstSeenAt: 'first_seen_at',
@@ -17,7 +17,7 @@ export function nextSeenQuery(
   tables: Tables,
   kind: EntityKind,
   { field, direction }: SeenOrder,
-  after: EntityPosition | undefined,
+  after: EntitySortKey | undefined,
   count: number,
 ): Sql {
   const column = COLUMNS[field];

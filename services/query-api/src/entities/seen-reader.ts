@@ -8,7 +8,7 @@ import { groupsOf, idsOf } from './candidates.ts';
 import { FEW_ROWS } from './candidates-query.ts';
 import { readEntities, readPage, type StoredEntity } from './entities-reader.ts';
 import type { EntityKind } from './entity-kinds.ts';
-import { comparePositions, type EntityPosition, type SeenOrder, seenPositionOf } from './entity-order.ts';
+import { compareSortKeys, type EntitySortKey, type SeenOrder, seenSortKeyOf } from './entity-order.ts';
 import type { Entity } from './entity-record.ts';
 import { nextSeenQuery } from './seen-query.ts';
 
@@ -33,7 +33,7 @@ const MATCHES_MAX = 1_000;
 export interface SeenPage {
   readonly kind: EntityKind;
   readonly order: SeenOrder;
-  readonly after: EntityPosition | undefined;
+  readonly after: EntitySortKey | undefined;
   readonly properties: readonly PropertyFilter[];
   readonly rowsMax: number;
 }
@@ -41,7 +41,7 @@ export interface SeenPage {
 /** A user or an organization, and where it stands. */
 export interface ListedEntity {
   readonly entity: Entity;
-  readonly position: EntityPosition;
+  readonly sortKey: EntitySortKey;
 }
 
 /** Reads the users or organizations of a page, in its order. */
@@ -53,11 +53,11 @@ export async function* readSeenPage(
   const { candidates, hasPendingDeletions } = await firstCandidates(queries, page);
   const returned = hasPendingDeletions ? await findReturned(queries, page) : [];
   const apart = new Set(returned.map(({ id }) => id));
-  const waiting = readAt(queries, page, afterPosition(returned, page.after, order).slice(0, rowsMax));
+  const waiting = readAt(queries, page, afterSortKey(returned, page.after, order).slice(0, rowsMax));
   let next = await waiting.next();
   let left = rowsMax;
   for await (const listed of readStored(queries, page, { first: candidates, apart })) {
-    while (!next.done && comparePositions(next.value.position, listed.position, order) < 0) {
+    while (!next.done && compareSortKeys(next.value.sortKey, listed.sortKey, order) < 0) {
       yield next.value;
       left -= 1;
       if (left === 0) return;
@@ -73,15 +73,15 @@ export async function* readSeenPage(
   }
 }
 
-/** Those of some positions that come after another, in their order. */
-function afterPosition(
-  positions: readonly EntityPosition[],
-  after: EntityPosition | undefined,
+/** Those of some sort keys that come after another, in their order. */
+function afterSortKey(
+  sortKeys: readonly EntitySortKey[],
+  after: EntitySortKey | undefined,
   order: SeenOrder,
-): readonly EntityPosition[] {
-  return positions
-    .filter((position) => !after || comparePositions(position, after, order) > 0)
-    .toSorted((one, other) => comparePositions(one, other, order));
+): readonly EntitySortKey[] {
+  return sortKeys
+    .filter((sortKey) => !after || compareSortKeys(sortKey, after, order) > 0)
+    .toSorted((one, other) => compareSortKeys(one, other, order));
 }
 
 /** Reads the first candidates, and whether there may be users who came back: that is decided when the query has its slot. */
@@ -99,32 +99,32 @@ async function firstCandidates(queries: RequestQueries, { kind, order, after, ro
 async function findReturned(
   queries: RequestQueries,
   { kind, order, properties }: SeenPage,
-): Promise<readonly EntityPosition[]> {
-  const positions: EntityPosition[] = [];
+): Promise<readonly EntitySortKey[]> {
+  const sortKeys: EntitySortKey[] = [];
   for (const ids of groupsOf(idsOf(await queries.all('entity_candidates', returnedUsersQuery)))) {
     const items = ids.map((id) => ({ id }));
     for await (const { found } of readEntities(queries, { kind, properties }, items)) {
-      positions.push(...found.map((entity) => seenPositionOf(entity, order)));
+      sortKeys.push(...found.map((entity) => seenSortKeyOf(entity, order)));
     }
   }
-  return positions;
+  return sortKeys;
 }
 
-/** Reads the entities at some positions; one may stand at several. */
+/** Reads the entities at some sort keys; one may stand at several. */
 async function* readAt(
   queries: RequestQueries,
   { kind, properties }: SeenPage,
-  positions: readonly EntityPosition[],
+  sortKeys: readonly EntitySortKey[],
 ): AsyncGenerator<ListedEntity & { readonly entity: StoredEntity }, void, undefined> {
   let first = 0;
-  for (const ids of groupsOf(positions.map(({ id }) => id))) {
-    const group = positions.slice(first, first + ids.length);
+  for (const ids of groupsOf(sortKeys.map(({ id }) => id))) {
+    const group = sortKeys.slice(first, first + ids.length);
     first += ids.length;
     for await (const { items, found } of readEntities(queries, { kind, properties }, group)) {
       const entities = new Map(found.map((entity) => [entity.id, entity]));
-      for (const position of items) {
-        const entity = entities.get(position.id);
-        if (entity) yield { entity, position };
+      for (const sortKey of items) {
+        const entity = entities.get(sortKey.id);
+        if (entity) yield { entity, sortKey };
       }
     }
   }
@@ -156,17 +156,17 @@ async function* readStored(
     isSorted = true;
     const matches = await fewMatches(queries, page);
     if (matches) {
-      yield* matchesAmong(queries, page, afterPosition(matches, after, order), apart);
+      yield* matchesAmong(queries, page, afterSortKey(matches, after, order), apart);
       return;
     }
   }
 }
 
-/** The positions of rows. Equal rows, which are not merged yet, are one. */
-function candidatesOf(rows: readonly Row[]): readonly EntityPosition[] {
-  const positions = (rows as [string, number][]).map(([id, seenMs]) => ({ id, seenMs }));
-  return positions.filter(({ id, seenMs }, index) => {
-    const last = positions[index - 1];
+/** The sort keys of rows. Equal rows, which are not merged yet, are one. */
+function candidatesOf(rows: readonly Row[]): readonly EntitySortKey[] {
+  const sortKeys = (rows as [string, number][]).map(([id, seenMs]) => ({ id, seenMs }));
+  return sortKeys.filter(({ id, seenMs }, index) => {
+    const last = sortKeys[index - 1];
     return last?.id !== id || last.seenMs !== seenMs;
   });
 }
@@ -175,13 +175,13 @@ function candidatesOf(rows: readonly Row[]): readonly EntityPosition[] {
 async function* matchesAmong(
   queries: RequestQueries,
   page: SeenPage,
-  candidates: readonly EntityPosition[],
+  candidates: readonly EntitySortKey[],
   apart: ReadonlySet<string>,
 ): AsyncGenerator<ListedEntity, void, undefined> {
   const { order } = page;
   const rest = candidates.filter(({ id }) => !apart.has(id));
-  for await (const { entity, position } of readAt(queries, page, rest)) {
-    if (seenPositionOf(entity.stored, order).seenMs === position.seenMs) yield { entity, position };
+  for await (const { entity, sortKey } of readAt(queries, page, rest)) {
+    if (seenSortKeyOf(entity.stored, order).seenMs === sortKey.seenMs) yield { entity, sortKey };
   }
 }
 
@@ -189,9 +189,9 @@ async function* matchesAmong(
 async function fewMatches(
   queries: RequestQueries,
   { kind, order, properties }: SeenPage,
-): Promise<readonly EntityPosition[] | undefined> {
-  const positions: EntityPosition[] = [];
+): Promise<readonly EntitySortKey[] | undefined> {
+  const sortKeys: EntitySortKey[] = [];
   const page = { kind, direction: 'ASC', after: undefined, properties, rowsMax: MATCHES_MAX + 1 } as const;
-  for await (const { stored } of readPage(queries, page)) positions.push(seenPositionOf(stored, order));
-  return positions.length > MATCHES_MAX ? undefined : positions;
+  for await (const { stored } of readPage(queries, page)) sortKeys.push(seenSortKeyOf(stored, order));
+  return sortKeys.length > MATCHES_MAX ? undefined : sortKeys;
 }

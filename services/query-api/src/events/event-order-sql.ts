@@ -1,6 +1,6 @@
 import type { Sql } from '../clickhouse/sql.ts';
 import { EVENT_COLUMNS, type OrderField } from './event-columns.ts';
-import type { EventOrder, EventPosition } from './event-order.ts';
+import type { EventOrder, EventSortKey } from './event-order.ts';
 
 const UUID = 'toUInt128(uuid)';
 const AFTER_UUID = 'toUInt128({after_uuid:UUID})';
@@ -17,10 +17,10 @@ export function orderBy({ field, direction }: EventOrder): string {
     .join(', ')}`;
 }
 
-/** Returns the condition that an event comes after a position in an order. */
-export function afterPosition({ field, direction }: EventOrder, position: EventPosition): Sql {
+/** Returns the condition that an event comes after a sort key in an order. */
+export function afterSortKey({ field, direction }: EventOrder, sortKey: EventSortKey): Sql {
   const compare = direction === 'ASC' ? '>' : '<';
-  const params = { after_uuid: position.uuid, after_timestamp: position.timestampMs };
+  const params = { after_uuid: sortKey.uuid, after_timestamp: sortKey.timestampMs };
   if (field === 'timestamp') {
     // The primary key finds the place, also among many events of one time: ClickHouse does not compare tuples with it.
     // The comparison of the first column alone adds nothing, but it ends the search at once where no such time is.
@@ -32,7 +32,7 @@ export function afterPosition({ field, direction }: EventOrder, position: EventP
   const value = EVENT_COLUMNS[field].type === 'microseconds' ? '{after_value:Int64}' : '{after_value:String}';
   return {
     sql: `(${sortingKey(field).join(', ')}) ${compare} (${value}, ${AFTER_UUID}, ${AFTER_TIME})`,
-    params: { ...params, after_value: position.value },
+    params: { ...params, after_value: sortKey.value },
   };
 }
 

@@ -10,17 +10,17 @@ export interface EventOrder {
  * Where a record stands in an order: the value of the order's field, then what decides between equal values. Times are
  * in milliseconds.
  */
-export interface EventPosition {
+export interface EventSortKey {
   readonly value: string | number;
   readonly uuid: string;
   readonly timestampMs: number;
 }
 
-/** Returns the schema of a position as a cursor holds it. */
-export function positionSchema({ field }: EventOrder) {
+/** Returns the schema of a sort key as a cursor holds it. */
+export function sortKeySchema({ field }: EventOrder) {
   return z
     .tuple([valueSchema(field), z.guid(), z.int()])
-    .transform(([value, uuid, timestampMs]): EventPosition => ({ value, uuid, timestampMs }));
+    .transform(([value, uuid, timestampMs]): EventSortKey => ({ value, uuid, timestampMs }));
 }
 
 function valueSchema(field: OrderField): z.ZodType<string | number> {

@@ -6,7 +6,7 @@ import {
   type EventField,
   type OrderField,
 } from './event-columns.ts';
-import type { EventPosition } from './event-order.ts';
+import type { EventSortKey } from './event-order.ts';
 
 /** An event as {@link EVENT_SELECT} reads it: the text of each field. */
 export type EventRow = readonly string[];
@@ -56,7 +56,7 @@ export function eventRecord(row: EventRow): string {
 }
 
 /** Returns where an event stands in an order by `field`. */
-export function positionOf(row: EventRow, field: OrderField): EventPosition {
+export function sortKeyOf(row: EventRow, field: OrderField): EventSortKey {
   const value = textOf(row, field);
   return {
     value: isTime(EVENT_COLUMNS[field].type) ? Date.parse(isoTime(value)) : value,

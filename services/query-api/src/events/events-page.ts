@@ -4,7 +4,7 @@ import type { RowBatches } from '../clickhouse/row-parser.ts';
 import type { Sql } from '../clickhouse/sql.ts';
 import type { Tables } from '../clickhouse/tables.ts';
 import { TimeBudget } from '../clickhouse/time-budget.ts';
-import { asEventRow, EVENT_SELECT, type EventRow, positionOf } from './event-record.ts';
+import { asEventRow, EVENT_SELECT, type EventRow, sortKeyOf } from './event-record.ts';
 import type { PageRequest } from './events-parameters.ts';
 import { type PageSlice, pageQuery, wholePage } from './events-query.ts';
 import type { Pace, PagePaces } from './page-paces.ts';
@@ -92,8 +92,8 @@ export class PageReader {
     if (order.field !== 'timestamp') return;
     const descending = order.direction === 'DESC';
     const unbounded = !after && offset === 0 && (descending ? endMs : startMs) === undefined;
-    const firstMs = first && positionOf(first, 'timestamp').timestampMs;
-    const lastMs = last && positionOf(last, 'timestamp').timestampMs;
+    const firstMs = first && sortKeyOf(first, 'timestamp').timestampMs;
+    const lastMs = last && sortKeyOf(last, 'timestamp').timestampMs;
     const pace: Pace = {
       ...(unbounded && firstMs !== undefined && (descending ? { newestMs: firstMs } : { oldestMs: firstMs })),
       ...(count > limit && firstMs !== undefined && lastMs !== undefined

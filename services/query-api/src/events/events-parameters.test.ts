@@ -309,7 +309,7 @@ describe('a cursor', () => {
   };
 
   test.each([
-    { name: 'without a position', alter: altered(([hash]) => [hash]) },
+    { name: 'without a sort key', alter: altered(([hash]) => [hash]) },
     { name: 'with another value', alter: altered(([hash, , uuid, time]) => [hash, null, uuid, time]) },
     { name: 'with another uuid', alter: altered(([hash, value, , time]) => [hash, value, 'x', time]) },
     { name: 'with another time', alter: altered(([hash, value, uuid]) => [hash, value, uuid, 'now']) },

@@ -6,7 +6,7 @@ import { cursorParameter, directionParameter, limitParameter, offsetParameter } 
 import { canonicalFilters, parseParameters, refuseFaults } from '../filters/parameters.ts';
 import { LIMIT_DEFAULT, TOTAL_CAP } from '../limits.ts';
 import { ORDER_FIELDS } from './event-columns.ts';
-import { type EventOrder, type EventPosition, positionSchema } from './event-order.ts';
+import { type EventOrder, type EventSortKey, sortKeySchema } from './event-order.ts';
 import { type EventSelection, eventFilterable, START_AFTER_END, selectionParameters } from './event-selection.ts';
 
 /** What `total` may be. */
@@ -34,7 +34,7 @@ export interface EventsRequest extends EventSelection {
   readonly order: EventOrder;
   readonly limit: number;
   readonly offset: number;
-  readonly after: EventPosition | undefined;
+  readonly after: EventSortKey | undefined;
   readonly total: (typeof TOTALS)[number];
   readonly workspace: string;
   /** Equal for requests with the same workspace and filters, whatever their times, order and page. */
@@ -73,7 +73,7 @@ export function parseEventsRequest(query: QueryParameters, workspace: string): E
   const list = ['events', workspace, filters, startMs, endMs, order];
   // With a fault in a filter or the order there is no list that the cursor could belong to.
   const after =
-    cursor !== undefined && found.length === 0 ? decodeCursor(cursor, list, positionSchema(order)) : undefined;
+    cursor !== undefined && found.length === 0 ? decodeCursor(cursor, list, sortKeySchema(order)) : undefined;
   if (cursor !== undefined && found.length === 0 && after === undefined) {
     const message = 'this cursor belongs to another query; repeat its filters and order';
     found.push({ path: 'cursor', code: 'invalid', message });

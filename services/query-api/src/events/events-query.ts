@@ -3,15 +3,15 @@ import type { Tables } from '../clickhouse/tables.ts';
 import { shownConditions } from '../deletions/hidden-events.ts';
 import { type TimeRange, timeConditions } from '../filters/filter-sql.ts';
 import { TOTAL_CAP } from '../limits.ts';
-import type { EventPosition } from './event-order.ts';
-import { afterPosition, orderBy } from './event-order-sql.ts';
+import type { EventSortKey } from './event-order.ts';
+import { afterSortKey, orderBy } from './event-order-sql.ts';
 import { EVENT_SELECT } from './event-record.ts';
 import { filterConditions, selectionConditions, whereSelected } from './event-selection.ts';
 import type { EventsRequest, PageRequest } from './events-parameters.ts';
 
 /** A range of a page's list, and the rows of it that a query returns. */
 export interface PageSlice extends TimeRange {
-  readonly after: EventPosition | undefined;
+  readonly after: EventSortKey | undefined;
   readonly rows: number;
   readonly offset: number;
 }
@@ -34,11 +34,11 @@ export function pageQuery(
   slice = wholePage(request),
   select = EVENT_SELECT,
 ): Sql {
-  const position = slice.after ? [afterPosition(request.order, slice.after)] : [];
+  const afterLast = slice.after ? [afterSortKey(request.order, slice.after)] : [];
   const { sql, params } = where([
     ...filterConditions(request),
     ...timeConditions(slice),
-    ...position,
+    ...afterLast,
     ...shownConditions(hidden),
   ]);
   return {

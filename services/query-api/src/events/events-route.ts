@@ -6,7 +6,7 @@ import type { Row, RowBatches } from '../clickhouse/row-parser.ts';
 import { encodeCursor } from '../cursor.ts';
 import { type JsonTail, sendJson } from '../json-response.ts';
 import { type ReadDependencies, registerRead } from '../read-route.ts';
-import { asEventRow, type EventRow, eventRecord, positionOf } from './event-record.ts';
+import { asEventRow, type EventRow, eventRecord, sortKeyOf } from './event-record.ts';
 import { PageReader } from './events-page.ts';
 import { type EventsRequest, parseEventsRequest } from './events-parameters.ts';
 import { EventCounter, type Total, totalOfPage } from './events-total.ts';
@@ -90,7 +90,7 @@ class PageJson {
     }
     let nextCursor: string | null = null;
     if (!this.last && last) {
-      const { value, uuid, timestampMs } = positionOf(last, order.field);
+      const { value, uuid, timestampMs } = sortKeyOf(last, order.field);
       nextCursor = encodeCursor(list, [value, uuid, timestampMs]);
     }
     yield `],"nextCursor":${JSON.stringify(nextCursor)}`;

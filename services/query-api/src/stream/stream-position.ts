@@ -59,7 +59,7 @@ export function laterOf(one: StreamPosition, other: StreamPosition): StreamPosit
 const seconds = z.int().min(0);
 const block = z.int().min(0);
 const placeSchema = z.union([z.tuple([z.int().min(0), block]), z.tuple([z.int().min(0), block, z.int(), z.guid()])]);
-const positionSchema = z.tuple([seconds, placeSchema]).rest(placeSchema);
+const sortKeySchema = z.tuple([seconds, placeSchema]).rest(placeSchema);
 
 /** Returns the `id` of an event: a position, and when it was sent. It is no secret and grants no access. */
 export function encodePosition(position: StreamPosition, nowMs: number): string {
@@ -71,7 +71,7 @@ export function encodePosition(position: StreamPosition, nowMs: number): string 
 
 /** Returns the position in an `id`, and when it was sent; `undefined` when the text is no such id. */
 export function decodePosition(id: string): { position: StreamPosition; sentAtMs: number } | undefined {
-  const result = positionSchema.safeParse(parseToken(id));
+  const result = sortKeySchema.safeParse(parseToken(id));
   if (!result.success) return undefined;
   const [sentAt, ...places] = result.data;
   const position = new Map(

@@ -6,7 +6,7 @@ import type { Sql, SqlValue } from '../clickhouse/sql.ts';
 import type { Tables } from '../clickhouse/tables.ts';
 import { shownConditions } from '../deletions/hidden-events.ts';
 import { EVENT_FIELDS } from '../events/event-columns.ts';
-import { EVENT_SELECT, type EventRow, positionOf } from '../events/event-record.ts';
+import { EVENT_SELECT, type EventRow, sortKeyOf } from '../events/event-record.ts';
 import { type EventSelection, filterConditions } from '../events/event-selection.ts';
 import { endOfBlock, isEndOfBlock, type StoredAt, type StreamPosition } from './stream-position.ts';
 
@@ -112,7 +112,7 @@ LIMIT {limit:UInt32} WITH TIES`,
 export function asStreamRow(row: Row): StreamRow {
   const event = row.slice(0, EVENT_FIELDS.length) as unknown as EventRow;
   const [shard, block, selections] = row.slice(EVENT_FIELDS.length) as [number, number, number[]];
-  const { timestampMs, uuid } = positionOf(event, 'timestamp');
+  const { timestampMs, uuid } = sortKeyOf(event, 'timestamp');
   return { event, shard, place: { block, timestampMs, uuid }, selections };
 }
 

@@ -1,7 +1,7 @@
 import type { Sql } from '../../clickhouse/sql.ts';
 import type { Tables } from '../../clickhouse/tables.ts';
 import { EVENT_FIELDS, type EventColumnType } from '../../events/event-columns.ts';
-import { afterPosition, orderBy } from '../../events/event-order-sql.ts';
+import { afterSortKey, orderBy } from '../../events/event-order-sql.ts';
 import { whereSelected } from '../../events/event-selection.ts';
 import { type ExportFormat, formatOf } from './export-formats.ts';
 import type { ExportRequest } from './export-parameters.ts';
@@ -46,8 +46,8 @@ export function exportQuery(
   hidden: Sql | undefined,
 ): Sql {
   const order = { field: 'timestamp', direction } as const;
-  const position = after ? [afterPosition(order, { ...after, value: after.timestampMs })] : [];
-  const { sql, params } = whereSelected(selection, hidden, position);
+  const afterLast = after ? [afterSortKey(order, { ...after, value: after.timestampMs })] : [];
+  const { sql, params } = whereSelected(selection, hidden, afterLast);
   const columns =
     format === 'ndjson'
       ? RECORD

@@ -2,7 +2,7 @@ import type { QueryContext } from '../../clickhouse/query.ts';
 import type { QueryRunner } from '../../clickhouse/query-runner.ts';
 import { LARGE_ROWS_SETTINGS } from '../../clickhouse/query-settings.ts';
 import type { EventField } from '../../events/event-columns.ts';
-import { asEventRow, positionOf, selectOf, textOf } from '../../events/event-record.ts';
+import { asEventRow, selectOf, sortKeyOf, textOf } from '../../events/event-record.ts';
 import type { EventSelection } from '../../events/event-selection.ts';
 import { PageReader } from '../../events/events-page.ts';
 import { listKeyOf } from '../../events/events-parameters.ts';
@@ -60,7 +60,7 @@ export class SampleReader {
         const text = textOf(row, field);
         events += 1;
         characters += text.length;
-        const isFull = visit(text, positionOf(row, 'timestamp').timestampMs);
+        const isFull = visit(text, sortKeyOf(row, 'timestamp').timestampMs);
         if (isFull || characters >= SAMPLE_CHARACTERS_MAX) return events;
         await turns.next();
       }

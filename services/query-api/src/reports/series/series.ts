@@ -93,7 +93,7 @@ async function* linesJson(request: SeriesRequest, numbers: SeriesNumbers): Async
   };
   yield `${JSON.stringify(head).slice(1, -1)},"series":[`;
   for (const [index, [, ...keys]] of groups.entries()) {
-    const group = request.groupBy.map((key, position) => keyValue(key, keys[position] ?? ''));
+    const group = request.groupBy.map((key, index) => keyValue(key, keys[index] ?? ''));
     yield `${index === 0 ? '' : ','}${JSON.stringify({ group, ...lineOf(places.get(index + 1)) })}`;
     await turns.next();
   }
