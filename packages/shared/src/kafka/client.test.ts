@@ -1,12 +1,10 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { Writable } from 'node:stream';
-import kafkajs from 'kafkajs';
-import { expect, inject, onTestFinished, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { kafkaEnv, loadConfig } from '../config.ts';
 import { createLogger } from '../log.ts';
 import { createKafka } from './client.ts';
-import { createTopics } from './testing/create-topics.ts';
 import { ensureTopics, withAdmin } from './topics.ts';
 
 interface LogLine {
@@ -63,29 +61,6 @@ test('an error that no first start explains is a warning', async () => {
   expect(lines.filter(({ level }) => level >= WARN).map(({ msg, error }) => [msg.split('(')[0], error])).toContainEqual(
     ['Response Metadata', 'The request attempted to perform an operation on an invalid topic'],
   );
-});
-
-test('messages of any size arrive as they were sent, compressed or not', async () => {
-  const config = configOf(inject('kafkaBrokers'), 'unused.');
-  const kafka = createKafka(config, 'test', createLogger('test', 'silent'));
-  const topic = `sizes-${randomUUID()}`;
-  await createTopics(kafka, [{ topic, numPartitions: 1 }]);
-  const producer = kafka.producer({ allowAutoTopicCreation: false });
-  await producer.connect();
-  onTestFinished(() => producer.disconnect());
-  // kafkajs is patched to keep what is larger than a kilobyte instead of copying it.
-  const sizes = [0, 1, 1_023, 1_024, 1_025, 70_000, 3, 300_000];
-  const messages = sizes.map((size) => ({ value: randomBytes(size), headers: { h: randomBytes(size) } }));
-  const { None, GZIP, ZSTD } = kafkajs.CompressionTypes;
-  for (const compression of [None, GZIP, ZSTD]) await producer.send({ topic, compression, messages });
-  await withAdmin(kafka, async (admin) => {
-    for (let offset = 0; offset < 3 * messages.length; offset += 1) {
-      const found = await admin.fetchRecord({ topic, partition: 0, offset: String(offset) });
-      const { value, headers } = messages[offset % messages.length] ?? {};
-      expect(found?.value?.equals(value ?? Buffer.of())).toBe(true);
-      expect(headers?.h.equals(Buffer.from(found?.headers?.['h'] as Buffer))).toBe(true);
-    }
-  });
 });
 
 test('a broker that cannot be reached is a warning', async () => {

@@ -4,6 +4,7 @@ import kafkajs, { type Kafka, type Producer } from 'kafkajs';
 import type { IngestConfig } from '../config.ts';
 import type { IngestMetrics } from '../metrics.ts';
 import type { QueuedRows } from './partition-queue.ts';
+import { encodeProduceRequest } from './produce-request.ts';
 import type { TopicPartition } from './topic-partition.ts';
 
 /** How long a broker waits for its in-sync replicas, in milliseconds. */
@@ -69,13 +70,14 @@ export class BatchSender {
   async send(leader: number, bundles: readonly Bundle[], health: 'healthy' | 'failing'): Promise<SendFailure[]> {
     const { compression } = this.#options;
     try {
-      const results = await this.#producers[health].sendToBroker({
-        nodeId: leader,
+      const request = {
         acks: -1,
         timeout: ACK_TIMEOUT_MS,
         compression: COMPRESSION[compression],
-        topics: this.#topicsOf(bundles),
-      });
+        topicData: this.#topicsOf(bundles),
+      };
+      const encode = () => encodeProduceRequest(request);
+      const results = await this.#producers[health].sendToBroker({ nodeId: leader, ...request, encode });
       const failures: SendFailure[] = [];
       for (const bundle of bundles) {
         const { topic, partition } = bundle.target;

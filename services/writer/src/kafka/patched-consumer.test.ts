@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto';
+import { createRequire } from 'node:module';
+import { loadConfig } from '@sluice/shared/config';
+import { createKafka } from '@sluice/shared/kafka/client';
+import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
+import { withAdmin } from '@sluice/shared/kafka/topics';
+import { createLogger } from '@sluice/shared/log';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { configSchema } from '../config.ts';
+import { createKafkaConsumer } from './consumer.ts';
+
+/** What of kafkajs's runner the tests use: it joins the group, has fetches made and batches handled, and commits. */
+interface Runner {
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  commitOffsets(offsets: unknown): Promise<void>;
+}
+type RunnerClass = new (options: object) => Runner;
+const RunnerOfKafkaJs: RunnerClass = createRequire(import.meta.url)('kafkajs/src/consumer/runner');
+
+/** Returns a runner of a group of which nothing but the given methods is there. */
+function createRunner(group: object): Runner {
+  const ignore = () => undefined;
+  const logger = { namespace: () => logger, debug: ignore, info: ignore, warn: ignore, error: ignore };
+  const consumerGroup = { connect: ignore, heartbeat: ignore, leave: ignore, getNodeIds: () => [1], ...group };
+  const retry = { initialRetryTime: 1, retries: 5 };
+  return new RunnerOfKafkaJs({
+    logger,
+    consumerGroup,
+    retry,
+    concurrency: 1,
+    instrumentationEmitter: { emit: ignore },
+  });
+}
+
+test('a member whose join has failed joins before it fetches again', async () => {
+  const steps: string[] = [];
+  const done = Promise.withResolvers<void>();
+  const runner = createRunner({
+    async joinAndSync() {
+      steps.push('join');
+      if (steps.length === 3) throw new Error('no response');
+    },
+    async fetch() {
+      steps.push('fetch');
+      if (steps.length === 2) throw Object.assign(new Error('rebalancing'), { type: 'REBALANCE_IN_PROGRESS' });
+      done.resolve();
+      return [];
+    },
+  });
+  await runner.start();
+  await done.promise;
+  await runner.stop();
+  expect(steps.slice(0, 5)).toEqual(['join', 'fetch', 'join', 'join', 'fetch']);
+});
+
+test('a commit that fails is not repeated: by then newer offsets may be committed', async () => {
+  let commits = 0;
+  const runner = createRunner({
+    joinAndSync: async () => undefined,
+    fetch: async () => [],
+    async commitOffsets() {
+      commits += 1;
+      if (commits === 1) throw new Error('no response');
+    },
+  });
+  await runner.start();
+  await expect(runner.commitOffsets({ topics: [] })).rejects.toThrow('no response');
+  await runner.stop();
+  expect(commits).toBe(1);
+});
+
+test('a partition whose log does not hold the next offset is paused, and no message is skipped', async () => {
+  const topic = `range-${randomUUID()}`;
+  const config = loadConfig(configSchema, {
+    KAFKA_BROKERS: inject('kafkaBrokers').join(','),
+    KAFKA_GROUP_ID: topic,
+    CLICKHOUSE_URL: 'http://127.0.0.1',
+  });
+  const kafka = createKafka(config, 'test', createLogger('test', 'silent'));
+  await createTopics(kafka, [{ topic, numPartitions: 1 }]);
+  const producer = kafka.producer();
+  await producer.connect();
+  onTestFinished(() => producer.disconnect());
+  await producer.send({ topic, messages: [{ value: 'a' }, { value: 'b' }] });
+  await withAdmin(kafka, async (admin) => {
+    // Otherwise kafkajs does not know the leader.
+    await admin.fetchTopicOffsets(topic);
+    await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '1' }] });
+  });
+
+  const consumer = createKafkaConsumer(kafka, config);
+  onTestFinished(() => consumer.disconnect());
+  const reported = Promise.withResolvers<unknown>();
+  consumer.on(consumer.events.OFFSET_OUT_OF_RANGE, ({ payload }) => reported.resolve(payload));
+  consumer.on(consumer.events.GROUP_JOIN, () => consumer.seek({ topic, partition: 0, offset: '0' }));
+  await consumer.connect();
+  await consumer.subscribe({ topics: [topic], fromBeginning: true });
+  await consumer.run({ autoCommit: false, eachMessage: async ({ message }) => reported.resolve(message.offset) });
+  expect(await reported.promise).toEqual({ topic, partition: 0 });
+  expect(consumer.paused()).toEqual([{ topic, partitions: [0] }]);
+});
