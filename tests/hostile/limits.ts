@@ -20,7 +20,7 @@ import {
 import { SAMPLE_CHARACTERS_MAX, SAMPLE_EVENTS_MAX } from '@sluice/query-api/reports/menus/event-sample';
 import { MENU_ENTRIES_MAX } from '@sluice/query-api/reports/menus/menu-entries';
 import { NAME_CHARACTERS_MAX, NAMES_CHARACTERS_MAX } from '@sluice/query-api/reports/menus/property-paths';
-import { FAULTS_MAX, type ProblemCode } from '@sluice/shared/http/problem';
+import { ERRORS_MAX, type ProblemCode } from '@sluice/shared/http/problem';
 import { REQUEST_TIMEOUT_MS } from '@sluice/shared/http/server';
 import { MESSAGE_ID_LENGTH_MAX } from '@sluice/submissions/calls/call';
 import { WRITE_KEY_BYTES_MAX } from '@sluice/submissions/calls/call-outline';
@@ -66,7 +66,7 @@ const REQUEST_LIMITS = {
     unit: 'seconds',
     beyond: 'the connection is closed',
   },
-  faults: { title: 'errors that a response lists', max: FAULTS_MAX, unit: '', beyond: 'further ones are counted' },
+  faults: { title: 'errors that a response lists', max: ERRORS_MAX, unit: '', beyond: 'further ones are counted' },
 } as const satisfies Record<string, Limit>;
 
 const SUBMISSION_LIMITS = {

@@ -41,7 +41,7 @@ test.each(COMMAND_NAMES)('%s shows how it is used without a system or a valid en
   expect(stdout).toMatch(new RegExp(`^Usage: sluice ${name} `));
 });
 
-test('--help comes before every fault of the arguments, and counts only among the options', async () => {
+test('--help comes before every error of the arguments, and counts only among the options', async () => {
   const [help, before, behind] = await Promise.all([
     sluice(['help', 'import']),
     sluice(['import', '--nope', '-h']),
@@ -79,7 +79,7 @@ test.each([
   expect(await sluice(args)).toEqual({ code: 2, stdout: '', stderr });
 });
 
-test('every fault of the environment is named', async () => {
+test('every error of the environment is named', async () => {
   const { code, stderr } = await sluice(['writer', 'status'], { CLICKHOUSE_URL: 'x', KAFKA_PARTITIONS: 'x' });
   expect(code).toBe(2);
   expect(stderr).toMatch(/KAFKA_PARTITIONS.*CLICKHOUSE_URL/s);

@@ -45,7 +45,7 @@ test('schemas are a map of types as well', async () => {
   expect(await client.close({ timeoutMs: 0 })).toBe(3);
 });
 
-async function faultsOf(environment: string | undefined): Promise<ClientError[]> {
+async function errorsOf(environment: string | undefined): Promise<ClientError[]> {
   vi.stubEnv('NODE_ENV', environment);
   onTestFinished(() => void vi.unstubAllEnvs());
   const errors: ClientError[] = [];
@@ -58,12 +58,12 @@ async function faultsOf(environment: string | undefined): Promise<ClientError[]>
 }
 
 test('in development, properties that do not fit their schema are reported', async () => {
-  const faults = await faultsOf('development');
-  expect(faults).toMatchObject([{ code: 'invalid_properties', dropped: 0 }]);
-  expect(faults[0]?.message).toMatch(/^signed_up: .*"plan".*"seats"/s);
-  expect(await faultsOf(undefined)).toHaveLength(1);
+  const errors = await errorsOf('development');
+  expect(errors).toMatchObject([{ code: 'invalid_properties', dropped: 0 }]);
+  expect(errors[0]?.message).toMatch(/^signed_up: .*"plan".*"seats"/s);
+  expect(await errorsOf(undefined)).toHaveLength(1);
 });
 
 test('in production no schema is used', async () => {
-  expect(await faultsOf('production')).toEqual([]);
+  expect(await errorsOf('production')).toEqual([]);
 });

@@ -21,13 +21,13 @@ export class ApiError extends Error {
   override readonly name = 'ApiError';
   /** 0 without a response. */
   readonly status: number;
-  /** Each fault of the request as a sentence. */
-  readonly faults: readonly string[];
+  /** Each error of the request as a sentence. */
+  readonly errors: readonly string[];
 
-  constructor(status: number, message: string, faults: readonly string[] = []) {
+  constructor(status: number, message: string, errors: readonly string[] = []) {
     super(message);
     this.status = status;
-    this.faults = faults;
+    this.errors = errors;
   }
 }
 

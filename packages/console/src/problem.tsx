@@ -1,15 +1,15 @@
 import { ApiError } from './api.ts';
 
-/** Says what went wrong, with every fault that query-api has named. */
+/** Says what went wrong, with every error that query-api has named. */
 export function Problem({ error }: { readonly error: Error }) {
-  const faults = error instanceof ApiError ? error.faults : [];
+  const errors = error instanceof ApiError ? error.errors : [];
   return (
     <div class="problem" role="alert">
       <p>{error.message}</p>
-      {faults.length > 0 && (
+      {errors.length > 0 && (
         <ul>
-          {faults.map((fault) => (
-            <li key={fault}>{fault}</li>
+          {errors.map((error) => (
+            <li key={error}>{error}</li>
           ))}
         </ul>
       )}

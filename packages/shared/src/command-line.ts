@@ -24,20 +24,20 @@ type Readers = Readonly<Record<string, () => unknown>>;
 /**
  * Reads several arguments, and returns what was read by the same names.
  *
- * @throws {ArgumentsError} naming the faults of all of them, each in a line
+ * @throws {ArgumentsError} naming the errors of all of them, each in a line
  */
 export function readArguments<R extends Readers>(readers: R): { readonly [Name in keyof R]: ReturnType<R[Name]> } {
-  const faults: string[] = [];
+  const errors: string[] = [];
   const values = Object.entries(readers).map(([name, read]) => {
     try {
       return [name, read()];
     } catch (error) {
       if (!(error instanceof ArgumentsError)) throw error;
-      faults.push(error.message);
+      errors.push(error.message);
       return [name, undefined];
     }
   });
-  if (faults.length > 0) throw new ArgumentsError(faults.join('\n'));
+  if (errors.length > 0) throw new ArgumentsError(errors.join('\n'));
   return Object.fromEntries(values);
 }
 

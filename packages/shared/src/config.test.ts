@@ -29,8 +29,8 @@ test('every variable that is wrong is named, and no value is shown', () => {
   try {
     load();
   } catch (error) {
-    const { faults, message } = error as ConfigError;
-    expect(faults.map((fault) => fault.split(':')[0]).sort()).toEqual([
+    const { errors, message } = error as ConfigError;
+    expect(errors.map((error) => error.split(':')[0]).sort()).toEqual([
       'ALLOWED_HOSTS',
       'CLICKHOUSE_DATABASE',
       'CLICKHOUSE_URL',

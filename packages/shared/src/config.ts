@@ -1,14 +1,14 @@
 import { getHeapStatistics } from 'node:v8';
 import { z } from 'zod';
 
-/** The environment is not valid for a service. `faults` names every variable that is wrong. */
+/** The environment is not valid for a service. `errors` names every variable that is wrong. */
 export class ConfigError extends Error {
-  readonly faults: readonly string[];
+  readonly errors: readonly string[];
 
-  constructor(faults: readonly string[]) {
-    super(`invalid configuration:\n${faults.map((fault) => `  ${fault}`).join('\n')}`);
+  constructor(errors: readonly string[]) {
+    super(`invalid configuration:\n${errors.map((error) => `  ${error}`).join('\n')}`);
     this.name = 'ConfigError';
-    this.faults = faults;
+    this.errors = errors;
   }
 }
 

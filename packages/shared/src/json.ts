@@ -78,7 +78,7 @@ class JsonParser {
 
   parse(): unknown {
     const value = this.#value(DEPTH_MAX);
-    if (this.#next() !== undefined) throw this.#fault();
+    if (this.#next() !== undefined) throw this.#error();
     return value;
   }
 
@@ -119,7 +119,7 @@ class JsonParser {
       return object;
     }
     for (;;) {
-      if (this.#next() !== '"') throw this.#fault();
+      if (this.#next() !== '"') throw this.#error();
       const name = this.#string();
       this.#take(':');
       const value = this.#value(levels - 1);
@@ -146,7 +146,7 @@ class JsonParser {
   /** Passes one of the expected characters, and returns it. */
   #take(...expected: string[]): string {
     const character = this.#next();
-    if (character === undefined || !expected.includes(character)) throw this.#fault();
+    if (character === undefined || !expected.includes(character)) throw this.#error();
     this.#at += 1;
     return character;
   }
@@ -167,11 +167,11 @@ class JsonParser {
         at += 1;
       }
     }
-    throw this.#fault();
+    throw this.#error();
   }
 
   #word<Value>(word: string, value: Value): Value {
-    if (!this.#text.startsWith(word, this.#at)) throw this.#fault();
+    if (!this.#text.startsWith(word, this.#at)) throw this.#error();
     this.#at += word.length;
     return value;
   }
@@ -198,14 +198,14 @@ class JsonParser {
   #digits(): void {
     const start = this.#at;
     for (let code = this.#code(); code >= 0x30 && code <= 0x39; code = this.#code()) this.#at += 1;
-    if (this.#at === start) throw this.#fault();
+    if (this.#at === start) throw this.#error();
   }
 
   #code(): number {
     return this.#text.charCodeAt(this.#at);
   }
 
-  #fault(): SyntaxError {
+  #error(): SyntaxError {
     return new SyntaxError(`unexpected token at position ${this.#at} of the JSON text`);
   }
 }

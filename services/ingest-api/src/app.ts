@@ -27,7 +27,7 @@ import type { VersionClock } from './routes/version-clock.ts';
 export interface IngestDependencies {
   readonly keys: KeyRing;
   readonly publisher: RowPublisher;
-  readonly clock: Pick<BrokerClock, 'fault' | 'isCompared'>;
+  readonly clock: Pick<BrokerClock, 'problem' | 'isCompared'>;
   readonly logger: Logger;
   readonly registry: Registry;
   readonly metrics: IngestMetrics;

@@ -5,7 +5,7 @@ import { workerEnvironment } from './workers/primary.ts';
 
 const ENV = { KAFKA_BROKERS: 'a:1', API_KEYS_FILE: 'keys.json', BODY_BYTES_MAX: '1000000' };
 
-test('the memory must be enough for each worker, and the fault says how much that is', () => {
+test('the memory must be enough for each worker, and the error says how much that is', () => {
   const load = (env: Readonly<Record<string, string>>) => loadConfig(configSchema, { ...ENV, ...env });
   expect(load({ PENDING_BYTES_MAX: '12000000' }).PENDING_BYTES_MAX).toBe(12_000_000);
   expect(() => load({ PENDING_BYTES_MAX: '11999999' })).toThrow(

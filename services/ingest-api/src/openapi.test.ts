@@ -4,7 +4,7 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import {
   createDocumentChecker,
   type DocumentChecker,
-  faultsOfDocument,
+  errorsOfDocument,
   routesOf,
   withoutNames,
 } from '@sluice/shared/testing/openapi';
@@ -31,9 +31,9 @@ beforeAll(async () => {
 afterAll(() => ingest.stop());
 
 test('the document is OpenAPI 3.1, and its examples fit its schemas', async () => {
-  expect(await faultsOfDocument(document)).toBeUndefined();
-  const { count, faults } = checker.examples();
-  expect(faults).toEqual([]);
+  expect(await errorsOfDocument(document)).toBeUndefined();
+  const { count, errors } = checker.examples();
+  expect(errors).toEqual([]);
   expect(count).toBeGreaterThan(30);
 });
 
@@ -74,7 +74,7 @@ describe('every example of a request', () => {
     for (const { value } of examples) {
       const response = await post(ingest.app, value, { path });
       expect(response.statusCode).toBe(202);
-      expect(checker.faultsOfResponse(`POST ${path}`, response)).toBeUndefined();
+      expect(checker.errorsOfResponse(`POST ${path}`, response)).toBeUndefined();
     }
   });
 });
@@ -108,7 +108,7 @@ test.each([
     ...('payload' in given && { payload: given.payload }),
     headers: { authorization: 'Bearer all', ...('headers' in given && given.headers) },
   });
-  expect(checker.faultsOfResponse(operation, response)).toBeUndefined();
+  expect(checker.errorsOfResponse(operation, response)).toBeUndefined();
   if (/^\d/.test(outcome)) expect(response.statusCode).toBe(Number(outcome));
   else {
     const { value } = checker.operations.get(operation) ?? {};
@@ -122,7 +122,7 @@ test('rate_limited is the documented response', async () => {
   const submit = () => post(ingest.app, { foreignUserGroupId: 'a' }, { key: 'limited' });
   await eventually(async () => (await submit()).statusCode, { interval: 20 }).toBe(429);
   const operation = 'POST /v1/public/userGroups';
-  expect(checker.faultsOfResponse(operation, await submit())).toBeUndefined();
+  expect(checker.errorsOfResponse(operation, await submit())).toBeUndefined();
   expect(JSON.stringify(checker.operations.get(operation)?.value)).toContain('#/components/examples/rate_limited');
 });
 
@@ -133,6 +133,6 @@ test('405 is the documented response on every path, with its methods in Allow', 
     const response = await ingest.app.inject({ method: 'PATCH', url: path.replaceAll(/\{\w+\}/g, 'x') });
     expect(response.statusCode, path).toBe(405);
     expect(response.headers.allow, path).toBe([...methods, ...(methods.includes('GET') ? ['HEAD'] : [])].join(', '));
-    expect(checker.faultsOfResponse(documented[0] ?? '', response)).toBeUndefined();
+    expect(checker.errorsOfResponse(documented[0] ?? '', response)).toBeUndefined();
   }
 });

@@ -87,7 +87,7 @@ const submissionHeaders = z.object({
 
 const repeats = `Everything is accepted, or nothing. An event with the \`uuid\` and \`timestamp\` of an earlier one is a repeat, and changes
 nothing. An event without \`timestamp\` (and whose \`uuid\` is no UUIDv7) is recognised by its \`uuid\` alone, for at least
-five minutes. \`null\` for an optional field counts as absent; an unknown field is a fault.`;
+five minutes. \`null\` for an optional field counts as absent; an unknown field is an error.`;
 
 /** What the two operations that submit have in common. */
 const SUBMISSION = {

@@ -71,7 +71,7 @@ test('a refused submission stores nothing, and only one of several at the same m
   expect(changes.filter(({ property }) => property === 'plan')).toHaveLength(1);
 });
 
-test('a request without events counts as one, and so does a deletion or a faulty one; its body is not read', async () => {
+test('a request without events counts as one, and so does a deletion or an invalid one; its body is not read', async () => {
   await setKey('limited', 1);
   expect((await submit('limited', { foreignUserGroupId: 'acme', properties: { plan: 'pro' } })).status).toBe(202);
   expect((await submit('limited', '{')).status).toBe(400);

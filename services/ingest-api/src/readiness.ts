@@ -16,7 +16,7 @@ export function createReadiness(
   kafka: Kafka,
   config: IngestConfig,
   publisher: Pick<RowPublisher, 'missing'>,
-  clock: Pick<BrokerClock, 'fault'>,
+  clock: Pick<BrokerClock, 'problem'>,
 ): () => Promise<readonly string[]> {
   const probe = new Probe('Kafka cannot be reached', PROBE_TIMEOUT_MS, async () => {
     const topics = Object.values(topicNames(config));
@@ -28,6 +28,6 @@ export function createReadiness(
   return async () => {
     const missing = publisher.missing();
     if (missing.length > 0) return missing;
-    return [await probe.check(), clock.fault()].filter((phrase) => phrase !== undefined);
+    return [await probe.check(), clock.problem()].filter((phrase) => phrase !== undefined);
   };
 }

@@ -3,7 +3,7 @@ import { PROBLEMS } from '@sluice/shared/http/problem';
 import {
   createDocumentChecker,
   type DocumentChecker,
-  faultsOfDocument,
+  errorsOfDocument,
   routesOf,
   withoutNames,
 } from '@sluice/shared/testing/openapi';
@@ -50,9 +50,9 @@ beforeAll(async () => {
 afterAll(() => query.stop());
 
 test('the document is OpenAPI 3.1, and its examples fit its schemas', async () => {
-  expect(await faultsOfDocument(document)).toBeUndefined();
-  const { count, faults } = checker.examples();
-  expect(faults).toEqual([]);
+  expect(await errorsOfDocument(document)).toBeUndefined();
+  const { count, errors } = checker.examples();
+  expect(errors).toEqual([]);
   expect(count).toBeGreaterThan(30);
 });
 
@@ -102,8 +102,8 @@ test.each([
   const { pointer, value } = checker.operations.get(operation) as { pointer: string; value: { parameters?: unknown } };
   const index = (value.parameters as { name?: string }[]).findIndex(({ name }) => name === parameter);
   const schema = `${pointer}/parameters/${index}/schema`;
-  expect(checker.faults(schema, { [good]: 'x' })).toBeUndefined();
-  expect(checker.faults(schema, { [bad]: 'x' })).toBeDefined();
+  expect(checker.errors(schema, { [good]: 'x' })).toBeUndefined();
+  expect(checker.errors(schema, { [bad]: 'x' })).toBeDefined();
 });
 
 test('it describes every code except those of bodies and the event log', () => {
@@ -138,7 +138,7 @@ test.each([
 ])('the response of %s is as documented, without a field that is not', async (operation, url) => {
   const response = await query.app.inject({ url, headers: { authorization: 'Bearer a' } });
   expect(response.statusCode).toBe(200);
-  expect(checker.faultsOfResponse(operation, response)).toBeUndefined();
+  expect(checker.errorsOfResponse(operation, response)).toBeUndefined();
   const body = response.json();
   const fieldsOf = (name: string) => {
     const schemas = document.components?.schemas as Record<string, { properties?: object }> | undefined;
@@ -170,7 +170,7 @@ test.each([
 ])('the report of %s is as documented', async (operation, url) => {
   const response = await query.app.inject({ url, headers: { authorization: 'Bearer a' } });
   expect(response.statusCode).toBe(200);
-  expect(checker.faultsOfResponse(operation, response)).toBeUndefined();
+  expect(checker.errorsOfResponse(operation, response)).toBeUndefined();
 });
 
 test.each([
@@ -192,20 +192,20 @@ test.each([
 ])('the response with %s of %s is as documented', async (code, operation, url, key) => {
   const response = await query.app.inject({ url, headers: { authorization: `Bearer ${key}` } });
   expect(response.json()).toMatchObject({ code });
-  expect(checker.faultsOfResponse(operation, response)).toBeUndefined();
+  expect(checker.errorsOfResponse(operation, response)).toBeUndefined();
 });
 
 test('the response with rate_limited is as documented', async () => {
   const get = () => query.app.inject({ url: '/events?limit=0', headers: { authorization: 'Bearer limited' } });
   const response = (await Promise.all([get(), get(), get(), get()])).at(-1);
   expect(response?.json()).toMatchObject({ code: 'rate_limited' });
-  expect(response && checker.faultsOfResponse('GET /events', response)).toBeUndefined();
+  expect(response && checker.errorsOfResponse('GET /events', response)).toBeUndefined();
 });
 
 test('the response with 405 is as documented on every path', async () => {
   for (const path of Object.keys(document.paths ?? {})) {
     const response = await query.app.inject({ method: 'POST', url: path.replaceAll(/\{\w+\}/g, 'x') });
     expect([path, response.statusCode, response.headers.allow]).toEqual([path, 405, 'GET, HEAD']);
-    expect(checker.faultsOfResponse(`GET ${path}`, response)).toBeUndefined();
+    expect(checker.errorsOfResponse(`GET ${path}`, response)).toBeUndefined();
   }
 });

@@ -32,7 +32,7 @@ export interface ReadRoute<Request> {
   /**
    * Returns what is requested.
    *
-   * @throws {Problem} `invalid_request`, naming every fault
+   * @throws {Problem} `invalid_request`, naming every error
    */
   readonly parse: (request: FastifyRequest<Parts>) => Request;
   /** Sends the response. Its queries run in the context. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ClickHouseSettings } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
-import { isRowFault } from '@sluice/writer/clickhouse/isolate-bad-rows';
+import { isRowError } from '@sluice/writer/clickhouse/isolate-bad-rows';
 import { ClickHouseSession } from '@sluice/writer/clickhouse/session';
 import { NUMBERED_ROWS } from '@sluice/writer/clickhouse/staging-tables';
 import { STATEMENTS } from '@sluice/writer/clickhouse/statements';
@@ -78,21 +78,21 @@ const ROWS: Readonly<Record<string, Contract>> = {
     const session = await staged(engine, []);
     const rows = [event(), event({ workspace_id: '' }), event()];
     const error = await session.load(STATEMENTS['load-events'], linesOf(rows)).catch((thrown) => thrown);
-    expect(isRowFault(error)).toBe(true);
+    expect(isRowError(error)).toBe(true);
     expect(await eventsIn(session)).toBe(0);
   },
   async 'one row that is not JSON has all rows of its insert refused'(engine) {
     const session = await staged(engine, []);
     const chunks = [...linesOf([event()]), Buffer.from('{"workspace_id":\n'), ...linesOf([event()])];
     const error = await session.load(STATEMENTS['load-events'], chunks).catch((thrown) => thrown);
-    expect(isRowFault(error)).toBe(true);
+    expect(isRowError(error)).toBe(true);
     expect(await eventsIn(session)).toBe(0);
   },
   async 'one row with a field that is no column has all rows of its insert refused'(engine) {
     const session = await staged(engine, []);
     const rows = [event(), { ...event(), colour: 'red' }];
     const error = await session.load(STATEMENTS['load-events'], linesOf(rows)).catch((thrown) => thrown);
-    expect(isRowFault(error)).toBe(true);
+    expect(isRowError(error)).toBe(true);
     expect(await eventsIn(session)).toBe(0);
   },
   async 'an insert tells how many rows it was sent'(engine) {

@@ -1,6 +1,6 @@
 import { ClickHouseError, type ClickHouseSettings } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { isRowFault } from '@sluice/writer/clickhouse/isolate-bad-rows';
+import { isRowError } from '@sluice/writer/clickhouse/isolate-bad-rows';
 import { nameOfStatement } from '../clickhouse/simulated-client.ts';
 
 /** The response of a statement got lost; the statement has ended. */
@@ -106,7 +106,7 @@ function comparable(row: unknown): object {
 }
 
 function refusalOf(error: unknown): string {
-  if (isRowFault(error)) return 'refused because of a row';
+  if (isRowError(error)) return 'refused because of a row';
   if (error instanceof ClickHouseError) return `refused with ${error.type}`;
   return (error as Error).message;
 }

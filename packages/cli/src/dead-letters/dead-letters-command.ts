@@ -101,9 +101,9 @@ async function replay(
 ): Promise<number> {
   let code = 0;
   for (const id of ids) {
-    const fault = await replayOne(id, deadLetters);
-    print(fault ?? `${id} replayed`);
-    if (fault !== undefined) code = 1;
+    const error = await replayOne(id, deadLetters);
+    print(error ?? `${id} replayed`);
+    if (error !== undefined) code = 1;
   }
   return code;
 }
@@ -131,11 +131,11 @@ async function replayAll(deadLetters: DeadLetters, print: (line: string) => void
     const found = await deadLetters.list({ limit: REPLAY_PAGE, replayed: false, after });
     if (found.length === 0) break;
     for (const { id } of found) {
-      const fault = await replayOne(id, deadLetters);
-      if (fault === undefined) replayed += 1;
+      const error = await replayOne(id, deadLetters);
+      if (error === undefined) replayed += 1;
       else {
         failed += 1;
-        print(fault);
+        print(error);
       }
     }
     print(`${replayed} replayed${failed > 0 ? `, ${failed} not` : ''}`);

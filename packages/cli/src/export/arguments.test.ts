@@ -29,9 +29,9 @@ test('every option is followed, and a value may hold an equals sign', () => {
   });
 });
 
-test('every fault is named', () => {
+test('every error is named', () => {
   const args = ['--format', 'x', '--url', 'x', '--give-up-after', 'x', 'one', 'after=x', 'event=a', 'event=b'];
-  const faults = [
+  const errors = [
     '--format .*',
     '--url .*',
     'one is not .*',
@@ -39,5 +39,5 @@ test('every fault is named', () => {
     'event is given twice.',
     'startDate.*',
   ];
-  expect(() => parseExportArguments(args, '/')).toThrow(new RegExp(`^${faults.join('\\n')}\\n--give-up-after .*$`));
+  expect(() => parseExportArguments(args, '/')).toThrow(new RegExp(`^${errors.join('\\n')}\\n--give-up-after .*$`));
 });

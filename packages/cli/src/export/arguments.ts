@@ -70,16 +70,16 @@ function parseFormat(text: string): ExportFormat {
 
 function parseParameters(texts: readonly string[]): ReadonlyMap<string, string> {
   const parameters = new Map<string, string>();
-  const faults: string[] = [];
+  const errors: string[] = [];
   for (const text of texts) {
     const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
-    if (name === undefined || value === undefined) faults.push(`${text} is not PARAMETER=VALUE.`);
-    else if (name === 'format' || name === 'after') faults.push(`${name} is set by the command itself.`);
-    else if (parameters.has(name)) faults.push(`${name} is given twice.`);
+    if (name === undefined || value === undefined) errors.push(`${text} is not PARAMETER=VALUE.`);
+    else if (name === 'format' || name === 'after') errors.push(`${name} is set by the command itself.`);
+    else if (parameters.has(name)) errors.push(`${name} is given twice.`);
     else parameters.set(name, value);
   }
-  if (!parameters.has('startDate')) faults.push('startDate=DATE is needed.');
-  if (faults.length > 0) throw new ArgumentsError(faults.join('\n'));
+  if (!parameters.has('startDate')) errors.push('startDate=DATE is needed.');
+  if (errors.length > 0) throw new ArgumentsError(errors.join('\n'));
   return parameters;
 }
 

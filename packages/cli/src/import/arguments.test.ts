@@ -53,7 +53,7 @@ test.each([
   expect(() => parseImportArguments(args, '/home/ada')).toThrow(ArgumentsError);
 });
 
-test('every fault is named', () => {
+test('every error is named', () => {
   const args = ['--format', 'x', '--url', 'x', '--concurrency', 'x', '--give-up-after', 'x'];
   expect(() => parseImportArguments(args, '/')).toThrow(
     /FILE.*\n--format.*\n--url.*\n--concurrency.*\n--give-up-after/,

@@ -45,7 +45,7 @@ function refuse(response: ServerResponse, status: number, code: string, headers:
     type: 'about:blank',
     title: 'x',
     status,
-    detail: 'The request has a fault.',
+    detail: 'The request has an error.',
     code,
     requestId: 'r',
     errors,
@@ -198,7 +198,7 @@ test('what the service refuses, and what is no JSON, is listed with its line num
   expect(refused?.split('\n').sort()).toEqual([
     '',
     'line 3: is not JSON',
-    'line 4: 400 invalid_request: The request has a fault. events.0.event must not be empty',
+    'line 4: 400 invalid_request: The request has an error. events.0.event must not be empty',
     'line 5: is not a JSON object',
     'line 6: is not UTF-8',
   ]);
@@ -366,7 +366,7 @@ test('a batch that is refused as a whole is halved until the line is found that 
   const { end, counts, refused } = await runImport(lines(100, call), { format: 'segment' });
   expect(end).toEqual({ kind: 'complete' });
   expect(counts).toEqual({ accepted: 99, events: 99, refused: 1 });
-  expect(refused).toBe('line 71: 400 malformed_json: The request has a fault. events.0.event must not be empty\n');
+  expect(refused).toBe('line 71: 400 malformed_json: The request has an error. events.0.event must not be empty\n');
 });
 
 test('changes of one user or organization are taken in the order of the file, with several batches under way', async () => {

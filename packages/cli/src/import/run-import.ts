@@ -137,7 +137,7 @@ export class Import {
   }
 }
 
-/** A phrase for an expected failure; an error that is none is a fault of this program, and is thrown. */
+/** A phrase for an expected failure; an error that is none is an error of this program, and is thrown. */
 function reasonOf(error: unknown): string {
   if (error instanceof FatalResponse || error instanceof GivenUp) return error.message;
   const { code, message } = error as NodeJS.ErrnoException;

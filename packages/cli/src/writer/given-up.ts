@@ -1,4 +1,4 @@
-import { isNothingStored } from '@sluice/writer/protocol/log-fault';
+import { isNothingStored } from '@sluice/writer/protocol/log-gap';
 import { nameOf } from '@sluice/writer/protocol/position';
 import type { PartitionStatus } from './partitions.ts';
 

@@ -7,7 +7,7 @@ import { topicNames } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { GroupMismatch } from '@sluice/writer/clickhouse/claim-database';
 import { groupEnv } from '@sluice/writer/config';
-import { isNothingStored } from '@sluice/writer/protocol/log-fault';
+import { isNothingStored } from '@sluice/writer/protocol/log-gap';
 import { nameOf } from '@sluice/writer/protocol/position';
 import { z } from 'zod';
 import type { Command } from '../command.ts';

@@ -106,7 +106,7 @@ second; a submission counts as the number of its events, and at least as one.
 
 ## Errors
 
-Every error response is an \`application/problem+json\` (RFC 9457) with a stable \`code\`; \`errors\` names every fault of the
+Every error response is an \`application/problem+json\` (RFC 9457) with a stable \`code\`; \`errors\` names every error of the
 request. New codes may be added.`;
 
 const API_KEY = {

@@ -1,17 +1,17 @@
-import { type Fault, Problem, type ProblemCode, problemBody } from './problem.ts';
+import { type InputError, Problem, type ProblemCode, problemBody } from './problem.ts';
 
 interface Meaning {
   /** What the code means, for a table. */
   readonly summary: string;
   /** An example of its `detail`. */
   readonly detail: string;
-  readonly errors?: readonly Fault[];
+  readonly errors?: readonly InputError[];
 }
 
 const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
   invalid_request: {
-    summary: 'The request has faults; `errors` names each',
-    detail: 'The request has 2 faults.',
+    summary: 'The request has errors; `errors` names each',
+    detail: 'The request has 2 errors.',
     errors: [
       { path: 'events.0.event', code: 'custom', message: 'must not be empty' },
       { path: 'colour', code: 'unknown_field', message: 'is not known' },

@@ -8,17 +8,17 @@ const schema = z.strictObject({
   count: z.number(),
 });
 
-function faultsOf(value: unknown) {
+function errorsOf(value: unknown) {
   return problemBody(invalidRequest(schema.safeParse(value).error?.issues ?? []), 'id').errors;
 }
 
-test('a fault has a reason, and beside it the code that it had before', () => {
-  expect(faultsOf({ name: '', kind: 'c', count: 1, colour: 'red' })).toMatchObject([
+test('an error has a reason, and beside it the code that it had before', () => {
+  expect(errorsOf({ name: '', kind: 'c', count: 1, colour: 'red' })).toMatchObject([
     { path: 'name', reason: 'invalid_value', code: 'custom', message: 'must not be empty' },
     { path: 'kind', reason: 'invalid_value', code: 'invalid_value' },
     { path: 'colour', reason: 'unknown_field', code: 'unknown_field' },
   ]);
-  expect(faultsOf({ name: 'a', kind: 'a' })).toMatchObject([
+  expect(errorsOf({ name: 'a', kind: 'a' })).toMatchObject([
     { path: 'count', reason: 'invalid_type', code: 'invalid_type' },
   ]);
 });

@@ -28,17 +28,17 @@ export const PROBLEMS = {
 export type ProblemCode = keyof typeof PROBLEMS;
 
 /**
- * One fault of a request: its path (`events.0.event`), a code, and a message that completes the path to a sentence. `custom`
+ * One error of a request: its path (`events.0.event`), a code, and a message that completes the path to a sentence. `custom`
  * is zod's code for what is checked by a function of ours.
  */
-export interface Fault {
+export interface InputError {
   readonly path: string;
   readonly code: string;
   readonly message: string;
 }
 
 export interface ProblemOptions {
-  readonly errors?: readonly Fault[];
+  readonly errors?: readonly InputError[];
   /** Seconds, a whole number, for the `Retry-After` header. */
   readonly retryAfter?: number;
   readonly headers?: Readonly<Record<string, string>>;
@@ -50,7 +50,7 @@ export class Problem extends Error {
   override readonly name = 'Problem';
   readonly status: number;
   readonly code: ProblemCode;
-  readonly errors: readonly Fault[] | undefined;
+  readonly errors: readonly InputError[] | undefined;
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(code: ProblemCode, detail: string, { errors, retryAfter, headers, cause }: ProblemOptions = {}) {
@@ -62,14 +62,14 @@ export class Problem extends Error {
   }
 }
 
-/** Codes of faults by the reason that is given for them. Clients may read either: never change one. */
+/** Codes of errors by the reason that is given for them. Clients may read either: never change one. */
 const REASONS: Readonly<Record<string, string>> = { custom: 'invalid_value' };
 
-const faultSchema = z.object({
+const errorSchema = z.object({
   path: z.string().meta({ description: 'Which part of the request: `events.0.event`, or the name of a parameter.' }),
   reason: z.string().meta({
     description:
-      'What kind of fault it is, such as `unknown_field`. `invalid_value`: `message` says which values are valid.',
+      'What kind of error it is, such as `unknown_field`. `invalid_value`: `message` says which values are valid.',
   }),
   code: z.string().meta({
     deprecated: true,
@@ -88,7 +88,7 @@ export const problemSchema = z
     message: z.string().meta({ description: 'The same as `detail`: some clients read it.' }),
     code: z.enum(Object.keys(PROBLEMS) as [ProblemCode, ...ProblemCode[]]),
     requestId: z.string(),
-    errors: z.array(faultSchema).optional(),
+    errors: z.array(errorSchema).optional(),
   })
   .meta({ id: 'Problem' });
 
@@ -102,24 +102,24 @@ export function problemBody(problem: Problem, requestId: string): z.output<typeo
     message: problem.message,
     code: problem.code,
     requestId,
-    ...(problem.errors && { errors: problem.errors.map(faultBody) }),
+    ...(problem.errors && { errors: problem.errors.map(errorBody) }),
   };
 }
 
-function faultBody({ path, code, message }: Fault): z.output<typeof faultSchema> {
+function errorBody({ path, code, message }: InputError): z.output<typeof errorSchema> {
   return { path, reason: REASONS[code] ?? code, code, message };
 }
 
-/** The most faults that one response names: a hostile body could otherwise cause a response many times its size. */
-export const FAULTS_MAX = 1_000;
+/** The most errors that one response names: a hostile body could otherwise cause a response many times its size. */
+export const ERRORS_MAX = 1_000;
 
 /**
- * Creates the 400 that names every fault that zod found. Each unknown field is a fault of its own, at its own path.
+ * Creates the 400 that names every error that zod found. Each unknown field is an error of its own, at its own path.
  *
- * @param count how many faults there are when `issues` holds only some of them
+ * @param count how many errors there are when `issues` holds only some of them
  */
 export function invalidRequest(issues: readonly z.core.$ZodIssue[], count = 0): Problem {
-  const errors = issues.flatMap((issue): Fault[] =>
+  const errors = issues.flatMap((issue): InputError[] =>
     issue.code === 'unrecognized_keys'
       ? issue.keys.map((key) => ({
           path: pathOf([...issue.path, key]),
@@ -129,10 +129,10 @@ export function invalidRequest(issues: readonly z.core.$ZodIssue[], count = 0): 
       : [{ path: pathOf(issue.path), code: issue.code, message: issue.message }],
   );
   const total = Math.max(count, errors.length);
-  if (total === 1) return new Problem('invalid_request', 'The request has a fault.', { errors });
-  const some = total > FAULTS_MAX ? `, of which ${FAULTS_MAX} are named` : '';
-  const detail = `The request has ${total} faults${some}.`;
-  return new Problem('invalid_request', detail, { errors: errors.slice(0, FAULTS_MAX) });
+  if (total === 1) return new Problem('invalid_request', 'The request has an error.', { errors });
+  const some = total > ERRORS_MAX ? `, of which ${ERRORS_MAX} are named` : '';
+  const detail = `The request has ${total} errors${some}.`;
+  return new Problem('invalid_request', detail, { errors: errors.slice(0, ERRORS_MAX) });
 }
 
 /** A name from outside may be as long as a body. */

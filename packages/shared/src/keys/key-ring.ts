@@ -45,7 +45,7 @@ export class FileKeyRing implements KeyRing {
   /** Keys that were found, by their text: to hash a key costs more than the other checks of a request together. */
   #found = new Map<string, ApiKey>();
   /** Why the file could not be used the last time. */
-  #fault: string | undefined;
+  #error: string | undefined;
   #retryTimer: NodeJS.Timeout | undefined;
   #stopped = false;
   // One load at a time: an older content must not replace a newer one.
@@ -101,18 +101,18 @@ export class FileKeyRing implements KeyRing {
         }),
       );
       this.#found = new Map();
-      this.#fault = undefined;
+      this.#error = undefined;
       this.#logger.info({ path: this.#path, keys: entries.length }, 'API keys loaded');
     } catch (error) {
       const reason = (error as Error).message;
-      if (reason !== this.#fault) this.#logFault(reason);
-      this.#fault = reason;
+      if (reason !== this.#error) this.#logError(reason);
+      this.#error = reason;
       // A file may become readable without a change that polling would notice.
       if (!this.#stopped) this.#retryTimer = setTimeout(() => void this.#reload(), POLL_INTERVAL_MS);
     }
   }
 
-  #logFault(reason: string): void {
+  #logError(reason: string): void {
     const path = this.#path;
     if (this.#keys) {
       const keys = this.#keys.size;

@@ -45,7 +45,7 @@ export function generateKey(): string {
   return `sk_${randomBytes(32).toString('base64url')}`;
 }
 
-/** @throws {KeysFileError} naming every fault */
+/** @throws {KeysFileError} naming every error */
 export function parseKeysFile(text: string): readonly KeyEntry[] {
   let content: unknown;
   try {

@@ -32,7 +32,7 @@ test('a keys file keeps hashes, not keys', async () => {
   expect(await readKeysFile(join(folder, 'none.json'))).toEqual([]);
 });
 
-test('every fault of a keys file is named', () => {
+test('every error of a keys file is named', () => {
   const text = JSON.stringify({ keys: [{ id: '', hash: 'x', workspace: 'a b', scopes: ['root'], rateLimit: 0.5 }] });
   expect(() => parseKeysFile(text)).toThrow(
     /keys\.0\.id.*keys\.0\.hash.*keys\.0\.workspace.*keys\.0\.scopes.*keys\.0\.rateLimit/s,

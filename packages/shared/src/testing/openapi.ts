@@ -6,7 +6,7 @@ import type { FastifyInstance, RouteOptions } from 'fastify';
 import type { OpenApiDocument } from '../http/openapi.ts';
 
 /** Returns what is wrong with an OpenAPI 3.1 document, by the schema of that standard; `undefined` when it is valid. */
-export async function faultsOfDocument(document: object): Promise<unknown> {
+export async function errorsOfDocument(document: object): Promise<unknown> {
   const validator = new Validator();
   const { valid, errors } = await validator.validate(structuredClone(document) as Record<string, unknown>);
   if (valid && validator.version !== '3.1') return `is OpenAPI ${validator.version}`;
@@ -24,11 +24,11 @@ export interface DocumentChecker {
   /** The operations, by `GET /path`. */
   readonly operations: ReadonlyMap<string, Place>;
   /** Returns what is wrong with a value by the schema at a pointer. */
-  faults(pointer: string, value: unknown): unknown;
+  errors(pointer: string, value: unknown): unknown;
   /** Returns what is wrong with a response of an operation: its status, headers, media type or body. */
-  faultsOfResponse(operation: string, response: ReceivedResponse): unknown;
+  errorsOfResponse(operation: string, response: ReceivedResponse): unknown;
   /** Returns what is wrong with the examples of the document, and how many there are. */
-  examples(): { readonly count: number; readonly faults: readonly unknown[] };
+  examples(): { readonly count: number; readonly errors: readonly unknown[] };
 }
 
 interface ReceivedResponse {
@@ -54,7 +54,7 @@ export function createDocumentChecker(document: OpenApiDocument): DocumentChecke
     ),
   );
 
-  function faults(pointer: string, value: unknown): unknown {
+  function errors(pointer: string, value: unknown): unknown {
     const validate = ajv.compile({ $ref: `document#${encodeURI(pointer)}` });
     return validate(value) ? undefined : { pointer, value, errors: validate.errors };
   }
@@ -86,8 +86,8 @@ export function createDocumentChecker(document: OpenApiDocument): DocumentChecke
 
   return {
     operations,
-    faults,
-    faultsOfResponse(name, { statusCode, headers, body }) {
+    errors,
+    errorsOfResponse(name, { statusCode, headers, body }) {
       const operation = operations.get(name);
       if (!operation) return `${name} is not in the document`;
       const response = child(child(operation, 'responses'), String(statusCode));
@@ -100,13 +100,13 @@ export function createDocumentChecker(document: OpenApiDocument): DocumentChecke
       const type = String(headers['content-type']).split(';', 1)[0] ?? '';
       const media = child(child(response, 'content'), type);
       if (!media.value['schema']) return { statusCode, type, body };
-      return faults(`${media.pointer}/schema`, type.endsWith('json') ? JSON.parse(body) : body);
+      return errors(`${media.pointer}/schema`, type.endsWith('json') ? JSON.parse(body) : body);
     },
     examples() {
       const all = [...operations.values()].flatMap(examplesOfOperation);
       return {
         count: all.length,
-        faults: all.map(([pointer, value]) => faults(pointer, value)).filter((fault) => fault !== undefined),
+        errors: all.map(([pointer, value]) => errors(pointer, value)).filter((error) => error !== undefined),
       };
     },
   };

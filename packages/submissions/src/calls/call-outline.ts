@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { Problem } from '@sluice/shared/http/problem';
 import { asProblem, notJson } from '../not-json.ts';
 import type { Pause } from '../pause.ts';
-import { parseFieldName, parseSlice, parsingFault, withoutByteOrderMark } from '../reading/body-slices.ts';
+import { parseFieldName, parseSlice, parsingError, withoutByteOrderMark } from '../reading/body-slices.ts';
 import { JsonCursor } from '../reading/json-cursor.ts';
 import { isJsonObject } from '../reading/json-object.ts';
 import type { JsonSlice } from '../reading/json-slice.ts';
@@ -107,8 +107,8 @@ function keyText(body: Buffer, slice: JsonSlice): string | undefined {
 /** Parses the context of a batch. Returns a text that says why it cannot be used. */
 export function parseBatchContext({ body, context }: CallOutline): Readonly<Record<string, unknown>> | string {
   if (!context) return {};
-  const fault = parsingFault(context);
-  if (fault !== undefined) return `The context of the batch ${fault}.`;
+  const error = parsingError(context);
+  if (error !== undefined) return `The context of the batch ${error}.`;
   const value = parseSlice(body, context);
   return isJsonObject(value) ? value : 'The context of the batch must be an object.';
 }

@@ -18,7 +18,7 @@ function parsedAt(now: number, call: unknown) {
 }
 
 /** Returns why a call that arrives now is rejected. */
-function faultOf(text: string): string | undefined {
+function errorOf(text: string): string | undefined {
   try {
     parseCall(parseExactJson(text), 'page', {}, { propertiesMax: 10, now: () => NOW });
     return undefined;
@@ -104,17 +104,17 @@ test.each(['userId', 'anonymousId', 'instanceId', 'groupId', 'previousId', 'mess
   (name) => {
     for (const number of ['1e999', '-1e999', `1${'0'.repeat(400)}`]) {
       const call = `{"userId":"ada","${name}":${number}}`;
-      expect(faultOf(call), number).toBe(`${name} is a number that is too large for a 64-bit float.`);
+      expect(errorOf(call), number).toBe(`${name} is a number that is too large for a 64-bit float.`);
     }
   },
 );
 
 test('an infinite number is refused wherever it would be stored', () => {
   for (const field of ['properties', 'context', 'traits']) {
-    const fault = faultOf(`{"userId":"ada","${field}":{"a":[1e999]}}`);
-    expect(fault).toBe(`${field} holds a number that is too large for a 64-bit float.`);
+    const error = errorOf(`{"userId":"ada","${field}":{"a":[1e999]}}`);
+    expect(error).toBe(`${field} holds a number that is too large for a 64-bit float.`);
   }
-  expect(faultOf('{"context":{"groupId":1e999}}')).toMatch(/^groupId is a number/);
+  expect(errorOf('{"context":{"groupId":1e999}}')).toMatch(/^groupId is a number/);
 });
 
 test('numbers that a 64-bit float cannot tell apart are different identifiers', () => {

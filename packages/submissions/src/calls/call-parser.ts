@@ -3,14 +3,14 @@ import { parseTimestamp } from '@sluice/shared/timestamp';
 import { z } from 'zod';
 import {
   encodeJson,
-  faultOfMember,
-  faultOfObject,
+  errorOfMember,
+  errorOfObject,
   isJsonObject,
   jsonObjectText,
   NUMBER_TOO_LARGE,
   ObjectText,
 } from '../reading/json-object.ts';
-import { type SubmittedProperty, textFault, tooManyProperties } from '../reading/submission.ts';
+import { type SubmittedProperty, textError, tooManyProperties } from '../reading/submission.ts';
 import {
   EVENT_NAME_LENGTH_MAX,
   IDENTIFIER_LENGTH_MAX,
@@ -117,8 +117,8 @@ function identifierOf(value: JsonObject, name: string, lengthMax: number): strin
   if (typeof given === 'number' && !Number.isFinite(given)) throw new InvalidCall(`${name} is ${NUMBER_TOO_LARGE}.`);
   const text = typeof given === 'number' || JSON.isRawJSON(given) ? JSON.stringify(given) : given;
   if (typeof text !== 'string') throw new InvalidCall(`${name} must be a string.`);
-  const fault = textFault(text, lengthMax);
-  if (fault !== undefined) throw new InvalidCall(`${name} ${fault}.`);
+  const error = textError(text, lengthMax);
+  if (error !== undefined) throw new InvalidCall(`${name} ${error}.`);
   return text;
 }
 
@@ -137,7 +137,7 @@ function membersOf(object: JsonObject | ObjectText | undefined): JsonObject | un
 function objectText(name: string, object: JsonObject | ObjectText | undefined): string | undefined {
   if (object === undefined) return undefined;
   const text = jsonObjectText(object);
-  if (text === undefined) throw new InvalidCall(`${name} ${faultOfObject(object as JsonObject)}.`);
+  if (text === undefined) throw new InvalidCall(`${name} ${errorOfObject(object as JsonObject)}.`);
   return text;
 }
 
@@ -161,8 +161,8 @@ function nameOf(value: JsonObject, type: CallType): string {
 
 function eventName(field: string, given: unknown): string {
   if (typeof given !== 'string') throw new InvalidCall(`${field} must be a string.`);
-  const fault = textFault(given, EVENT_NAME_LENGTH_MAX);
-  if (fault !== undefined) throw new InvalidCall(`${field} ${fault}.`);
+  const error = textError(given, EVENT_NAME_LENGTH_MAX);
+  if (error !== undefined) throw new InvalidCall(`${field} ${error}.`);
   return given;
 }
 
@@ -200,8 +200,8 @@ function changesOf(
   const entries = Object.entries(membersOf(traits) ?? {});
   if (entries.length > propertiesMax) throw new InvalidCall(`traits ${tooManyProperties(propertiesMax)}.`);
   return entries.map(([name, trait]) => {
-    const fault = faultOfMember(name, trait);
-    if (fault !== undefined) throw new InvalidCall(`traits ${fault}.`);
+    const error = errorOfMember(name, trait);
+    if (error !== undefined) throw new InvalidCall(`traits ${error}.`);
     return { name, json: trait === null ? undefined : encodeJson(trait) };
   });
 }

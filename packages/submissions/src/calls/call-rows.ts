@@ -1,14 +1,14 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { asProblem } from '../not-json.ts';
 import type { Pause } from '../pause.ts';
-import { parseSlice, parsingFault } from '../reading/body-slices.ts';
+import { parseSlice, parsingError } from '../reading/body-slices.ts';
 import type { JsonSlice } from '../reading/json-slice.ts';
 import type { Acceptance } from '../rows/acceptance.ts';
 import { outgoingChange, propertyRow } from '../rows/change-row.ts';
 import { EventRows, subjectFields } from '../rows/event-row.ts';
 import type { OutgoingRow, RowGatherer } from '../rows/row-gatherer.ts';
 import { fitsRecord, ROW_BYTES_MAX } from '../rows/row-size.ts';
-import type { Call, CallFault, CallRoute } from './call.ts';
+import type { Call, CallError, CallRoute } from './call.ts';
 import { type CallOutline, parseBatchContext } from './call-outline.ts';
 import { type CallParserOptions, InvalidCall, parseCall } from './call-parser.ts';
 import { findUserId } from './find-user-id.ts';
@@ -25,7 +25,7 @@ export interface CallRowsOptions extends CallParserOptions {
   readonly versions: () => number;
 }
 
-export interface RejectedIndex extends CallFault {
+export interface RejectedIndex extends CallError {
   /** The position of the call in its batch. */
   readonly index: number;
 }
@@ -68,7 +68,7 @@ async function gatherAll(
     }
     const userId = await findUserId(outline.body, result.slice, pause);
     gatherer.add(reader.rejectedRow(result, userId));
-    rejected.push({ index, ...result.fault });
+    rejected.push({ index, ...result.error });
   }
   return rejected;
 }
@@ -77,7 +77,7 @@ async function gatherAll(
 interface RejectedSlice {
   readonly slice: JsonSlice;
   readonly version: number;
-  readonly fault: CallFault;
+  readonly error: CallError;
 }
 
 class CallRowsReader {
@@ -123,14 +123,14 @@ class CallRowsReader {
     } catch (error) {
       if (!(error instanceof InvalidCall)) throw error;
       const code = error instanceof CallTooLarge ? 'too_large' : 'invalid_call';
-      return { slice, version, fault: { code, message: error.message } };
+      return { slice, version, error: { code, message: error.message } };
     }
   }
 
   /** Returns the row of a call that cannot be taken. */
-  rejectedRow({ slice, version, fault }: RejectedSlice, userId: string | undefined): OutgoingRow {
+  rejectedRow({ slice, version, error }: RejectedSlice, userId: string | undefined): OutgoingRow {
     const { route, workspace } = this.#options;
-    return rejectedCallRow(this.#outline, { slice, route, reason: fault.message, userId, workspace, version });
+    return rejectedCallRow(this.#outline, { slice, route, reason: error.message, userId, workspace, version });
   }
 
   #checkSize(slice: JsonSlice): void {
@@ -138,8 +138,8 @@ class CallRowsReader {
     if (slice.size + this.#contextBytes > callBytesMax) {
       throw new CallTooLarge(`A call must be at most ${callBytesMax} bytes as JSON, with the context of its batch.`);
     }
-    const fault = parsingFault(slice);
-    if (fault !== undefined) throw new InvalidCall(`The call ${fault}.`);
+    const error = parsingError(slice);
+    if (error !== undefined) throw new InvalidCall(`The call ${error}.`);
     if (typeof this.#batchContext === 'string') throw new InvalidCall(this.#batchContext);
   }
 

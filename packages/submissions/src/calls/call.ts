@@ -30,7 +30,7 @@ export interface Call extends Partial<Record<EventIdentifier, string | undefined
 }
 
 /** Why a call cannot be taken. Clients see both; never change a code. */
-export interface CallFault {
+export interface CallError {
   readonly code: 'invalid_call' | 'too_large';
   /** A sentence. */
   readonly message: string;

@@ -11,7 +11,7 @@ const NAME_BYTES_MAX = 6 * (NAME.length - 2) + 2;
 
 /**
  * Returns the user that a call names. The call is not parsed: it may be too large or too deep for that, or no JSON inside.
- * Then what stands before the fault counts. `undefined` when it names nobody.
+ * Then what stands before the error counts. `undefined` when it names nobody.
  */
 export async function findUserId(body: Buffer, { start, end }: JsonSlice, pause: Pause): Promise<string | undefined> {
   const bytes = body.subarray(start, end);

@@ -9,7 +9,7 @@ const FIELD_BYTES_MAX = 12 * IDENTIFIER_LENGTH_MAX + 2;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** A value with more levels is not parsed: it has a fault anyway, and the exact parser recurses. */
+/** A value with more levels is not parsed: it has an error anyway, and the exact parser recurses. */
 const DEPTH_PARSED_MAX = 500;
 
 /** Returns the body without the byte order mark that it may begin with: RFC 8259 lets a parser ignore it. */
@@ -18,7 +18,7 @@ export function withoutByteOrderMark(body: Buffer): Buffer {
 }
 
 /** Returns why a value must not be parsed, because it would take too much memory or time; `undefined` when it may be. */
-export function parsingFault({ depth, values }: JsonSlice): string | undefined {
+export function parsingError({ depth, values }: JsonSlice): string | undefined {
   if (depth > DEPTH_PARSED_MAX) return TOO_DEEP;
   return values > JSON_VALUES_MAX ? `holds more than ${JSON_VALUES_MAX} values` : undefined;
 }
@@ -60,12 +60,12 @@ function isPlainString(body: Buffer, { start, end }: JsonSlice): boolean {
 }
 
 /**
- * Parses the value of a field. A value that is too large for any field is replaced by a small one with the same fault.
+ * Parses the value of a field. A value that is too large for any field is replaced by a small one with the same error.
  *
  * @throws {SyntaxError}
  */
 export function parseFieldValue(body: Buffer, slice: JsonSlice): unknown {
-  if (slice.size <= FIELD_BYTES_MAX && parsingFault(slice) === undefined) return parseSlice(body, slice);
+  if (slice.size <= FIELD_BYTES_MAX && parsingError(slice) === undefined) return parseSlice(body, slice);
   switch (body[slice.start]) {
     case QUOTE:
       return ' '.repeat(FIELD_BYTES_MAX);

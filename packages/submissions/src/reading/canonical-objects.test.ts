@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { parseSlice } from './body-slices.ts';
 import { CanonicalObjects } from './canonical-objects.ts';
 import { JsonCursor } from './json-cursor.ts';
-import { encodeJson, faultOfObject, ObjectText } from './json-object.ts';
+import { encodeJson, errorOfObject, ObjectText } from './json-object.ts';
 import type { JsonSlice } from './json-slice.ts';
 
 /** What parsing makes of the members of the object that a text begins with. */
@@ -30,7 +30,7 @@ function check(text: string | Buffer): boolean {
   expect(Object.keys(members), bytes.toString()).toEqual(Object.keys(expected));
   for (const [name, value] of Object.entries(expected)) {
     expect(stored(members[name]), bytes.toString()).toEqual(stored(value));
-    if (members[name] instanceof ObjectText) expect(faultOfObject(members[name].parse())).toBeUndefined();
+    if (members[name] instanceof ObjectText) expect(errorOfObject(members[name].parse())).toBeUndefined();
   }
   expect(slice).toEqual(new JsonCursor(read).skip() satisfies JsonSlice);
   return true;

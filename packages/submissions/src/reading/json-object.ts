@@ -5,13 +5,13 @@ import { z } from 'zod';
 export const JSON_DEPTH_MAX = 32;
 
 /** What a walk through a JSON value finds: nothing, a negative zero, or why the value is refused. */
-type Finding = 'negative zero' | keyof typeof FAULTS | undefined;
+type Finding = 'negative zero' | keyof typeof ERRORS | undefined;
 
 export const TOO_DEEP = `is nested deeper than ${JSON_DEPTH_MAX} levels`;
 
 export const NUMBER_TOO_LARGE = 'a number that is too large for a 64-bit float';
 
-const FAULTS = {
+const ERRORS = {
   number: `holds ${NUMBER_TOO_LARGE}`,
   depth: TOO_DEEP,
   name: 'holds a name with a lone surrogate, which is not Unicode text',
@@ -26,7 +26,7 @@ export const jsonObject = z
   .custom<Readonly<Record<string, unknown>>>(isJsonObject, 'Invalid input: expected object')
   .superRefine((object, context) => {
     const finding = inspect(object, JSON_DEPTH_MAX);
-    if (isFault(finding)) context.addIssue({ code: 'custom', message: FAULTS[finding] });
+    if (isError(finding)) context.addIssue({ code: 'custom', message: ERRORS[finding] });
   })
   .meta({ type: 'object', description: `Any JSON object, to depth ${JSON_DEPTH_MAX}.` });
 
@@ -36,15 +36,15 @@ export function isJsonObject(value: unknown): value is Readonly<Record<string, u
 }
 
 /** Returns why {@link jsonObject} refuses an object with this member; `undefined` when it does not. */
-export function faultOfMember(name: string, value: unknown): string | undefined {
+export function errorOfMember(name: string, value: unknown): string | undefined {
   const finding = name.isWellFormed() ? inspect(value, JSON_DEPTH_MAX - 1) : 'name';
-  return isFault(finding) ? FAULTS[finding] : undefined;
+  return isError(finding) ? ERRORS[finding] : undefined;
 }
 
 /** Returns why {@link jsonObject} refuses an object; `undefined` when it does not. */
-export function faultOfObject(object: Readonly<Record<string, unknown>>): string | undefined {
+export function errorOfObject(object: Readonly<Record<string, unknown>>): string | undefined {
   const finding = inspect(object, JSON_DEPTH_MAX);
-  return isFault(finding) ? FAULTS[finding] : undefined;
+  return isError(finding) ? ERRORS[finding] : undefined;
 }
 
 /** A JSON object that is not parsed, because {@link jsonObject} accepts it and its text can be stored as it is. */
@@ -74,7 +74,7 @@ export function jsonObjectText(value: unknown): string | undefined {
   if (value instanceof ObjectText) return value.json;
   if (!isJsonObject(value)) return undefined;
   const finding = inspect(value, JSON_DEPTH_MAX);
-  return isFault(finding) ? undefined : stringify(value, finding === 'negative zero');
+  return isError(finding) ? undefined : stringify(value, finding === 'negative zero');
 }
 
 /** Writes JSON text that parses to an equal value. Unlike JSON.stringify, it keeps the sign of a negative zero. */
@@ -82,11 +82,11 @@ export function encodeJson(value: unknown): string {
   return stringify(value, inspect(value, Number.POSITIVE_INFINITY) === 'negative zero');
 }
 
-function isFault(finding: Finding): finding is keyof typeof FAULTS {
+function isError(finding: Finding): finding is keyof typeof ERRORS {
   return finding !== undefined && finding !== 'negative zero';
 }
 
-/** Returns the first fault, else whether there is a negative zero. */
+/** Returns the first error, else whether there is a negative zero. */
 function inspect(value: unknown, levels: number): Finding {
   if (typeof value === 'number') return inspectNumber(value);
   if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return undefined;
@@ -95,7 +95,7 @@ function inspect(value: unknown, levels: number): Finding {
   if (Array.isArray(value)) {
     for (const member of value) {
       const finding = inspect(member, levels - 1);
-      if (isFault(finding)) return finding;
+      if (isError(finding)) return finding;
       found ??= finding;
     }
     return found;
@@ -104,7 +104,7 @@ function inspect(value: unknown, levels: number): Finding {
   for (const name of names) if (!name.isWellFormed()) return 'name';
   for (const name of names) {
     const finding = inspect((value as Readonly<Record<string, unknown>>)[name], levels - 1);
-    if (isFault(finding)) return finding;
+    if (isError(finding)) return finding;
     found ??= finding;
   }
   return found;

@@ -3,7 +3,7 @@ import { parseFieldName, parseName } from './body-slices.ts';
 import { JsonCursor } from './json-cursor.ts';
 import type { JsonSlice } from './json-slice.ts';
 import { ROUTE_FIELDS, type SubmissionRoute } from './submission.ts';
-import type { SubmissionFaults } from './submission-faults.ts';
+import type { SubmissionErrors } from './submission-errors.ts';
 import type { SubmissionLimits } from './submission-limits.ts';
 
 /** Where the parts of a body are. */
@@ -18,7 +18,7 @@ export interface SubmissionOutline {
 
 /**
  * Finds the parts of a body that is a JSON object. Of more events and properties than are allowed, it keeps only as many
- * as are. Unknown fields become faults.
+ * as are. Unknown fields become errors.
  *
  * @throws {MalformedJson | SyntaxError}
  */
@@ -26,7 +26,7 @@ export async function readOutline(
   body: Buffer,
   route: SubmissionRoute,
   { eventsMax, propertiesMax }: Pick<SubmissionLimits, 'eventsMax' | 'propertiesMax'>,
-  faults: SubmissionFaults,
+  errors: SubmissionErrors,
   pause: Pause,
 ): Promise<SubmissionOutline> {
   const known: readonly string[] = [...ROUTE_FIELDS[route], 'events', 'properties'];
@@ -61,7 +61,7 @@ export async function readOutline(
       if (name === 'properties') outline.properties = undefined;
       const slice = cursor.skip();
       if (known.includes(name)) outline.fields.set(name, slice);
-      else faults.addUnknownField(name);
+      else errors.addUnknownField(name);
     }
   }
   cursor.end();

@@ -97,7 +97,7 @@ function* bodies(idName: string): Generator<string> {
 /** What the schema makes of a body, in the form that the reader returns. */
 function expected(route: 'userGroup' | 'user', body: unknown): unknown {
   const result = schemas[route].safeParse(body);
-  if (!result.success) return faultsOf(invalidRequest(result.error.issues));
+  if (!result.success) return errorsOf(invalidRequest(result.error.issues));
   const { events, properties, ...ids } = result.data;
   const identifiers =
     'foreignId' in ids
@@ -108,9 +108,9 @@ function expected(route: 'userGroup' | 'user', body: unknown): unknown {
   return { ...identifiers, events: events ?? [], properties: members };
 }
 
-function faultsOf({ errors = [], detail }: { errors?: Problem['errors']; detail?: string }): unknown {
+function errorsOf({ errors = [], detail }: { errors?: Problem['errors']; detail?: string }): unknown {
   const sorted = errors.map(({ path, code, message }) => `${path} ${code} ${message}`).sort();
-  return { detail, faults: sorted };
+  return { detail, errors: sorted };
 }
 
 async function read(route: 'userGroup' | 'user', body: string): Promise<unknown> {
@@ -118,7 +118,7 @@ async function read(route: 'userGroup' | 'user', body: string): Promise<unknown>
     return await reader.read(Buffer.from(body), route, [], () => undefined);
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    return error.code === 'invalid_request' ? faultsOf(error) : error.code;
+    return error.code === 'invalid_request' ? errorsOf(error) : error.code;
   }
 }
 
@@ -134,7 +134,7 @@ test.each([
       expect(await read(route, text), text).toEqual(right);
     }
     count += 1;
-    valid += 'faults' in (right as object) ? 0 : 1;
+    valid += 'errors' in (right as object) ? 0 : 1;
   }
   expect(valid).toBeGreaterThan(50);
   expect(count - valid).toBeGreaterThan(50);
@@ -190,10 +190,10 @@ test('a long number keeps its digits, in events and in properties', async () => 
     properties: [{ name: 'n', json: '[0.12345678901234567890]' }],
   });
   expect(await read('user', '{"foreignId":12345678901234567890}')).toMatchObject({
-    faults: [expect.stringContaining('foreignId')],
+    errors: [expect.stringContaining('foreignId')],
   });
   expect(await read('user', '{"foreignId":"a","properties":12345678901234567890}')).toMatchObject({
-    faults: [expect.stringContaining('properties')],
+    errors: [expect.stringContaining('properties')],
   });
 });
 
@@ -231,7 +231,7 @@ test('however a body is made, there is a pause before each of its parts', async 
   }
 });
 
-test('a fault names the beginning of a name that is long', async () => {
+test('an error names the beginning of a name that is long', async () => {
   const name = '\\u0001'.repeat(600);
   const problem = (body: string) => reader.read(Buffer.from(body), 'user', [], NO_PAUSE).catch((error) => error);
   for (const body of [`{"foreignId":"a","${name}":1}`, `{"foreignId":"a","events":[{"event":"e","${name}":1}]}`]) {

@@ -3,10 +3,10 @@ import { Problem } from '@sluice/shared/http/problem';
 import type { z } from 'zod';
 import { asProblem } from '../not-json.ts';
 import type { Pause } from '../pause.ts';
-import { parseFieldValue, parseSlice, parsingFault, withoutByteOrderMark } from './body-slices.ts';
+import { parseFieldValue, parseSlice, parsingError, withoutByteOrderMark } from './body-slices.ts';
 import { isText, parseEvent } from './event-parser.ts';
 import { JsonCursor } from './json-cursor.ts';
-import { encodeJson, faultOfMember } from './json-object.ts';
+import { encodeJson, errorOfMember } from './json-object.ts';
 import type { JsonSlice } from './json-slice.ts';
 import {
   ROUTE_FIELDS,
@@ -18,7 +18,7 @@ import {
   tooManyEvents,
   tooManyProperties,
 } from './submission.ts';
-import { SubmissionFaults } from './submission-faults.ts';
+import { SubmissionErrors } from './submission-errors.ts';
 import { IDENTIFIER_LENGTH_MAX, type SubmissionLimits, TIMESTAMP_AHEAD_MS_MAX } from './submission-limits.ts';
 import { readOutline, type SubmissionOutline } from './submission-outline.ts';
 
@@ -40,8 +40,8 @@ export class SubmissionReader {
   }
 
   /**
-   * @param issues faults that were found before, to be named together with those of the body
-   * @throws {Problem} `malformed_json`, `invalid_request` with every fault, or `body_too_large` with every part that is
+   * @param issues errors that were found before, to be named together with those of the body
+   * @throws {Problem} `malformed_json`, `invalid_request` with every error, or `body_too_large` with every part that is
    */
   async read(
     bytes: Buffer,
@@ -52,20 +52,20 @@ export class SubmissionReader {
     const { schemas, eventBytesMax } = this.#options;
     const body = withoutByteOrderMark(bytes);
     if (!isUtf8(body)) throw new Problem('malformed_json', 'The body is not UTF-8.');
-    const faults = new SubmissionFaults();
-    for (const issue of issues) faults.add(issue);
+    const errors = new SubmissionErrors();
+    for (const issue of issues) errors.add(issue);
     try {
       const cursor = new JsonCursor(body);
       if (!cursor.atObject) {
-        faults.check(schemas[route], parseFieldValue(body, cursor.skip()), []);
+        errors.check(schemas[route], parseFieldValue(body, cursor.skip()), []);
         cursor.end();
-        throw faults.problem();
+        throw errors.problem();
       }
-      const outline = await readOutline(body, route, this.#options, faults, pause);
-      const fields = readFields(body, outline, route, schemas, faults);
-      const events = await this.#readEvents(body, outline, faults, pause);
-      const properties = await this.#readProperties(body, outline, faults, pause);
-      faults.throwIfAny(eventBytesMax);
+      const outline = await readOutline(body, route, this.#options, errors, pause);
+      const fields = readFields(body, outline, route, schemas, errors);
+      const events = await this.#readEvents(body, outline, errors, pause);
+      const properties = await this.#readProperties(body, outline, errors, pause);
+      errors.throwIfAny(eventBytesMax);
       return { ...fields, events, properties };
     } catch (error) {
       throw asProblem(error);
@@ -75,7 +75,7 @@ export class SubmissionReader {
   async #readEvents(
     body: Buffer,
     outline: SubmissionOutline,
-    faults: SubmissionFaults,
+    errors: SubmissionErrors,
     pause: Pause,
   ): Promise<SubmittedEvent[]> {
     const { schemas, eventBytesMax, eventsMax, now } = this.#options;
@@ -83,23 +83,23 @@ export class SubmissionReader {
     const events: SubmittedEvent[] = [];
     if (!outline.events) return events;
     const { slices, count } = outline.events;
-    if (count > eventsMax) faults.addAt(['events'], 'too_big', tooManyEvents(eventsMax));
+    if (count > eventsMax) errors.addAt(['events'], 'too_big', tooManyEvents(eventsMax));
     for (const [index, slice] of slices.entries()) {
       const waiting = pause();
       if (waiting) await waiting;
       if (slice.size > eventBytesMax) {
-        faults.addTooLarge(`events.${index}`);
+        errors.addTooLarge(`events.${index}`);
         continue;
       }
-      const fault = parsingFault(slice);
-      if (fault !== undefined) {
-        faults.addAt(['events', index], 'custom', fault);
+      const error = parsingError(slice);
+      if (error !== undefined) {
+        errors.addAt(['events', index], 'custom', error);
         continue;
       }
       const event =
         parseEvent(slice.members ?? parseSlice(body, slice), timestampMsMax) ??
-        faults.check(schemas.event, parseSlice(body, slice), ['events', index]);
-      if (event && faults.count === 0) events.push(event);
+        errors.check(schemas.event, parseSlice(body, slice), ['events', index]);
+      if (event && errors.count === 0) events.push(event);
     }
     return events;
   }
@@ -107,48 +107,48 @@ export class SubmissionReader {
   async #readProperties(
     body: Buffer,
     outline: SubmissionOutline,
-    faults: SubmissionFaults,
+    errors: SubmissionErrors,
     pause: Pause,
   ): Promise<SubmittedProperty[] | undefined> {
     const { eventBytesMax, propertiesMax } = this.#options;
     if (!outline.properties) return undefined;
     const { slices, tooMany } = outline.properties;
-    if (tooMany) faults.addAt(['properties'], 'custom', tooManyProperties(propertiesMax));
+    if (tooMany) errors.addAt(['properties'], 'custom', tooManyProperties(propertiesMax));
     const properties: SubmittedProperty[] = [];
-    // A fault that several properties have is named once.
+    // An error that several properties have is named once.
     const found = new Set<string>();
     for (const [name, slice] of slices) {
       const waiting = pause();
       if (waiting) await waiting;
       if (slice.size + Buffer.byteLength(name) > eventBytesMax) {
-        faults.addTooLarge(`properties.${name.slice(0, 100)}`);
+        errors.addTooLarge(`properties.${name.slice(0, 100)}`);
         continue;
       }
       const property = readProperty(body, name, slice);
       if (typeof property === 'string') found.add(property);
       else properties.push(property);
     }
-    for (const fault of found) faults.addAt(['properties'], 'custom', fault);
+    for (const error of found) errors.addAt(['properties'], 'custom', error);
     return properties;
   }
 }
 
-/** Returns the property, or its fault. */
+/** Returns the property, or its error. */
 function readProperty(body: Buffer, name: string, slice: JsonSlice): SubmittedProperty | string {
-  const parsing = parsingFault(slice);
+  const parsing = parsingError(slice);
   if (parsing !== undefined) return parsing;
   const value = parseSlice(body, slice);
-  const fault = faultOfMember(name, value);
-  return fault ?? { name, json: value === null ? undefined : encodeJson(value) };
+  const error = errorOfMember(name, value);
+  return error ?? { name, json: value === null ? undefined : encodeJson(value) };
 }
 
-/** Returns the identifiers. What is wrong with them becomes faults. */
+/** Returns the identifiers. What is wrong with them becomes errors. */
 function readFields(
   body: Buffer,
   { fields }: SubmissionOutline,
   route: SubmissionRoute,
   schemas: SubmissionSchemas,
-  faults: SubmissionFaults,
+  errors: SubmissionErrors,
 ): Pick<Submission, 'subject' | 'userId' | 'groupId'> {
   const values: Record<string, unknown> = {};
   const names: readonly string[] = ROUTE_FIELDS[route];
@@ -158,7 +158,7 @@ function readFields(
     valid &&= isText(value, IDENTIFIER_LENGTH_MAX) && name !== 'events' && name !== 'properties';
   }
   // Only the first of a route's fields is required.
-  const checked = valid && values[names[0] as string] !== undefined ? values : faults.check(schemas[route], values, []);
+  const checked = valid && values[names[0] as string] !== undefined ? values : errors.check(schemas[route], values, []);
   const text = (name: string) => checked?.[name as keyof typeof checked] as string | undefined;
   return route === 'user'
     ? { subject: 'user', userId: text('foreignId'), groupId: undefined }

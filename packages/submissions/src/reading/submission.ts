@@ -17,14 +17,14 @@ function text(max: number, description: string) {
   return z
     .string()
     .superRefine((value, context) => {
-      const fault = textFault(value, max);
-      if (fault) context.addIssue({ code: 'custom', message: fault });
+      const error = textError(value, max);
+      if (error) context.addIssue({ code: 'custom', message: error });
     })
     .meta({ minLength: 1, maxLength: max, description });
 }
 
 /** Returns why a value is no such text; `undefined` when it is one. */
-export function textFault(value: string, max: number): string | undefined {
+export function textError(value: string, max: number): string | undefined {
   if (value === '') return 'must not be empty';
   if (!value.isWellFormed()) return 'holds a lone surrogate, which is not Unicode text';
   if (value.length > 2 * max || (value.length > max && [...value].length > max))

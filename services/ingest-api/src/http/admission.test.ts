@@ -41,7 +41,7 @@ test.each([
   const { memory, held } = countedBudget(1_000);
   const admission = new Admission({
     keys: { name: 'keys', loaded: true, find: () => key, start: async () => undefined, stop: async () => undefined },
-    clock: { isCompared: true, fault: () => undefined },
+    clock: { isCompared: true, problem: () => undefined },
     limiter: new RateLimiter({ perSecondDefault: undefined, registry: new Registry() }),
     memory,
     bodyBytesMax: 1_000,

@@ -36,7 +36,7 @@ declare module 'fastify' {
 
 export interface AdmissionOptions {
   readonly keys: KeyRing;
-  readonly clock: Pick<BrokerClock, 'fault' | 'isCompared'>;
+  readonly clock: Pick<BrokerClock, 'problem' | 'isCompared'>;
   readonly limiter: RateLimiter;
   readonly memory: Pick<MemoryBudget, 'open'>;
   readonly bodyBytesMax: number;
@@ -156,7 +156,7 @@ export class Admission {
   #checkClock(): void {
     const { clock } = this.#options;
     if (!clock.isCompared) throw eventLogUnavailable();
-    if (clock.fault() !== undefined) {
+    if (clock.problem() !== undefined) {
       throw new Problem('clock_skewed', 'The clock of this instance is wrong; send the request again.', {
         retryAfter: RETRY_AFTER_SECONDS,
       });

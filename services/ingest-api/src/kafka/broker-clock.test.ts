@@ -33,14 +33,14 @@ async function start(clocks: Clocks): Promise<void> {
 test('a comparison that is more than five minutes old proves nothing', async () => {
   let passedMs = 0;
   await start({ wallMs: () => Date.now() + passedMs, monotonicMs: () => performance.now() + passedMs });
-  await eventually(() => clock.fault()).toBeUndefined();
+  await eventually(() => clock.problem()).toBeUndefined();
   // From now on nothing is compared any more, as when Kafka is away.
   await clock.stop();
   passedMs = 4 * MINUTE_MS;
-  expect([clock.isCompared, clock.fault()]).toEqual([true, undefined]);
+  expect([clock.isCompared, clock.problem()]).toEqual([true, undefined]);
   passedMs = 6 * MINUTE_MS;
   expect(clock.isCompared).toBe(false);
-  expect(clock.fault()).toBe("the clock has not been compared with Kafka's for 5 minutes");
+  expect(clock.problem()).toBe("the clock has not been compared with Kafka's for 5 minutes");
 });
 
 test('a clock that is set while it is compared is noticed', async () => {
@@ -51,6 +51,6 @@ test('a clock that is set while it is compared is noticed', async () => {
   };
   await start({ wallMs, monotonicMs: () => performance.now() });
   await eventually(() => clock.isCompared).toBe(true);
-  expect(clock.fault()).toMatch(/was set|ahead of/);
-  await eventually(() => clock.fault()).toMatch(/^the clock is (3600|359[89])\.\d s ahead of Kafka's$/);
+  expect(clock.problem()).toMatch(/was set|ahead of/);
+  await eventually(() => clock.problem()).toMatch(/^the clock is (3600|359[89])\.\d s ahead of Kafka's$/);
 });

@@ -82,7 +82,7 @@ export class BrokerClock implements Component {
   }
 
   /** Returns why versions from this clock would be wrong; `undefined` when they are right. */
-  fault(): string | undefined {
+  problem(): string | undefined {
     if (this.#aheadMs === undefined) return "the clock has not been compared with Kafka's yet";
     if (!this.isCompared)
       return `the clock has not been compared with Kafka's for ${COMPARISON_AGE_MS_MAX / 60_000} minutes`;

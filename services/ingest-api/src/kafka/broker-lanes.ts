@@ -13,7 +13,7 @@ const TOO_LARGE = ['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE'];
 
 export interface BrokerLanesOptions {
   readonly partitions: readonly TopicPartition[];
-  readonly watch: Pick<TopicWatch, 'faults' | 'check'>;
+  readonly watch: Pick<TopicWatch, 'problems' | 'check'>;
   readonly sender: Pick<BatchSender, 'send'>;
   /** How long rows are gathered at most before they are sent, in milliseconds. */
   readonly lingerMs: number;
@@ -52,7 +52,7 @@ export class BrokerLanes {
    * @param targets the partitions that may have rows waiting since the last call; default all
    */
   schedule(targets: Iterable<TopicPartition> = this.#options.partitions): void {
-    if (this.#options.watch.faults.length > 0) return;
+    if (this.#options.watch.problems.length > 0) return;
     for (const target of targets) {
       // Constants: the partition may have changed lanes by the time that this one ends.
       const { leader, isFailing } = target;

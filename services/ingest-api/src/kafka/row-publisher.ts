@@ -131,7 +131,7 @@ export class RowPublisher implements Component {
 
   /** Returns what keeps rows from being sent, each as a short phrase. */
   missing(): readonly string[] {
-    return this.#watch.faults;
+    return this.#watch.problems;
   }
 
   async stop(): Promise<void> {

@@ -8,7 +8,7 @@ import { expect, inject, test } from 'vitest';
 import { TopicPartition } from './topic-partition.ts';
 import { TopicWatch } from './topic-watch.ts';
 
-test('a topic with too few partitions stays at fault while it cannot be read, though others can', async () => {
+test('a topic with too few partitions keeps its problem while it cannot be read, though others can', async () => {
   const logger = createLogger('test', 'silent');
   const brokers = { KAFKA_BROKERS: inject('kafkaBrokers'), KAFKA_SSL: false };
   const config = { ...brokers, KAFKA_TOPIC_PREFIX: '', KAFKA_PARTITIONS: 2 };
@@ -21,9 +21,9 @@ test('a topic with too few partitions stays at fault while it cannot be read, th
   const limit = { bytesMax: 1_000 };
   const partitions = [few, enough].flatMap((topic) => [0, 1].map((index) => new TopicPartition(topic, index, limit)));
   const watch = new TopicWatch({ kafka, partitions, partitionCount: 2, logger, onChecked: () => undefined });
-  const fault = `topic ${few} has 1 partitions, and KAFKA_PARTITIONS is 2`;
+  const problem = `topic ${few} has 1 partitions, and KAFKA_PARTITIONS is 2`;
   await watch.readMetadata();
-  expect(watch.faults).toEqual([fault]);
+  expect(watch.problems).toEqual([problem]);
   await withAdmin(kafka, (admin) => admin.deleteTopics({ topics: [few] }));
   const isReadable = () =>
     watch.readMetadata().then(
@@ -31,5 +31,5 @@ test('a topic with too few partitions stays at fault while it cannot be read, th
       () => false,
     );
   await eventually(isReadable).toBe(false);
-  expect(watch.faults).toEqual([fault]);
+  expect(watch.problems).toEqual([problem]);
 });

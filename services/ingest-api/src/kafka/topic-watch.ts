@@ -21,9 +21,9 @@ export interface TopicWatchOptions {
 export class TopicWatch {
   readonly #options: TopicWatchOptions;
   readonly #topics: readonly string[];
-  #faults: readonly string[] = ['Kafka cannot be reached'];
-  /** The faults of topics, by topic. One that cannot be read keeps the fault that it had. */
-  readonly #faultOf = new Map<string, string>();
+  #problems: readonly string[] = ['Kafka cannot be reached'];
+  /** The problems of topics, by topic. One that cannot be read keeps the problem that it had. */
+  readonly #problemOf = new Map<string, string>();
   #checking: Promise<void> | undefined;
 
   constructor(options: TopicWatchOptions) {
@@ -32,8 +32,8 @@ export class TopicWatch {
   }
 
   /** Why nothing can be sent, each as a short phrase; empty when the topics are as they should be. */
-  get faults(): readonly string[] {
-    return this.#faults;
+  get problems(): readonly string[] {
+    return this.#problems;
   }
 
   /**
@@ -94,14 +94,14 @@ export class TopicWatch {
     for (const { name, partitions } of topics) {
       const count = partitions.length;
       if (count < partitionCount) {
-        this.#faultOf.set(name, `topic ${name} has ${count} partitions, and KAFKA_PARTITIONS is ${partitionCount}`);
+        this.#problemOf.set(name, `topic ${name} has ${count} partitions, and KAFKA_PARTITIONS is ${partitionCount}`);
         continue;
       }
-      this.#faultOf.delete(name);
+      this.#problemOf.delete(name);
       if (count === partitionCount) continue;
       const counts = { topic: name, partitions: count, used: partitionCount };
       logger.warn(counts, 'a topic has more partitions than KAFKA_PARTITIONS; the others are not used');
     }
-    this.#faults = [...this.#faultOf.values()];
+    this.#problems = [...this.#problemOf.values()];
   }
 }

@@ -37,7 +37,7 @@ export function registerDeleteUser(app: FastifyInstance, options: DeleteUserOpti
   const { admission, publisher, versions, partitionCount } = options;
   app.delete('/v1/users', { onRequest: admission.admit('delete') }, async (request, reply) => {
     const query = deletionQuery.safeParse(request.query);
-    const issues = [...(query.error?.issues ?? []), ...plusFaults(request.url)];
+    const issues = [...(query.error?.issues ?? []), ...plusErrors(request.url)];
     if (!query.success || issues.length > 0) throw invalidRequest(issues);
     const { foreignId, before } = query.data;
     const { workspace } = request.apiKey;
@@ -62,10 +62,10 @@ function incomplete(version: number, cause: Problem): Problem {
 }
 
 /**
- * Returns a fault for each parameter with a plus that is not escaped. Forms write a space as a plus, and people write a
+ * Returns an error for each parameter with a plus that is not escaped. Forms write a space as a plus, and people write a
  * plus as it is: whoever guesses may delete another user.
  */
-function plusFaults(url: string): z.core.$ZodIssue[] {
+function plusErrors(url: string): z.core.$ZodIssue[] {
   if (!url.includes('+')) return [];
   const message = 'must not hold a "+" that is not escaped: write a plus as %2B, and a space as %20';
   const pairs = url.slice(url.indexOf('?') + 1).split('&');

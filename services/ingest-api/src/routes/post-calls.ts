@@ -1,5 +1,5 @@
 import { unauthorized } from '@sluice/shared/http/authentication';
-import { FAULTS_MAX, Problem } from '@sluice/shared/http/problem';
+import { ERRORS_MAX, Problem } from '@sluice/shared/http/problem';
 import { CALL_TYPES, type CallRoute } from '@sluice/submissions/calls/call';
 import { type CallOutline, readCallOutline } from '@sluice/submissions/calls/call-outline';
 import { type CallRowsOptions, gatherCalls, type RejectedIndex } from '@sluice/submissions/calls/call-rows';
@@ -126,7 +126,7 @@ function responseBody(rejected: readonly RejectedIndex[]): string {
   if (rejected.length === 0) return '{"success":true}';
   return JSON.stringify({
     success: true,
-    rejected: rejected.slice(0, FAULTS_MAX),
+    rejected: rejected.slice(0, ERRORS_MAX),
     rejectedCount: rejected.length,
   });
 }

@@ -30,7 +30,7 @@ async function rowOf(uuid: string | undefined): Promise<Record<string, unknown>>
   }
 }
 
-async function faults(body: unknown, options?: Parameters<typeof post>[2]): Promise<string[]> {
+async function errors(body: unknown, options?: Parameters<typeof post>[2]): Promise<string[]> {
   const response = await post(ingest.app, body, options);
   expect(response.statusCode).toBe(400);
   expect(response.headers['content-type']).toContain('application/problem+json');
@@ -202,7 +202,7 @@ describe('202', () => {
 
   test('lengths are counted in code points', async () => {
     await accepted({ foreignUserGroupId: '😀'.repeat(512), events: [{ event: '😀'.repeat(200) }] });
-    expect(await faults({ foreignUserGroupId: '😀'.repeat(513), events: [{ event: '😀'.repeat(201) }] })).toEqual([
+    expect(await errors({ foreignUserGroupId: '😀'.repeat(513), events: [{ event: '😀'.repeat(201) }] })).toEqual([
       'events.0.event',
       'foreignUserGroupId',
     ]);
@@ -211,7 +211,7 @@ describe('202', () => {
   test('objects may nest 32 levels deep, and zero keeps its sign', async () => {
     const nested = (levels: number): unknown => (levels === 1 ? {} : { a: nested(levels - 1) });
     await accepted({ foreignUserGroupId: 'acme', events: [{ event: 'e', properties: nested(32) }] });
-    expect(await faults({ foreignUserGroupId: 'acme', events: [{ event: 'e', properties: nested(33) }] })).toEqual([
+    expect(await errors({ foreignUserGroupId: 'acme', events: [{ event: 'e', properties: nested(33) }] })).toEqual([
       'events.0.properties',
     ]);
     const [uuid] = await accepted(
@@ -248,9 +248,9 @@ describe('202', () => {
 });
 
 describe('400', () => {
-  test('names every fault at once, and accepts nothing of the submission', async () => {
+  test('names every error at once, and accepts nothing of the submission', async () => {
     expect(
-      await faults({
+      await errors({
         foreignUserGroupId: '',
         foreignUserId: 7,
         colour: 'red',
@@ -280,7 +280,7 @@ describe('400', () => {
   test.each([['1999-12-31T23:59:59.999Z'], [new Date(Date.now() + 25 * 3_600_000).toISOString()]])(
     'a timestamp outside the accepted range: %s',
     async (timestamp) => {
-      expect(await faults({ foreignUserGroupId: 'a', events: [{ event: 'e', timestamp }] })).toEqual([
+      expect(await errors({ foreignUserGroupId: 'a', events: [{ event: 'e', timestamp }] })).toEqual([
         'events.0.timestamp',
       ]);
     },
@@ -288,37 +288,37 @@ describe('400', () => {
 
   test('a UUIDv7 whose time is outside the range, unless a timestamp is given', async () => {
     const uuid = '00000000-0000-7000-8000-000000000000';
-    expect(await faults({ foreignUserGroupId: 'a', events: [{ event: 'e', uuid }] })).toEqual(['events.0.uuid']);
+    expect(await errors({ foreignUserGroupId: 'a', events: [{ event: 'e', uuid }] })).toEqual(['events.0.uuid']);
     await accepted({ foreignUserGroupId: 'a', events: [{ event: 'e', uuid, timestamp: '2026-01-01' }] });
   });
 
   test('a lone surrogate in a name or identifier', async () => {
     expect(
-      await faults('{"foreignUserGroupId":"\\ud800","properties":{"\\udc00":1},"events":[{"event":"\\ud800"}]}'),
+      await errors('{"foreignUserGroupId":"\\ud800","properties":{"\\udc00":1},"events":[{"event":"\\ud800"}]}'),
     ).toEqual(['events.0.event', 'foreignUserGroupId', 'properties']);
   });
 
-  test('names a thousand of thousands of faults', async () => {
+  test('names a thousand of thousands of errors', async () => {
     const body = {
       foreignUserGroupId: 'a',
       ...Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`x${n}`, 1])),
     };
     const problem = (await post(ingest.app, body)).json() as { detail: string; errors: unknown[] };
-    expect(problem.detail).toBe('The request has 5000 faults, of which 1000 are named.');
+    expect(problem.detail).toBe('The request has 5000 errors, of which 1000 are named.');
     expect(problem.errors).toHaveLength(1_000);
   });
 
   test('a number that is too large for a 64-bit float', async () => {
-    expect(await faults('{"foreignUserGroupId":"a","properties":{"n":1e999}}')).toEqual(['properties']);
+    expect(await errors('{"foreignUserGroupId":"a","properties":{"n":1e999}}')).toEqual(['properties']);
   });
 
   test('more events than allowed, and a malformed Idempotency-Key', async () => {
-    expect(await faults({ foreignUserGroupId: 'a', events: Array(51).fill({ event: 'e' }) })).toEqual(['events']);
-    expect(await faults({ foreignUserGroupId: 'a' }, { headers: { 'idempotency-key': 'a b' } })).toEqual([
+    expect(await errors({ foreignUserGroupId: 'a', events: Array(51).fill({ event: 'e' }) })).toEqual(['events']);
+    expect(await errors({ foreignUserGroupId: 'a' }, { headers: { 'idempotency-key': 'a b' } })).toEqual([
       'Idempotency-Key',
     ]);
     expect(
-      await faults({ colour: 1, events: [{ event: '' }] }, { headers: { 'idempotency-key': 'x'.repeat(201) } }),
+      await errors({ colour: 1, events: [{ event: '' }] }, { headers: { 'idempotency-key': 'x'.repeat(201) } }),
     ).toEqual(['Idempotency-Key', 'colour', 'events.0.event', 'foreignUserGroupId']);
   });
 

@@ -51,7 +51,7 @@ const UNAVAILABLE = new ErrorCodes(
 
 /**
  * Returns the outcome of a query that failed without being cancelled. An error that came neither from ClickHouse nor
- * from the connection to it is a fault of this service.
+ * from the connection to it is an error of this service.
  */
 export function outcomeOf(error: unknown): Exclude<QueryOutcome, 'ok' | 'cancelled'> {
   if (error instanceof SlotRefused || error instanceof MemoryRefused) return 'overloaded';

@@ -259,7 +259,7 @@ test.each(['firstSeenAt', 'lastSeenAt'])(
 test('a cursor belongs to its order, and an unknown order is refused', async () => {
   await storeUsers(5, () => undefined);
   const { body } = await query.get('/users?limit=2&orderByField=lastSeenAt');
-  for (const [parameters, fault] of [
+  for (const [parameters, error] of [
     [`orderByField=firstSeenAt&cursor=${body.nextCursor}`, 'cursor'],
     [`orderByField=lastSeenAt&orderByDirection=DESC&cursor=${body.nextCursor}`, 'cursor'],
     [`cursor=${body.nextCursor}`, 'cursor'],
@@ -267,6 +267,6 @@ test('a cursor belongs to its order, and an unknown order is refused', async () 
     ['orderByDirection=up', 'orderByDirection'],
   ]) {
     const { status, body } = await query.get(`/users?${parameters}`);
-    expect([status, body.errors.map(({ path }) => path)]).toEqual([400, [fault]]);
+    expect([status, body.errors.map(({ path }) => path)]).toEqual([400, [error]]);
   }
 });

@@ -1,9 +1,9 @@
-import type { Fault } from '@sluice/shared/http/problem';
+import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import { decodeCursor } from '../cursor.ts';
 import { cursorParameter, directionParameter, limitParameter } from '../filters/parameter-schemas.ts';
-import { canonicalFilters, parseParameters, refuseFaults, refuseParameters } from '../filters/parameters.ts';
+import { canonicalFilters, parseParameters, refuseErrors, refuseParameters } from '../filters/parameters.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import { LIMIT_DEFAULT } from '../limits.ts';
 import type { EntityKind } from './entity-kinds.ts';
@@ -44,10 +44,10 @@ const seenSortKey = z.tuple([z.string(), z.int()]).transform(([id, seenMs]): Ent
 /**
  * Parses the query of a list of users or organizations.
  *
- * @throws {Problem} `invalid_request`, naming every fault
+ * @throws {Problem} `invalid_request`, naming every error
  */
 export function parseEntitiesRequest(kind: EntityKind, query: QueryParameters, workspace: string): EntitiesRequest {
-  const { values, properties, faults } = parseParameters(
+  const { values, properties, errors } = parseParameters(
     entitiesParameters,
     { fields: {}, documents: ['properties'] },
     query,
@@ -55,13 +55,13 @@ export function parseEntitiesRequest(kind: EntityKind, query: QueryParameters, w
   const order: EntityOrder = { field: values.orderByField ?? 'id', direction: values.orderByDirection ?? 'ASC' };
   const list = [kind, workspace, canonicalFilters(properties), order];
   const sortKey = order.field === 'id' ? idSortKey : seenSortKey;
-  return { properties, order, ...listRequest(list, sortKey, values, faults) };
+  return { properties, order, ...listRequest(list, sortKey, values, errors) };
 }
 
 /**
  * Returns the identifier in the path of one user or organization, which has no parameters.
  *
- * @throws {Problem} `invalid_request`, naming every fault
+ * @throws {Problem} `invalid_request`, naming every error
  */
 export function parseEntityRequest({ query, params: { id } }: EntityPath): string {
   refuseParameters(query);
@@ -76,7 +76,7 @@ interface EntityPath {
 /**
  * Parses the query of the memberships of one user or organization.
  *
- * @throws {Problem} `invalid_request`, naming every fault
+ * @throws {Problem} `invalid_request`, naming every error
  */
 export function parseMembershipsRequest(
   kind: EntityKind,
@@ -84,24 +84,24 @@ export function parseMembershipsRequest(
   query: QueryParameters,
   workspace: string,
 ): ListRequest {
-  const { values, faults } = parseParameters(membershipsParameters, { fields: {}, documents: [] }, query);
-  return listRequest(['memberships', kind, workspace, id], idSortKey, values, faults);
+  const { values, errors } = parseParameters(membershipsParameters, { fields: {}, documents: [] }, query);
+  return listRequest(['memberships', kind, workspace, id], idSortKey, values, errors);
 }
 
-/** @throws {Problem} `invalid_request`, naming every fault */
+/** @throws {Problem} `invalid_request`, naming every error */
 function listRequest(
   list: unknown,
   sortKey: typeof idSortKey | typeof seenSortKey,
   { cursor, limit = LIMIT_DEFAULT }: { readonly cursor?: string; readonly limit?: number },
-  faults: readonly Fault[],
+  errors: readonly InputError[],
 ): ListRequest {
-  const found = [...faults];
+  const found = [...errors];
   const isUsed = cursor !== undefined && found.length === 0;
   const after = isUsed ? decodeCursor(cursor, list, sortKey) : undefined;
   if (isUsed && after === undefined) {
     const message = 'this cursor belongs to another query; repeat its filters and order';
     found.push({ path: 'cursor', code: 'invalid', message });
   }
-  refuseFaults(found);
+  refuseErrors(found);
   return { limit, after, list };
 }

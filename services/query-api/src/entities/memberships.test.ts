@@ -161,7 +161,7 @@ test('a cursor of another list, a filter and an unknown parameter are refused', 
   await store([...both, { user: 'bob', organization: 'acme', deleted: false, eventless: false, day: 1 }]);
   const { body } = await query.get('/users/ada/organizations?limit=1');
   expect(body.nextCursor).not.toBeNull();
-  for (const [path, fault] of [
+  for (const [path, error] of [
     [`/users/bob/organizations?cursor=${body.nextCursor}`, 'cursor'],
     [`/organizations/ada/users?cursor=${body.nextCursor}`, 'cursor'],
     ['/users/ada/organizations?properties.plan=pro', 'properties.plan'],
@@ -169,6 +169,6 @@ test('a cursor of another list, a filter and an unknown parameter are refused', 
   ] as const) {
     const { status, body } = await query.get(path);
     expect(status, path).toBe(400);
-    expect(body.errors.map(({ path }) => path)).toEqual([fault]);
+    expect(body.errors.map(({ path }) => path)).toEqual([error]);
   }
 });

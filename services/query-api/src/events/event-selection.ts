@@ -1,4 +1,4 @@
-import type { Fault } from '@sluice/shared/http/problem';
+import type { InputError } from '@sluice/shared/http/problem';
 import { endOfDay } from '@sluice/shared/timestamp';
 import { z } from 'zod';
 import { type Sql, where } from '../clickhouse/sql.ts';
@@ -48,7 +48,7 @@ export const eventFilterable: Filterable<FilterField, DocumentField> = {
   documents: DOCUMENT_FIELDS,
 };
 
-export const START_AFTER_END: Fault = { path: 'startDate', code: 'invalid', message: 'must not be after endDate' };
+export const START_AFTER_END: InputError = { path: 'startDate', code: 'invalid', message: 'must not be after endDate' };
 
 function byFilterField<Value>(create: (field: FilterField) => Value): Readonly<Record<FilterField, Value>> {
   return Object.fromEntries(FILTER_FIELDS.map((field) => [field, create(field)])) as Record<FilterField, Value>;

@@ -172,10 +172,10 @@ describe('refused with 400', () => {
     const { status, body } = await query.get(`/events?${parameters}`);
     expect(status).toBe(400);
     expect(body.code).toBe('invalid_request');
-    expect(body.errors.map((fault) => fault.path)).toEqual([path]);
+    expect(body.errors.map((error) => error.path)).toEqual([path]);
   });
 
-  test('every fault is named at once', async () => {
+  test('every error is named at once', async () => {
     const { status, body } = await query.get('/events?limit=x&offset=y&uuid=z&nope=1&startDate=s&event=');
     expect(status).toBe(400);
     expect(body.errors.map(({ path }) => path).sort()).toEqual([
@@ -188,7 +188,7 @@ describe('refused with 400', () => {
     ]);
   });
 
-  test('faults of operators are named, too, and an unknown operator with the known ones', async () => {
+  test('errors of operators are named, too, and an unknown operator with the known ones', async () => {
     const { body } = await query.get(
       '/events?uuid[like]=x&userId[in]=a\\b&properties.a[least]=1&traits.b[exists]=1&context.c[prefix]=',
     );

@@ -1,9 +1,9 @@
-import type { Fault } from '@sluice/shared/http/problem';
+import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import { decodeCursor, hashOf } from '../cursor.ts';
 import { cursorParameter, directionParameter, limitParameter, offsetParameter } from '../filters/parameter-schemas.ts';
-import { canonicalFilters, parseParameters, refuseFaults } from '../filters/parameters.ts';
+import { canonicalFilters, parseParameters, refuseErrors } from '../filters/parameters.ts';
 import { LIMIT_DEFAULT, TOTAL_CAP } from '../limits.ts';
 import { ORDER_FIELDS } from './event-columns.ts';
 import { type EventOrder, type EventSortKey, sortKeySchema } from './event-order.ts';
@@ -58,11 +58,11 @@ export function listKeyOf(
 /**
  * Parses the query of `GET /events`.
  *
- * @throws {Problem} `invalid_request`, naming every fault
+ * @throws {Problem} `invalid_request`, naming every error
  */
 export function parseEventsRequest(query: QueryParameters, workspace: string): EventsRequest {
-  const { values, fields, properties, faults } = parseParameters(eventParameters, eventFilterable, query);
-  const found: Fault[] = [...faults];
+  const { values, fields, properties, errors } = parseParameters(eventParameters, eventFilterable, query);
+  const found: InputError[] = [...errors];
   const { startDate: startMs, endDate: endMs, cursor } = values;
   if (startMs !== undefined && endMs !== undefined && startMs > endMs) found.push(START_AFTER_END);
   if (query['cursor'] && query['offset']) {
@@ -71,14 +71,14 @@ export function parseEventsRequest(query: QueryParameters, workspace: string): E
   const order: EventOrder = { field: values.orderByField ?? 'timestamp', direction: values.orderByDirection ?? 'DESC' };
   const filters = canonicalFilters([...fields, ...properties]);
   const list = ['events', workspace, filters, startMs, endMs, order];
-  // With a fault in a filter or the order there is no list that the cursor could belong to.
+  // With an error in a filter or the order there is no list that the cursor could belong to.
   const after =
     cursor !== undefined && found.length === 0 ? decodeCursor(cursor, list, sortKeySchema(order)) : undefined;
   if (cursor !== undefined && found.length === 0 && after === undefined) {
     const message = 'this cursor belongs to another query; repeat its filters and order';
     found.push({ path: 'cursor', code: 'invalid', message });
   }
-  refuseFaults(found);
+  refuseErrors(found);
   return {
     fields,
     properties,

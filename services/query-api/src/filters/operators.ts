@@ -81,13 +81,13 @@ export function conditionSchema(
 const numberOrText = notEmpty.transform((text, context) => {
   if (!JSON_NUMBER.test(text)) return unquoted(text);
   const number = Number(text);
-  const fault = faultOfNumber(text, number);
-  if (fault === undefined) return number;
-  context.addIssue({ code: 'custom', message: fault });
+  const error = errorOfNumber(text, number);
+  if (error === undefined) return number;
+  context.addIssue({ code: 'custom', message: error });
   return z.NEVER;
 });
 
-function faultOfNumber(text: string, number: number): string | undefined {
+function errorOfNumber(text: string, number: number): string | undefined {
   if (!Number.isFinite(number)) return 'is too large for a 64-bit float';
   const isInteger = /^-?\d+$/.test(text);
   const exact = !isInteger || text === String(number) || BigInt(text) === BigInt(number);

@@ -58,12 +58,12 @@ export const limitParameter = z
 
 /** A whole number from 1 to `max`. */
 export function numberParameter(max: number, unlessGiven: number, description: string) {
-  const fault = `must be a whole number from 1 to ${max}`;
+  const error = `must be a whole number from 1 to ${max}`;
   return z
     .string()
-    .regex(/^\d+$/, fault)
+    .regex(/^\d+$/, error)
     .transform(Number)
-    .refine((number) => number >= 1 && number <= max, fault)
+    .refine((number) => number >= 1 && number <= max, error)
     .meta({ type: 'integer', minimum: 1, maximum: max, override: { default: unlessGiven }, description });
 }
 

@@ -1,4 +1,4 @@
-import { type Fault, Problem } from '@sluice/shared/http/problem';
+import { type InputError, Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import { NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from '../limits.ts';
@@ -14,7 +14,7 @@ import {
 import type { ParameterShape } from './parameter-schemas.ts';
 import type { PropertyFilter } from './property-filter.ts';
 
-/** How much of a parameter's name a fault repeats. */
+/** How much of a parameter's name an error repeats. */
 const PATH_CHARACTERS_MAX = 200;
 
 /** What a route can filter by. */
@@ -30,7 +30,7 @@ export interface ParsedParameters<Shape extends ParameterShape, Field extends st
   readonly values: { readonly [Name in Exclude<keyof Shape, Field>]?: z.output<Shape[Name]> };
   readonly fields: readonly FieldFilter<Field>[];
   readonly properties: readonly PropertyFilter<Document>[];
-  readonly faults: readonly Fault[];
+  readonly errors: readonly InputError[];
 }
 
 /** A known parameter: how to read its value, and where to keep it. */
@@ -41,9 +41,9 @@ interface Parameter {
   keep(value: unknown): void;
 }
 
-type NamelessFault = Pick<Fault, 'code' | 'message'>;
+type NamelessError = Pick<InputError, 'code' | 'message'>;
 
-/** Parses the parameters of a query strictly: each is known, given once and valid, or a fault. */
+/** Parses the parameters of a query strictly: each is known, given once and valid, or an error. */
 export function parseParameters<Shape extends ParameterShape, Field extends string, Document extends string>(
   shape: Shape,
   filterable: Filterable<Field, Document>,
@@ -52,24 +52,24 @@ export function parseParameters<Shape extends ParameterShape, Field extends stri
   const values: Partial<Record<string, unknown>> = {};
   const fields: FieldFilter<Field>[] = [];
   const properties: PropertyFilter<Document>[] = [];
-  const faults: Fault[] = [];
+  const errors: InputError[] = [];
   const seen = new Set<string>();
   for (const [name, texts] of Object.entries(query)) {
     const path = name.slice(0, PATH_CHARACTERS_MAX);
     const parameter = findParameter(name);
-    if ('message' in parameter) faults.push({ path, ...parameter });
-    else if (texts.length > 1 || seen.has(parameter.key)) faults.push({ path, ...REPEATED });
+    if ('message' in parameter) errors.push({ path, ...parameter });
+    else if (texts.length > 1 || seen.has(parameter.key)) errors.push({ path, ...REPEATED });
     else {
       const result = parameter.schema.safeParse(texts[0]);
       if (result.success) parameter.keep(result.data);
-      else faults.push(...result.error.issues.map(({ code, message }) => ({ path, code, message })));
+      else errors.push(...result.error.issues.map(({ code, message }) => ({ path, code, message })));
     }
     if ('key' in parameter) seen.add(parameter.key);
   }
-  if (properties.length > PROPERTY_FILTERS_MAX) faults.push(TOO_MANY_PROPERTIES);
-  return { values: values as ParsedParameters<Shape, Field, Document>['values'], fields, properties, faults };
+  if (properties.length > PROPERTY_FILTERS_MAX) errors.push(TOO_MANY_PROPERTIES);
+  return { values: values as ParsedParameters<Shape, Field, Document>['values'], fields, properties, errors };
 
-  function findParameter(name: string): Parameter | NamelessFault {
+  function findParameter(name: string): Parameter | NamelessError {
     const { base, word } = splitOperator(name);
     if (isField(base)) {
       const keep = (condition: Condition) => fields.push({ field: base, condition });
@@ -100,19 +100,19 @@ export function parseParameters<Shape extends ParameterShape, Field extends stri
 
 const PROPERTY_KIND: OperandKind = { operators: OPERATORS, item: z.string(), typed: true };
 
-const REPEATED: NamelessFault = { code: 'repeated', message: 'must be given once' };
+const REPEATED: NamelessError = { code: 'repeated', message: 'must be given once' };
 
-const UNKNOWN_PARAMETER: NamelessFault = {
+const UNKNOWN_PARAMETER: NamelessError = {
   code: 'unknown_parameter',
   message: 'unknown parameter; /docs lists those of this path',
 };
 
-const TOO_MANY_DOTS: NamelessFault = {
+const TOO_MANY_DOTS: NamelessError = {
   code: 'custom',
   message: `the name of a property to filter by may have at most ${NAME_DOTS_MAX} dots`,
 };
 
-const TOO_MANY_PROPERTIES: Fault = {
+const TOO_MANY_PROPERTIES: InputError = {
   path: 'properties',
   code: 'too_many',
   message: `a request may have at most ${PROPERTY_FILTERS_MAX} filters on properties, of all objects together`,
@@ -123,7 +123,7 @@ function filterParameter(
   word: string | undefined,
   kind: OperandKind,
   keep: (condition: Condition) => void,
-): Parameter | NamelessFault {
+): Parameter | NamelessError {
   const operator = kind.operators.find((known) => known === (word ?? 'eq'));
   if (operator === undefined) {
     return { code: 'unknown_operator', message: `unknown operator; use one of ${kind.operators.join(', ')}` };
@@ -148,12 +148,12 @@ export function canonicalFilters(filters: readonly (FieldFilter | PropertyFilter
  * @throws {Problem} `invalid_request`
  */
 export function refuseParameters(query: QueryParameters): void {
-  refuseFaults(Object.keys(query).map((name) => ({ path: name.slice(0, PATH_CHARACTERS_MAX), ...UNKNOWN_PARAMETER })));
+  refuseErrors(Object.keys(query).map((name) => ({ path: name.slice(0, PATH_CHARACTERS_MAX), ...UNKNOWN_PARAMETER })));
 }
 
-/** @throws {Problem} `invalid_request` with the faults of a request's parameters, if there are any */
-export function refuseFaults(faults: readonly Fault[]): void {
-  if (faults.length === 0) return;
-  const detail = faults.length === 1 ? 'A parameter has a fault.' : `The parameters have ${faults.length} faults.`;
-  throw new Problem('invalid_request', detail, { errors: faults });
+/** @throws {Problem} `invalid_request` with the errors of a request's parameters, if there are any */
+export function refuseErrors(errors: readonly InputError[]): void {
+  if (errors.length === 0) return;
+  const detail = errors.length === 1 ? 'A parameter has an error.' : `The parameters have ${errors.length} errors.`;
+  throw new Problem('invalid_request', detail, { errors: errors });
 }

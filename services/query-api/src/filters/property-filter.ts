@@ -49,7 +49,7 @@ export interface PositiveFilter {
 }
 
 /** Returns what is wrong with the name of a property; `undefined` when nothing is. */
-export function propertyNameFault(name: string): string | undefined {
+export function propertyNameError(name: string): string | undefined {
   return name.split('.').length - 1 > NAME_DOTS_MAX ? TOO_MANY_DOTS : undefined;
 }
 

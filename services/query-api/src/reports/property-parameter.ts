@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { propertyNameFault } from '../filters/property-filter.ts';
+import { propertyNameError } from '../filters/property-filter.ts';
 
 /** What the path of a property begins with: `properties.<name>`. */
 export const PROPERTIES = 'properties.';
@@ -11,8 +11,8 @@ export const PROPERTIES = 'properties.';
  */
 export function propertyOfPath(path: string, context: z.core.$RefinementCtx, message: string): string {
   const name = path.slice(PROPERTIES.length);
-  const fault = path.startsWith(PROPERTIES) ? propertyNameFault(name) : message;
-  if (fault === undefined) return name;
-  context.addIssue({ code: 'custom', message: fault });
+  const error = path.startsWith(PROPERTIES) ? propertyNameError(name) : message;
+  if (error === undefined) return name;
+  context.addIssue({ code: 'custom', message: error });
   return z.NEVER;
 }

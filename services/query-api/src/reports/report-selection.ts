@@ -1,4 +1,4 @@
-import type { Fault } from '@sluice/shared/http/problem';
+import type { InputError } from '@sluice/shared/http/problem';
 import type { DocumentField, FilterField } from '../events/event-columns.ts';
 import { type EventSelection, START_AFTER_END, type selectionParameters } from '../events/event-selection.ts';
 import type { ParsedParameters } from '../filters/parameters.ts';
@@ -11,26 +11,26 @@ export interface ReportSelection extends EventSelection {
   readonly endMs: number;
 }
 
-const START_REQUIRED: Fault = { path: 'startDate', code: 'required', message: 'is required' };
+const START_REQUIRED: InputError = { path: 'startDate', code: 'required', message: 'is required' };
 
 /**
  * Returns the selection of a report, whose parameters were parsed with {@link selectionParameters}: `endDate` is now when
- * left out. The faults are those of the parameters and of the range. With a fault, the selection must not be used.
+ * left out. The errors are those of the parameters and of the range. With an error, the selection must not be used.
  */
 export function reportSelection(
   parsed: ParsedParameters<typeof selectionParameters, FilterField, DocumentField>,
   nowMs = Date.now(),
-): { readonly selection: ReportSelection; readonly faults: Fault[] } {
+): { readonly selection: ReportSelection; readonly errors: InputError[] } {
   const { values, fields, properties } = parsed;
-  const faults = [...parsed.faults];
+  const errors = [...parsed.errors];
   const { startDate: startMs, endDate: endMs = nowMs } = values;
-  const isNamed = faults.some(({ path }) => path === 'startDate');
-  if (startMs === undefined && !isNamed) faults.push(START_REQUIRED);
-  if (startMs !== undefined && startMs > endMs) faults.push(START_AFTER_END);
-  return { selection: { fields, properties, startMs: startMs ?? endMs, endMs }, faults };
+  const isNamed = errors.some(({ path }) => path === 'startDate');
+  if (startMs === undefined && !isNamed) errors.push(START_REQUIRED);
+  if (startMs !== undefined && startMs > endMs) errors.push(START_AFTER_END);
+  return { selection: { fields, properties, startMs: startMs ?? endMs, endMs }, errors };
 }
 
-const TOO_MANY_BUCKETS: Fault = {
+const TOO_MANY_BUCKETS: InputError = {
   path: 'interval',
   code: 'too_many',
   message: `the range has more than ${BUCKETS_MAX} of these intervals; take a longer interval or a shorter range`,
@@ -39,15 +39,15 @@ const TOO_MANY_BUCKETS: Fault = {
 /** What the buckets depend on. */
 const BUCKET_PARAMETERS: readonly string[] = ['interval', 'timeZone', 'startDate', 'endDate'];
 
-/** Returns when the buckets of a report begin. Adds a fault when there are too many; then they must not be used. */
+/** Returns when the buckets of a report begin. Adds an error when there are too many; then they must not be used. */
 export function reportBuckets(
   interval: CalendarInterval,
   timeZone: string,
   { startMs, endMs }: ReportSelection,
-  faults: Fault[],
+  errors: InputError[],
 ): readonly number[] {
   const starts = bucketStarts(interval, timeZone, startMs, endMs);
-  const isRangeKnown = !faults.some(({ path }) => BUCKET_PARAMETERS.includes(path));
-  if (isRangeKnown && starts.length > BUCKETS_MAX) faults.push(TOO_MANY_BUCKETS);
+  const isRangeKnown = !errors.some(({ path }) => BUCKET_PARAMETERS.includes(path));
+  if (isRangeKnown && starts.length > BUCKETS_MAX) errors.push(TOO_MANY_BUCKETS);
   return starts;
 }

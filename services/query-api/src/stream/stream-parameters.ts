@@ -1,10 +1,10 @@
-import { type Fault, Problem } from '@sluice/shared/http/problem';
+import { type InputError, Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { tooLong } from '../clickhouse/query-error.ts';
 import { QueryTooLong } from '../clickhouse/read-failures.ts';
 import { eventFilterable, selectionParameters } from '../events/event-selection.ts';
 import { notEmpty } from '../filters/operators.ts';
-import { canonicalFilters, parseParameters, refuseFaults } from '../filters/parameters.ts';
+import { canonicalFilters, parseParameters, refuseErrors } from '../filters/parameters.ts';
 import { RESUMABLE_DAYS } from '../limits.ts';
 import { decodePosition, type StreamPosition } from './stream-position.ts';
 import { type StreamSelection, weightOf } from './stream-query.ts';
@@ -40,7 +40,7 @@ export interface StreamRequest {
  * Parses a request for `GET /events/stream`.
  *
  * @param lastEventId the header; it may be empty, as browsers may send it
- * @throws {Problem} `invalid_request`, naming every fault, or when the filters are too long; `position_lost` when the
+ * @throws {Problem} `invalid_request`, naming every error, or when the filters are too long; `position_lost` when the
  * position is too old
  */
 export function parseStreamRequest(
@@ -49,8 +49,8 @@ export function parseStreamRequest(
   workspace: string,
   nowMs = Date.now(),
 ): StreamRequest {
-  const { values, fields, properties, faults } = parseParameters(streamParameters, eventFilterable, query);
-  const found: Fault[] = [...faults];
+  const { values, fields, properties, errors } = parseParameters(streamParameters, eventFilterable, query);
+  const found: InputError[] = [...errors];
   const ids = { [LAST_EVENT_ID]: lastEventId || undefined, after: values.after };
   const decoded = Object.entries(ids).flatMap(([path, id]) => {
     if (id === undefined) return [];
@@ -58,7 +58,7 @@ export function parseStreamRequest(
     if (!position) found.push({ path, code: 'invalid', message: 'is not the id of an event of a stream' });
     return position ? [position] : [];
   });
-  refuseFaults(found);
+  refuseErrors(found);
   const [after] = decoded;
   if (after && nowMs - after.sentAtMs > RESUMABLE_DAYS * DAY_MS) {
     const detail = `The position is older than ${RESUMABLE_DAYS} days. Read what you missed from GET /events, and listen again without the position.`;

@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Epoch } from '../protocol/epoch.ts';
-import type { Halt } from '../protocol/log-fault.ts';
+import type { Halt } from '../protocol/log-gap.ts';
 import { fencedOr } from './fenced-or.ts';
 import { STATEMENTS } from './statements.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { createTestStore, type TestStore } from '../testing/store.ts';
-import { isRowFault } from './isolate-bad-rows.ts';
+import { isRowError } from './isolate-bad-rows.ts';
 
 let db: TestStore;
 
@@ -17,5 +17,5 @@ test.each([
 ])('a statement that fails because %s is no fault of its rows', async (_why, query) => {
   const error: unknown = await db.read(query).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(Error);
-  expect(isRowFault(error)).toBe(false);
+  expect(isRowError(error)).toBe(false);
 });

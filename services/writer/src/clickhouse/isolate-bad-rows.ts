@@ -10,7 +10,7 @@ import { NUMBERED_ROWS, type NumberedRowStatements } from './staging-tables.ts';
  * The errors that a row causes, and will cause again: it cannot be parsed, a value does not fit its column, a field is
  * unknown, or it violates a constraint of the staging table.
  */
-const ROW_FAULTS = new ErrorCodes(
+const ROW_ERRORS = new ErrorCodes(
   'CANNOT_PARSE_TEXT',
   'CANNOT_PARSE_ESCAPE_SEQUENCE',
   'CANNOT_PARSE_QUOTED_STRING',
@@ -40,8 +40,8 @@ const REASONS_MAX = 100;
 const LINE_END = Buffer.from(`${' '.repeat(64)}\n`);
 
 /** Returns whether loading failed because of the rows, and not for a reason that may pass. */
-export function isRowFault(error: unknown): error is ClickHouseError {
-  return error instanceof ClickHouseError && ROW_FAULTS.has(error.code);
+export function isRowError(error: unknown): error is ClickHouseError {
+  return error instanceof ClickHouseError && ROW_ERRORS.has(error.code);
 }
 
 export interface IsolatedRows {
@@ -185,7 +185,7 @@ class BadLineSearch {
       await this.#session.load(this.#statements[how], chunks);
       return undefined;
     } catch (error) {
-      if (!isRowFault(error)) throw error;
+      if (!isRowError(error)) throw error;
       return `${error.type}: ${error.message}`.slice(0, 1_000);
     }
   }

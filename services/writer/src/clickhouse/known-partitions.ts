@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import type { Halt } from '../protocol/log-fault.ts';
+import type { Halt } from '../protocol/log-gap.ts';
 import { nameOf, type Position, type TopicPartition } from '../protocol/position.ts';
 import { STATEMENTS } from './statements.ts';
 

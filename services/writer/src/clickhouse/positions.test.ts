@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import { Fenced } from '../protocol/fenced.ts';
-import type { Halt } from '../protocol/log-fault.ts';
+import type { Halt } from '../protocol/log-gap.ts';
 import { createTestStore, type TestStore } from '../testing/store.ts';
 import { Halts } from './halts.ts';
 import { readPartitions } from './known-partitions.ts';

@@ -13,7 +13,7 @@ import {
 } from '../protocol/steps.ts';
 import { fencedOr } from './fenced-or.ts';
 import { inspectStagedRows, type StagedRows } from './inspect-staged-rows.ts';
-import { isolateBadRows, isRowFault } from './isolate-bad-rows.ts';
+import { isolateBadRows, isRowError } from './isolate-bad-rows.ts';
 import { ClickHouseSession } from './session.ts';
 import { STATEMENTS } from './statements.ts';
 import { storeDeadLetters } from './store-dead-letters.ts';
@@ -97,7 +97,7 @@ export class StagedBatch {
       await this.#perform(step);
       this.#state = afterStep(this.#state, step);
     } catch (error) {
-      const isRefused = (step === 'load-events' || step === 'load-changes') && isRowFault(error);
+      const isRefused = (step === 'load-events' || step === 'load-changes') && isRowError(error);
       if (!isRefused) throw fencedOr(error);
       this.#state = afterRefusal(this.#state);
     }

@@ -18,7 +18,7 @@ function compare(committed: bigint, position?: Position) {
 const stored = (nextOffset: bigint): Position => ({ nextOffset, last });
 const chosen = (nextOffset: bigint): Position => ({ nextOffset, last: undefined });
 const startsAt = (nextOffset: bigint) => ({ kind: 'sound', position: { nextOffset } });
-const fault = (reason: string) => ({ kind: 'fault', fault: { reason } });
+const gap = (reason: string) => ({ kind: 'gap', gap: { reason } });
 
 describe('a partition goes on', () => {
   test.each<[string, bigint, Position | undefined, bigint]>([
@@ -35,7 +35,7 @@ describe('a partition goes on', () => {
   });
 });
 
-describe('a partition is at fault when', () => {
+describe('a partition has a gap when', () => {
   test.each<[string, bigint, Position | undefined, string]>([
     ['messages were committed and ClickHouse has no position', 15n, undefined, 'nothing is stored'],
     ['messages were committed and deleted, and ClickHouse has no position', 10n, undefined, 'nothing is stored'],
@@ -46,7 +46,7 @@ describe('a partition is at fault when', () => {
     ['the log ends before the stored position', 15n, stored(21n), 'the log was cut off'],
     ['the log ends before the chosen offset', 15n, chosen(21n), 'the log was cut off'],
   ])('%s', (_, committed, position, reason) => {
-    expect(compare(committed, position)).toMatchObject(fault(reason));
+    expect(compare(committed, position)).toMatchObject(gap(reason));
   });
 });
 
@@ -62,21 +62,21 @@ describe('a partition of which ClickHouse has no position is new when its log is
 
   test('not when a single message was committed', () => {
     const inspection = compareOffsets({ name: 't/0', bounds: whole, committed: 1n, position: undefined });
-    expect(inspection).toMatchObject(fault('nothing is stored'));
+    expect(inspection).toMatchObject(gap('nothing is stored'));
   });
 });
 
-test('a fault names its offsets', () => {
+test('a gap names its offsets', () => {
   expect(compare(4n, stored(4n))).toMatchObject({
-    fault: { firstOffset: 4n, lastOffset: 9n, detail: expect.stringMatching(/^Kafka deleted 6 messages of t.0/) },
+    gap: { firstOffset: 4n, lastOffset: 9n, detail: expect.stringMatching(/^Kafka deleted 6 messages of t.0/) },
   });
-  expect(compare(25n, stored(15n))).toMatchObject({ fault: { firstOffset: 20n, lastOffset: 24n } });
+  expect(compare(25n, stored(15n))).toMatchObject({ gap: { firstOffset: 20n, lastOffset: 24n } });
   const [committed, begun] = [compare(15n), compare(-1n)];
   expect(committed).toMatchObject({
-    fault: { firstOffset: 0n, lastOffset: 14n, detail: expect.stringContaining('have committed offset 15') },
+    gap: { firstOffset: 0n, lastOffset: 14n, detail: expect.stringContaining('have committed offset 15') },
   });
   expect(begun).toMatchObject({
-    fault: { firstOffset: 0n, lastOffset: 9n, detail: expect.stringContaining('begins at offset 10') },
+    gap: { firstOffset: 0n, lastOffset: 9n, detail: expect.stringContaining('begins at offset 10') },
   });
 });
 

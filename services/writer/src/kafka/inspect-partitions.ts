@@ -1,12 +1,12 @@
 import type { Admin, PartitionOffset, SeekEntry } from 'kafkajs';
 import {
   type LogBounds,
-  type LogFault,
+  type LogGap,
   logCutOff,
   logReplaced,
   messagesGone,
   nothingStored,
-} from '../protocol/log-fault.ts';
+} from '../protocol/log-gap.ts';
 import { fingerprintOf, nameOf, type Position, positionAfter, type TopicPartition } from '../protocol/position.ts';
 import { ifUnreadable } from './unreadable-partition.ts';
 
@@ -23,7 +23,7 @@ export interface PartitionState {
 /** Whether a partition's log continues what was stored, and if so from where. */
 export type Inspection =
   | { readonly kind: 'sound'; readonly position: Position; readonly committed: bigint }
-  | { readonly kind: 'fault'; readonly fault: LogFault };
+  | { readonly kind: 'gap'; readonly gap: LogGap };
 
 /**
  * Compares the committed and the stored offset with the log, and returns where the partition goes on.
@@ -37,23 +37,23 @@ export type Inspection =
 export function compareOffsets({ name, bounds, committed, position }: PartitionState): Inspection {
   const { low, high } = bounds;
   if (!position) {
-    if (low > 0n || committed > 0n) return faulty(nothingStored(name, bounds, committed));
+    if (low > 0n || committed > 0n) return gapOf(nothingStored(name, bounds, committed));
     return { kind: 'sound', position: { nextOffset: low, last: undefined }, committed };
   }
   const { nextOffset: stored } = position;
   const isChosen = position.last === undefined;
   const other = isChosen || committed < 0n ? stored : committed;
   const [next, furthest] = stored < other ? [stored, other] : [other, stored];
-  if (furthest > high) return faulty(logCutOff(name, bounds, furthest));
+  if (furthest > high) return gapOf(logCutOff(name, bounds, furthest));
   // Kafka may have deleted what is stored already.
   const needed = stored >= low && next < low ? low : next;
-  if (needed < low) return faulty(messagesGone(name, needed, low));
+  if (needed < low) return gapOf(messagesGone(name, needed, low));
   const last = needed === stored ? position.last : undefined;
   return { kind: 'sound', position: { nextOffset: needed, last }, committed };
 }
 
-function faulty(fault: LogFault): Inspection {
-  return { kind: 'fault', fault };
+function gapOf(gap: LogGap): Inspection {
+  return { kind: 'gap', gap };
 }
 
 /** Returns whether the record before a position is still the one that was stored. @throws kafkajs's errors */
@@ -101,10 +101,10 @@ export async function inspectPartitions(
 async function inspect(admin: Admin, partition: TopicPartition, state: PartitionState): Promise<Inspection> {
   const { name, bounds, position } = state;
   const compared = compareOffsets(state);
-  if (compared.kind === 'fault') return compared;
+  if (compared.kind === 'gap') return compared;
   // Retention may have deleted the record before the position; then there is nothing to compare.
   const isInLog = position !== undefined && position.nextOffset > bounds.low;
-  if (isInLog && !(await isSameLog(admin, partition, position))) return faulty(logReplaced(name, position.nextOffset));
+  if (isInLog && !(await isSameLog(admin, partition, position))) return gapOf(logReplaced(name, position.nextOffset));
   return { ...compared, position: await withLastRecord(admin, partition, compared.position, bounds) };
 }
 

@@ -5,7 +5,7 @@ import type { Batch, Consumer, Kafka } from 'kafkajs';
 import { isSameLog } from '../kafka/inspect-partitions.ts';
 import type { WriterMetrics } from '../metrics.ts';
 import type { Assignment } from '../protocol/assignment.ts';
-import { type LogFault, logReplaced, messagesGone } from '../protocol/log-fault.ts';
+import { type LogGap, logReplaced, messagesGone } from '../protocol/log-gap.ts';
 import { nameOf } from '../protocol/position.ts';
 import type { BatchLoop } from './batch-loop.ts';
 import type { PartitionKeeper } from './partition-keeper.ts';
@@ -85,8 +85,8 @@ export class BatchIntake {
     }
   }
 
-  #halt({ topic, partition }: Batch, assignment: Assignment, consumer: Consumer, fault: LogFault): false {
-    this.#options.keeper.halt(assignment, consumer, { topic, partition }, fault);
+  #halt({ topic, partition }: Batch, assignment: Assignment, consumer: Consumer, gap: LogGap): false {
+    this.#options.keeper.halt(assignment, consumer, { topic, partition }, gap);
     return false;
   }
 }

@@ -2,7 +2,7 @@ import type { Halts } from '../clickhouse/halts.ts';
 import type { WriterMetrics } from '../metrics.ts';
 import type { Epoch } from '../protocol/epoch.ts';
 import { Fenced } from '../protocol/fenced.ts';
-import type { Halt } from '../protocol/log-fault.ts';
+import type { Halt } from '../protocol/log-gap.ts';
 import { nameOf, type TopicPartition } from '../protocol/position.ts';
 
 /** The halted partitions of the current assignment, in memory, in the metrics and in ClickHouse. */

@@ -9,7 +9,7 @@ import type { NewPosition, Positions } from '../clickhouse/positions.ts';
 import { inspectPartitions } from '../kafka/inspect-partitions.ts';
 import type { WriterMetrics } from '../metrics.ts';
 import type { Assignment } from '../protocol/assignment.ts';
-import type { LogFault } from '../protocol/log-fault.ts';
+import type { LogGap } from '../protocol/log-gap.ts';
 import { nameOf, type Position, type TopicPartition } from '../protocol/position.ts';
 import { HaltedPartitions } from './halted-partitions.ts';
 
@@ -68,12 +68,12 @@ export class PartitionKeeper {
   }
 
   /** Stops storing one partition until an operator resumes it. The other partitions go on. */
-  halt(assignment: Assignment, consumer: Consumer, { topic, partition }: TopicPartition, fault: LogFault): void {
+  halt(assignment: Assignment, consumer: Consumer, { topic, partition }: TopicPartition, gap: LogGap): void {
     stopStoring(assignment, consumer, { topic, partition });
-    if (assignment.epoch) this.#halted.addNew({ topic, partition, ...fault }, assignment.epoch);
+    if (assignment.epoch) this.#halted.addNew({ topic, partition, ...gap }, assignment.epoch);
     this.#options.logger.error(
-      { topic, partition, reason: fault.reason },
-      `${fault.detail}. The partition is halted; show it and resume it with: npm run writer -- status`,
+      { topic, partition, reason: gap.reason },
+      `${gap.detail}. The partition is halted; show it and resume it with: npm run writer -- status`,
     );
   }
 
@@ -101,7 +101,7 @@ export class PartitionKeeper {
     for (const { inspection, ...partition } of inspected) {
       const halt = active.get(nameOf(partition));
       if (halt) this.#halted.add(halt);
-      else if (inspection.kind === 'fault') this.halt(assignment, consumer, partition, inspection.fault);
+      else if (inspection.kind === 'gap') this.halt(assignment, consumer, partition, inspection.gap);
       else if (!assignment.isOpen(partition)) {
         const { position, committed } = inspection;
         sound.push({ partition, position });

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { eventFilterable, selectionParameters } from '../../events/event-selection.ts';
 import { eventParameters } from '../../events/events-parameters.ts';
 import { uuidParameter } from '../../filters/parameter-schemas.ts';
-import { parseParameters, refuseFaults } from '../../filters/parameters.ts';
+import { parseParameters, refuseErrors } from '../../filters/parameters.ts';
 import { type ReportSelection, reportSelection } from '../report-selection.ts';
 import { EXPORT_FORMATS, type ExportFormat, isExportFormat } from './export-formats.ts';
 
@@ -55,12 +55,12 @@ export interface ExportRequest {
  * Parses the query of `GET /events/export`.
  *
  * @param accept the header `Accept`
- * @throws {Problem} `invalid_request`, naming every fault
+ * @throws {Problem} `invalid_request`, naming every error
  */
 export function parseExportRequest(query: QueryParameters, accept: string | undefined): ExportRequest {
   const parsed = parseParameters(exportParameters, eventFilterable, query);
-  const { selection, faults } = reportSelection(parsed);
-  refuseFaults(faults);
+  const { selection, errors } = reportSelection(parsed);
+  refuseErrors(errors);
   const { format, orderByDirection, after } = parsed.values;
   return {
     selection,

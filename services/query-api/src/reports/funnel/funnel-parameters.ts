@@ -1,10 +1,10 @@
-import type { Fault } from '@sluice/shared/http/problem';
+import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import { DOCUMENT_FIELDS, type DocumentField, type FilterField } from '../../events/event-columns.ts';
 import { eventFilterable, selectionParameters } from '../../events/event-selection.ts';
 import { listOf, notEmpty } from '../../filters/operators.ts';
-import { type Filterable, parseParameters, refuseFaults } from '../../filters/parameters.ts';
+import { type Filterable, parseParameters, refuseErrors } from '../../filters/parameters.ts';
 import type { PropertyFilter } from '../../filters/property-filter.ts';
 import { STEPS_MAX, STEPS_MIN, WITHIN_DAYS_MAX } from '../../limits.ts';
 import { GROUP_KEYS, type GroupKey, groupKeyParameter } from '../group-key.ts';
@@ -81,21 +81,21 @@ function stepDocuments(step: number): readonly StepDocument[] {
   return DOCUMENT_FIELDS.map((document): StepDocument => `step${step}.${document}`);
 }
 
-const STEPS_REQUIRED: Fault = { path: 'steps', code: 'required', message: 'is required' };
+const STEPS_REQUIRED: InputError = { path: 'steps', code: 'required', message: 'is required' };
 
 /**
  * Parses the query of `GET /events/funnel`.
  *
- * @throws {Problem} `invalid_request`, naming every fault
+ * @throws {Problem} `invalid_request`, naming every error
  */
 export function parseFunnelRequest(query: QueryParameters): FunnelRequest {
   const parsed = parseParameters(funnelParameters, funnelFilterable, query);
   const { steps: events, by = 'user', within: withinMs = WITHIN_MS_DEFAULT, groupBy } = parsed.values;
   const filtersOf = (step: number | undefined) => parsed.properties.flatMap((filter) => withoutStep(filter, step));
-  const { selection, faults } = reportSelection({ ...parsed, properties: filtersOf(undefined) });
-  if (query['steps'] === undefined) faults.push(STEPS_REQUIRED);
-  else if (events) faults.push(...parsed.properties.flatMap((filter) => faultOfStep(filter, events.length)));
-  refuseFaults(faults);
+  const { selection, errors } = reportSelection({ ...parsed, properties: filtersOf(undefined) });
+  if (query['steps'] === undefined) errors.push(STEPS_REQUIRED);
+  else if (events) errors.push(...parsed.properties.flatMap((filter) => errorOfStep(filter, events.length)));
+  refuseErrors(errors);
   const steps = (events ?? []).map((event, index): FunnelStep => ({ event, properties: filtersOf(index + 1) }));
   return { selection, steps, by, withinMs, groupBy };
 }
@@ -107,7 +107,7 @@ function withoutStep({ document, ...rest }: AnyFilter, step: number | undefined)
   return found === undefined ? [] : [{ document: found, ...rest }];
 }
 
-function faultOfStep({ document, name }: AnyFilter, count: number): Fault[] {
+function errorOfStep({ document, name }: AnyFilter, count: number): InputError[] {
   const step = Number(/^step(\d+)/.exec(document)?.[1] ?? 0);
   if (step <= count) return [];
   return [{ path: `${document}.${name}`, code: 'invalid', message: `there is no step ${step}; steps names ${count}` }];

@@ -1,4 +1,4 @@
-import type { Fault } from '@sluice/shared/http/problem';
+import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import {
@@ -11,7 +11,7 @@ import {
 } from '../../events/event-columns.ts';
 import { eventFilterable, START_AFTER_END, selectionParameters } from '../../events/event-selection.ts';
 import { numberParameter } from '../../filters/parameter-schemas.ts';
-import { type ParsedParameters, parseParameters, refuseFaults } from '../../filters/parameters.ts';
+import { type ParsedParameters, parseParameters, refuseErrors } from '../../filters/parameters.ts';
 import { LIMIT_DEFAULT, LIMIT_MAX } from '../../limits.ts';
 import { propertyOfPath } from '../property-parameter.ts';
 import type { MenuRequest } from './event-names.ts';
@@ -61,36 +61,36 @@ export interface ValuesRequest extends MenuRequest {
   readonly source: ValueSource;
 }
 
-const PROPERTY_REQUIRED: Fault = { path: 'property', code: 'required', message: 'is required' };
+const PROPERTY_REQUIRED: InputError = { path: 'property', code: 'required', message: 'is required' };
 
 /**
  * Parses the query of `GET /events/names` or `GET /events/properties`.
  *
- * @throws {Problem} `invalid_request`, naming every fault
+ * @throws {Problem} `invalid_request`, naming every error
  */
 export function parseMenuRequest(parameters: typeof namesParameters, query: QueryParameters): MenuRequest {
   const parsed = parseParameters(parameters, eventFilterable, query);
-  refuseFaults(faultsOf(parsed));
+  refuseErrors(errorsOf(parsed));
   return requestOf(parsed);
 }
 
 /**
  * Parses the query of `GET /events/values`.
  *
- * @throws {Problem} `invalid_request`, naming every fault
+ * @throws {Problem} `invalid_request`, naming every error
  */
 export function parseValuesRequest(query: QueryParameters): ValuesRequest {
   const parsed = parseParameters(valuesParameters, eventFilterable, query);
   const { property: source } = parsed.values;
-  refuseFaults([...faultsOf(parsed), ...(query['property'] ? [] : [PROPERTY_REQUIRED])]);
+  refuseErrors([...errorsOf(parsed), ...(query['property'] ? [] : [PROPERTY_REQUIRED])]);
   return { ...requestOf(parsed), source: source as ValueSource };
 }
 
 type ParsedMenu = ParsedParameters<typeof namesParameters, FilterField, DocumentField>;
 
-function faultsOf({ values: { startDate, endDate }, faults }: ParsedMenu): readonly Fault[] {
+function errorsOf({ values: { startDate, endDate }, errors }: ParsedMenu): readonly InputError[] {
   const isReversed = startDate !== undefined && endDate !== undefined && startDate > endDate;
-  return isReversed ? [...faults, START_AFTER_END] : faults;
+  return isReversed ? [...errors, START_AFTER_END] : errors;
 }
 
 function requestOf({ values, fields, properties }: ParsedMenu): MenuRequest {

@@ -491,8 +491,8 @@ test.each([
   ['/events/values?property=__proto__', ['property']],
   ['/events/values?property=properties.a.b.c.d.e.f.g.h', ['property']],
   ['/events/values?property=type&property=event', ['property']],
-])('%s is refused with every fault', async (path, faults) => {
+])('%s is refused with every error', async (path, errors) => {
   const { status, body } = await query.get(path);
   expect(status).toBe(400);
-  expect(body.errors.map(({ path }) => path)).toEqual(faults);
+  expect(body.errors.map(({ path }) => path)).toEqual(errors);
 });

@@ -4,7 +4,7 @@ import type { DocumentField, FilterField } from '../../events/event-columns.ts';
 import { eventFilterable, selectionParameters } from '../../events/event-selection.ts';
 import type { FieldFilter } from '../../filters/operators.ts';
 import { numberParameter, textParameter } from '../../filters/parameter-schemas.ts';
-import { type Filterable, parseParameters, refuseFaults } from '../../filters/parameters.ts';
+import { type Filterable, parseParameters, refuseErrors } from '../../filters/parameters.ts';
 import { PERIODS_MAX } from '../../limits.ts';
 import { timeZoneParameter } from '../calendar.ts';
 import { type ReportSelection, reportBuckets, reportSelection } from '../report-selection.ts';
@@ -52,7 +52,7 @@ export const retentionFilterable: Filterable<FilterField | 'returnEvent', Docume
 /**
  * Parses the query of `GET /events/retention`.
  *
- * @throws {Problem} `invalid_request`, naming every fault
+ * @throws {Problem} `invalid_request`, naming every error
  */
 export function parseRetentionRequest(query: QueryParameters): RetentionRequest {
   const parsed = parseParameters(retentionParameters, retentionFilterable, query);
@@ -65,9 +65,9 @@ export function parseRetentionRequest(query: QueryParameters): RetentionRequest 
     else if (field === 'returnEvent') returnFilters.push({ field: 'event', condition });
     else fields.push({ field, condition });
   }
-  const { selection, faults } = reportSelection({ ...parsed, fields });
-  const starts = reportBuckets(interval, timeZone, selection, faults);
-  refuseFaults(faults);
+  const { selection, errors } = reportSelection({ ...parsed, fields });
+  const starts = reportBuckets(interval, timeZone, selection, errors);
+  refuseErrors(errors);
   return {
     selection,
     cohortFilters,

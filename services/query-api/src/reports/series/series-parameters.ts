@@ -1,10 +1,10 @@
-import type { Fault } from '@sluice/shared/http/problem';
+import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import { eventFilterable, selectionParameters } from '../../events/event-selection.ts';
 import { listOf, notEmpty } from '../../filters/operators.ts';
 import { numberParameter } from '../../filters/parameter-schemas.ts';
-import { parseParameters, refuseFaults } from '../../filters/parameters.ts';
+import { parseParameters, refuseErrors } from '../../filters/parameters.ts';
 import { BUCKETS_MAX, GROUP_KEYS_MAX, GROUPS_MAX } from '../../limits.ts';
 import {
   bucketStarts,
@@ -72,21 +72,21 @@ export interface SeriesRequest {
   readonly previous: SeriesRange | undefined;
 }
 
-const NO_GROUPS: Fault = { path: 'groups', code: 'invalid', message: 'needs groupBy' };
+const NO_GROUPS: InputError = { path: 'groups', code: 'invalid', message: 'needs groupBy' };
 
 /**
  * Parses the query of `GET /events/series`.
  *
- * @throws {Problem} `invalid_request`, naming every fault
+ * @throws {Problem} `invalid_request`, naming every error
  */
 export function parseSeriesRequest(query: QueryParameters): SeriesRequest {
   const parsed = parseParameters(seriesParameters, eventFilterable, query);
-  const { selection, faults } = reportSelection(parsed);
+  const { selection, errors } = reportSelection(parsed);
   const { interval = 'day', timeZone = 'UTC', measure = { kind: 'count' }, groupBy = [], groups } = parsed.values;
-  if (query['groups'] && !query['groupBy']) faults.push(NO_GROUPS);
+  if (query['groups'] && !query['groupBy']) errors.push(NO_GROUPS);
   const { startMs, endMs } = selection;
-  const buckets = interval === 'none' ? [startMs] : reportBuckets(interval, timeZone, selection, faults);
-  refuseFaults(faults);
+  const buckets = interval === 'none' ? [startMs] : reportBuckets(interval, timeZone, selection, errors);
+  refuseErrors(errors);
   const range = { startMs, endMs, buckets };
   const previous = parsed.values.compare && previousRange(interval, timeZone, range);
   return { selection, interval, timeZone, measure, groupBy, groups: groups ?? GROUPS_DEFAULT, range, previous };

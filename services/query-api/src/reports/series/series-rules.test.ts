@@ -192,7 +192,7 @@ test('previous numbers are of the same groups in the same order', async () => {
   });
 });
 
-test('a bad request names every fault', async () => {
+test('a bad request names every error', async () => {
   const { status, body } = await query.get(
     '/events/series?interval=year&timeZone=Berlin&measure=sum:amount&groupBy=event,colour&groups=101&compare=next&limit=1',
   );

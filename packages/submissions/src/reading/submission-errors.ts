@@ -1,9 +1,9 @@
-import { FAULTS_MAX, invalidRequest, type Problem } from '@sluice/shared/http/problem';
+import { ERRORS_MAX, invalidRequest, type Problem } from '@sluice/shared/http/problem';
 import type { z } from 'zod';
 import { partsTooLarge } from '../parts-too-large.ts';
 
-/** Collects the faults of a body. It counts all of them and keeps at most {@link FAULTS_MAX}. */
-export class SubmissionFaults {
+/** Collects the errors of a body. It counts all of them and keeps at most {@link ERRORS_MAX}. */
+export class SubmissionErrors {
   #count = 0;
   #kept = 0;
   readonly #issues: z.core.$ZodIssue[] = [];
@@ -14,10 +14,10 @@ export class SubmissionFaults {
   }
 
   add(issue: z.core.$ZodIssue): void {
-    const faults = issue.code === 'unrecognized_keys' ? issue.keys.length : 1;
-    const room = FAULTS_MAX - this.#kept;
-    this.#count += faults;
-    this.#kept += faults;
+    const errors = issue.code === 'unrecognized_keys' ? issue.keys.length : 1;
+    const room = ERRORS_MAX - this.#kept;
+    this.#count += errors;
+    this.#kept += errors;
     if (room <= 0) return;
     this.#issues.push(issue.code === 'unrecognized_keys' ? { ...issue, keys: issue.keys.slice(0, room) } : issue);
   }
@@ -30,12 +30,12 @@ export class SubmissionFaults {
     this.add({ code: 'unrecognized_keys', keys: [name], path: [], message: 'is not known' });
   }
 
-  /** Adds an event or a property that is too large. Such parts are named only when there is no other fault. */
+  /** Adds an event or a property that is too large. Such parts are named only when there is no other error. */
   addTooLarge(path: string): void {
     this.#tooLarge.push(path);
   }
 
-  /** Returns what the schema makes of the value; `undefined` when it finds faults, which are added. */
+  /** Returns what the schema makes of the value; `undefined` when it finds errors, which are added. */
   check<Schema extends z.ZodType>(
     schema: Schema,
     value: unknown,
@@ -47,7 +47,7 @@ export class SubmissionFaults {
     return undefined;
   }
 
-  /** The `invalid_request` that names the faults. */
+  /** The `invalid_request` that names the errors. */
   problem(): Problem {
     return invalidRequest(this.#issues, this.#count);
   }
