@@ -1,10 +1,9 @@
-import { createClient } from '@clickhouse/client';
-import { expect, inject, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ERROR_NAMES, ErrorCodes } from './error-codes.ts';
+import { takeDatabase } from './testing/test-database.ts';
 
 test('ClickHouse has these errors, by these numbers', async () => {
-  const client = createClient({ url: inject('clickhouseUrl') });
-  onTestFinished(() => client.close());
+  const { client } = await takeDatabase();
   const result = await client.query({
     query: 'SELECT number AS code, errorCodeToName(number) AS name FROM numbers(2000)',
     format: 'JSONEachRow',
