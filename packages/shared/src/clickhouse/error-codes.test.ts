@@ -1,9 +1,16 @@
-import { expect, test } from 'vitest';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { createClickHouse } from './client.ts';
 import { ERROR_NAMES, ErrorCodes } from './error-codes.ts';
-import { takeDatabase } from './testing/test-database.ts';
 
 test('ClickHouse has these errors, by these numbers', async () => {
-  const { client } = await takeDatabase();
+  const client = createClickHouse(
+    {
+      ...{ CLICKHOUSE_URL: inject('clickhouseUrl'), CLICKHOUSE_DATABASE: 'default' },
+      ...{ CLICKHOUSE_USER: 'default', CLICKHOUSE_PASSWORD: '' },
+    },
+    { application: 'test', requestTimeoutMs: 240_000, connectionsMax: 1 },
+  );
+  onTestFinished(() => client.close());
   const result = await client.query({
     query: 'SELECT number AS code, errorCodeToName(number) AS name FROM numbers(2000)',
     format: 'JSONEachRow',

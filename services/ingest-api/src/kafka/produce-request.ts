@@ -25,8 +25,8 @@ const MAGIC = 2;
 /**
  * Encodes a produce request of any version from 3 to 7, but for its header, into one buffer.
  *
- * kafkajs encodes each record, header and batch in a buffer of its own, and copies it again and again. With that,
- * ingest-api takes nearly twice the CPU time an event.
+ * kafkajs encodes each record, header and batch in a buffer of its own, and copies it again and again: ingest-api takes
+ * 16 µs of CPU for an event of 600 bytes then, instead of 11.
  *
  * Source: https://kafka.apache.org/protocol and https://kafka.apache.org/documentation/#recordbatch
  */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createRequire } from 'node:module';
+import { setTimeout as delay } from 'node:timers/promises';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
@@ -24,13 +25,16 @@ function createRunner(group: object): Runner {
   const logger = { namespace: () => logger, debug: ignore, info: ignore, warn: ignore, error: ignore };
   const consumerGroup = { connect: ignore, heartbeat: ignore, leave: ignore, getNodeIds: () => [1], ...group };
   const retry = { initialRetryTime: 1, retries: 5 };
-  return new RunnerOfKafkaJs({
-    logger,
-    consumerGroup,
-    retry,
-    concurrency: 1,
-    instrumentationEmitter: { emit: ignore },
-  });
+  const instrumentationEmitter = { emit: ignore };
+  const runner = new RunnerOfKafkaJs({ logger, consumerGroup, retry, concurrency: 1, instrumentationEmitter });
+  onTestFinished(() => runner.stop());
+  return runner;
+}
+
+/** Fetches nothing, after a while. */
+async function nothing(): Promise<never[]> {
+  await delay(5);
+  return [];
 }
 
 test('a member whose join has failed joins before it fetches again', async () => {
@@ -45,12 +49,11 @@ test('a member whose join has failed joins before it fetches again', async () =>
       steps.push('fetch');
       if (steps.length === 2) throw Object.assign(new Error('rebalancing'), { type: 'REBALANCE_IN_PROGRESS' });
       done.resolve();
-      return [];
+      return await nothing();
     },
   });
   await runner.start();
   await done.promise;
-  await runner.stop();
   expect(steps.slice(0, 5)).toEqual(['join', 'fetch', 'join', 'join', 'fetch']);
 });
 
@@ -58,7 +61,7 @@ test('a commit that fails is not repeated: by then newer offsets may be committe
   let commits = 0;
   const runner = createRunner({
     joinAndSync: async () => undefined,
-    fetch: async () => [],
+    fetch: nothing,
     async commitOffsets() {
       commits += 1;
       if (commits === 1) throw new Error('no response');
@@ -66,7 +69,6 @@ test('a commit that fails is not repeated: by then newer offsets may be committe
   });
   await runner.start();
   await expect(runner.commitOffsets({ topics: [] })).rejects.toThrow('no response');
-  await runner.stop();
   expect(commits).toBe(1);
 });
 
