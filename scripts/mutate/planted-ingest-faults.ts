@@ -84,7 +84,7 @@ export const PLANTED_INGEST_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'ingest/deletion-in-all-but-one',
-    file: 'packages/submissions/src/rows/row-gatherer.ts',
+    file: 'packages/submissions/src/rows/row-collector.ts',
     search: 'for (let partition = 0; partition < count; partition += 1) this.#append(',
     replacement: 'for (let partition = 0; partition < Math.max(1, count - 1); partition += 1) this.#append(',
     breaks: 'The last partition does not get deletions.',
@@ -92,8 +92,8 @@ export const PLANTED_INGEST_FAULTS: readonly PlantedFault[] = [
   {
     name: 'ingest/rejected-call-by-another-number',
     file: 'packages/submissions/src/calls/call-rows.ts',
-    search: 'rejected.push({ index, ...result.fault });',
-    replacement: 'rejected.push({ index: rejected.length, ...result.fault });',
+    search: 'rejected.push({ index, ...result.error });',
+    replacement: 'rejected.push({ index: rejected.length, ...result.error });',
     breaks: 'A client is told that another call was rejected.',
   },
   {

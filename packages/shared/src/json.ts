@@ -143,7 +143,7 @@ class JsonParser {
     }
   }
 
-  /** Passes one of the expected characters, and returns it. */
+  /** Skips one of the expected characters, and returns it. */
   #take(...expected: string[]): string {
     const character = this.#next();
     if (character === undefined || !expected.includes(character)) throw this.#error();

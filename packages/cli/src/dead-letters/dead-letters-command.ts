@@ -60,7 +60,7 @@ Exit codes: 0 done, 1 there is no such dead letter or one was not replayed, 2 wr
 const REPLAY_PAGE = 1_000;
 
 /**
- * Runs the command, passes each line of output to `printLine`, and returns the exit code.
+ * Runs the command, gives each line of output to `printLine`, and returns the exit code.
  *
  * @throws {ArgumentsError} before anything is done
  * @throws kafkajs's and ClickHouse's errors

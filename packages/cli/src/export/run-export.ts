@@ -58,7 +58,7 @@ export class Export {
 
   async run(): Promise<ExportEnd> {
     const { part, giveUpAfterMs, signal, onRetry } = this.#options;
-    // A filter that few events pass keeps the service silent for long. The system notices when the connection is dead.
+    // A filter that few events match keeps the service silent for long. The system notices when the connection is dead.
     const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
     for (const delayMs of backoff(RETRY_MS_FIRST, RETRY_MS_MAX)) {
       try {

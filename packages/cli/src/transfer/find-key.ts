@@ -9,7 +9,7 @@ import { readSecret } from '../local-system.ts';
  */
 export async function findKey(given: string | undefined, env: Environment): Promise<string> {
   const key = given ?? (env['SLUICE_API_KEY'] || env['SLUICE_DEV_KEY'] || (await readSecret(env, 'dev-key')));
-  if (!key) throw new ArgumentsError('A key is needed: pass --key, set SLUICE_API_KEY, or run npm start once.');
+  if (!key) throw new ArgumentsError('A key is needed: give --key, set SLUICE_API_KEY, or run npm start once.');
   // Every request with any other key would fail.
   if (!/^[\x21-\x7e]+$/.test(key)) {
     throw new ArgumentsError('The key must be visible ASCII characters, without spaces and line feeds.');

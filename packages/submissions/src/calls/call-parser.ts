@@ -19,6 +19,7 @@ import {
   uuidV7TimeMs,
 } from '../reading/submission-limits.ts';
 import { CALL_TYPES, type Call, type CallType, MESSAGE_ID_LENGTH_MAX } from './call.ts';
+import { CallContext } from './call-context.ts';
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -54,11 +55,10 @@ export function parseCall(
 ): Call {
   if (!isJsonObject(value)) throw new InvalidCall('A call must be an object.');
   const callType = type ?? typeOf(value);
-  const context = contextOf(value, batchContext);
+  const context = new CallContext(objectOf(value, 'context'), batchContext);
   const messageId = identifierOf(value, 'messageId', MESSAGE_ID_LENGTH_MAX);
   const uuid = messageId !== undefined && UUID.test(messageId) ? messageId.toLowerCase() : undefined;
   const timestamp = timeOf(value, messageId, uuid, options.now());
-  if (messageId !== undefined && uuid === undefined) context['messageId'] ??= messageId;
   const subject = subjectOf(value, context);
   const traits = traitsOf(value, callType, context);
   return {
@@ -69,7 +69,7 @@ export function parseCall(
     timestamp,
     ...subject,
     properties: propertiesText(value, callType, subject.previousId),
-    context: Object.keys(context).length === 0 ? undefined : objectText('context', context),
+    context: contextText(context.with(uuid === undefined ? messageId : undefined)),
     traits: objectText('traits', traits),
     changes: changesOf(callType, subject, traits, options.propertiesMax),
   };
@@ -96,12 +96,13 @@ interface Subject extends Partial<Record<EventIdentifier, string | undefined>> {
   readonly previousId: string | undefined;
 }
 
-function subjectOf(value: JsonObject, context: JsonObject): Subject {
+function subjectOf(value: JsonObject, context: CallContext): Subject {
   const subject: Record<string, string | undefined> = {};
   for (const { field } of EVENT_IDENTIFIERS) subject[field] = identifierOf(value, field, IDENTIFIER_LENGTH_MAX);
   subject['userId'] = identifierOf(value, 'userId', IDENTIFIER_LENGTH_MAX);
   subject['groupId'] =
-    identifierOf(value, 'groupId', IDENTIFIER_LENGTH_MAX) ?? identifierOf(context, 'groupId', IDENTIFIER_LENGTH_MAX);
+    identifierOf(value, 'groupId', IDENTIFIER_LENGTH_MAX) ??
+    identifierOf({ groupId: context.get('groupId') }, 'groupId', IDENTIFIER_LENGTH_MAX);
   subject['previousId'] = identifierOf(value, 'previousId', IDENTIFIER_LENGTH_MAX);
   const { userId, anonymousId, groupId, previousId } = subject;
   if ((userId ?? anonymousId ?? groupId ?? previousId) === undefined) {
@@ -141,9 +142,8 @@ function objectText(name: string, object: JsonObject | ObjectText | undefined): 
   return text;
 }
 
-/** A copy. As a spread, it has `__proto__` as a name like any other. */
-function contextOf(value: JsonObject, batchContext: JsonObject): Record<string, unknown> {
-  return { ...batchContext, ...membersOf(objectOf(value, 'context')) };
+function contextText(context: JsonObject | string | undefined): string | undefined {
+  return typeof context === 'string' ? context : objectText('context', context);
 }
 
 function nameOf(value: JsonObject, type: CallType): string {
@@ -183,9 +183,9 @@ function propertiesText(value: JsonObject, type: CallType, previousId: string | 
 }
 
 /** The traits of `identify` may be in the context alone, as RudderStack's Python client sends them. */
-function traitsOf(value: JsonObject, type: CallType, context: JsonObject): JsonObject | ObjectText | undefined {
+function traitsOf(value: JsonObject, type: CallType, context: CallContext): JsonObject | ObjectText | undefined {
   const given = objectOf(value, 'traits');
-  return given ?? (type === 'identify' ? objectOf(context, 'traits') : undefined);
+  return given ?? (type === 'identify' ? objectOf({ traits: context.get('traits') }, 'traits') : undefined);
 }
 
 function changesOf(

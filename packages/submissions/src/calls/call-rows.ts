@@ -6,7 +6,7 @@ import type { JsonSlice } from '../reading/json-slice.ts';
 import type { Acceptance } from '../rows/acceptance.ts';
 import { outgoingChange, propertyRow } from '../rows/change-row.ts';
 import { EventRows, subjectFields } from '../rows/event-row.ts';
-import type { OutgoingRow, RowGatherer } from '../rows/row-gatherer.ts';
+import type { OutgoingRow, RowCollector } from '../rows/row-collector.ts';
 import { fitsRecord, ROW_BYTES_MAX } from '../rows/row-size.ts';
 import type { Call, CallError, CallRoute } from './call.ts';
 import { type CallOutline, parseBatchContext } from './call-outline.ts';
@@ -35,24 +35,24 @@ export interface RejectedIndex extends CallError {
  * others from being taken.
  *
  * @returns the calls that were rejected, in order
- * @throws {Problem} `malformed_json` where the body turns out not to be JSON, and what the gatherer throws
+ * @throws {Problem} `malformed_json` where the body turns out not to be JSON, and what the collector throws
  */
-export async function gatherCalls(
+export async function collectCalls(
   outline: CallOutline,
-  gatherer: RowGatherer,
+  collector: RowCollector,
   options: CallRowsOptions,
   pause: Pause,
 ): Promise<RejectedIndex[]> {
   try {
-    return await gatherAll(outline, gatherer, options, pause);
+    return await collectAll(outline, collector, options, pause);
   } catch (error) {
     throw asProblem(error);
   }
 }
 
-async function gatherAll(
+async function collectAll(
   outline: CallOutline,
-  gatherer: RowGatherer,
+  collector: RowCollector,
   options: CallRowsOptions,
   pause: Pause,
 ): Promise<RejectedIndex[]> {
@@ -63,11 +63,11 @@ async function gatherAll(
     if (waiting) await waiting;
     const result = reader.read(call, index);
     if (Array.isArray(result)) {
-      for (const row of result) gatherer.add(row);
+      for (const row of result) collector.add(row);
       continue;
     }
     const userId = await findUserId(outline.body, result.slice, pause);
-    gatherer.add(reader.rejectedRow(result, userId));
+    collector.add(reader.rejectedRow(result, userId));
     rejected.push({ index, ...result.error });
   }
   return rejected;

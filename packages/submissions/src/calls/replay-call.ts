@@ -1,9 +1,9 @@
 import { Problem } from '@sluice/shared/http/problem';
 import { NO_PAUSE } from '../pause.ts';
-import { type PartitionRows, RowGatherer } from '../rows/row-gatherer.ts';
+import { type PartitionRows, RowCollector } from '../rows/row-collector.ts';
 import type { CallRoute } from './call.ts';
 import { readCallOutline } from './call-outline.ts';
-import { type CallRowsOptions, gatherCalls } from './call-rows.ts';
+import { type CallRowsOptions, collectCalls } from './call-rows.ts';
 import type { RejectedCall } from './rejected-call.ts';
 
 export interface ReplayOptions extends Pick<CallRowsOptions, 'callBytesMax' | 'propertiesMax' | 'now'> {
@@ -38,7 +38,7 @@ async function readAgain(
   const route: CallRoute = type ?? 'batch';
   const text = type ? call : `{"batch":[${call}]${context === undefined ? '' : `,"context":${context}`}}`;
   const outline = await readCallOutline(Buffer.from(text), route, 1, NO_PAUSE);
-  const gatherer = new RowGatherer(partitionCount, () => undefined);
+  const collector = new RowCollector(partitionCount, () => undefined);
   const options = {
     ...limits,
     route,
@@ -46,6 +46,6 @@ async function readAgain(
     idempotencyKey: id,
     versions: () => version,
   };
-  const [rejected] = await gatherCalls(outline, gatherer, options, NO_PAUSE);
-  return rejected ? rejected.message : gatherer.finish();
+  const [rejected] = await collectCalls(outline, collector, options, NO_PAUSE);
+  return rejected ? rejected.message : collector.finish();
 }

@@ -37,7 +37,7 @@ for (const [kind, characters] of [
 /**
  * Finds the offsets of the values in a JSON text, so that a large text can be parsed one value at a time. It reads each
  * byte once, and creates no values but those of {@link JsonCursor.read}. It does not check what is inside a value that it
- * passes: parsing the slice does.
+ * skips: parsing the slice does.
  *
  *     const cursor = new JsonCursor(Buffer.from('{"a":[1,2]}'));
  *     for (const name of cursor.members()) cursor.skip();
@@ -65,7 +65,7 @@ export class JsonCursor {
     return this.#peek() === 0x5b;
   }
 
-  /** The names of the object's members. Pass a member's value before the next name. */
+  /** The names of the object's members. Skip or read a member's value before the next name. */
   *members(): Generator<JsonSlice, void> {
     this.#take(0x7b);
     if (this.#peek() === 0x7d) {
@@ -94,7 +94,7 @@ export class JsonCursor {
     }
   }
 
-  /** Passes the next value, and reads its members if it is an object with canonical text. */
+  /** Skips the next value, and reads its members if it is an object with canonical text. */
   read(): JsonSlice {
     this.#peek();
     const object = this.#objects.read(this.#at);
@@ -103,7 +103,7 @@ export class JsonCursor {
     return object;
   }
 
-  /** Passes the next value. */
+  /** Skips the next value. */
   skip(): JsonSlice {
     const bytes = this.#bytes;
     this.#peek();
@@ -172,7 +172,7 @@ export class JsonCursor {
     if (this.#peek() !== undefined) throw new MalformedJson();
   }
 
-  /** Passes white space, and returns the next byte. */
+  /** Skips white space, and returns the next byte. */
   #peek(): number | undefined {
     const bytes = this.#bytes;
     while (this.#at < bytes.length && KINDS[bytes[this.#at] as number] === WHITE_SPACE) this.#at += 1;
@@ -184,7 +184,7 @@ export class JsonCursor {
     this.#at += 1;
   }
 
-  /** Passes `separator` or `end`, and returns whether it was `end`. */
+  /** Skips `separator` or `end`, and returns whether it was `end`. */
   #takeEither(separator: number, end: number): boolean {
     const next = this.#peek();
     if (next !== separator && next !== end) throw new MalformedJson();

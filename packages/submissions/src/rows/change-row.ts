@@ -2,7 +2,7 @@ import { entityHash } from '@sluice/shared/row-hashes';
 import type { ChangeRow, EntityKind } from '@sluice/shared/rows';
 import type { SubmittedProperty } from '../reading/submission.ts';
 import type { Acceptance } from './acceptance.ts';
-import type { OutgoingRow } from './row-gatherer.ts';
+import type { OutgoingRow } from './row-collector.ts';
 
 /** @param changeId identifies the change; see {@link ChangeRow} */
 export function changeRow(

@@ -1,5 +1,5 @@
 import { messageHeaders, PARTITIONS_HEADER } from '@sluice/shared/rows';
-import type { PartitionRows } from './row-gatherer.ts';
+import type { PartitionRows } from './row-collector.ts';
 
 /** A message of rows for kafkajs. */
 export interface RowMessage {

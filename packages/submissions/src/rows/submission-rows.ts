@@ -7,7 +7,7 @@ import { uuidV7TimeMs } from '../reading/submission-limits.ts';
 import type { Acceptance } from './acceptance.ts';
 import { changeRow, outgoingChange, propertyRow } from './change-row.ts';
 import { EventRows, subjectFields } from './event-row.ts';
-import type { OutgoingRow, RowGatherer } from './row-gatherer.ts';
+import type { OutgoingRow, RowCollector } from './row-collector.ts';
 import { fitsRecord, ROW_BYTES_MAX } from './row-size.ts';
 
 /**
@@ -15,12 +15,12 @@ import { fitsRecord, ROW_BYTES_MAX } from './row-size.ts';
  *
  * @returns the uuids of the events, in order
  * @throws {Problem} `body_too_large` when an event or a property does not fit into a Kafka record
- * @throws what the gatherer throws
+ * @throws what the collector throws
  */
-export async function gatherRows(
+export async function collectRows(
   submission: Submission,
   acceptance: Acceptance,
-  gatherer: RowGatherer,
+  collector: RowCollector,
   pause: Pause,
 ): Promise<string[]> {
   const uuids: string[] = [];
@@ -36,14 +36,14 @@ export async function gatherRows(
     const { uuid, row } = rows.create(event, { subject, version, uuid: ownUuid, ownTimeMs, timestamp, index });
     uuids.push(uuid);
     if (!fitsRecord(row.line)) tooLarge.push(`events.${index}`);
-    gatherer.add(row);
+    collector.add(row);
   }
   for (const row of changeRows(submission, acceptance)) {
     const waiting = pause();
     if (waiting) await waiting;
     const outgoing = outgoingChange(row);
     if (!fitsRecord(outgoing.line)) tooLarge.push(`properties.${row.property?.slice(0, 100)}`);
-    gatherer.add(outgoing);
+    collector.add(outgoing);
   }
   if (tooLarge.length > 0) throw partsTooLarge(tooLarge, `must be at most ${ROW_BYTES_MAX} bytes as a row`);
   return uuids;

@@ -1,4 +1,4 @@
-import type { PartitionRows } from '@sluice/submissions/rows/row-gatherer';
+import type { PartitionRows } from '@sluice/submissions/rows/row-collector';
 
 /**
  * What a message takes in a record batch besides its rows, in bytes: at most 27 for its lengths and offsets, some 50 for

@@ -1,5 +1,5 @@
 import { packMessages } from '@sluice/submissions/rows/message-packing';
-import { type OutgoingRow, type PartitionRows, RowGatherer } from '@sluice/submissions/rows/row-gatherer';
+import { type OutgoingRow, type PartitionRows, RowCollector } from '@sluice/submissions/rows/row-collector';
 import { expect, test } from 'vitest';
 import { PartitionQueue, type QueuedRows } from './partition-queue.ts';
 
@@ -7,10 +7,10 @@ function row(line: string, hash: OutgoingRow['hash'], topic: OutgoingRow['topic'
   return { topic, kind: topic === 'events' && hash !== 'all' ? 'events' : 'changes', hash, line };
 }
 
-function gather(rows: readonly OutgoingRow[]): readonly PartitionRows[] {
-  const gatherer = new RowGatherer(3, () => undefined);
-  for (const item of rows) gatherer.add(item);
-  return gatherer.finish();
+function collect(rows: readonly OutgoingRow[]): readonly PartitionRows[] {
+  const collector = new RowCollector(3, () => undefined);
+  for (const item of rows) collector.add(item);
+  return collector.finish();
 }
 
 function queued(rows: PartitionRows, workspace = 'a'): QueuedRows {
@@ -18,8 +18,8 @@ function queued(rows: PartitionRows, workspace = 'a'): QueuedRows {
 }
 
 test('rows for one partition stay together and in order, without rows for others', () => {
-  const gathered = gather([row('a', 0), row('b', 4), row('c', 3), row('d', 0, 'entities'), row('deletion', 'all')]);
-  expect(gathered.map(({ topic, partition, kind, lines }) => [topic, partition, kind, String(lines)])).toEqual([
+  const collected = collect([row('a', 0), row('b', 4), row('c', 3), row('d', 0, 'entities'), row('deletion', 'all')]);
+  expect(collected.map(({ topic, partition, kind, lines }) => [topic, partition, kind, String(lines)])).toEqual([
     ['events', 0, 'events', 'a\nc\n'],
     ['events', 1, 'events', 'b\n'],
     ['events', 0, 'changes', 'deletion\n'],
@@ -32,7 +32,7 @@ test('rows for one partition stay together and in order, without rows for others
 test('a submission of any size can be sent: messages and sends are bounded, and no row is lost or reordered', () => {
   const lines = Array.from({ length: 5_000 }, (_, index) => `${index} ${'€'.repeat(300)}`);
   const queue = new PartitionQueue();
-  for (const rows of gather(lines.map((line) => row(line, 1)))) queue.add(queued(rows));
+  for (const rows of collect(lines.map((line) => row(line, 1)))) queue.add(queued(rows));
   let text = '';
   let sends = 0;
   while (!queue.isEmpty) {
@@ -48,7 +48,7 @@ test('a submission of any size can be sent: messages and sends are bounded, and 
 });
 
 test('a message holds rows of one kind', () => {
-  const first = gather([row('a', 0), row('b', 0), row('deletion', 'all'), row('c', 0)]).filter(
+  const first = collect([row('a', 0), row('b', 0), row('deletion', 'all'), row('c', 0)]).filter(
     ({ partition }) => partition === 0,
   );
   expect(packMessages(0, first, 3).map(({ headers, value }) => [headers?.['kind'], String(value)])).toEqual([

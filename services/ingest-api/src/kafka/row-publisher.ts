@@ -2,7 +2,7 @@ import { ensureTopics } from '@sluice/shared/kafka/topics';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
 import { retry } from '@sluice/shared/retry';
-import type { PartitionRows } from '@sluice/submissions/rows/row-gatherer';
+import type { PartitionRows } from '@sluice/submissions/rows/row-collector';
 import type { Kafka } from 'kafkajs';
 import type { IngestConfig } from '../config.ts';
 import type { IngestMetrics } from '../metrics.ts';

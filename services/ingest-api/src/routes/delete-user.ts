@@ -1,6 +1,6 @@
 import { invalidRequest, Problem } from '@sluice/shared/http/problem';
 import { deletionParameters } from '@sluice/submissions/reading/submission';
-import { RowGatherer } from '@sluice/submissions/rows/row-gatherer';
+import { RowCollector } from '@sluice/submissions/rows/row-collector';
 import { deletionRow } from '@sluice/submissions/rows/submission-rows';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
@@ -41,10 +41,10 @@ export function registerDeleteUser(app: FastifyInstance, options: DeleteUserOpti
     if (!query.success || issues.length > 0) throw invalidRequest(issues);
     const { foreignId, before } = query.data;
     const { workspace } = request.apiKey;
-    const gatherer = new RowGatherer(partitionCount, admission.rowMemory(request));
+    const collector = new RowCollector(partitionCount, admission.rowMemory(request));
     const version = Math.min(versions.next(), before === undefined ? Number.POSITIVE_INFINITY : before * 1_000);
-    gatherer.add(deletionRow(foreignId, workspace, version));
-    await publishRows(publisher, workspace, gatherer.finish()).catch((error) => {
+    collector.add(deletionRow(foreignId, workspace, version));
+    await publishRows(publisher, workspace, collector.finish()).catch((error) => {
       throw error instanceof Problem && error.code === 'event_log_unavailable' ? incomplete(version, error) : error;
     });
     reply.code(202);

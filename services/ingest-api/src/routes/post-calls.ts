@@ -2,9 +2,9 @@ import { unauthorized } from '@sluice/shared/http/authentication';
 import { ERRORS_MAX, Problem } from '@sluice/shared/http/problem';
 import { CALL_TYPES, type CallRoute } from '@sluice/submissions/calls/call';
 import { type CallOutline, readCallOutline } from '@sluice/submissions/calls/call-outline';
-import { type CallRowsOptions, gatherCalls, type RejectedIndex } from '@sluice/submissions/calls/call-rows';
+import { type CallRowsOptions, collectCalls, type RejectedIndex } from '@sluice/submissions/calls/call-rows';
 import type { Pause } from '@sluice/submissions/pause';
-import { type PartitionRows, RowGatherer } from '@sluice/submissions/rows/row-gatherer';
+import { type PartitionRows, RowCollector } from '@sluice/submissions/rows/row-collector';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Admission } from '../http/admission.ts';
 import { registerAnyBodyReader } from '../http/body-reader.ts';
@@ -94,10 +94,10 @@ class PostCalls {
     this.#authenticate(request, outline);
     admission.admitEvents(request, outline.calls.length);
     const { key, issues } = readIdempotencyKey(request.headers['idempotency-key']);
-    const gatherer = new RowGatherer(partitionCount, admission.rowMemory(request));
-    const rejected = await gatherCalls(
+    const collector = new RowCollector(partitionCount, admission.rowMemory(request));
+    const rejected = await collectCalls(
       outline,
-      gatherer,
+      collector,
       {
         ...{ callBytesMax, propertiesMax, now, route },
         versions: () => versions.next(),
@@ -107,7 +107,7 @@ class PostCalls {
       },
       pause,
     );
-    const rows = gatherer.finish();
+    const rows = collector.finish();
     request.reservation?.shrink(body.length);
     return { rows, calls: outline.calls.length, rejected };
   }

@@ -2,9 +2,9 @@ import { Problem } from '@sluice/shared/http/problem';
 import type { Pause } from '@sluice/submissions/pause';
 import type { SubmissionRoute } from '@sluice/submissions/reading/submission';
 import type { SubmissionReader } from '@sluice/submissions/reading/submission-reader';
-import { type PartitionRows, RowGatherer } from '@sluice/submissions/rows/row-gatherer';
+import { type PartitionRows, RowCollector } from '@sluice/submissions/rows/row-collector';
 import { leastRowBytes } from '@sluice/submissions/rows/row-size';
-import { gatherRows } from '@sluice/submissions/rows/submission-rows';
+import { collectRows } from '@sluice/submissions/rows/submission-rows';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Admission } from '../http/admission.ts';
 import type { Turns } from '../http/turns.ts';
@@ -67,10 +67,10 @@ class PostSubmissions {
     const submission = await reader.read(body, route, issues, pause);
     const memory = admission.rowMemory(request, leastRowBytes(submission));
     admission.admitEvents(request, submission.events.length);
-    const gatherer = new RowGatherer(partitionCount, memory);
+    const collector = new RowCollector(partitionCount, memory);
     const acceptance = { workspace, version: versions.next(), idempotencyKey: key };
-    const uuids = await gatherRows(submission, acceptance, gatherer, pause);
-    const rows = gatherer.finish();
+    const uuids = await collectRows(submission, acceptance, collector, pause);
+    const rows = collector.finish();
     request.reservation?.shrink(body.length);
     return { rows, uuids };
   }

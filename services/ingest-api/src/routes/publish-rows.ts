@@ -1,5 +1,5 @@
 import { partsTooLarge } from '@sluice/submissions/parts-too-large';
-import type { PartitionRows } from '@sluice/submissions/rows/row-gatherer';
+import type { PartitionRows } from '@sluice/submissions/rows/row-collector';
 import { eventLogUnavailable } from '../http/problems.ts';
 import { PublishTimeout, type RowPublisher, RowsRefused } from '../kafka/row-publisher.ts';
 

@@ -80,12 +80,12 @@ export const POOL_SETTINGS: Readonly<Record<QueryPool, QuerySettings>> = {
   },
 };
 
-/** How many rows a query with {@link LARGE_ROWS_SETTINGS} gathers before it passes them on. */
+/** How many rows a query with {@link LARGE_ROWS_SETTINGS} collects before it sends them. */
 export const LARGE_ROWS_BLOCK = 128;
 
 /**
- * Settings of a query that returns whole events in order, however large they are. ClickHouse gathers blocks by rows: of the
- * default's some 10,000 events of 256 kB it would hold gigabytes. These gather few rows, and read fewer than a granule
+ * Settings of a query that returns whole events in order, however large they are. ClickHouse fills blocks by rows: of the
+ * default's some 10,000 events of 256 kB it would hold gigabytes. These hold few rows, and read fewer than a granule
  * of large ones from each part. They cost more than twice the CPU where events are small
  * (docs/design/decisions/0039-blocks-of-large-events.md).
  */

@@ -11,7 +11,7 @@ const CHUNKS_AHEAD_MAX = 128;
 /** What they have at most, in bytes: Node.js reads 64 KiB at a time. */
 export const AHEAD_BYTES_MAX = CHUNKS_AHEAD_MAX * 64 * 1_024;
 
-/** Passes chunks on, so that the connection they come from stays in use while the consumer is slow. */
+/** Forwards chunks, so that the connection they come from stays in use while the consumer is slow. */
 export async function* readAhead(
   chunks: AsyncGenerator<Buffer, void, undefined>,
   intervalMs = READ_AHEAD_MS,

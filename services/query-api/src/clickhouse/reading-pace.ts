@@ -5,7 +5,7 @@ export const PACE_MS = 2_000;
 const WAITING_MS_MAX = 20_000;
 
 /**
- * Some 100 kB a second. A connection passes chunks on in bursts: the buffers of the system hold up to some MiB, and take
+ * Some 100 kB a second. A connection forwards chunks in bursts: the buffers of the system hold up to some MiB, and take
  * more when a good part of that is sent. So the pace shows over many seconds only.
  */
 const TAKEN_BYTES = 2 * 1_024 * 1_024;
@@ -22,7 +22,7 @@ export class ReadingPace {
     this.#now = now;
   }
 
-  /** Passes chunks on, and notes how long the reader takes for them. */
+  /** Forwards chunks, and notes how long the reader takes for them. */
   async *watch(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
     for await (const chunk of chunks) {
       this.#offeredAt = this.#now();

@@ -61,7 +61,7 @@ const onThisServer: Source = (select) => `(${select('')})`;
 /**
  * `cluster` makes a Distributed table that lasts for the statement. It sends each shard the statement with the view in
  * its place. So a shard filters, sorts, limits and aggregates by itself, and uses its sorting key and indexes as a
- * single server does. Of a sub-select from a Distributed table a shard would return all rows that pass the filters.
+ * single server does. Of a sub-select from a Distributed table a shard would return all rows that match the filters.
  */
 const onAllShards: Source = (select, shardingKey) => {
   const view = `view(${select('{database:Identifier}.')})`;

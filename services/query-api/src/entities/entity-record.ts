@@ -15,7 +15,7 @@ export interface Entity extends SeenEntity {
   readonly properties: Iterable<readonly Property[]> | AsyncIterable<readonly Property[]>;
 }
 
-/** A longer record is passed on in chunks. */
+/** A longer record is sent in chunks. */
 const CHUNK_CHARACTERS = 64 * 1_024;
 
 /**

@@ -128,7 +128,7 @@ interface Filter {
 
 const FILTERED = [...FILTER_FIELDS, 'properties'] as const;
 
-/** Filters that an event passes: one for each of its values, and for its time. */
+/** Filters that an event matches: one for each of its values, and for its time. */
 function filtersOf(example: TestEvent): Filter[] {
   const date = new Date(example.timestampMs).toISOString();
   const byValue = FILTERED.flatMap((name): Filter[] => {

@@ -77,7 +77,7 @@ function widths(request: PageRequest, { list, workspace }: KnownPaces, rows: num
   return [STEP * width];
 }
 
-/** Whether few events probably pass the filters. */
+/** Whether few events probably match the filters. */
 function isSparse({ fields, properties }: PageRequest): boolean {
   const isEquality = ({ condition }: { readonly condition: { readonly operator: string } }) =>
     condition.operator === 'eq' || condition.operator === 'in';

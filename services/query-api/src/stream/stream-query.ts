@@ -10,7 +10,7 @@ import { EVENT_SELECT, type EventRow, sortKeyOf } from '../events/event-record.t
 import { type EventSelection, filterConditions } from '../events/event-selection.ts';
 import { endOfBlock, isEndOfBlock, type StoredAt, type StreamPosition } from './stream-position.ts';
 
-/** What some listeners are sent: the events of one workspace that pass some filters. */
+/** What some listeners are sent: the events of one workspace that match some filters. */
 export interface StreamSelection extends Pick<EventSelection, 'fields' | 'properties'> {
   readonly workspace: string;
 }

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import type { ClickHouseReader, ReadRequest } from '../clickhouse/clickhouse-reader.ts';
 import type { QueryService } from './query-service.ts';
 
-/** A filter that every event of {@link storeMany} passes; {@link slowly} and {@link outOfTime} know queries by it. */
+/** A filter that every event of {@link storeMany} matches; {@link slowly} and {@link outOfTime} know queries by it. */
 export const SLOW_FILTER = 'userId[ne]=slow';
 
 export function isSlow({ params }: ReadRequest): boolean {

@@ -36,7 +36,7 @@ const RECORD = `concat('{', ${EVENT_FIELDS.map(
 
 /**
  * Returns the query for an export, with its FORMAT. ClickHouse writes the records: what query-api need not parse, it
- * passes on several times faster.
+ * forwards several times faster.
  *
  * @param hidden the condition that the events of pending deletions meet, if there are any
  */

@@ -50,7 +50,7 @@ export const funnelParameters = {
   }),
 } as const;
 
-/** A step of a funnel: an event name, and filters that only its events have to pass. */
+/** A step of a funnel: an event name, and filters that only its events have to match. */
 export interface FunnelStep {
   readonly event: string;
   readonly properties: readonly PropertyFilter<DocumentField>[];

@@ -13,7 +13,7 @@ import {
 } from '../../testing/load.ts';
 import { type QueryService, startQuery } from '../../testing/query-service.ts';
 
-/** Filters that no event passes. */
+/** Filters that no event matches. */
 const NONE = `${SLOW_FILTER}&properties.n[lt]=-1`;
 const SLOW_MENUS = ['names?', 'properties?', 'values?property=userId&'].map((menu) => `/events/${menu}${NONE}`);
 const RUNNING = 'sluice_queries{pool="reports",state="running"}';

@@ -8,7 +8,7 @@ import type { MenuRequest } from './event-names.ts';
 import { type Menu, MenuReader } from './menu-reader.ts';
 import { namesParameters, parseMenuRequest, parseValuesRequest, propertiesParameters } from './menus-parameters.ts';
 
-/** How many results of a menu are passed on at a time. */
+/** How many results of a menu are sent at a time. */
 const RESULTS_OF_CHUNK = 100;
 
 /** Registers `GET /events/names`, `/events/properties` and `/events/values`: what there is to choose from. */

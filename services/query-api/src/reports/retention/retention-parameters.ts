@@ -34,7 +34,7 @@ export const retentionParameters = {
 export interface RetentionRequest {
   /** The events of cohorts and of returns. */
   readonly selection: ReportSelection;
-  /** What an event that makes a cohort has to pass; nothing if it is empty. */
+  /** What an event that makes a cohort has to match; nothing if it is empty. */
   readonly cohortFilters: readonly FieldFilter<FilterField>[];
   readonly returnFilters: readonly FieldFilter<FilterField>[];
   readonly interval: (typeof RETENTION_INTERVALS)[number];

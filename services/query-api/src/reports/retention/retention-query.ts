@@ -50,7 +50,7 @@ GROUP BY cohort, later`,
   };
 }
 
-/** The condition that an event's name passes filters. `name` tells their parameters apart from those of other filters. */
+/** The condition that an event's name matches filters. `name` tells their parameters apart from those of other filters. */
 function nameCondition(filters: readonly FieldFilter[], name: string): Sql {
   const conditions = filters.map(({ condition }) => fieldCondition({ field: name, condition }, EVENT_COLUMNS.event));
   return {

@@ -50,13 +50,13 @@ export interface RetentionReport {
   readonly exact: boolean;
 }
 
-/** A longer report is passed on in chunks. */
+/** A longer report is sent in chunks. */
 const CHUNK_CHARACTERS = 64 * 1_024;
 
 /** A row of the query for retention. */
 type ReturnsRow = readonly [cohort: number, later: number, users: number];
 
-/** Gathers the rows of retention. */
+/** Collects the rows of retention. */
 export class Returns {
   readonly #periods: number;
   /** By cohort and period. */

@@ -16,7 +16,7 @@ export function emptyValues({ request }: Pick<SeriesPart, 'request'>, buckets: n
   return new Float64Array(buckets).fill(emptyValue(request.measure) ?? Number.NaN);
 }
 
-/** Gathers the rows of a part, in a tenth of the memory that they take as arrays of arrays. */
+/** Collects the rows of a part, in a tenth of the memory that they take as arrays of arrays. */
 export class SeriesLines {
   readonly places = new Map<number, Numbers>();
   /** The hash and the keys of each place that has some. */

@@ -31,11 +31,11 @@ interface OpenRows {
   readonly lines: string[];
 }
 
-/** Gathers the rows of one request by partition, and keeps their order within each. */
-export class RowGatherer {
+/** Collects the rows of one request by partition, and keeps their order within each. */
+export class RowCollector {
   readonly #partitionCount: number;
   readonly #reserve: (bytes: number) => void;
-  readonly #gathered: PartitionRows[] = [];
+  readonly #collected: PartitionRows[] = [];
   readonly #open: Record<RowTopic, OpenRows | undefined> = { events: undefined, entities: undefined };
 
   /**
@@ -62,7 +62,7 @@ export class RowGatherer {
   finish(): readonly PartitionRows[] {
     this.#closeAll('events');
     this.#closeAll('entities');
-    return this.#gathered;
+    return this.#collected;
   }
 
   #append(topic: RowTopic, rows: OpenRows, partition: number, line: string): void {
@@ -84,7 +84,7 @@ export class RowGatherer {
     if (text === undefined) return;
     const encoded = Buffer.from(text);
     this.#reserve(encoded.length - text.length);
-    this.#gathered.push({ topic, partition, kind, lines: encoded });
+    this.#collected.push({ topic, partition, kind, lines: encoded });
     delete lines[partition];
   }
 }

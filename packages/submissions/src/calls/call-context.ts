@@ -1,0 +1,39 @@
+import { ObjectText } from '../reading/json-object.ts';
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+/**
+ * The context of a call: its own one, and under it that of its batch, name by name. A context that is text stays text as
+ * long as nobody needs its members.
+ */
+export class CallContext {
+  readonly #text: ObjectText | undefined;
+  #members: Record<string, unknown> | undefined;
+
+  constructor(own: JsonObject | ObjectText | undefined, batch: JsonObject) {
+    if (own instanceof ObjectText && Object.keys(batch).length === 0) this.#text = own;
+    // A copy. As a spread, it has `__proto__` as a name like any other.
+    else this.#members = { ...batch, ...(own instanceof ObjectText ? own.parse() : own) };
+  }
+
+  /** Returns a member; `undefined` when there is none. */
+  get(name: string): unknown {
+    return this.#members === undefined && !this.#text?.mayHave(name) ? undefined : this.#parsed()[name];
+  }
+
+  /** Returns the context with a messageId, unless it has one: an object, or its text; `undefined` when it is empty. */
+  with(messageId: string | undefined): JsonObject | string | undefined {
+    if (this.#members === undefined && this.#text && !this.#text.mayHave('messageId')) {
+      if (messageId !== undefined) return this.#text.withMember('messageId', messageId);
+      return this.#text.isEmpty ? undefined : this.#text.json;
+    }
+    const members = this.#parsed();
+    if (messageId !== undefined) members['messageId'] ??= messageId;
+    return Object.keys(members).length === 0 ? undefined : members;
+  }
+
+  #parsed(): Record<string, unknown> {
+    this.#members ??= { ...this.#text?.parse() };
+    return this.#members;
+  }
+}
