@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Writable } from 'node:stream';
-import { expect, inject, test } from 'vitest';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
 import { kafkaEnv, loadConfig } from '../config.ts';
 import { createLogger } from '../log.ts';
@@ -61,6 +62,18 @@ test('an error that no first start explains is a warning', async () => {
   expect(lines.filter(({ level }) => level >= WARN).map(({ msg, error }) => [msg.split('(')[0], error])).toContainEqual(
     ['Response Metadata', 'The request attempted to perform an operation on an invalid topic'],
   );
+});
+
+test('a client that has nothing to do sets no timer again and again', async () => {
+  const kafka = createKafka(configOf(inject('kafkaBrokers'), 'unused.'), 'test', createLogger('test', 'silent'));
+  await withAdmin(kafka, async (admin) => {
+    await admin.listTopics();
+    const setTimer = vi.spyOn(globalThis, 'setTimeout');
+    onTestFinished(() => setTimer.mockRestore());
+    await delay(200);
+    // Unpatched, kafkajs looks for requests that wait, after less than no time.
+    expect(setTimer.mock.calls.filter(([, delayMs = 0]) => delayMs < 0)).toEqual([]);
+  });
 });
 
 test('a broker that cannot be reached is a warning', async () => {

@@ -6,7 +6,7 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
-import { expect, inject, onTestFinished, test } from 'vitest';
+import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { configSchema } from '../config.ts';
 import { createKafkaConsumer } from './consumer.ts';
 
@@ -17,7 +17,20 @@ interface Runner {
   commitOffsets(offsets: unknown): Promise<void>;
 }
 type RunnerClass = new (options: object) => Runner;
-const RunnerOfKafkaJs: RunnerClass = createRequire(import.meta.url)('kafkajs/src/consumer/runner');
+const require = createRequire(import.meta.url);
+const RunnerOfKafkaJs: RunnerClass = require('kafkajs/src/consumer/runner');
+
+interface ListOffsetsRequest {
+  readonly topics: readonly {
+    readonly topic: string;
+    readonly partitions: readonly { readonly partition: number }[];
+  }[];
+}
+const Broker: { prototype: { listOffsets(request: ListOffsetsRequest): Promise<unknown> } } =
+  require('kafkajs/src/broker');
+
+/** Kafka's code of a partition whose log is damaged. */
+const KAFKA_STORAGE_ERROR = 56;
 
 /** Returns a runner of a group of which nothing but the given methods is there. */
 function createRunner(group: object): Runner {
@@ -57,6 +70,27 @@ test('a member whose join has failed joins before it fetches again', async () =>
   expect(steps.slice(0, 5)).toEqual(['join', 'fetch', 'join', 'join', 'fetch']);
 });
 
+test('a fetch with old metadata leaves the join to the runner, which waits for all other fetches', async () => {
+  const ConsumerGroup = require('kafkajs/src/consumer/consumerGroup');
+  let joins = 0;
+  const group = Object.assign(Object.create(ConsumerGroup.prototype), {
+    logger: { debug: () => undefined },
+    cluster: { refreshMetadata: async () => undefined },
+    joinAndSync: async () => {
+      joins += 1;
+    },
+  });
+  const stale = Object.assign(new Error('the leader has moved'), { type: 'NOT_LEADER_FOR_PARTITION' });
+  await expect(group.recoverFromFetch(stale)).rejects.toMatchObject({ type: 'REBALANCE_IN_PROGRESS' });
+  expect(joins).toBe(0);
+});
+
+test('a partition without a leader has no offset to begin at yet, which is no error', () => {
+  const initialize = require('kafkajs/src/consumer/offsetManager/initializeConsumerOffsets');
+  const committed = [{ topic: 't', partitions: [{ partition: 0, offset: '-1' }] }];
+  expect(initialize(committed, [])).toEqual([{ topic: 't', partitions: [{ partition: 0, offset: undefined }] }]);
+});
+
 test('a commit that fails is not repeated: by then newer offsets may be committed', async () => {
   let commits = 0;
   const runner = createRunner({
@@ -72,14 +106,50 @@ test('a commit that fails is not repeated: by then newer offsets may be committe
   expect(commits).toBe(1);
 });
 
-test('a partition whose log does not hold the next offset is paused, and no message is skipped', async () => {
-  const topic = `range-${randomUUID()}`;
+function createClient(groupId: string) {
   const config = loadConfig(configSchema, {
     KAFKA_BROKERS: inject('kafkaBrokers').join(','),
-    KAFKA_GROUP_ID: topic,
+    KAFKA_GROUP_ID: groupId,
     CLICKHOUSE_URL: 'http://127.0.0.1',
   });
-  const kafka = createKafka(config, 'test', createLogger('test', 'silent'));
+  return { config, kafka: createKafka(config, 'test', createLogger('test', 'silent')) };
+}
+
+test('the event of a join has the generation of the group', async () => {
+  const topic = `generation-${randomUUID()}`;
+  const { config, kafka } = createClient(topic);
+  await createTopics(kafka, [{ topic, numPartitions: 1 }]);
+  const consumer = createKafkaConsumer(kafka, config);
+  onTestFinished(() => consumer.disconnect());
+  const joined = Promise.withResolvers<number>();
+  consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => joined.resolve(payload.generationId));
+  await consumer.connect();
+  await consumer.subscribe({ topics: [topic], fromBeginning: true });
+  await consumer.run({ autoCommit: false, eachMessage: async () => undefined });
+  expect(await joined.promise).toBe(1);
+});
+
+test('partitions that fail between the two requests for their offsets are left out, which is no error', async () => {
+  const topic = `damaged-${randomUUID()}`;
+  const { kafka } = createClient(topic);
+  await createTopics(kafka, [{ topic, numPartitions: 2 }]);
+  let listed = 0;
+  const listOffsets = vi.spyOn(Broker.prototype, 'listOffsets').mockImplementation(async ({ topics }) => ({
+    responses: topics.map(({ topic, partitions }) => ({
+      topic,
+      partitions: partitions.map(({ partition }) => {
+        listed += 1;
+        return { partition, errorCode: listed <= 2 ? 0 : KAFKA_STORAGE_ERROR, offset: '0' };
+      }),
+    })),
+  }));
+  onTestFinished(() => listOffsets.mockRestore());
+  expect(await withAdmin(kafka, (admin) => admin.fetchTopicOffsets(topic))).toEqual([]);
+});
+
+test('a partition whose log does not hold the next offset is paused, and no message is skipped', async () => {
+  const topic = `range-${randomUUID()}`;
+  const { config, kafka } = createClient(topic);
   await createTopics(kafka, [{ topic, numPartitions: 1 }]);
   const producer = kafka.producer();
   await producer.connect();
