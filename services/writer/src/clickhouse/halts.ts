@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Epoch } from '../protocol/epoch.ts';
 import type { Halt } from '../protocol/log-gap.ts';
-import { fencedOr } from './fenced-or.ts';
+import { asFenced } from './as-fenced.ts';
 import { STATEMENTS } from './statements.ts';
 
 /** Older than every epoch of a writer. */
@@ -24,7 +24,7 @@ export class Halts {
    */
   async record(halt: Halt, epoch: Epoch = NO_EPOCH): Promise<void> {
     await this.#run('record-halt', { ...halt, ...epoch }).catch((error) => {
-      throw fencedOr(error);
+      throw asFenced(error);
     });
   }
 

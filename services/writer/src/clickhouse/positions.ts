@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ClickHouseSettings } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Epoch } from '../protocol/epoch.ts';
-import { fencedOr } from './fenced-or.ts';
+import { asFenced } from './as-fenced.ts';
 import type { StoredPosition } from './known-partitions.ts';
 import type { Ownership } from './ownership.ts';
 import { STATEMENTS } from './statements.ts';
@@ -57,7 +57,7 @@ export class Positions {
         clickhouse_settings: settings as unknown as ClickHouseSettings,
       })
       .catch((error) => {
-        throw fencedOr(error);
+        throw asFenced(error);
       });
   }
 }

@@ -11,7 +11,7 @@ import {
   nextStep,
   type Step,
 } from '../protocol/steps.ts';
-import { fencedOr } from './fenced-or.ts';
+import { asFenced } from './as-fenced.ts';
 import { inspectStagedRows, type StagedRows } from './inspect-staged-rows.ts';
 import { isolateBadRows, isRowError } from './isolate-bad-rows.ts';
 import { ClickHouseSession } from './session.ts';
@@ -98,7 +98,7 @@ export class StagedBatch {
       this.#state = afterStep(this.#state, step);
     } catch (error) {
       const isRefused = (step === 'load-events' || step === 'load-changes') && isRowError(error);
-      if (!isRefused) throw fencedOr(error);
+      if (!isRefused) throw asFenced(error);
       this.#state = afterRefusal(this.#state);
     }
   }

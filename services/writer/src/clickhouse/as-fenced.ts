@@ -6,7 +6,7 @@ import { Fenced } from '../protocol/fenced.ts';
 const THROW_IF = new ErrorCodes('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO');
 
 /** Returns {@link Fenced} for the error with which ClickHouse refuses an insert of this writer, else the error itself. */
-export function fencedOr(error: unknown): unknown {
+export function asFenced(error: unknown): unknown {
   if (!(error instanceof ClickHouseError && THROW_IF.has(error.code))) return error;
   // ClickHouse adds where it happened to the message of throwIf().
   return new Fenced(error.message.split(': ')[0], { cause: error });
