@@ -182,6 +182,8 @@ export class IngestPlace {
       time.after(0, () => void running.readiness().then(resolve), running.process);
     });
     if (missing.length > 0) report.call(this.#side.world, `${this.name} is not ready: ${missing.join(', ')}`);
+    // A request that its client has given up may arrive now.
+    while (running.open.size > 0) await Promise.allSettled(running.open);
     await this.#checkMemory(running);
     for (const name of ['sluice_ingest_failing_partitions', 'sluice_ingest_leaderless_partitions']) {
       const value = await readMetric(running.registry, name);
