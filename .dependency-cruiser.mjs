@@ -16,42 +16,36 @@ export default {
     {
       name: 'no-circles',
       comment: 'Files that import one another can only be read together.',
-      severity: 'error',
       from: { pathNot: '^tests/simulation/' },
       to: { circular: true },
     },
     {
       name: 'no-circles-in-simulation',
       comment: 'A simulated world and its parts know the types of one another.',
-      severity: 'error',
       from: { path: '^tests/simulation/' },
       to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
     },
     {
       name: 'services-apart',
       comment: 'A service never imports a service: each is deployed and scaled alone.',
-      severity: 'error',
       from: { path: '^services/([^/]+)/' },
       to: { path: '^services/', pathNot: '^services/$1/' },
     },
     {
       name: 'packages-below-services',
       comment: 'A package is what services are built from.',
-      severity: 'error',
       from: { path: '^packages/', pathNot: '^packages/(cli|client/scripts)/' },
       to: { path: '^services/' },
     },
     {
       name: 'commands-beside-writer',
       comment: 'The commands for operators read and write the tables and topics of the writer, with its code.',
-      severity: 'error',
       from: { path: '^packages/cli/' },
       to: { path: '^services/', pathNot: '^services/writer/' },
     },
     {
       name: 'local-engines',
       comment: 'Only tests, benchmarks and the scripts of the repository run local engines.',
-      severity: 'error',
       from: { path: '^(services|packages)/', pathNot: `^packages/local-stack/|${TESTS}` },
       to: { path: '^packages/local-stack/' },
     },
@@ -59,7 +53,6 @@ export default {
       name: 'kafka-client',
       comment:
         'kafkajs is imported where clients and topics are created, and where messages are produced and consumed.',
-      severity: 'error',
       from: {
         path: '^(services|packages)/',
         pathNot: `^packages/(local-stack|shared/src/kafka|cli)/|^services/(ingest-api|writer)/|${TESTS}`,
@@ -69,7 +62,6 @@ export default {
     {
       name: 'clickhouse-client',
       comment: '@clickhouse/client is imported where clients are created, and where the writer stores and erases rows.',
-      severity: 'error',
       from: {
         path: '^(services|packages)/',
         pathNot: `^packages/(local-stack|shared/src/clickhouse)/|^services/writer/src/(clickhouse|erasure)/|${TESTS}`,
@@ -79,18 +71,16 @@ export default {
     ...Object.entries(WRITER_FOLDERS).map(([folder, others]) => ({
       name: `writer-${folder}`,
       comment: `${folder}/ imports no other folder of the writer than it may.`,
-      severity: 'error',
       from: { path: `^services/writer/src/${folder}/`, pathNot: TESTS },
       to: { path: '^services/writer/src/[^/]+/', pathNot: `^services/writer/src/(${[folder, ...others].join('|')})/` },
     })),
     {
       name: 'writer-protocol-decides',
       comment: 'protocol/ decides and runs no code of a client. Neither do clickhouse/ and erasure/ know Kafka.',
-      severity: 'error',
       from: { path: '^services/writer/src/(protocol|clickhouse|erasure)/', pathNot: TESTS },
       to: { path: 'node_modules/kafkajs/', dependencyTypesNot: ['type-only'] },
     },
-  ],
+  ].map((rule) => ({ ...rule, severity: 'error' })),
   options: {
     tsPreCompilationDeps: true,
     doNotFollow: { path: 'node_modules' },

@@ -101,7 +101,7 @@ const COMMON_DESCRIPTION = `Bodies are JSON in UTF-8. Each path with GET has HEA
 ## Keys
 
 \`Authorization: Bearer <key>\`. A key belongs to one workspace, and no request reads another workspace. Its scopes say
-what it may do: ${SCOPES.map((scope) => `\`${scope}\``).join(', ')}. It may have a rate limit, in requests a
+what it may do: ${inCode(SCOPES)}. It may have a rate limit, in requests a
 second; a submission counts as the number of its events, and at least as one.
 
 ## Errors
@@ -176,7 +176,7 @@ function problemsOf(operation: OperationDescription): ZodOpenApiResponsesObject 
 function describeProblem(status: number, codes: readonly ProblemCode[]): ZodOpenApiResponseObject {
   const header = PROBLEM_HEADERS[status];
   return {
-    description: `${STATUS_CODES[status]}: ${codes.map((code) => `\`${code}\``).join(', ')}`,
+    description: `${STATUS_CODES[status]}: ${inCode(codes)}`,
     headers: { ...REQUEST_ID_HEADER, ...(header && { [header]: { $ref: `#/components/headers/${header}` } }) },
     content: {
       'application/problem+json': {
@@ -208,4 +208,9 @@ function tidy({ jsonSchema, io }: { jsonSchema: z.core.JSONSchema.BaseSchema; io
 
 function mapValues<From, To>(object: Readonly<Record<string, From>>, map: (value: From) => To): Record<string, To> {
   return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, map(value)]));
+}
+
+/** Returns names as a description lists them: each in backticks, separated by commas. */
+export function inCode(names: readonly string[]): string {
+  return names.map((name) => `\`${name}\``).join(', ');
 }

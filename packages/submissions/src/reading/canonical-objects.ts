@@ -21,7 +21,7 @@ const END_OF_OBJECT = 0x7d;
 export class CanonicalObjects {
   readonly #body: Buffer;
   readonly #json: CanonicalJson;
-  /** The names of members that were read last, by their position: most objects of a body have the same names. */
+  /** The names of members that were read last, by their index in the object: most objects of a body have the same names. */
   readonly #names: { readonly start: number; readonly end: number; readonly name: string }[] = [];
 
   /** @param body UTF-8 */
@@ -56,11 +56,11 @@ export class CanonicalObjects {
     return undefined;
   }
 
-  #name(position: number, start: number, end: number): string {
-    const last = this.#names[position];
+  #name(index: number, start: number, end: number): string {
+    const last = this.#names[index];
     if (last && this.#isSame(last.start, last.end, start, end)) return last.name;
     const name = this.#body.toString('utf8', start, end);
-    this.#names[position] = { start, end, name };
+    this.#names[index] = { start, end, name };
     return name;
   }
 

@@ -1,3 +1,4 @@
+import { inCode } from '@sluice/shared/http/openapi';
 import { z } from 'zod';
 import { ITEMS_MAX, PROPERTY_FILTERS_MAX } from '../limits.ts';
 import type { OperandKind } from './operators.ts';
@@ -33,10 +34,9 @@ export function fieldFilters(
   example: Readonly<Record<string, string>>,
 ) {
   const patterns = Object.entries(fields).map(([field, { operators }]) => `${field}\\[(${operators.join('|')})\\]`);
-  const names = Object.keys(fields).map((field) => `\`${field}\``);
   return openParameters(
     `^(${patterns.join('|')})$`,
-    `\`<field>[<operator>]=<value>\`, for ${names.join(', ')}. \`uuid\` has \`eq\`, \`ne\` and \`in\` alone; \`event\` and \`type\` are always there and have no \`exists\`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.\n\n${OPERATOR_TABLE}`,
+    `\`<field>[<operator>]=<value>\`, for ${inCode(Object.keys(fields))}. \`uuid\` has \`eq\`, \`ne\` and \`in\` alone; \`event\` and \`type\` are always there and have no \`exists\`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.\n\n${OPERATOR_TABLE}`,
     example,
   );
 }

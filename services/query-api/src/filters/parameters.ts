@@ -155,5 +155,5 @@ export function refuseParameters(query: QueryParameters): void {
 export function refuseErrors(errors: readonly InputError[]): void {
   if (errors.length === 0) return;
   const detail = errors.length === 1 ? 'A parameter has an error.' : `The parameters have ${errors.length} errors.`;
-  throw new Problem('invalid_request', detail, { errors: errors });
+  throw new Problem('invalid_request', detail, { errors });
 }

@@ -1,3 +1,4 @@
+import { inCode } from '@sluice/shared/http/openapi';
 import { parseExactJson } from '@sluice/shared/json';
 import { z } from 'zod';
 import type { BoundParameters } from '../clickhouse/sql.ts';
@@ -15,7 +16,7 @@ export const groupKeyParameter = z.string().transform((text, context): GroupKey 
 });
 
 /** The keys that a report can group by, as a description lists them. */
-export const GROUP_KEYS = `${GROUP_FIELDS.map((field) => `\`${field}\``).join(', ')} and \`properties.<name>\``;
+export const GROUP_KEYS = `${inCode(GROUP_FIELDS)} and \`properties.<name>\``;
 
 const UNKNOWN_KEY = `must be one of ${GROUP_FIELDS.join(', ')}, or properties.<name>`;
 

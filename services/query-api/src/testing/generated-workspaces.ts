@@ -19,6 +19,12 @@ export const anyTimeOfClockChanges = fc
 /** The events of a workspace are in two parts; the first one has so many. */
 const PART_EVENTS = 9;
 
+/** A filter of a request, and which events match it. */
+export interface EventFilter {
+  readonly parameter: string;
+  holds(event: TestEvent): boolean;
+}
+
 /** Workspaces with generated events. In every other one the deletion of the user ada is pending. */
 export interface GeneratedWorkspaces {
   readonly names: readonly string[];

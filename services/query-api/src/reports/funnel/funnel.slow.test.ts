@@ -1,6 +1,6 @@
 import fc, { HOW_TO_REPEAT } from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { generateWorkspaces } from '../../testing/generated-workspaces.ts';
+import { type EventFilter, generateWorkspaces } from '../../testing/generated-workspaces.ts';
 import { eachIdentifier, type QueryService, startQuery, type TestEvent } from '../../testing/query-service.ts';
 import { inOrder } from '../../testing/reference.ts';
 import type { FunnelReport, FunnelStepCount } from './funnel.ts';
@@ -46,18 +46,13 @@ beforeAll(async () => {
 });
 afterAll(() => query.stop());
 
-interface Filter {
-  readonly parameter: string;
-  holds(event: TestEvent): boolean;
-}
-
-const FILTERS: readonly Filter[] = [
+const FILTERS: readonly EventFilter[] = [
   { parameter: 'properties.plan=pro', holds: ({ properties }) => JSON.parse(properties).plan === 'pro' },
   { parameter: 'properties.n[gte]=2', holds: ({ properties }) => JSON.parse(properties).n >= 2 },
   { parameter: 'properties.plan[ne]=free', holds: ({ properties }) => JSON.parse(properties).plan !== 'free' },
 ];
 
-const COMMON_FILTERS: readonly Filter[] = [
+const COMMON_FILTERS: readonly EventFilter[] = [
   ...FILTERS,
   { parameter: 'type=track', holds: ({ type }) => type === 'track' },
   { parameter: 'userId[in]=ada,bob', holds: ({ userId }) => ['ada', 'bob'].includes(userId) },
@@ -74,8 +69,8 @@ const GROUPINGS: Readonly<Record<string, (event: TestEvent) => unknown>> = {
 
 interface Asked {
   readonly workspace: number;
-  readonly steps: readonly { readonly event: string; readonly filters: readonly Filter[] }[];
-  readonly filters: readonly Filter[];
+  readonly steps: readonly { readonly event: string; readonly filters: readonly EventFilter[] }[];
+  readonly filters: readonly EventFilter[];
   readonly by: 'user' | 'organization' | undefined;
   readonly withinS: number;
   readonly startMs: number;

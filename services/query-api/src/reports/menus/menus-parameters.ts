@@ -1,3 +1,4 @@
+import { inCode } from '@sluice/shared/http/openapi';
 import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
@@ -51,7 +52,7 @@ export const valuesParameters = {
       return { field: 'properties', property: propertyOfPath(text, context, message) };
     })
     .meta({
-      description: `Required. \`properties.<name>\`, where a dot means what it means in a filter, or one of ${TEXT_FIELDS.map((field) => `\`${field}\``).join(', ')}.`,
+      description: `Required. \`properties.<name>\`, where a dot means what it means in a filter, or one of ${inCode(TEXT_FIELDS)}.`,
     }),
   ...menuParameters('Values that begin with this: a string as it is, any other value as JSON.'),
 };

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import {
   anyTimeOfClockChanges,
   CLOCK_CHANGES,
+  type EventFilter,
   generateWorkspaces,
   HOUR_MS,
 } from '../../testing/generated-workspaces.ts';
@@ -39,18 +40,13 @@ beforeAll(async () => {
 });
 afterAll(() => query.stop());
 
-interface Filter {
-  readonly parameter: string;
-  holds(event: TestEvent): boolean;
-}
-
-const NAMES: readonly Filter[] = [
+const NAMES: readonly EventFilter[] = [
   { parameter: '=signed_up', holds: ({ event }) => event === 'signed_up' },
   { parameter: '[in]=signed_up,opened', holds: ({ event }) => event !== 'paid' },
   { parameter: '[ne]=', holds: () => true },
 ];
 
-const FILTERS: readonly Filter[] = [
+const FILTERS: readonly EventFilter[] = [
   { parameter: 'properties.plan=pro', holds: ({ properties }) => JSON.parse(properties).plan === 'pro' },
   { parameter: 'type=track', holds: ({ type }) => type === 'track' },
   { parameter: 'groupId[exists]=true', holds: ({ groupId }) => groupId !== '' },
@@ -60,7 +56,7 @@ const anyRetention = fc.record({
   workspace: fc.nat(WORKSPACES.names.length - 1),
   event: fc.option(fc.constantFrom(...NAMES), { nil: undefined }),
   returnEvent: fc.option(fc.constantFrom(...NAMES), { nil: undefined }),
-  filters: fc.oneof(fc.constant<Filter[]>([]), fc.subarray([...FILTERS], { maxLength: 1 })),
+  filters: fc.oneof(fc.constant<EventFilter[]>([]), fc.subarray([...FILTERS], { maxLength: 1 })),
   interval: fc.constantFrom('day', 'week', 'month', undefined),
   periods: fc.option(fc.integer({ min: 1, max: 60 }), { nil: undefined }),
   timeZone: fc.option(fc.constantFrom(...CLOCK_CHANGES.zones), { nil: undefined }),

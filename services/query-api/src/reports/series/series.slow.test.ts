@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import {
   anyTimeOfClockChanges,
   CLOCK_CHANGES,
+  type EventFilter,
   generateWorkspaces,
   HOUR_MS,
 } from '../../testing/generated-workspaces.ts';
@@ -62,12 +63,7 @@ beforeAll(async () => {
 });
 afterAll(() => query.stop());
 
-interface Filter {
-  readonly parameter: string;
-  holds(event: TestEvent): boolean;
-}
-
-const FILTERS: readonly Filter[] = [
+const FILTERS: readonly EventFilter[] = [
   { parameter: 'properties.plan=pro', holds: ({ properties }) => jsonOf(properties, 'plan') === '"pro"' },
   { parameter: 'type=track', holds: ({ type }) => type === 'track' },
   { parameter: 'event[in]=signed_up,opened', holds: ({ event }) => event === 'signed_up' || event === 'opened' },
@@ -88,7 +84,7 @@ const anySeries = fc.record({
   measure: fc.option(fc.oneof(fc.constantFrom('count', 'users'), fc.constantFrom(...MEASURES)), { nil: undefined }),
   groupBy: fc.oneof(fc.constant<(typeof KEYS)[number][]>([]), fc.subarray([...KEYS], { minLength: 1, maxLength: 2 })),
   groups: fc.option(fc.integer({ min: 1, max: 12 }), { nil: undefined }),
-  filters: fc.oneof(fc.constant<Filter[]>([]), fc.subarray([...FILTERS], { maxLength: 2 })),
+  filters: fc.oneof(fc.constant<EventFilter[]>([]), fc.subarray([...FILTERS], { maxLength: 2 })),
   compare: fc.boolean(),
   startMs: fc
     .tuple(fc.nat(700), fc.constantFrom(0, 0, 1))
