@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { MigrationMismatch, TablesLost } from '@sluice/shared/clickhouse/migrate';
+import { MigrationMismatch, SchemaTooNew, TablesLost } from '@sluice/shared/clickhouse/migrate';
 import { ensureTopics, topicNames } from '@sluice/shared/kafka/topics';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
@@ -47,7 +47,7 @@ export interface WriterDependencies {
 const SILENT_SESSIONS_MAX = 6;
 
 /** What trying again does not resolve: the writer ends, and its error says what to do. */
-const NEEDS_OPERATOR = [MigrationMismatch, TablesLost, GroupMismatch, PartitionCountMismatch];
+const NEEDS_OPERATOR = [MigrationMismatch, SchemaTooNew, TablesLost, GroupMismatch, PartitionCountMismatch];
 
 /** Builds the writer: what it consists of, and how its components are connected. */
 export function createWriter(config: WriterConfig, deps: WriterDependencies): Writer {

@@ -5,7 +5,15 @@ import { afterAll, expect, inject, onTestFinished, test } from 'vitest';
 import { createLogger } from '../log.ts';
 import { eventually } from '../testing/eventually.ts';
 import { createClickHouse } from './client.ts';
-import { isMigrated, type Migration, MigrationMismatch, migrate, readMigrations, TablesLost } from './migrate.ts';
+import {
+  isMigrated,
+  type Migration,
+  MigrationMismatch,
+  migrate,
+  readMigrations,
+  SchemaTooNew,
+  TablesLost,
+} from './migrate.ts';
 
 const logger = createLogger('test', 'silent');
 
@@ -201,4 +209,14 @@ test('a database with migrations of a newer version is used as it is, so that a 
   const all = await readMigrations();
   await migrate(config('migrate_newer'), logger, all);
   expect(await migrate(config('migrate_newer'), logger, all.slice(0, 2))).toEqual([]);
+});
+
+test('a database with a newer migration that older versions cannot work with is refused, and its file named', async () => {
+  const all = await readMigrations();
+  const [last] = all.slice(-1) as [Migration];
+  const breaking: Migration = { ...last, number: all.length + 1, name: '9999-renamed-events-no-downgrade.sql' };
+  await migrate(config('migrate_breaking'), logger, [...all, breaking]);
+  const downgraded = migrate(config('migrate_breaking'), logger, all);
+  await expect(downgraded).rejects.toThrow(SchemaTooNew);
+  await expect(downgraded).rejects.toThrow('9999-renamed-events-no-downgrade.sql');
 });

@@ -29,7 +29,19 @@ export class TablesLost extends Error {
   override readonly name = 'TablesLost';
 }
 
-/** Reads the numbered `.sql` files, in order. Each holds one statement that may be run again (`IF NOT EXISTS`). */
+/** A newer version has changed the database in a way that this version cannot work with. */
+export class SchemaTooNew extends Error {
+  override readonly name = 'SchemaTooNew';
+}
+
+/** The end of the file name of a migration after which older versions must not run. */
+const NO_DOWNGRADE = '-no-downgrade.sql';
+
+/**
+ * Reads the numbered `.sql` files, in order. Each holds one statement that may be run again (`IF NOT EXISTS`). The name of
+ * one that older versions cannot work with ends with `-no-downgrade.sql`: they read the names of those that they do not
+ * know.
+ */
 export async function readMigrations(folder: URL = MIGRATIONS): Promise<readonly Migration[]> {
   const files = (await readdir(folder)).filter((file) => file.endsWith('.sql')).sort();
   return await Promise.all(
@@ -49,9 +61,11 @@ export async function readMigrations(folder: URL = MIGRATIONS): Promise<readonly
  * Several services may call it at the same time. ClickHouse has no locks, so each migration is one statement that can be
  * repeated, and the records of it merge into one.
  *
- * A database that is newer than these files stays as it is: migrations only add, so that a service can be rolled back.
+ * A database that is newer than these files stays as it is: migrations only add, so that a service can be rolled back,
+ * unless one of the newer migrations says that it cannot.
  *
  * @returns the numbers of the migrations that this call applied
+ * @throws {SchemaTooNew} when the database has a migration after which this version must not run
  * @throws {MigrationMismatch} when an applied migration's checksum differs
  * @throws {TablesLost} when a part of the tables is gone: new ones would be empty beside those that remain
  */
@@ -69,15 +83,15 @@ export async function migrate(
   try {
     const recorded = await recordedOrNone(client);
     if (recorded) {
+      rejectTooNew(wanted, recorded);
       rejectChanged(wanted, recorded);
       // After the records of migrations were read: the table of each of them was there by then.
       rejectLost(wanted, recorded, await readTables(client), config.CLICKHOUSE_DATABASE);
     } else {
       await createDatabase(config);
     }
-    const applied = recorded ?? new Map<number, string>();
-    const newest = wanted.at(-1)?.number ?? 0;
-    const unknown = [...applied.keys()].filter((number) => number > newest);
+    const applied: AppliedMigrations = recorded ?? new Map();
+    const unknown = unknownNames(wanted, applied);
     if (unknown.length > 0)
       logger.warn({ migrations: unknown }, 'the database has migrations of a newer version; it is used as it is');
     const missing = wanted.filter(({ number }) => !applied.has(number));
@@ -119,10 +133,12 @@ async function apply(
 /**
  * Returns whether the database has every migration of these files.
  *
+ * @throws {SchemaTooNew} when it has a migration after which this version must not run
  * @throws ClickHouse's errors, also when the database does not exist yet
  */
 export async function isMigrated(client: ClickHouseClient): Promise<boolean> {
-  const [wanted, applied] = await Promise.all([readMigrations(), appliedChecksums(client)]);
+  const [wanted, applied] = await Promise.all([readMigrations(), readApplied(client)]);
+  rejectTooNew(wanted, applied);
   return wanted.every(({ number }) => applied.has(number));
 }
 
@@ -141,18 +157,47 @@ async function createDatabase(config: ClickHouseConfig): Promise<void> {
   }
 }
 
-async function appliedChecksums(client: ClickHouseClient): Promise<ReadonlyMap<number, string>> {
-  const result = await client.query({
-    query: 'SELECT number, any(checksum) AS checksum FROM schema_migrations GROUP BY number',
-    format: 'JSONEachRow',
-  });
-  const rows = await result.json<{ number: number; checksum: string }>();
-  return new Map(rows.map(({ number, checksum }) => [number, checksum]));
+/** A migration as the database has recorded it. */
+export interface AppliedMigration {
+  /** Of its file. */
+  readonly name: string;
+  readonly checksum: string;
+  /** Seconds since 1970. */
+  readonly appliedAt: number;
 }
 
-function rejectChanged(wanted: readonly Migration[], applied: ReadonlyMap<number, string>): void {
+/** By their numbers. */
+export type AppliedMigrations = ReadonlyMap<number, AppliedMigration>;
+
+/** Reads which migrations the database has. @throws ClickHouse's errors, also when it does not exist yet */
+export async function readApplied(client: ClickHouseClient): Promise<AppliedMigrations> {
+  const result = await client.query({
+    query: `SELECT number, any(name) AS name, any(checksum) AS checksum, toUnixTimestamp(min(applied_at)) AS appliedAt
+      FROM schema_migrations GROUP BY number ORDER BY number`,
+    format: 'JSONEachRow',
+  });
+  const rows = await result.json<AppliedMigration & { number: number }>();
+  return new Map(rows.map(({ number, ...applied }) => [number, applied]));
+}
+
+/** Returns the files of migrations that the database has and these files do not. */
+export function unknownNames(wanted: readonly Migration[], applied: AppliedMigrations): string[] {
+  const newest = wanted.at(-1)?.number ?? 0;
+  return [...applied].filter(([number]) => number > newest).map(([, { name }]) => name);
+}
+
+function rejectTooNew(wanted: readonly Migration[], applied: AppliedMigrations): void {
+  const breaking = unknownNames(wanted, applied).filter((name) => name.endsWith(NO_DOWNGRADE));
+  if (breaking.length === 0) return;
+  throw new SchemaTooNew(
+    `a newer version has changed the database so that this one cannot use it (${breaking.join(', ')}): ` +
+      'run the newer version, or restore a backup from before that upgrade',
+  );
+}
+
+function rejectChanged(wanted: readonly Migration[], applied: AppliedMigrations): void {
   for (const { number, name, checksum } of wanted) {
-    if (applied.has(number) && applied.get(number) !== checksum) {
+    if (applied.has(number) && applied.get(number)?.checksum !== checksum) {
       throw new MigrationMismatch(
         `migration ${name} was changed after it had been applied; restore the file and add a new migration`,
       );
@@ -160,10 +205,10 @@ function rejectChanged(wanted: readonly Migration[], applied: ReadonlyMap<number
   }
 }
 
-/** Returns {@link appliedChecksums}, empty where nothing is recorded yet, and undefined where there is no database. */
-async function recordedOrNone(client: ClickHouseClient): Promise<ReadonlyMap<number, string> | undefined> {
+/** Returns {@link readApplied}, empty where nothing is recorded yet, and undefined where there is no database. */
+async function recordedOrNone(client: ClickHouseClient): Promise<AppliedMigrations | undefined> {
   try {
-    return await appliedChecksums(client);
+    return await readApplied(client);
   } catch (error) {
     const { type } = error as { type?: unknown };
     if (type === 'UNKNOWN_DATABASE') return undefined;
@@ -188,7 +233,7 @@ async function readTables(client: ClickHouseClient): Promise<ReadonlyMap<string,
  */
 function rejectLost(
   wanted: readonly Migration[],
-  applied: ReadonlyMap<number, string>,
+  applied: AppliedMigrations,
   tables: ReadonlyMap<string, boolean>,
   database: string,
 ): void {

@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { isMigrated } from '@sluice/shared/clickhouse/migrate';
+import { isMigrated, SchemaTooNew } from '@sluice/shared/clickhouse/migrate';
 import { Probe } from '@sluice/shared/probe';
 
 /** How long a probe may take, in milliseconds. */
@@ -17,8 +17,13 @@ export function createReadiness(client: ClickHouseClient): () => Promise<string[
   const probeTables = new Probe('the tables do not exist yet', PROBE_TIMEOUT_MS, async () => {
     if (!(await isMigrated(client))) throw new Error('not all migrations are applied');
   });
+  const probeVersion = new Probe('the tables are those of a newer version', PROBE_TIMEOUT_MS, async () => {
+    await isMigrated(client).catch((error) => {
+      if (error instanceof SchemaTooNew) throw error;
+    });
+  });
   return async () => {
-    const missing = (await probeServer.check()) ?? (await probeTables.check());
+    const missing = (await probeServer.check()) ?? (await probeVersion.check()) ?? (await probeTables.check());
     return missing === undefined ? [] : [missing];
   };
 }
