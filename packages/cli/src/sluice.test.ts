@@ -68,10 +68,12 @@ test('an npm script goes by its own name', async () => {
   expect(wrong.stderr).toMatch(/\nnpm run keys -- --help shows its usage\.\n$/);
 });
 
+const CHOICES = `use one of ${COMMAND_NAMES.join(', ')}`;
+
 test.each([
-  [[], 'A COMMAND is needed; use one of import, export, keys, dead-letters, writer.'],
-  [['nonsense'], 'Unknown command "nonsense"; use one of import, export, keys, dead-letters, writer.'],
-  [['help', 'nonsense'], 'Unknown command "nonsense"; use one of import, export, keys, dead-letters, writer.'],
+  [[], `A COMMAND is needed; ${CHOICES}.`],
+  [['nonsense'], `Unknown command "nonsense"; ${CHOICES}.`],
+  [['help', 'nonsense'], `Unknown command "nonsense"; ${CHOICES}.`],
   [['help', 'keys', 'writer'], 'help shows how one command is used.'],
   [['--nope'], 'Unknown option "--nope".'],
 ])('%j is refused', async (args, message) => {

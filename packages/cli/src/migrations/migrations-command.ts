@@ -1,0 +1,121 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
+import {
+  type AppliedMigrations,
+  MigrationMismatch,
+  migrate,
+  readApplied,
+  readMigrations,
+  SchemaTooNew,
+  TablesLost,
+  unknownNames,
+} from '@sluice/shared/clickhouse/migrate';
+import { type ClickHouseConfig, clickHouseEnv, loadConfig } from '@sluice/shared/config';
+import { createLogger } from '@sluice/shared/log';
+import { z } from 'zod';
+import type { Command } from '../command.ts';
+import { withLocalSystem } from '../local-system.ts';
+import { parseCommand } from '../parse-command.ts';
+import { type BackgroundWork, readBackgroundWork } from './background-work.ts';
+
+const APPLICATION = 'sluice-migrations-command';
+
+/** How often `--wait` looks, in milliseconds. */
+const WAIT_MS = 2_000;
+
+/** What trying again does not resolve. */
+const REFUSALS = [MigrationMismatch, SchemaTooNew, TablesLost];
+
+/** Shows and applies the migrations of the database, and what ClickHouse does for them in the background. */
+export const migrationsCommand: Command = {
+  help,
+  async run(args, { env }) {
+    const { command, flags } = parseCommand(args, {
+      commands: { status: 'none', apply: 'none' },
+      texts: {},
+      flags: ['wait'],
+      usage: 'Use status or apply, each with or without --wait.',
+    });
+    const config = loadConfig(z.object(clickHouseEnv), await withLocalSystem(env));
+    const client = createClickHouse(config, { application: APPLICATION, requestTimeoutMs: 60_000, connectionsMax: 1 });
+    try {
+      if (command === 'apply') await apply(config);
+      const complete = await printStatus(client);
+      return (await printBackgroundWork(client, flags.wait)) && complete ? 0 : 1;
+    } catch (error) {
+      const { message, code } = error as NodeJS.ErrnoException;
+      const reason = message || code;
+      const isRefused = REFUSALS.some((type) => error instanceof type);
+      console.error(isRefused ? `Nothing is done: ${reason}.` : `ClickHouse did not do it: ${reason}`);
+      return 1;
+    } finally {
+      await client.close();
+    }
+  },
+};
+
+function help(name: string): string {
+  return `Usage: ${name} COMMAND [--wait]
+
+Shows and applies the migrations of the database. Services apply what is missing when they start; apply it before an
+upgrade to watch it, or to give the services accounts that may not change tables.
+
+  status      shows which migrations are applied, and what ClickHouse does for them in the background
+  apply       applies those that are missing, and shows the same. Services may run meanwhile
+  --wait      waits until nothing is left to do in the background, and tells its progress
+
+Exit codes: 0 nothing is missing or failing, 1 something is, or ClickHouse cannot be reached, 2 wrong arguments.`;
+}
+
+async function apply(config: ClickHouseConfig): Promise<void> {
+  const numbers = await migrate(config, createLogger(APPLICATION, 'error'));
+  console.log(numbers.length === 0 ? 'no migration was missing' : `applied ${count(numbers.length, 'migration')}`);
+}
+
+/** Prints which migrations the database has, and returns whether it has all that this version knows. */
+async function printStatus(client: ClickHouseClient): Promise<boolean> {
+  const [wanted, applied] = await Promise.all([readMigrations(), readAppliedOrNone(client)]);
+  for (const { number, name } of wanted) {
+    const at = applied.get(number)?.appliedAt;
+    console.log(`${name.padEnd(44)} ${at === undefined ? 'missing' : `applied ${timeOf(at)}`}`);
+  }
+  for (const name of unknownNames(wanted, applied)) console.log(`${name.padEnd(44)} of a newer version`);
+  const missing = wanted.filter(({ number }) => !applied.has(number)).length;
+  console.log(missing === 0 ? 'no migration is missing' : `missing: ${count(missing, 'migration')}`);
+  return missing === 0;
+}
+
+async function readAppliedOrNone(client: ClickHouseClient): Promise<AppliedMigrations> {
+  try {
+    return await readApplied(client);
+  } catch (error) {
+    const { type } = error as { type?: unknown };
+    if (type === 'UNKNOWN_DATABASE' || type === 'UNKNOWN_TABLE') return new Map();
+    throw error;
+  }
+}
+
+/** Prints what ClickHouse does in the background, and returns whether nothing of it fails. */
+async function printBackgroundWork(client: ClickHouseClient, wait: boolean): Promise<boolean> {
+  for (;;) {
+    const works = await readBackgroundWork(client);
+    if (works.length === 0) console.log('nothing is left to do in the background');
+    for (const work of works) console.log(describe(work));
+    if (works.length === 0 || !wait) return works.every(({ failure }) => failure === '');
+    await delay(WAIT_MS);
+  }
+}
+
+function describe({ table, command, partsToDo, seconds, progress, failure }: BackgroundWork): string {
+  const now = progress > 0 ? `, ${Math.floor(progress * 100)} % of those under way` : '';
+  const failing = failure === '' ? '' : `; it fails and is repeated: ${failure}`;
+  return `in the background: ${table}: ${command}: ${count(partsToDo, 'part')} to do${now}, for ${seconds} s${failing}`;
+}
+
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}
+
+function timeOf(seconds: number): string {
+  return new Date(seconds * 1_000).toISOString().replace('.000Z', 'Z');
+}
