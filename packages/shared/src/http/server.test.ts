@@ -1,14 +1,15 @@
 import { once } from 'node:events';
 import { METHODS } from 'node:http';
-import { connect } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
+import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createLogger } from '../log.ts';
 import { eventually } from '../testing/eventually.ts';
 import { refuseOtherMethods } from './other-methods.ts';
-import { createHttpServer } from './server.ts';
+import { createHttpServer, listening } from './server.ts';
 
 const OPTIONS = { logger: createLogger('test', 'silent'), readiness: () => [] };
 
@@ -147,4 +148,24 @@ test.each([
   expect(JSON.parse(body)).toMatchObject({ status: 400, code: 'invalid_request' });
   expect(head).toContain(`X-Request-Id: ${(JSON.parse(body) as { requestId: string }).requestId}`);
   await app.close();
+});
+
+test('a server that stops closes each connection after the response that was under way', async () => {
+  const app = createServer();
+  const body = new PassThrough();
+  app.get('/slow', async (_, reply) => await reply.send(body));
+  const component = listening(app, '127.0.0.1', 0);
+  await component.start();
+  const { port } = app.server.address() as AddressInfo;
+  // The client keeps its end open.
+  const socket = connect(port, '127.0.0.1');
+  onTestFinished(() => void socket.destroy());
+  socket.write('GET /slow HTTP/1.1\r\nHost: a\r\n\r\n');
+  body.write('begun');
+  await once(socket, 'readable');
+  const stopped = component.stop();
+  await eventually(() => app.server.listening).toBe(false);
+  body.end('done');
+  expect(await text(socket)).toMatch(/begun\r\n4\r\ndone\r\n0\r\n\r\n$/);
+  await stopped;
 });

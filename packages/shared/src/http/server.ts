@@ -24,6 +24,9 @@ const SANE_REQUEST_ID = /^[A-Za-z0-9._:/+=-]{1,128}$/;
 /** How long a request may take to arrive, in milliseconds. */
 export const REQUEST_TIMEOUT_MS = 60_000;
 
+/** How often a server that stops closes connections without a request, in milliseconds. */
+const IDLE_CHECK_MS = 50;
+
 /** An identifier has up to 512 characters of up to 4 bytes, and a URL writes each byte as three characters. */
 const PATH_PARAMETER_LENGTH_MAX = 512 * 4 * 3;
 
@@ -131,7 +134,10 @@ export function listening(app: FastifyInstance, host: string, port: number): Com
       await app.listen({ host, port });
     },
     async stop() {
-      await app.close();
+      // Node.js closes the connections that are idle when it stops to listen. Those that become idle later, after a
+      // response that was under way, it would keep until the client closes them.
+      const timer = setInterval(() => app.server.closeIdleConnections(), IDLE_CHECK_MS);
+      await app.close().finally(() => clearInterval(timer));
     },
   };
 }
