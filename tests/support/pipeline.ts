@@ -24,6 +24,8 @@ export interface PipelineOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Added to the environment of one service. */
   readonly envOf?: Readonly<Partial<Record<ServiceName, Readonly<Record<string, string>>>>>;
+  /** The folder of the repository that the services run from. Default: this one. */
+  readonly checkout?: string;
   /** Another key of all scopes for each of these workspaces. */
   readonly keys?: Readonly<Record<string, string>>;
 }
@@ -50,8 +52,8 @@ export interface Pipeline extends AsyncDisposable {
   supervise(name: ServiceName): void;
   /** Starts another process of a service, on another address. */
   startAnother(name: ServiceName): Promise<Service>;
-  /** Starts a process in the place of one that has ended, on the same address. */
-  replace(ended: Service): Promise<Service>;
+  /** Starts a process in the place of one that has ended, on the same address. @param checkout default: that of the ended */
+  replace(ended: Service, checkout?: string): Promise<Service>;
   submit<Body = { events: { uuid: string }[] }>(
     body: unknown,
     init?: RequestInit & { path?: string; key?: string },
@@ -93,7 +95,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
   }
 
   const start = (name: ServiceName, port = addresses[name]) =>
-    startService(name, port, { ...env, ...options.envOf?.[name] });
+    startService(name, port, { ...env, ...options.envOf?.[name] }, options.checkout);
   const key = await createKey('test', SCOPES);
   for (const [workspace, given] of Object.entries(options.keys ?? {})) await createKey(workspace, SCOPES, given);
   const services = { writer: start('writer'), 'ingest-api': start('ingest-api'), 'query-api': start('query-api') };
@@ -143,7 +145,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
       const [port] = await findFreePorts(1);
       return await startExtra(() => start(name, port));
     },
-    replace: (ended) => startExtra(ended.again),
+    replace: (ended, checkout) => startExtra(() => ended.again(checkout)),
     async submit<Body>(
       body: unknown,
       {

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { explain, TooLate, until } from '@sluice/shared/testing/until';
 import { freeze } from './freeze.ts';
 
@@ -27,12 +27,15 @@ export interface Service {
   exited(): Promise<number | null>;
   /** Waits until the process ends by itself, and resolves with the exit code. @throws {TooLate} after a minute */
   endsItself(): Promise<number | null>;
-  /** Starts the same again, on the same address, once it has ended. */
-  again(): Service;
+  /** Starts the same again, on the same address, once it has ended. @param checkout default: the one it ran from */
+  again(checkout?: string): Service;
 }
 
-function mainOf(name: ServiceName): string {
-  return fileURLToPath(new URL(`../../services/${name}/src/main.ts`, import.meta.url));
+/** The folder of this repository. */
+export const THIS_CHECKOUT = join(import.meta.dirname, '../..');
+
+function mainOf(name: ServiceName, checkout: string): string {
+  return join(checkout, 'services', name, 'src/main.ts');
 }
 
 /** What every service gets of this process's environment. */
@@ -48,14 +51,23 @@ function inherited(): Record<string, string> {
 export async function fillCompileCache(): Promise<void> {
   if (!process.env['NODE_COMPILE_CACHE']) return;
   const runs = SERVICE_NAMES.map((name) =>
-    spawn(process.execPath, [mainOf(name)], { env: inherited(), stdio: 'ignore' }),
+    spawn(process.execPath, [mainOf(name, THIS_CHECKOUT)], { env: inherited(), stdio: 'ignore' }),
   );
   await Promise.all(runs.map((child) => once(child, 'exit')));
 }
 
-/** Starts `services/<name>/src/main.ts` with this environment; of the test's own it gets only what it cannot do without. */
-export function startService(name: ServiceName, port: number, env: Readonly<Record<string, string>>): Service {
-  const child: ChildProcess = spawn(process.execPath, [mainOf(name)], {
+/**
+ * Starts `services/<name>/src/main.ts` with this environment; of the test's own it gets only what it cannot do without.
+ *
+ * @param checkout the folder of the repository that it runs from, such as one of another version
+ */
+export function startService(
+  name: ServiceName,
+  port: number,
+  env: Readonly<Record<string, string>>,
+  checkout = THIS_CHECKOUT,
+): Service {
+  const child: ChildProcess = spawn(process.execPath, [mainOf(name, checkout)], {
     env: { ...inherited(), HOST: '127.0.0.1', PORT: String(port), EXIT_ON_STDIN_END: 'true', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
@@ -106,7 +118,7 @@ export function startService(name: ServiceName, port: number, env: Readonly<Reco
     thaw: () => thaw?.(),
     exited: () => exit,
     endsItself,
-    again: () => startService(name, port, env),
+    again: (from = checkout) => startService(name, port, env, from),
   };
 }
 

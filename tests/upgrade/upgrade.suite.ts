@@ -1,0 +1,133 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { expect, inject, test } from 'vitest';
+import { type Load, startLoad } from '../support/load.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { type Service, type ServiceName, THIS_CHECKOUT } from '../support/service.ts';
+import { expectExactlyOnce } from '../support/verify-delivery.ts';
+import { checkOutVersion } from './version-before.ts';
+
+const clickhouseUrl = inject('clickhouseUrl');
+const versionBefore = await checkOutVersion(process.env['SLUICE_UPGRADE_FROM'] || undefined);
+
+test('each service is upgraded and downgraded, one process after the other, under load: nothing is lost or refused', async () => {
+  await using running = await startPipeline({
+    ...{ kafkaBrokers: inject('kafkaBrokers'), clickhouseUrl, name: 'upgraded', checkout: versionBefore },
+  });
+  const writers = await twoOf(running, 'writer');
+  const ingests = await twoOf(running, 'ingest-api');
+  const queries = await twoOf(running, 'query-api');
+  await running.submit({ foreignUserGroupId: 'g', foreignUserId: 'u0', events: [{ event: 'first' }] });
+  await running.settled(1);
+  await using load = startLoad({ pipeline: running, urls: ingests.urls, concurrency: 8 });
+  await using readers = startReaders(running, queries.urls);
+  const goesOn = async () => {
+    const [accepted, answered] = [load.acceptedSoFar(), readers.answered()];
+    await eventually(load.acceptedSoFar).toBeGreaterThan(accepted + 200);
+    await eventually(readers.answered).toBeGreaterThan(answered + 20);
+  };
+
+  await goesOn();
+  const { stdout } = await migrate(running);
+  expect(stdout).toContain('no migration is missing');
+  await goesOn();
+  for (const instances of [writers, ingests, queries]) await instances.replaceEach(THIS_CHECKOUT, goesOn);
+  for (const instances of [queries, ingests, writers]) await instances.replaceEach(versionBefore, goesOn);
+
+  expect(await readers.stop()).toEqual([]);
+  const tally = await load.stop();
+  await expectExactlyOnce(running, clickhouseUrl, tally);
+  expect(tally.operations.filter(({ clear }) => !clear)).toEqual([]);
+  console.log(report(tally.operations.length, load, readers.answered()));
+});
+
+/** How long a process still serves after it gets no more requests, as a preStop hook lets it, in milliseconds. */
+const PRE_STOP_MS = 2_000;
+
+/** Two processes of a service behind a load balancer. */
+interface Instances {
+  /** The addresses of those that get requests. */
+  readonly urls: () => readonly string[];
+  /** Replaces one after the other: it gets no more requests, ends, and the new one gets them once it is ready. */
+  replaceEach(checkout: string, meanwhile: () => Promise<void>): Promise<void>;
+}
+
+async function twoOf(running: Pipeline, name: ServiceName): Promise<Instances> {
+  const instances = [running.services[name], await running.startAnother(name)];
+  const away = new Set<Service>();
+  return {
+    urls: () => instances.filter((instance) => !away.has(instance)).map(({ url }) => url),
+    async replaceEach(checkout, meanwhile) {
+      for (const [index, ended] of instances.entries()) {
+        away.add(ended);
+        await delay(PRE_STOP_MS);
+        expect(await ended.stop(), ended.log().slice(-2_000)).toBe(0);
+        instances[index] = await running.replace(ended, checkout);
+        await meanwhile();
+      }
+    },
+  };
+}
+
+/** Applies the migrations of this version, as the document on upgrades says. */
+async function migrate({ environment }: Pipeline): Promise<{ stdout: string }> {
+  const main = join(THIS_CHECKOUT, 'packages/cli/src/main.ts');
+  return await promisify(execFile)(process.execPath, [main, 'migrations', 'apply', '--wait'], { env: environment });
+}
+
+interface Readers extends AsyncDisposable {
+  readonly answered: () => number;
+  /** Returns what was not answered, each as the path and why. */
+  stop(): Promise<readonly string[]>;
+}
+
+const PATHS = [
+  '/events?limit=20',
+  '/events?event=load&limit=5&total=exact',
+  '/users/u0',
+  '/organizations/g',
+  '/users?limit=5',
+  '/events/names',
+];
+
+/** Reads each of the paths all the time, from each of the instances in turn. */
+function startReaders({ key }: Pipeline, urls: () => readonly string[]): Readers {
+  const headers = { authorization: `Bearer ${key}` };
+  const failures: string[] = [];
+  let reading = true;
+  let answered = 0;
+  const read = async (path: string) => {
+    for (let turn = 0; reading; turn += 1) {
+      const targets = urls();
+      try {
+        const response = await fetch(`${targets[turn % targets.length]}${path}`, { headers });
+        const text = await response.text();
+        if (response.status === 200) answered += 1;
+        else failures.push(`${path}: ${response.status} ${text}`);
+      } catch (error) {
+        failures.push(`${path}: ${error}`);
+      }
+      await delay(50);
+    }
+  };
+  const ended = Promise.all(PATHS.map(read));
+  const stop = async () => {
+    reading = false;
+    await ended;
+    return failures;
+  };
+  return {
+    answered: () => answered,
+    stop,
+    async [Symbol.asyncDispose]() {
+      await stop();
+    },
+  };
+}
+
+function report(requests: number, load: Load, answered: number): string {
+  return `${requests} requests were accepted at once with ${load.acceptedSoFar()} events, and ${answered} queries answered`;
+}
