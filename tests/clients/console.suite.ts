@@ -193,6 +193,7 @@ test('the page of the pipeline has what ingest-api and the writer say', async ()
   expect(await violationsOf(page)).toEqual([]);
   await takePicture(page, 'pipeline-attention');
   await pipeline.addKey('other');
+  await eventually(figures).toMatchObject({ 'Keys file': 'valid' });
   expect(faults).toEqual([]);
 });
 

@@ -102,8 +102,13 @@ function ClickHouseFigures({ clickHouse, erasures }: Pick<Pipeline, 'clickHouse'
         that are not done; erasures and migrations run as mutations
       </Figure>
       <Figure term="Pending erasures" value={formatNumber(erasures?.pendingUsers ?? null)}>
-        deleted users of all workspaces; the first has waited for {formatDuration(erasures?.oldestSeconds ?? null)} of{' '}
-        {formatDuration(erasures?.deadlineSeconds ?? null)} at most
+        deleted users of all workspaces
+        {erasures && erasures.pendingUsers > 0 && (
+          <>
+            ; the first has waited for {formatDuration(erasures.oldestSeconds)} of{' '}
+            {formatDuration(erasures.deadlineSeconds)} at most
+          </>
+        )}
       </Figure>
     </dl>
   );
