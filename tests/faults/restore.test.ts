@@ -38,6 +38,10 @@ const CONTENTS = {
   groups: 'SELECT DISTINCT group_id FROM writer_groups',
 };
 
+async function countOf({ database }: Pipeline, clickhouseUrl: string, table: string): Promise<number> {
+  return Number(await readClickHouse(clickhouseUrl, `SELECT count() FROM ${table} FORMAT TSV`, { database }));
+}
+
 async function contentsOf({ database }: Pipeline, clickhouseUrl: string): Promise<Record<string, string[]>> {
   const found: Record<string, string[]> = {};
   for (const [name, sql] of Object.entries(CONTENTS)) {
@@ -47,12 +51,11 @@ async function contentsOf({ database }: Pipeline, clickhouseUrl: string): Promis
 }
 
 /** Waits until every deleted user is erased. */
-async function erased({ database }: Pipeline, clickhouseUrl: string): Promise<void> {
-  await until('every deleted user to be erased', async () => {
-    return (
-      (await readClickHouse(clickhouseUrl, 'SELECT count() FROM pending_deletions FORMAT TSV', { database })) === '0\n'
-    );
-  });
+async function erased(pipeline: Pipeline, clickhouseUrl: string): Promise<void> {
+  await until(
+    'every deleted user to be erased',
+    async () => (await countOf(pipeline, clickhouseUrl, 'pending_deletions')) === 0,
+  );
 }
 
 test('the drill: a backup under load, more load and deletions, ClickHouse destroyed, restored: everything is there once', async () => {
@@ -64,18 +67,15 @@ test('the drill: a backup under load, more load and deletions, ClickHouse destro
   await using running = await startPipeline({ kafkaBrokers, clickhouseUrl: clickhouse.url, name: 'drill' });
   const urls = () => [running.services['ingest-api'].url];
   await using load = startLoad({ pipeline: running, urls, concurrency: 6 });
-  await until('events before the backup', () => load.acceptedSoFar() > 300);
+  await until('events before the backup', async () => load.acceptedSoFar() > 300);
   await sendBadRow(running, 'before the backup');
-  await until('the first dead letter', async () => {
-    const sql = 'SELECT count() FROM dead_letters FORMAT TSV';
-    return (await readClickHouse(clickhouse.url, sql, { database: running.database })) === '1\n';
-  });
+  await until('a dead letter', async () => (await countOf(running, clickhouse.url, 'dead_letters')) === 1);
 
   const to = join(backups.path, 'monday');
   const backup = await sluice(running, ['backup', '--to', to]);
   expect(backup).toEqual({ code: 0, output: expect.stringMatching(/The backup is complete: .* MB in \d+ files/) });
   const atBackup = load.acceptedSoFar();
-  await until('events after the backup', () => load.acceptedSoFar() > atBackup + 300);
+  await until('events after the backup', async () => load.acceptedSoFar() > atBackup + 300);
   await sendBadRow(running, 'after the backup');
   const tally = await load.stop();
   await running.drained();

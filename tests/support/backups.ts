@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import type { Pipeline } from './pipeline.ts';
 
-const MAIN = join(import.meta.dirname, '../../packages/cli/src/main.ts');
+export const CLI_MAIN = join(import.meta.dirname, '../../packages/cli/src/main.ts');
 
 export interface CommandEnd {
   readonly code: number;
@@ -18,7 +18,7 @@ export function sluice(
 ): Promise<CommandEnd> {
   return new Promise((resolve) => {
     const options = { env: { PATH: process.env['PATH'], ...pipeline.environment, ...env } };
-    execFile(process.execPath, [MAIN, ...args], options, (error, stdout, stderr) => {
+    execFile(process.execPath, [CLI_MAIN, ...args], options, (error, stdout, stderr) => {
       resolve({ code: error ? Number(error.code) : 0, output: `${stdout}${stderr}` });
     });
   });

@@ -87,9 +87,11 @@ function describePlan({ manifest, logs, replaces }: RestorePlan, place: string, 
   ];
 }
 
-function describeNext({ logs }: RestorePlan): string[] {
+function describeNext({ logs, replaces }: RestorePlan): string[] {
+  const deletions = replaces?.hasDeletions
+    ? 'the newest events are missing'
+    : 'the newest events are missing, and users who were deleted since the backup are visible';
   return [
-    `Start the writers. They read ${logs.messages} messages from Kafka, and store what is not stored yet; until then the`,
-    'newest events are missing, and users who were deleted since the backup are visible. Follow them with: writer status.',
+    `Start the writers: they read ${logs.messages} messages from Kafka and store what is not stored yet. Until then ${deletions}.`,
   ];
 }

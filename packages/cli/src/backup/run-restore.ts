@@ -24,6 +24,8 @@ export interface RestoreOptions {
 
 /** A database that a restore drops. */
 export interface ReplacedDatabase {
+  /** Whether it has the deletions of users, which are kept. */
+  readonly hasDeletions: boolean;
   readonly tables: number;
   readonly rows: number;
   /** Its tables and views that are not of Sluice. */
@@ -56,6 +58,20 @@ const TABLES = `SELECT name, ifNull(total_rows, 0) AS rows FROM system.tables
   WHERE database = {database:String} ORDER BY name`;
 
 const EXISTS = 'SELECT count() AS number FROM system.databases WHERE name = {database:String}';
+
+/** The deletions of the present database that the restored one does not have. Its writers erase them again. */
+const KEEP_PENDING = `
+INSERT INTO pending_deletions (workspace_id, user_id, version, stored_at)
+SELECT workspace_id, user_id, max(version) AS newest, now64(3)
+FROM {present:Identifier}.user_deletions
+GROUP BY workspace_id, user_id
+HAVING (workspace_id, user_id, newest) NOT IN (
+  SELECT workspace_id, user_id, max(version) FROM user_deletions GROUP BY workspace_id, user_id
+)`;
+
+const KEEP_DELETIONS = `
+INSERT INTO user_deletions (workspace_id, user_id, version)
+SELECT workspace_id, user_id, max(version) FROM {present:Identifier}.user_deletions GROUP BY workspace_id, user_id`;
 
 const DROP = 'DROP DATABASE IF EXISTS {database:Identifier} SYNC';
 
@@ -102,7 +118,7 @@ export class Restore {
    * @throws kafkajs's and ClickHouse's errors
    */
   async run(
-    { manifest, migrations, logs }: RestorePlan,
+    { manifest, migrations, logs, replaces }: RestorePlan,
     onProgress: (progress: RestoreProgress) => void,
   ): Promise<RestoreSummary> {
     const { config, kafka, signal } = this.#options;
@@ -122,6 +138,7 @@ export class Restore {
       // Without a position that was chosen, the writers would halt these partitions.
       for (const { topic, partition } of logs.fresh) await halts.resume(topic, partition, 0n);
       for (const { topic, partition, low } of logs.gaps) await halts.resume(topic, partition, low);
+      if (replaces?.hasDeletions) await this.#keepDeletions(scratch);
       await finishBackup(scratch, manifest.id, bytes);
       signal.throwIfAborted();
       await requireStoppedWriters(kafka, config.KAFKA_GROUP_ID);
@@ -194,10 +211,21 @@ export class Restore {
     const migrations = await readMigrations();
     const own = new Set(PARTS.flatMap((part) => tablesOf(part, migrations)));
     return {
+      hasDeletions: found.some(({ name }) => name === 'user_deletions'),
       tables: found.length,
       rows: found.reduce((sum, { rows }) => sum + rows, 0),
       foreign: found.map(({ name }) => name).filter((name) => !own.has(name)),
     };
+  }
+
+  /**
+   * Takes over the deletions of users from the present database. Otherwise users who were deleted since the backup would be
+   * visible until the writers have read their deletions again, and for ever where Kafka no longer has them.
+   */
+  async #keepDeletions(scratch: ClickHouseClient): Promise<void> {
+    const query_params = { present: this.#database };
+    await scratch.command({ query: KEEP_PENDING, query_params });
+    await scratch.command({ query: KEEP_DELETIONS, query_params });
   }
 
   /** Between the two renames there is no database. A restore that ends there can be repeated. */
