@@ -1,4 +1,4 @@
-import { readdir, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { loadConfig } from '@sluice/shared/config';
@@ -93,5 +93,4 @@ test('the drill: a backup under load, more load and deletions, ClickHouse destro
   expect(faultsOf(await verifyDelivery(running, clickhouse.url, tally))).toEqual({ ...NO_FAULTS, deadLetters: 2 });
   await erased(running, clickhouse.url);
   expect(await contentsOf(running, clickhouse.url)).toEqual(before);
-  console.log(backup.output, restore.output, tally.accepted.size, await readdir(backups.path));
 });

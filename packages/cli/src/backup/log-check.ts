@@ -14,11 +14,17 @@ export interface Gap extends TopicPartition {
   readonly low: bigint;
 }
 
+export interface PartitionStart extends TopicPartition {
+  readonly offset: bigint;
+}
+
 /** What Kafka has of the time since a backup. */
 export interface LogCheck {
   /** Messages that the writers will read again, or for the first time. */
   readonly messages: bigint;
   readonly gaps: readonly Gap[];
+  /** Where the writers go on, in the topics that exist. */
+  readonly starts: readonly PartitionStart[];
   /** Partitions of which nothing was stored before the backup, and that go on at their beginning. */
   readonly fresh: readonly TopicPartition[];
 }
@@ -53,18 +59,37 @@ export async function checkLogs(kafka: Kafka, config: BackupConfig, manifest: Ma
     const inspected = await inspectPartitions(admin, config.KAFKA_GROUP_ID, readable, positions);
     const bounds = await readBounds(admin, Object.keys(readable));
     const gaps: Gap[] = [];
+    const starts: PartitionStart[] = [];
     let messages = 0n;
     for (const partition of partitions) {
       const name = nameOf(partition);
+      const exists = existing.has(partition.topic);
       const { low, high } = bounds.get(name) ?? NO_LOG;
-      const inspection = existing.has(partition.topic)
+      const inspection = exists
         ? inspected.find((found) => nameOf(found) === name)?.inspection
         : compareOffsets({ name, bounds: NO_LOG, committed: -1n, position: positions.get(name) });
       if (!inspection) throw new Refused(`Kafka cannot read ${name} at this moment: it has no leader. Try again.`);
       if (inspection.kind === 'gap') gaps.push({ ...partition, gap: inspection.gap, low });
-      messages += high - (inspection.kind === 'gap' ? low : inspection.position.nextOffset);
+      const offset = inspection.kind === 'gap' ? low : inspection.position.nextOffset;
+      if (exists) starts.push({ ...partition, offset });
+      messages += high - offset;
     }
-    return { messages, gaps, fresh };
+    return { messages, gaps, fresh, starts };
+  });
+}
+
+/**
+ * Sets the committed offsets of the group back to where its writers go on. They would go on there anyway, but until they
+ * run, the lag would seem to be nothing.
+ *
+ * @throws kafkajs's errors, also when the group has members
+ */
+export async function rewindGroup(kafka: Kafka, groupId: string, starts: readonly PartitionStart[]): Promise<void> {
+  await withAdmin(kafka, async (admin) => {
+    for (const [topic, ofTopic] of Map.groupBy(starts, (start) => start.topic)) {
+      const partitions = ofTopic.map(({ partition, offset }) => ({ partition, offset: String(offset) }));
+      await admin.setOffsets({ groupId, topic, partitions });
+    }
   });
 }
 

@@ -74,7 +74,7 @@ export async function carryOut(
       isEnded = true;
       await client.command({ query: END, query_params: { id: operation.id } });
     }
-    await sleep(POLL_MS, new AbortController().signal);
+    await sleep(POLL_MS);
   }
 }
 

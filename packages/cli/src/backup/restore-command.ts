@@ -35,11 +35,14 @@ export const restoreCommand: Command = {
         console.log('nothing was restored');
         return 1;
       }
-      const { bytes, seconds } = await restore.run(plan, ({ part, bytesRead, bytes: all }) =>
+      const { bytes, seconds, notRewound } = await restore.run(plan, ({ part, bytesRead, bytes: all }) =>
         lines.show(`${part}: ${megabytes(bytesRead)} of ${megabytes(all)}, ${percentageOf(bytesRead, all)}`),
       );
       console.log(`${config.CLICKHOUSE_DATABASE} is restored: ${megabytes(bytes)}, ${seconds.toFixed(1)} s.`);
-      for (const line of describeNext(plan)) console.log(line);
+      if (notRewound !== undefined) {
+        console.log(`Kafka has not set the offsets of the group back (${notRewound}); the writers do when they start.`);
+      }
+      console.log(describeNext(plan));
       return 0;
     } catch (error) {
       const code = reportFailure(error, 'Nothing was restored', config);
@@ -87,11 +90,9 @@ function describePlan({ manifest, logs, replaces }: RestorePlan, place: string, 
   ];
 }
 
-function describeNext({ logs, replaces }: RestorePlan): string[] {
+function describeNext({ logs, replaces }: RestorePlan): string {
   const deletions = replaces?.hasDeletions
     ? 'the newest events are missing'
     : 'the newest events are missing, and users who were deleted since the backup are visible';
-  return [
-    `Start the writers: they read ${logs.messages} messages from Kafka and store what is not stored yet. Until then ${deletions}.`,
-  ];
+  return `Start the writers: they read ${logs.messages} messages from Kafka and store what is not stored yet. Until then ${deletions}.`;
 }

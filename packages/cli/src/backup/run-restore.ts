@@ -3,7 +3,7 @@ import { type Migration, readMigrations } from '@sluice/shared/clickhouse/migrat
 import { Halts } from '@sluice/writer/clickhouse/halts';
 import type { Kafka } from 'kafkajs';
 import type { BackupConfig } from './config.ts';
-import { checkLogs, type LogCheck, requireStoppedWriters } from './log-check.ts';
+import { checkLogs, type LogCheck, requireStoppedWriters, rewindGroup } from './log-check.ts';
 import { finishBackup, type Manifest, readNewestBackup, resetPositions } from './manifest.ts';
 import { carryOut, OperationFailed, type OperationState } from './operation.ts';
 import { PARTS, restoreOf, tablesOf } from './parts.ts';
@@ -50,6 +50,8 @@ export interface RestoreProgress {
 export interface RestoreSummary {
   readonly bytes: number;
   readonly seconds: number;
+  /** Why the offsets of the group were not set back; undefined when they were. */
+  readonly notRewound: string | undefined;
 }
 
 const RESTORES = `SELECT count() AS number FROM system.backups WHERE status = 'RESTORING'`;
@@ -105,8 +107,8 @@ export class Restore {
    */
   async plan(): Promise<RestorePlan> {
     const { config, kafka, server } = this.#options;
-    await requireStoppedWriters(kafka, config.KAFKA_GROUP_ID);
     if ((await readNumber(server, RESTORES)) > 0) throw new Refused('Another restore is running.');
+    await requireStoppedWriters(kafka, config.KAFKA_GROUP_ID);
     const { manifest, migrations } = await this.#inScratch((scratch) => this.#readBackup(scratch));
     return { manifest, migrations, logs: await checkLogs(kafka, config, manifest), replaces: await this.#present() };
   }
@@ -144,7 +146,11 @@ export class Restore {
       await requireStoppedWriters(kafka, config.KAFKA_GROUP_ID);
       await this.#exchange();
     });
-    return { bytes, seconds: (performance.now() - startedAt) / 1_000 };
+    const notRewound = await rewindGroup(kafka, config.KAFKA_GROUP_ID, logs.starts).then(
+      () => undefined,
+      (error: Error) => error.message,
+    );
+    return { bytes, seconds: (performance.now() - startedAt) / 1_000, notRewound };
   }
 
   /** Runs `work` with an empty database beside the present one, and drops it. */

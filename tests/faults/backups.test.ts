@@ -57,7 +57,7 @@ beforeAll(async () => {
   folder = started.use(await makeTempDir()).path;
   clickhouse = started.use(await ownClickHouse({ backupDir: folder }));
   const kafkaBrokers = inject('kafkaBrokers');
-  running = started.use(await startPipeline({ kafkaBrokers, clickhouseUrl: clickhouse.url, name: 'refused' }));
+  running = started.use(await startPipeline({ kafkaBrokers, clickhouseUrl: clickhouse.url, name: 'backups' }));
   await submit(500, 'ann');
   whole = place('whole');
   expect(await sluice(running, ['backup', '--to', whole])).toMatchObject({ code: 0 });
@@ -135,7 +135,7 @@ test.each(Object.keys(BROKEN))('a backup is refused, and nothing changed: %s', a
 });
 
 test.each([
-  [{ KAFKA_GROUP_ID: 'another' }, 'The backup is of the group refused-writer, and KAFKA_GROUP_ID is another.'],
+  [{ KAFKA_GROUP_ID: 'another' }, 'The backup is of the group backups-writer, and KAFKA_GROUP_ID is another.'],
   [{ KAFKA_TOPIC_PREFIX: 'another.' }, 'KAFKA_TOPIC_PREFIX is "another."'],
   [{ KAFKA_PARTITIONS: '12' }, 'The backup is of 6 partitions, and KAFKA_PARTITIONS is 12.'],
 ])('a backup is refused with %j', async (env, reason) => {
@@ -155,21 +155,38 @@ test('a backup is never overwritten, and ClickHouse must be allowed to write it'
   expect(elsewhere).toEqual({ code: 1, output: expect.stringMatching(/not allowed.*\n.*backups\.allowed_path/) });
 });
 
+/** Makes a backup, and calls `before` before ClickHouse begins with each part: 0, 1 and 2. */
+async function backUp(name: string, before: (part: number) => Promise<unknown>): Promise<void> {
+  const config = loadConfig(backupConfig, running.environment);
+  await using cleanup = new AsyncDisposableStack();
+  const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 60_000, connectionsMax: 2 });
+  cleanup.defer(() => client.close());
+  let part = 0;
+  const hooked: typeof client = Object.assign(Object.create(client), {
+    query: async (...args: Parameters<typeof client.query>) => {
+      if (args[0].query.startsWith('BACKUP')) {
+        await before(part);
+        part += 1;
+      }
+      return await client.query(...args);
+    },
+  });
+  const to = parsePlace('--to', place(name), config, '/');
+  const signal = new AbortController().signal;
+  await runBackup({ client: hooked, groupId: config.KAFKA_GROUP_ID, place: to, signal, onProgress: () => {} });
+}
+
+async function restore(name: string): Promise<void> {
+  expect(await sluice(running, ['restore', '--from', place(name), '--yes'])).toMatchObject({ code: 0 });
+}
+
 test('of two backups at the same time one fails', async () => {
   const config = loadConfig(backupConfig, running.environment);
   const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 60_000, connectionsMax: 2 });
   started.defer(() => client.close());
-  const { groupId, signal } = { groupId: config.KAFKA_GROUP_ID, signal: new AbortController().signal };
-  const to = parsePlace('--to', place('first'), config, '/');
-  const query = client.query.bind(client);
-  const meanwhile = Object.assign(Object.create(client), {
-    query: async (...args: Parameters<typeof query>) => {
-      if (args[0].query.startsWith('BACKUP')) await recordBackup(client, crypto.randomUUID(), 'second');
-      return await query(...args);
-    },
-  }) as typeof client;
-  const options = { client: meanwhile, groupId, place: to, signal, onProgress: () => {} };
-  await expect(runBackup(options)).rejects.toThrow('Another backup of this database began at the same time');
+  await expect(backUp('first', () => recordBackup(client, crypto.randomUUID(), 'second'))).rejects.toThrow(
+    'Another backup of this database began at the same time',
+  );
 });
 
 test('a restore that is killed changes nothing, and can be repeated; what was stored since comes from Kafka', async () => {
@@ -204,6 +221,39 @@ test('a restore that is killed changes nothing, and can be repeated; what was st
   ).toBe('"ann",500\n"bob",20');
 });
 
+test('a user who is erased while a backup is made is hidden after a restore', async () => {
+  await submit(10, 'ada');
+  await running.services.writer.stop();
+  await read("INSERT INTO user_deletions SELECT 'test', 'ada', max(toUnixTimestamp64Micro(received_at)) FROM events");
+  await read(
+    "INSERT INTO pending_deletions SELECT workspace_id, user_id, version, now64(3) FROM user_deletions WHERE user_id = 'ada'",
+  );
+  // What an erasure does, between the first part and the second one.
+  await backUp('erased meanwhile', async (part) => {
+    if (part !== 1) return;
+    await read("ALTER TABLE events DELETE WHERE user_id = 'ada'");
+    await read("ALTER TABLE pending_deletions DELETE WHERE user_id = 'ada'");
+  });
+  await read('TRUNCATE TABLE user_deletions');
+  await restore('erased meanwhile');
+  const shown =
+    "SELECT count() FROM events WHERE user_id = 'ada' AND user_id NOT IN (SELECT user_id FROM pending_deletions)";
+  expect(await read(shown)).toBe('0');
+  await running.restart('writer');
+});
+
+test('an event that is stored while a backup is made is there once after a restore, and so is its user', async () => {
+  await backUp('stored meanwhile', async (part) => {
+    if (part === 2) await submit(10, 'joe');
+  });
+  await running.services.writer.stop();
+  await restore('stored meanwhile');
+  await running.restart('writer');
+  await running.drained();
+  expect(await read("SELECT count() FROM events WHERE user_id = 'joe'")).toBe('10');
+  expect((await running.get('/users/joe')).status).toBe(200);
+});
+
 test('what Kafka no longer has is named, and given up with consent; the writers go on without a halt', async () => {
   await submit(60, 'kim');
   await running.services.writer.stop();
@@ -218,7 +268,7 @@ test('what Kafka no longer has is named, and given up with consent; the writers 
   const { code, output } = await sluice(running, ['restore', '--from', whole, '--yes']);
   expect([code, output]).toEqual([
     0,
-    expect.stringMatching(/Missing: Kafka deleted \d+ messages of refused\.events\/\d/),
+    expect.stringMatching(/Missing: Kafka deleted \d+ messages of backups\.events\/\d/),
   ]);
   await running.restart('writer');
   await submit(30, 'zoe');
