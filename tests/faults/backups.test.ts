@@ -243,11 +243,19 @@ test('a user who is erased while a backup is made is hidden after a restore', as
 });
 
 test('an event that is stored while a backup is made is there once after a restore, and so is its user', async () => {
+  const positions =
+    'SELECT topic, partition, next_offset, fingerprint FROM writer_positions FINAL ORDER BY ALL FORMAT TSV';
+  const before = await read(positions);
   await backUp('stored meanwhile', async (part) => {
     if (part === 2) await submit(10, 'joe');
   });
   await running.services.writer.stop();
   await restore('stored meanwhile');
+  // As they were when the backup began. Kafka's offsets of the group show that there is something to read.
+  expect(await read(positions)).toBe(before);
+  const { output } = await sluice(running, ['writer', 'status']);
+  const behind = output.split('\n').map((line) => Number(line.split(/ +/)[5] ?? 0));
+  expect(behind.some((messages) => messages > 0)).toBe(true);
   await running.restart('writer');
   await running.drained();
   expect(await read("SELECT count() FROM events WHERE user_id = 'joe'")).toBe('10');
