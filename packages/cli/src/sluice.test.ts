@@ -91,8 +91,8 @@ test('every error of the environment is named', async () => {
 test.each([
   [[], 'is needed'],
   [['ftp://host/path'], 'must be a directory, or an address'],
-  [['https://key:secret@host/bucket/path'], 'without credentials'],
-  [['https://host/bucket/path?X-Amz-Signature=secret'], 'without credentials'],
+  [['https://key:secret@host/bucket/path'], 'must be an address without credentials'],
+  [['https://host/bucket/path?X-Amz-Signature=secret'], 'must be an address without credentials'],
   [['https://host/bucket'], 'must name a bucket and a path'],
   [['s3://bucket/'], 'must name a bucket and a path'],
 ])('backup and restore refuse the place %j', async (place, message) => {

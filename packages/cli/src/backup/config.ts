@@ -2,7 +2,7 @@ import { clickHouseEnv, kafkaEnv } from '@sluice/shared/config';
 import { groupEnv } from '@sluice/writer/config';
 import { z } from 'zod';
 
-/** The environment of the commands backup and restore; docs/operate/configuration.md explains each variable. */
+/** The environment of the commands backup and restore; docs/operate/backup.md explains those of its own. */
 export const backupConfig = z
   .object({
     ...kafkaEnv,
