@@ -156,7 +156,11 @@ test('a backup is never overwritten, and ClickHouse must be allowed to write it'
 });
 
 /** Makes a backup, and calls `before` before ClickHouse begins with each part: 0, 1 and 2. */
-async function backUp(name: string, before: (part: number) => Promise<unknown>): Promise<void> {
+async function backUp(
+  name: string,
+  before: (part: number) => Promise<unknown>,
+  { signal = new AbortController().signal, bytesPerSecond = 0 } = {},
+): Promise<void> {
   const config = loadConfig(backupConfig, running.environment);
   await using cleanup = new AsyncDisposableStack();
   const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 60_000, connectionsMax: 2 });
@@ -164,21 +168,31 @@ async function backUp(name: string, before: (part: number) => Promise<unknown>):
   let part = 0;
   const hooked: typeof client = Object.assign(Object.create(client), {
     query: async (...args: Parameters<typeof client.query>) => {
-      if (args[0].query.startsWith('BACKUP')) {
-        await before(part);
-        part += 1;
-      }
-      return await client.query(...args);
+      if (!args[0].query.startsWith('BACKUP')) return await client.query(...args);
+      await before(part);
+      part += 1;
+      const clickhouse_settings = { max_backup_bandwidth: String(bytesPerSecond) };
+      return await client.query({ ...args[0], clickhouse_settings });
     },
   });
   const to = parsePlace('--to', place(name), config, '/');
-  const signal = new AbortController().signal;
   await runBackup({ client: hooked, groupId: config.KAFKA_GROUP_ID, place: to, signal, onProgress: () => {} });
 }
 
 async function restore(name: string): Promise<void> {
   expect(await sluice(running, ['restore', '--from', place(name), '--yes'])).toMatchObject({ code: 0 });
 }
+
+test('a backup that is interrupted is ended in ClickHouse as well', async () => {
+  const interrupted = new AbortController();
+  const begun = async (part: number) => {
+    if (part === 1) interrupted.abort();
+  };
+  const options = { signal: interrupted.signal, bytesPerSecond: 1_000 };
+  await expect(backUp('interrupted', begun, options)).rejects.toThrow('it was interrupted');
+  expect(await read("SELECT count() FROM system.backups WHERE status = 'CREATING_BACKUP'")).toBe('0');
+  expect(await readdir(place('interrupted'))).not.toContain('tables');
+});
 
 test('of two backups at the same time one fails', async () => {
   const config = loadConfig(backupConfig, running.environment);
