@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { findFreePorts, isPortFree } from '@sluice/local-stack/ports';
@@ -19,8 +19,8 @@ interface Run {
   readonly exited: Promise<unknown[]>;
 }
 
-function start(env: NodeJS.ProcessEnv): Run {
-  const child = spawn('node', [RUN, 'start'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+function start(env: NodeJS.ProcessEnv, args: readonly string[] = []): Run {
+  const child = spawn('node', [RUN, 'start', ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   onTestFinished(() => void child.kill('SIGKILL'));
   let text = '';
   const collect = (chunk: string) => {
@@ -29,6 +29,11 @@ function start(env: NodeJS.ProcessEnv): Run {
   child.stdout.setEncoding('utf8').on('data', collect);
   child.stderr.setEncoding('utf8').on('data', collect);
   return { process: child, output: () => text, exited: once(child, 'exit') };
+}
+
+/** Runs a command of operators, and returns what it printed. */
+async function sluice(env: NodeJS.ProcessEnv, ...args: string[]): Promise<string> {
+  return (await promisify(execFile)('node', [RUN, 'sluice', ...args], { env })).stdout;
 }
 
 async function startReady(env: NodeJS.ProcessEnv): Promise<Run> {
@@ -46,7 +51,7 @@ async function paste(command: string | undefined): Promise<unknown> {
   return JSON.parse(stdout);
 }
 
-test('npm start brings up a system that works as its welcome says, keeps its data, and leaves nothing behind', async () => {
+test('npm start brings up a system that works as its welcome says, keeps its data, restores a backup, and leaves nothing behind', async () => {
   await using dir = await makeTempDir();
   const { PATH, HOME } = process.env;
   const ports = await findFreePorts(5);
@@ -74,6 +79,9 @@ test('npm start brings up a system that works as its welcome says, keeps its dat
   expect(await paste(submit)).toMatchObject({ status: 'accepted' });
   await eventually(() => paste(see)).toMatchObject({ total: 1, results: [{ userId: 'jane' }] });
 
+  const backup = join(env.SLUICE_DATA_DIR, 'backups', 'one');
+  expect(await sluice(env, 'backup', '--to', backup)).toContain('The backup is complete');
+
   const second = start(env);
   expect(await second.exited).toEqual([1, null]);
   expect(second.output()).toMatch(/^Another run \(pid \d+\) uses the data folder .*\n$/);
@@ -81,6 +89,13 @@ test('npm start brings up a system that works as its welcome says, keeps its dat
   first.process.kill('SIGINT');
   expect(await first.exited).toEqual([0, null]);
   expect(await usedPorts()).toEqual([]);
+
+  await rm(join(env.SLUICE_DATA_DIR, 'clickhouse'), { recursive: true });
+  const engines = start(env, ['--engines']);
+  await eventually(engines.output, { timeout: READY_TIMEOUT_MS }).toContain('Kafka and ClickHouse are ready');
+  expect(await sluice(env, 'restore', '--from', backup, '--yes')).toContain('is restored');
+  engines.process.kill('SIGINT');
+  expect(await engines.exited).toEqual([0, null]);
 
   const third = await startReady(env);
   expect(await paste(see)).toMatchObject({ total: 1 });

@@ -30,9 +30,11 @@ export type PortName = keyof typeof PORTS;
 
 export const PORT_NAMES = Object.keys(PORTS) as readonly PortName[];
 
-export const START_HELP = `Usage: npm start
+export const START_HELP = `Usage: npm start [-- --engines]
 
 Starts Kafka, ClickHouse and the three services on 127.0.0.1, in the foreground. Ctrl-C stops them; the data stays.
+
+  --engines         starts Kafka and ClickHouse only, as a restore needs it
 
 Environment variables:
   INGEST_PORT, QUERY_PORT, WRITER_PORT, KAFKA_PORT, CLICKHOUSE_PORT

@@ -7,7 +7,15 @@ interface Entry {
   load(): Promise<Command>;
 }
 
-export type CommandName = 'import' | 'export' | 'keys' | 'dead-letters' | 'writer' | 'migrations';
+export type CommandName =
+  | 'import'
+  | 'export'
+  | 'keys'
+  | 'dead-letters'
+  | 'writer'
+  | 'migrations'
+  | 'backup'
+  | 'restore';
 
 /** The commands of sluice, each of which is an npm script as well. */
 export const COMMANDS: Readonly<Record<CommandName, Entry>> = {
@@ -34,6 +42,14 @@ export const COMMANDS: Readonly<Record<CommandName, Entry>> = {
   migrations: {
     summary: 'shows and applies the migrations of the database',
     load: async () => (await import('./migrations/migrations-command.ts')).migrationsCommand,
+  },
+  backup: {
+    summary: 'makes a backup of the database while Sluice goes on',
+    load: async () => (await import('./backup/backup-command.ts')).backupCommand,
+  },
+  restore: {
+    summary: 'restores a backup, and rewinds the writers to its time',
+    load: async () => (await import('./backup/restore-command.ts')).restoreCommand,
   },
 };
 
