@@ -34,6 +34,12 @@ export function createIngestMetrics(registry: Registry) {
       help: "By how much this machine's clock is ahead of Kafka's; negative when it is behind.",
       ofWorkers: 'average',
     }),
+    clockAheadLimit: new Gauge({
+      name: 'sluice_ingest_clock_ahead_limit_seconds',
+      help: 'By how much the clocks may differ (CLOCK_SKEW_MS_MAX). Beyond it, requests with a key get 503.',
+      aggregator: 'max',
+      registers,
+    }),
     memoryBudget: new Gauge({
       name: 'sluice_ingest_memory_budget_bytes',
       help: 'Memory that all requests under way may reserve together.',

@@ -1,6 +1,7 @@
 import { listening } from '@sluice/shared/http/server';
 import { createKafka } from '@sluice/shared/kafka/client';
-import { FileKeyRing, type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
+import { type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
+import { createKeyRing } from '@sluice/shared/keys/measured-key-ring';
 import { runService } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
 import type { Registry } from 'prom-client';
@@ -32,7 +33,7 @@ export function createIngest(
     logger,
     registry,
     load,
-    keys = new FileKeyRing(config.API_KEYS_FILE, logger),
+    keys = createKeyRing(config.API_KEYS_FILE, logger, registry),
     together = (own) => own,
   }: IngestOptions,
 ) {

@@ -1,7 +1,8 @@
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfigOrExit } from '@sluice/shared/config';
 import { listening } from '@sluice/shared/http/server';
-import { FileKeyRing, type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
+import { type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
+import { createKeyRing } from '@sluice/shared/keys/measured-key-ring';
 import { type Component, runService } from '@sluice/shared/lifecycle';
 import { createLogger } from '@sluice/shared/log';
 import { withProcessMetrics } from '@sluice/shared/process-metrics';
@@ -47,13 +48,14 @@ const connections: Component = {
     await clickHouse.close();
   },
 };
-const keys = config.API_KEYS_FILE === undefined ? NO_KEYS : new FileKeyRing(config.API_KEYS_FILE, logger);
+const registry = withProcessMetrics(new Registry());
+const keys = config.API_KEYS_FILE === undefined ? NO_KEYS : createKeyRing(config.API_KEYS_FILE, logger, registry);
 const probe = createReadiness(clickHouse);
 const app = buildApp(config, {
   reader,
   keys,
   logger,
-  registry: withProcessMetrics(new Registry()),
+  registry,
   readiness: async () => [...missingKeys(keys), ...(await probe())],
 });
 

@@ -10,9 +10,11 @@ import { runService } from '@sluice/shared/lifecycle';
 import { createLogger } from '@sluice/shared/log';
 import { withProcessMetrics } from '@sluice/shared/process-metrics';
 import { Registry } from 'prom-client';
+import { ClickHouseReadings } from './clickhouse-readings.ts';
 import { configSchema } from './config.ts';
 import { ERASURE_TIMEOUT_MS } from './erasure/erasure.ts';
 import { LagReader } from './kafka/lag.ts';
+import { declareMeasuredMetrics } from './measured-metrics.ts';
 import { createWriterMetrics } from './metrics.ts';
 import { createWriter } from './writer.ts';
 
@@ -30,6 +32,15 @@ const lag = new LagReader({
   groupId: config.KAFKA_GROUP_ID,
   topics: Object.values(topicNames(config)),
 });
+const readings = new ClickHouseReadings(
+  createClickHouse(config, { application: 'sluice-writer-metrics', requestTimeoutMs: 5_000, connectionsMax: 2 }),
+  logger,
+);
+declareMeasuredMetrics(
+  registry,
+  { lag: () => lag.read(), server: () => readings.server(), erasures: () => readings.erasures() },
+  config,
+);
 const writer = createWriter(config, {
   kafka,
   client,
@@ -40,7 +51,7 @@ const writer = createWriter(config, {
     connectionsMax: 1,
   }),
   logger,
-  metrics: createWriterMetrics(registry, () => lag.read()),
+  metrics: createWriterMetrics(registry),
   writerId: randomUUID(),
   fail: (error) => service.fail(error),
 });
@@ -52,7 +63,7 @@ refuseOtherMethods(app);
 
 const service = runService({
   logger,
-  components: [lag, listening(app, config.HOST, config.PORT), writer],
+  components: [lag, readings, listening(app, config.HOST, config.PORT), writer],
   shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
   exitOnStdinEnd: config.EXIT_ON_STDIN_END,
 });

@@ -1,14 +1,9 @@
+import { declareReadGauge } from '@sluice/shared/read-gauge';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { PartitionLag } from './kafka/lag.ts';
 
-/**
- * Declares all metrics of the writer.
- *
- * @param readLag is called at each scrape; while it returns `undefined`, the metrics of the lag are absent
- */
-export function createWriterMetrics(registry: Registry, readLag: () => Promise<readonly PartitionLag[] | undefined>) {
+/** Declares the metrics of what this writer does. `measured-metrics.ts` has those that are read from Kafka and ClickHouse. */
+export function createWriterMetrics(registry: Registry) {
   const registers = [registry];
-  declareLag(registry, readLag);
   return {
     storedMessages: new Counter({
       name: 'sluice_writer_stored_messages_total',
@@ -20,6 +15,7 @@ export function createWriterMetrics(registry: Registry, readLag: () => Promise<r
       help: 'Bytes of rows stored.',
       registers,
     }),
+    lastStored: new LastStored(registry),
     batchDuration: new Histogram({
       name: 'sluice_writer_batch_duration_seconds',
       help: 'Time to store a batch.',
@@ -63,29 +59,23 @@ export function createWriterMetrics(registry: Registry, readLag: () => Promise<r
 
 export type WriterMetrics = ReturnType<typeof createWriterMetrics>;
 
-function declareLag(registry: Registry, readLag: () => Promise<readonly PartitionLag[] | undefined>): void {
-  function declare(name: string, help: string, read: (lag: PartitionLag) => number): void {
-    const gauge: Gauge = new Gauge({
-      name,
-      help,
-      labelNames: ['topic', 'partition'],
-      registers: [registry],
-      async collect() {
-        const lags = await readLag();
-        if (!lags) gauge.reset();
-        for (const lag of lags ?? []) gauge.set({ topic: lag.topic, partition: lag.partition }, read(lag));
+/** When a batch was last stored. The gauge is absent before the first one. */
+class LastStored {
+  #seconds: number | undefined;
+
+  constructor(registry: Registry) {
+    declareReadGauge(
+      registry,
+      {
+        name: 'sluice_writer_last_stored_timestamp_seconds',
+        help: 'When this writer last stored a batch, in seconds since 1970; absent before the first one.',
       },
-    });
+      () => (this.#seconds === undefined ? [] : [{ value: this.#seconds }]),
+    );
   }
 
-  declare(
-    'sluice_writer_lag_messages',
-    'Messages of a partition that the writers have not committed, whichever writer owns it.',
-    ({ messages }) => messages,
-  );
-  declare(
-    'sluice_writer_lag_seconds',
-    'Age of the oldest message of a partition that the writers have not committed; 0 when there is none.',
-    ({ seconds }) => seconds,
-  );
+  /** Notes that a batch is stored now. */
+  note(): void {
+    this.#seconds = Date.now() / 1_000;
+  }
 }

@@ -211,6 +211,9 @@ function methodsOf(kafka: SimulatedKafka): Record<string, Method> {
     offsetFetch: group('offsetFetch', ({ topics }: { topics: Parameters<SimulatedKafka['committed']>[0] }) =>
       kafka.committed(topics),
     ),
+    describeConfigs(this: SimulatedConnection) {
+      return send(this, 'describeConfigs', () => ({ resources: [] }));
+    },
     describeGroups: group('describeGroups', ({ groupIds }: { groupIds: readonly string[] }) => ({
       groups: groupIds.map((groupId) => ({
         ...{ errorCode: 0, groupId, state: kafka.group.state },

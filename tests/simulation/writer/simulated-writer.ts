@@ -74,7 +74,7 @@ export class WriterPlace {
         erasureClient: createSimulatedClient(clickhouse, network, ERASURE_TIMEOUT_MS),
         migrate: async () => undefined,
         logger,
-        metrics: createWriterMetrics(new Registry(), async () => undefined),
+        metrics: createWriterMetrics(new Registry()),
         writerId: `${this.name}-${this.#starts}`,
         fail: (error) => this.#fail(process, error as Error),
       });

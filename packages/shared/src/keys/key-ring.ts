@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { type StatsListener, unwatchFile, watchFile } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import type { Component } from '../lifecycle.ts';
 import type { Logger } from '../log.ts';
 import { type KeyEntry, parseKeysFile } from './keys-file.ts';
@@ -27,6 +27,14 @@ export function missingKeys({ loaded }: Pick<KeyRing, 'loaded'>): readonly strin
   return loaded ? [] : ['the keys file cannot be used'];
 }
 
+/** How a key ring's file is. */
+export interface KeysFileState {
+  /** When the content that is in force was written, in milliseconds since 1970; `undefined` before a valid one was read. */
+  readonly modifiedMs: number | undefined;
+  /** Whether the file could be used when it was last read. */
+  readonly isValid: boolean;
+}
+
 interface Known {
   readonly key: ApiKey;
   readonly hash: Buffer;
@@ -42,6 +50,8 @@ export class FileKeyRing implements KeyRing {
   readonly #logger: Logger;
   /** By their hashes; `undefined` until a valid file has been read. */
   #keys: ReadonlyMap<string, Known> | undefined;
+  /** When the file of these keys was modified, in milliseconds since 1970. */
+  #modifiedMs: number | undefined;
   /** Keys that were found, by their text: to hash a key costs more than the other checks of a request together. */
   #found = new Map<string, ApiKey>();
   /** Why the file could not be used the last time. */
@@ -60,6 +70,10 @@ export class FileKeyRing implements KeyRing {
 
   get loaded(): boolean {
     return this.#keys !== undefined;
+  }
+
+  get file(): KeysFileState {
+    return { modifiedMs: this.#modifiedMs, isValid: this.loaded && this.#error === undefined };
   }
 
   async start(): Promise<void> {
@@ -92,7 +106,8 @@ export class FileKeyRing implements KeyRing {
 
   async #load(): Promise<void> {
     try {
-      const entries = parseKeysFile(await readFile(this.#path, 'utf8'));
+      const { text, modifiedMs } = await readWithTime(this.#path);
+      const entries = parseKeysFile(text);
       const before = this.#keys;
       this.#keys = new Map(
         entries.map((entry) => {
@@ -101,6 +116,7 @@ export class FileKeyRing implements KeyRing {
         }),
       );
       this.#found = new Map();
+      this.#modifiedMs = modifiedMs;
       this.#error = undefined;
       this.#logger.info({ path: this.#path, keys: entries.length }, 'API keys loaded');
     } catch (error) {
@@ -119,4 +135,11 @@ export class FileKeyRing implements KeyRing {
       this.#logger.error({ path, reason, keys }, 'the keys file cannot be used; the last valid keys stay in force');
     } else this.#logger.error({ path, reason }, 'the keys file cannot be used; requests with a key get 503');
   }
+}
+
+/** Reads a file, with the time when what is read was written. @throws the errors of the file system */
+async function readWithTime(path: string): Promise<{ readonly text: string; readonly modifiedMs: number }> {
+  await using file = await open(path);
+  const { mtimeMs: modifiedMs } = await file.stat();
+  return { text: await file.readFile('utf8'), modifiedMs };
 }

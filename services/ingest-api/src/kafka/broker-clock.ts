@@ -34,7 +34,7 @@ const SYSTEM_CLOCKS: Clocks = { wallMs: () => Date.now(), monotonicMs: () => per
 export interface BrokerClockOptions {
   readonly kafka: Kafka;
   readonly config: IngestConfig;
-  readonly metrics: Pick<IngestMetrics, 'clockAhead'>;
+  readonly metrics: Pick<IngestMetrics, 'clockAhead' | 'clockAheadLimit'>;
   readonly logger: Logger;
   /** Default: those of the system. */
   readonly clocks?: Clocks;
@@ -73,6 +73,7 @@ export class BrokerClock implements Component {
       idempotent: false,
       retry: { retries: 1 },
     });
+    options.metrics.clockAheadLimit.set(options.config.CLOCK_SKEW_MS_MAX / 1_000);
     options.metrics.clockAhead.sampleFrom(() => (this.#aheadMs === undefined ? undefined : this.#aheadMs / 1_000));
   }
 

@@ -51,6 +51,9 @@ const FILES = [
   'erase-entities',
   'erase-dead-letters',
   'forget-erased',
+  // What the metrics say.
+  'read-server-state',
+  'read-pending-erasures',
 ] as const;
 
 /** All statements of the writer by their names, except those that number rows. */

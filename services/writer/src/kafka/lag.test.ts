@@ -5,26 +5,77 @@ import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
 import { createLogger } from '@sluice/shared/log';
 import { setClockBack } from '@sluice/shared/testing/clock';
 import { eventually } from '@sluice/shared/testing/eventually';
+import type { IResourceConfigEntry } from 'kafkajs';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { configSchema } from '../config.ts';
 import { LagReader } from './lag.ts';
 
-test('the lag grows with what comes, also when the clock was set back', async () => {
+const HOUR_MS = 3_600_000;
+
+/** Creates a topic of one partition that nobody has committed an offset of. */
+async function createTopic(configEntries: IResourceConfigEntry[] = []) {
   const config = loadConfig(configSchema, {
     KAFKA_BROKERS: inject('kafkaBrokers').join(','),
     CLICKHOUSE_URL: 'http://127.0.0.1',
   });
   const kafka = createKafka(config, 'test', createLogger('test', 'silent'));
   const topic = `lag-${randomUUID()}`;
-  await createTopics(kafka, [{ topic, numPartitions: 1 }]);
+  await createTopics(kafka, [{ topic, numPartitions: 1, configEntries }]);
   const producer = kafka.producer();
   await producer.connect();
   onTestFinished(() => producer.disconnect());
-  const lag = new LagReader({ kafka, groupId: `group-${topic}`, topics: [topic] });
+  const groupId = `group-${topic}`;
+  const lag = new LagReader({ kafka, groupId, topics: [topic] });
   onTestFinished(() => lag.stop());
-  const messages = async () => (await lag.read())?.map((partition) => partition.messages);
-  expect(await messages()).toEqual([0]);
-  await producer.send({ topic, messages: [{ value: 'a' }, { value: 'b' }] });
+  const read = async () => (await lag.read())?.[0];
+  return {
+    kafka,
+    topic,
+    groupId,
+    read,
+    send: (message: object) => producer.send({ topic, messages: [message as never] }),
+  };
+}
+
+test('the lag grows with what comes, also when the clock was set back', async () => {
+  const { topic, read, send } = await createTopic();
+  await eventually(read).toEqual({ topic, partition: 0, messages: 0, seconds: 0, headroomSeconds: undefined });
+  await send({ value: 'a' });
+  await send({ value: 'b' });
   setClockBack();
-  await eventually(messages).toEqual([2]);
+  await eventually(async () => (await read())?.messages).toBe(2);
+});
+
+test('the headroom is the time until Kafka deletes the oldest message that is not committed', async () => {
+  const createDayTopic = async (...agesHours: readonly number[]) => {
+    const created = await createTopic([
+      { name: 'retention.ms', value: String(24 * HOUR_MS) },
+      { name: 'message.timestamp.type', value: 'CreateTime' },
+    ]);
+    for (const hours of agesHours) {
+      await created.send({ value: 'v', timestamp: String(Date.now() - hours * HOUR_MS) });
+    }
+    const headroomHours = async () => Math.ceil(((await created.read())?.headroomSeconds ?? Number.NaN) / 3_600);
+    return { ...created, headroomHours };
+  };
+  const { kafka, topic, groupId, headroomHours } = await createDayTopic(20, 14, 22);
+  await eventually(headroomHours).toBe(4);
+  const admin = kafka.admin();
+  await admin.connect();
+  onTestFinished(() => admin.disconnect());
+  await admin.setOffsets({ groupId, topic, partitions: [{ partition: 0, offset: '1' }] });
+  await eventually(headroomHours).toBe(10);
+  const overdue = await createDayTopic(30);
+  await eventually(overdue.headroomHours).toBe(0);
+});
+
+test('there is no headroom where age deletes nothing', async () => {
+  for (const entry of [
+    { name: 'retention.ms', value: '-1' },
+    { name: 'cleanup.policy', value: 'compact' },
+  ]) {
+    const { read, send } = await createTopic([entry]);
+    await send({ key: 'k', value: 'v' });
+    await eventually(read).toMatchObject({ messages: 1, headroomSeconds: undefined });
+  }
 });

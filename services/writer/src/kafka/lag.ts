@@ -1,6 +1,8 @@
 import type { Component } from '@sluice/shared/lifecycle';
+import { Measurement } from '@sluice/shared/measurement';
 import type { Admin, Kafka } from 'kafkajs';
 import { offsetOf } from './inspect-partitions.ts';
+import { TopicRetention } from './topic-retention.ts';
 import { ifUnreadable } from './unreadable-partition.ts';
 
 /** How long a measurement is used, in milliseconds. */
@@ -22,6 +24,11 @@ export interface PartitionLag {
   readonly messages: number;
   /** The age of the oldest of these messages; 0 when there is none. */
   readonly seconds: number;
+  /**
+   * The time until Kafka may delete the oldest of these messages, because it is then as old as `retention.ms`; 0 when it
+   * is. `undefined` when there is none, and where age deletes nothing.
+   */
+  readonly headroomSeconds: number | undefined;
 }
 
 /**
@@ -32,41 +39,36 @@ export interface PartitionLag {
 export class LagReader implements Component {
   readonly name = 'lag';
   readonly #options: LagReaderOptions;
-  #measurement: Promise<readonly PartitionLag[] | undefined> | undefined;
-  /** On the clock of `performance`, which nobody sets. */
-  #measuredAt = 0;
+  readonly #retention: TopicRetention;
+  readonly #measurement = new Measurement({
+    measure: (signal) => this.#measureWithClient(signal),
+    freshMs: FRESH_MS,
+    timeoutMs: TIMEOUT_MS,
+  });
 
   constructor(options: LagReaderOptions) {
     this.#options = options;
+    this.#retention = new TopicRetention(options.topics);
   }
 
   async start(): Promise<void> {}
 
   async stop(): Promise<void> {
-    await this.#measurement;
+    await this.#measurement.settled();
   }
 
   /** Returns the lag, at most a second old; `undefined` while Kafka cannot be reached. Never throws. */
   async read(): Promise<readonly PartitionLag[] | undefined> {
-    if (!this.#measurement || performance.now() - this.#measuredAt > FRESH_MS) {
-      this.#measurement = this.#measureInTime().finally(() => {
-        this.#measuredAt = performance.now();
-      });
-      this.#measuredAt = Number.POSITIVE_INFINITY;
-    }
-    return await this.#measurement;
+    return await this.#measurement.read();
   }
 
-  async #measureInTime(): Promise<readonly PartitionLag[] | undefined> {
+  async #measureWithClient(signal: AbortSignal): Promise<readonly PartitionLag[]> {
     const admin = this.#options.kafka.admin();
     const timeout = Promise.withResolvers<never>();
-    const timer = setTimeout(() => timeout.reject(new Error('Kafka did not respond in time')), TIMEOUT_MS);
+    signal.addEventListener('abort', () => timeout.reject(signal.reason));
     try {
       return await Promise.race([this.#measure(admin), timeout.promise]);
-    } catch {
-      return undefined;
     } finally {
-      clearTimeout(timer);
       await admin.disconnect().catch(() => undefined);
     }
   }
@@ -75,6 +77,7 @@ export class LagReader implements Component {
     const { groupId, topics } = this.#options;
     await admin.connect();
     const committed = await admin.fetchOffsets({ groupId, topics: [...topics] });
+    const retentionMs = await this.#retention.read(admin);
     const lags: PartitionLag[] = [];
     for (const topic of topics) {
       const logs = await admin.fetchTopicOffsets(topic);
@@ -87,8 +90,12 @@ export class LagReader implements Component {
         const read = () => admin.fetchRecord({ topic, partition, offset: String(next) });
         // Of a partition that Kafka does not return records of, only the number of messages is known.
         const oldest = behind > 0n ? await read().catch(ifUnreadable) : null;
-        const age = oldest ? Math.max(0, Date.now() - Number(oldest.timestamp)) / 1_000 : 0;
-        lags.push({ topic, partition, messages: Number(behind), seconds: age });
+        const ageMs = oldest ? Math.max(0, Date.now() - Number(oldest.timestamp)) : 0;
+        const keptMs = retentionMs.get(topic);
+        lags.push({
+          ...{ topic, partition, messages: Number(behind), seconds: ageMs / 1_000 },
+          headroomSeconds: oldest && keptMs !== undefined ? Math.max(0, keptMs - ageMs) / 1_000 : undefined,
+        });
       }
     }
     return lags;

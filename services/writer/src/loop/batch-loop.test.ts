@@ -45,7 +45,7 @@ function createLoop(client: ClickHouseClient = db.client) {
     bytesMax: 1_000_000,
     pace: { stored: () => undefined },
     alarm: new DeadLetterAlarm(),
-    metrics: createWriterMetrics(new Registry(), async () => []),
+    metrics: createWriterMetrics(new Registry()),
     logger: createLogger('test', 'silent'),
   });
 }

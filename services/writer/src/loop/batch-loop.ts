@@ -100,6 +100,7 @@ export class BatchLoop {
     }
     metrics.storedMessages.inc(piece.length);
     metrics.storedBytes.inc(bytesOf(piece));
+    metrics.lastStored.note();
     metrics.batchDuration.observe((performance.now() - startedAt) / 1_000);
     return true;
   }

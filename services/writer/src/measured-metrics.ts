@@ -1,0 +1,135 @@
+import { declareReadGauge, type Sample } from '@sluice/shared/read-gauge';
+import type { Registry } from 'prom-client';
+import type { PendingErasures, ServerState } from './clickhouse/server-state.ts';
+import type { WriterConfig } from './config.ts';
+import type { PartitionLag } from './kafka/lag.ts';
+
+/**
+ * For how long a round of erasures may rewrite parts before it counts as late, in milliseconds. At 200 MB/s, six hours
+ * rewrite four terabytes.
+ */
+const ERASURE_ROUND_MS = 6 * 3_600_000;
+
+/** What is measured when the metrics are read. Each resolves to `undefined` while its source cannot be reached. */
+export interface WriterReadings {
+  readonly lag: () => Promise<readonly PartitionLag[] | undefined>;
+  readonly server: () => Promise<ServerState | undefined>;
+  readonly erasures: () => Promise<PendingErasures | undefined>;
+}
+
+/**
+ * Declares the metrics that are read from Kafka and ClickHouse. Every writer has them for all, so they are there as long
+ * as one writer runs; each is absent while what it is read from cannot be reached.
+ */
+export function declareMeasuredMetrics(
+  registry: Registry,
+  { lag, server, erasures }: WriterReadings,
+  config: Pick<WriterConfig, 'ERASURE_DELAY_MS' | 'ERASURE_GATHER_MS' | 'ERASURE_INTERVAL_MS'>,
+): void {
+  declareLag(registry, lag);
+  declareServer(registry, server);
+  declareErasures(registry, erasures, erasureDeadlineSeconds(config));
+}
+
+function declareLag(registry: Registry, read: WriterReadings['lag']): void {
+  const declare = (name: string, help: string, value: (lag: PartitionLag) => number | undefined) =>
+    declareReadGauge(registry, { name, help, labelNames: ['topic', 'partition'] }, async () =>
+      ((await read()) ?? []).flatMap((lag) => {
+        const { topic, partition } = lag;
+        return samplesOf(value(lag), { topic, partition });
+      }),
+    );
+  declare(
+    'sluice_writer_lag_messages',
+    'Messages of a partition that the writers have not committed, whichever writer owns it.',
+    ({ messages }) => messages,
+  );
+  declare(
+    'sluice_writer_lag_seconds',
+    'Age of the oldest message of a partition that the writers have not committed; 0 when there is none.',
+    ({ seconds }) => seconds,
+  );
+  declare(
+    'sluice_writer_retention_headroom_seconds',
+    'Time until Kafka may delete the oldest message that is not committed, by retention.ms; absent without one.',
+    ({ headroomSeconds }) => headroomSeconds,
+  );
+}
+
+function declareServer(registry: Registry, read: WriterReadings['server']): void {
+  const declare = <Label extends 'disk' | 'table', Item extends Readonly<Record<Label, string>>>(
+    label: Label,
+    itemsOf: (state: ServerState) => readonly Item[],
+  ) => {
+    return (name: string, help: string, value: (item: Item) => number) =>
+      declareReadGauge(registry, { name, help, labelNames: [label] }, async () => {
+        const state = await read();
+        return (state ? itemsOf(state) : []).map((item) => ({
+          labels: { [label]: item[label] },
+          value: value(item),
+        }));
+      });
+  };
+  const declareOfDisk = declare('disk', ({ disks }) => disks);
+  const declareOfTable = declare('table', ({ tables }) => tables);
+  declareOfDisk(
+    'sluice_clickhouse_disk_free_bytes',
+    'Free space of a disk, as ClickHouse sees it.',
+    (one) => one.freeBytes,
+  );
+  declareOfDisk('sluice_clickhouse_disk_bytes', 'Size of a disk, as ClickHouse sees it.', (one) => one.totalBytes);
+  declareOfTable(
+    'sluice_clickhouse_partition_parts',
+    'Active parts of the partition of a table that has the most.',
+    (one) => one.parts,
+  );
+  declareOfTable(
+    'sluice_clickhouse_partition_parts_limit',
+    'With how many parts of a partition ClickHouse refuses inserts (parts_to_throw_insert).',
+    (one) => one.partsLimit,
+  );
+  declareOfTable(
+    'sluice_clickhouse_pending_mutations',
+    'Mutations of a table that are not done.',
+    (one) => one.pendingMutations,
+  );
+}
+
+function declareErasures(registry: Registry, read: WriterReadings['erasures'], deadlineSeconds: number): void {
+  const declare = (name: string, help: string, value: (erasures: PendingErasures) => number) =>
+    declareReadGauge(registry, { name, help }, async () => {
+      const erasures = await read();
+      return samplesOf(erasures && value(erasures));
+    });
+  declare(
+    'sluice_erasure_pending_users',
+    'Users who are deleted and not erased yet. Queries do not show them.',
+    ({ users }) => users,
+  );
+  declare(
+    'sluice_erasure_oldest_seconds',
+    'How long the first of these users has waited to be erased; 0 when there is none.',
+    ({ oldestSeconds }) => oldestSeconds,
+  );
+  declareReadGauge(
+    registry,
+    {
+      name: 'sluice_erasure_deadline_seconds',
+      help: 'After how long an erasure is late: ERASURE_GATHER_MS, ERASURE_DELAY_MS and the time of a round.',
+    },
+    () => [{ value: deadlineSeconds }],
+  );
+}
+
+/**
+ * A user may just miss a round, and then waits until the next one (`ERASURE_GATHER_MS` after it), which begins within
+ * `ERASURE_INTERVAL_MS`.
+ */
+function erasureDeadlineSeconds(config: Parameters<typeof declareMeasuredMetrics>[2]): number {
+  const { ERASURE_DELAY_MS, ERASURE_GATHER_MS, ERASURE_INTERVAL_MS } = config;
+  return (ERASURE_GATHER_MS + ERASURE_DELAY_MS + ERASURE_INTERVAL_MS + ERASURE_ROUND_MS) / 1_000;
+}
+
+function samplesOf(value: number | undefined, labels: Sample['labels'] = {}): Sample[] {
+  return value === undefined ? [] : [{ labels, value }];
+}
