@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
@@ -175,7 +176,23 @@ test('a page of a user or an organization has its properties, its members and it
 
 test('the page of the pipeline has what ingest-api and the writer say', async () => {
   const { page, faults } = await openSignedIn('#/pipeline');
-  await eventually(() => page.locator('.figure').allInnerTexts()).toEqual(['120', '0', '0']);
+  const figures = async () => {
+    const cells = await page.locator('.figures dt, .figure').allInnerTexts();
+    return Object.fromEntries(cells.flatMap((term, index) => (index % 2 === 0 ? [[term, cells[index + 1]]] : [])));
+  };
+  await eventually(figures).toEqual({
+    ...{ Accepted: '120', Lag: '0', 'Dead letters': '0' },
+    ...{ 'Halted partitions': '0', 'Failed batches': expect.any(String), 'Rows that could not be stored': '0' },
+    'Free on the disk default': expect.stringMatching(/ [MGT]B$/),
+    'Fullest partition': expect.stringMatching(/^[1-9]/),
+    ...{ 'Pending mutations': '0', 'Pending erasures': '0' },
+    ...{ 'Keys file': 'valid', 'Last backup': '–' },
+  });
+  await writeFile(pipeline.keysFile, '{');
+  await shown(page.getByRole('alert').getByText('The keys file cannot be used; the last valid keys stay in force.'));
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, 'pipeline-attention');
+  await pipeline.addKey('other');
   expect(faults).toEqual([]);
 });
 

@@ -1,12 +1,10 @@
+import { writeFile } from 'node:fs/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import type { components } from '../../packages/client/src/query-schema.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 
-interface PipelineState {
-  readonly accepted: { readonly events: number; readonly rejectedCalls: number } | null;
-  readonly lag: { readonly messages: number; readonly seconds: number } | null;
-  readonly missing: readonly string[];
-}
+type PipelineState = components['schemas']['Pipeline'];
 
 let pipeline: Pipeline;
 
@@ -15,6 +13,8 @@ beforeAll(async () => {
     kafkaBrokers: inject('kafkaBrokers'),
     clickhouseUrl: inject('clickhouseUrl'),
     name: 'state',
+    // A deleted user with an event waits to be erased.
+    envOf: { writer: { ERASURE_GATHER_MS: '3600000' } },
   });
 });
 afterAll(() => pipeline?.stop());
@@ -25,24 +25,56 @@ async function state(): Promise<PipelineState> {
 
 async function submit(count: number): Promise<void> {
   const events = Array.from({ length: count }, () => ({ event: 'e' }));
-  expect((await pipeline.submit({ foreignUserGroupId: 'acme', events })).status).toBe(202);
+  const submission = { foreignUserGroupId: 'acme', foreignUserId: 'u', events };
+  expect((await pipeline.submit(submission)).status).toBe(202);
 }
 
-test('GET /pipeline says what ingest-api has accepted, and that the writer has stored it', async () => {
+test('GET /pipeline says what is accepted, refused, stored and pending, and how ClickHouse and the keys files are', async () => {
+  const before = Date.now();
   await submit(7);
   await pipeline.settled(7);
-  await eventually(state).toMatchObject({ accepted: { events: 7 }, lag: { messages: 0, seconds: 0 }, missing: [] });
+  expect((await pipeline.submit({}, { key: 'unknown' })).status).toBe(401);
+  expect((await pipeline.deleteUser('u')).status).toBe(202);
+  await pipeline.drained();
+  await writeFile(pipeline.keysFile, '{');
+  await eventually(state).toMatchObject({
+    accepted: { events: 7 },
+    lag: { messages: 0, seconds: 0, headroomSeconds: null },
+    writers: { batchFailures: 0, deadLetters: 0, deadLetterAlarm: false, haltedPartitions: 0 },
+    erasures: { pendingUsers: 1 },
+    backup: null,
+    keysFile: { valid: false, ageSeconds: expect.any(Number) },
+    missing: [],
+  });
+  const { accepted, writers, clickHouse, erasures } = await state();
+  expect(accepted?.refused).toContainEqual({ code: 'unauthorized', requests: 1 });
+  expect(Date.parse(writers?.lastStoredAt ?? '')).toBeGreaterThanOrEqual(before);
+  expect(clickHouse).toEqual({
+    disks: [{ name: 'default', freeBytes: expect.any(Number), totalBytes: expect.any(Number) }],
+    fullestPartition: { table: expect.any(String), parts: expect.any(Number), partsLimit: expect.any(Number) },
+    pendingMutations: 0,
+  });
+  expect(clickHouse?.fullestPartition?.parts).toBeGreaterThan(0);
+  expect(erasures?.deadlineSeconds).toBeGreaterThan(3_600);
+  expect(erasures?.oldestSeconds).toBeLessThan(3_600);
 });
 
-test('without a writer the lag is unknown, and what was accepted is still said', async () => {
+test('without a writer its state is unknown, and what was accepted is still said', async () => {
   await pipeline.services.writer.stop();
   await submit(3);
   await eventually(state).toMatchObject({
     accepted: { events: 10 },
-    lag: null,
-    missing: ['The writer of WRITER_URL does not respond.'],
+    ...{ lag: null, writers: null, clickHouse: null, erasures: null, backup: null },
+    missing: ['A writer of WRITER_URL does not respond.'],
   });
   await pipeline.restart('writer');
-  await pipeline.settled(10);
-  await eventually(state).toMatchObject({ lag: { messages: 0 }, missing: [] });
+  // It writes the keys file anew.
+  await pipeline.addKey('other');
+  await eventually(state).toMatchObject({
+    lag: { messages: 0 },
+    writers: {},
+    clickHouse: {},
+    keysFile: { valid: true },
+    missing: [],
+  });
 });

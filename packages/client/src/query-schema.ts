@@ -230,7 +230,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What is accepted, what is not stored yet, and dead letters */
+        /** What is accepted, what is not stored yet, what keeps it from being stored, and dead letters */
         get: operations["getPipeline"];
         put?: never;
         post?: never;
@@ -620,15 +620,73 @@ export interface components {
                 events: number;
                 /** @description Calls that could not be taken; they became dead letters. */
                 rejectedCalls: number;
+                /** @description Refused requests by the code of the response, the most frequent first. */
+                refused: {
+                    code: string;
+                    requests: number;
+                }[];
             } | null;
-            /** @description Of all workspaces, from the writer of WRITER_URL; `null`: `missing` says why. */
+            /** @description Of all workspaces, from the writers of WRITER_URL; `null`: `missing` says why. */
             lag: {
                 /** @description Kafka messages that the writers have not stored yet. */
                 messages: number;
                 /** @description Age of the oldest of them. */
                 seconds: number;
+                /** @description Time until Kafka may delete the oldest of them because of its age; `null`: none waits, or age deletes nothing. */
+                headroomSeconds: number | null;
             } | null;
-            /** @description Why `accepted` or `lag` is `null`. */
+            /** @description Since the writers of WRITER_URL started; `null`: `missing` says why. */
+            writers: {
+                /** @description Attempts to store a batch that failed and were retried. */
+                batchFailures: number;
+                /** @description Rows of all workspaces that could not be stored. */
+                deadLetters: number;
+                /** @description Whether more than single rows could not be stored lately. */
+                deadLetterAlarm: boolean;
+                /** @description Partitions that are halted until an operator resumes them. */
+                haltedPartitions: number;
+                /** @description `null`: nothing was stored since they started. */
+                lastStoredAt: string | null;
+            } | null;
+            /** @description What ClickHouse says of itself; `null`: `missing` says why. */
+            clickHouse: {
+                disks: {
+                    name: string;
+                    freeBytes: number;
+                    totalBytes: number;
+                }[];
+                /** @description The partition that is nearest to its limit of parts. */
+                fullestPartition: {
+                    table: string;
+                    parts: number;
+                    /** @description With so many ClickHouse refuses inserts. */
+                    partsLimit: number;
+                } | null;
+                /** @description Mutations that are not done; erasures are some of them. */
+                pendingMutations: number;
+            } | null;
+            /** @description `null`: `missing` says why. */
+            erasures: {
+                /** @description Users of all workspaces who are deleted and not erased yet. */
+                pendingUsers: number;
+                /** @description How long the first of them has waited; 0 when there is none. */
+                oldestSeconds: number;
+                /** @description After how long an erasure is late. */
+                deadlineSeconds: number;
+            } | null;
+            /** @description `null` where the writers do not know. */
+            backup: {
+                /** @description Since the start of the last backup; without any, of the database. */
+                ageSeconds: number;
+            } | null;
+            /** @description Of the ingest-apis of INGEST_URLS and this service; `null` where there is none. */
+            keysFile: {
+                /** @description Whether every service can use its file. */
+                valid: boolean;
+                /** @description Since the keys in force were modified, in the service whose keys are the oldest; `null`: there are none. */
+                ageSeconds: number | null;
+            } | null;
+            /** @description Why something is `null`, each as a sentence. */
             missing: string[];
             /** @description Of the workspace. A row that does not say its workspace is not counted. */
             deadLetters: {
@@ -2193,11 +2251,52 @@ export interface operations {
                      * @example {
                      *       "accepted": {
                      *         "events": 80019,
-                     *         "rejectedCalls": 2
+                     *         "rejectedCalls": 2,
+                     *         "refused": [
+                     *           {
+                     *             "code": "unauthorized",
+                     *             "requests": 3
+                     *           }
+                     *         ]
                      *       },
                      *       "lag": {
                      *         "messages": 12,
-                     *         "seconds": 0.4
+                     *         "seconds": 0.4,
+                     *         "headroomSeconds": 604799.6
+                     *       },
+                     *       "writers": {
+                     *         "batchFailures": 0,
+                     *         "deadLetters": 2,
+                     *         "deadLetterAlarm": false,
+                     *         "haltedPartitions": 0,
+                     *         "lastStoredAt": "2026-03-01T12:00:00.400Z"
+                     *       },
+                     *       "clickHouse": {
+                     *         "disks": [
+                     *           {
+                     *             "name": "default",
+                     *             "freeBytes": 61203283968,
+                     *             "totalBytes": 105088212992
+                     *           }
+                     *         ],
+                     *         "fullestPartition": {
+                     *           "table": "events",
+                     *           "parts": 14,
+                     *           "partsLimit": 3000
+                     *         },
+                     *         "pendingMutations": 0
+                     *       },
+                     *       "erasures": {
+                     *         "pendingUsers": 4,
+                     *         "oldestSeconds": 86400,
+                     *         "deadlineSeconds": 626470
+                     *       },
+                     *       "backup": {
+                     *         "ageSeconds": 43200
+                     *       },
+                     *       "keysFile": {
+                     *         "valid": true,
+                     *         "ageSeconds": 2592000
                      *       },
                      *       "missing": [],
                      *       "deadLetters": {

@@ -42,3 +42,28 @@ export function formatBucket(bucket: string, interval: string, timeZone: string)
   const format = BUCKET_FORMATS[interval] ?? { dateStyle: 'medium' };
   return new Intl.DateTimeFormat(undefined, { ...format, timeZone }).format(new Date(bucket));
 }
+
+const UNITS: readonly (readonly [name: string, seconds: number])[] = [
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+];
+
+/** A time span in its largest unit of which it has two or more, in seconds else; a dash where there is none. */
+export function formatDuration(seconds: number | null): string {
+  if (seconds === null) return '–';
+  const [unit, length] = UNITS.find(([, each]) => seconds >= 2 * each) ?? ['second', 1];
+  return inUnit(seconds / length, unit, 'long');
+}
+
+const BYTE_UNITS = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'];
+
+/** Bytes in the unit that leaves one to three digits before the point. */
+export function formatBytes(bytes: number): string {
+  const power = Math.min(Math.max(0, Math.floor(Math.log10(bytes) / 3)), BYTE_UNITS.length - 1);
+  return inUnit(bytes / 1_000 ** power, BYTE_UNITS[power] ?? 'byte', 'short');
+}
+
+function inUnit(value: number, unit: string, unitDisplay: 'long' | 'short'): string {
+  return new Intl.NumberFormat(undefined, { style: 'unit', unit, unitDisplay, maximumFractionDigits: 1 }).format(value);
+}

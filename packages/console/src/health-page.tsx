@@ -1,6 +1,7 @@
 import { useRef } from 'preact/hooks';
 import { getJson, type Pipeline } from './api.ts';
-import { formatNumber } from './format.ts';
+import { attentionOf } from './attention.ts';
+import { PipelineFigures } from './pipeline-figures.tsx';
 import { Problem } from './problem.tsx';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
@@ -12,15 +13,18 @@ interface Reading {
   readonly pipeline: Pipeline;
   /** Events accepted a second since the reading before; `null` when that cannot be said. */
   readonly rate: number | null;
+  /** What an operator has to look after, each as a sentence. */
+  readonly attention: readonly string[];
 }
 
-/** What the pipeline has accepted, what it has not stored yet, and what it could not store. */
+/** What the pipeline has accepted, what it has not stored yet, what it could not store, and what keeps it from storing. */
 export function HealthPage() {
   const last = useRef<Reading | undefined>(undefined);
   const read = async (signal: AbortSignal) => {
     const pipeline = await getJson<Pipeline>('pipeline', signal);
     const at = Date.now();
-    last.current = { at, pipeline, rate: rateOf(at, pipeline, last.current) };
+    const rate = rateOf(at, pipeline, last.current);
+    last.current = { at, pipeline, rate, attention: attentionOf(pipeline, last.current?.pipeline) };
     return last.current;
   };
   const { data, error } = useLoad<Reading>('pipeline', read, READ_EVERY_MS);
@@ -33,12 +37,13 @@ export function HealthPage() {
           <p class="muted">
             Read at <Time value={new Date(data.at).toISOString()} />, and again every {READ_EVERY_MS / 1_000} seconds.
           </p>
-          <Figures {...data.pipeline} rate={data.rate} />
+          <Attention sentences={data.attention} isWhole={data.pipeline.missing.length === 0} />
           {data.pipeline.missing.map((sentence) => (
             <p key={sentence} class="notice">
               {sentence}
             </p>
           ))}
+          <PipelineFigures {...data.pipeline} rate={data.rate} />
         </>
       )}
     </>
@@ -52,40 +57,16 @@ function rateOf(at: number, { accepted }: Pipeline, last: Reading | undefined): 
   return (accepted.events - before.events) / ((at - last.at) / 1_000);
 }
 
-function Figures({ accepted, lag, deadLetters, rate }: Pipeline & { readonly rate: number | null }) {
+/** @param isWhole whether the state of everything is known */
+function Attention({ sentences, isWhole }: { readonly sentences: readonly string[]; readonly isWhole: boolean }) {
+  if (sentences.length === 0) return isWhole ? <p>Nothing needs attention.</p> : null;
   return (
-    <dl class="figures">
-      <Figure term="Accepted" value={accepted?.events ?? null}>
-        events of all workspaces since ingest-api started; {formatNumber(rate)} a second since the last reading;{' '}
-        {formatNumber(accepted?.rejectedCalls ?? null)} calls rejected
-      </Figure>
-      <Figure term="Lag" value={lag?.messages ?? null}>
-        messages of all workspaces not stored yet, the oldest for {formatNumber(lag?.seconds ?? null)} seconds
-      </Figure>
-      <Figure term="Dead letters" value={deadLetters.waiting}>
-        of this workspace not replayed; {formatNumber(deadLetters.lastDay)} in the last 24 hours
-        {deadLetters.newestAt !== null && (
-          <>
-            , the newest at <Time value={deadLetters.newestAt} />
-          </>
-        )}
-      </Figure>
-    </dl>
-  );
-}
-
-interface FigureProps {
-  readonly term: string;
-  readonly value: number | null;
-  readonly children: preact.ComponentChildren;
-}
-
-function Figure({ term, value, children }: FigureProps) {
-  return (
-    <div>
-      <dt>{term}</dt>
-      <dd class="figure">{formatNumber(value)}</dd>
-      <dd class="muted">{children}</dd>
+    <div class="problem" role="alert">
+      <ul>
+        {sentences.map((sentence) => (
+          <li key={sentence}>{sentence}</li>
+        ))}
+      </ul>
     </div>
   );
 }

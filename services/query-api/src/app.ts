@@ -76,7 +76,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     registerEntities(routes, reads);
     registerReports(routes, reads);
     registerStream(routes, hub, (request) => allowsWorkspace(request, keys, config.QUERY_ANONYMOUS_WORKSPACE));
-    registerPipeline(routes, reads);
+    registerPipeline(routes, reads, registry);
   });
   registerConsole(app);
   registerReference(app, queryDocument(config), 'console/');

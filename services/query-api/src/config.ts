@@ -15,7 +15,7 @@ export const configSchema = z
     CORS_ORIGINS: commaSeparated.default([]),
     QUERY_ANONYMOUS_WORKSPACE: workspaceName.optional(),
     INGEST_URLS: commaSeparated.pipe(z.array(serviceUrl)).optional(),
-    WRITER_URL: serviceUrl.optional(),
+    WRITER_URL: commaSeparated.pipe(z.array(serviceUrl)).optional(),
     QUERY_TIMEOUT_MS: integer(100, 600_000).default(10_000),
     COUNT_TIMEOUT_MS: integer(10, 600_000).default(1_000),
     QUERY_MEMORY_BYTES_MAX: integer(16 * 1_024 * 1_024).default(1_024 * 1_024 * 1_024),

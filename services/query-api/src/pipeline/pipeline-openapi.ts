@@ -3,26 +3,98 @@ import { z } from 'zod';
 import { type CommonDescription, timeSchema } from '../openapi-schemas.ts';
 
 const count = z.int().min(0);
+const seconds = z.number().min(0);
+const bytes = z.number().min(0);
+
+const accepted = z
+  .object({
+    events: count.meta({ description: 'Events that Kafka has acknowledged.' }),
+    rejectedCalls: count.meta({ description: 'Calls that could not be taken; they became dead letters.' }),
+    refused: z
+      .array(z.object({ code: z.string(), requests: count }))
+      .meta({ description: 'Refused requests by the code of the response, the most frequent first.' }),
+  })
+  .nullable()
+  .meta({
+    description: 'Of all workspaces, since the ingest-apis of INGEST_URLS started; `null`: `missing` says why.',
+  });
+
+const lag = z
+  .object({
+    messages: count.meta({ description: 'Kafka messages that the writers have not stored yet.' }),
+    seconds: seconds.meta({ description: 'Age of the oldest of them.' }),
+    headroomSeconds: seconds.nullable().meta({
+      description:
+        'Time until Kafka may delete the oldest of them because of its age; `null`: none waits, or age deletes nothing.',
+    }),
+  })
+  .nullable()
+  .meta({ description: 'Of all workspaces, from the writers of WRITER_URL; `null`: `missing` says why.' });
+
+const writers = z
+  .object({
+    batchFailures: count.meta({ description: 'Attempts to store a batch that failed and were retried.' }),
+    deadLetters: count.meta({ description: 'Rows of all workspaces that could not be stored.' }),
+    deadLetterAlarm: z.boolean().meta({ description: 'Whether more than single rows could not be stored lately.' }),
+    haltedPartitions: count.meta({ description: 'Partitions that are halted until an operator resumes them.' }),
+    lastStoredAt: timeSchema.nullable().meta({ description: '`null`: nothing was stored since they started.' }),
+  })
+  .nullable()
+  .meta({ description: 'Since the writers of WRITER_URL started; `null`: `missing` says why.' });
+
+const clickHouse = z
+  .object({
+    disks: z.array(z.object({ name: z.string(), freeBytes: bytes, totalBytes: bytes })),
+    fullestPartition: z
+      .object({
+        table: z.string(),
+        parts: count,
+        partsLimit: count.meta({ description: 'With so many ClickHouse refuses inserts.' }),
+      })
+      .nullable()
+      .meta({ description: 'The partition that is nearest to its limit of parts.' }),
+    pendingMutations: count.meta({ description: 'Mutations that are not done; erasures are some of them.' }),
+  })
+  .nullable()
+  .meta({ description: 'What ClickHouse says of itself; `null`: `missing` says why.' });
+
+const erasures = z
+  .object({
+    pendingUsers: count.meta({ description: 'Users of all workspaces who are deleted and not erased yet.' }),
+    oldestSeconds: seconds.meta({ description: 'How long the first of them has waited; 0 when there is none.' }),
+    deadlineSeconds: seconds.meta({ description: 'After how long an erasure is late.' }),
+  })
+  .nullable()
+  .meta({ description: '`null`: `missing` says why.' });
+
+const backup = z
+  .object({
+    ageSeconds: seconds.meta({ description: 'Since the start of the last backup; without any, of the database.' }),
+  })
+  .nullable()
+  .meta({ description: '`null` where the writers do not know.' });
+
+const keysFile = z
+  .object({
+    valid: z.boolean().meta({ description: 'Whether every service can use its file.' }),
+    ageSeconds: seconds.nullable().meta({
+      description:
+        'Since the keys in force were modified, in the service whose keys are the oldest; `null`: there are none.',
+    }),
+  })
+  .nullable()
+  .meta({ description: 'Of the ingest-apis of INGEST_URLS and this service; `null` where there is none.' });
 
 const pipelineSchema = z
   .object({
-    accepted: z
-      .object({
-        events: count.meta({ description: 'Events that Kafka has acknowledged.' }),
-        rejectedCalls: count.meta({ description: 'Calls that could not be taken; they became dead letters.' }),
-      })
-      .nullable()
-      .meta({
-        description: 'Of all workspaces, since the ingest-apis of INGEST_URLS started; `null`: `missing` says why.',
-      }),
-    lag: z
-      .object({
-        messages: count.meta({ description: 'Kafka messages that the writers have not stored yet.' }),
-        seconds: z.number().min(0).meta({ description: 'Age of the oldest of them.' }),
-      })
-      .nullable()
-      .meta({ description: 'Of all workspaces, from the writer of WRITER_URL; `null`: `missing` says why.' }),
-    missing: z.array(z.string()).meta({ description: 'Why `accepted` or `lag` is `null`.' }),
+    accepted,
+    lag,
+    writers,
+    clickHouse,
+    erasures,
+    backup,
+    keysFile,
+    missing: z.array(z.string()).meta({ description: 'Why something is `null`, each as a sentence.' }),
     deadLetters: z
       .object({
         waiting: count.meta({ description: 'Dead letters that have not been replayed.' }),
@@ -33,6 +105,28 @@ const pipelineSchema = z
   })
   .meta({ id: 'Pipeline' });
 
+const EXAMPLE = {
+  accepted: { events: 80019, rejectedCalls: 2, refused: [{ code: 'unauthorized', requests: 3 }] },
+  lag: { messages: 12, seconds: 0.4, headroomSeconds: 604799.6 },
+  writers: {
+    batchFailures: 0,
+    deadLetters: 2,
+    deadLetterAlarm: false,
+    haltedPartitions: 0,
+    lastStoredAt: '2026-03-01T12:00:00.400Z',
+  },
+  clickHouse: {
+    disks: [{ name: 'default', freeBytes: 61203283968, totalBytes: 105088212992 }],
+    fullestPartition: { table: 'events', parts: 14, partsLimit: 3000 },
+    pendingMutations: 0,
+  },
+  erasures: { pendingUsers: 4, oldestSeconds: 86400, deadlineSeconds: 626470 },
+  backup: { ageSeconds: 43200 },
+  keysFile: { valid: true, ageSeconds: 2592000 },
+  missing: [],
+  deadLetters: { waiting: 2, lastDay: 2, newestAt: '2026-03-01T12:00:00.000Z' },
+};
+
 /** Describes `GET /pipeline`. */
 export function pipelinePaths(common: CommonDescription): PathDescriptions {
   return {
@@ -40,22 +134,12 @@ export function pipelinePaths(common: CommonDescription): PathDescriptions {
       get: {
         ...common,
         operationId: 'getPipeline',
-        summary: 'What is accepted, what is not stored yet, and dead letters',
+        summary: 'What is accepted, what is not stored yet, what keeps it from being stored, and dead letters',
         tag: 'pipeline',
         responses: {
           200: {
             description: 'The state of the pipeline.',
-            content: {
-              'application/json': {
-                schema: pipelineSchema,
-                example: {
-                  accepted: { events: 80019, rejectedCalls: 2 },
-                  lag: { messages: 12, seconds: 0.4 },
-                  missing: [],
-                  deadLetters: { waiting: 2, lastDay: 2, newestAt: '2026-03-01T12:00:00.000Z' },
-                },
-              },
-            },
+            content: { 'application/json': { schema: pipelineSchema, example: EXAMPLE } },
           },
         },
       },

@@ -1,52 +1,86 @@
 import type { Sql } from '../clickhouse/sql.ts';
 import type { Tables } from '../clickhouse/tables.ts';
 import type { QueryConfig } from '../config.ts';
-import { type ServiceMetrics, valuesOf } from './service-metrics.ts';
+import { type AcceptedState, acceptedOf, type KeysFileState, keysFileOf } from './ingest-state.ts';
+import type { ServiceMetrics } from './service-metrics.ts';
+import {
+  backupOf,
+  type ClickHouseState,
+  clickHouseOf,
+  type ErasuresState,
+  erasuresOf,
+  type LagState,
+  lagOf,
+  type WritersState,
+  writersOf,
+} from './writer-state.ts';
 
-/** What the other services say about the whole deployment. */
+/** What the services say about the whole deployment. */
 export interface ServicesState {
-  /** Since the ingest-apis started; `null` when one of them could not be read. */
-  readonly accepted: { readonly events: number; readonly rejectedCalls: number } | null;
-  readonly lag: { readonly messages: number; readonly seconds: number } | null;
+  /** `null` when an ingest-api could not be read. */
+  readonly accepted: AcceptedState | null;
+  readonly lag: LagState | null;
+  /** `null` when a writer could not be read. */
+  readonly writers: WritersState | null;
+  readonly clickHouse: ClickHouseState | null;
+  readonly erasures: ErasuresState | null;
+  /** `null` also where the writers do not know of backups. */
+  readonly backup: { readonly ageSeconds: number } | null;
+  readonly keysFile: KeysFileState | null;
   /** Why something is `null`, each as a sentence. */
   readonly missing: readonly string[];
 }
 
-/** Reads what the metrics of ingest-api and writer say. */
+type Urls = Pick<QueryConfig, 'INGEST_URLS' | 'WRITER_URL'>;
+
+/**
+ * Reads what the metrics of the services say.
+ *
+ * @param own returns the metrics of this service
+ */
 export async function readServices(
-  { INGEST_URLS: ingestUrls, WRITER_URL: writerUrl }: Pick<QueryConfig, 'INGEST_URLS' | 'WRITER_URL'>,
+  { INGEST_URLS: ingestUrls, WRITER_URL: writerUrls }: Urls,
   metrics: ServiceMetrics,
+  own: () => Promise<string>,
 ): Promise<ServicesState> {
-  const [ingests, writer] = await Promise.all([
-    Promise.all(ingestUrls?.map((url) => metrics.read(url)) ?? []),
-    writerUrl === undefined ? undefined : metrics.read(writerUrl),
-  ]);
+  const readAll = (urls: readonly string[] = []) => Promise.all(urls.map((url) => metrics.read(url)));
+  const [foundIngests, foundWriters] = await Promise.all([readAll(ingestUrls), readAll(writerUrls)]);
+  const [ingests, writers] = [responding(foundIngests), responding(foundWriters)];
+  const knowsIngests = ingestUrls !== undefined && ingests.length === foundIngests.length;
+  const knowsWriters = writerUrls !== undefined && writers.length === foundWriters.length;
+  const ofWriters = {
+    lag: lagOf(writers),
+    clickHouse: clickHouseOf(writers),
+    erasures: erasuresOf(writers),
+    backup: backupOf(writers),
+  };
   const missing: string[] = [];
   if (!ingestUrls) missing.push('INGEST_URLS is not set, so query-api does not know what is accepted.');
-  else if (ingests.includes(undefined)) missing.push('An ingest-api of INGEST_URLS does not respond.');
-  const messages = valuesOf(writer ?? '', 'sluice_writer_lag_messages');
-  if (writerUrl === undefined) missing.push('WRITER_URL is not set, so query-api does not know the lag.');
-  else if (writer === undefined) missing.push('The writer of WRITER_URL does not respond.');
-  else if (messages.length === 0) missing.push('The writer of WRITER_URL does not know its lag yet.');
-  const count = (metric: string) => sum(ingests.flatMap((text) => valuesOf(text ?? '', metric)));
+  else if (!knowsIngests) missing.push('An ingest-api of INGEST_URLS does not respond.');
+  if (!writerUrls) missing.push('WRITER_URL is not set, so query-api does not know the lag.');
+  else if (!knowsWriters) missing.push('A writer of WRITER_URL does not respond.');
+  if (writers.length > 0) missing.push(...unreadBy(ofWriters));
   return {
-    accepted:
-      ingestUrls && !ingests.includes(undefined)
-        ? {
-            events: count('sluice_ingest_accepted_events_total'),
-            rejectedCalls: count('sluice_ingest_rejected_calls_total'),
-          }
-        : null,
-    lag:
-      messages.length > 0
-        ? { messages: sum(messages), seconds: Math.max(...valuesOf(writer ?? '', 'sluice_writer_lag_seconds')) }
-        : null,
+    accepted: knowsIngests ? acceptedOf(ingests) : null,
+    ...ofWriters,
+    writers: knowsWriters ? writersOf(writers) : null,
+    // Whether the keys of this service are in order is for those alone who may know it of the others.
+    keysFile: ingestUrls ? keysFileOf([...ingests, await own()]) : null,
     missing,
   };
 }
 
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
+function responding(texts: readonly (string | undefined)[]): string[] {
+  return texts.filter((text) => text !== undefined);
+}
+
+/** Returns what the writers that respond could not read, each as a sentence. */
+function unreadBy({ lag, clickHouse, erasures }: Pick<ServicesState, 'lag' | 'clickHouse' | 'erasures'>): string[] {
+  return [
+    ...(lag ? [] : ['The writers cannot read the lag from Kafka.']),
+    ...(clickHouse ? [] : ['The writers cannot read the disks and tables of ClickHouse; their log has the reason.']),
+    ...(erasures ? [] : ['The writers cannot read the pending erasures; their log has the reason.']),
+  ];
 }
 
 /** A row of {@link deadLettersQuery}. The time is in milliseconds, 0 without a dead letter. */

@@ -1,15 +1,36 @@
-/** The values of one metric in the text format of Prometheus, one for each of its label sets. */
-export function valuesOf(text: string, metric: string): number[] {
+/** A value of a metric, with those of its labels. */
+export interface MetricSample {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+/** Returns the series of one metric in the text format of Prometheus. */
+export function samplesOf(text: string, metric: string): MetricSample[] {
   return text.split('\n').flatMap((line) => {
     if (!line.startsWith(metric)) return [];
-    const [, value] = /^(?:\{.*\})? (\S+)/.exec(line.slice(metric.length)) ?? [];
-    return value === undefined ? [] : [Number(value)];
+    const [, labels = '', value] = /^(?:\{(.*)\})? (\S+)/.exec(line.slice(metric.length)) ?? [];
+    return value === undefined ? [] : [{ labels: parseLabels(labels), value: Number(value) }];
   });
 }
 
-const TIMEOUT_MS = 2_000;
+/** As {@link samplesOf}, the values alone. */
+export function valuesOf(text: string, metric: string): number[] {
+  return samplesOf(text, metric).map(({ value }) => value);
+}
 
-/** A scrape makes the writer ask Kafka for its lag, so that any number of readers share one. */
+function parseLabels(text: string): Record<string, string> {
+  const found = text.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g);
+  return Object.fromEntries([...found].map(([, label = '', value = '']) => [label, unescaped(value)]));
+}
+
+function unescaped(value: string): string {
+  return value.replaceAll(/\\(.)/g, (_, character: string) => (character === 'n' ? '\n' : character));
+}
+
+/** A writer responds after four seconds when Kafka or ClickHouse does not respond to it. */
+const TIMEOUT_MS = 5_000;
+
+/** A scrape makes a writer ask Kafka and ClickHouse, so that any number of readers share one. */
 const KEPT_MS = 5_000;
 
 /** Reads the metrics of services, of each at most once in five seconds. */

@@ -6,7 +6,7 @@ import { createLogger } from '@sluice/shared/log';
 import { setClockBack } from '@sluice/shared/testing/clock';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { IResourceConfigEntry } from 'kafkajs';
-import { expect, inject, onTestFinished, test } from 'vitest';
+import { inject, onTestFinished, test } from 'vitest';
 import { configSchema } from '../config.ts';
 import { LagReader } from './lag.ts';
 

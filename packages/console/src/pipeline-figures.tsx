@@ -1,0 +1,139 @@
+import type { ComponentChildren } from 'preact';
+import type { Pipeline } from './api.ts';
+import { formatBytes, formatDuration, formatNumber } from './format.ts';
+import { Time } from './time.tsx';
+
+/** The figures of the pipeline. One that is not known is a dash. */
+export function PipelineFigures({ rate, ...pipeline }: Pipeline & { readonly rate: number | null }) {
+  return (
+    <>
+      <h2>Events</h2>
+      <dl class="figures">
+        <Accepted accepted={pipeline.accepted} rate={rate} />
+        <Lag lag={pipeline.lag} />
+        <DeadLetters deadLetters={pipeline.deadLetters} />
+      </dl>
+      <h2>Writers</h2>
+      <WriterFigures writers={pipeline.writers} />
+      <h2>ClickHouse</h2>
+      <ClickHouseFigures clickHouse={pipeline.clickHouse} erasures={pipeline.erasures} />
+      <h2>Keys and backup</h2>
+      <OtherFigures keysFile={pipeline.keysFile} backup={pipeline.backup} />
+    </>
+  );
+}
+
+function Accepted({ accepted, rate }: Pick<Pipeline, 'accepted'> & { readonly rate: number | null }) {
+  const [first] = accepted?.refused ?? [];
+  return (
+    <Figure term="Accepted" value={formatNumber(accepted?.events ?? null)}>
+      events of all workspaces since ingest-api started; {formatNumber(rate)} a second since the last reading;{' '}
+      {formatNumber(accepted?.rejectedCalls ?? null)} calls rejected
+      {first && (
+        <>
+          ; most requests were refused with {first.code}: {formatNumber(first.requests)}
+        </>
+      )}
+    </Figure>
+  );
+}
+
+function Lag({ lag }: Pick<Pipeline, 'lag'>) {
+  return (
+    <Figure term="Lag" value={formatNumber(lag?.messages ?? null)}>
+      messages of all workspaces not stored yet, the oldest for {formatDuration(lag?.seconds ?? null)}
+      {lag && lag.headroomSeconds !== null && <>; Kafka may delete it in {formatDuration(lag.headroomSeconds)}</>}
+    </Figure>
+  );
+}
+
+function DeadLetters({ deadLetters }: Pick<Pipeline, 'deadLetters'>) {
+  return (
+    <Figure term="Dead letters" value={formatNumber(deadLetters.waiting)}>
+      of this workspace not replayed; {formatNumber(deadLetters.lastDay)} in the last 24 hours
+      {deadLetters.newestAt !== null && (
+        <>
+          , the newest at <Time value={deadLetters.newestAt} />
+        </>
+      )}
+    </Figure>
+  );
+}
+
+function WriterFigures({ writers }: Pick<Pipeline, 'writers'>) {
+  const lastStoredAt = writers?.lastStoredAt ?? null;
+  return (
+    <dl class="figures">
+      <Figure term="Halted partitions" value={formatNumber(writers?.haltedPartitions ?? null)}>
+        not stored from until an operator resumes them
+      </Figure>
+      <Figure term="Failed batches" value={formatNumber(writers?.batchFailures ?? null)}>
+        attempts that were retried, since the writers started
+        {lastStoredAt !== null && (
+          <>
+            ; the last batch was stored at <Time value={lastStoredAt} />
+          </>
+        )}
+      </Figure>
+      <Figure term="Rows that could not be stored" value={formatNumber(writers?.deadLetters ?? null)}>
+        of all workspaces, since the writers started; they are dead letters
+      </Figure>
+    </dl>
+  );
+}
+
+function ClickHouseFigures({ clickHouse, erasures }: Pick<Pipeline, 'clickHouse' | 'erasures'>) {
+  const fullest = clickHouse?.fullestPartition ?? null;
+  return (
+    <dl class="figures">
+      {clickHouse?.disks.map(({ name, freeBytes, totalBytes }) => (
+        <Figure key={name} term={`Free on the disk ${name}`} value={formatBytes(freeBytes)}>
+          of {formatBytes(totalBytes)}
+        </Figure>
+      )) ?? <Figure term="Free on disk" value={formatNumber(null)} />}
+      <Figure term="Fullest partition" value={formatNumber(fullest?.parts ?? null)}>
+        {fullest && (
+          <>
+            parts, in the table {fullest.table}; with {formatNumber(fullest.partsLimit)} inserts are refused
+          </>
+        )}
+      </Figure>
+      <Figure term="Pending mutations" value={formatNumber(clickHouse?.pendingMutations ?? null)}>
+        that are not done; erasures and migrations run as mutations
+      </Figure>
+      <Figure term="Pending erasures" value={formatNumber(erasures?.pendingUsers ?? null)}>
+        deleted users of all workspaces; the first has waited for {formatDuration(erasures?.oldestSeconds ?? null)} of{' '}
+        {formatDuration(erasures?.deadlineSeconds ?? null)} at most
+      </Figure>
+    </dl>
+  );
+}
+
+function OtherFigures({ keysFile, backup }: Pick<Pipeline, 'keysFile' | 'backup'>) {
+  return (
+    <dl class="figures">
+      <Figure term="Keys file" value={keysFile ? (keysFile.valid ? 'valid' : 'not valid') : formatNumber(null)}>
+        {keysFile && <>the keys in force were changed {formatDuration(keysFile.ageSeconds)} ago</>}
+      </Figure>
+      <Figure term="Last backup" value={formatDuration(backup?.ageSeconds ?? null)}>
+        {backup ? 'ago' : 'not known to the writers'}
+      </Figure>
+    </dl>
+  );
+}
+
+interface FigureProps {
+  readonly term: string;
+  readonly value: string;
+  readonly children?: ComponentChildren;
+}
+
+function Figure({ term, value, children }: FigureProps) {
+  return (
+    <div>
+      <dt>{term}</dt>
+      <dd class="figure">{value}</dd>
+      <dd class="muted">{children}</dd>
+    </div>
+  );
+}
