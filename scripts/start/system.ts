@@ -50,6 +50,7 @@ function localClickHouse({ dataDir, ports }: Settings, password: string): Proces
     async start(signal) {
       const clickhouse = await startClickHouse({
         dataDir: join(dataDir, 'clickhouse'),
+        backupDir: join(dataDir, 'backups'),
         httpPort: ports.clickhouse,
         password,
         readyTimeoutMs: ENGINE_READY_TIMEOUT_MS,

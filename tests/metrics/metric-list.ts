@@ -31,7 +31,7 @@ const DECLARATIONS: Readonly<Record<ServiceName, (registry: Registry) => void>> 
     createWriterMetrics(registry);
     const unknown = async () => undefined;
     const config = configSchema.parse({ KAFKA_BROKERS: 'kafka:9092', CLICKHOUSE_URL: 'http://clickhouse:8123' });
-    declareMeasuredMetrics(registry, { lag: unknown, server: unknown, erasures: unknown }, config);
+    declareMeasuredMetrics(registry, { lag: unknown, server: unknown, erasures: unknown, backupAge: unknown }, config);
   },
   'query-api'(registry) {
     declareForKeys(registry);

@@ -7,7 +7,7 @@ interface Entry {
   load(): Promise<Command>;
 }
 
-export type CommandName = 'import' | 'export' | 'keys' | 'dead-letters' | 'writer';
+export type CommandName = 'import' | 'export' | 'keys' | 'dead-letters' | 'writer' | 'backup' | 'restore';
 
 /** The commands of sluice, each of which is an npm script as well. */
 export const COMMANDS: Readonly<Record<CommandName, Entry>> = {
@@ -30,6 +30,14 @@ export const COMMANDS: Readonly<Record<CommandName, Entry>> = {
   writer: {
     summary: 'shows, halts and resumes the partitions that the writers store',
     load: async () => (await import('./writer/writer-command.ts')).writerCommand,
+  },
+  backup: {
+    summary: 'makes a backup of the database while Sluice goes on',
+    load: async () => (await import('./backup/backup-command.ts')).backupCommand,
+  },
+  restore: {
+    summary: 'restores a backup, and rewinds the writers to its time',
+    load: async () => (await import('./backup/restore-command.ts')).restoreCommand,
   },
 };
 

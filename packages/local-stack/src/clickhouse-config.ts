@@ -14,6 +14,8 @@ export interface ClickHouseServerConfig {
   readonly usersFile: string;
   readonly memoryBytesMax: number;
   readonly remoteServers: RemoteServers;
+  /** The only folder that `BACKUP` and `RESTORE` may use. */
+  readonly backupDir: string;
 }
 
 /** The server's config.xml. */
@@ -32,6 +34,7 @@ export function serverConfigXml(config: ClickHouseServerConfig): string {
       value('level', 'information') + value('log', config.logFile) + value('size', '16M') + value('count', 2),
     ),
     element('remote_servers', clusters.join('')),
+    element('backups', value('allowed_path', config.backupDir)),
   ]);
 }
 

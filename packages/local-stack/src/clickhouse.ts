@@ -32,6 +32,8 @@ export interface LocalClickHouseOptions {
   readonly wrap?: readonly string[];
   /** Where `<name>.log` and `<name>.out.log` go. Default: the data folder. */
   readonly logDir?: string;
+  /** The folder that `BACKUP` and `RESTORE` may use. Default: `backups` in the data folder. */
+  readonly backupDir?: string;
   /** For log files and messages. Default `clickhouse`. */
   readonly name?: string;
   /** Default 60,000. */
@@ -158,7 +160,13 @@ interface Server {
 }
 
 async function startServer(server: Server): Promise<EngineProcess> {
-  const { dataDir, logDir = dataDir, name = 'clickhouse', memoryBytesMax = 4 * GIBIBYTE } = server.options;
+  const {
+    dataDir,
+    logDir = dataDir,
+    backupDir = join(dataDir, 'backups'),
+    name = 'clickhouse',
+    memoryBytesMax = 4 * GIBIBYTE,
+  } = server.options;
   await requireFreePort(server.httpPort, 'ClickHouse');
   await requireFreePort(server.tcpPort, 'ClickHouse');
   await mkdir(dataDir, { recursive: true });
@@ -168,7 +176,7 @@ async function startServer(server: Server): Promise<EngineProcess> {
   const usersFile = join(runDir, 'users.xml');
   const { remoteServers = {}, profile = {}, usersFiles = {}, readyTimeoutMs = 60_000, wrap = [] } = server.options;
   const logFile = join(logDir, `${name}.log`);
-  const config = { ...server, logFile, usersFile, memoryBytesMax, remoteServers };
+  const config = { ...server, logFile, usersFile, memoryBytesMax, remoteServers, backupDir };
   await writeFile(join(runDir, 'config.xml'), serverConfigXml(config), { mode: 0o600 });
   await writeFile(usersFile, usersXml({ ...server, profile }), { mode: 0o600 });
   await mkdir(join(runDir, 'users.d'));

@@ -38,7 +38,12 @@ const readings = new ClickHouseReadings(
 );
 declareMeasuredMetrics(
   registry,
-  { lag: () => lag.read(), server: () => readings.server(), erasures: () => readings.erasures() },
+  {
+    lag: () => lag.read(),
+    server: () => readings.server(),
+    erasures: () => readings.erasures(),
+    backupAge: () => readings.backupAge(),
+  },
   config,
 );
 const writer = createWriter(config, {

@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { ArgumentsError } from '@sluice/shared/command-line';
 import { clickHouseEnv, kafkaEnv, loadConfig } from '@sluice/shared/config';
@@ -11,6 +10,7 @@ import { isNothingStored } from '@sluice/writer/protocol/log-gap';
 import { nameOf } from '@sluice/writer/protocol/position';
 import { z } from 'zod';
 import type { Command } from '../command.ts';
+import { confirm } from '../confirm.ts';
 import { withLocalSystem } from '../local-system.ts';
 import { parseCommand } from '../parse-command.ts';
 import { whatIsGivenUp } from './given-up.ts';
@@ -102,16 +102,6 @@ export async function runWriterCommand(
   }
   const options = { all: parsed.all, from: parsed.texts.from, yes: parsed.flags.yes };
   return await resume(chosen, options, partitions, terminal);
-}
-
-async function confirm(prompt: string): Promise<boolean> {
-  if (!process.stdin.isTTY) {
-    console.log('There is no terminal to ask for confirmation. Run the command again with --yes.');
-    return false;
-  }
-  const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  const reply = await terminal.question(prompt).finally(() => terminal.close());
-  return /^y(es)?$/i.test(reply.trim());
 }
 
 function printStatus(all: readonly PartitionStatus[], { print }: Terminal): number {

@@ -54,6 +54,7 @@ const FILES = [
   // What the metrics say.
   'read-server-state',
   'read-pending-erasures',
+  'read-backup-age',
 ] as const;
 
 /** All statements of the writer by their names, except those that number rows. */
