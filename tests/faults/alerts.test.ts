@@ -130,6 +130,10 @@ test('each fault of a process, of a clock, of rows, of ClickHouse and of what wa
     await sql(`INSERT INTO ${table} (id, row) SELECT toString(number), 'a part' FROM numbers(600)
       SETTINGS max_block_size = 1, max_threads = 1, max_insert_threads = 1, min_insert_block_size_rows = 1`);
   });
+  await cause('SluiceBackupOld', 'the last backup was made two days ago', () =>
+    sql(`INSERT INTO ${database}.backups (id, started_at, finished_at)
+      SELECT generateUUIDv4(), now64(6) - INTERVAL 2 DAY, now64(6) - INTERVAL 2 DAY`),
+  );
   await cause('SluiceDeadLetters', 'a row that is no JSON', () => produce('?'));
   await cause('SluiceServiceDown', 'query-api is frozen', async () => services['query-api'].freeze());
   await using skewed = await startWithWrongClock();
@@ -143,7 +147,10 @@ test('each fault of a process, of a clock, of rows, of ClickHouse and of what wa
   const failing = ['SluiceClickHouseDiskFilling', 'SluiceBatchesFailing', 'SluiceLagging', 'SluiceStuck'];
   for (const alert of failing) await cause(alert, full, async () => undefined);
   await disk.fill(FULL_DISK.leftBytes);
-  const expected = [...failing, ...['SluiceRetentionNear', 'SluiceErasureLate', 'SluicePartsNearLimit']];
+  const expected = [
+    ...failing,
+    ...['SluiceRetentionNear', 'SluiceErasureLate', 'SluicePartsNearLimit', 'SluiceBackupOld'],
+  ];
   await firing(...expected, 'SluiceServiceDown', 'SluiceClockSkew');
   const fired = (await alertsSince(faultsAt)).filter(({ state }) => state === 'firing').map(({ alert }) => alert);
   expect([...new Set(fired)].sort()).toEqual([...faults.keys()].sort());
