@@ -16,7 +16,7 @@ test('every alert has a severity, texts, and a runbook; the document has no othe
     expect(['warning', 'critical'], alert).toContain(labels['severity']);
     expect(annotations, alert).toEqual({
       summary: expect.stringMatching(/\S/),
-      description: expect.stringMatching(/\.$/),
+      description: expect.stringMatching(/\.(\{\{ end \}\})?$/),
       runbook_url: `docs/operate/alerts.md#${alert.toLowerCase()}`,
     });
   }
