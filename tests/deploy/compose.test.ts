@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readFile, symlink } from 'node:fs/promises';
+import { access, readFile, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -21,6 +21,7 @@ interface ComposeService {
   volumes?: string[];
   healthcheck?: { test: [string, ...string[]] };
   pull_policy?: string;
+  profiles?: string[];
   logging?: { driver: string; options: Record<string, string> };
   depends_on?: Record<string, { condition: string }>;
   deploy?: { resources: { limits: { memory: string } } };
@@ -81,14 +82,25 @@ describe.each(NAMES)('%s', (name) => {
   });
 });
 
-test('the two APIs are published on loopback, where npm start has them, and nothing else is', () => {
-  const published = Object.entries(compose.services).flatMap(([name, { ports }]) =>
-    (ports ?? []).map((port) => [name, port]),
+test('the two APIs are published on loopback, where npm start has them, and Prometheus and Grafana on request', () => {
+  const published = Object.entries(compose.services).flatMap(([name, { ports, profiles = [] }]) =>
+    (ports ?? []).map((port) => [name, port, ...profiles]),
   );
   expect(published).toEqual([
     ['ingest-api', '127.0.0.1:4000:8080'],
     ['query-api', '127.0.0.1:4001:8080'],
+    ['prometheus', '127.0.0.1:9090:9090', 'observability'],
+    ['grafana', '127.0.0.1:3000:3000', 'observability'],
   ]);
+});
+
+test('every image of others is pinned by its digest, and every file that is mounted exists', async () => {
+  for (const [name, { build, image = '', volumes = [], pull_policy }] of Object.entries(compose.services)) {
+    if (!build && pull_policy !== 'never') expect(image, name).toMatch(/^[\w/.-]+:v?\d[\d.]+@sha256:[0-9a-f]{64}$/);
+    for (const volume of volumes.filter((mounted) => mounted.startsWith('.'))) {
+      await access(new URL(volume.split(':')[0] ?? '', ROOT));
+    }
+  }
 });
 
 test('the engines have volumes, bounded memory and health checks', () => {

@@ -8,6 +8,7 @@ import { until } from '@sluice/shared/testing/until';
 import { configSchema } from '@sluice/writer/config';
 import { expect, inject, test } from 'vitest';
 import { readClickHouse } from '../support/clickhouse.ts';
+import { deleteRecords } from '../support/delete-records.ts';
 import {
   expectHalted,
   readiness,
@@ -26,14 +27,6 @@ const sharedKafka = createKafka(
   createLogger('test', 'silent'),
 );
 
-/** Deletes all records of a partition, as retention does. */
-async function deleteRecords(topic: string, partition: number): Promise<void> {
-  await withAdmin(sharedKafka, async (admin) => {
-    const log = (await admin.fetchTopicOffsets(topic)).find((found) => found.partition === partition);
-    await admin.deleteTopicRecords({ topic, partitions: [{ partition, offset: log?.high ?? '' }] });
-  });
-}
-
 test('retention has deleted messages that were not stored: that partition halts, the other goes on, an operator resumes it', async () => {
   await using pipeline = await startOperated({ kafkaBrokers, clickhouseUrl, name: 'retention' });
   const { running, operate } = pipeline;
@@ -47,7 +40,7 @@ test('retention has deleted messages that were not stored: that partition halts,
   const [from, to] = [before, await offsets()].map((found) => found.find(({ partition }) => partition === 0)?.high);
   const gone = Number(to) - Number(from);
   expect(gone).toBeGreaterThan(0);
-  await deleteRecords('retention.events', 0);
+  await deleteRecords(sharedKafka, 'retention.events', 0);
   await expectHalted(startWriter(running), 'retention.events/0', /messages are gone/);
   await running.settled(40 - gone);
 
@@ -90,7 +83,7 @@ test('a writer whose epoch is over, and that has nothing else to store, halts a 
     const body = { foreignUserGroupId: 'g', events: [{ event: 'e', uuid }] };
     expect((await running.submit(body)).status).toBe(202);
   }
-  await deleteRecords('over.events', 0);
+  await deleteRecords(sharedKafka, 'over.events', 0);
   writer.thaw();
   await expectHalted(writer, 'over.events/0', /messages are gone/);
   await until('the halt to be recorded', async () => /over\.events\/0 .*halted/.test((await operate('status')).output));
