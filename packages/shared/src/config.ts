@@ -1,5 +1,7 @@
 import { getHeapStatistics } from 'node:v8';
 import { z } from 'zod';
+import { connectionErrors } from './connection-errors.ts';
+import { readSecretFiles, secret } from './secret-files.ts';
 
 /** The environment is not valid for a service. `errors` names every variable that is wrong. */
 export class ConfigError extends Error {
@@ -13,27 +15,32 @@ export class ConfigError extends Error {
 }
 
 /**
- * Parses a service's environment. A variable set to the empty string counts as unset, as in a compose file.
+ * Parses a service's environment. A variable set to the empty string counts as unset, as in a compose file. Secrets may
+ * come from files, and the files that variables name have to be usable.
  *
  * @throws {ConfigError} with the name of every variable that is wrong; never with its value, which may be a secret
  */
-export function loadConfig<Schema extends z.ZodType>(schema: Schema, env: NodeJS.ProcessEnv): z.output<Schema> {
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+export function loadConfig<Schema extends z.ZodObject>(schema: Schema, env: NodeJS.ProcessEnv): z.output<Schema> {
+  const names = Object.keys(schema.shape);
+  const isGiven = ([name, value]: [string, string | undefined]) => value !== '' && names.includes(name);
+  const { env: given, errors } = readSecretFiles(Object.fromEntries(Object.entries(env).filter(isGiven)), names);
   const result = schema.safeParse(given);
-  if (result.success) return result.data;
-  throw new ConfigError(
-    result.error.issues.map(({ path, code, message }) => {
-      // Only lists have more in their path.
-      const name = String(path[0]);
-      // A default may be what is wrong, too, beside other variables.
-      const isMissing = !(name in given) && code !== 'custom';
-      return `${name}: ${isMissing ? 'is required' : message}`;
-    }),
-  );
+  if (!result.success) errors.push(...result.error.issues.map((issue) => errorOf(issue, given)));
+  errors.push(...connectionErrors(given));
+  if (result.success && errors.length === 0) return result.data;
+  throw new ConfigError(errors);
+}
+
+function errorOf({ path, code, message }: z.core.$ZodIssue, given: NodeJS.ProcessEnv): string {
+  // Only lists have more in their path.
+  const name = String(path[0]);
+  // A default may be what is wrong, too, beside other variables.
+  const isMissing = !(name in given) && code !== 'custom';
+  return `${name}: ${isMissing ? 'is required' : message}`;
 }
 
 /** {@link loadConfig} for a service's main: prints what is wrong on standard error, and exits with code 2. */
-export function loadConfigOrExit<Schema extends z.ZodType>(schema: Schema, env: NodeJS.ProcessEnv): z.output<Schema> {
+export function loadConfigOrExit<Schema extends z.ZodObject>(schema: Schema, env: NodeJS.ProcessEnv): z.output<Schema> {
   try {
     return loadConfig(schema, env);
   } catch (error) {
@@ -73,6 +80,8 @@ export function serviceEnv(defaultPort: number) {
     SHUTDOWN_TIMEOUT_MS: integer(0).default(20_000),
     EXIT_ON_STDIN_END: z.stringbool().default(false),
     ALLOWED_HOSTS: hostNames.optional(),
+    TLS_CERT_FILE: z.string().optional(),
+    TLS_KEY_FILE: z.string().optional(),
   };
 }
 
@@ -86,9 +95,12 @@ export const kafkaEnv = {
   KAFKA_PARTITIONS: integer(1, 1_000).default(48),
   KAFKA_REPLICATION_FACTOR: integer(1, 32_767).optional(),
   KAFKA_SSL: z.stringbool().default(false),
+  KAFKA_SSL_CA_FILE: z.string().optional(),
+  KAFKA_SSL_CERT_FILE: z.string().optional(),
+  KAFKA_SSL_KEY_FILE: z.string().optional(),
   KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
   KAFKA_SASL_USERNAME: z.string().optional(),
-  KAFKA_SASL_PASSWORD: z.string().optional(),
+  ...secret('KAFKA_SASL_PASSWORD'),
 };
 
 /** How a service reaches ClickHouse. */
@@ -99,7 +111,10 @@ export const clickHouseEnv = {
     .regex(/^[A-Za-z_][A-Za-z0-9_]{0,62}$/, 'must be a plain identifier')
     .default('sluice'),
   CLICKHOUSE_USER: z.string().default('default'),
-  CLICKHOUSE_PASSWORD: z.string().default(''),
+  ...secret('CLICKHOUSE_PASSWORD'),
+  CLICKHOUSE_CA_FILE: z.string().optional(),
+  CLICKHOUSE_CERT_FILE: z.string().optional(),
+  CLICKHOUSE_KEY_FILE: z.string().optional(),
 };
 
 export type ServiceConfig = z.output<z.ZodObject<ReturnType<typeof serviceEnv>>>;

@@ -1,6 +1,7 @@
 import cors from '@fastify/cors';
 import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
+import { ownTls } from '@sluice/shared/http/own-tls';
 import { RateLimiter } from '@sluice/shared/http/rate-limiter';
 import { registerReference } from '@sluice/shared/http/reference';
 import { createHttpServer } from '@sluice/shared/http/server';
@@ -43,7 +44,11 @@ declare module 'fastify' {
 /** Builds query-api's HTTP server. Each request reads the events, users and organizations of one workspace. */
 export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyInstance {
   const { reader, keys, logger, registry, readiness } = deps;
-  const app = createHttpServer({ logger, registry, readiness, allowedHosts: config.ALLOWED_HOSTS });
+  const app = createHttpServer({
+    ...{ logger, registry, readiness },
+    allowedHosts: config.ALLOWED_HOSTS,
+    tls: ownTls(config, logger),
+  });
   const limiter = new RateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
   const pendingDeletions = new PendingDeletions({ all: (query) => queryRunner.all(query) });
   const { hiddenCondition } = pendingDeletions;

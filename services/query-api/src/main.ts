@@ -34,10 +34,12 @@ const clickHouse = createClickHouse(config, {
   application: 'sluice-query-api',
   requestTimeoutMs: config.QUERY_TIMEOUT_MS + 5_000,
   connectionsMax: CLIENT_CONNECTIONS,
+  logger,
 });
 const reader = new HttpClickHouseReader(config, {
   connectionsMax: connectionsOf(config) + SPARE_CONNECTIONS,
   settings: querySettings(config),
+  logger,
 });
 const connections: Component = {
   name: 'ClickHouse connections',

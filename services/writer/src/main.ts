@@ -3,6 +3,7 @@ import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { loadConfigOrExit } from '@sluice/shared/config';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
+import { ownTls } from '@sluice/shared/http/own-tls';
 import { createHttpServer, listening } from '@sluice/shared/http/server';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
@@ -23,6 +24,7 @@ const client = createClickHouse(config, {
   application: 'sluice-writer',
   requestTimeoutMs: config.STATEMENT_TIMEOUT_MS + 5_000,
   connectionsMax: 4,
+  logger,
 });
 const kafka = createKafka(config, 'sluice-writer', logger);
 const lag = new LagReader({
@@ -38,6 +40,7 @@ const writer = createWriter(config, {
     application: 'sluice-writer-erasure',
     requestTimeoutMs: ERASURE_TIMEOUT_MS + 5_000,
     connectionsMax: 1,
+    logger,
   }),
   logger,
   metrics: createWriterMetrics(registry, () => lag.read()),
@@ -47,6 +50,7 @@ const writer = createWriter(config, {
 const app = createHttpServer({
   ...{ logger, registry, readiness: () => writer.missing() },
   allowedHosts: config.ALLOWED_HOSTS,
+  tls: ownTls(config, logger),
 });
 refuseOtherMethods(app);
 

@@ -1,5 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { MigrationMismatch, TablesLost } from '@sluice/shared/clickhouse/migrate';
+import { connectionHint, withHint } from '@sluice/shared/connection-hints';
+import { recentHint } from '@sluice/shared/kafka/client';
 import { ensureTopics, topicNames } from '@sluice/shared/kafka/topics';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
@@ -122,15 +124,18 @@ export class Writer implements Component {
   readonly #probe: Probe;
   readonly #stopping = new AbortController();
   #starting: Promise<void> | undefined;
+  /** What to check, since Kafka or ClickHouse could not be used at the start. */
+  #hint: string | undefined;
 
   constructor(config: WriterConfig, deps: WriterDependencies, components: WriterComponents) {
     this.#config = config;
     this.#deps = deps;
     this.#components = components;
-    this.#probe = new Probe('ClickHouse cannot be reached', 2_000, async () => {
-      const { success } = await deps.client.ping();
-      if (!success) throw new Error('ClickHouse did not respond to a ping');
-    });
+    const ping = async () => {
+      const result = await deps.client.ping();
+      if (!result.success) throw result.error;
+    };
+    this.#probe = new Probe('ClickHouse cannot be reached', 2_000, ping, connectionHint);
   }
 
   /** Begins to consume in the background, as soon as Kafka and ClickHouse can be reached. */
@@ -159,7 +164,9 @@ export class Writer implements Component {
 
   #missingOwnership(): string | undefined {
     const { assignment } = this.#components.group;
-    if (!assignment) return 'no Kafka partitions are assigned yet';
+    if (!assignment) {
+      return withHint('no Kafka partitions are assigned yet', this.#hint ?? recentHint(this.#deps.kafka));
+    }
     return assignment.epoch ? undefined : 'the assigned partitions are not taken over yet';
   }
 
@@ -170,9 +177,13 @@ export class Writer implements Component {
       firstMs: 200,
       maxMs: 5_000,
       signal,
-      onFailure(error) {
+      onFailure: (error) => {
         if (NEEDS_OPERATOR.some((type) => error instanceof type)) throw error;
-        logger.warn({ reason: (error as Error).message }, 'Kafka or ClickHouse cannot be reached yet; retrying');
+        this.#hint = connectionHint(error);
+        logger.warn(
+          { reason: (error as Error).message, hint: this.#hint },
+          'Kafka or ClickHouse cannot be reached yet; retrying',
+        );
       },
     }).catch((error) => {
       if (!signal.aborted) fail(error);
@@ -185,5 +196,6 @@ export class Writer implements Component {
     await checkPartitionCount(this.#deps.client, this.#config);
     await ensureTopics(this.#deps.kafka, this.#config);
     await this.#components.group.start();
+    this.#hint = undefined;
   }
 }

@@ -1,6 +1,7 @@
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { ArgumentsError } from '@sluice/shared/command-line';
 import { loadConfig } from '@sluice/shared/config';
+import { connectionHint, withHint } from '@sluice/shared/connection-hints';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { printable } from '@sluice/shared/printable';
@@ -30,7 +31,8 @@ export const deadLettersCommand: Command = {
       if (error instanceof ArgumentsError) throw error;
       const reason = (error as Error).message || (error as NodeJS.ErrnoException).code;
       const { host } = new URL(config.CLICKHOUSE_URL);
-      console.error(`The dead letters cannot be reached (${printable(reason ?? '')}). Is Sluice running at ${host}?`);
+      const why = printable(withHint(reason ?? '', connectionHint(error)));
+      console.error(`The dead letters cannot be reached (${why}). Is Sluice running at ${host}?`);
       return 1;
     } finally {
       await client.close();

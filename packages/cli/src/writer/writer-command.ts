@@ -2,6 +2,7 @@ import { createInterface } from 'node:readline/promises';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { ArgumentsError } from '@sluice/shared/command-line';
 import { clickHouseEnv, kafkaEnv, loadConfig } from '@sluice/shared/config';
+import { connectionHint, withHint } from '@sluice/shared/connection-hints';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
@@ -40,8 +41,11 @@ export const writerCommand: Command = {
         return 1;
       }
       const reason = (error as Error).message || (error as NodeJS.ErrnoException).code;
+      const hint = connectionHint(error);
+      // The address itself may have a password in it.
+      const { host } = new URL(config.CLICKHOUSE_URL);
       console.error(
-        `Kafka or ClickHouse cannot be reached (${reason}). Is Sluice running at ${config.CLICKHOUSE_URL}?`,
+        `Kafka or ClickHouse cannot be reached (${withHint(reason ?? '', hint)}). Is Sluice running at ${host}?`,
       );
       return 1;
     } finally {

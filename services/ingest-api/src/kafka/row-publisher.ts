@@ -1,3 +1,4 @@
+import { connectionHint } from '@sluice/shared/connection-hints';
 import { ensureTopics } from '@sluice/shared/kafka/topics';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
@@ -149,7 +150,8 @@ export class RowPublisher implements Component {
       firstMs: 200,
       maxMs: 5_000,
       signal,
-      onFailure: (error) => logger.warn({ reason: (error as Error).message }, 'Kafka cannot be reached yet'),
+      onFailure: (error) =>
+        logger.warn({ reason: (error as Error).message, hint: connectionHint(error) }, 'Kafka cannot be reached yet'),
     });
     await this.#watch.run(signal);
   }

@@ -1,6 +1,9 @@
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
-import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import { request as requestHttps } from 'node:https';
+import { loginHeaders, tlsAgent } from '@sluice/shared/clickhouse/connection';
 import type { ClickHouseConfig } from '@sluice/shared/config';
+import { connectionHint, withHint } from '@sluice/shared/connection-hints';
+import type { Logger } from '@sluice/shared/log';
 import type { QuerySettings } from './query-settings.ts';
 import { queryStringOf } from './query-string.ts';
 import { readAhead } from './read-ahead.ts';
@@ -54,6 +57,14 @@ export interface ClickHouseReader {
   close(): void;
 }
 
+export interface ReaderOptions {
+  readonly connectionsMax: number;
+  /** Of every query. */
+  readonly settings: QuerySettings;
+  /** Is told of changed files of TLS. Default: nobody is. */
+  readonly logger?: Logger;
+}
+
 /** Reads from the configured database. */
 export class HttpClickHouseReader implements ClickHouseReader {
   readonly #url: URL;
@@ -63,21 +74,14 @@ export class HttpClickHouseReader implements ClickHouseReader {
   /** The part of every query string. */
   readonly #common: string;
 
-  /** @param settings of every query */
-  constructor(
-    config: ClickHouseConfig,
-    { connectionsMax, settings }: { readonly connectionsMax: number; readonly settings: QuerySettings },
-  ) {
+  /** @throws {TlsFilesError} when the files of TLS cannot be used */
+  constructor(config: ClickHouseConfig, { connectionsMax, settings, logger }: ReaderOptions) {
     this.#url = new URL(config.CLICKHOUSE_URL);
-    const { protocol, username, password } = this.#url;
-    const [Agent, request] = protocol === 'https:' ? [HttpsAgent, requestHttps] : [HttpAgent, requestHttp];
-    this.#request = request;
-    this.#agent = new Agent({ keepAlive: true, maxSockets: connectionsMax, timeout: IDLE_MS_MAX });
-    // As @clickhouse/client does: credentials in the address come first.
-    const user = decodeURIComponent(username) || config.CLICKHOUSE_USER;
-    const secret = decodeURIComponent(password) || config.CLICKHOUSE_PASSWORD;
-    const credentials = Buffer.from(`${user}:${secret}`).toString('base64');
-    this.#headers = { authorization: `Basic ${credentials}`, 'user-agent': 'sluice-query-api' };
+    const options = { keepAlive: true, maxSockets: connectionsMax, timeout: IDLE_MS_MAX };
+    const agent = tlsAgent(config, options, logger);
+    this.#request = agent ? requestHttps : requestHttp;
+    this.#agent = agent ?? new HttpAgent(options);
+    this.#headers = { ...loginHeaders(config), 'user-agent': 'sluice-query-api' };
     const format = { database: config.CLICKHOUSE_DATABASE, default_format: 'JSONCompactEachRow' };
     this.#common = queryStringOf({ ...settings, ...format });
   }
@@ -192,5 +196,5 @@ async function failureOf(response: IncomingMessage): Promise<Error> {
 }
 
 function connectionFailure(cause: unknown): ConnectionFailure {
-  return new ConnectionFailure((cause as Error).message, { cause });
+  return new ConnectionFailure(withHint((cause as Error).message, connectionHint(cause)), { cause });
 }

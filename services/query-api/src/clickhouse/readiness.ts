@@ -1,5 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { isMigrated } from '@sluice/shared/clickhouse/migrate';
+import { connectionHint } from '@sluice/shared/connection-hints';
 import { Probe } from '@sluice/shared/probe';
 
 /** How long a probe may take, in milliseconds. */
@@ -10,13 +11,15 @@ const PROBE_TIMEOUT_MS = 2_000;
  * tables.
  */
 export function createReadiness(client: ClickHouseClient): () => Promise<string[]> {
-  const probeServer = new Probe('ClickHouse cannot be reached', PROBE_TIMEOUT_MS, async () => {
-    const { success } = await client.ping();
-    if (!success) throw new Error('the ping failed');
-  });
-  const probeTables = new Probe('the tables do not exist yet', PROBE_TIMEOUT_MS, async () => {
+  const ping = async () => {
+    const result = await client.ping();
+    if (!result.success) throw result.error;
+  };
+  const requireTables = async () => {
     if (!(await isMigrated(client))) throw new Error('not all migrations are applied');
-  });
+  };
+  const probeServer = new Probe('ClickHouse cannot be reached', PROBE_TIMEOUT_MS, ping, connectionHint);
+  const probeTables = new Probe('the tables do not exist yet', PROBE_TIMEOUT_MS, requireTables, connectionHint);
   return async () => {
     const missing = (await probeServer.check()) ?? (await probeTables.check());
     return missing === undefined ? [] : [missing];

@@ -1,6 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { isMigrated, migrate } from '@sluice/shared/clickhouse/migrate';
 import type { ClickHouseConfig } from '@sluice/shared/config';
+import { connectionHint } from '@sluice/shared/connection-hints';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
 import { retry } from '@sluice/shared/retry';
@@ -41,7 +42,11 @@ export class SchemaComponent implements Component {
     };
     const onFailure = (error: unknown) => {
       const { message } = error as Error;
-      if (message !== logged) this.#logger.warn({ reason: message }, 'cannot apply the migrations yet; retrying');
+      if (message !== logged)
+        this.#logger.warn(
+          { reason: message, hint: connectionHint(error) },
+          'cannot apply the migrations yet; retrying',
+        );
       logged = message;
     };
     await retry(createTables, { firstMs: 500, maxMs: 10_000, signal: this.#stopped.signal, onFailure });

@@ -1,0 +1,68 @@
+// tsyringe, of which @peculiar/x509 consists, does not start without it.
+import 'reflect-metadata';
+import {
+  BasicConstraintsExtension,
+  PemConverter,
+  SubjectAlternativeNameExtension,
+  X509CertificateGenerator,
+} from '@peculiar/x509';
+
+const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+const DAY_MS = 86_400_000;
+
+/** A certificate and its private key (PKCS #8), as PEM. */
+export interface Certificate {
+  readonly cert: string;
+  readonly key: string;
+}
+
+export interface CertificateOptions {
+  /** The common name. Default `test`. */
+  readonly name?: string;
+  /** Default: the address 127.0.0.1. */
+  readonly host?: { readonly type: 'ip' | 'dns'; readonly value: string };
+  /** When it expires, in days from now; negative: it has expired. Default 1. */
+  readonly days?: number;
+}
+
+/** A certificate authority for tests. */
+export interface Authority extends Certificate {
+  /** Creates a certificate for a server or a client. */
+  issue(options?: CertificateOptions): Promise<Certificate>;
+}
+
+export async function createAuthority(name = 'Test CA'): Promise<Authority> {
+  const keys = await crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify']);
+  const own = await X509CertificateGenerator.createSelfSigned({
+    name: `CN=${name}`,
+    keys,
+    signingAlgorithm: ALGORITHM,
+    ...validity(1),
+    extensions: [new BasicConstraintsExtension(true, undefined, true)],
+  });
+  return {
+    cert: own.toString('pem'),
+    key: await pemOf(keys.privateKey),
+    async issue({ name: subject = 'test', host = { type: 'ip', value: '127.0.0.1' }, days = 1 } = {}) {
+      const issued = await crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify']);
+      const certificate = await X509CertificateGenerator.create({
+        subject: `CN=${subject}`,
+        issuer: own.subject,
+        publicKey: issued.publicKey,
+        signingKey: keys.privateKey,
+        signingAlgorithm: ALGORITHM,
+        ...validity(days),
+        extensions: [new SubjectAlternativeNameExtension([host])],
+      });
+      return { cert: certificate.toString('pem'), key: await pemOf(issued.privateKey) };
+    },
+  };
+}
+
+function validity(days: number) {
+  return { notBefore: new Date(Date.now() - 30 * DAY_MS), notAfter: new Date(Date.now() + days * DAY_MS) };
+}
+
+async function pemOf(key: CryptoKey): Promise<string> {
+  return `${PemConverter.encode(await crypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY')}\n`;
+}
