@@ -8,6 +8,8 @@ import {
 } from '@peculiar/x509';
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+const LOOPBACK = { type: 'ip', value: '127.0.0.1' } as const;
+
 const DAY_MS = 86_400_000;
 
 /** A certificate and its private key (PKCS #8), as PEM. */
@@ -31,19 +33,20 @@ export interface Authority extends Certificate {
   issue(options?: CertificateOptions): Promise<Certificate>;
 }
 
-export async function createAuthority(name = 'Test CA'): Promise<Authority> {
+/** @param days when it expires, as of {@link CertificateOptions} */
+export async function createAuthority(name = 'Test CA', days = 1): Promise<Authority> {
   const keys = await crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify']);
   const own = await X509CertificateGenerator.createSelfSigned({
     name: `CN=${name}`,
     keys,
     signingAlgorithm: ALGORITHM,
-    ...validity(1),
+    ...validity(days),
     extensions: [new BasicConstraintsExtension(true, undefined, true)],
   });
   return {
     cert: own.toString('pem'),
     key: await pemOf(keys.privateKey),
-    async issue({ name: subject = 'test', host = { type: 'ip', value: '127.0.0.1' }, days = 1 } = {}) {
+    async issue({ name: subject = 'test', host = LOOPBACK, days: ownDays = 1 } = {}) {
       const issued = await crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify']);
       const certificate = await X509CertificateGenerator.create({
         subject: `CN=${subject}`,
@@ -51,7 +54,7 @@ export async function createAuthority(name = 'Test CA'): Promise<Authority> {
         publicKey: issued.publicKey,
         signingKey: keys.privateKey,
         signingAlgorithm: ALGORITHM,
-        ...validity(days),
+        ...validity(ownDays),
         extensions: [new SubjectAlternativeNameExtension([host])],
       });
       return { cert: certificate.toString('pem'), key: await pemOf(issued.privateKey) };
