@@ -1,12 +1,13 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { findFreePorts, isPortFree } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, onTestFinished, test } from 'vitest';
+import { commandLines } from '../tests/support/command-lines.ts';
 
 const RUN = join(import.meta.dirname, 'run.mjs');
 const READY_TIMEOUT_MS = 60_000;
@@ -73,6 +74,13 @@ test('npm start brings up a system that works as its welcome says, keeps its dat
   const [submit, see] = first.output().match(/^ {2}curl .*$/gm) ?? [];
   expect(await paste(submit)).toMatchObject({ status: 'accepted' });
   await eventually(() => paste(see)).toMatchObject({ total: 1, results: [{ userId: 'jane' }] });
+
+  const password = (await readFile(join(env.SLUICE_DATA_DIR, 'clickhouse-password'), 'utf8')).trim();
+  const logs = join(env.SLUICE_DATA_DIR, 'logs');
+  const logged = await Promise.all((await readdir(logs)).map((name) => readFile(join(logs, name), 'utf8')));
+  const shown = [first.output(), ...logged, ...(await commandLines())].join('\n');
+  expect(shown).not.toContain(password);
+  expect([...logged, ...(await commandLines())].join('\n')).not.toContain(DEV_KEY);
 
   const second = start(env);
   expect(await second.exited).toEqual([1, null]);

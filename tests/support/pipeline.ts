@@ -8,7 +8,7 @@ import { generateKey, hashKey, type KeyEntry, SCOPES, type Scope, writeKeysFile 
 import { explain, until } from '@sluice/shared/testing/until';
 import { readClickHouse } from './clickhouse.ts';
 import { waitUntilCommitted } from './committed.ts';
-import { type Service, type ServiceName, startService } from './service.ts';
+import { type Service, type ServiceName, schemeOf, startService } from './service.ts';
 
 export interface PipelineOptions {
   readonly kafkaBrokers: readonly string[];
@@ -42,6 +42,8 @@ export interface Pipeline extends AsyncDisposable {
   readonly keysFile: string;
   /** The environment of its services, without their addresses. */
   readonly environment: Readonly<Record<string, string>>;
+  /** The environment of one of its services, without the address. */
+  environmentOf(name: ServiceName): Readonly<Record<string, string>>;
   /** Creates another key, and waits until it is in force. */
   addKey(workspace: string, scopes?: readonly Scope[]): Promise<string>;
   /** Starts a service that has ended again, on the same address, and waits until it is ready. */
@@ -78,9 +80,10 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     writer: ports[1] ?? 0,
     'query-api': ports[2] ?? 0,
   };
+  const scheme = schemeOf(options.env ?? {});
   const env = {
-    INGEST_URLS: `http://127.0.0.1:${addresses['ingest-api']}`,
-    WRITER_URL: `http://127.0.0.1:${addresses.writer}`,
+    INGEST_URLS: `${scheme}://127.0.0.1:${addresses['ingest-api']}`,
+    WRITER_URL: `${scheme}://127.0.0.1:${addresses.writer}`,
     ...environment(options, keysFile, database),
   };
   const extra: Service[] = [];
@@ -92,8 +95,8 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     return key;
   }
 
-  const start = (name: ServiceName, port = addresses[name]) =>
-    startService(name, port, { ...env, ...options.envOf?.[name] });
+  const environmentOf = (name: ServiceName) => ({ ...env, ...options.envOf?.[name] });
+  const start = (name: ServiceName, port = addresses[name]) => startService(name, port, environmentOf(name));
   const key = await createKey('test', SCOPES);
   for (const [workspace, given] of Object.entries(options.keys ?? {})) await createKey(workspace, SCOPES, given);
   const services = { writer: start('writer'), 'ingest-api': start('ingest-api'), 'query-api': start('query-api') };
@@ -120,6 +123,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     database,
     keysFile,
     environment: env,
+    environmentOf,
     async addKey(workspace, scopes = SCOPES) {
       const added = await createKey(workspace, scopes);
       await until('the key to be in force', async () => {
