@@ -63,6 +63,6 @@ RUN mkdir /etc/sluice && chown node:node /etc/sluice
 USER node
 EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s \
-  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/livez`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "packages/shared/src/http/check-health.ts"]
 # exec: the service itself gets the signals.
 CMD ["sh", "-c", "exec node services/$SERVICE/src/main.ts"]

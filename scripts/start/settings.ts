@@ -74,6 +74,10 @@ export function readSettings(env: NodeJS.ProcessEnv, root: string): { settings: 
   if (externalClickHouse !== undefined && !/^https?:$/.test(URL.parse(externalClickHouse)?.protocol ?? '')) {
     faults.push('CLICKHOUSE_URL must be an http:// or https:// address.');
   }
+  for (const variable of ['TLS_CERT_FILE', 'TLS_KEY_FILE']) {
+    if (read(variable) !== undefined)
+      faults.push(`${variable} is not for npm start, whose services listen on loopback alone.`);
+  }
   const dataDir = resolve(root, read('SLUICE_DATA_DIR') ?? '.sluice');
   return { settings: { dataDir, devKey, ports, externalKafka, externalClickHouse }, faults };
 }

@@ -53,7 +53,7 @@ describe('base images and engines', () => {
 describe('the image', () => {
   test('runs as an ordinary user and has a health check', () => {
     expect(dockerfile).toMatch(/^USER node$/m);
-    expect(dockerfile).toMatch(/^HEALTHCHECK /m);
+    expect(dockerfile).toMatch(/^HEALTHCHECK .*\n +CMD \["node", "packages\/shared\/src\/http\/check-health.ts"\]$/m);
   });
 
   test('holds no source maps, lockfile, patches or npm', () => {

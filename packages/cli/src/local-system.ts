@@ -23,6 +23,7 @@ export async function withLocalSystem(env: Environment): Promise<Environment> {
     ...kafka,
     CLICKHOUSE_URL: `http://127.0.0.1:${env['CLICKHOUSE_PORT'] || 4123}`,
     CLICKHOUSE_USER: 'sluice',
+    CLICKHOUSE_PASSWORD_FILE: '',
     CLICKHOUSE_PASSWORD: await readSecret(env, 'clickhouse-password'),
   };
 }

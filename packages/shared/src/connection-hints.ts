@@ -44,7 +44,7 @@ const OF_TLS: readonly Hint[] = [
     ({ peer, cert }) => `${peer} asks for a client certificate that it trusts; check ${cert}`,
   ],
   [
-    /self-signed certificate|unable to (verify the first|get( local)? issuer) certificate/i,
+    /self-signed certificate|certificate signature failure|unable to (verify the first|get( local)? issuer) certificate/i,
     ({ peer, ca }) => `the certificate of ${peer} is signed by no known authority; check ${ca}`,
   ],
   [/certificate has expired/i, ({ peer }) => `the certificate of ${peer} has expired; renew it there`],
@@ -63,7 +63,7 @@ const OF_TLS: readonly Hint[] = [
 const OF_KAFKA: readonly Hint[] = [
   ...OF_TLS,
   [
-    /mechanism is not supported by the server/,
+    /mechanism is not supported|does not support the requested SASL mechanism/,
     () => 'Kafka does not offer this mechanism there; check KAFKA_SASL_MECHANISM',
   ],
   [/SASL .* authentication failed/, ({ peer, credentials }) => `${peer} refuses the login; check ${credentials}`],

@@ -1,8 +1,10 @@
+import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { connect } from 'node:tls';
+import { promisify } from 'node:util';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { Registry } from 'prom-client';
 import { expect, onTestFinished, test } from 'vitest';
@@ -56,6 +58,26 @@ test('a server with a certificate speaks TLS, and a new certificate is used for 
   await write(await authority.issue({ name: 'second' }));
   expect(await request(port, authority.cert)).toEqual({ name: 'second', status: 'HTTP/1.1 200 OK' });
   expect(log.join('')).toContain('changed TLS files are in force');
+});
+
+test('the health check of the images responds to the service, with and without TLS', async () => {
+  const { port, files } = await start(await createAuthority());
+  const check = (env: Readonly<Record<string, string>>) =>
+    promisify(execFile)(process.execPath, [join(import.meta.dirname, 'check-health.ts')], { env }).then(
+      () => 'healthy',
+      () => 'unhealthy',
+    );
+  const PORT = String(port);
+  expect(await check({ PORT, TLS_CERT_FILE: files.TLS_CERT_FILE })).toBe('healthy');
+  expect(await check({ PORT })).toBe('unhealthy');
+  const plain = createHttpServer({
+    logger: createLogger('test', 'silent'),
+    registry: new Registry(),
+    readiness: () => [],
+  });
+  onTestFinished(async () => void (await plain.close()));
+  await plain.listen({ host: '127.0.0.1', port: 0 });
+  expect(await check({ PORT: String((plain.server.address() as AddressInfo).port) })).toBe('healthy');
 });
 
 test('files that cannot be used keep the certificate in force; the log says so once, without content', async () => {
