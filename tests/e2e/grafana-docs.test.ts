@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { eventually } from '@sluice/shared/testing/eventually';
 import jsonata from 'jsonata';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
@@ -38,7 +39,10 @@ let key: string;
 beforeAll(async () => {
   const [, account = ''] = /^```xml\n(.*?)^```$/ms.exec(text) ?? [];
   const clickhouse = stack.use(
-    await ownClickHouse({ usersFiles: { 'acme.xml': account, 'unlimited.xml': UNLIMITED } }),
+    await ownClickHouse({
+      ...{ accounts: { ...TEST_ACCOUNTS, databases: 'sluice' } },
+      usersFiles: { 'acme.xml': account, 'unlimited.xml': UNLIMITED },
+    }),
   );
   clickhouseUrl = clickhouse.url;
   pipeline = await startPipeline({

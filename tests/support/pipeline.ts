@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findFreePorts } from '@sluice/local-stack/ports';
+import { QUERY_ACCOUNT, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { parseJson } from '@sluice/shared/json';
 import { generateKey, hashKey, type KeyEntry, SCOPES, type Scope, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { explain, until } from '@sluice/shared/testing/until';
@@ -40,7 +41,7 @@ export interface Pipeline extends AsyncDisposable {
   readonly key: string;
   readonly database: string;
   readonly keysFile: string;
-  /** The environment of its services, without their addresses. */
+  /** The environment of its writer, without its address. */
   readonly environment: Readonly<Record<string, string>>;
   /** Creates another key, and waits until it is in force. */
   addKey(workspace: string, scopes?: readonly Scope[]): Promise<string>;
@@ -65,6 +66,13 @@ export interface Pipeline extends AsyncDisposable {
   settled(total: number, key?: string): Promise<void>;
   stop(): Promise<void>;
 }
+
+/** The account of each service in ClickHouse. */
+const ACCOUNT_OF: Readonly<Record<ServiceName, Readonly<Record<string, string>>>> = {
+  'ingest-api': {},
+  writer: WRITER_ACCOUNT,
+  'query-api': QUERY_ACCOUNT,
+};
 
 export async function startPipeline(options: PipelineOptions): Promise<Pipeline> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-pipeline-'));
@@ -93,7 +101,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
   }
 
   const start = (name: ServiceName, port = addresses[name]) =>
-    startService(name, port, { ...env, ...options.envOf?.[name] });
+    startService(name, port, { ...env, ...ACCOUNT_OF[name], ...options.envOf?.[name] });
   const key = await createKey('test', SCOPES);
   for (const [workspace, given] of Object.entries(options.keys ?? {})) await createKey(workspace, SCOPES, given);
   const services = { writer: start('writer'), 'ingest-api': start('ingest-api'), 'query-api': start('query-api') };
@@ -119,7 +127,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     key,
     database,
     keysFile,
-    environment: env,
+    environment: { ...env, ...WRITER_ACCOUNT },
     async addKey(workspace, scopes = SCOPES) {
       const added = await createKey(workspace, scopes);
       await until('the key to be in force', async () => {

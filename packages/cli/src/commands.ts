@@ -28,7 +28,7 @@ export const COMMANDS: Readonly<Record<CommandName, Entry>> = {
     load: async () => (await import('./dead-letters/dead-letters-command.ts')).deadLettersCommand,
   },
   writer: {
-    summary: 'shows, halts and resumes the partitions that the writers store',
+    summary: 'shows, halts, resumes and adds partitions that the writers store',
     load: async () => (await import('./writer/writer-command.ts')).writerCommand,
   },
 };

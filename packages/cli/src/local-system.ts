@@ -10,7 +10,10 @@ export function dataFolder(env: Environment): string {
 }
 
 /** Returns a secret that npm start keeps in its data folder, without the line end; empty when there is none. */
-export async function readSecret(env: Environment, file: 'dev-key' | 'clickhouse-password'): Promise<string> {
+export async function readSecret(
+  env: Environment,
+  file: 'dev-key' | 'clickhouse-writer-password' | 'clickhouse-migrate-password',
+): Promise<string> {
   return (await readFile(join(dataFolder(env), file), 'utf8').catch(() => '')).trim();
 }
 
@@ -22,7 +25,9 @@ export async function withLocalSystem(env: Environment): Promise<Environment> {
     ...env,
     ...kafka,
     CLICKHOUSE_URL: `http://127.0.0.1:${env['CLICKHOUSE_PORT'] || 4123}`,
-    CLICKHOUSE_USER: 'sluice',
-    CLICKHOUSE_PASSWORD: await readSecret(env, 'clickhouse-password'),
+    CLICKHOUSE_USER: 'sluice_writer',
+    CLICKHOUSE_PASSWORD: await readSecret(env, 'clickhouse-writer-password'),
+    CLICKHOUSE_MIGRATE_USER: 'sluice_migrate',
+    CLICKHOUSE_MIGRATE_PASSWORD: await readSecret(env, 'clickhouse-migrate-password'),
   };
 }

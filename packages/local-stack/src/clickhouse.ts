@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { get, type IncomingMessage } from 'node:http';
 import { dirname, join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
+import type { AccountOptions } from './clickhouse-accounts.ts';
 import { type RemoteServers, serverConfigXml, usersXml } from './clickhouse-config.ts';
 import { type EngineProcess, type ExitStatus, startEngineProcess } from './engine-process.ts';
 import { LocalStackError } from './errors.ts';
@@ -15,9 +16,11 @@ export interface LocalClickHouseOptions {
   readonly httpPort?: number;
   /** For the native protocol. Default: a free port. */
   readonly tcpPort?: number;
-  /** With a password, the only user is `sluice`; without, it is `default`. */
+  /** Of the administrator, who is `sluice` with a password, and `default` without. */
   readonly password?: string;
-  /** Settings of the account's profile. Default none. */
+  /** The accounts of the services. Default none. */
+  readonly accounts?: AccountOptions | undefined;
+  /** Settings of every account's profile. Default none. */
   readonly profile?: Readonly<Record<string, string>>;
   /** Files of `users.d`, by name: more accounts, as XML. Default none. */
   readonly usersFiles?: Readonly<Record<string, string>>;
@@ -119,13 +122,16 @@ export interface LocalClickHouseShardsOptions {
   readonly password?: string;
   /** For each server. Default 2 GiB. */
   readonly memoryBytesMax?: number;
-  /** Settings of the account's profile. Default none. */
+  /** Settings of every account's profile. Default none. */
   readonly profile?: Readonly<Record<string, string>>;
+  /** The accounts of the services. Default none. */
+  readonly accounts?: AccountOptions;
 }
 
 /** Starts several servers as the shards of one cluster, each with one replica. */
 export async function startClickHouseShards(options: LocalClickHouseShardsOptions): Promise<LocalClickHouseShards> {
-  const { shards: count = 2, cluster = 'sluice', password = '', memoryBytesMax = 2 * GIBIBYTE, profile = {} } = options;
+  const { shards: count = 2, cluster = 'sluice', password = '', memoryBytesMax = 2 * GIBIBYTE } = options;
+  const { profile = {}, accounts } = options;
   const user = password === '' ? 'default' : 'sluice';
   const tcpPorts = await findFreePorts(count);
   const remoteServers = { [cluster]: tcpPorts.map((tcpPort) => ({ tcpPort, user, password })) };
@@ -133,7 +139,7 @@ export async function startClickHouseShards(options: LocalClickHouseShardsOption
     tcpPorts.map((tcpPort, index) => {
       const name = `shard-${index + 1}`;
       const dataDir = join(options.dataDir, name);
-      return startClickHouse({ dataDir, name, tcpPort, password, memoryBytesMax, remoteServers, profile });
+      return startClickHouse({ dataDir, name, tcpPort, password, memoryBytesMax, remoteServers, profile, accounts });
     }),
   );
   const shards = starts.filter((start) => start.status === 'fulfilled').map((start) => start.value);
@@ -166,11 +172,12 @@ async function startServer(server: Server): Promise<EngineProcess> {
   const runDirPrefix = join(logDir, `.run-${name}-`);
   const runDir = await mkdtemp(runDirPrefix);
   const usersFile = join(runDir, 'users.xml');
-  const { remoteServers = {}, profile = {}, usersFiles = {}, readyTimeoutMs = 60_000, wrap = [] } = server.options;
+  const { remoteServers = {}, profile = {}, accounts, usersFiles = {} } = server.options;
+  const { readyTimeoutMs = 60_000, wrap = [] } = server.options;
   const logFile = join(logDir, `${name}.log`);
   const config = { ...server, logFile, usersFile, memoryBytesMax, remoteServers };
   await writeFile(join(runDir, 'config.xml'), serverConfigXml(config), { mode: 0o600 });
-  await writeFile(usersFile, usersXml({ ...server, profile }), { mode: 0o600 });
+  await writeFile(usersFile, await usersXml({ ...server, profile, accounts }), { mode: 0o600 });
   await mkdir(join(runDir, 'users.d'));
   for (const [file, xml] of Object.entries(usersFiles)) {
     await writeFile(join(runDir, 'users.d', file), xml, { mode: 0o600 });

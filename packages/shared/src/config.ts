@@ -100,6 +100,8 @@ export const clickHouseEnv = {
     .default('sluice'),
   CLICKHOUSE_USER: z.string().default('default'),
   CLICKHOUSE_PASSWORD: z.string().default(''),
+  CLICKHOUSE_MIGRATE_USER: z.string().optional(),
+  CLICKHOUSE_MIGRATE_PASSWORD: z.string().optional(),
 };
 
 export type ServiceConfig = z.output<z.ZodObject<ReturnType<typeof serviceEnv>>>;

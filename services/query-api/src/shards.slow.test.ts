@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type LocalClickHouse, startClickHouseShards } from '@sluice/local-stack/clickhouse';
+import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { entityHash, eventHash } from '@sluice/shared/row-hashes';
 import { eventually } from '@sluice/shared/testing/eventually';
@@ -48,14 +49,18 @@ let killSecondShard: () => Promise<void>;
 beforeAll(async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-shards-'));
   started.defer(() => rm(dataDir, { recursive: true, force: true }));
-  const { cluster, shards } = await startClickHouseShards({ dataDir, profile: CONTRARY_SETTINGS });
+  const { cluster, shards } = await startClickHouseShards({
+    dataDir,
+    profile: CONTRARY_SETTINGS,
+    accounts: TEST_ACCOUNTS,
+  });
   for (const shard of shards) started.defer(() => shard.kill9());
   const [first, second] = shards;
   if (!first || !second) throw new Error('there are no two shards');
   killSecondShard = () => second.kill9();
   single = await startQuery(first.url);
   const startOn = (shard: LocalClickHouse) =>
-    startQuery(shard.url, { CLICKHOUSE_CLUSTER: cluster }, undefined, (url) => createDatabase(url, 'on_shards'));
+    startQuery(shard.url, { CLICKHOUSE_CLUSTER: cluster }, undefined, (url) => createDatabase(url, 'test_on_shards'));
   sharded = [await startOn(first), await startOn(second)];
   for (const workspace of WORKSPACES) await storeEverything(workspace);
 });

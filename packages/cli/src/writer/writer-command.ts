@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { ArgumentsError } from '@sluice/shared/command-line';
 import { clickHouseEnv, kafkaEnv, loadConfig } from '@sluice/shared/config';
@@ -14,11 +13,14 @@ import type { Command } from '../command.ts';
 import { withLocalSystem } from '../local-system.ts';
 import { parseCommand } from '../parse-command.ts';
 import { whatIsGivenUp } from './given-up.ts';
+import { GROW_PARTITIONS, GROW_PARTITIONS_HELP, growPartitions } from './grow-partitions.ts';
+import { PartitionGrowth } from './partition-growth.ts';
 import { type PartitionStatus, Partitions } from './partitions.ts';
+import { TERMINAL, type Terminal } from './terminal.ts';
 
 const APPLICATION = 'sluice-writer-command';
 
-/** Shows, halts and resumes the partitions of the writers, with the environment of a writer. */
+/** Shows, halts and resumes the partitions of the writers, and adds more, with the environment of a writer. */
 export const writerCommand: Command = {
   help,
   async run(args, { env }) {
@@ -32,7 +34,9 @@ export const writerCommand: Command = {
     const kafka = createKafka(config, APPLICATION, createLogger(APPLICATION, 'error'));
     const partitions = new Partitions(kafka, client, config.KAFKA_GROUP_ID, Object.values(topicNames(config)));
     try {
-      return await runWriterCommand(args, partitions, { print: console.log, confirm });
+      if (args[0] !== GROW_PARTITIONS) return await runWriterCommand(args, partitions, TERMINAL);
+      const growth = new PartitionGrowth(kafka, client, config, partitions);
+      return await growPartitions(args, growth, TERMINAL);
     } catch (error) {
       if (error instanceof ArgumentsError) throw error;
       if (error instanceof GroupMismatch) {
@@ -53,7 +57,8 @@ export const writerCommand: Command = {
 function help(name: string): string {
   return `Usage: ${name} COMMAND
 
-Shows, halts and resumes the Kafka partitions that the writers store. Running writers follow within two seconds.
+Shows, halts and resumes the Kafka partitions that the writers store, and adds more. Running writers follow within two
+seconds.
 
   status                        shows each partition: what Kafka holds, what is stored, what is halted and why
   halt PARTITION [...]          stops storing partitions, such as sluice.events/3, until they are resumed
@@ -64,18 +69,14 @@ Shows, halts and resumes the Kafka partitions that the writers store. Running wr
     --from oldest               at the oldest message that Kafka has; rows that are stored already are not stored again
     --from stored               after the last stored message
     --from OFFSET               at this offset, of one partition
-    --yes                       resumes without confirmation
+${GROW_PARTITIONS_HELP}
+    --yes                       does it without confirmation
 
 Exit codes: 0 done, 1 not done, 2 wrong arguments.`;
 }
 
-const USAGE = 'Use status, halt or resume; halt and resume need partitions or --all, and --from belongs to resume.';
-
-export interface Terminal {
-  print(line: string): void;
-  /** Asks the operator for confirmation. Resolves with false when nobody can be asked. */
-  confirm(prompt: string): Promise<boolean>;
-}
+const USAGE =
+  'Use status, halt, resume or grow-partitions; halt and resume need partitions or --all, and --from belongs to resume.';
 
 /**
  * Runs the command, and returns the exit code.
@@ -102,16 +103,6 @@ export async function runWriterCommand(
   }
   const options = { all: parsed.all, from: parsed.texts.from, yes: parsed.flags.yes };
   return await resume(chosen, options, partitions, terminal);
-}
-
-async function confirm(prompt: string): Promise<boolean> {
-  if (!process.stdin.isTTY) {
-    console.log('There is no terminal to ask for confirmation. Run the command again with --yes.');
-    return false;
-  }
-  const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  const reply = await terminal.question(prompt).finally(() => terminal.close());
-  return /^y(es)?$/i.test(reply.trim());
 }
 
 function printStatus(all: readonly PartitionStatus[], { print }: Terminal): number {

@@ -6,6 +6,7 @@ import { createLogger } from '../log.ts';
 import { eventually } from '../testing/eventually.ts';
 import { createClickHouse } from './client.ts';
 import { isMigrated, type Migration, MigrationMismatch, migrate, readMigrations, TablesLost } from './migrate.ts';
+import { ADMINISTRATOR, WRITER_ACCOUNT } from './testing/test-accounts.ts';
 
 const logger = createLogger('test', 'silent');
 
@@ -43,6 +44,16 @@ const FROZEN: readonly (readonly [file: string, checksum: string])[] = [
 test('a migration that databases have applied never changes', async () => {
   const migrations = (await readMigrations()).map(({ name, checksum }) => [name, checksum]);
   expect(migrations.slice(0, FROZEN.length)).toEqual(FROZEN);
+});
+
+test('migrations run with the account for them, and with the own one where no other is named', async () => {
+  const ofWriter = { ...config('test_migrate_account'), ...WRITER_ACCOUNT };
+  const { CLICKHOUSE_MIGRATE_USER, CLICKHOUSE_MIGRATE_PASSWORD, ...own } = ofWriter;
+  await expect(migrate(own, logger)).rejects.toThrow(
+    'necessary to have the grant CREATE DATABASE ON test_migrate_account.*',
+  );
+  expect(await migrate(ofWriter, logger)).toContain(1);
+  expect(await migrate({ ...own, ...ADMINISTRATOR }, logger)).toEqual([]);
 });
 
 test('several services that start together bring the database to the newest schema once', async () => {

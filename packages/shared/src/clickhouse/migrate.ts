@@ -61,7 +61,8 @@ export async function migrate(
   migrations?: readonly Migration[],
 ): Promise<number[]> {
   const wanted = migrations ?? (await readMigrations());
-  const client = createClickHouse(config, {
+  const account = migrateAccount(config);
+  const client = createClickHouse(account, {
     application: 'sluice-migrate',
     requestTimeoutMs: 60_000,
     connectionsMax: 1,
@@ -73,7 +74,7 @@ export async function migrate(
       // After the records of migrations were read: the table of each of them was there by then.
       rejectLost(wanted, recorded, await readTables(client), config.CLICKHOUSE_DATABASE);
     } else {
-      await createDatabase(config);
+      await createDatabase(account);
     }
     const applied = recorded ?? new Map<number, string>();
     const newest = wanted.at(-1)?.number ?? 0;
@@ -86,6 +87,16 @@ export async function migrate(
   } finally {
     await client.close();
   }
+}
+
+/** Returns how to reach ClickHouse with the account that may change tables: the service's own, unless another is named. */
+export function migrateAccount(config: ClickHouseConfig): ClickHouseConfig {
+  const { CLICKHOUSE_MIGRATE_USER: user, CLICKHOUSE_MIGRATE_PASSWORD: password } = config;
+  return {
+    ...config,
+    CLICKHOUSE_USER: user ?? config.CLICKHOUSE_USER,
+    CLICKHOUSE_PASSWORD: password ?? config.CLICKHOUSE_PASSWORD,
+  };
 }
 
 /** Applies migrations and records them, also those before one that fails: a retry would repeat their work. */

@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
+import { MIGRATE_ACCOUNT, QUERY_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { loadConfig } from '@sluice/shared/config';
 import { createLogger } from '@sluice/shared/log';
 import { eventually } from '@sluice/shared/testing/eventually';
@@ -43,6 +44,9 @@ async function service(env: Readonly<Record<string, string>>, wrap = (reader: Cl
   const config = loadConfig(configSchema, {
     CLICKHOUSE_URL: inject('clickhouseUrl'),
     CLICKHOUSE_DATABASE: database,
+    ...QUERY_ACCOUNT,
+    // No writer creates the tables for it.
+    ...MIGRATE_ACCOUNT,
     QUERY_ANONYMOUS_WORKSPACE: 'a',
     ...AMPLE_BUDGETS,
     ...env,
@@ -231,7 +235,10 @@ test('without ClickHouse the service is alive, says what is missing, and works o
   const front = createServer();
   const port = await listen(front);
   await close(front);
-  const waiting = await service({ CLICKHOUSE_URL: `http://127.0.0.1:${port}`, CLICKHOUSE_DATABASE: `later_${port}` });
+  const waiting = await service({
+    CLICKHOUSE_URL: `http://127.0.0.1:${port}`,
+    CLICKHOUSE_DATABASE: `test_later_${port}`,
+  });
   try {
     await waiting.schema.start();
     expect((await waiting.app.inject({ url: '/livez' })).statusCode).toBe(200);
@@ -250,7 +257,7 @@ test('without ClickHouse the service is alive, says what is missing, and works o
     await listen(proxy, port);
     await eventually(async () => (await waiting.app.inject({ url: '/readyz' })).statusCode).toBe(200);
     expect((await waiting.app.inject({ url: '/events' })).json()).toMatchObject({ total: 0, results: [] });
-    await query.clickHouse.command({ query: `DROP DATABASE later_${port}` });
+    await query.clickHouse.command({ query: `DROP DATABASE test_later_${port}` });
     expect((await waiting.app.inject({ url: '/events' })).statusCode).toBe(503);
     await wait(1_100);
     const again = await waiting.app.inject({ url: '/readyz' });

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
+import { ADMINISTRATOR, QUERY_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { type TestDatabase, takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { loadConfig } from '@sluice/shared/config';
 import { parseJson } from '@sluice/shared/json';
@@ -75,6 +76,7 @@ export const TEST_WORKSPACES: readonly string[] = [...'abcdefgh'];
 export interface QueryService {
   readonly app: FastifyInstance;
   readonly config: QueryConfig;
+  /** Of the administrator: the service itself may only read. */
   readonly clickHouse: ClickHouseClient;
   /** Inserts the events of one call at once. */
   store(workspace: string, events: readonly TestEvent[]): Promise<void>;
@@ -133,16 +135,21 @@ export async function startQuery(
   const taken = await database(url);
   const config = loadConfig(configSchema, {
     ...taken.config,
+    ...QUERY_ACCOUNT,
     API_KEYS_FILE: keysFile,
     ...AMPLE_BUDGETS,
     ...env,
   });
   const logger = createLogger('query-api', 'silent');
-  const clickHouse = createClickHouse(config, {
-    application: 'query-api-test',
-    requestTimeoutMs: 600_000,
-    connectionsMax: 8,
-  });
+  const clickHouse = createClickHouse(
+    { ...config, ...ADMINISTRATOR },
+    {
+      application: 'query-api-test',
+      requestTimeoutMs: 600_000,
+      connectionsMax: 8,
+    },
+  );
+  const own = createClickHouse(config, { application: 'query-api', requestTimeoutMs: 600_000, connectionsMax: 4 });
   const reader = new HttpClickHouseReader(config, {
     connectionsMax: connectionsOf(config) + 2,
     settings: querySettings(config),
@@ -153,7 +160,7 @@ export async function startQuery(
     keys,
     logger,
     registry: new Registry(),
-    readiness: createReadiness(clickHouse),
+    readiness: createReadiness(own),
   });
   await keys.start();
   await app.ready();
@@ -188,7 +195,7 @@ export async function startQuery(
       await app.close();
       reader.close();
       await keys.stop();
-      await clickHouse.close();
+      await Promise.all([clickHouse.close(), own.close()]);
       await taken.release();
       await rm(folder, { recursive: true });
     },

@@ -67,7 +67,7 @@ describe('events', () => {
           SELECT 'midnight', concat('u', toString(number)), 1 FROM numbers(100000)`,
       });
       const [stored] = await database.read<{ uuid: string }>('SELECT uuid FROM events LIMIT 1');
-      const command = vi.spyOn(database.client, 'command');
+      const command = vi.spyOn(database.writerClient, 'command');
       const repeat = eventRow({ workspace_id: 'midnight', user_id: 'another', ...stored });
       await database.store(batchOf([eventRow({ workspace_id: 'midnight' }), repeat]));
       expect(await database.read('SELECT count() AS events FROM events')).toEqual([{ events: 200_001 }]);
@@ -93,7 +93,7 @@ describe('events', () => {
 });
 
 test('a statement that begins after its session was closed fails and stores nothing', async () => {
-  const session = new ClickHouseSession(db.client, 'test', 5_000);
+  const session = new ClickHouseSession(db.writerClient, 'test', 5_000);
   await session.run(STATEMENTS['stage-events']);
   const row = JSON.stringify(eventRow({ workspace_id: 'late' }));
   expect(await session.load(STATEMENTS['load-events'], [Buffer.from(row)])).toBe(1);
@@ -104,7 +104,7 @@ test('a statement that begins after its session was closed fails and stores noth
 });
 
 test('ClickHouse itself ends a statement of a session that takes too long', async () => {
-  const session = new ClickHouseSession(db.client, 'test', 500);
+  const session = new ClickHouseSession(db.writerClient, 'test', 500);
   const slow = { name: 'slow', sql: 'SELECT sleepEachRow(0.1) FROM numbers(150) SETTINGS max_block_size = 1' };
   await expect(session.run(slow)).rejects.toMatchObject({ type: 'TIMEOUT_EXCEEDED' });
   await session.close();

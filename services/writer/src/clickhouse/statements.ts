@@ -38,6 +38,8 @@ const FILES = [
   'choose-position',
   'record-topic-partitions',
   'read-topic-partitions',
+  'record-grown-topics',
+  'forget-smaller-topics',
   'record-halt',
   'resume-partition',
   // Erasing deleted users.

@@ -33,7 +33,7 @@ beforeEach(async () => {
   ])
     await db.client.command({ query: `TRUNCATE TABLE ${table}` });
   const config = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50, ERASURE_GATHER_MS: 0 };
-  erasure = new Erasure(config, db.client, randomUUID(), createLogger('test', 'silent'));
+  erasure = new Erasure(config, db.writerClient, randomUUID(), createLogger('test', 'silent'));
   erasure.setOwner(true);
 });
 afterEach(() => erasure.stop());
@@ -190,7 +190,7 @@ test("a deleted user's dead letters are erased, whole rows and broken ones, and 
 test('deletions with rows are gathered and erased together; those without rows wait for nothing', async () => {
   const gathering = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50, ERASURE_GATHER_MS: 3_600_000 };
   await using started = new AsyncDisposableStack();
-  const patient = new Erasure(gathering, db.client, randomUUID(), createLogger('test', 'silent'));
+  const patient = new Erasure(gathering, db.writerClient, randomUUID(), createLogger('test', 'silent'));
   started.defer(() => patient.stop());
   const users = ['first', 'second', 'old'];
   await db.store(batchOf(users.map((user_id) => eventRow({ user_id, received_at: DELETED_US }))));
@@ -217,7 +217,7 @@ test('deletions with rows are gathered and erased together; those without rows w
 test('many deletions with rows are erased together before the oldest has waited', async () => {
   const gathering = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50, ERASURE_GATHER_MS: 3_600_000 };
   await using started = new AsyncDisposableStack();
-  const patient = new Erasure(gathering, db.client, randomUUID(), createLogger('test', 'silent'));
+  const patient = new Erasure(gathering, db.writerClient, randomUUID(), createLogger('test', 'silent'));
   started.defer(() => patient.stop());
   const users = Array.from({ length: 250 }, (_, index) => `user ${index}`);
   await db.store(batchOf(users.map((user_id) => eventRow({ user_id, received_at: DELETED_US }))));
@@ -235,7 +235,7 @@ test('many deletions with rows are erased together before the oldest has waited'
 test('a deletion stays pending for a while after its rows were removed, for queries that began before', async () => {
   const slow = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 3_000, ERASURE_GATHER_MS: 0 };
   await using started = new AsyncDisposableStack();
-  const unhurried = new Erasure(slow, db.client, randomUUID(), createLogger('test', 'silent'));
+  const unhurried = new Erasure(slow, db.writerClient, randomUUID(), createLogger('test', 'silent'));
   started.defer(() => unhurried.stop());
   await db.store(batchOf([eventRow({ user_id: 'gone', received_at: DELETED_US })]));
   await db.store(batchOf([], [deletionOf('gone')]));
@@ -252,7 +252,7 @@ test('a later deletion of a user stays pending when an earlier one is forgotten'
   await db.store(batchOf([], [deletionOf('back')]));
   // It arrives after the earlier one was found to be due.
   await db.store(batchOf([], [deletionOf('back', DELETED_US + 5)]));
-  const session = new ClickHouseSession(db.client, 'test', 20_000);
+  const session = new ClickHouseSession(db.writerClient, 'test', 20_000);
   await forgetUsersWithoutRows(session, pass);
   await session.close();
   const pending = "SELECT max(version) AS version FROM pending_deletions WHERE user_id = 'back'";
@@ -304,7 +304,7 @@ test('a mutation of somebody else that fails is not ended; the log names it, and
   const lines: string[] = [];
   const logger = createLogger('test', 'warn', { write: (line) => lines.push(line) });
   const config = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50, ERASURE_GATHER_MS: 0 };
-  const logging = new Erasure(config, db.client, randomUUID(), logger);
+  const logging = new Erasure(config, db.writerClient, randomUUID(), logger);
   onTestFinished(() => logging.stop());
   logging.setOwner(true);
   logging.start();
