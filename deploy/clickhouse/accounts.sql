@@ -25,9 +25,9 @@ GRANT SELECT ON system.parts TO sluice_writer;
 GRANT SELECT ON system.disks TO sluice_writer;
 GRANT SELECT ON system.merge_tree_settings TO sluice_writer;
 
--- Reads, and nothing else. query-api sends a limit for each query; these are the highest that it may send.
+-- Reads, and nothing else. query-api sends the limits of each query, which may not exceed these. 0 would be no limit.
 CREATE SETTINGS PROFILE IF NOT EXISTS sluice_query SETTINGS
-  max_memory_usage = 1073741824 MAX 17179869184,
+  max_memory_usage = 1073741824 MIN 1 MAX 17179869184,
   allow_ddl = 0 READONLY,
   allow_introspection_functions = 0 READONLY;
 CREATE USER IF NOT EXISTS sluice_query IDENTIFIED WITH sha256_hash BY {query_password_sha256:String}

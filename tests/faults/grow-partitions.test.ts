@@ -1,7 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { growPartitions } from '@sluice/cli/writer/grow-partitions';
+import { PartitionGrowth } from '@sluice/cli/writer/partition-growth';
+import { Partitions } from '@sluice/cli/writer/partitions';
 import { findFreePorts } from '@sluice/local-stack/ports';
+import { createClickHouse } from '@sluice/shared/clickhouse/client';
+import { WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
+import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
@@ -57,10 +63,10 @@ async function startWith(name: ServiceName, partitions: number): Promise<Service
   return service;
 }
 
-/** Starts the command. @param clickhouseUrl of ClickHouse, or of a proxy */
-function start(args: readonly string[], clickhouseUrl = options.clickhouseUrl) {
+/** Starts the command. @param different what its environment has instead of the pipeline's */
+function start(args: readonly string[], different: Readonly<Record<string, string>> = {}) {
   const main = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url));
-  const env = { ...pipeline.environment, PATH: process.env['PATH'] ?? '', CLICKHOUSE_URL: clickhouseUrl };
+  const env = { ...pipeline.environment, PATH: process.env['PATH'] ?? '', ...different };
   const child = spawn(process.execPath, [main, 'writer', 'grow-partitions', ...args], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -159,6 +165,40 @@ test('nor until an ingest-api has been silent for a minute', async () => {
   expect([await inKafka(), await recorded()]).toEqual([[2, 2], '2']);
 });
 
+test('nor when a writer starts while the operator is asked, nor while a partition has no leader', async () => {
+  await using client = createClickHouse(
+    { ...config, CLICKHOUSE_URL: options.clickhouseUrl, CLICKHOUSE_DATABASE: pipeline.database, ...WRITER_ACCOUNT },
+    { application: 'test', requestTimeoutMs: 60_000, connectionsMax: 2 },
+  );
+  const own = { ...config, KAFKA_TOPIC_PREFIX: `${NAME}.`, KAFKA_GROUP_ID: `${NAME}-writer` };
+  const partitions = new Partitions(kafka, client, own.KAFKA_GROUP_ID, TOPICS);
+  // What the list is like then.
+  const growth = new PartitionGrowth(kafka, client, own, { list: async () => (await partitions.list()).slice(1) });
+  expect(await growth.obstacles()).toEqual([`1 partitions of ${NAME}.events have no leader. Mend the brokers.`]);
+
+  const printed: string[] = [];
+  const code = await growPartitions(['grow-partitions', '4'], new PartitionGrowth(kafka, client, own, partitions), {
+    print: (line) => void printed.push(line),
+    async confirm() {
+      await pipeline.restart('writer');
+      return true;
+    },
+  });
+  expect([code, printed.slice(-2)]).toEqual([
+    1,
+    [expect.stringContaining('Writers are running'), 'Nothing was changed.'],
+  ]);
+  expect([await inKafka(), await recorded()]).toEqual([[2, 2], '2']);
+  await pipeline.services.writer.stop();
+});
+
+test('where no writer has stored anything, KAFKA_PARTITIONS is enough', async () => {
+  const { config: empty, release } = await createDatabase(options.clickhouseUrl);
+  const { code, output } = await start(['4', '--yes'], { CLICKHOUSE_DATABASE: empty.CLICKHOUSE_DATABASE }).ended;
+  await release();
+  expect([code, output]).toEqual([1, expect.stringContaining('set KAFKA_PARTITIONS=4 for all services instead')]);
+});
+
 test('a command that was killed half-way is completed by the next one, and no writer stores before', async () => {
   for (const statement of ['record-grown-topics', 'forget-smaller-topics']) {
     const reached = Promise.withResolvers<void>();
@@ -167,7 +207,7 @@ test('a command that was killed half-way is completed by the next one, and no wr
       reached.resolve();
       await new Promise(() => undefined);
     });
-    const { child, ended } = start(['4', '--yes'], proxy.url);
+    const { child, ended } = start(['4', '--yes'], { CLICKHOUSE_URL: proxy.url });
     await Promise.race([reached.promise, ended.then(({ output }) => Promise.reject(new Error(output)))]);
     child.kill('SIGKILL');
     expect((await ended).code).toBeNull();

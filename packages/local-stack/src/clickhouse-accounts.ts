@@ -12,12 +12,15 @@ export interface AccountOptions {
   readonly passwords: Readonly<Record<Account, string>>;
   /** The database, or the beginning of the names of several: `sluice` or `test_*`. */
   readonly databases: string;
+  /** Rights besides those of the script, such as `GRANT READ ON REMOTE`. Default none. */
+  readonly added?: Readonly<Partial<Record<Account, readonly string[]>>>;
 }
 
 export interface ProfileSetting {
   readonly value: string;
-  /** The highest value that a query may set. Default none. */
-  readonly max?: string;
+  /** The lowest and the highest value that a query may set, where there is one. */
+  readonly min: string | undefined;
+  readonly max: string | undefined;
   /** Whether no query may change it. */
   readonly isFixed: boolean;
 }
@@ -28,16 +31,19 @@ export interface AccountsScript {
   readonly accounts: ReadonlyMap<Account, { readonly profile: string | undefined; readonly grants: readonly string[] }>;
 }
 
+/** Reads `deploy/clickhouse/accounts.sql` for an engine whose accounts are in users.xml. */
+export async function readAccounts(databases: string): Promise<AccountsScript> {
+  return parseAccounts(await readFile(SCRIPT, 'utf8'), databases);
+}
+
 /**
- * Reads `deploy/clickhouse/accounts.sql` for an engine whose accounts are in users.xml.
- *
  * @param databases what `ON *` of a grant stands for
  * @throws {Error} on a statement that it does not know: it must not be lost on the way
  */
-export async function readAccounts(databases: string): Promise<AccountsScript> {
+export function parseAccounts(script: string, databases: string): AccountsScript {
   const profiles = new Map<string, ReadonlyMap<string, ProfileSetting>>();
   const accounts = new Map<Account, { profile: string | undefined; grants: string[] }>();
-  for (const statement of statementsOf(await readFile(SCRIPT, 'utf8'))) {
+  for (const statement of statementsOf(script)) {
     const [, profile, settings] = /^CREATE SETTINGS PROFILE IF NOT EXISTS (\w+) SETTINGS (.+)$/.exec(statement) ?? [];
     const [, user, ofProfile] =
       /^CREATE USER IF NOT EXISTS (\w+) IDENTIFIED WITH sha256_hash BY \{\w+:String\}(?: SETTINGS PROFILE (\w+))?$/.exec(
@@ -72,12 +78,14 @@ function accountOf(name: string): Account {
   return account;
 }
 
+const SETTING = /^(\w+) = (\d+)(?: MIN (\d+))?(?: MAX (\d+))?( READONLY)?$/;
+
 function parseSettings(list: string): ReadonlyMap<string, ProfileSetting> {
   return new Map(
     list.split(', ').map((text) => {
-      const [, name, value, max, fixed] = /^(\w+) = (\d+)(?: MAX (\d+))?( READONLY)?$/.exec(text) ?? [];
+      const [, name, value, min, max, fixed] = SETTING.exec(text) ?? [];
       if (!name || !value) throw new Error(`accounts.sql has a setting that users.xml has no form for: ${text}`);
-      return [name, { value, ...(max && { max }), isFixed: fixed !== undefined }];
+      return [name, { value, min, max, isFixed: fixed !== undefined }];
     }),
   );
 }

@@ -89,7 +89,7 @@ export async function addedUsersXml({ profile, accounts }: AddedUsers): Promise<
   return document([element('profiles', element('default', settingsXml(profile)) + profiles), element('users', users)]);
 }
 
-/** From where accounts log in, and no quota. */
+/** From where an account logs in. None has a quota. */
 const LOCAL = element('networks', value('ip', '127.0.0.1')) + value('quota', 'default');
 const ANYWHERE = element('networks', value('ip', '::/0')) + value('quota', 'default');
 
@@ -102,16 +102,18 @@ async function accountsXml(options: AccountOptions | undefined, parent: string) 
   );
   const users = [...accounts].map(([name, { profile = parent, grants }]) => {
     const hash = createHash('sha256').update(options.passwords[name]).digest('hex');
-    const rights = element('grants', grants.map((grant) => value('query', grant)).join(''));
+    const all = [...grants, ...(options.added?.[name] ?? [])];
+    const rights = element('grants', all.map((grant) => value('query', grant)).join(''));
     return element(name, value('password_sha256_hex', hash) + value('profile', profile) + ANYWHERE + rights);
   });
   return { profiles: profileElements.join(''), users: users.join('') };
 }
 
 function limitsXml(settings: ReadonlyMap<string, ProfileSetting>): string {
-  const limits = [...settings].map(([name, { max, isFixed }]) =>
-    element(name, (max === undefined ? '' : value('max', max)) + (isFixed ? '<readonly/>' : '')),
-  );
+  const limits = [...settings].map(([name, { min, max, isFixed }]) => {
+    const bounds = Object.entries({ min, max }).flatMap(([bound, limit]) => (limit ? [value(bound, limit)] : []));
+    return element(name, bounds.join('') + (isFixed ? '<readonly/>' : ''));
+  });
   const values = [...settings].map(([name, setting]) => value(name, setting.value));
   return values.join('') + element('constraints', limits.join(''));
 }

@@ -49,11 +49,9 @@ let killSecondShard: () => Promise<void>;
 beforeAll(async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-shards-'));
   started.defer(() => rm(dataDir, { recursive: true, force: true }));
-  const { cluster, shards } = await startClickHouseShards({
-    dataDir,
-    profile: CONTRARY_SETTINGS,
-    accounts: TEST_ACCOUNTS,
-  });
+  // docs/operate/secure.md names this right for a cluster.
+  const accounts = { ...TEST_ACCOUNTS, added: { sluice_query: ['GRANT READ ON REMOTE'] } };
+  const { cluster, shards } = await startClickHouseShards({ dataDir, profile: CONTRARY_SETTINGS, accounts });
   for (const shard of shards) started.defer(() => shard.kill9());
   const [first, second] = shards;
   if (!first || !second) throw new Error('there are no two shards');

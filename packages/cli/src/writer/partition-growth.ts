@@ -30,13 +30,13 @@ export class PartitionGrowth {
   readonly #groupId: string;
   readonly #clockTopic: string;
   readonly #topics: readonly string[];
-  readonly #partitions: Partitions;
+  readonly #partitions: Pick<Partitions, 'list'>;
 
   constructor(
     kafka: Kafka,
     client: ClickHouseClient,
     config: KafkaConfig & { readonly KAFKA_GROUP_ID: string },
-    partitions: Partitions,
+    partitions: Pick<Partitions, 'list'>,
   ) {
     this.#kafka = kafka;
     this.#client = client;

@@ -88,7 +88,7 @@ test('an insert that arrives after its assignment, when another one of the same 
     first.end('the group has assigned the partitions anew');
     throw new Error('the connection was closed');
   };
-  const { client } = db;
+  const { writerClient: client } = db;
   const breaking: Pick<ClickHouseClient, 'command' | 'exec' | 'query'> = {
     command,
     exec: (call) => client.exec(call),
