@@ -7,7 +7,9 @@ USE {database:Identifier};
 -- Creates and changes tables, copies rows in migrations, and makes and restores backups of the database.
 CREATE USER IF NOT EXISTS sluice_migrate IDENTIFIED WITH sha256_hash BY {migrate_password_sha256:String};
 ALTER USER sluice_migrate IDENTIFIED WITH sha256_hash BY {migrate_password_sha256:String};
-GRANT CREATE DATABASE, CREATE TABLE, ALTER, SHOW TABLES, SELECT, INSERT, BACKUP ON * TO sluice_migrate;
+GRANT CREATE DATABASE, CREATE TABLE, SHOW TABLES, SELECT, INSERT, BACKUP ON * TO sluice_migrate;
+GRANT ALTER COLUMN, ALTER INDEX, ALTER STATISTICS, ALTER PROJECTION, ALTER CONSTRAINT ON * TO sluice_migrate;
+GRANT ALTER TTL, ALTER MATERIALIZE TTL, ALTER SETTINGS, ALTER MODIFY COMMENT ON * TO sluice_migrate;
 GRANT TABLE ENGINE ON MergeTree TO sluice_migrate;
 GRANT TABLE ENGINE ON ReplacingMergeTree TO sluice_migrate;
 GRANT TABLE ENGINE ON AggregatingMergeTree TO sluice_migrate;

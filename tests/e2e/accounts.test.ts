@@ -75,6 +75,9 @@ const REFUSED_TO_ALL = [
 
 const REFUSED = {
   sluice_migrate: [
+    'ALTER TABLE events DELETE WHERE 1',
+    "ALTER TABLE events UPDATE event = 'x' WHERE 1",
+    'ALTER TABLE events DROP PARTITION 202603',
     'CREATE TEMPORARY TABLE t (n UInt64) ENGINE = Memory',
     "CREATE TABLE pulled (a String) ENGINE = URL('http://127.0.0.1:1/', 'CSV')",
     "KILL QUERY WHERE query_id = 'x' SYNC",

@@ -6,7 +6,7 @@ import { PartitionGrowth } from '@sluice/cli/writer/partition-growth';
 import { Partitions } from '@sluice/cli/writer/partitions';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
-import { WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
+import { QUERY_ACCOUNT, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
@@ -199,7 +199,15 @@ test('where no writer has stored anything, KAFKA_PARTITIONS is enough', async ()
   expect([code, output]).toEqual([1, expect.stringContaining('set KAFKA_PARTITIONS=4 for all services instead')]);
 });
 
-test('a command that was killed half-way is completed by the next one, and no writer stores before', async () => {
+test('a command that failed or was killed half-way is completed by the next one, and no writer stores before', async () => {
+  // Of an account that may not record it, a run ends half-way as well.
+  const failed = await start(['4', '--yes'], QUERY_ACCOUNT).ended;
+  expect(failed.code).toBe(1);
+  for (const topic of TOPICS) expect(failed.output).toContain(`${topic} has 4 partitions in Kafka now`);
+  expect(failed.output).toMatch(
+    /^This failed: .*necessary to have the grant INSERT.*\nWhat is named above is changed/m,
+  );
+  expect([await inKafka(), await recorded()]).toEqual([[4, 4], '2']);
   for (const statement of ['record-grown-topics', 'forget-smaller-topics']) {
     const reached = Promise.withResolvers<void>();
     await using proxy = await startStatementProxy(options.clickhouseUrl, async (name, moment) => {
