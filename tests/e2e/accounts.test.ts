@@ -175,6 +175,27 @@ test('sluice_writer ends its own statements, and no others', async () => {
   await running[1];
 });
 
+test('sluice_migrate makes and restores a backup, and sluice_writer reads what its metrics show', async () => {
+  const backedUp = await createDatabase(inject('clickhouseUrl'));
+  onTestFinished(() => backedUp.release());
+  const CLICKHOUSE_PASSWORD = TEST_ACCOUNTS.passwords.sluice_migrate;
+  const client = connect({ CLICKHOUSE_USER: 'sluice_migrate', CLICKHOUSE_PASSWORD });
+  const name = backedUp.config.CLICKHOUSE_DATABASE;
+  await administrator.command({ query: `INSERT INTO ${name}.writer_groups (group_id) VALUES ('kept')` });
+  // A backup in memory belongs to its session.
+  const session_id = randomUUID();
+  await client.command({ query: `BACKUP DATABASE ${name} TO Memory('b')`, session_id });
+  await administrator.command({ query: `DROP DATABASE ${name} SYNC` });
+  await client.command({ query: `RESTORE DATABASE ${name} FROM Memory('b')`, session_id });
+  const result = await client.query({ query: `SELECT group_id FROM ${name}.writer_groups`, format: 'JSONEachRow' });
+  expect(await result.json()).toEqual([{ group_id: 'kept' }]);
+  await client.command({ query: 'SELECT * FROM system.backups' });
+  const writer = connect(WRITER_ACCOUNT);
+  for (const table of ['disks', 'parts', 'mutations', 'merge_tree_settings']) {
+    await writer.command({ query: `SELECT * FROM system.${table} LIMIT 1` });
+  }
+});
+
 test('a service whose account lacks a right says in its log what to grant', async () => {
   const [writerPort = 0, queryPort = 0] = await findFreePorts(2);
   await using folder = await makeTempDir();
