@@ -1,0 +1,72 @@
+{{/* Ends with all contradictions of the values at once; values.schema.json finds wrong names and types before that. */}}
+{{- define "sluice.check" -}}
+{{- $values := .Values -}}
+{{- $errors := list -}}
+{{- if not $values.image.repository -}}
+{{- $errors = append $errors "image.repository: say where your images are, for example registry.example.com/sluice" -}}
+{{- end -}}
+{{- if not $values.keys.secret -}}
+{{- $errors = append $errors "keys.secret: name the secret with the keys file" -}}
+{{- end -}}
+{{- with $values.kafka -}}
+{{- if not .brokers -}}
+{{- $errors = append $errors "kafka.brokers: name at least one broker, as host:port" -}}
+{{- end -}}
+{{- if and (not .tls.enabled) (or .tls.caSecret.name .tls.certificateSecret) -}}
+{{- $errors = append $errors "kafka.tls: certificates need enabled: true" -}}
+{{- end -}}
+{{- if and .sasl.mechanism (not (and .sasl.username .sasl.passwordSecret.name)) -}}
+{{- $errors = append $errors "kafka.sasl: a mechanism needs username and passwordSecret.name" -}}
+{{- else if and (not .sasl.mechanism) (or .sasl.username .sasl.passwordSecret.name) -}}
+{{- $errors = append $errors "kafka.sasl: username and passwordSecret need a mechanism" -}}
+{{- end -}}
+{{- end -}}
+{{- with $values.clickhouse -}}
+{{- if not .url -}}
+{{- $errors = append $errors "clickhouse.url: give the address of ClickHouse's HTTP interface" -}}
+{{- end -}}
+{{- if and (hasPrefix "http://" .url) (or .caSecret.name .writer.certificateSecret .query.certificateSecret) -}}
+{{- $errors = append $errors "clickhouse.url: certificates need https" -}}
+{{- end -}}
+{{- range $name := list "writer" "query" -}}
+{{- $account := get $values.clickhouse $name -}}
+{{- if and $account.passwordSecret.name $account.certificateSecret -}}
+{{- $errors = append $errors (printf "clickhouse.%s: give passwordSecret or certificateSecret, not both" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (not .migrate.user) .migrate.passwordSecret.name -}}
+{{- $errors = append $errors "clickhouse.migrate: passwordSecret needs a user" -}}
+{{- end -}}
+{{- end -}}
+{{- with $values.writer -}}
+{{- $most := int64 $values.kafka.partitions -}}
+{{- if and .keda.enabled (gt (int64 .keda.maxReplicas) $most) -}}
+{{- $errors = append $errors (printf "writer.keda.maxReplicas: at most kafka.partitions (%d); further writers would have nothing to do" $most) -}}
+{{- end -}}
+{{- if and (not .keda.enabled) (gt (int64 .replicas) $most) -}}
+{{- $errors = append $errors (printf "writer.replicas: at most kafka.partitions (%d); further writers would have nothing to do" $most) -}}
+{{- end -}}
+{{- if and .keda.enabled (gt (int64 .keda.minReplicas) (int64 .keda.maxReplicas)) -}}
+{{- $errors = append $errors "writer.keda.minReplicas: at most maxReplicas" -}}
+{{- end -}}
+{{- if and .keda.enabled (not .keda.prometheusAddress) -}}
+{{- $errors = append $errors "writer.keda.prometheusAddress: give the address of Prometheus" -}}
+{{- end -}}
+{{- end -}}
+{{- range $name := list "ingestApi" "queryApi" -}}
+{{- with get $values $name -}}
+{{- if and .autoscaling.enabled (gt (int64 .autoscaling.minReplicas) (int64 .autoscaling.maxReplicas)) -}}
+{{- $errors = append $errors (printf "%s.autoscaling.minReplicas: at most maxReplicas" $name) -}}
+{{- end -}}
+{{- if and .ingress.enabled (not .ingress.host) -}}
+{{- $errors = append $errors (printf "%s.ingress.host: give the name under which it is reached" $name) -}}
+{{- end -}}
+{{- if and .httpRoute.enabled (not .httpRoute.parentRefs) -}}
+{{- $errors = append $errors (printf "%s.httpRoute.parentRefs: name a Gateway" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $errors -}}
+{{- printf "\n\ninvalid values:\n  %s\n" (join "\n  " $errors) | fail -}}
+{{- end -}}
+{{- end -}}
