@@ -23,9 +23,9 @@ const POD = ['spec', 'template', 'spec'];
 const CONTAINER = [...POD, 'containers', '0'];
 
 export const PLANTED_OBJECT_FAULTS: readonly PlantedObjectFault[] = [
-  fault('a field that does not exist', WRITER, ['spec', 'replicaz'], 2, "'replicaz' does not exist"),
-  fault('a field at the wrong place', WRITER, ['spec', 'containers'], [], "'containers' does not exist"),
-  fault('no selector', WRITER, ['spec', 'selector'], undefined, "required property 'selector'"),
+  fault('a field that does not exist', WRITER, ['spec', 'replicaz'], 2, `'"replicaz"' does not exist`),
+  fault('a field at the wrong place', WRITER, ['spec', 'containers'], [], `'"containers"' does not exist`),
+  fault('no selector', WRITER, ['spec', 'selector'], undefined, 'required property selector'),
   fault('a text in place of a number', WRITER, ['spec', 'replicas'], '2', 'replicas must be integer'),
   fault('a number in place of a text', WRITER, [...CONTAINER, 'env', '0', 'value'], 7, 'value must be string'),
   fault('a value that is not one of several', WRITER, ['spec', 'strategy', 'type'], 'Slowly', 'Slowly'),
@@ -36,14 +36,14 @@ export const PLANTED_OBJECT_FAULTS: readonly PlantedObjectFault[] = [
     'ScaledObject events-writer',
     ['spec', 'maxReplicas'],
     4,
-    "'maxReplicas' does not",
+    `'"maxReplicas"' does not`,
   ),
   fault(
     'a trigger of KEDA without a type',
     'ScaledObject events-writer',
     ['spec', 'triggers', '0', 'type'],
     undefined,
-    "'type'",
+    'required property type',
   ),
   fault(
     'a wrong duration of a scrape',
@@ -57,7 +57,7 @@ export const PLANTED_OBJECT_FAULTS: readonly PlantedObjectFault[] = [
     'PrometheusRule events',
     ['spec', 'groups', '0', 'rules', '0', 'expr'],
     undefined,
-    "'expr'",
+    'required property expr',
   ),
   fault(
     'a wrong match of a route',
@@ -147,9 +147,16 @@ export const PLANTED_OBJECT_FAULTS: readonly PlantedObjectFault[] = [
   fault(
     'a variable with a value that the service refuses',
     WRITER,
-    [...CONTAINER, 'env', '0'],
+    [...CONTAINER, 'env', '-'],
     { name: 'KAFKA_PARTITIONS', value: '0' },
     'KAFKA_PARTITIONS: must be at least 1',
+  ),
+  fault(
+    'a variable that stands there twice',
+    WRITER,
+    [...CONTAINER, 'env', '-'],
+    { name: 'KAFKA_PARTITIONS', value: '12' },
+    'has KAFKA_PARTITIONS twice',
   ),
   fault('a required variable that is missing', WRITER, [...CONTAINER, 'env'], [], 'CLICKHOUSE_URL: is required'),
   fault(
@@ -250,7 +257,7 @@ export const PLANTED_VALUE_FAULTS: readonly PlantedValueFault[] = [
 
 /**
  * @param title the object's kind and name
- * @param path of the field that is set
+ * @param path of the field that is set; "-" appends to a list
  * @param value `undefined` removes the field
  * @param found stands in the error
  */
@@ -276,7 +283,8 @@ function withField(object: KubernetesObject, path: readonly string[], value: unk
   let parent = changed as Record<string, unknown>;
   for (const name of path.slice(0, -1)) parent = parent[name] as Record<string, unknown>;
   const [last = ''] = path.slice(-1);
-  if (value === undefined) delete parent[last];
+  if (Array.isArray(parent) && last === '-') parent.push(value);
+  else if (value === undefined) delete parent[last];
   else parent[last] = value;
   return changed;
 }

@@ -85,7 +85,9 @@ function environmentErrors({ name, env }: Container): string[] {
   const own = env.filter((variable) => !FOREIGN_VARIABLES.test(variable.name));
   const unknown = own.filter((variable) => !(variable.name in schema.shape));
   const values = Object.fromEntries(own.map((variable) => [variable.name, variable.value]));
+  const twice = env.filter((variable, index) => env.findIndex((other) => other.name === variable.name) < index);
   return [
+    ...twice.map((variable) => `${name} has ${variable.name} twice`),
     ...unknown.map((variable) => `${name} does not know the variable ${variable.name}`),
     ...configErrors(schema, { ...IMAGE_ENV, ...values }),
   ];
