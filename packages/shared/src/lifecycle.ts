@@ -1,4 +1,5 @@
 import type { Logger } from './log.ts';
+import { exportSpans } from './tracing/export-spans.ts';
 
 /** A component of a service that is started and stopped. `start` and `stop` may be called more than once. */
 export interface Component {
@@ -83,6 +84,7 @@ class Service {
     const { logger, components, shutdownTimeoutMs } = this.#options;
     this.#stopping = true;
     logger.info({ reason }, 'stopping');
+    const endsAt = performance.now() + shutdownTimeoutMs;
     const deadline = setTimeout(() => {
       logger.error({ shutdownTimeoutMs }, 'stopping took too long: exiting');
       exit(1);
@@ -97,6 +99,7 @@ class Service {
       }
     }
     clearTimeout(deadline);
+    await exportSpans(Math.max(0, endsAt - performance.now()));
     logger.info('stopped');
     exit(code);
   }

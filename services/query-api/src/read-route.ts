@@ -44,8 +44,10 @@ export function registerRead<Request>(app: FastifyInstance, route: ReadRoute<Req
   const { path, endless = false, parse, respond } = route;
   app.get<Parts>(path, { config: { endless } }, async (request, reply) => {
     const parsed = parse(request);
-    const { workspace, id: requestId, memory } = request;
-    return await whileConnected(reply, (signal) => respond(parsed, { workspace, requestId, memory, signal }, reply));
+    const { workspace, id: requestId, memory, span } = request;
+    return await whileConnected(reply, (signal) =>
+      respond(parsed, { workspace, requestId, memory, span, signal }, reply),
+    );
   });
 }
 

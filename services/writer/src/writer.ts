@@ -75,7 +75,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   const store = new StagedStore({ ...common, ownership });
   const bytesMax = config.BATCH_BYTES_MAX;
   const pace = new BatchPace({ ageMs: config.BATCH_AGE_MS, bytesMax });
-  const batches = new BatchLoop({ store, positions, bytesMax, pace, alarm, metrics, logger });
+  const batches = new BatchLoop({ store, positions, groupId, bytesMax, pace, alarm, metrics, logger });
   const intake = new BatchIntake({
     ...{ kafka, keeper, batches, metrics, logger },
     partitionCount: config.KAFKA_PARTITIONS,

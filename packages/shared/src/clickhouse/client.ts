@@ -1,6 +1,7 @@
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
 import type { ClickHouseConfig } from '../config.ts';
 import { pinnedSettings } from './settings.ts';
+import { statementTracer } from './statement-tracer.ts';
 
 export type { ClickHouseClient } from '@clickhouse/client';
 
@@ -25,6 +26,7 @@ export function createClickHouse(config: ClickHouseConfig, options: ClickHouseOp
     // Servers close an idle connection after 3 s (the older default of keep_alive_timeout): close it before they do.
     keep_alive: { enabled: true, idle_socket_ttl: 2_000 },
     clickhouse_settings: pinnedSettings,
+    tracer: statementTracer,
     log: { level: ClickHouseLogLevel.OFF },
   });
 }

@@ -10,6 +10,7 @@ import Fastify, {
 } from 'fastify';
 import type { Component } from '../lifecycle.ts';
 import type { Logger } from '../log.ts';
+import { traceRequests } from '../tracing/request-spans.ts';
 import { createHostCheck } from './allowed-hosts.ts';
 import { Health, type HealthOptions } from './health.ts';
 import { HttpMetrics } from './metrics.ts';
@@ -69,6 +70,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     clientErrorHandler: (error, socket) => refuseMalformed(error, socket, refusals, logger),
   });
   collectMethods(app);
+  traceRequests(app);
   addHooks(app, options, metrics);
   app.setErrorHandler<FastifyError | Problem>(sendError);
   new Health(options).register(app);

@@ -1,3 +1,4 @@
+import type { Span } from '@opentelemetry/api';
 import { ensureTopics } from '@sluice/shared/kafka/topics';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
@@ -87,20 +88,24 @@ export class RowPublisher implements Component {
   /**
    * Resolves once Kafka has acknowledged every row on all in-sync replicas.
    *
+   * @param request its workspace, and its span
    * @param timeoutMs by default `PRODUCE_TIMEOUT_MS`
    * @throws {PublishTimeout} after that time
    * @throws {RowsRefused} when the topic takes no message as large as one of the rows
    */
   publish(
-    workspace: string,
+    request: { readonly workspace: string; readonly span: Span | undefined },
     rows: readonly PartitionRows[],
     timeoutMs: number = this.#options.config.PRODUCE_TIMEOUT_MS,
   ): Promise<void> {
     this.#options.load.count();
+    const { workspace, span } = request;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     let remaining = rows.length;
     const refused = () => fail(new RowsRefused('Kafka takes no message as large as one of the rows'));
-    const queued = rows.map((item): QueuedRows => ({ ...item, workspace, expired: false, acknowledged, refused }));
+    const queued = rows.map(
+      (item): QueuedRows => ({ ...item, workspace, span, expired: false, acknowledged, refused }),
+    );
     const timer = setTimeout(() => fail(new PublishTimeout('Kafka has not acknowledged the rows in time')), timeoutMs);
 
     /** Nothing of the request is sent any more. */

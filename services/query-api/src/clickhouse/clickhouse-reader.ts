@@ -1,7 +1,9 @@
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import type { Attributes } from '@opentelemetry/api';
 import type { ClickHouseConfig } from '@sluice/shared/config';
 import type { QuerySettings } from './query-settings.ts';
+import { serverAttributes, type TracedQuery, withQuerySpan } from './query-span.ts';
 import { queryStringOf } from './query-string.ts';
 import { readAhead } from './read-ahead.ts';
 import { ConnectionFailure, exceptionIn, QueryTooLong } from './read-failures.ts';
@@ -20,7 +22,7 @@ const IDLE_MS_MAX = 2_000;
 /** How much of the body of an error response is read, in characters. */
 const ERROR_CHARACTERS_MAX = 16 * 1_024;
 
-export interface ReadRequest extends Sql {
+export interface ReadRequest extends Sql, TracedQuery {
   /** No other query that runs may have it. */
   readonly queryId: string;
   /** Settings of this query, besides those of the reader. */
@@ -60,6 +62,8 @@ export class HttpClickHouseReader implements ClickHouseReader {
   readonly #request: typeof requestHttp;
   readonly #agent: HttpAgent;
   readonly #headers: Readonly<Record<string, string>>;
+  /** Of every query's span. */
+  readonly #attributes: Attributes;
   /** The part of every query string. */
   readonly #common: string;
 
@@ -78,18 +82,21 @@ export class HttpClickHouseReader implements ClickHouseReader {
     const secret = decodeURIComponent(password) || config.CLICKHOUSE_PASSWORD;
     const credentials = Buffer.from(`${user}:${secret}`).toString('base64');
     this.#headers = { authorization: `Basic ${credentials}`, 'user-agent': 'sluice-query-api' };
+    this.#attributes = serverAttributes(config);
     const format = { database: config.CLICKHOUSE_DATABASE, default_format: 'JSONCompactEachRow' };
     this.#common = queryStringOf({ ...settings, ...format });
   }
 
   read(query: ReadRequest): RowBatches {
-    return this.#receive(query, (response) => parseRows(textOf(response, query.onText)));
+    const rows = this.#receive(query, (response) => parseRows(textOf(response, query.onText)));
+    return withQuerySpan(query, this.#attributes, rows);
   }
 
   readBytes(query: ReadRequest): AsyncGenerator<Buffer, void, undefined> {
-    return this.#receive(query, (response) =>
+    const bytes = this.#receive(query, (response) =>
       withoutGarbage(resultBytes(readAhead(chunksOf<Buffer>(response)), exceptionTagOf(response))),
     );
+    return withQuerySpan(query, this.#attributes, bytes);
   }
 
   close(): void {

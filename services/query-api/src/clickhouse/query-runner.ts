@@ -188,10 +188,10 @@ export class QueryRunner {
   }
 
   #requestOf(query: QueryOptions & Sql, signal: AbortSignal, limits: QuerySettings): ReadRequest {
-    const { sql, workspace, onText, pool = 'pages', requestId } = query;
+    const { sql, workspace, kind, onText, pool = 'pages', requestId, span } = query;
     return {
       ...{ sql, params: { ...query.params, ...this.#tables.params, workspace } },
-      ...{ queryId: queryIdOf(query), signal, onText },
+      ...{ queryId: queryIdOf(query), traced: span && { request: span, name: kind }, signal, onText },
       settings: {
         ...limits,
         ...POOL_SETTINGS[pool],

@@ -1,3 +1,4 @@
+import type { Span } from '@opentelemetry/api';
 import type { Reservation } from '@sluice/shared/http/memory-budget';
 import type { QueryKind, QueryPool } from '../metrics.ts';
 import type { ReadRequest } from './clickhouse-reader.ts';
@@ -11,6 +12,8 @@ export interface QueryContext {
   readonly workspace: string;
   /** Names the query in ClickHouse: in its `query_id`, and as its `log_comment`. Default: the query has no request. */
   readonly requestId?: string;
+  /** The request's span, of which that of the query is a child. Default: the query has none. */
+  readonly span?: Span | undefined;
   /** Ends the query, in ClickHouse too. */
   readonly signal?: AbortSignal | undefined;
   /** Where the request reserves what it holds. Default: nothing is reserved. */

@@ -42,6 +42,7 @@ function createLoop(client: ClickHouseClient = db.client) {
   return new BatchLoop({
     store: new StagedStore(options),
     positions: new Positions(options),
+    groupId,
     bytesMax: 1_000_000,
     pace: { stored: () => undefined },
     alarm: new DeadLetterAlarm(),
