@@ -13,6 +13,8 @@ export interface ClickHouseServerConfig {
   readonly logFile: string;
   readonly usersFile: string;
   readonly memoryBytesMax: number;
+  /** Whether it keeps `system.query_log`. */
+  readonly queryLog: boolean;
   readonly remoteServers: RemoteServers;
 }
 
@@ -32,6 +34,7 @@ export function serverConfigXml(config: ClickHouseServerConfig): string {
       value('level', 'information') + value('log', config.logFile) + value('size', '16M') + value('count', 2),
     ),
     element('remote_servers', clusters.join('')),
+    config.queryLog ? element('query_log', value('database', 'system') + value('table', 'query_log')) : '',
   ]);
 }
 

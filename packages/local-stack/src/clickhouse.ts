@@ -23,6 +23,8 @@ export interface LocalClickHouseOptions {
   readonly usersFiles?: Readonly<Record<string, string>>;
   /** The memory that the server may use. Default 4 GiB. */
   readonly memoryBytesMax?: number;
+  /** Whether it keeps `system.query_log`. Default false. */
+  readonly queryLog?: boolean;
   /** Clusters that this server knows, for `Distributed` tables. Default none. */
   readonly remoteServers?: RemoteServers;
   /**
@@ -166,9 +168,10 @@ async function startServer(server: Server): Promise<EngineProcess> {
   const runDirPrefix = join(logDir, `.run-${name}-`);
   const runDir = await mkdtemp(runDirPrefix);
   const usersFile = join(runDir, 'users.xml');
-  const { remoteServers = {}, profile = {}, usersFiles = {}, readyTimeoutMs = 60_000, wrap = [] } = server.options;
+  const { remoteServers = {}, queryLog = false, profile = {} } = server.options;
+  const { usersFiles = {}, readyTimeoutMs = 60_000, wrap = [] } = server.options;
   const logFile = join(logDir, `${name}.log`);
-  const config = { ...server, logFile, usersFile, memoryBytesMax, remoteServers };
+  const config = { ...server, logFile, usersFile, memoryBytesMax, remoteServers, queryLog };
   await writeFile(join(runDir, 'config.xml'), serverConfigXml(config), { mode: 0o600 });
   await writeFile(usersFile, usersXml({ ...server, profile }), { mode: 0o600 });
   await mkdir(join(runDir, 'users.d'));

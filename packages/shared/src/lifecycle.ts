@@ -98,8 +98,8 @@ class Service {
         code = 1;
       }
     }
+    await exportSpans(endsAt - performance.now());
     clearTimeout(deadline);
-    await exportSpans(Math.max(0, endsAt - performance.now()));
     logger.info('stopped');
     exit(code);
   }

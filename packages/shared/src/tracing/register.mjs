@@ -4,7 +4,7 @@
 import { realpathSync } from 'node:fs';
 
 const [, service] = /\/services\/(ingest-api|writer|query-api)\/src\/main\.ts$/.exec(mainScript()) ?? [];
-if (service !== undefined) (await import('./sdk.ts')).startSdk(`sluice-${service}`);
+if (service !== undefined) (await import('./sdk.ts')).startSdk(service);
 
 /** The script that this process runs; empty when it runs none. */
 function mainScript() {

@@ -7,18 +7,19 @@ import { createLogger } from '../log.ts';
  * Starts OpenTelemetry's SDK, which gathers spans and exports them by OTLP. The environment configures it, with
  * OpenTelemetry's own variables; metrics and logs are not exported.
  *
- * @param serviceName the default of `OTEL_SERVICE_NAME`
+ * @param service the default of `OTEL_SERVICE_NAME` is `sluice-` and this
  */
-export function startSdk(serviceName: string): void {
+export function startSdk(service: string): void {
+  const serviceName = `sluice-${service}`;
   const resource = defaultResource().merge(resourceFromAttributes({ 'service.name': serviceName }));
   const sdk = new NodeSDK({ resource, metricReaders: [], logRecordProcessors: [] });
-  logProblems(serviceName);
+  logProblems(service);
   sdk.start();
 }
 
 /** Logs as the services do. */
-function logProblems(serviceName: string): void {
-  const logger = createLogger(serviceName, 'warn');
+function logProblems(service: string): void {
+  const logger = createLogger(service, 'warn');
   const warn: DiagLogFunction = (reason) => logger.warn({ reason }, 'tracing');
   const nothing = () => undefined;
   diag.setLogger(
