@@ -36,14 +36,24 @@ test('spans that have just ended are exported before the process ends', async ()
   ]);
 });
 
-test.each(['does not respond', 'is away'])('a collector that %s keeps no service from stopping', async (what) => {
-  const name = `collector${what.length}`;
-  await using receiver = await startOtlpReceiver({ silent: true });
-  const address = what === 'is away' ? { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' } : {};
+test.each(['silent', 'away'] as const)('a collector that is %s keeps no service from stopping', async (manner) => {
+  const name = `collector${manner}`;
+  await using receiver = await startOtlpReceiver('silent');
+  const address = manner === 'away' ? { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' } : {};
   const patience = { OTEL_EXPORTER_OTLP_TIMEOUT: '600000', OTEL_BSP_EXPORT_TIMEOUT: '600000' };
   const env = { ...receiver.env, ...address, ...patience };
   await using ingest = await startIngestAlone({ kafkaBrokers, name, env });
   await headersOfOne(ingest, name);
   // It would be 1 if the time to stop had run out.
   expect(await ingest.service.stop()).toBe(0);
+});
+
+test('a collector that refuses spans is logged, without the secret that it quotes', async () => {
+  await using receiver = await startOtlpReceiver('refusing');
+  const env = { ...receiver.env, OTEL_EXPORTER_OTLP_HEADERS: 'x-secret=s3cr3t' };
+  await using ingest = await startIngestAlone({ kafkaBrokers, name: 'refusedspans', env });
+  await headersOfOne(ingest, 'refusedspans');
+  expect(await ingest.service.stop()).toBe(0);
+  expect(ingest.service.log()).toContain('"reason":"Unauthorized","msg":"spans cannot be exported"');
+  expect(ingest.service.log()).not.toContain('s3cr3t');
 });

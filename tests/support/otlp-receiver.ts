@@ -64,15 +64,18 @@ const exportRequest = z.object({
   ),
 });
 
-/** @param options.silent never responds. Default: it responds at once */
-export async function startOtlpReceiver({ silent = false } = {}): Promise<OtlpReceiver> {
+/** How a receiver responds: `refusing` is 401, with the headers of the request. */
+export type Manner = 'accepting' | 'refusing' | 'silent';
+
+export async function startOtlpReceiver(manner: Manner = 'accepting'): Promise<OtlpReceiver> {
   const spans: ReceivedSpan[] = [];
   const received: string[] = [];
   const server = createServer(async (request, response) => {
     const body = await bodyOf(request);
     received.push(body);
     spans.push(...spansIn(body));
-    if (!silent) response.setHeader('content-type', 'application/json').end('{}');
+    if (manner === 'refusing') response.writeHead(401).end(JSON.stringify(request.headers));
+    if (manner === 'accepting') response.setHeader('content-type', 'application/json').end('{}');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;

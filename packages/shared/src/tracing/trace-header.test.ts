@@ -14,8 +14,8 @@ test('the header names the span, and a malformed one names none', () => {
   const span = tracer.startSpan('send');
   const { traceparent = '', ...more } = traceHeader(span);
   expect(more).toEqual({});
-  expect(sendOf(traceparent)).toMatchObject(span.spanContext());
-  const { traceId, spanId } = span.spanContext();
+  const { traceId, spanId, traceFlags } = span.spanContext();
+  expect(sendOf(traceparent)).toMatchObject({ traceId, spanId, traceFlags });
   for (const malformed of ['', 'x', `00-${traceId}`, `00-${'0'.repeat(32)}-${spanId}-01`, `${traceparent}\n`]) {
     expect(sendOf(malformed), malformed).toBeUndefined();
   }

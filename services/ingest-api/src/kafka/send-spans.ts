@@ -39,7 +39,8 @@ export class SendSpans {
 }
 
 function startSpan(topic: string, bundles: readonly Bundle[]): Span {
-  const requests = new Set(bundles.flatMap(({ items }) => items.flatMap(({ span }) => span ?? [])));
+  const requests = new Set<Span>();
+  for (const { items } of bundles) for (const { span } of items) if (span) requests.add(span);
   const { parent, links } = sharedWork([...requests].map((span) => ({ context: span.spanContext() })));
   const attributes = {
     [ATTRIBUTE.messagingSystem]: 'kafka',
