@@ -16,7 +16,7 @@ test('the header names the span, and a malformed one names none', () => {
   expect(more).toEqual({});
   const { traceId, spanId, traceFlags } = span.spanContext();
   expect(sendOf(traceparent)).toMatchObject({ traceId, spanId, traceFlags });
-  for (const malformed of ['', 'x', `00-${traceId}`, `00-${'0'.repeat(32)}-${spanId}-01`, `${traceparent}\n`]) {
+  for (const malformed of ['', 'x', `00-${traceId}`, `00-${'0'.repeat(32)}-${spanId}-01`]) {
     expect(sendOf(malformed), malformed).toBeUndefined();
   }
 });
