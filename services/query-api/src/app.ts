@@ -16,6 +16,7 @@ import { registerConsole } from './console/console-route.ts';
 import { PendingDeletions } from './deletions/pending-deletions.ts';
 import { registerEntities } from './entities/entities-route.ts';
 import { registerEvents } from './events/events-route.ts';
+import { EventRetention } from './expiry/event-retention.ts';
 import { declareMemoryMetrics, QueryMetrics, StreamMetrics } from './metrics.ts';
 import { queryDocument } from './openapi.ts';
 import { registerPipeline } from './pipeline/pipeline-route.ts';
@@ -46,13 +47,20 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const app = createHttpServer({ logger, registry, readiness, allowedHosts: config.ALLOWED_HOSTS });
   const limiter = new RateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
   const pendingDeletions = new PendingDeletions({ all: (query) => queryRunner.all(query) });
-  const { hiddenCondition } = pendingDeletions;
-  const queryRunner = new QueryRunner(reader, config, new QueryMetrics(registry), hiddenCondition);
+  const eventRetention = new EventRetention({ all: (query) => queryRunner.all(query) });
+  const visibility = { hiddenCondition: pendingDeletions.hiddenCondition, keptFrom: eventRetention.keptFrom };
+  const queryRunner = new QueryRunner(reader, config, new QueryMetrics(registry), visibility);
   const reads = { config, queryRunner };
   const streamMetrics = new StreamMetrics(registry);
-  const hub = new StreamHub({ config, queryRunner, hiddenCondition, readiness, metrics: streamMetrics, logger });
-  app.addHook('onReady', async () => pendingDeletions.start());
-  app.addHook('onClose', () => pendingDeletions.stop());
+  const hub = new StreamHub({ config, queryRunner, visibility, readiness, metrics: streamMetrics, logger });
+  app.addHook('onReady', async () => {
+    pendingDeletions.start();
+    eventRetention.start();
+  });
+  app.addHook('onClose', async () => {
+    await pendingDeletions.stop();
+    await eventRetention.stop();
+  });
   // Before the server waits for its requests to end.
   app.addHook('preClose', async () => {
     queryRunner.close();

@@ -7,6 +7,7 @@ export type QueryKind =
   | 'events_export'
   | 'event_sizes'
   | 'pending_deletions'
+  | 'event_retention'
   | 'entity_candidates'
   | 'entities_page'
   | 'entity_deletions'

@@ -15,6 +15,7 @@ import { FILTER_FIELDS } from '../events/event-columns.ts';
 import { eventParameters, parseEventsRequest } from '../events/events-parameters.ts';
 import { pageQuery } from '../events/events-query.ts';
 import { QueryMetrics } from '../metrics.ts';
+import { ALL_VISIBLE } from '../testing/all-visible.ts';
 import { slowly, storeMany } from '../testing/load.ts';
 import { AMPLE_BUDGETS, anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
 import { type ClickHouseReader, HttpClickHouseReader, type ReadRequest } from './clickhouse-reader.ts';
@@ -124,7 +125,7 @@ test('a count that takes longer than it may is null, and the page still comes', 
 test('a query cannot write', async () => {
   const reader = new HttpClickHouseReader(query.config, { connectionsMax: 2, settings: querySettings(query.config) });
   try {
-    const runner = new QueryRunner(reader, query.config, new QueryMetrics(new Registry()), async () => undefined);
+    const runner = new QueryRunner(reader, query.config, new QueryMetrics(new Registry()), ALL_VISIBLE);
     const run = (sql: string) =>
       runner.all({ kind: 'events_count', workspace: 'a', statement: () => ({ sql, params: {} }) });
     for (const sql of [
@@ -147,7 +148,7 @@ test('a query that cannot begin gives its slot back', async () => {
   const config: QueryConfig = { ...query.config, QUERY_CONNECTIONS_MAX: 1 };
   const reader = new HttpClickHouseReader(config, { connectionsMax: 2, settings: querySettings(config) });
   try {
-    const runner = new QueryRunner(reader, config, new QueryMetrics(new Registry()), async () => undefined);
+    const runner = new QueryRunner(reader, config, new QueryMetrics(new Registry()), ALL_VISIBLE);
     const one = { kind: 'events_count', workspace: 'a', statement: () => ({ sql: 'SELECT 1', params: {} }) } as const;
     // A deadline of half a millisecond cannot be set.
     await expect(runner.all({ ...one, timeoutMs: 0.5 })).rejects.toMatchObject({ code: 'internal' });

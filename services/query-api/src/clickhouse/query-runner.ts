@@ -4,7 +4,7 @@ import type { QueryMetrics, SlotPool } from '../metrics.ts';
 import { reserve } from '../request-memory.ts';
 import type { ClickHouseReader, ReadRequest } from './clickhouse-reader.ts';
 import { measured } from './measured-query.ts';
-import type { ExportQuery, HiddenCondition, Query, QueryContext, QueryOptions } from './query.ts';
+import type { ExportQuery, Query, QueryContext, QueryOptions, Visibility } from './query.ts';
 import { outcomeOf, queryProblem } from './query-error.ts';
 import { POOL_SETTINGS, type QuerySettings, timeLimit } from './query-settings.ts';
 import { QuerySlots } from './query-slots.ts';
@@ -38,17 +38,17 @@ export class QueryRunner {
   readonly #reader: ClickHouseReader;
   readonly #config: QueryConfig;
   readonly #metrics: QueryMetrics;
-  readonly #hiddenCondition: HiddenCondition;
+  readonly #visibility: Visibility;
   readonly #tables: Tables;
   readonly #slots: Readonly<Record<SlotPool, QuerySlots>>;
   /** Ends exports: they might go on for hours. */
   readonly #stopping = new AbortController();
 
-  constructor(reader: ClickHouseReader, config: QueryConfig, metrics: QueryMetrics, hiddenCondition: HiddenCondition) {
+  constructor(reader: ClickHouseReader, config: QueryConfig, metrics: QueryMetrics, visibility: Visibility) {
     this.#reader = reader;
     this.#config = config;
     this.#metrics = metrics;
-    this.#hiddenCondition = hiddenCondition;
+    this.#visibility = visibility;
     this.#tables = tablesOf(config);
     this.#slots = slotsOfPools(config, metrics);
   }
@@ -135,9 +135,19 @@ export class QueryRunner {
   }
 
   async #statementOf(query: Query): Promise<Sql> {
-    if ('statement' in query) return query.statement(this.#tables);
-    const hidden = await this.#hiddenCondition(query.workspace);
-    return query.hiding(this.#tables, hidden?.(this.#tables));
+    const { hiddenCondition } = this.#visibility;
+    const [tables, hidden] = await Promise.all([
+      this.#tablesOf(query.workspace),
+      'hiding' in query ? hiddenCondition(query.workspace) : undefined,
+    ]);
+    const { sql, params } = 'statement' in query ? query.statement(tables) : query.hiding(tables, hidden?.(tables));
+    return { sql, params: { ...params, ...tables.params } };
+  }
+
+  /** A query of all workspaces names none. */
+  async #tablesOf(workspace: string): Promise<Tables> {
+    const keptFromMs = workspace === '' ? undefined : await this.#visibility.keptFrom(workspace);
+    return keptFromMs === undefined ? this.#tables : this.#tables.keptFrom(keptFromMs);
   }
 
   /** @param onEnd called when the time is up or the client leaves */
@@ -190,7 +200,7 @@ export class QueryRunner {
   #requestOf(query: QueryOptions & Sql, signal: AbortSignal, limits: QuerySettings): ReadRequest {
     const { sql, workspace, onText, pool = 'pages', requestId } = query;
     return {
-      ...{ sql, params: { ...query.params, ...this.#tables.params, workspace } },
+      ...{ sql, params: { ...query.params, workspace } },
       ...{ queryId: queryIdOf(query), signal, onText },
       settings: {
         ...limits,

@@ -72,3 +72,17 @@ export type ExportQuery = Query & { readonly pool: 'exports'; readonly signal: A
  * @throws {Problem} `store_unavailable`, `overloaded` when it is not known what is deleted
  */
 export type HiddenCondition = (workspace: string) => Promise<Statement['statement'] | undefined>;
+
+/**
+ * Returns the time from which on the events of a workspace are kept: older ones have expired, and no read returns them. In
+ * milliseconds, the start of a UTC day; `undefined` when all are kept.
+ *
+ * @throws {Problem} `store_unavailable`, `overloaded` when it is not known for how long they are kept
+ */
+export type KeptFrom = (workspace: string) => Promise<number | undefined>;
+
+/** Which of the stored events of a workspace may be returned. */
+export interface Visibility {
+  readonly hiddenCondition: HiddenCondition;
+  readonly keptFrom: KeptFrom;
+}

@@ -3,13 +3,20 @@ import type { QueryConfig } from '../config.ts';
 import type { Sql } from './sql.ts';
 
 /**
- * The tables as a FROM names them, each restricted to one workspace. Statements name tables in no other way, so that none
- * can leave out the condition on the workspace; the query runner binds its parameter, and those of `params`.
+ * The tables as a FROM names them, each restricted to one workspace, and those of events to events that have not expired.
+ * Statements name tables in no other way, so that none can leave out these conditions; the query runner binds the
+ * parameter of the workspace, and those of `params`.
  */
 export interface Tables {
   /** Values of parameters that the names below have, besides the workspace. */
   readonly params: Sql['params'];
   readonly events: string;
+  /**
+   * The same events, for counts that a projection answers: it has the time of no event, but the start of its unit.
+   *
+   * @param start the expression of the hour or day of UTC; events expire by whole days
+   */
+  eventsByUnit(start: string): string;
   /**
    * The events, for the outermost FROM of a statement alone: where it asks for one uuid, ClickHouse leaves out the shards
    * that cannot have it. In a sub-select, ClickHouse would take the uuid for a column of the statement around it.
@@ -26,8 +33,11 @@ export interface Tables {
   readonly deadLetters: string;
   /** To learn which workspaces have pending deletions. */
   readonly pendingDeletionsOfAllWorkspaces: string;
+  /** For how many days events are kept: the newest setting of each workspace. */
+  readonly retentionOfAllWorkspaces: string;
   /**
-   * The events of all workspaces, for the stream alone: its statements compare the workspace in each of their conditions.
+   * The events of all workspaces, for the stream alone: its statements compare the workspace in each of their conditions, and
+   * leave out its expired events.
    * `block` is the number of the insert that stored the row, `blocks_up_to` the highest one of the row's part: ClickHouse
    * leaves out whole parts by it. `shard` is the number of the server, 0 without a cluster.
    */
@@ -40,6 +50,8 @@ export interface Tables {
   readonly newestBlocks: string;
   /** Returns the same tables, restricted to the workspace in another parameter. */
   ofWorkspaceIn(parameter: string): Tables;
+  /** Returns the same tables without the events before a time, in milliseconds: the start of a UTC day. */
+  keptFrom(ms: number): Tables;
 }
 
 export type TablesConfig = Pick<QueryConfig, 'CLICKHOUSE_CLUSTER' | 'CLICKHOUSE_DATABASE'>;
@@ -71,17 +83,27 @@ const onAllShards: Source = (select, shardingKey) => {
 /** With `identity`, ClickHouse finds the shard both of `identity(uuid) = …` and of `uuid = …`. */
 const EVENTS_SHARDING_KEY = eventHashSql('identity(uuid)');
 
+/** Returns the condition that an event has not expired; a parameter has the time from which on events are kept. */
+export function keptSince(parameter: string, time = 'timestamp'): string {
+  return `${time} >= fromUnixTimestamp64Milli({${parameter}:Int64})`;
+}
+
+const KEPT_FROM = 'kept_from';
+
 /** @param source of the tables whose rows are each on one shard; of the others, each shard has all rows */
 function createTables(source: Source, params: Sql['params'], workspace = 'workspace'): Tables {
   const ofWorkspace =
-    (table: string, columns = '*'): Select =>
+    (table: string, columns = '*', more = ''): Select =>
     (database) =>
-      `SELECT ${columns} FROM ${database}${table} WHERE workspace_id = {${workspace}:String}`;
+      `SELECT ${columns} FROM ${database}${table} WHERE workspace_id = {${workspace}:String}${more}`;
+  const kept = (columns?: string, time?: string) =>
+    ofWorkspace('events', columns, KEPT_FROM in params ? ` AND ${keptSince(KEPT_FROM, time)}` : '');
   return {
     params,
-    events: source(ofWorkspace('events')),
-    eventsByUuid: source(ofWorkspace('events'), EVENTS_SHARDING_KEY),
-    eventSizes: source(ofWorkspace('events', '*, properties.size + context.size + traits.size AS json_bytes')),
+    events: source(kept()),
+    eventsByUnit: (start) => source(kept('*', start)),
+    eventsByUuid: source(kept(), EVENTS_SHARDING_KEY),
+    eventSizes: source(kept('*, properties.size + context.size + traits.size AS json_bytes')),
     entities: source(ofWorkspace('entities')),
     entityProperties: source(ofWorkspace('entity_properties')),
     userDeletions: onThisServer(ofWorkspace('user_deletions')),
@@ -89,9 +111,11 @@ function createTables(source: Source, params: Sql['params'], workspace = 'worksp
     userSightings: source(ofWorkspace('user_sightings')),
     deadLetters: source(ofWorkspace('dead_letters FINAL')),
     pendingDeletionsOfAllWorkspaces: 'pending_deletions',
+    retentionOfAllWorkspaces: 'retention FINAL',
     eventsOfAllWorkspaces: source(selectEventsWithBlocks),
     newestBlocks: source(selectNewestBlocks),
     ofWorkspaceIn: (parameter) => createTables(source, params, parameter),
+    keptFrom: (ms) => createTables(source, { ...params, [KEPT_FROM]: ms }, workspace),
   };
 }
 

@@ -1,7 +1,7 @@
 import { Problem } from '@sluice/shared/http/problem';
 import type { Logger } from '@sluice/shared/log';
 import { backoff, sleep } from '@sluice/shared/retry';
-import type { HiddenCondition } from '../clickhouse/query.ts';
+import type { Visibility } from '../clickhouse/query.ts';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { QueryConfig } from '../config.ts';
 import type { StreamMetrics } from '../metrics.ts';
@@ -23,7 +23,7 @@ export type StreamConfig = Pick<
 export interface StreamHubOptions {
   readonly config: StreamConfig;
   readonly queryRunner: QueryRunner;
-  readonly hiddenCondition: HiddenCondition;
+  readonly visibility: Visibility;
   /** Returns what is missing; the order of storage needs all migrations. */
   readonly readiness: () => Promise<readonly string[]>;
   readonly metrics: StreamMetrics;
@@ -64,10 +64,10 @@ export class StreamHub {
 
   constructor(options: StreamHubOptions) {
     this.#options = options;
-    const { queryRunner, hiddenCondition, metrics } = options;
+    const { queryRunner, visibility, metrics } = options;
     const { signal } = this.#stopping;
     const onSent = (events: number) => metrics.sentEvents.inc(events);
-    this.#reader = new StreamReader({ queryRunner, hiddenCondition, signal, onSent });
+    this.#reader = new StreamReader({ queryRunner, visibility, signal, onSent });
     for (const reason of STREAM_ENDS) metrics.endedStreams.inc({ reason }, 0);
     metrics.countListeners(() => this.#listeners.size);
   }

@@ -2,6 +2,7 @@ import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, test } from 'vitest';
 import type { Row } from '../clickhouse/row-parser.ts';
+import { ALL_VISIBLE } from '../testing/all-visible.ts';
 import { StreamListener } from './stream-listener.ts';
 import { endOfBlock } from './stream-position.ts';
 import { StreamReader } from './stream-reader.ts';
@@ -35,7 +36,7 @@ test('a listener that there is no memory for gets the same events later, and the
         yield Array.from({ length: EVENTS }, (_, index) => rowOf(index));
       },
     } as never,
-    hiddenCondition: async () => undefined,
+    visibility: ALL_VISIBLE,
     signal: new AbortController().signal,
     onSent: () => undefined,
   });

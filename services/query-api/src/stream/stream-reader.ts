@@ -1,12 +1,12 @@
 import { setMaxListeners } from 'node:events';
 import { Problem } from '@sluice/shared/http/problem';
-import type { HiddenCondition } from '../clickhouse/query.ts';
+import type { Visibility } from '../clickhouse/query.ts';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { RowBatches } from '../clickhouse/row-parser.ts';
 import { Turns } from '../turns.ts';
 import { eventData, type StreamListener } from './stream-listener.ts';
 import { endOfBlock, type StreamPosition } from './stream-position.ts';
-import { asStreamRow, newestPosition, newestQuery, pageQuery, type StreamRow } from './stream-query.ts';
+import { asStreamRow, newestPosition, newestQuery, pageQuery, type Shown, type StreamRow } from './stream-query.ts';
 
 /** Events of one query. A query that has more is followed by another one. */
 const PAGE_EVENTS = 1_000;
@@ -35,7 +35,7 @@ export interface Range {
 
 export interface StreamReaderOptions {
   readonly queryRunner: QueryRunner;
-  readonly hiddenCondition: HiddenCondition;
+  readonly visibility: Visibility;
   readonly signal: AbortSignal;
   readonly onSent: (events: number) => void;
 }
@@ -95,11 +95,14 @@ export class StreamReader {
   async #deliverPage(groups: readonly Group[], { from, to }: Range): Promise<void> {
     const selections = groups.flatMap(([listener]) => (listener ? [listener.request.selection] : []));
     const workspaces = [...new Set(selections.map(({ workspace }) => workspace))];
-    const hidden = new Map<string, Awaited<ReturnType<HiddenCondition>>>();
-    for (const workspace of workspaces) hidden.set(workspace, await this.#options.hiddenCondition(workspace));
-    const { queryRunner, signal, onSent } = this.#options;
+    const { queryRunner, visibility, signal, onSent } = this.#options;
+    const shown = new Map<string, Shown>();
+    for (const workspace of workspaces) {
+      const hidden = await visibility.hiddenCondition(workspace);
+      shown.set(workspace, { hidden, keptFromMs: await visibility.keptFrom(workspace) });
+    }
     await using batches: RowBatches = queryRunner.rows({
-      statement: (tables) => pageQuery(tables, selections, hidden, { from, to, limit: PAGE_EVENTS }),
+      statement: (tables) => pageQuery(tables, selections, shown, { from, to, limit: PAGE_EVENTS }),
       ...({ kind: 'stream_events', pool: 'reports', urgent: true, graceMs: 0, workspace: '', signal } as const),
       isFollowed: groups.length > 1 || firstPiece({ from, to }) !== undefined,
     });

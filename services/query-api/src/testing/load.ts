@@ -51,11 +51,11 @@ export async function storeMany({ clickHouse }: QueryService, workspace: string,
   });
 }
 
-/** Returns how many queries of the service run in ClickHouse, without polls for pending deletions. */
+/** Returns how many queries of the service run in ClickHouse, without its polls. */
 export async function queriesRunning({ clickHouse }: QueryService): Promise<number> {
   const result = await clickHouse.query({
     query: `SELECT count() FROM system.processes
-      WHERE current_database = currentDatabase() AND query_id != queryID() AND query_id NOT LIKE '%/pending_deletions/%'`,
+      WHERE current_database = currentDatabase() AND query_id != queryID() AND NOT match(query_id, '/(pending_deletions|event_retention)/')`,
     format: 'JSONCompactEachRow',
   });
   return (await result.json<[number]>())[0]?.[0] ?? Number.NaN;
