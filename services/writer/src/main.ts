@@ -37,7 +37,8 @@ const writer = createWriter(config, {
   erasureClient: createClickHouse(config, {
     application: 'sluice-writer-erasure',
     requestTimeoutMs: ERASURE_TIMEOUT_MS + 5_000,
-    connectionsMax: 1,
+    // One for deleted users, and one for expired events.
+    connectionsMax: 2,
   }),
   logger,
   metrics: createWriterMetrics(registry, () => lag.read()),

@@ -12,9 +12,11 @@ import { readPartitions } from './clickhouse/known-partitions.ts';
 import { Ownership } from './clickhouse/ownership.ts';
 import { checkPartitionCount, PartitionCountMismatch } from './clickhouse/partition-count.ts';
 import { Positions } from './clickhouse/positions.ts';
+import { ALL_OTHERS, recordRetention } from './clickhouse/retention-settings.ts';
 import { StagedStore } from './clickhouse/staged-store.ts';
 import type { WriterConfig } from './config.ts';
 import { Erasure } from './erasure/erasure.ts';
+import { ExpiredEvents } from './erasure/expired-events.ts';
 import { GroupConsumer } from './kafka/group-consumer.ts';
 import { isMemberOf } from './kafka/membership.ts';
 import { Watchdog } from './kafka/watchdog.ts';
@@ -80,7 +82,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     ...{ kafka, keeper, batches, metrics, logger },
     partitionCount: config.KAFKA_PARTITIONS,
   });
-  const erasure = new Erasure(config, erasureClient, writerId, logger);
+  const erasures = [Erasure, ExpiredEvents].map((Type) => new Type(config, erasureClient, writerId, logger));
   const silenceMs = SILENT_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
   const watchdog = new Watchdog(silenceMs, () => {
     fail(new Error(`kafkajs has not fetched, joined or sent a heartbeat for ${silenceMs} ms`));
@@ -91,10 +93,13 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     logger,
     watchdog,
     onAssigned(assignment, consumer) {
-      erasure.setOwner(assignment.partitions[topicNames(config).events]?.includes(0) ?? false);
+      const isOwner = assignment.partitions[topicNames(config).events]?.includes(0) ?? false;
+      for (const erasure of erasures) erasure.setOwner(isOwner);
       keeper.takeOver(assignment, consumer).catch(fail);
     },
-    onEnded: () => erasure.setOwner(false),
+    onEnded() {
+      for (const erasure of erasures) erasure.setOwner(false);
+    },
     onOutOfRange(assignment, consumer, partition) {
       keeper.reopen(assignment, consumer, partition).catch(fail);
     },
@@ -102,14 +107,14 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     rest: (signal) => pace.rest(signal),
     fail,
   });
-  return new Writer(config, deps, { group, keeper, alarm, erasure, watchdog });
+  return new Writer(config, deps, { group, keeper, alarm, erasures, watchdog });
 }
 
 interface WriterComponents {
   readonly group: GroupConsumer;
   readonly keeper: PartitionKeeper;
   readonly alarm: DeadLetterAlarm;
-  readonly erasure: Erasure;
+  readonly erasures: readonly (Erasure | ExpiredEvents)[];
   readonly watchdog: Watchdog;
 }
 
@@ -136,16 +141,16 @@ export class Writer implements Component {
   /** Begins to consume in the background, as soon as Kafka and ClickHouse can be reached. */
   async start(): Promise<void> {
     this.#starting ??= this.#consumeOnceReachable();
-    this.#components.erasure.start();
+    for (const erasure of this.#components.erasures) erasure.start();
   }
 
   async stop(): Promise<void> {
-    const { watchdog, erasure, group } = this.#components;
+    const { watchdog, erasures, group } = this.#components;
     const { client, erasureClient } = this.#deps;
     watchdog.stop();
     this.#stopping.abort(new Error('the writer is stopping'));
     await this.#starting;
-    await erasure.stop();
+    await Promise.all(erasures.map((erasure) => erasure.stop()));
     await group.stop();
     await Promise.all([client.close(), erasureClient.close()]);
   }
@@ -182,6 +187,7 @@ export class Writer implements Component {
   async #consume(): Promise<void> {
     await this.#deps.migrate();
     await claimDatabase(this.#deps.client, this.#config.KAFKA_GROUP_ID);
+    await recordRetention(this.#deps.client, ALL_OTHERS, this.#config.EVENTS_RETENTION_DAYS);
     await checkPartitionCount(this.#deps.client, this.#config);
     await ensureTopics(this.#deps.kafka, this.#config);
     await this.#components.group.start();

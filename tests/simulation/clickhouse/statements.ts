@@ -388,6 +388,9 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     }
     return { rows: [...found.values()] };
   },
+  // No event expires.
+  'record-retention': () => ({}),
+  'read-retention': () => ({ rows: [] }),
   'end-failed-removals': () => ({}),
   'find-removals': () => ({ rows: [] }),
   'erase-events'({ tables, parameters }) {

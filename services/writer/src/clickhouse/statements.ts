@@ -51,6 +51,14 @@ const FILES = [
   'erase-entities',
   'erase-dead-letters',
   'forget-erased',
+  // Retention, and erasing expired events.
+  'record-retention',
+  'read-retention',
+  'find-event-partitions',
+  'find-expired-events',
+  'find-expired-events-of-others',
+  'erase-expired-events',
+  'drop-partition',
 ] as const;
 
 /** All statements of the writer by their names, except those that number rows. */

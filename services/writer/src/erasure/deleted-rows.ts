@@ -1,6 +1,7 @@
 import type { ClickHouseSession } from '../clickhouse/session.ts';
 import { STATEMENTS } from '../clickhouse/statements.ts';
 import type { DueErasure } from './erasure-passes.ts';
+import { requireNoRemovals } from './removals.ts';
 
 /** In the order in which they run. */
 const ERASE_STATEMENTS = {
@@ -17,11 +18,6 @@ interface DeletedRows {
   readonly user_id: string;
   readonly source: keyof typeof ERASE_STATEMENTS;
   readonly partition: string;
-}
-
-/** A mutation has not ended. It goes on in ClickHouse, and the erasure after it. */
-export class RemovalRunning extends Error {
-  override readonly name = 'RemovalRunning';
 }
 
 /** Removes those deletions of a pass from the pending ones that nothing is stored of. Returns how many. */
@@ -55,31 +51,6 @@ export async function eraseRows(
       await session.run(statement, { ...parameters, partition });
     }
   }
-}
-
-/** A mutation that has not ended. `failure` is empty while it has not failed. */
-interface Mutation {
-  readonly table: string;
-  readonly mutation: string;
-  readonly failure: string;
-}
-
-/**
- * Ends removals that have failed.
- *
- * @throws {RemovalRunning} while another mutation runs: the next would only wait for it
- * @throws {Error} while one fails that is no removal, such as a migration's: it goes on, and the erasure after it
- */
-async function requireNoRemovals(session: ClickHouseSession): Promise<void> {
-  await session.run(STATEMENTS['end-failed-removals']);
-  const [first] = await session.read<Mutation>(STATEMENTS['find-removals']);
-  if (first === undefined) return;
-  const { table, mutation, failure } = first;
-  if (failure === '') throw new RemovalRunning('ClickHouse is still removing rows');
-  throw new Error(
-    `the mutation ${mutation} of the table ${table} fails, and no rows can be removed before it ends; ` +
-      `mend its cause, or end it with KILL MUTATION: ${failure}`,
-  );
 }
 
 async function findDeletedRows(session: ClickHouseSession, pass: readonly DueErasure[]): Promise<DeletedRows[]> {

@@ -4,8 +4,9 @@ import { sleep } from '@sluice/shared/retry';
 import { ClickHouseSession } from '../clickhouse/session.ts';
 import { STATEMENTS } from '../clickhouse/statements.ts';
 import type { WriterConfig } from '../config.ts';
-import { eraseRows, forgetUsersWithoutRows, RemovalRunning } from './deleted-rows.ts';
+import { eraseRows, forgetUsersWithoutRows } from './deleted-rows.ts';
 import { type DueErasure, eraseInHalves, passesOf } from './erasure-passes.ts';
+import { RemovalRunning } from './removals.ts';
 
 /** How many due deletions one query returns. */
 const USERS_MAX = 1_000;

@@ -1,0 +1,59 @@
+import { keptFromMs } from '@sluice/shared/event-retention';
+import { ALL_OTHERS, type RetentionSetting } from '../clickhouse/retention-settings.ts';
+
+/** Before every event; the earliest ones are of 1900. */
+const NEVER_MS = Date.UTC(1899, 0);
+
+/** Before which time the events of each workspace are erased, in milliseconds. */
+export interface ErasureTimes {
+  /** The workspaces with a time of their own. */
+  readonly workspaces: ReadonlyMap<string, number>;
+  /** That of all others. */
+  readonly othersMs: number;
+}
+
+/**
+ * Returns what is to be erased: events are removed by whole calendar months, `delayMs` after the whole month has expired.
+ * So a partition is rewritten once a month, and an operator who has set too few days has `delayMs` to set more.
+ */
+export function erasureTimes(settings: readonly RetentionSetting[], delayMs: number): ErasureTimes {
+  const timeOf = ({ days, ageMs, nowMs }: RetentionSetting) =>
+    days === 0 || ageMs < delayMs ? NEVER_MS : startOfMonth(keptFromMs(days, nowMs - delayMs));
+  const others = settings.find(({ workspace }) => workspace === ALL_OTHERS);
+  const own = settings.filter(
+    ({ workspace, days, ageMs }) => workspace !== ALL_OTHERS && (days > 0 || ageMs < delayMs),
+  );
+  return {
+    workspaces: new Map(own.map((setting) => [setting.workspace, timeOf(setting)])),
+    othersMs: others ? timeOf(others) : NEVER_MS,
+  };
+}
+
+/** Whether the events of some workspace are erased. */
+export function erasesAny({ workspaces, othersMs }: ErasureTimes): boolean {
+  return [...workspaces.values(), othersMs].some((ms) => ms > NEVER_MS);
+}
+
+/** Returns the workspaces with a time of their own, by their times, without those of which nothing is erased. */
+export function byTime({ workspaces }: ErasureTimes): ReadonlyMap<number, readonly string[]> {
+  const erased = [...workspaces].filter(([, ms]) => ms > NEVER_MS);
+  const groups = Map.groupBy(erased, ([, ms]) => ms);
+  return new Map([...groups].map(([ms, some]) => [ms, some.map(([workspace]) => workspace)]));
+}
+
+/** Whether every event of a partition of `events` is erased, whichever workspace it is of. */
+export function erasesWhole({ workspaces, othersMs }: ErasureTimes, partition: string): boolean {
+  return endOf(partition) <= Math.min(othersMs, ...workspaces.values());
+}
+
+/** Returns the time before which all events of a partition are: its id is a year or a month (`0001-events.sql`). */
+function endOf(partition: string): number {
+  const [, year, month] = /^(\d{4})(\d\d)?$/.exec(partition) ?? [];
+  if (year === undefined) return Number.POSITIVE_INFINITY;
+  return month === undefined ? Date.UTC(Number(year) + 1, 0) : Date.UTC(Number(year), Number(month));
+}
+
+function startOfMonth(ms: number): number {
+  const date = new Date(ms);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
+}

@@ -1,0 +1,137 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import type { Logger } from '@sluice/shared/log';
+import { sleep } from '@sluice/shared/retry';
+import { readRetention } from '../clickhouse/retention-settings.ts';
+import { ClickHouseSession } from '../clickhouse/session.ts';
+import { STATEMENTS } from '../clickhouse/statements.ts';
+import type { WriterConfig } from '../config.ts';
+import { ERASURE_TIMEOUT_MS } from './erasure.ts';
+import { byTime, type ErasureTimes, erasesAny, erasesWhole, erasureTimes } from './erasure-times.ts';
+import { RemovalRunning, requireNoRemovals } from './removals.ts';
+
+export type ExpiryConfig = Pick<WriterConfig, 'ERASURE_INTERVAL_MS' | 'RETENTION_INTERVAL_MS' | 'RETENTION_DELAY_MS'>;
+
+/**
+ * Erases expired events in the background. Queries leave them out from the moment they expire.
+ *
+ * Once in RETENTION_INTERVAL_MS it goes through the partitions of the events. One of which all events are to be erased,
+ * whichever workspace they are of, is dropped: that costs nothing, and also what is inserted meanwhile has expired. Of
+ * the others, those with events to be erased are rewritten, one after the other. Both go by whole months: see
+ * {@link erasureTimes}.
+ *
+ * Example: events are kept for 30 days. Those of January are shown until between the 31st of January and the 2nd of March,
+ * each day for 30 days. On the 3rd of March, a day after the last of them, the partition of January is dropped.
+ */
+export class ExpiredEvents {
+  readonly #config: ExpiryConfig;
+  readonly #client: ClickHouseClient;
+  readonly #writerId: string;
+  readonly #logger: Logger;
+  readonly #stopping = new AbortController();
+  #owner = false;
+  /** When the next round begins, on the clock of `performance`. */
+  #roundFrom = 0;
+  #running: Promise<void> | undefined;
+
+  constructor(config: ExpiryConfig, client: ClickHouseClient, writerId: string, logger: Logger) {
+    this.#config = config;
+    this.#client = client;
+    this.#writerId = writerId;
+    this.#logger = logger;
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** Only one writer of the group erases: the one that owns the first partition of the events. */
+  setOwner(owner: boolean): void {
+    this.#owner = owner;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      await sleep(this.#config.ERASURE_INTERVAL_MS, this.#stopping.signal);
+      if (!this.#mayGoOn() || performance.now() < this.#roundFrom) continue;
+      try {
+        await this.#takeRound();
+        this.#roundFrom = performance.now() + this.#config.RETENTION_INTERVAL_MS;
+      } catch (error) {
+        if (error instanceof RemovalRunning) this.#logger.info(error.message);
+        else this.#logger.warn({ reason: (error as Error).message }, 'erasing expired events failed; retrying');
+      }
+    }
+  }
+
+  async #takeRound(): Promise<void> {
+    if (!erasesAny(await this.#times())) return;
+    const session = new ClickHouseSession(this.#client, `sluice-writer/${this.#writerId}-expiry`, ERASURE_TIMEOUT_MS);
+    await this.#dropWhole(session);
+    await this.#eraseRows(session);
+    await session.close();
+  }
+
+  /** The settings may have changed since the last statement, which can take minutes. */
+  async #times(): Promise<ErasureTimes> {
+    return erasureTimes(await readRetention(this.#client), this.#config.RETENTION_DELAY_MS);
+  }
+
+  /** A partition with the newest number is not dropped: ClickHouse could give the number away again after a restart. */
+  async #dropWhole(session: ClickHouseSession): Promise<void> {
+    const partitions = await session.read<{ partition: string; isNewest: 0 | 1 }>(STATEMENTS['find-event-partitions']);
+    for (const { partition, isNewest } of partitions) {
+      if (isNewest === 1) continue;
+      await this.#removeFrom(session, partition, async (times) => {
+        if (!erasesWhole(times, partition)) return false;
+        await session.run(STATEMENTS['drop-partition'], { partition });
+        return true;
+      });
+    }
+  }
+
+  async #eraseRows(session: ClickHouseSession): Promise<void> {
+    for (const partition of await findPartitions(session, await this.#times())) {
+      await this.#removeFrom(session, partition, async ({ workspaces, othersMs }) => {
+        await session.run(STATEMENTS['erase-expired-events'], {
+          partition,
+          workspaces: [...workspaces.keys()],
+          beforeMs: [...workspaces.values()],
+          othersBeforeMs: othersMs,
+        });
+        return true;
+      });
+    }
+  }
+
+  async #removeFrom(
+    session: ClickHouseSession,
+    partition: string,
+    remove: (times: ErasureTimes) => Promise<boolean>,
+  ): Promise<void> {
+    if (!this.#mayGoOn()) throw new Error('this writer no longer erases');
+    await requireNoRemovals(session);
+    if (await remove(await this.#times())) this.#logger.info({ partition }, 'erased expired events');
+  }
+
+  #mayGoOn(): boolean {
+    return this.#owner && !this.#stopping.signal.aborted;
+  }
+}
+
+/** Returns the partitions with events to be erased, in their order. */
+async function findPartitions(session: ClickHouseSession, times: ErasureTimes): Promise<readonly string[]> {
+  const found = new Set<string>();
+  const find = async (statement: 'find-expired-events' | 'find-expired-events-of-others', parameters: object) => {
+    const rows = await session.read<{ partition: string }>(STATEMENTS[statement], { ...parameters });
+    for (const { partition } of rows) found.add(partition);
+  };
+  for (const [beforeMs, workspaces] of byTime(times)) await find('find-expired-events', { workspaces, beforeMs });
+  const workspaces = [...times.workspaces.keys()];
+  await find('find-expired-events-of-others', { workspaces, beforeMs: times.othersMs });
+  return [...found].sort();
+}
