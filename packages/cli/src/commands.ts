@@ -7,7 +7,7 @@ interface Entry {
   load(): Promise<Command>;
 }
 
-export type CommandName = 'import' | 'export' | 'keys' | 'dead-letters' | 'writer';
+export type CommandName = 'import' | 'export' | 'keys' | 'dead-letters' | 'writer' | 'retention';
 
 /** The commands of sluice, each of which is an npm script as well. */
 export const COMMANDS: Readonly<Record<CommandName, Entry>> = {
@@ -30,6 +30,10 @@ export const COMMANDS: Readonly<Record<CommandName, Entry>> = {
   writer: {
     summary: 'shows, halts and resumes the partitions that the writers store',
     load: async () => (await import('./writer/writer-command.ts')).writerCommand,
+  },
+  retention: {
+    summary: 'shows and sets for how many days events are kept',
+    load: async () => (await import('./retention/retention-command.ts')).retentionCommand,
   },
 };
 

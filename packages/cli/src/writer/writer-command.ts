@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { ArgumentsError } from '@sluice/shared/command-line';
 import { clickHouseEnv, kafkaEnv, loadConfig } from '@sluice/shared/config';
@@ -13,6 +12,7 @@ import { z } from 'zod';
 import type { Command } from '../command.ts';
 import { withLocalSystem } from '../local-system.ts';
 import { parseCommand } from '../parse-command.ts';
+import { inColumns, processTerminal, type Terminal } from '../terminal.ts';
 import { whatIsGivenUp } from './given-up.ts';
 import { type PartitionStatus, Partitions } from './partitions.ts';
 
@@ -32,7 +32,7 @@ export const writerCommand: Command = {
     const kafka = createKafka(config, APPLICATION, createLogger(APPLICATION, 'error'));
     const partitions = new Partitions(kafka, client, config.KAFKA_GROUP_ID, Object.values(topicNames(config)));
     try {
-      return await runWriterCommand(args, partitions, { print: console.log, confirm });
+      return await runWriterCommand(args, partitions, processTerminal);
     } catch (error) {
       if (error instanceof ArgumentsError) throw error;
       if (error instanceof GroupMismatch) {
@@ -71,12 +71,6 @@ Exit codes: 0 done, 1 not done, 2 wrong arguments.`;
 
 const USAGE = 'Use status, halt or resume; halt and resume need partitions or --all, and --from belongs to resume.';
 
-export interface Terminal {
-  print(line: string): void;
-  /** Asks the operator for confirmation. Resolves with false when nobody can be asked. */
-  confirm(prompt: string): Promise<boolean>;
-}
-
 /**
  * Runs the command, and returns the exit code.
  *
@@ -104,16 +98,6 @@ export async function runWriterCommand(
   return await resume(chosen, options, partitions, terminal);
 }
 
-async function confirm(prompt: string): Promise<boolean> {
-  if (!process.stdin.isTTY) {
-    console.log('There is no terminal to ask for confirmation. Run the command again with --yes.');
-    return false;
-  }
-  const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  const reply = await terminal.question(prompt).finally(() => terminal.close());
-  return /^y(es)?$/i.test(reply.trim());
-}
-
 function printStatus(all: readonly PartitionStatus[], { print }: Terminal): number {
   const rows = all.map((status) => [
     nameOf(status),
@@ -125,15 +109,7 @@ function printStatus(all: readonly PartitionStatus[], { print }: Terminal): numb
     status.halt ? `halted: ${status.halt.reason}` : 'active',
   ]);
   const header = ['partition', 'oldest', 'end', 'stored', 'committed', 'behind', 'state'];
-  const widths = header.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)));
-  for (const row of [header, ...rows]) {
-    print(
-      row
-        .map((text, column) => text.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    );
-  }
+  for (const line of inColumns([header, ...rows])) print(line);
   for (const { halt } of all) if (halt) print(`halted since ${halt.haltedAt}: ${halt.detail}`);
   return 0;
 }

@@ -103,7 +103,14 @@ async function pages(workspace: string): Promise<unknown[]> {
 }
 
 async function expectEqualReads(workspace: string, reference: string): Promise<void> {
-  for (const url of READS) expect(await read(url, workspace), url).toBe(await read(url, reference));
+  for (const url of READS) {
+    const [text, expected] = [await read(url, workspace), await read(url, reference)];
+    // Of long texts, what differs first.
+    const at = [...expected].findIndex((character, index) => character !== text[index]);
+    expect(text === expected ? '' : text.slice(at - 200, at + 50), `${workspace} ${url}`).toBe(
+      text === expected ? '' : expected.slice(at - 200, at + 50),
+    );
+  }
   expect(await pages(workspace)).toEqual(await pages(reference));
 }
 
@@ -146,7 +153,7 @@ test('a workspace of which events expired equals one that never had them, before
       await query.insert('pending_deletions', [{ ...deletion, stored_at: 1 }]);
     }
   }
-  await keep({ '': 40, a: 9, e: LONG_DAYS });
+  await keep({ '': 40, a: 9, e: LONG_DAYS, f: LONG_DAYS });
   for (const { workspace, reference } of PAIRS) await expectEqualReads(workspace, reference);
 
   for (const { workspace, days } of PAIRS) {

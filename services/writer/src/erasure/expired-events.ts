@@ -59,7 +59,7 @@ export class ExpiredEvents {
       await sleep(this.#config.ERASURE_INTERVAL_MS, this.#stopping.signal);
       if (!this.#mayGoOn() || performance.now() < this.#roundFrom) continue;
       try {
-        await this.#takeRound();
+        await this.takeRound();
         this.#roundFrom = performance.now() + this.#config.RETENTION_INTERVAL_MS;
       } catch (error) {
         if (error instanceof RemovalRunning) this.#logger.info(error.message);
@@ -68,7 +68,8 @@ export class ExpiredEvents {
     }
   }
 
-  async #takeRound(): Promise<void> {
+  /** Erases all that is to be erased now. @throws {RemovalRunning}, and ClickHouse's errors: the next round goes on */
+  async takeRound(): Promise<void> {
     if (!erasesAny(await this.#times())) return;
     const session = new ClickHouseSession(this.#client, `sluice-writer/${this.#writerId}-expiry`, ERASURE_TIMEOUT_MS);
     await this.#dropWhole(session);

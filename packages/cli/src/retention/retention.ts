@@ -1,0 +1,48 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { ALL_OTHERS, readRetention, recordRetention } from '@sluice/writer/clickhouse/retention-settings';
+
+/** For how many days events are kept; `undefined`: for ever. */
+export interface Retention {
+  /** Of all workspaces that are not named in `own`. */
+  readonly others: number | undefined;
+  readonly own: ReadonlyMap<string, number>;
+}
+
+const COUNT = `SELECT count() AS found FROM events
+  WHERE workspace_id = {workspace:String}
+    AND timestamp >= fromUnixTimestamp64Milli({fromMs:Int64}) AND timestamp < fromUnixTimestamp64Milli({toMs:Int64})`;
+
+/** Before every event; the earliest ones are of 1900. */
+const FIRST_MS = Date.UTC(1900, 0);
+
+/** The retention of a deployment, for the operator. All methods throw ClickHouse's errors. */
+export class RetentionSettings {
+  readonly #client: ClickHouseClient;
+
+  constructor(client: ClickHouseClient) {
+    this.#client = client;
+  }
+
+  async read(): Promise<Retention> {
+    const days = new Map<string, number>();
+    for (const setting of await readRetention(this.#client)) {
+      if (setting.days > 0) days.set(setting.workspace, setting.days);
+    }
+    const others = days.get(ALL_OTHERS);
+    days.delete(ALL_OTHERS);
+    return { others, own: days };
+  }
+
+  /** @param days `undefined`: those of all others */
+  async set(workspace: string, days: number | undefined): Promise<void> {
+    await recordRetention(this.#client, workspace, days);
+  }
+
+  /** Returns how many events of a workspace are stored, from a time on and before another, in milliseconds. */
+  async count(workspace: string, fromMs = FIRST_MS, toMs: number): Promise<number> {
+    const query_params = { workspace, fromMs, toMs };
+    const result = await this.#client.query({ query: COUNT, query_params, format: 'JSONEachRow' });
+    const [row] = await result.json<{ found: number }>();
+    return row?.found ?? 0;
+  }
+}

@@ -1,0 +1,203 @@
+import { randomUUID } from 'node:crypto';
+import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
+import { keptFromMs } from '@sluice/shared/event-retention';
+import { createLogger } from '@sluice/shared/log';
+import type { EventRow } from '@sluice/shared/rows';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { afterAll, beforeAll, beforeEach, expect, inject, onTestFinished, test } from 'vitest';
+import { readRetention, recordRetention } from '../clickhouse/retention-settings.ts';
+import { STATEMENTS } from '../clickhouse/statements.ts';
+import { batchOf, createTestStore, eventRow, type TestStore } from '../testing/store.ts';
+import { erasureTimes } from './erasure-times.ts';
+import { ExpiredEvents } from './expired-events.ts';
+
+const DAY_MS = 86_400_000;
+
+let db: TestStore;
+
+beforeAll(async () => {
+  db = await createTestStore(inject('clickhouseUrl'), createDatabase);
+});
+afterAll(() => db.close());
+
+beforeEach(async () => {
+  for (const table of ['events', 'retention']) await db.client.command({ query: `TRUNCATE TABLE ${table}` });
+});
+
+function expiryWith(config: { RETENTION_DELAY_MS: number }): ExpiredEvents {
+  const often = { ERASURE_INTERVAL_MS: 50, RETENTION_INTERVAL_MS: 100, ...config };
+  const expiry = new ExpiredEvents(often, db.client, randomUUID(), createLogger('test', 'silent'));
+  onTestFinished(() => expiry.stop());
+  expiry.setOwner(true);
+  return expiry;
+}
+
+/** Erases what is to be erased by the settings as they are. */
+async function erase(delayMs = 0): Promise<void> {
+  await expiryWith({ RETENTION_DELAY_MS: delayMs }).takeRound();
+}
+
+/** An event that arrived at once, unless `row` says when. */
+function eventAt(timestamp: number, row: Partial<EventRow> = {}): EventRow {
+  return eventRow({ timestamp, ...row });
+}
+
+/** The first millisecond of the month that lies some months before the one of which the first day is kept. */
+function monthBefore(days: number, months: number): number {
+  const kept = new Date(keptFromMs(days, Date.now()));
+  return Date.UTC(kept.getUTCFullYear(), kept.getUTCMonth() - months);
+}
+
+async function count(query: string): Promise<number> {
+  return (await db.read<{ found: number }>(`SELECT count() AS found FROM ${query}`))[0]?.found ?? Number.NaN;
+}
+
+const mutations = () => count("system.mutations WHERE database = currentDatabase() AND table = 'events'");
+
+const stored = async () =>
+  (await db.read<{ event: string }>('SELECT event FROM events ORDER BY event')).map(({ event }) => event);
+
+/** Stores each event in an insert of its own. */
+async function store(...rows: readonly EventRow[]): Promise<void> {
+  for (const row of rows) await db.store(batchOf([row]));
+}
+
+test('of two workspaces in the same partition, each is erased by its own retention, up to the millisecond', async () => {
+  const first = monthBefore(40, 0);
+  const [a, b] = ['a', 'b'].map((workspace_id) => ({ workspace_id }));
+  await store(
+    eventAt(first - 1, { ...a, event: 'gone: the last of a month that expired' }),
+    eventAt(first, { ...a, event: 'kept: its month has not expired as a whole' }),
+    eventAt(first - 1, { ...b, event: 'kept: another workspace' }),
+    eventAt(monthBefore(40, 2), { ...a, event: 'gone' }),
+    // Late history, in a partition by year.
+    eventAt(monthBefore(40, 14), { ...a, event: 'gone: late', received_at: Date.now() * 1_000 }),
+    eventAt(monthBefore(40, 14), { ...b, event: 'kept: late', received_at: Date.now() * 1_000 }),
+    eventAt(Date.now(), { ...a, event: 'kept: new' }),
+  );
+  await recordRetention(db.client, 'a', 40);
+  await erase();
+  expect((await stored()).filter((event) => event.startsWith('gone'))).toEqual([]);
+  expect(await stored()).toHaveLength(4);
+});
+
+test('a partition of which every event expired is dropped, without a mutation; the counts of the others stay', async () => {
+  await store(
+    ...['a', 'b'].flatMap((workspace_id) => [
+      eventAt(monthBefore(40, 3), { workspace_id, event: 'old' }),
+      eventAt(monthBefore(40, 30), { workspace_id, event: 'late', received_at: Date.now() * 1_000 }),
+      eventAt(Date.now(), { workspace_id, event: 'new' }),
+    ]),
+  );
+  await recordRetention(db.client, '', 40);
+  const before = await mutations();
+  await erase();
+  expect(await stored()).toEqual(['new', 'new']);
+  expect(await mutations()).toBe(before);
+});
+
+test('a workspace that keeps its events for longer keeps them in a partition that would be dropped', async () => {
+  const old = { event: 'old', workspace_id: 'a' };
+  await store(eventAt(monthBefore(40, 3), old), eventAt(monthBefore(40, 3), { ...old, workspace_id: 'long' }));
+  await store(eventAt(Date.now(), { event: 'new' }));
+  await recordRetention(db.client, '', 40);
+  await recordRetention(db.client, 'long', 400);
+  await erase();
+  expect(await db.read("SELECT workspace_id FROM events WHERE event = 'old'")).toEqual([{ workspace_id: 'long' }]);
+});
+
+test('a partition with the newest number of the table is not dropped, and its events are erased', async () => {
+  await store(eventAt(Date.now(), { event: 'new' }), eventAt(monthBefore(40, 3), { event: 'old' }));
+  await recordRetention(db.client, '', 40);
+  const before = await mutations();
+  await erase();
+  expect(await stored()).toEqual(['new']);
+  expect(await mutations()).toBe(before + 1);
+});
+
+test('nothing is erased by a setting that is younger than RETENTION_DELAY_MS, nor by the one that it replaced', async () => {
+  await store(eventAt(monthBefore(40, 3), { event: 'old' }), eventAt(Date.now(), { event: 'new' }));
+  const setAgo = async (days: number, ago: string) =>
+    await db.client.command({
+      query: `INSERT INTO retention SELECT 'test', ${days}, now64(6) - INTERVAL ${ago}`,
+    });
+  await recordRetention(db.client, '', 40);
+  await erase(3_600_000);
+  expect(await stored()).toHaveLength(2);
+
+  await setAgo(40, '50 HOUR');
+  // Its operator has taken it back in time.
+  await setAgo(0, '1 HOUR');
+  await erase(7_200_000);
+  expect(await stored()).toHaveLength(2);
+
+  await setAgo(40, '30 MINUTE');
+  await erase(7_200_000);
+  expect(await stored()).toHaveLength(2);
+  await erase(600_000);
+  expect(await stored()).toEqual(['new']);
+});
+
+test('an expired event that arrives late, or is sent again after it was erased, is stored once, and erased again', async () => {
+  const event = eventAt(monthBefore(40, 3), { event: 'old' });
+  await store(event, eventAt(Date.now(), { event: 'new' }));
+  await recordRetention(db.client, 'test', 40);
+  await erase();
+  expect(await stored()).toEqual(['new']);
+  await store(event, event);
+  expect(await stored()).toEqual(['new', 'old']);
+  await erase();
+  expect(await stored()).toEqual(['new']);
+});
+
+test('the owner alone erases, in rounds; a removal that failed is ended, and another mutation is waited for', async () => {
+  const old = monthBefore(40, 3);
+  await store(eventAt(old, { event: 'old' }), eventAt(Date.now(), { event: 'new' }));
+  await recordRetention(db.client, 'test', 40);
+  const partition = new Date(old).toISOString().slice(0, 7).replace('-', '');
+  await db.client.command({
+    query: `${STATEMENTS['erase-expired-events'].sql} AND throwIf(event = 'old')`,
+    query_params: { workspaces: ['test'], beforeMs: [Date.now()], othersBeforeMs: 0, partition },
+    clickhouse_settings: { mutations_sync: '0' },
+  });
+  const expiry = expiryWith({ RETENTION_DELAY_MS: 0 });
+  expiry.setOwner(false);
+  await expect(expiry.takeRound()).rejects.toThrow('no longer erases');
+  expiry.start();
+  expiry.setOwner(true);
+  await eventually(stored).toEqual(['new']);
+
+  await store(eventAt(old, { event: 'again' }));
+  await db.client.command({ query: 'SYSTEM STOP MERGES events' });
+  await db.client.command({
+    query: "ALTER TABLE events UPDATE traits = '{}' WHERE event = 'new'",
+    clickhouse_settings: { mutations_sync: '0' },
+  });
+  await expect(expiryWith({ RETENTION_DELAY_MS: 0 }).takeRound()).rejects.toThrow('still removing rows');
+  await db.client.command({ query: 'SYSTEM START MERGES events' });
+  await eventually(stored).toEqual(['new']);
+});
+
+test('a setting that is recorded again keeps its age', async () => {
+  await recordRetention(db.client, 'a', undefined);
+  expect(await readRetention(db.client)).toEqual([]);
+  await recordRetention(db.client, 'a', 5);
+  const setAt = async () => await db.read('SELECT workspace_id, days, set_at FROM retention FINAL');
+  const [first] = await setAt();
+  await recordRetention(db.client, 'a', 5);
+  expect(await setAt()).toEqual([first]);
+  await recordRetention(db.client, 'a', 6);
+  expect(await setAt()).toMatchObject([{ workspace_id: 'a', days: 6 }]);
+});
+
+test('what is erased is what had expired as a whole month RETENTION_DELAY_MS ago', () => {
+  const timeAt = (now: string, delayMs: number) =>
+    erasureTimes([{ workspace: '', days: 30, ageMs: 9e9, nowMs: Date.parse(now) }], delayMs).othersMs;
+  const january = Date.UTC(2026, 0);
+  const february = Date.UTC(2026, 1);
+  // On the 3rd of March, the events from the 1st of February on are kept.
+  expect(timeAt('2026-03-02T23:59:59.999Z', 0)).toBe(january);
+  expect(timeAt('2026-03-03T00:00:00.000Z', 0)).toBe(february);
+  expect(timeAt('2026-03-03T23:59:59.999Z', DAY_MS)).toBe(january);
+  expect(timeAt('2026-03-04T00:00:00.000Z', DAY_MS)).toBe(february);
+});
