@@ -55,7 +55,8 @@ COPY packages/submissions/src packages/submissions/src
 COPY packages/cli/src packages/cli/src
 COPY services/$SERVICE/src services/$SERVICE/src
 COPY --from=console /sluice/packages/console/dist packages/console/dist
-# Every image can run "sluice keys"; that of the writer also "sluice writer" and "sluice dead-letters", which use its code.
+# Every image can run "sluice keys"; that of the writer also "sluice writer", "sluice dead-letters" and
+# "sluice retention", which use its code.
 # Import and export need packages that are optional dependencies, and no image has them.
 RUN ln -s /sluice/packages/cli/src/main.ts /usr/local/bin/sluice
 # A volume mounted here belongs to the user that the service runs as.

@@ -69,9 +69,12 @@ test('an npm script goes by its own name', async () => {
 });
 
 test.each([
-  [[], 'A COMMAND is needed; use one of import, export, keys, dead-letters, writer.'],
-  [['nonsense'], 'Unknown command "nonsense"; use one of import, export, keys, dead-letters, writer.'],
-  [['help', 'nonsense'], 'Unknown command "nonsense"; use one of import, export, keys, dead-letters, writer.'],
+  [[], 'A COMMAND is needed; use one of import, export, keys, dead-letters, writer, retention.'],
+  [['nonsense'], 'Unknown command "nonsense"; use one of import, export, keys, dead-letters, writer, retention.'],
+  [
+    ['help', 'nonsense'],
+    'Unknown command "nonsense"; use one of import, export, keys, dead-letters, writer, retention.',
+  ],
   [['help', 'keys', 'writer'], 'help shows how one command is used.'],
   [['--nope'], 'Unknown option "--nope".'],
 ])('%j is refused', async (args, message) => {

@@ -7,5 +7,5 @@ WHERE database = currentDatabase()
   AND table IN ('events', 'entities', 'entity_properties', 'user_sightings', 'dead_letters', 'pending_deletions')
   AND NOT is_done AND latest_fail_reason != ''
   AND startsWith(command, '(DELETE ')
-  AND multiSearchAny(command, ['indexOf(arrayZip(', 'transform(toString(workspace_id), ['])
+  AND multiSearchAny(command, ['indexOf(arrayZip(', 'transform(toString(workspace_id), '])
 SYNC
