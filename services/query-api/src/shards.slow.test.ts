@@ -6,7 +6,7 @@ import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database'
 import { entityHash, eventHash } from '@sluice/shared/row-hashes';
 import { eventually } from '@sluice/shared/testing/eventually';
 import fc, { sample } from '@sluice/shared/testing/fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { querySettings } from './clickhouse/query-settings.ts';
 import { tablesOf } from './clickhouse/tables.ts';
 import { ORDER_FIELDS } from './events/event-columns.ts';
@@ -31,7 +31,10 @@ const CONTRARY_SETTINGS = {
   force_optimize_skip_unused_shards: '2',
 };
 
-const WORKSPACES = ['a', 'b'] as const;
+const WORKSPACES = ['a', 'b', 'c'] as const;
+/** Its events of the first days have expired. */
+const EXPIRING = 'c';
+const KEPT_FROM_MS = Date.UTC(2026, 2, 1);
 const USERS = ['ada', 'bob', 'cem', 'dee', 'eve', 'fay', "o'\0h"];
 /** Users whose deletion is pending. */
 const HIDDEN = ['ada', 'bob', 'dee'];
@@ -58,6 +61,11 @@ beforeAll(async () => {
     startQuery(shard.url, { CLICKHOUSE_CLUSTER: cluster }, undefined, (url) => createDatabase(url, 'on_shards'));
   sharded = [await startOn(first), await startOn(second)];
   for (const workspace of WORKSPACES) await storeEverything(workspace);
+  vi.useFakeTimers({ toFake: ['Date'], now: KEPT_FROM_MS + 7 * DAY_MS });
+  started.defer(async () => {
+    vi.useRealTimers();
+  });
+  for (const each of [single, ...sharded]) await each.insert('retention', [{ workspace_id: EXPIRING, days: 7 }]);
 });
 afterAll(() => started.disposeAsync());
 
@@ -282,6 +290,14 @@ test('deletions hide events and users in what the queries below return', async (
   expect(ids).toEqual(['acme', 'bolt', 'cem', 'eve', 'fay', 'ida', 'joe', "o'\0h"]);
 });
 
+test('of one workspace, events have expired in what the queries below return', async () => {
+  const { body } = await single.get('/events?limit=1000', EXPIRING);
+  expect(body.total).toBe(body.results.length);
+  expect(body.total).toBeGreaterThan(10);
+  const times = body.results.map(({ timestamp }) => Date.parse(String(timestamp)));
+  expect(Math.min(...times)).toBe(KEPT_FROM_MS);
+});
+
 test('every query of two shards returns what one server returns with the same rows', async () => {
   const url = fc.oneof(
     { weight: 3, arbitrary: eventsUrl },
@@ -320,10 +336,10 @@ test('a stream follows the order of storage of both shards, and is resumed after
   await streams.closeAll();
 });
 
-test('each shard counts by its projections', async () => {
+test.each(['all', 'those that have not expired'])('each shard counts by its projections: %s', async (which) => {
   const [service] = sharded as [QueryService, QueryService];
   const range = { startMs: START_MS, endMs: START_MS + 4 * DAY_MS - 1 };
-  const tables = tablesOf(service.config);
+  const tables = which === 'all' ? tablesOf(service.config) : tablesOf(service.config).keptFrom(KEPT_FROM_MS);
   const selection = { fields: [], properties: [], ...range };
   const { sql, params } = hourCountsQuery(tables, selection, () => ({ event: 'event' }), undefined, [DAYS, HOURS]);
   const counts = async (settings: Readonly<Record<string, string>>) => {

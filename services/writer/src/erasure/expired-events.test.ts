@@ -24,9 +24,9 @@ beforeEach(async () => {
   for (const table of ['events', 'retention']) await db.client.command({ query: `TRUNCATE TABLE ${table}` });
 });
 
-function expiryWith(config: { RETENTION_DELAY_MS: number }): ExpiredEvents {
+function expiryWith(config: { RETENTION_DELAY_MS: number }, client = db.client): ExpiredEvents {
   const often = { ERASURE_INTERVAL_MS: 50, RETENTION_INTERVAL_MS: 100, ...config };
-  const expiry = new ExpiredEvents(often, db.client, randomUUID(), createLogger('test', 'silent'));
+  const expiry = new ExpiredEvents(often, client, randomUUID(), createLogger('test', 'silent'));
   onTestFinished(() => expiry.stop());
   expiry.setOwner(true);
   return expiry;
@@ -81,7 +81,7 @@ test('of two workspaces in the same partition, each is erased by its own retenti
   expect(await stored()).toHaveLength(4);
 });
 
-test('a partition of which every event expired is dropped, without a mutation; the counts of the others stay', async () => {
+test('a partition of which every event expired is dropped, without a mutation', async () => {
   await store(
     ...['a', 'b'].flatMap((workspace_id) => [
       eventAt(monthBefore(40, 3), { workspace_id, event: 'old' }),
@@ -94,6 +94,11 @@ test('a partition of which every event expired is dropped, without a mutation; t
   await erase();
   expect(await stored()).toEqual(['new', 'new']);
   expect(await mutations()).toBe(before);
+  expect(
+    await db.read(
+      "SELECT DISTINCT partition FROM system.parts WHERE database = currentDatabase() AND table = 'events' AND active",
+    ),
+  ).toHaveLength(1);
 });
 
 test('a workspace that keeps its events for longer keeps them in a partition that would be dropped', async () => {
@@ -137,6 +142,31 @@ test('nothing is erased by a setting that is younger than RETENTION_DELAY_MS, no
   await erase(600_000);
   expect(await stored()).toEqual(['new']);
 });
+
+test.each(['find-event-partitions', 'find-expired-events-of-others'] as const)(
+  'what a retention that was made longer after %s would show is not erased',
+  async (statement) => {
+    await store(eventAt(monthBefore(40, 3), { event: 'old' }));
+    // With the newest number, it would not be dropped.
+    if (statement === 'find-event-partitions') await store(eventAt(Date.now(), { event: 'new' }));
+    await recordRetention(db.client, '', 40);
+    const client = new Proxy(db.client, {
+      get(target, name) {
+        if (name !== 'query') return Reflect.get(target, name).bind(target);
+        return async (query: Parameters<typeof target.query>[0]) => {
+          const result = await target.query(query);
+          if (query.query === STATEMENTS[statement].sql) await recordRetention(db.client, '', 400);
+          return result;
+        };
+      },
+    });
+    await expiryWith({ RETENTION_DELAY_MS: 0 }, client).takeRound();
+    expect(await stored()).toContain('old');
+    await recordRetention(db.client, '', 40);
+    await erase();
+    expect(await stored()).not.toContain('old');
+  },
+);
 
 test('an expired event that arrives late, or is sent again after it was erased, is stored once, and erased again', async () => {
   const event = eventAt(monthBefore(40, 3), { event: 'old' });

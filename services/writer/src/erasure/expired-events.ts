@@ -70,10 +70,11 @@ export class ExpiredEvents {
 
   /** Erases all that is to be erased now. @throws {RemovalRunning}, and ClickHouse's errors: the next round goes on */
   async takeRound(): Promise<void> {
-    if (!erasesAny(await this.#times())) return;
+    const times = await this.#times();
+    if (!erasesAny(times)) return;
     const session = new ClickHouseSession(this.#client, `sluice-writer/${this.#writerId}-expiry`, ERASURE_TIMEOUT_MS);
-    await this.#dropWhole(session);
-    await this.#eraseRows(session);
+    await this.#dropWhole(session, times);
+    await this.#eraseRows(session, times);
     await session.close();
   }
 
@@ -83,10 +84,10 @@ export class ExpiredEvents {
   }
 
   /** A partition with the newest number is not dropped: ClickHouse could give the number away again after a restart. */
-  async #dropWhole(session: ClickHouseSession): Promise<void> {
+  async #dropWhole(session: ClickHouseSession, found: ErasureTimes): Promise<void> {
     const partitions = await session.read<{ partition: string; isNewest: 0 | 1 }>(STATEMENTS['find-event-partitions']);
     for (const { partition, isNewest } of partitions) {
-      if (isNewest === 1) continue;
+      if (isNewest === 1 || !erasesWhole(found, partition)) continue;
       await this.#removeFrom(session, partition, async (times) => {
         if (!erasesWhole(times, partition)) return false;
         await session.run(STATEMENTS['drop-partition'], { partition });
@@ -95,8 +96,8 @@ export class ExpiredEvents {
     }
   }
 
-  async #eraseRows(session: ClickHouseSession): Promise<void> {
-    for (const partition of await findPartitions(session, await this.#times())) {
+  async #eraseRows(session: ClickHouseSession, found: ErasureTimes): Promise<void> {
+    for (const partition of await findPartitions(session, found)) {
       await this.#removeFrom(session, partition, async ({ workspaces, othersMs }) => {
         await session.run(STATEMENTS['erase-expired-events'], {
           partition,
