@@ -31,9 +31,9 @@ const CONTRARY_SETTINGS = {
   force_optimize_skip_unused_shards: '2',
 };
 
-const WORKSPACES = ['a', 'b', 'c'] as const;
+const WORKSPACES = ['a', 'b', 'e'] as const;
 /** Its events of the first days have expired. */
-const EXPIRING = 'c';
+const EXPIRING = 'e';
 const KEPT_FROM_MS = Date.UTC(2026, 2, 1);
 const USERS = ['ada', 'bob', 'cem', 'dee', 'eve', 'fay', "o'\0h"];
 /** Users whose deletion is pending. */

@@ -54,11 +54,9 @@ const FILES = [
   // Retention, and erasing expired events.
   'record-retention',
   'read-retention',
-  'find-event-partitions',
   'find-expired-events',
   'find-expired-events-of-others',
   'erase-expired-events',
-  'drop-partition',
 ] as const;
 
 /** All statements of the writer by their names, except those that number rows. */

@@ -41,18 +41,6 @@ export function byTime({ workspaces }: ErasureTimes): ReadonlyMap<number, readon
   return new Map([...groups].map(([ms, some]) => [ms, some.map(([workspace]) => workspace)]));
 }
 
-/** Whether every event of a partition of `events` is erased, whichever workspace it is of. */
-export function erasesWhole({ workspaces, othersMs }: ErasureTimes, partition: string): boolean {
-  return endOf(partition) <= Math.min(othersMs, ...workspaces.values());
-}
-
-/** Returns the time before which all events of a partition are: its id is a year or a month (`0001-events.sql`). */
-function endOf(partition: string): number {
-  const [, year, month] = /^(\d{4})(\d\d)?$/.exec(partition) ?? [];
-  if (year === undefined) return Number.POSITIVE_INFINITY;
-  return month === undefined ? Date.UTC(Number(year) + 1, 0) : Date.UTC(Number(year), Number(month));
-}
-
 function startOfMonth(ms: number): number {
   const date = new Date(ms);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth());

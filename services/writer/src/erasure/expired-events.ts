@@ -6,7 +6,7 @@ import { ClickHouseSession } from '../clickhouse/session.ts';
 import { STATEMENTS } from '../clickhouse/statements.ts';
 import type { WriterConfig } from '../config.ts';
 import { ERASURE_TIMEOUT_MS } from './erasure.ts';
-import { byTime, type ErasureTimes, erasesAny, erasesWhole, erasureTimes } from './erasure-times.ts';
+import { byTime, type ErasureTimes, erasesAny, erasureTimes } from './erasure-times.ts';
 import { RemovalRunning, requireNoRemovals } from './removals.ts';
 
 export type ExpiryConfig = Pick<WriterConfig, 'ERASURE_INTERVAL_MS' | 'RETENTION_INTERVAL_MS' | 'RETENTION_DELAY_MS'>;
@@ -14,13 +14,13 @@ export type ExpiryConfig = Pick<WriterConfig, 'ERASURE_INTERVAL_MS' | 'RETENTION
 /**
  * Erases expired events in the background. Queries leave them out from the moment they expire.
  *
- * Once in RETENTION_INTERVAL_MS it goes through the partitions of the events. One of which all events are to be erased,
- * whichever workspace they are of, is dropped: that costs nothing, and also what is inserted meanwhile has expired. Of
- * the others, those with events to be erased are rewritten, one after the other. Both go by whole months: see
- * {@link erasureTimes}.
+ * Once in RETENTION_INTERVAL_MS it looks for partitions of the table with events to be erased, and rewrites these, one after
+ * the other. That goes by whole months: see {@link erasureTimes}. Where no event is left, ClickHouse reads the time and the
+ * workspace of each, and writes nothing: a million take a tenth of a second. DROP PARTITION would also remove what is
+ * inserted meanwhile.
  *
- * Example: events are kept for 30 days. Those of January are shown until between the 31st of January and the 2nd of March,
- * each day for 30 days. On the 3rd of March, a day after the last of them, the partition of January is dropped.
+ * Example: events are kept for 30 days. On the 3rd of March those of the 31st of January expire, the last of their month.
+ * A day later, those of January are erased.
  */
 export class ExpiredEvents {
   readonly #config: ExpiryConfig;
@@ -46,6 +46,8 @@ export class ExpiredEvents {
 
   /** Only one writer of the group erases: the one that owns the first partition of the events. */
   setOwner(owner: boolean): void {
+    // The next owner begins with a round.
+    if (!owner) this.#roundFrom = 0;
     this.#owner = owner;
   }
 
@@ -73,8 +75,7 @@ export class ExpiredEvents {
     const times = await this.#times();
     if (!erasesAny(times)) return;
     const session = new ClickHouseSession(this.#client, `sluice-writer/${this.#writerId}-expiry`, ERASURE_TIMEOUT_MS);
-    await this.#dropWhole(session, times);
-    await this.#eraseRows(session, times);
+    for (const partition of await findPartitions(session, times)) await this.#eraseFrom(session, partition);
     await session.close();
   }
 
@@ -83,41 +84,17 @@ export class ExpiredEvents {
     return erasureTimes(await readRetention(this.#client), this.#config.RETENTION_DELAY_MS);
   }
 
-  /** A partition with the newest number is not dropped: ClickHouse could give the number away again after a restart. */
-  async #dropWhole(session: ClickHouseSession, found: ErasureTimes): Promise<void> {
-    const partitions = await session.read<{ partition: string; isNewest: 0 | 1 }>(STATEMENTS['find-event-partitions']);
-    for (const { partition, isNewest } of partitions) {
-      if (isNewest === 1 || !erasesWhole(found, partition)) continue;
-      await this.#removeFrom(session, partition, async (times) => {
-        if (!erasesWhole(times, partition)) return false;
-        await session.run(STATEMENTS['drop-partition'], { partition });
-        return true;
-      });
-    }
-  }
-
-  async #eraseRows(session: ClickHouseSession, found: ErasureTimes): Promise<void> {
-    for (const partition of await findPartitions(session, found)) {
-      await this.#removeFrom(session, partition, async ({ workspaces, othersMs }) => {
-        await session.run(STATEMENTS['erase-expired-events'], {
-          partition,
-          workspaces: [...workspaces.keys()],
-          beforeMs: [...workspaces.values()],
-          othersBeforeMs: othersMs,
-        });
-        return true;
-      });
-    }
-  }
-
-  async #removeFrom(
-    session: ClickHouseSession,
-    partition: string,
-    remove: (times: ErasureTimes) => Promise<boolean>,
-  ): Promise<void> {
+  async #eraseFrom(session: ClickHouseSession, partition: string): Promise<void> {
     if (!this.#mayGoOn()) throw new Error('this writer no longer erases');
     await requireNoRemovals(session);
-    if (await remove(await this.#times())) this.#logger.info({ partition }, 'erased expired events');
+    const { workspaces, othersMs } = await this.#times();
+    await session.run(STATEMENTS['erase-expired-events'], {
+      partition,
+      workspaces: [...workspaces.keys()],
+      beforeMs: [...workspaces.values()],
+      othersBeforeMs: othersMs,
+    });
+    this.#logger.info({ partition }, 'erased expired events');
   }
 
   #mayGoOn(): boolean {
