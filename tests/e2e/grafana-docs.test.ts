@@ -291,7 +291,10 @@ test('events that are older than the retention of the workspace, or of all, are 
     event: 'aged',
     timestamp: new Date(Date.now() - days * 86_400_000).toISOString(),
   });
-  const { status } = await pipeline.submit({ foreignUserId: 'joe', events: [aged(0), aged(5), aged(40)] }, { key });
+  const { status } = await pipeline.submit(
+    { foreignUserId: 'joe', foreignUserGroupId: 'g', events: [aged(0), aged(5), aged(40)] },
+    { key },
+  );
   expect(status).toBe(202);
   await pipeline.settled(Number(before[0]?.[0]) + 3, key);
   const keep = async (name: string, days: number) => {
