@@ -1,4 +1,5 @@
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { startQuery } from '../testing/query-service.ts';
 
@@ -12,7 +13,7 @@ test('it is not ready over a database that a newer version has changed so that t
     query: 'ALTER TABLE schema_migrations DELETE WHERE number = 9999 SETTINGS mutations_sync = 1',
   });
   await newer('9999-renamed-no-downgrade.sql');
-  await expect
-    .poll(async () => (await query.app.inject('/readyz')).json())
-    .toMatchObject({ missing: ['the tables are those of a newer version'] });
+  await eventually(async () => (await query.app.inject('/readyz')).json()).toMatchObject({
+    missing: ['the tables are those of a newer version'],
+  });
 });
