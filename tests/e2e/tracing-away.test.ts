@@ -1,3 +1,4 @@
+import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
 import { type IngestAlone, startIngestAlone } from '../support/ingest-alone.ts';
 import { readRows } from '../support/kafka-rows.ts';
@@ -53,7 +54,8 @@ test('a collector that refuses spans is logged, without the secret that it quote
   const env = { ...receiver.env, OTEL_EXPORTER_OTLP_HEADERS: 'x-secret=s3cr3t' };
   await using ingest = await startIngestAlone({ kafkaBrokers, name: 'refusedspans', env });
   await headersOfOne(ingest, 'refusedspans');
+  const line = '"reason":"Unauthorized","msg":"spans cannot be exported"';
+  await until('the failure to be logged', async () => ingest.service.log().includes(line));
   expect(await ingest.service.stop()).toBe(0);
-  expect(ingest.service.log()).toContain('"reason":"Unauthorized","msg":"spans cannot be exported"');
   expect(ingest.service.log()).not.toContain('s3cr3t');
 });
