@@ -1,4 +1,5 @@
-import type { ServiceName } from '../support/service.ts';
+import { inCode } from '@sluice/shared/http/openapi';
+import { SERVICE_NAMES } from '../support/service.ts';
 import { listMetrics, type MetricDescription } from './metric-list.ts';
 import { OPERATOR_ADVICE } from './operator-advice.ts';
 
@@ -15,21 +16,16 @@ export function withMetrics(document: string): string {
 
 /** Returns a list of metrics for each service, in Markdown. A metric of several services is listed once, as theirs. */
 function metricsDocument(metrics: readonly MetricDescription[]): string {
-  const headings: readonly [string, (services: readonly ServiceName[]) => boolean][] = [
-    ['HTTP', (services) => services.length > 1],
-    ...(['ingest-api', 'writer', 'query-api'] as const).map(
-      (name): [string, (services: readonly ServiceName[]) => boolean] => [
-        name,
-        (services) => services.length === 1 && services[0] === name,
-      ],
-    ),
-  ];
-  return headings
-    .map(([heading, isHere]) => {
-      const here = metrics.filter(({ services }) => isHere(services));
+  return ['HTTP', ...SERVICE_NAMES]
+    .map((heading) => {
+      const here = metrics.filter((metric) => headingOf(metric) === heading);
       return `## ${heading}\n\n${here.map(entryOf).join('\n')}\n`;
     })
     .join('\n');
+}
+
+function headingOf({ services: [first, second] }: MetricDescription): string | undefined {
+  return second === undefined ? first : 'HTTP';
 }
 
 function entryOf({ name, type, labels, help, services }: MetricDescription): string {
@@ -37,7 +33,7 @@ function entryOf({ name, type, labels, help, services }: MetricDescription): str
   if (advice === undefined) throw new Error(`tests/metrics/operator-advice.ts does not say what to do about ${name}`);
   const facts = [
     `${type}, ${unitOf(name)}`,
-    ...(labels.length > 0 ? [`by ${labels.map((label) => `\`${label}\``).join(', ')}`] : []),
+    ...(labels.length > 0 ? [`by ${inCode(labels)}`] : []),
     ...(services.length > 1 ? [`of ${services.join(', ')}`] : []),
   ];
   return `- \`${name}\` (${facts.join('; ')}): ${help}\\\n  → ${advice}`;

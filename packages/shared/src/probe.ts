@@ -3,16 +3,20 @@ const FRESH_MS = 1_000;
 
 /** Checks whether something can be reached. */
 export class Probe {
-  readonly #phrase: string;
+  readonly #phrase: (error: unknown) => string;
   readonly #timeoutMs: number;
   readonly #request: () => Promise<unknown>;
   #result: Promise<string | undefined> | undefined;
   /** On the clock of `performance`, which nobody sets. */
   #startedAt = 0;
 
-  /** `request` runs at most once a second, and counts as failed after `timeoutMs`. */
-  constructor(phrase: string, timeoutMs: number, request: () => Promise<unknown>) {
-    this.#phrase = phrase;
+  /**
+   * `request` runs at most once a second, and counts as failed after `timeoutMs`.
+   *
+   * @param phrase what is missing then; a function of the error where it says more than one thing
+   */
+  constructor(phrase: string | ((error: unknown) => string), timeoutMs: number, request: () => Promise<unknown>) {
+    this.#phrase = typeof phrase === 'string' ? () => phrase : phrase;
     this.#timeoutMs = timeoutMs;
     this.#request = request;
   }
@@ -32,8 +36,8 @@ export class Probe {
     try {
       await Promise.race([this.#request(), timeout.promise]);
       return undefined;
-    } catch {
-      return this.#phrase;
+    } catch (error) {
+      return this.#phrase(error);
     } finally {
       clearTimeout(timer);
     }

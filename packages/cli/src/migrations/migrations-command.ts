@@ -1,11 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import {
-  type AppliedMigrations,
   MigrationMismatch,
   migrate,
-  readApplied,
   readMigrations,
+  recordedOrNone,
   SchemaTooNew,
   TablesLost,
   unknownNames,
@@ -74,7 +73,7 @@ async function apply(config: ClickHouseConfig): Promise<void> {
 
 /** Prints which migrations the database has, and returns whether it has all that this version knows. */
 async function printStatus(client: ClickHouseClient): Promise<boolean> {
-  const [wanted, applied] = await Promise.all([readMigrations(), readAppliedOrNone(client)]);
+  const [wanted, applied = new Map()] = await Promise.all([readMigrations(), recordedOrNone(client)]);
   for (const { number, name } of wanted) {
     const at = applied.get(number)?.appliedAt;
     console.log(`${name.padEnd(44)} ${at === undefined ? 'missing' : `applied ${timeOf(at)}`}`);
@@ -83,16 +82,6 @@ async function printStatus(client: ClickHouseClient): Promise<boolean> {
   const missing = wanted.filter(({ number }) => !applied.has(number)).length;
   console.log(missing === 0 ? 'no migration is missing' : `missing: ${count(missing, 'migration')}`);
   return missing === 0;
-}
-
-async function readAppliedOrNone(client: ClickHouseClient): Promise<AppliedMigrations> {
-  try {
-    return await readApplied(client);
-  } catch (error) {
-    const { type } = error as { type?: unknown };
-    if (type === 'UNKNOWN_DATABASE' || type === 'UNKNOWN_TABLE') return new Map();
-    throw error;
-  }
 }
 
 /** Prints what ClickHouse does in the background, and returns whether nothing of it fails. */

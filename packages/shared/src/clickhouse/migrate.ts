@@ -197,7 +197,8 @@ function rejectTooNew(wanted: readonly Migration[], applied: AppliedMigrations):
 
 function rejectChanged(wanted: readonly Migration[], applied: AppliedMigrations): void {
   for (const { number, name, checksum } of wanted) {
-    if (applied.has(number) && applied.get(number)?.checksum !== checksum) {
+    const recorded = applied.get(number);
+    if (recorded && recorded.checksum !== checksum) {
       throw new MigrationMismatch(
         `migration ${name} was changed after it had been applied; restore the file and add a new migration`,
       );
@@ -206,7 +207,7 @@ function rejectChanged(wanted: readonly Migration[], applied: AppliedMigrations)
 }
 
 /** Returns {@link readApplied}, empty where nothing is recorded yet, and undefined where there is no database. */
-async function recordedOrNone(client: ClickHouseClient): Promise<AppliedMigrations | undefined> {
+export async function recordedOrNone(client: ClickHouseClient): Promise<AppliedMigrations | undefined> {
   try {
     return await readApplied(client);
   } catch (error) {

@@ -14,16 +14,15 @@ export function createReadiness(client: ClickHouseClient): () => Promise<string[
     const { success } = await client.ping();
     if (!success) throw new Error('the ping failed');
   });
-  const probeTables = new Probe('the tables do not exist yet', PROBE_TIMEOUT_MS, async () => {
+  const probeTables = new Probe(whyUnusable, PROBE_TIMEOUT_MS, async () => {
     if (!(await isMigrated(client))) throw new Error('not all migrations are applied');
   });
-  const probeVersion = new Probe('the tables are those of a newer version', PROBE_TIMEOUT_MS, async () => {
-    await isMigrated(client).catch((error) => {
-      if (error instanceof SchemaTooNew) throw error;
-    });
-  });
   return async () => {
-    const missing = (await probeServer.check()) ?? (await probeVersion.check()) ?? (await probeTables.check());
+    const missing = (await probeServer.check()) ?? (await probeTables.check());
     return missing === undefined ? [] : [missing];
   };
+}
+
+function whyUnusable(error: unknown): string {
+  return error instanceof SchemaTooNew ? 'the tables are those of a newer version' : 'the tables do not exist yet';
 }

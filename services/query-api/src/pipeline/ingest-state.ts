@@ -1,4 +1,4 @@
-import { samplesOf, valuesOf } from './service-metrics.ts';
+import { samplesOf, sum, valuesOf } from './service-metrics.ts';
 
 /** What ingest-apis say, since they started. */
 export interface AcceptedState {
@@ -39,8 +39,4 @@ export function keysFileOf(services: readonly string[]): KeysFileState | null {
   const ages = services.flatMap((text) => valuesOf(text, 'sluice_keys_file_age_seconds'));
   if (valid.length === 0) return null;
   return { valid: valid.every((one) => one === 1), ageSeconds: ages.length > 0 ? Math.max(...ages) : null };
-}
-
-export function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }

@@ -18,6 +18,10 @@ export function valuesOf(text: string, metric: string): number[] {
   return samplesOf(text, metric).map(({ value }) => value);
 }
 
+export function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
 function parseLabels(text: string): Record<string, string> {
   const found = text.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g);
   return Object.fromEntries([...found].map(([, label = '', value = '']) => [label, unescaped(value)]));

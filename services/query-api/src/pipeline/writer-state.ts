@@ -1,5 +1,4 @@
-import { sum } from './ingest-state.ts';
-import { samplesOf, valuesOf } from './service-metrics.ts';
+import { samplesOf, sum, valuesOf } from './service-metrics.ts';
 
 /** What waits in Kafka. */
 export interface LagState {
