@@ -6,6 +6,7 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, test } from 'vitest';
 import { type Load, startLoad } from '../support/load.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { startReaders } from '../support/readers.ts';
 import { type Service, type ServiceName, THIS_CHECKOUT } from '../support/service.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
 import { checkOutVersion } from './version-before.ts';
@@ -23,11 +24,11 @@ test('each service is upgraded and downgraded, one process after the other, unde
   await running.submit({ foreignUserGroupId: 'g', foreignUserId: 'u0', events: [{ event: 'first' }] });
   await running.settled(1);
   await using load = startLoad({ pipeline: running, urls: ingests.urls, concurrency: 8 });
-  await using readers = startReaders(running, queries.urls);
+  await using readers = startReaders({ pipeline: running, urls: queries.urls, paths: PATHS });
   const goesOn = async () => {
-    const [accepted, answered] = [load.acceptedSoFar(), readers.answered()];
+    const [accepted, answered] = [load.acceptedSoFar(), readers.answeredSoFar()];
     await eventually(load.acceptedSoFar).toBeGreaterThan(accepted + 200);
-    await eventually(readers.answered).toBeGreaterThan(answered + 20);
+    await eventually(readers.answeredSoFar).toBeGreaterThan(answered + 20);
   };
 
   await goesOn();
@@ -41,7 +42,7 @@ test('each service is upgraded and downgraded, one process after the other, unde
   const tally = await load.stop();
   await expectExactlyOnce(running, clickhouseUrl, tally);
   expect(tally.operations.filter(({ clear }) => !clear)).toEqual([]);
-  console.log(report(tally.operations.length, load, readers.answered()));
+  console.log(report(tally.operations.length, load, readers.answeredSoFar()));
 });
 
 /** How long a process still serves after it gets no more requests, as a preStop hook lets it, in milliseconds. */
@@ -78,12 +79,6 @@ async function migrate({ environment }: Pipeline): Promise<{ stdout: string }> {
   return await promisify(execFile)(process.execPath, [main, 'migrations', 'apply', '--wait'], { env: environment });
 }
 
-interface Readers extends AsyncDisposable {
-  readonly answered: () => number;
-  /** Returns what was not answered, each as the path and why. */
-  stop(): Promise<readonly string[]>;
-}
-
 const PATHS = [
   '/events?limit=20',
   '/events?event=load&limit=5&total=exact',
@@ -92,41 +87,6 @@ const PATHS = [
   '/users?limit=5',
   '/events/names',
 ];
-
-/** Reads each of the paths all the time, from each of the instances in turn. */
-function startReaders({ key }: Pipeline, urls: () => readonly string[]): Readers {
-  const headers = { authorization: `Bearer ${key}` };
-  const failures: string[] = [];
-  let reading = true;
-  let answered = 0;
-  const read = async (path: string) => {
-    for (let turn = 0; reading; turn += 1) {
-      const targets = urls();
-      try {
-        const response = await fetch(`${targets[turn % targets.length]}${path}`, { headers });
-        const text = await response.text();
-        if (response.status === 200) answered += 1;
-        else failures.push(`${path}: ${response.status} ${text}`);
-      } catch (error) {
-        failures.push(`${path}: ${error}`);
-      }
-      await delay(50);
-    }
-  };
-  const ended = Promise.all(PATHS.map(read));
-  const stop = async () => {
-    reading = false;
-    await ended;
-    return failures;
-  };
-  return {
-    answered: () => answered,
-    stop,
-    async [Symbol.asyncDispose]() {
-      await stop();
-    },
-  };
-}
 
 function report(requests: number, load: Load, answered: number): string {
   return `${requests} requests were accepted at once with ${load.acceptedSoFar()} events, and ${answered} queries answered`;

@@ -1,0 +1,67 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Pipeline } from './pipeline.ts';
+
+export interface ReadersOptions {
+  readonly pipeline: Pick<Pipeline, 'key'>;
+  /** Where to read; requests go to each in turn. */
+  readonly urls: () => readonly string[];
+  /** Each is read by a client of its own, all the time. */
+  readonly paths: readonly string[];
+}
+
+/** A request whose response was not 200. */
+export interface FailedRead {
+  readonly path: string;
+  /** `undefined` where the response did not come, or was cut off. */
+  readonly status: number | undefined;
+  /** The body, or the error. */
+  readonly text: string;
+}
+
+/** Clients that read until they are stopped, or disposed of when a test fails. */
+export interface Readers extends AsyncDisposable {
+  /** How many requests got 200. */
+  answeredSoFar(): number;
+  /** Returns all that did not. */
+  stop(): Promise<readonly FailedRead[]>;
+}
+
+const PAUSE_MS = 20;
+
+export function startReaders({ pipeline, urls, paths }: ReadersOptions): Readers {
+  const headers = { authorization: `Bearer ${pipeline.key}` };
+  const failed: FailedRead[] = [];
+  let reading = true;
+  let answered = 0;
+
+  async function read(path: string): Promise<void> {
+    for (let turn = 0; reading; turn += 1) {
+      const targets = urls();
+      try {
+        const response = await fetch(`${targets[turn % targets.length]}${path}`, { headers });
+        const text = await response.text();
+        if (response.status === 200) answered += 1;
+        else failed.push({ path, status: response.status, text });
+      } catch (error) {
+        failed.push({ path, status: undefined, text: String(error) });
+      }
+      await delay(PAUSE_MS);
+    }
+  }
+
+  const ended = Promise.all(paths.map(read));
+
+  async function stop(): Promise<readonly FailedRead[]> {
+    reading = false;
+    await ended;
+    return failed;
+  }
+
+  return {
+    answeredSoFar: () => answered,
+    stop,
+    async [Symbol.asyncDispose]() {
+      await stop();
+    },
+  };
+}
