@@ -38,6 +38,8 @@ export interface paths {
          *     Every 15 seconds there is a comment, with the `id` up to which everything was sent. A client that reads slowly is sent the
          *     same events later; one that reads nothing for a minute is disconnected. A position can be resumed for 7 days.
          *     If its filters are too expensive, the stream ends with a message `event: problem` that has the `code` and the `detail`.
+         *     When the stream goes on at another ClickHouse server, there is a message `event: moved` with the names of both (`from`, `to`)
+         *     and the time `since` which events may come again: they have the same `uuid`.
          *     A workspace can have 100 stream clients at a time.
          */
         get: operations["streamEvents"];
@@ -626,7 +628,7 @@ export interface components {
                     requests: number;
                 }[];
             } | null;
-            /** @description Of all workspaces, from the writers of WRITER_URL; `null`: `missing` says why. */
+            /** @description Of all workspaces, from the writers of WRITER_URL, of several ClickHouse servers the worst; `null`: `missing` says why. */
             lag: {
                 /** @description Kafka messages that the writers have not stored yet. */
                 messages: number;
@@ -686,6 +688,16 @@ export interface components {
                 /** @description Since the keys in force were modified, in the service whose keys are the oldest; `null`: there are none. */
                 ageSeconds: number | null;
             } | null;
+            /** @description The ClickHouse servers, where there are several and WRITER_URL is set; otherwise empty. */
+            servers: {
+                name: string;
+                /** @description Whether it can be read. */
+                readable: boolean;
+                /** @description For how long it has been behind Kafka; `null`: that is not known. */
+                behindSeconds: number | null;
+                /** @description Whether requests to this query-api read it. */
+                chosen: boolean;
+            }[];
             /** @description Why something is `null`, each as a sentence. */
             missing: string[];
             /** @description Of the workspace. A row that does not say its workspace is not counted. */
@@ -2298,6 +2310,20 @@ export interface operations {
                      *         "valid": true,
                      *         "ageSeconds": 2592000
                      *       },
+                     *       "servers": [
+                     *         {
+                     *           "name": "a1",
+                     *           "readable": true,
+                     *           "behindSeconds": 0.8,
+                     *           "chosen": true
+                     *         },
+                     *         {
+                     *           "name": "a2",
+                     *           "readable": true,
+                     *           "behindSeconds": 1.6,
+                     *           "chosen": false
+                     *         }
+                     *       ],
                      *       "missing": [],
                      *       "deadLetters": {
                      *         "waiting": 2,

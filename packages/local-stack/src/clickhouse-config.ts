@@ -1,11 +1,5 @@
-export interface ClickHouseShardAddress {
-  readonly tcpPort: number;
-  readonly user: string;
-  readonly password: string;
-}
-
-/** Clusters by name; each shard is one server on 127.0.0.1. */
-export type RemoteServers = Readonly<Record<string, readonly ClickHouseShardAddress[]>>;
+import { createHash } from 'node:crypto';
+import { type AccountOptions, type ProfileSetting, readAccounts } from './clickhouse-accounts.ts';
 
 export interface ClickHouseServerConfig {
   readonly httpPort: number;
@@ -13,14 +7,14 @@ export interface ClickHouseServerConfig {
   readonly logFile: string;
   readonly usersFile: string;
   readonly memoryBytesMax: number;
-  readonly remoteServers: RemoteServers;
+  /** Whether it keeps `system.query_log`. */
+  readonly queryLog: boolean;
+  /** The only folder that `BACKUP` and `RESTORE` may use. */
+  readonly backupDir: string;
 }
 
 /** The server's config.xml. */
 export function serverConfigXml(config: ClickHouseServerConfig): string {
-  const clusters = Object.entries(config.remoteServers).map(([name, shards]) =>
-    element(name, shards.map((shard) => element('shard', element('replica', replicaXml(shard)))).join('')),
-  );
   return document([
     value('http_port', config.httpPort),
     value('tcp_port', config.tcpPort),
@@ -31,47 +25,85 @@ export function serverConfigXml(config: ClickHouseServerConfig): string {
       'logger',
       value('level', 'information') + value('log', config.logFile) + value('size', '16M') + value('count', 2),
     ),
-    element('remote_servers', clusters.join('')),
+    element('backups', value('allowed_path', config.backupDir)),
+    config.queryLog ? element('query_log', value('database', 'system') + value('table', 'query_log')) : '',
   ]);
 }
 
-function replicaXml({ tcpPort, user, password }: ClickHouseShardAddress): string {
-  return value('host', '127.0.0.1') + value('port', tcpPort) + value('user', user) + value('password', password);
+export interface AddedUsers {
+  /** Settings of every account's profile. */
+  readonly profile: Readonly<Record<string, string>>;
+  /** The accounts of the services, where they are wanted. */
+  readonly accounts?: AccountOptions | undefined;
 }
 
-export interface ClickHouseAccount {
+export interface Users extends AddedUsers {
+  /** Of the administrator. */
   readonly user: string;
   readonly password: string;
-  /** The settings of the account's profile. */
-  readonly profile: Readonly<Record<string, string>>;
 }
 
 /**
- * The server's users.xml.
+ * The server's users.xml: an administrator, and the accounts of the services where they are wanted.
  *
  * `clickhouse local` itself always logs in as `default` without a password, from 127.0.0.1. With a password, therefore,
- * the account has another name, and `default` may have only one session, the server's own, so that nobody else gets in.
+ * the administrator has another name, and `default` may have only one session, the server's own, so that nobody else
+ * gets in.
  */
-export function usersXml({ user, password, profile }: ClickHouseAccount): string {
-  const networks = element('networks', value('ip', '127.0.0.1'));
-  const common = networks + value('quota', 'default');
-  const open = value('profile', 'account') + value('access_management', 1);
+export async function usersXml({ user, password, profile, accounts }: Users): Promise<string> {
+  const administrator =
+    value('password', password) + value('profile', 'account') + value('access_management', 1) + LOCAL;
   const startServer = element('grants', value('query', 'GRANT SYSTEM LISTEN ON *.*'));
   const users =
     password === ''
-      ? element('default', value('password', '') + open + common)
-      : element('default', value('password', '') + value('profile', 'closed') + startServer + common) +
-        element(user, value('password', password) + open + common);
+      ? element('default', administrator)
+      : element('default', value('password', '') + value('profile', 'closed') + startServer + LOCAL) +
+        element(user, administrator);
   const profiles =
     element('default', '') +
     element('account', settingsXml(profile)) +
     element('closed', value('max_sessions_for_user', 1));
-  return document([element('profiles', profiles), element('quotas', element('default', '')), element('users', users)]);
+  const added = await accountsXml(accounts, 'account');
+  return document([
+    element('profiles', profiles + added.profiles),
+    element('quotas', element('default', '')),
+    element('users', users + added.users),
+  ]);
 }
 
-/** A file of users.d that adds settings to the profile `default`. */
-export function profileXml(profile: Readonly<Record<string, string>>): string {
-  return document([element('profiles', element('default', settingsXml(profile)))]);
+/** A file of users.d that adds settings to the profile `default`, and the accounts of the services. */
+export async function addedUsersXml({ profile, accounts }: AddedUsers): Promise<string> {
+  const { profiles, users } = await accountsXml(accounts, 'default');
+  return document([element('profiles', element('default', settingsXml(profile)) + profiles), element('users', users)]);
+}
+
+/** From where an account logs in. None has a quota. */
+const LOCAL = element('networks', value('ip', '127.0.0.1')) + value('quota', 'default');
+const ANYWHERE = element('networks', value('ip', '::/0')) + value('quota', 'default');
+
+/** @param parent the profile whose settings all accounts have */
+async function accountsXml(options: AccountOptions | undefined, parent: string) {
+  if (!options) return { profiles: '', users: '' };
+  const { profiles, accounts } = await readAccounts(options.databases);
+  const profileElements = [...profiles].map(([name, settings]) =>
+    element(name, value('profile', parent) + limitsXml(settings)),
+  );
+  const users = [...accounts].map(([name, { profile = parent, grants }]) => {
+    const hash = createHash('sha256').update(options.passwords[name]).digest('hex');
+    const all = [...grants, ...(options.added?.[name] ?? [])];
+    const rights = element('grants', all.map((grant) => value('query', grant)).join(''));
+    return element(name, value('password_sha256_hex', hash) + value('profile', profile) + ANYWHERE + rights);
+  });
+  return { profiles: profileElements.join(''), users: users.join('') };
+}
+
+function limitsXml(settings: ReadonlyMap<string, ProfileSetting>): string {
+  const limits = [...settings].map(([name, { min, max, isFixed }]) => {
+    const bounds = Object.entries({ min, max }).flatMap(([bound, limit]) => (limit ? [value(bound, limit)] : []));
+    return element(name, bounds.join('') + (isFixed ? '<readonly/>' : ''));
+  });
+  const values = [...settings].map(([name, setting]) => value(name, setting.value));
+  return values.join('') + element('constraints', limits.join(''));
 }
 
 function settingsXml(profile: Readonly<Record<string, string>>): string {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { ClickHouseLogLevel, createClient } from '@clickhouse/client';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, test } from 'vitest';
-import { type LocalClickHouse, startClickHouse, startClickHouseShards } from './clickhouse.ts';
+import { type LocalClickHouse, startClickHouse } from './clickhouse.ts';
 import { isGoneWithin, orphan } from './testing/orphan.ts';
 import { makeTempDir } from './testing/temp-dir.ts';
 
@@ -98,25 +98,6 @@ test('a server ends when its parent is killed', async () => {
   await using dir = await makeTempDir();
   const [pid = 0] = await orphan('clickhouse', dir.path);
   expect(await isGoneWithin(pid, 12_000)).toBe(true);
-});
-
-test('two servers are the shards of a Distributed table, and log in to each other with the password', async () => {
-  await using dir = await makeTempDir();
-  const { cluster, shards } = await startClickHouseShards({ dataDir: dir.path, password: 'a secret of theirs' });
-  const [first, second] = shards;
-  if (!first || !second) throw new Error('there are no two shards');
-  for (const shard of shards) {
-    await run(shard, 'CREATE DATABASE sluice');
-    await run(shard, 'CREATE TABLE sluice.part (n UInt64) ENGINE = MergeTree ORDER BY n');
-    await run(shard, `CREATE TABLE sluice.whole AS sluice.part ENGINE = Distributed(${cluster}, sluice, part, n)`);
-  }
-  await run(
-    first,
-    'INSERT INTO sluice.whole SETTINGS distributed_foreground_insert = 1 SELECT number FROM numbers(100)',
-  );
-  expect(await run(second, 'SELECT count() AS rows FROM sluice.whole')).toEqual([{ rows: 100 }]);
-  expect(await run(first, 'SELECT count() AS rows FROM sluice.part')).toEqual([{ rows: 50 }]);
-  await Promise.all(shards.map((shard) => shard.kill9()));
 });
 
 test('the engine has what the writer needs: temporary tables of a session, deletes, KILL QUERY', async () => {

@@ -3,7 +3,8 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { get, type IncomingMessage } from 'node:http';
 import { dirname, join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { type RemoteServers, serverConfigXml, usersXml } from './clickhouse-config.ts';
+import type { AccountOptions } from './clickhouse-accounts.ts';
+import { serverConfigXml, usersXml } from './clickhouse-config.ts';
 import { type EngineProcess, type ExitStatus, startEngineProcess } from './engine-process.ts';
 import { LocalStackError } from './errors.ts';
 import { findFreePorts, requireFreePort } from './ports.ts';
@@ -15,16 +16,18 @@ export interface LocalClickHouseOptions {
   readonly httpPort?: number;
   /** For the native protocol. Default: a free port. */
   readonly tcpPort?: number;
-  /** With a password, the only user is `sluice`; without, it is `default`. */
+  /** Of the administrator, who is `sluice` with a password, and `default` without. */
   readonly password?: string;
-  /** Settings of the account's profile. Default none. */
+  /** The accounts of the services. Default none. */
+  readonly accounts?: AccountOptions | undefined;
+  /** Settings of every account's profile. Default none. */
   readonly profile?: Readonly<Record<string, string>>;
   /** Files of `users.d`, by name: more accounts, as XML. Default none. */
   readonly usersFiles?: Readonly<Record<string, string>>;
   /** The memory that the server may use. Default 4 GiB. */
   readonly memoryBytesMax?: number;
-  /** Clusters that this server knows, for `Distributed` tables. Default none. */
-  readonly remoteServers?: RemoteServers;
+  /** Whether it keeps `system.query_log`. Default false. */
+  readonly queryLog?: boolean;
   /**
    * A command that runs the server's, such as `nsenter`, and is replaced by it. It may hide the data folder from this
    * process, but not the folder of the logs.
@@ -32,6 +35,8 @@ export interface LocalClickHouseOptions {
   readonly wrap?: readonly string[];
   /** Where `<name>.log` and `<name>.out.log` go. Default: the data folder. */
   readonly logDir?: string;
+  /** The folder that `BACKUP` and `RESTORE` may use. Default: `backups` in the data folder. */
+  readonly backupDir?: string;
   /** For log files and messages. Default `clickhouse`. */
   readonly name?: string;
   /** Default 60,000. */
@@ -102,52 +107,6 @@ export async function startClickHouse(options: LocalClickHouseOptions): Promise<
   };
 }
 
-export interface LocalClickHouseShards {
-  /** The name for `Distributed(<cluster>, …)`; every server knows it. */
-  readonly cluster: string;
-  readonly shards: readonly LocalClickHouse[];
-  stop(): Promise<void>;
-}
-
-export interface LocalClickHouseShardsOptions {
-  /** Each shard has a folder in it. */
-  readonly dataDir: string;
-  /** Default 2. */
-  readonly shards?: number;
-  /** Default `sluice`. */
-  readonly cluster?: string;
-  readonly password?: string;
-  /** For each server. Default 2 GiB. */
-  readonly memoryBytesMax?: number;
-  /** Settings of the account's profile. Default none. */
-  readonly profile?: Readonly<Record<string, string>>;
-}
-
-/** Starts several servers as the shards of one cluster, each with one replica. */
-export async function startClickHouseShards(options: LocalClickHouseShardsOptions): Promise<LocalClickHouseShards> {
-  const { shards: count = 2, cluster = 'sluice', password = '', memoryBytesMax = 2 * GIBIBYTE, profile = {} } = options;
-  const user = password === '' ? 'default' : 'sluice';
-  const tcpPorts = await findFreePorts(count);
-  const remoteServers = { [cluster]: tcpPorts.map((tcpPort) => ({ tcpPort, user, password })) };
-  const starts = await Promise.allSettled(
-    tcpPorts.map((tcpPort, index) => {
-      const name = `shard-${index + 1}`;
-      const dataDir = join(options.dataDir, name);
-      return startClickHouse({ dataDir, name, tcpPort, password, memoryBytesMax, remoteServers, profile });
-    }),
-  );
-  const shards = starts.filter((start) => start.status === 'fulfilled').map((start) => start.value);
-  const stop = async (): Promise<void> => {
-    await Promise.all(shards.map((shard) => shard.stop()));
-  };
-  const failed = starts.find((start) => start.status === 'rejected');
-  if (failed) {
-    await stop();
-    throw failed.reason;
-  }
-  return { cluster, shards, stop };
-}
-
 interface Server {
   readonly options: LocalClickHouseOptions;
   readonly httpPort: number;
@@ -158,7 +117,13 @@ interface Server {
 }
 
 async function startServer(server: Server): Promise<EngineProcess> {
-  const { dataDir, logDir = dataDir, name = 'clickhouse', memoryBytesMax = 4 * GIBIBYTE } = server.options;
+  const {
+    dataDir,
+    logDir = dataDir,
+    backupDir = join(dataDir, 'backups'),
+    name = 'clickhouse',
+    memoryBytesMax = 4 * GIBIBYTE,
+  } = server.options;
   await requireFreePort(server.httpPort, 'ClickHouse');
   await requireFreePort(server.tcpPort, 'ClickHouse');
   await mkdir(dataDir, { recursive: true });
@@ -166,11 +131,12 @@ async function startServer(server: Server): Promise<EngineProcess> {
   const runDirPrefix = join(logDir, `.run-${name}-`);
   const runDir = await mkdtemp(runDirPrefix);
   const usersFile = join(runDir, 'users.xml');
-  const { remoteServers = {}, profile = {}, usersFiles = {}, readyTimeoutMs = 60_000, wrap = [] } = server.options;
+  const { queryLog = false, profile = {}, accounts, usersFiles = {} } = server.options;
+  const { readyTimeoutMs = 60_000, wrap = [] } = server.options;
   const logFile = join(logDir, `${name}.log`);
-  const config = { ...server, logFile, usersFile, memoryBytesMax, remoteServers };
+  const config = { ...server, logFile, usersFile, memoryBytesMax, queryLog, backupDir };
   await writeFile(join(runDir, 'config.xml'), serverConfigXml(config), { mode: 0o600 });
-  await writeFile(usersFile, usersXml({ ...server, profile }), { mode: 0o600 });
+  await writeFile(usersFile, await usersXml({ ...server, profile, accounts }), { mode: 0o600 });
   await mkdir(join(runDir, 'users.d'));
   for (const [file, xml] of Object.entries(usersFiles)) {
     await writeFile(join(runDir, 'users.d', file), xml, { mode: 0o600 });

@@ -7,7 +7,7 @@ import {
   type StartedTestContainer,
   Wait,
 } from 'testcontainers';
-import { profileXml } from './clickhouse-config.ts';
+import { type AddedUsers, addedUsersXml } from './clickhouse-config.ts';
 import { probeKafka } from './kafka-probe.ts';
 import { findFreePorts } from './ports.ts';
 
@@ -22,7 +22,7 @@ const KAFKA_READY_TIMEOUT_MS = 60_000;
 export interface ContainerStack {
   /** `host:port` of every broker. */
   readonly kafkaBrokers: readonly string[];
-  /** User `default`, without a password. */
+  /** The administrator is `default` without a password. */
   readonly clickhouseUrl: string;
   stop(): Promise<void>;
 }
@@ -40,16 +40,13 @@ export async function hasContainerRuntime(): Promise<boolean> {
  *
  * @throws what the runtime says when an image or a container is not to be had. Nothing is left running then.
  */
-export async function startContainers(
-  brokers: 1 | 3,
-  clickhouseProfile: Readonly<Record<string, string>>,
-): Promise<ContainerStack> {
+export async function startContainers(brokers: 1 | 3, users: AddedUsers): Promise<ContainerStack> {
   const host = await runtimeHost();
   await using started = new AsyncDisposableStack();
   const network = started.use(await new Network().start());
   const ports = await findFreePorts(brokers);
   const addresses = ports.map((port) => `${host}:${port}`);
-  const clickhouse = startClickHouse(clickhouseProfile, started);
+  const clickhouse = startClickHouse(users, started);
   const kafkas = addresses.map((address, index) => startBroker(address, index + 1, brokers, network, started));
   // Not Promise.all: a container that is still starting when another has failed could not be removed.
   const outcomes = await Promise.allSettled([clickhouse, ...kafkas]);
@@ -96,15 +93,11 @@ async function removeContainer(id: string): Promise<void> {
   }
 }
 
-function startClickHouse(
-  profile: Readonly<Record<string, string>>,
-  cleanup: AsyncDisposableStack,
-): Promise<StartedTestContainer> {
-  return new EngineContainer(CLICKHOUSE_IMAGE, cleanup)
+async function startClickHouse(users: AddedUsers, cleanup: AsyncDisposableStack): Promise<StartedTestContainer> {
+  const content = await addedUsersXml(users);
+  return await new EngineContainer(CLICKHOUSE_IMAGE, cleanup)
     .withEnvironment({ CLICKHOUSE_SKIP_USER_SETUP: '1', TZ: 'UTC' })
-    .withCopyContentToContainer([
-      { content: profileXml(profile), target: '/etc/clickhouse-server/users.d/account.xml' },
-    ])
+    .withCopyContentToContainer([{ content, target: '/etc/clickhouse-server/users.d/accounts.xml' }])
     .withExposedPorts(8123)
     .withWaitStrategy(Wait.forHttp('/ping', 8123))
     .start();

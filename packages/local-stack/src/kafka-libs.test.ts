@@ -1,7 +1,8 @@
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { checkJava, checkMaven, ensureKafkaLibs, hasKafkaLibs } from './kafka-libs.ts';
+import { checkJava, ensureKafkaLibs, hasKafkaLibs } from './kafka-libs.ts';
+import { checkMaven } from './maven-libs.ts';
 import { makeTempDir } from './testing/temp-dir.ts';
 
 test('a missing Java is an error that says so', async () => {

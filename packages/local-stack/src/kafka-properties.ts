@@ -4,7 +4,19 @@ export interface BrokerAddress {
   readonly controllerPort: number;
   /** The port that clients, and the other brokers, are told to connect to. */
   readonly advertisedPort: number;
+  /** The ports of {@link KafkaListener}s, by their names. Default none. */
+  readonly listenerPorts?: Readonly<Record<string, number>>;
 }
+
+/** One more listener for clients, whose connections are encrypted or need a login. */
+export interface KafkaListener {
+  readonly protocol: 'SSL' | 'SASL_SSL' | 'SASL_PLAINTEXT';
+  /** Its own settings, without their prefix `listener.name.<name>.`. */
+  readonly settings: BrokerSettings;
+}
+
+/** Listeners by their names, which Kafka wants in upper case. */
+export type KafkaListeners = Readonly<Record<string, KafkaListener>>;
 
 /** Names and values of server.properties. */
 export type BrokerSettings = Readonly<Record<string, string | number | boolean>>;
@@ -20,19 +32,22 @@ export function brokerProperties(
   cluster: readonly BrokerAddress[],
   logDir: string,
   settings: BrokerSettings = {},
+  listeners: KafkaListeners = {},
 ): string {
   const replicas = Math.min(3, cluster.length);
   const inSyncMin = replicas === 3 ? 2 : 1;
+  const more = Object.keys(listeners).map((name) => `,${name}://${HOST}:${self.listenerPorts?.[name]}`);
+  const protocols = Object.entries(listeners).map(([name, { protocol }]) => `,${name}:${protocol}`);
   const voters = cluster.map((node) => `${node.nodeId}@${HOST}:${node.controllerPort}`).join(',');
   return formatProperties({
     'process.roles': 'broker,controller',
     'node.id': self.nodeId,
     'controller.quorum.voters': voters,
-    listeners: `PLAINTEXT://${HOST}:${self.port},CONTROLLER://${HOST}:${self.controllerPort}`,
-    'advertised.listeners': `PLAINTEXT://${HOST}:${self.advertisedPort}`,
+    listeners: `PLAINTEXT://${HOST}:${self.port},CONTROLLER://${HOST}:${self.controllerPort}${more.join('')}`,
+    'advertised.listeners': `PLAINTEXT://${HOST}:${self.advertisedPort}${more.join('')}`,
     'controller.listener.names': 'CONTROLLER',
     'inter.broker.listener.name': 'PLAINTEXT',
-    'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT',
+    'listener.security.protocol.map': `PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT${protocols.join('')}`,
     'log.dirs': logDir,
     'auto.create.topics.enable': false,
     'default.replication.factor': replicas,
@@ -55,7 +70,13 @@ export function brokerProperties(
     'broker.heartbeat.interval.ms': 500,
     'broker.session.timeout.ms': cluster.length === 1 ? 1500 : 4000,
     ...settings,
+    ...Object.fromEntries(Object.entries(listeners).flatMap(([name, listener]) => prefixed(name, listener.settings))),
   });
+}
+
+function prefixed(listener: string, settings: BrokerSettings) {
+  const prefix = `listener.name.${listener.toLowerCase()}.`;
+  return Object.entries(settings).map(([name, value]) => [`${prefix}${name}`, value] as const);
 }
 
 /** Java's properties format: backslashes are doubled, characters beyond ASCII written as \uXXXX. */

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import kafkajs from 'kafkajs';
 import { expect, test } from 'vitest';
 import { type LocalKafka, startKafka } from './kafka.ts';
@@ -7,7 +8,7 @@ import { isGoneWithin, orphan } from './testing/orphan.ts';
 import { makeTempDir } from './testing/temp-dir.ts';
 
 async function using<T>(kafka: LocalKafka, use: (client: kafkajs.Kafka) => Promise<T>): Promise<T> {
-  const retry = { initialRetryTime: 100, retries: 20, maxRetryTime: 1000 };
+  const retry = { initialRetryTime: 100, retries: 120, maxRetryTime: 1000 };
   const client = new kafkajs.Kafka({ brokers: [...kafka.brokers], logLevel: kafkajs.logLevel.NOTHING, retry });
   return use(client);
 }
@@ -16,7 +17,15 @@ async function createTopic(kafka: LocalKafka, topic: string): Promise<void> {
   await using(kafka, async (client) => {
     const admin = client.admin();
     await admin.connect();
-    await admin.createTopics({ topics: [{ topic, numPartitions: 3 }] });
+    const create = () => admin.createTopics({ topics: [{ topic, numPartitions: 3 }], timeout: 60_000 });
+    const isCreated = () =>
+      create().then(
+        () => true,
+        () => false,
+      );
+    // A broker of a busy machine may be fenced for a moment; then there are too few replicas.
+    for (let attempt = 1; attempt < 20 && !(await isCreated()); attempt += 1) await delay(1_000);
+    await create();
     await admin.disconnect();
   });
 }

@@ -9,7 +9,7 @@ import { type EngineProcess, type ExitStatus, startEngineProcess } from './engin
 import { LocalStackError } from './errors.ts';
 import { ensureKafkaLibs } from './kafka-libs.ts';
 import { probeKafka } from './kafka-probe.ts';
-import { type BrokerAddress, type BrokerSettings, brokerProperties } from './kafka-properties.ts';
+import { type BrokerAddress, type BrokerSettings, brokerProperties, type KafkaListeners } from './kafka-properties.ts';
 import { findFreePorts, requireFreePort } from './ports.ts';
 import { guardCommand } from './process-guard.ts';
 
@@ -24,6 +24,10 @@ export interface LocalKafkaOptions {
   readonly advertisedPorts?: readonly number[];
   /** Added to the server.properties of every broker; they override the defaults. */
   readonly settings?: BrokerSettings;
+  /** More listeners for clients, on free ports. Default none: clients connect without encryption and login. */
+  readonly listeners?: KafkaListeners;
+  /** Users whose logins by SCRAM the first start creates. Default none. */
+  readonly scramUsers?: readonly ScramUser[];
   /** Where `broker-<n>.log` files go. Default: the data folder. */
   readonly logDir?: string;
   /** Java heap of each broker. Default 512 for one broker, 256 for each of three. */
@@ -35,10 +39,18 @@ export interface LocalKafkaOptions {
   readonly onProgress?: (line: string) => void;
 }
 
+export interface ScramUser {
+  readonly mechanism: 'SCRAM-SHA-256' | 'SCRAM-SHA-512';
+  readonly name: string;
+  readonly password: string;
+}
+
 /** A running cluster. Broker numbers count from 0. */
 export interface LocalKafka {
   /** `host:port` of every broker, also of one that is down. */
   readonly brokers: readonly string[];
+  /** `host:port` of every broker at each of the `listeners`. */
+  readonly listeners: Readonly<Record<string, readonly string[]>>;
   /** Process ids; undefined for a broker that is down. */
   readonly pids: readonly (number | undefined)[];
   /** Resolves when the broker's process ends; at once while the broker is down. */
@@ -99,6 +111,12 @@ export async function startKafka(options: LocalKafkaOptions): Promise<LocalKafka
 
   return {
     brokers: cluster.map(({ port }) => `127.0.0.1:${port}`),
+    listeners: Object.fromEntries(
+      Object.keys(options.listeners ?? {}).map((name) => [
+        name,
+        cluster.map(({ listenerPorts }) => `127.0.0.1:${listenerPorts?.[name]}`),
+      ]),
+    ),
     get pids() {
       return brokers.map((broker) => broker.process?.pid);
     },
@@ -121,12 +139,15 @@ async function layOutBrokers(options: LocalKafkaOptions, dataDir: string): Promi
     if (length !== count) throw new RangeError(`${count} brokers need ${count} ports, not ${length}`);
   }
   const controllerPorts = await findFreePorts(count);
+  const names = Object.keys(options.listeners ?? {});
+  const listenerPorts = await findFreePorts(count * names.length);
   return ports.map((port, index) => ({
     address: {
       nodeId: index + 1,
       port,
       controllerPort: controllerPorts[index] ?? 0,
       advertisedPort: advertisedPorts[index] ?? 0,
+      listenerPorts: Object.fromEntries(names.map((name, at) => [name, listenerPorts[at * count + index] ?? 0])),
     },
     dir: join(dataDir, `broker-${index + 1}`),
   }));
@@ -160,7 +181,9 @@ async function startBroker(broker: Broker, cluster: readonly BrokerAddress[], co
   await requireUnusedDir(dir, pidFile, name);
   await mkdir(dir, { recursive: true });
   if (!existsSync(logDir)) await formatLogDir(broker, cluster, context, logDir);
-  await writeFile(propertiesFile, brokerProperties(address, cluster, logDir, context.settings));
+  await writeFile(propertiesFile, brokerProperties(address, cluster, logDir, context.settings, context.listeners), {
+    mode: 0o600,
+  });
 
   const java = [`-Xmx${heap}m`, '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-XX:+ExitOnOutOfMemoryError'];
   const log = [
@@ -217,6 +240,10 @@ async function formatLogDir(
   const propertiesFile = join(dir, 'format.properties');
   await rm(freshDir, { recursive: true, force: true });
   await writeFile(propertiesFile, brokerProperties(address, cluster, freshDir, context.settings));
+  const scram = (context.scramUsers ?? []).flatMap(({ mechanism, name, password }) => [
+    '--add-scram',
+    `${mechanism}=[name=${name},password=${password}]`,
+  ]);
   const tool = ['-cp', join(context.libs, '*'), 'kafka.tools.StorageTool', 'format'];
   await promisify(execFile)('java', [
     '-XX:TieredStopAtLevel=1',
@@ -225,6 +252,7 @@ async function formatLogDir(
     context.clusterId,
     '-c',
     propertiesFile,
+    ...scram,
   ]);
   await rm(propertiesFile);
   await rename(freshDir, logDir);

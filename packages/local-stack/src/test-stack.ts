@@ -2,6 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startClickHouse } from './clickhouse.ts';
+import type { AccountOptions } from './clickhouse-accounts.ts';
+import type { AddedUsers } from './clickhouse-config.ts';
 import { hasContainerRuntime, startContainers } from './containers.ts';
 import { startKafka } from './kafka.ts';
 
@@ -13,8 +15,10 @@ export interface TestStackOptions {
   readonly kafkaBrokers?: 1 | 3;
   /** Default: containers where a runtime answers and can start them, else local. */
   readonly kind?: TestStackKind | undefined;
-  /** Settings of ClickHouse's account. Default none. */
+  /** Settings of all accounts of ClickHouse. Default none. */
   readonly clickhouseProfile?: Readonly<Record<string, string>>;
+  /** The accounts of the services. Default none. */
+  readonly clickhouseAccounts?: AccountOptions;
   readonly onProgress?: (line: string) => void;
 }
 
@@ -23,7 +27,7 @@ export interface TestStack {
   readonly kind: TestStackKind;
   /** `host:port` of every broker. */
   readonly kafkaBrokers: string[];
-  /** User `default`, without a password. */
+  /** The administrator is `default` without a password. */
   readonly clickhouseUrl: string;
   /** Kills the engines and removes their data. */
   stop(): Promise<void>;
@@ -45,10 +49,11 @@ export function parseTestStackKind(value: string | undefined): TestStackKind | u
  * containers are started on this machine.
  */
 export async function startTestStack(options: TestStackOptions = {}): Promise<TestStack> {
-  const { kind, onProgress = () => {}, kafkaBrokers = 1, clickhouseProfile = {} } = options;
+  const { kind, onProgress = () => {}, kafkaBrokers = 1 } = options;
+  const users = { profile: options.clickhouseProfile ?? {}, accounts: options.clickhouseAccounts };
   if (kind === 'containers' || (kind === undefined && (await hasContainerRuntime()))) {
     try {
-      const containers = await startContainers(kafkaBrokers, clickhouseProfile);
+      const containers = await startContainers(kafkaBrokers, users);
       return { ...containers, kind: 'containers', kafkaBrokers: [...containers.kafkaBrokers] };
     } catch (error) {
       const reason = (error as Error).message.trim();
@@ -63,12 +68,12 @@ export async function startTestStack(options: TestStackOptions = {}): Promise<Te
       );
     }
   }
-  return startLocalStack(kafkaBrokers, clickhouseProfile, onProgress);
+  return startLocalStack(kafkaBrokers, users, onProgress);
 }
 
 async function startLocalStack(
   brokers: 1 | 3,
-  profile: Readonly<Record<string, string>>,
+  users: AddedUsers,
   onProgress: (line: string) => void,
 ): Promise<TestStack> {
   await using started = new AsyncDisposableStack();
@@ -81,7 +86,7 @@ async function startLocalStack(
     });
     return running;
   });
-  const clickhouse = startClickHouse({ dataDir: join(dataDir, 'clickhouse'), profile }).then((running) => {
+  const clickhouse = startClickHouse({ dataDir: join(dataDir, 'clickhouse'), ...users }).then((running) => {
     started.defer(() => running.kill9());
     return running;
   });

@@ -1,5 +1,7 @@
 import { getHeapStatistics } from 'node:v8';
 import { z } from 'zod';
+import { connectionErrors } from './connection-errors.ts';
+import { readSecretFiles, secret } from './secret-files.ts';
 
 /** The environment is not valid for a service. `errors` names every variable that is wrong. */
 export class ConfigError extends Error {
@@ -13,29 +15,39 @@ export class ConfigError extends Error {
 }
 
 /**
- * Parses a service's environment. A variable set to the empty string counts as unset, as in a compose file.
+ * Parses a service's environment. A variable set to the empty string counts as unset, as in a compose file. Secrets may
+ * come from files, and the files that variables name have to be usable.
  *
  * @throws {ConfigError} with the name of every variable that is wrong; never with its value, which may be a secret
  */
-export function loadConfig<Schema extends z.ZodType>(schema: Schema, env: NodeJS.ProcessEnv): z.output<Schema> {
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+export function loadConfig<Schema extends z.ZodObject>(schema: Schema, env: NodeJS.ProcessEnv): z.output<Schema> {
+  const names = Object.keys(schema.shape);
+  const isGiven = ([name, value]: [string, string | undefined]) => value !== '' && names.includes(name);
+  const { env: given, errors } = readSecretFiles(Object.fromEntries(Object.entries(env).filter(isGiven)), names);
   const result = schema.safeParse(given);
-  if (result.success) return result.data;
-  throw new ConfigError(
-    result.error.issues.map(({ path, code, message }) => {
-      // Only lists have more in their path.
-      const name = String(path[0]);
-      // A default may be what is wrong, too, beside other variables.
-      const isMissing = !(name in given) && code !== 'custom';
-      return `${name}: ${isMissing ? 'is required' : message}`;
-    }),
-  );
+  if (!result.success) errors.push(...result.error.issues.map((issue) => errorOf(issue, given)));
+  errors.push(...connectionErrors(given));
+  if (result.success && errors.length === 0) return result.data;
+  throw new ConfigError(errors);
+}
+
+function errorOf({ path, code, message }: z.core.$ZodIssue, given: NodeJS.ProcessEnv): string {
+  // Only lists have more in their path.
+  const name = String(path[0]);
+  // A default may be what is wrong, too, beside other variables.
+  const isMissing = !(name in given) && code !== 'custom';
+  return `${name}: ${isMissing ? 'is required' : message}`;
 }
 
 /** {@link loadConfig} for a service's main: prints what is wrong on standard error, and exits with code 2. */
-export function loadConfigOrExit<Schema extends z.ZodType>(schema: Schema, env: NodeJS.ProcessEnv): z.output<Schema> {
+export function loadConfigOrExit<Schema extends z.ZodObject>(schema: Schema, env: NodeJS.ProcessEnv): z.output<Schema> {
+  return orExit(() => loadConfig(schema, env));
+}
+
+/** Returns what `load` returns. Where it throws a {@link ConfigError}: prints it on standard error, and exits with code 2. */
+export function orExit<Config>(load: () => Config): Config {
   try {
-    return loadConfig(schema, env);
+    return load();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     console.error(error.message);
@@ -73,6 +85,8 @@ export function serviceEnv(defaultPort: number) {
     SHUTDOWN_TIMEOUT_MS: integer(0).default(20_000),
     EXIT_ON_STDIN_END: z.stringbool().default(false),
     ALLOWED_HOSTS: hostNames.optional(),
+    TLS_CERT_FILE: z.string().optional(),
+    TLS_KEY_FILE: z.string().optional(),
   };
 }
 
@@ -86,20 +100,47 @@ export const kafkaEnv = {
   KAFKA_PARTITIONS: integer(1, 1_000).default(48),
   KAFKA_REPLICATION_FACTOR: integer(1, 32_767).optional(),
   KAFKA_SSL: z.stringbool().default(false),
+  KAFKA_SSL_CA_FILE: z.string().optional(),
+  KAFKA_SSL_CERT_FILE: z.string().optional(),
+  KAFKA_SSL_KEY_FILE: z.string().optional(),
   KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
   KAFKA_SASL_USERNAME: z.string().optional(),
-  KAFKA_SASL_PASSWORD: z.string().optional(),
+  ...secret('KAFKA_SASL_PASSWORD'),
 };
+
+/** Whether the client of ClickHouse takes an address. It throws on other parameters. */
+function isUsable(address: string): boolean {
+  const url = URL.parse(address);
+  // What is no address is an error of its own.
+  if (!url) return true;
+  const isSetting = (name: string) => name.startsWith('clickhouse_setting_');
+  if (url.hash !== '' || ![...url.searchParams.keys()].every(isSetting)) return false;
+  try {
+    decodeURIComponent(url.username + url.password);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The address of ClickHouse's HTTP interface. */
+export const clickHouseAddress = z
+  .url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' })
+  .refine(isUsable, 'must have no parameters but clickhouse_setting_…, no #, and a login that is percent-encoded');
+
+export const clickHouseDatabase = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,62}$/, 'must be a plain identifier');
 
 /** How a service reaches ClickHouse. */
 export const clickHouseEnv = {
-  CLICKHOUSE_URL: z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' }),
-  CLICKHOUSE_DATABASE: z
-    .string()
-    .regex(/^[A-Za-z_][A-Za-z0-9_]{0,62}$/, 'must be a plain identifier')
-    .default('sluice'),
+  CLICKHOUSE_URL: clickHouseAddress,
+  CLICKHOUSE_DATABASE: clickHouseDatabase.default('sluice'),
   CLICKHOUSE_USER: z.string().default('default'),
-  CLICKHOUSE_PASSWORD: z.string().default(''),
+  ...secret('CLICKHOUSE_PASSWORD'),
+  CLICKHOUSE_MIGRATE_USER: z.string().optional(),
+  ...secret('CLICKHOUSE_MIGRATE_PASSWORD'),
+  CLICKHOUSE_CA_FILE: z.string().optional(),
+  CLICKHOUSE_CERT_FILE: z.string().optional(),
+  CLICKHOUSE_KEY_FILE: z.string().optional(),
 };
 
 export type ServiceConfig = z.output<z.ZodObject<ReturnType<typeof serviceEnv>>>;

@@ -1,4 +1,5 @@
 import type { Logger } from './log.ts';
+import { exportSpans } from './tracing/export-spans.ts';
 
 /** A component of a service that is started and stopped. `start` and `stop` may be called more than once. */
 export interface Component {
@@ -83,6 +84,7 @@ class Service {
     const { logger, components, shutdownTimeoutMs } = this.#options;
     this.#stopping = true;
     logger.info({ reason }, 'stopping');
+    const endsAt = performance.now() + shutdownTimeoutMs;
     const deadline = setTimeout(() => {
       logger.error({ shutdownTimeoutMs }, 'stopping took too long: exiting');
       exit(1);
@@ -96,6 +98,7 @@ class Service {
         code = 1;
       }
     }
+    await exportSpans(endsAt - performance.now());
     clearTimeout(deadline);
     logger.info('stopped');
     exit(code);

@@ -5,6 +5,12 @@ export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   await delay(ms, undefined, signal ? { signal } : {}).catch(() => undefined);
 }
 
+/** Waits until the work has ended, but at most `ms` milliseconds: then it goes on by itself. @throws what it throws before */
+export async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
+  const ended = new AbortController();
+  await Promise.race([work.finally(() => ended.abort()), sleep(ms, ended.signal)]);
+}
+
 /** The delays between retries, in milliseconds: exponential up to `maxMs`, each random between its half and its whole. */
 export function* backoff(firstMs: number, maxMs: number, random: () => number = Math.random): Generator<number, never> {
   for (let ms = firstMs; ; ms = Math.min(ms * 2, maxMs)) yield ms * (0.5 + random() / 2);

@@ -14,6 +14,7 @@ import {
   SchemaTooNew,
   TablesLost,
 } from './migrate.ts';
+import { ADMINISTRATOR, WRITER_ACCOUNT } from './testing/test-accounts.ts';
 
 const logger = createLogger('test', 'silent');
 
@@ -51,6 +52,16 @@ const FROZEN: readonly (readonly [file: string, checksum: string])[] = [
 test('a migration that databases have applied never changes', async () => {
   const migrations = (await readMigrations()).map(({ name, checksum }) => [name, checksum]);
   expect(migrations.slice(0, FROZEN.length)).toEqual(FROZEN);
+});
+
+test('migrations run with the account for them, and with the own one where no other is named', async () => {
+  const ofWriter = { ...config('test_migrate_account'), ...WRITER_ACCOUNT };
+  const { CLICKHOUSE_MIGRATE_USER, CLICKHOUSE_MIGRATE_PASSWORD, ...own } = ofWriter;
+  await expect(migrate(own, logger)).rejects.toThrow(
+    'necessary to have the grant CREATE DATABASE ON test_migrate_account.*',
+  );
+  expect(await migrate(ofWriter, logger)).toContain(1);
+  expect(await migrate({ ...own, ...ADMINISTRATOR }, logger)).toEqual([]);
 });
 
 test('several services that start together bring the database to the newest schema once', async () => {
@@ -124,8 +135,10 @@ test('an upgrade does not wait for the counts by hour of the events that are sto
 
 test('every table of rows syncs them to disk before an insert returns', async () => {
   await migrate(config('migrate_once'), logger);
+  // Rows of storing_progress are only used while they are new, and are recorded all the time.
   const tables = await client.query({
-    query: `SELECT name FROM system.tables WHERE database = currentDatabase() AND name != 'schema_migrations'
+    query: `SELECT name FROM system.tables
+      WHERE database = currentDatabase() AND name NOT IN ('schema_migrations', 'storing_progress')
       AND NOT create_table_query LIKE '%fsync_after_insert = 1, fsync_part_directory = 1%'`,
     format: 'JSONEachRow',
   });

@@ -35,7 +35,7 @@ export class SchemaTooNew extends Error {
 }
 
 /** The end of the file name of a migration after which older versions must not run. */
-const NO_DOWNGRADE = '-no-downgrade.sql';
+export const NO_DOWNGRADE = '-no-downgrade.sql';
 
 /**
  * Reads the numbered `.sql` files, in order. Each holds one statement that may be run again (`IF NOT EXISTS`). The name of
@@ -75,7 +75,8 @@ export async function migrate(
   migrations?: readonly Migration[],
 ): Promise<number[]> {
   const wanted = migrations ?? (await readMigrations());
-  const client = createClickHouse(config, {
+  const account = migrateAccount(config);
+  const client = createClickHouse(account, {
     application: 'sluice-migrate',
     requestTimeoutMs: 60_000,
     connectionsMax: 1,
@@ -88,7 +89,7 @@ export async function migrate(
       // After the records of migrations were read: the table of each of them was there by then.
       rejectLost(wanted, recorded, await readTables(client), config.CLICKHOUSE_DATABASE);
     } else {
-      await createDatabase(config);
+      await createDatabase(account);
     }
     const applied: AppliedMigrations = recorded ?? new Map();
     const unknown = unknownNames(wanted, applied);
@@ -100,6 +101,24 @@ export async function migrate(
   } finally {
     await client.close();
   }
+}
+
+/**
+ * Returns how to reach ClickHouse with the account that may change tables: the service's own, unless another is named,
+ * which has its own password or none.
+ */
+export function migrateAccount(config: ClickHouseConfig): ClickHouseConfig {
+  const { CLICKHOUSE_MIGRATE_USER: user, CLICKHOUSE_MIGRATE_PASSWORD: password } = config;
+  if (user === undefined) return config;
+  const url = new URL(config.CLICKHOUSE_URL);
+  // A login in the address would come first.
+  Object.assign(url, { username: '', password: '' });
+  return {
+    ...config,
+    CLICKHOUSE_URL: url.href,
+    CLICKHOUSE_USER: user,
+    CLICKHOUSE_PASSWORD: password,
+  };
 }
 
 /** Applies migrations and records them, also those before one that fails: a retry would repeat their work. */

@@ -1,4 +1,5 @@
 import { randomUUIDv7 } from 'node:crypto';
+import { Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import Fastify, {
   type FastifyBaseLogger,
@@ -10,6 +11,8 @@ import Fastify, {
 } from 'fastify';
 import type { Component } from '../lifecycle.ts';
 import type { Logger } from '../log.ts';
+import type { TlsFiles } from '../tls/tls-files.ts';
+import { traceRequests } from '../tracing/request-spans.ts';
 import { createHostCheck } from './allowed-hosts.ts';
 import { Health, type HealthOptions } from './health.ts';
 import { HttpMetrics } from './metrics.ts';
@@ -23,6 +26,9 @@ const SANE_REQUEST_ID = /^[A-Za-z0-9._:/+=-]{1,128}$/;
 
 /** How long a request may take to arrive, in milliseconds. */
 export const REQUEST_TIMEOUT_MS = 60_000;
+
+/** How long a client may take for its part of a TLS handshake, in milliseconds: a stop waits for it. */
+const HANDSHAKE_MS_MAX = 5_000;
 
 /** How often a server that stops closes connections without a request, in milliseconds. */
 const IDLE_CHECK_MS = 50;
@@ -38,6 +44,8 @@ export interface HttpServerOptions extends HealthOptions {
   readonly trustedProxies?: readonly string[];
   /** The names that the service may be reached by, besides IP addresses. Default: any. */
   readonly allowedHosts?: readonly string[] | undefined;
+  /** The service's certificate and key. Default: none, and the server speaks HTTP without TLS. */
+  readonly tls?: TlsFiles | undefined;
 }
 
 /**
@@ -45,7 +53,7 @@ export interface HttpServerOptions extends HealthOptions {
  * `/metrics`. After the last route, call `refuseOtherMethods`.
  */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
-  const { logger, bodyLimit, trustedProxies = [] } = options;
+  const { logger, bodyLimit, trustedProxies = [], tls } = options;
   const metrics = new HttpMetrics(options.registry);
   const refusals = new Refusals(metrics);
   const sendError = createErrorHandler(refusals);
@@ -60,6 +68,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     requestTimeout: REQUEST_TIMEOUT_MS,
     // While the server stops, a request on an open connection is served as usual, and the connection then closed.
     return503OnClosing: false,
+    // With TLS too it is HTTP/1.1: the type of the server is the same for Fastify.
+    ...(tls && ({ https: { ...tls.current(), handshakeTimeout: HANDSHAKE_MS_MAX } } as object)),
     ...(bodyLimit !== undefined && { bodyLimit }),
     ...(trustedProxies.length > 0 && { trustProxy: [...trustedProxies] }),
     routerOptions: {
@@ -71,11 +81,27 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     frameworkErrors: (error, request, reply) => sendError(error, request, reply as FastifyReply),
     clientErrorHandler: (error, socket) => refuseMalformed(error, socket, refusals, logger),
   });
+  if (tls) renewCertificates(app, tls, logger);
   collectMethods(app);
+  traceRequests(app);
   addHooks(app, options, metrics);
   app.setErrorHandler<FastifyError | Problem>(sendError);
   new Health(options).register(app);
   return app;
+}
+
+/** Has the server use the certificate as it is in its file for each new connection. */
+function renewCertificates(app: FastifyInstance, tls: TlsFiles, logger: Logger): void {
+  const server: unknown = app.server;
+  if (!(server instanceof HttpsServer)) throw new Error('the server does not speak TLS');
+  let inForce = tls.current();
+  // Before the listener that begins the handshake.
+  server.prependListener('connection', () => {
+    const current = tls.current();
+    if (current !== inForce) server.setSecureContext(current);
+    inForce = current;
+  });
+  server.on('tlsClientError', ({ message }) => logger.debug({ reason: message }, 'a TLS handshake failed'));
 }
 
 function addHooks(app: FastifyInstance, { logger, allowedHosts }: HttpServerOptions, metrics: HttpMetrics): void {

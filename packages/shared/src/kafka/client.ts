@@ -1,8 +1,13 @@
+import { isIP } from 'node:net';
+import { connect } from 'node:tls';
 import { promisify } from 'node:util';
 import { zstdCompress, zstdDecompress } from 'node:zlib';
-import kafkajs, { type Kafka, type logCreator, type SASLOptions } from 'kafkajs';
+import kafkajs, { type ISocketFactory, type Kafka, type logCreator, type SASLOptions } from 'kafkajs';
 import type { KafkaConfig } from '../config.ts';
+import { kafkaHint } from '../connection-hints.ts';
 import type { Logger } from '../log.ts';
+import { TlsFiles } from '../tls/tls-files.ts';
+import { tlsPaths } from '../tls/tls-material.ts';
 
 const { CompressionCodecs, CompressionTypes } = kafkajs;
 
@@ -11,22 +16,55 @@ CompressionCodecs[CompressionTypes.ZSTD] = () => ({
   decompress: (buffer: Buffer) => promisify(zstdDecompress)(buffer),
 });
 
+/** For how long a hint may explain why Kafka cannot be reached, in milliseconds. Connections are retried all the time. */
+const HINT_MS = 15_000;
+
+/** The last hint of each client. A connection that is retried says why only in kafkajs's log. */
+const hints = new WeakMap<Kafka, { readonly hint: string; readonly at: number }>();
+
+/** Returns which variables to check, when connections of this client fail. */
+export function recentHint(kafka: Kafka): string | undefined {
+  const last = hints.get(kafka);
+  return last && performance.now() - last.at < HINT_MS ? last.hint : undefined;
+}
+
 /**
  * Creates a kafkajs client that logs through the service's logger. kafkajs logs every reconnection as an error, but
  * here an error means that a person is needed: its errors become warnings, and the rest debug messages.
+ *
+ * @throws {TlsFilesError} when the files of TLS cannot be used
  */
 export function createKafka(config: KafkaConfig, clientId: string, logger: Logger): Kafka {
-  return new kafkajs.Kafka({
+  const own = logger.child({ module: 'kafka' });
+  const onHint = (hint: string) => void hints.set(kafka, { hint, at: performance.now() });
+  const kafka: Kafka = new kafkajs.Kafka({
     clientId,
     brokers: [...config.KAFKA_BROKERS],
-    ssl: config.KAFKA_SSL,
+    ...(config.KAFKA_SSL && {
+      ssl: true,
+      socketFactory: tlsSocketFactory(new TlsFiles(tlsPaths(config, 'KAFKA_SSL'), own)),
+    }),
     ...(config.KAFKA_SASL_MECHANISM && { sasl: saslOptions(config) }),
     connectionTimeout: 3_000,
     requestTimeout: 10_000,
     retry: { initialRetryTime: 100, maxRetryTime: 2_000, retries: 5 },
     logLevel: kafkajs.logLevel.INFO,
-    logCreator: pinoLogCreator(logger.child({ module: 'kafka' })),
+    logCreator: pinoLogCreator(own, onHint),
   });
+  return kafka;
+}
+
+/** How long a connection is silent before TCP checks it, in milliseconds, as kafkajs's own sockets do. */
+const KEEP_ALIVE_DELAY_MS = 60_000;
+
+/** kafkajs would keep the files as they were at its creation. */
+function tlsSocketFactory(files: TlsFiles): ISocketFactory {
+  return ({ host, port, onConnect }) => {
+    const name = isIP(host) ? {} : { servername: host };
+    const socket = connect({ host, port, ...name, ...files.current() }, onConnect);
+    socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
+    return socket;
+  };
 }
 
 function saslOptions(config: KafkaConfig): SASLOptions {
@@ -70,11 +108,13 @@ function isExpected(message: string, error: unknown): boolean {
   return EXPECTED_ERRORS[request]?.some((expected) => expected === error) ?? false;
 }
 
-function pinoLogCreator(logger: Logger): logCreator {
+function pinoLogCreator(logger: Logger, onHint: (hint: string) => void): logCreator {
   return () =>
     ({ level, log: { message, timestamp: _timestamp, logger: _logger, ...fields } }) => {
       const isWarning = level <= kafkajs.logLevel.WARN && !isExpected(message, fields['error']);
-      if (isWarning) logger.warn(fields, message);
-      else logger.debug(fields, message);
+      if (!isWarning) return logger.debug(fields, message);
+      const hint = kafkaHint(`${message}\n${fields['error']}`);
+      if (hint !== undefined) onHint(hint);
+      logger.warn({ ...fields, ...(hint !== undefined && { hint }) }, message);
     };
 }

@@ -11,6 +11,9 @@ export function clockTopicName({ KAFKA_TOPIC_PREFIX }: Pick<KafkaConfig, 'KAFKA_
   return `${KAFKA_TOPIC_PREFIX}clock`;
 }
 
+/** How often each ingest-api sends a record to that topic, in milliseconds. */
+export const CLOCK_INTERVAL_MS = 30_000;
+
 /** Brokers stamp records with their clock. The lag of the writers and the comparison of clocks depend on it. */
 const STAMPED_BY_BROKER = { name: 'message.timestamp.type', value: 'LogAppendTime' };
 

@@ -7,6 +7,12 @@ export interface StreamedEvent {
   readonly record: Readonly<Record<string, unknown>>;
 }
 
+export interface StreamMove {
+  readonly from: string;
+  readonly to: string;
+  readonly since: string;
+}
+
 export interface StreamOptions {
   readonly key: string;
   readonly lastEventId?: string | undefined;
@@ -16,6 +22,10 @@ export interface StreamOptions {
 export class EventStream {
   readonly events: StreamedEvent[] = [];
   readonly comments: string[] = [];
+  /** From which servers to which others it went on, and since when events may come again. */
+  readonly moves: StreamMove[] = [];
+  /** How many events it had got before each of them. */
+  readonly movedAt: number[] = [];
   /** Why the service ended the stream, if it said so. */
   readonly problems: unknown[] = [];
   /** The id of the last event or heartbeat: what a client sends when it connects again. */
@@ -78,7 +88,10 @@ export class EventStream {
       if (this.#data.length > 0) {
         const data = parseJson(this.#data.join('\n'));
         if (this.#type === 'problem') this.problems.push(data);
-        else this.events.push({ id: this.#id, record: data as StreamedEvent['record'] });
+        else if (this.#type === 'moved') {
+          this.moves.push(data as StreamMove);
+          this.movedAt.push(this.events.length);
+        } else this.events.push({ id: this.#id, record: data as StreamedEvent['record'] });
       }
       this.#data = [];
       this.#type = '';

@@ -4,9 +4,11 @@ import { createLogger } from '../../log.ts';
 import { createClickHouse } from '../client.ts';
 import { migrate, readMigrations } from '../migrate.ts';
 import { createdTable } from '../migration-waves.ts';
+import { ADMINISTRATOR, WRITER_ACCOUNT } from './test-accounts.ts';
 
-/** A database with the newest schema and without rows, for the user `default` without a password. */
+/** A database with the newest schema and without rows. */
 export interface TestDatabase {
+  /** For the administrator. */
   readonly config: ClickHouseConfig;
   release(): Promise<void>;
 }
@@ -20,13 +22,13 @@ const taken = new Set<string>();
  */
 export async function takeDatabase(url: string): Promise<TestDatabase> {
   // One worker of a run runs one file at a time.
-  const names = `worker_${process.env['VITEST_POOL_ID']}_`;
+  const names = `test_worker_${process.env['VITEST_POOL_ID']}_`;
   let index = 0;
   while (taken.has(`${names}${index}`)) index += 1;
   const name = `${names}${index}`;
   taken.add(name);
   const config = configOf(url, name);
-  await migrate(config, createLogger('test', 'silent'));
+  await migrate({ ...config, ...WRITER_ACCOUNT }, createLogger('test', 'silent'));
   await empty(config);
   return {
     config,
@@ -42,7 +44,7 @@ export async function createDatabase(
   name = `test_${randomUUID().replaceAll('-', '')}`,
 ): Promise<TestDatabase> {
   const config = configOf(url, name);
-  await migrate(config, createLogger('test', 'silent'));
+  await migrate({ ...config, ...WRITER_ACCOUNT }, createLogger('test', 'silent'));
   return {
     config,
     async release() {
@@ -54,7 +56,7 @@ export async function createDatabase(
 }
 
 function configOf(url: string, name: string): ClickHouseConfig {
-  return { CLICKHOUSE_URL: url, CLICKHOUSE_DATABASE: name, CLICKHOUSE_USER: 'default', CLICKHOUSE_PASSWORD: '' };
+  return { CLICKHOUSE_URL: url, CLICKHOUSE_DATABASE: name, ...ADMINISTRATOR };
 }
 
 /** Empties the tables of migrations, and drops all others. */

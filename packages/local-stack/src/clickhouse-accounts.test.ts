@@ -1,0 +1,26 @@
+import { readFile } from 'node:fs/promises';
+import { expect, test } from 'vitest';
+import { ACCOUNTS, parseAccounts } from './clickhouse-accounts.ts';
+
+const script = await readFile(new URL('../../../deploy/clickhouse/accounts.sql', import.meta.url), 'utf8');
+
+test('every account and every right of the script is in the form for users.xml', () => {
+  const { accounts, profiles } = parseAccounts(script, 'test_*');
+  expect([...accounts.keys()]).toEqual(ACCOUNTS);
+  const rights = [...accounts].flatMap(([account, { grants }]) => grants.map((grant) => `${grant} TO ${account};`));
+  const lines = script.match(/^GRANT .*$/gm)?.map((line) => line.replace(' ON * ', ' ON test_*.* '));
+  expect(rights.sort()).toEqual(lines?.sort());
+  expect(accounts.get('sluice_query')?.profile).toBe('sluice_query');
+  const limit = { value: '1073741824', min: '1', max: '17179869184', isFixed: false };
+  expect(profiles.get('sluice_query')?.get('max_memory_usage')).toEqual(limit);
+  expect(profiles.get('sluice_query')?.get('allow_ddl')?.isFixed).toBe(true);
+});
+
+test.each([
+  'CREATE ROW POLICY p ON events USING 1 TO sluice_query',
+  'CREATE USER IF NOT EXISTS sluice_query IDENTIFIED WITH sha256_hash BY {p:String} HOST LOCAL',
+  'CREATE SETTINGS PROFILE IF NOT EXISTS sluice_query SETTINGS max_threads = 1 CONST',
+  'GRANT SELECT ON * TO somebody',
+])('a statement without such a form is an error: %s', (statement) => {
+  expect(() => parseAccounts(`${script}\n${statement};`, 'test_*')).toThrow(/accounts\.sql/);
+});

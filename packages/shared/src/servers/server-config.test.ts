@@ -1,0 +1,93 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { ConfigError, clickHouseEnv, kafkaEnv } from '../config.ts';
+import { loadServerConfig, serverEnv } from './server-config.ts';
+
+const schema = z.object({
+  ...clickHouseEnv,
+  ...serverEnv,
+  KAFKA_PARTITIONS: kafkaEnv.KAFKA_PARTITIONS,
+  KAFKA_GROUP_ID: z.string().default('sluice-writer'),
+});
+
+let folder: string;
+let file: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'servers-'));
+  file = await write(
+    { name: 'a1', url: 'http://a1:8123', group: 'sluice-writer' },
+    { name: 'a2', url: 'http://a2:8123' },
+  );
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+async function write(...servers: object[]): Promise<string> {
+  const path = join(folder, `${servers.length}-${JSON.stringify(servers).length}.json`);
+  await writeFile(path, JSON.stringify({ servers }));
+  return path;
+}
+
+function errorsOf(env: Readonly<Record<string, string>>): readonly string[] {
+  try {
+    loadServerConfig(schema, env);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.errors;
+    throw error;
+  }
+}
+
+test('without a file a process has the server of CLICKHOUSE_URL, as ever', () => {
+  const { config, server } = loadServerConfig(schema, { CLICKHOUSE_URL: 'http://one:8123' });
+  expect(server).toBeUndefined();
+  expect(config).toMatchObject({ CLICKHOUSE_URL: 'http://one:8123', KAFKA_GROUP_ID: 'sluice-writer' });
+});
+
+test('with a file it has the address, the database and the group of its server', () => {
+  const env = { CLICKHOUSE_SERVERS_FILE: file, KAFKA_GROUP_ID: 'own', CLICKHOUSE_DATABASE: 'events' };
+  const of = (name: string) => loadServerConfig(schema, { ...env, CLICKHOUSE_SERVER: name }).config;
+  const database = { CLICKHOUSE_DATABASE: 'events' };
+  expect(of('a1')).toMatchObject({ ...database, CLICKHOUSE_URL: 'http://a1:8123', KAFKA_GROUP_ID: 'sluice-writer' });
+  expect(of('a2')).toMatchObject({ ...database, CLICKHOUSE_URL: 'http://a2:8123', KAFKA_GROUP_ID: 'own.a2' });
+});
+
+test('everything that is wrong is named at once', async () => {
+  expect(errorsOf({ CLICKHOUSE_SERVER: 'a1', KAFKA_PARTITIONS: 'x' })).toEqual([
+    'CLICKHOUSE_SERVERS_FILE: is required with CLICKHOUSE_SERVER',
+    'KAFKA_PARTITIONS: must be a number',
+  ]);
+  const both = { CLICKHOUSE_SERVERS_FILE: file, CLICKHOUSE_URL: 'http://x', KAFKA_PARTITIONS: '0' };
+  expect(errorsOf(both)).toEqual([
+    'CLICKHOUSE_URL: CLICKHOUSE_SERVERS_FILE has the addresses; remove one of them',
+    'CLICKHOUSE_SERVER: is required, which has a1, a2',
+    'KAFKA_PARTITIONS: must be at least 1',
+  ]);
+  expect(errorsOf({ CLICKHOUSE_SERVERS_FILE: file, CLICKHOUSE_SERVER: 'a3' })).toEqual([
+    'CLICKHOUSE_SERVER: is not in the file of servers, which has a1, a2',
+  ]);
+  const missing = join(folder, 'missing.json');
+  expect(errorsOf({ CLICKHOUSE_SERVERS_FILE: missing, CLICKHOUSE_SERVER: 'a1' })).toEqual([
+    `CLICKHOUSE_SERVERS_FILE: ${missing} does not exist`,
+  ]);
+  const broken = await write({ name: 'A', url: 'x' });
+  expect(errorsOf({ CLICKHOUSE_SERVERS_FILE: broken, CLICKHOUSE_SERVER: 'a1' })).toEqual([
+    `CLICKHOUSE_SERVERS_FILE: ${broken} servers.0.name: must be 1 to 32 small letters, digits and hyphens`,
+    `CLICKHOUSE_SERVERS_FILE: ${broken} servers.0.url: must be an http:// or https:// address`,
+  ]);
+});
+
+test('partitions that the topics do not have are refused', async () => {
+  const ranges = await write(
+    { name: 'a1', url: 'http://a1', partitions: '0-23' },
+    { name: 'b1', url: 'http://b1', partitions: '24-47' },
+  );
+  const env = { CLICKHOUSE_SERVERS_FILE: ranges, CLICKHOUSE_SERVER: 'b1' };
+  expect(errorsOf({ ...env, KAFKA_PARTITIONS: '48' })).toEqual([]);
+  expect(errorsOf({ ...env, KAFKA_PARTITIONS: '24' })).toEqual([
+    'CLICKHOUSE_SERVERS_FILE: b1 has the partitions up to 47, and KAFKA_PARTITIONS is 24',
+  ]);
+});
