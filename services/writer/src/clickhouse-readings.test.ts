@@ -29,7 +29,7 @@ async function declareFor(clickhouseUrl: string) {
   const lag = async () => undefined;
   declareMeasuredMetrics(
     registry,
-    { lag, server: () => readings.server(), erasures: () => readings.erasures() },
+    { lag, backupAge: lag, server: () => readings.server(), erasures: () => readings.erasures() },
     CONFIG,
   );
   return { registry, queries, lines };
@@ -72,6 +72,6 @@ test('an erasure is late when it has missed a round, waited for the next one, an
   const registry = new Registry();
   const unknown = async () => undefined;
   const config = { ERASURE_DELAY_MS: 60_000, ERASURE_GATHER_MS: 604_800_000, ERASURE_INTERVAL_MS: 10_000 };
-  declareMeasuredMetrics(registry, { lag: unknown, server: unknown, erasures: unknown }, config);
+  declareMeasuredMetrics(registry, { lag: unknown, server: unknown, erasures: unknown, backupAge: unknown }, config);
   expect(await registry.metrics()).toMatch(/^sluice_erasure_deadline_seconds 626470$/m);
 });

@@ -4,6 +4,7 @@ import type { Logger } from '@sluice/shared/log';
 import { Measurement } from '@sluice/shared/measurement';
 import {
   type PendingErasures,
+  readBackupAge,
   readPendingErasures,
   readServerState,
   type ServerState,
@@ -22,6 +23,7 @@ export class ClickHouseReadings implements Component {
   readonly #logger: Logger;
   readonly #server: Measurement<ServerState>;
   readonly #erasures: Measurement<PendingErasures>;
+  readonly #backupAge: Measurement<number>;
 
   /** @param client its own: a reading must wait for no batch, and no batch for a reading */
   constructor(client: ClickHouseClient, logger: Logger) {
@@ -29,12 +31,13 @@ export class ClickHouseReadings implements Component {
     this.#logger = logger;
     this.#server = this.#reading('the disks and tables of ClickHouse', readServerState);
     this.#erasures = this.#reading('the pending erasures', readPendingErasures);
+    this.#backupAge = this.#reading('the age of the last backup', readBackupAge);
   }
 
   async start(): Promise<void> {}
 
   async stop(): Promise<void> {
-    await Promise.all([this.#server.settled(), this.#erasures.settled()]);
+    await Promise.all([this.#server.settled(), this.#erasures.settled(), this.#backupAge.settled()]);
     await this.#client.close();
   }
 
@@ -46,6 +49,11 @@ export class ClickHouseReadings implements Component {
   /** Returns the pending erasures, some seconds old at most; `undefined` when they cannot be read. Never throws. */
   async erasures(): Promise<PendingErasures | undefined> {
     return await this.#erasures.read();
+  }
+
+  /** Returns {@link readBackupAge}, some seconds old at most; `undefined` when it cannot be read. Never throws. */
+  async backupAge(): Promise<number | undefined> {
+    return await this.#backupAge.read();
   }
 
   #reading<Result>(

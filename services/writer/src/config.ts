@@ -1,4 +1,6 @@
 import { clickHouseEnv, integer, kafkaEnv, serviceEnv } from '@sluice/shared/config';
+import { retentionDays } from '@sluice/shared/event-retention';
+import { serverEnv } from '@sluice/shared/servers/server-config';
 import { z } from 'zod';
 
 /** The variable that names the consumer group of the writers. */
@@ -10,6 +12,7 @@ export const configSchema = z
     ...serviceEnv(4002),
     ...kafkaEnv,
     ...clickHouseEnv,
+    ...serverEnv,
     ...groupEnv,
     KAFKA_SESSION_TIMEOUT_MS: integer(6_000, 300_000).default(10_000),
     BATCH_AGE_MS: integer(0, 60_000).default(900),
@@ -18,6 +21,9 @@ export const configSchema = z
     ERASURE_INTERVAL_MS: integer(100).default(10_000),
     ERASURE_DELAY_MS: integer(0).default(60_000),
     ERASURE_GATHER_MS: integer(0).default(604_800_000),
+    EVENTS_RETENTION_DAYS: retentionDays.optional(),
+    RETENTION_INTERVAL_MS: integer(100).default(86_400_000),
+    RETENTION_DELAY_MS: integer(0).default(86_400_000),
   })
   .refine((config) => config.ERASURE_DELAY_MS > config.STATEMENT_TIMEOUT_MS, {
     path: ['ERASURE_DELAY_MS'],

@@ -1,14 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
-import { loadConfigOrExit } from '@sluice/shared/config';
+import { orExit } from '@sluice/shared/config';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
+import { ownTls } from '@sluice/shared/http/own-tls';
 import { createHttpServer, listening } from '@sluice/shared/http/server';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { runService } from '@sluice/shared/lifecycle';
 import { createLogger } from '@sluice/shared/log';
 import { withProcessMetrics } from '@sluice/shared/process-metrics';
+import { loadServerConfig } from '@sluice/shared/servers/server-config';
 import { Registry } from 'prom-client';
 import { ClickHouseReadings } from './clickhouse-readings.ts';
 import { configSchema } from './config.ts';
@@ -18,19 +20,23 @@ import { declareMeasuredMetrics } from './measured-metrics.ts';
 import { createWriterMetrics } from './metrics.ts';
 import { createWriter } from './writer.ts';
 
-const config = loadConfigOrExit(configSchema, process.env);
+const { config, server } = orExit(() => loadServerConfig(configSchema, process.env));
 const logger = createLogger('writer', config.LOG_LEVEL);
 const registry = withProcessMetrics(new Registry());
+// All that a writer measures is of its server.
+if (server) registry.setDefaultLabels({ server: server.name });
 const client = createClickHouse(config, {
   application: 'sluice-writer',
   requestTimeoutMs: config.STATEMENT_TIMEOUT_MS + 5_000,
   connectionsMax: 4,
+  logger,
 });
 const kafka = createKafka(config, 'sluice-writer', logger);
 const lag = new LagReader({
   kafka,
   groupId: config.KAFKA_GROUP_ID,
   topics: Object.values(topicNames(config)),
+  range: server?.partitions,
 });
 const readings = new ClickHouseReadings(
   createClickHouse(config, { application: 'sluice-writer-metrics', requestTimeoutMs: 5_000, connectionsMax: 2 }),
@@ -38,17 +44,26 @@ const readings = new ClickHouseReadings(
 );
 declareMeasuredMetrics(
   registry,
-  { lag: () => lag.read(), server: () => readings.server(), erasures: () => readings.erasures() },
+  {
+    lag: () => lag.read(),
+    server: () => readings.server(),
+    erasures: () => readings.erasures(),
+    backupAge: () => readings.backupAge(),
+  },
   config,
 );
 const writer = createWriter(config, {
   kafka,
   client,
+  server,
+  storedThrough: () => lag.storedThrough(),
   migrate: () => migrate(config, logger),
   erasureClient: createClickHouse(config, {
     application: 'sluice-writer-erasure',
     requestTimeoutMs: ERASURE_TIMEOUT_MS + 5_000,
-    connectionsMax: 1,
+    // One for deleted users, and one for expired events.
+    connectionsMax: 2,
+    logger,
   }),
   logger,
   metrics: createWriterMetrics(registry),
@@ -58,6 +73,7 @@ const writer = createWriter(config, {
 const app = createHttpServer({
   ...{ logger, registry, readiness: () => writer.missing() },
   allowedHosts: config.ALLOWED_HOSTS,
+  tls: ownTls(config, logger),
 });
 refuseOtherMethods(app);
 

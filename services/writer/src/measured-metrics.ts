@@ -15,6 +15,8 @@ export interface WriterReadings {
   readonly lag: () => Promise<readonly PartitionLag[] | undefined>;
   readonly server: () => Promise<ServerState | undefined>;
   readonly erasures: () => Promise<PendingErasures | undefined>;
+  /** In seconds. */
+  readonly backupAge: () => Promise<number | undefined>;
 }
 
 /**
@@ -23,12 +25,20 @@ export interface WriterReadings {
  */
 export function declareMeasuredMetrics(
   registry: Registry,
-  { lag, server, erasures }: WriterReadings,
+  { lag, server, erasures, backupAge }: WriterReadings,
   config: Pick<WriterConfig, 'ERASURE_DELAY_MS' | 'ERASURE_GATHER_MS' | 'ERASURE_INTERVAL_MS'>,
 ): void {
   declareLag(registry, lag);
   declareServer(registry, server);
   declareErasures(registry, erasures, erasureDeadlineSeconds(config));
+  declareReadGauge(
+    registry,
+    {
+      name: 'sluice_backup_age_seconds',
+      help: 'Time since the last complete backup began; without any, since the database was created.',
+    },
+    async () => samplesOf(await backupAge()),
+  );
 }
 
 function declareLag(registry: Registry, read: WriterReadings['lag']): void {

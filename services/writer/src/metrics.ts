@@ -48,6 +48,11 @@ export function createWriterMetrics(registry: Registry) {
       help: 'Messages of an ingest-api with another KAFKA_PARTITIONS than this writer.',
       registers,
     }),
+    erasureFailures: new Counter({
+      name: 'sluice_erasure_failures_total',
+      help: 'Rounds of the erasure of deleted users or of expired events that failed, and are repeated.',
+      registers,
+    }),
     haltedPartitions: new Gauge({
       name: 'sluice_writer_halted_partitions',
       help: '1 for each partition of this writer that is halted until an operator resumes it.',

@@ -1,20 +1,29 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { MigrationMismatch, SchemaTooNew, TablesLost } from '@sluice/shared/clickhouse/migrate';
+import { connectionHint, withHint } from '@sluice/shared/connection-hints';
+import { ALL_OTHERS } from '@sluice/shared/event-retention';
+import { recentHint } from '@sluice/shared/kafka/client';
 import { ensureTopics, topicNames } from '@sluice/shared/kafka/topics';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
 import { Probe } from '@sluice/shared/probe';
 import { retry } from '@sluice/shared/retry';
+import { describeRange } from '@sluice/shared/servers/partition-range';
+import type { Server } from '@sluice/shared/servers/servers-file';
 import type { Kafka } from 'kafkajs';
-import { claimDatabase, GroupMismatch } from './clickhouse/claim-database.ts';
+import { GroupMismatch } from './clickhouse/claim-database.ts';
 import { Halts } from './clickhouse/halts.ts';
 import { readPartitions } from './clickhouse/known-partitions.ts';
+import { DatabaseMismatch, OwnDatabase } from './clickhouse/own-database.ts';
 import { Ownership } from './clickhouse/ownership.ts';
 import { checkPartitionCount, PartitionCountMismatch } from './clickhouse/partition-count.ts';
 import { Positions } from './clickhouse/positions.ts';
+import { readRetention, recordRetention } from './clickhouse/retention-settings.ts';
 import { StagedStore } from './clickhouse/staged-store.ts';
 import type { WriterConfig } from './config.ts';
 import { Erasure } from './erasure/erasure.ts';
+import { ExpiredEvents } from './erasure/expired-events.ts';
+import { ForeignCommits } from './kafka/foreign-commits.ts';
 import { GroupConsumer } from './kafka/group-consumer.ts';
 import { isMemberOf } from './kafka/membership.ts';
 import { Watchdog } from './kafka/watchdog.ts';
@@ -24,12 +33,17 @@ import { BatchPace } from './loop/batch-pace.ts';
 import { DeadLetterAlarm } from './loop/dead-letter-alarm.ts';
 import { PartitionKeeper } from './loop/partition-keeper.ts';
 import type { WriterMetrics } from './metrics.ts';
+import { StoringProgress } from './storing-progress.ts';
 
 export interface WriterDependencies {
   readonly kafka: Kafka;
   readonly client: ClickHouseClient;
   /** Brings the tables up to date. @throws ClickHouse's errors, and those of `migrate` */
   readonly migrate: () => Promise<unknown>;
+  /** Returns until when everything is stored, in milliseconds since 1970; `undefined` while that is not known. */
+  readonly storedThrough: () => Promise<number | undefined>;
+  /** Whose database it is; undefined without a file of servers. */
+  readonly server?: Pick<Server, 'name' | 'partitions'> | undefined;
   /** For statements that may take long: its requests time out after `ERASURE_TIMEOUT_MS`. */
   readonly erasureClient: ClickHouseClient;
   readonly logger: Logger;
@@ -47,11 +61,14 @@ export interface WriterDependencies {
 const SILENT_SESSIONS_MAX = 6;
 
 /** What trying again does not resolve: the writer ends, and its error says what to do. */
-const NEEDS_OPERATOR = [MigrationMismatch, SchemaTooNew, TablesLost, GroupMismatch, PartitionCountMismatch];
+const NEEDS_OPERATOR = [
+  ...[MigrationMismatch, SchemaTooNew, TablesLost],
+  ...[GroupMismatch, DatabaseMismatch, PartitionCountMismatch],
+];
 
 /** Builds the writer: what it consists of, and how its components are connected. */
 export function createWriter(config: WriterConfig, deps: WriterDependencies): Writer {
-  const { kafka, client, erasureClient, logger, metrics, writerId, fail } = deps;
+  const { kafka, client, erasureClient, server, storedThrough, logger, metrics, writerId, fail } = deps;
   const common = { client, groupId: config.KAFKA_GROUP_ID, statementTimeoutMs: config.STATEMENT_TIMEOUT_MS };
   const { groupId } = common;
   const ownership = new Ownership({
@@ -65,7 +82,17 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   const positions = new Positions({ ...common, ownership });
   const halts = new Halts(client, groupId);
   const readKnown = () => readPartitions(client, groupId);
-  const keeper = new PartitionKeeper({ kafka, groupId, ownership, positions, halts, readKnown, logger, metrics });
+  const database = new OwnDatabase(client, {
+    group: groupId,
+    server: server?.name ?? '',
+    partitions: describeRange(server?.partitions),
+  });
+  const isOwn = (id: string) => database.isOwn(id);
+  const foreignCommits = new ForeignCommits({ kafka, groupId, topics: Object.values(topicNames(config)), isOwn });
+  const keeper = new PartitionKeeper({
+    ...{ kafka, groupId, ownership, positions, halts, readKnown, logger, metrics },
+    ...{ database, foreignCommits, range: server?.partitions },
+  });
   const alarm = new DeadLetterAlarm({
     onChange(raised) {
       metrics.deadLetterAlarm.set(raised ? 1 : 0);
@@ -75,12 +102,17 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   const store = new StagedStore({ ...common, ownership });
   const bytesMax = config.BATCH_BYTES_MAX;
   const pace = new BatchPace({ ageMs: config.BATCH_AGE_MS, bytesMax });
-  const batches = new BatchLoop({ store, positions, bytesMax, pace, alarm, metrics, logger });
+  const batches = new BatchLoop({ store, positions, groupId, bytesMax, pace, alarm, metrics, logger });
   const intake = new BatchIntake({
     ...{ kafka, keeper, batches, metrics, logger },
     partitionCount: config.KAFKA_PARTITIONS,
   });
-  const erasure = new Erasure(config, erasureClient, writerId, logger);
+  const erasures = [Erasure, ExpiredEvents].map(
+    (Type) => new Type(config, erasureClient, writerId, logger, metrics.erasureFailures),
+  );
+  // Readers of several servers alone need it.
+  const progress = server ? [new StoringProgress({ client, storedThrough, logger })] : [];
+  const ofOneWriter = [...erasures, ...progress];
   const silenceMs = SILENT_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
   const watchdog = new Watchdog(silenceMs, () => {
     fail(new Error(`kafkajs has not fetched, joined or sent a heartbeat for ${silenceMs} ms`));
@@ -91,25 +123,31 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     logger,
     watchdog,
     onAssigned(assignment, consumer) {
-      erasure.setOwner(assignment.partitions[topicNames(config).events]?.includes(0) ?? false);
+      const isOwner = assignment.partitions[topicNames(config).events]?.includes(0) ?? false;
+      for (const work of ofOneWriter) work.setOwner(isOwner);
       keeper.takeOver(assignment, consumer).catch(fail);
     },
-    onEnded: () => erasure.setOwner(false),
+    onEnded() {
+      for (const work of ofOneWriter) work.setOwner(false);
+    },
     onOutOfRange(assignment, consumer, partition) {
       keeper.reopen(assignment, consumer, partition).catch(fail);
     },
     store: (batch, assignment, consumer) => intake.store(batch, assignment, consumer),
     rest: (signal) => pace.rest(signal),
+    commitMetadata: () => database.id,
     fail,
   });
-  return new Writer(config, deps, { group, keeper, alarm, erasure, watchdog });
+  return new Writer(config, deps, { database, group, keeper, alarm, ofOneWriter, watchdog });
 }
 
 interface WriterComponents {
+  readonly database: OwnDatabase;
   readonly group: GroupConsumer;
   readonly keeper: PartitionKeeper;
   readonly alarm: DeadLetterAlarm;
-  readonly erasure: Erasure;
+  /** What one writer of the group does in the background: the one that owns the first partition of the events. */
+  readonly ofOneWriter: readonly (Erasure | ExpiredEvents | StoringProgress)[];
   readonly watchdog: Watchdog;
 }
 
@@ -122,30 +160,34 @@ export class Writer implements Component {
   readonly #probe: Probe;
   readonly #stopping = new AbortController();
   #starting: Promise<void> | undefined;
+  /** What to check, since Kafka or ClickHouse could not be used at the start. */
+  #hint: string | undefined;
 
   constructor(config: WriterConfig, deps: WriterDependencies, components: WriterComponents) {
     this.#config = config;
     this.#deps = deps;
     this.#components = components;
-    this.#probe = new Probe('ClickHouse cannot be reached', 2_000, async () => {
-      const { success } = await deps.client.ping();
-      if (!success) throw new Error('ClickHouse did not respond to a ping');
-    });
+    const ping = async () => {
+      const result = await deps.client.ping();
+      if (!result.success) throw result.error;
+    };
+    const whyUnreachable = (error: unknown) => withHint('ClickHouse cannot be reached', connectionHint(error));
+    this.#probe = new Probe(whyUnreachable, 2_000, ping);
   }
 
   /** Begins to consume in the background, as soon as Kafka and ClickHouse can be reached. */
   async start(): Promise<void> {
     this.#starting ??= this.#consumeOnceReachable();
-    this.#components.erasure.start();
+    for (const work of this.#components.ofOneWriter) void work.start();
   }
 
   async stop(): Promise<void> {
-    const { watchdog, erasure, group } = this.#components;
+    const { watchdog, ofOneWriter, group } = this.#components;
     const { client, erasureClient } = this.#deps;
     watchdog.stop();
     this.#stopping.abort(new Error('the writer is stopping'));
     await this.#starting;
-    await erasure.stop();
+    await Promise.all(ofOneWriter.map((work) => work.stop()));
     await group.stop();
     await Promise.all([client.close(), erasureClient.close()]);
   }
@@ -159,7 +201,9 @@ export class Writer implements Component {
 
   #missingOwnership(): string | undefined {
     const { assignment } = this.#components.group;
-    if (!assignment) return 'no Kafka partitions are assigned yet';
+    if (!assignment) {
+      return withHint('no Kafka partitions are assigned yet', this.#hint ?? recentHint(this.#deps.kafka));
+    }
     return assignment.epoch ? undefined : 'the assigned partitions are not taken over yet';
   }
 
@@ -170,9 +214,13 @@ export class Writer implements Component {
       firstMs: 200,
       maxMs: 5_000,
       signal,
-      onFailure(error) {
+      onFailure: (error) => {
         if (NEEDS_OPERATOR.some((type) => error instanceof type)) throw error;
-        logger.warn({ reason: (error as Error).message }, 'Kafka or ClickHouse cannot be reached yet; retrying');
+        this.#hint = connectionHint(error);
+        logger.warn(
+          { reason: (error as Error).message, hint: this.#hint },
+          'Kafka or ClickHouse cannot be reached yet; retrying',
+        );
       },
     }).catch((error) => {
       if (!signal.aborted) fail(error);
@@ -181,9 +229,22 @@ export class Writer implements Component {
 
   async #consume(): Promise<void> {
     await this.#deps.migrate();
-    await claimDatabase(this.#deps.client, this.#config.KAFKA_GROUP_ID);
+    await this.#components.database.claim();
+    // While it is, the writer does not join its group, which a copy needs to have no members.
+    await this.#components.database.requireFilled();
+    await this.#recordRetention();
     await checkPartitionCount(this.#deps.client, this.#config);
     await ensureTopics(this.#deps.kafka, this.#config);
     await this.#components.group.start();
+    this.#hint = undefined;
+  }
+
+  async #recordRetention(): Promise<void> {
+    const { client, logger } = this.#deps;
+    const { EVENTS_RETENTION_DAYS: days } = this.#config;
+    const before = (await readRetention(client)).find(({ workspace }) => workspace === ALL_OTHERS)?.days ?? 0;
+    if (before !== (days ?? 0))
+      logger.warn({ before, days: days ?? 0 }, 'the retention of events changes (0: for ever)');
+    await recordRetention(client, ALL_OTHERS, days);
   }
 }

@@ -31,7 +31,7 @@ test('the first writer records its group, and a writer of another group is refus
 });
 
 test('writers of two groups that start together do not both store', async () => {
-  const claimBoth = () => Promise.allSettled(['a', 'b'].map((group) => claimDatabase(db.client, group)));
+  const claimBoth = () => Promise.allSettled(['a', 'b'].map((group) => claimDatabase(db.writerClient, group)));
   for (const outcomes of [await claimBoth(), await claimBoth()]) {
     expect(outcomes.filter(({ status }) => status === 'fulfilled').length).toBeLessThan(2);
   }
@@ -56,10 +56,10 @@ test('a database that was filled before groups were recorded belongs to the grou
   const record = "INSERT INTO writer_epochs (group_id, incarnation, generation) VALUES ('old', 1, 1), ('old', 1, 2)";
   await db.client.command({ query: record });
   await migrate(config, logger, all);
-  await expect(claimDatabase(db.client, 'new')).rejects.toThrow(/belongs to the consumer group old/);
-  await claimDatabase(db.client, 'old');
+  await expect(claimDatabase(db.writerClient, 'new')).rejects.toThrow(/belongs to the consumer group old/);
+  await claimDatabase(db.writerClient, 'old');
   await db.client.command({ query: "INSERT INTO writer_groups (group_id) VALUES ('other')" });
-  await expect(claimDatabase(db.client, 'old')).rejects.toThrow(/several consumer groups .*\(old, other\)/);
+  await expect(claimDatabase(db.writerClient, 'old')).rejects.toThrow(/several consumer groups .*\(old, other\)/);
 });
 
 async function nameOfDatabase(): Promise<string> {

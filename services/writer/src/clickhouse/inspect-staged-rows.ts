@@ -10,10 +10,14 @@ interface StagedEvents {
   /** Partitions of the table, not of Kafka. */
   readonly partitions: number;
   readonly stamped_events: number;
-  readonly stamped_uuids: number;
+  /** Those that are timed by their receipt, as stamped ones are, and how many different workspaces and uuids they have. */
+  readonly timed_events: number;
+  readonly timed_uuids: number;
   /** The times of the first and the last stamped event, in milliseconds since 1970. */
   readonly first_stamped: number;
   readonly last_stamped: number;
+  /** Whether one of their users was ever deleted: 0 or 1. */
+  readonly were_deleted: number;
   /** 0 or 1. */
   readonly may_be_deleted: number;
 }
@@ -23,6 +27,8 @@ interface StagedChanges {
   readonly seen: number;
   readonly properties: number;
   readonly deletions: number;
+  /** Whether one of their users was ever deleted: 0 or 1. */
+  readonly were_deleted: number;
   /** 0 or 1. */
   readonly may_be_deleted: number;
 }
@@ -38,18 +44,22 @@ const NO_EVENTS: StagedEvents = {
   keys: 0,
   partitions: 0,
   stamped_events: 0,
-  stamped_uuids: 0,
+  timed_events: 0,
+  timed_uuids: 0,
   first_stamped: 0,
   last_stamped: 0,
+  were_deleted: 0,
   may_be_deleted: 0,
 };
-const NO_CHANGES: StagedChanges = { seen: 0, properties: 0, deletions: 0, may_be_deleted: 0 };
+const NO_CHANGES: StagedChanges = { seen: 0, properties: 0, deletions: 0, were_deleted: 0, may_be_deleted: 0 };
 const NONE_DELETED: DeletedRows = { events: 0, changes: 0 };
 
 /** What the staged rows of a batch are. */
 export interface StagedRows {
   readonly events: StagedEvents;
   readonly changes: StagedChanges;
+  /** Whether one of their users was ever deleted. */
+  readonly haveDeletions: boolean;
   readonly deleted: DeletedRows;
 }
 
@@ -65,7 +75,12 @@ export async function inspectStagedRows(
   const events = contents.hasEvents ? await readOne<StagedEvents>(session, 'inspect-events') : NO_EVENTS;
   const changes = contents.hasChanges ? await readOne<StagedChanges>(session, 'inspect-changes') : NO_CHANGES;
   const mayBeDeleted = events.may_be_deleted + changes.may_be_deleted > 0;
-  return { events, changes, deleted: mayBeDeleted ? await dropDeleted(session, contents) : NONE_DELETED };
+  return {
+    events,
+    changes,
+    haveDeletions: events.were_deleted + changes.were_deleted > 0,
+    deleted: mayBeDeleted ? await dropDeleted(session, contents) : NONE_DELETED,
+  };
 }
 
 async function dropDeleted(

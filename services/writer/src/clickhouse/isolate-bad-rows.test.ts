@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { createTestStore, type TestStore } from '../testing/store.ts';
+import { changeRow, createTestStore, eventRow, messages, type TestStore } from '../testing/store.ts';
 import { isRowError } from './isolate-bad-rows.ts';
 
 let db: TestStore;
@@ -18,4 +18,41 @@ test.each([
   const error: unknown = await db.read(query).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(Error);
   expect(isRowError(error)).toBe(false);
+});
+
+const event = () => JSON.stringify(eventRow());
+const change = () => JSON.stringify(changeRow({ id: 'u', operation: 'seen' }));
+
+/** Lines that ClickHouse takes, all of them or where nothing is beside them, and that are not one row each. */
+const NOT_ROWS: Readonly<Record<string, (row: () => string) => string>> = {
+  'a list of a row': (row) => `[${row()}]`,
+  'a row and a semicolon': (row) => `${row()};`,
+  'a row and a comma': (row) => `${row()},`,
+  'a row after a space': (row) => ` ${row()}`,
+  'two rows': (row) => row() + row(),
+  'two rows and a comma between them': (row) => `${row()},${row()}`,
+  'a row and a carriage return': (row) => `${row()}\r`,
+};
+
+test.each(
+  Object.entries(NOT_ROWS).flatMap(([name, line]) => [
+    { name, line, kind: 'events', row: event } as const,
+    { name, line, kind: 'changes', row: change } as const,
+  ]),
+)('$name of $kind is a dead letter, whatever is beside it', async ({ line, kind, row }) => {
+  const bad = line(row);
+  for (const beside of [[], [row()], [row(), '{"unknown":1}']]) {
+    const batch = { events: [], changes: [], deadLetters: [], [kind]: messages(kind, [...beside, bad]) };
+    const { deadLetters } = await db.store(batch);
+    expect(deadLetters.map((found) => found.row.toString())).toContain(bad);
+    expect(deadLetters).toHaveLength(Math.max(1, beside.length));
+  }
+});
+
+test('empty lines are no rows, and are ignored', async () => {
+  const [message] = messages('events', [event()]);
+  if (!message) throw new Error('there is no message');
+  const spaced = { ...message, value: Buffer.from(`\n${message.value}\n\n${event()}`) };
+  const stored = await db.store({ events: [spaced], changes: [], deadLetters: [] });
+  expect(stored).toMatchObject({ rows: 2, deadLetters: [] });
 });

@@ -2,7 +2,7 @@ import { ClickHouseError } from '@clickhouse/client';
 import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import { ROW_FORMAT } from '@sluice/shared/rows';
 import { type DeadLetter, errorTypeOf } from '../protocol/dead-letter.ts';
-import { type Line, linesOf, type RowMessage, withoutLineFeed } from '../protocol/row-batch.ts';
+import { isObject, type Line, linesOf, type RowMessage, withoutLineFeed } from '../protocol/row-batch.ts';
 import type { ClickHouseSession } from './session.ts';
 import { NUMBERED_ROWS, type NumberedRowStatements } from './staging-tables.ts';
 
@@ -97,14 +97,14 @@ interface NumberedLine {
  * Returns a line with its number; the reason why it is no row; or `undefined` for an empty line, which ClickHouse
  * ignores.
  *
- * A line must be one JSON object. ClickHouse takes `[{…}]` and `{…};` alone, but not among others, and after a line that
- * is not JSON it may skip more than that line.
+ * A line must be one JSON object. ClickHouse would take two objects on one line as two rows, and after a line that is not
+ * JSON it may skip more than that line.
  */
 function numberLine(line: Line, number: number): NumberedLine | string | undefined {
   const row = withoutLineFeed(line.bytes);
   if (row.length === 0) return undefined;
   const notAnObject = 'NOT_AN_OBJECT: the line is not one JSON object';
-  if (row[0] !== 0x7b || row.at(-1) !== 0x7d) return notAnObject;
+  if (!isObject(row)) return notAnObject;
   try {
     const fields = Object.keys(JSON.parse(row.toString()) as object).length;
     const field = `{"line":${number}${fields > 0 ? ',' : ''}`;

@@ -36,7 +36,7 @@ test('a writer that wakes up after its partitions went to others is fenced, and 
 test('a member of an older generation is fenced, unless Kafka counts it to the group now', async () => {
   const groupId = 'counted anew';
   const ownershipOf = (isMember: boolean) =>
-    new Ownership({ client: db.client, groupId, writerId: 'w', isMember: async () => isMember });
+    new Ownership({ client: db.writerClient, groupId, writerId: 'w', isMember: async () => isMember });
   await ownershipOf(true).begin(memberOf(7, 'm'));
   await expect(ownershipOf(false).begin(memberOf(6, 'm'))).rejects.toThrow(Fenced);
   expect(await ownershipOf(true).begin(memberOf(1, 'm'))).toEqual({ incarnation: 2, generation: 1 });
@@ -46,7 +46,7 @@ test('a take-over whose assignment has ended meanwhile records nothing', async (
   const groupId = 'ended';
   const ending = new AbortController();
   const ownership = new Ownership({
-    ...{ client: db.client, groupId, writerId: 'w' },
+    ...{ client: db.writerClient, groupId, writerId: 'w' },
     async isMember() {
       ending.abort(new Fenced('the group is rebalancing'));
       return true;
@@ -62,7 +62,7 @@ test('a generation that Kafka has counted anew does not share the epoch of the o
   const groupId = 'lost';
   const members = new Set(['old']);
   const ownership = new Ownership({
-    ...{ client: db.client, groupId, writerId: 'w' },
+    ...{ client: db.writerClient, groupId, writerId: 'w' },
     isMember: async (memberId) => members.has(memberId),
   });
   expect(await ownership.begin(memberOf(1, 'old', 'old'))).toEqual({ incarnation: 1, generation: 1 });
@@ -78,7 +78,7 @@ test('of two generations of one number that record the same epoch at the same ti
   const both = Promise.withResolvers<void>();
   let reads = 0;
   // Both have read what is recorded before either of them records.
-  const client = new Proxy(db.client, {
+  const client = new Proxy(db.writerClient, {
     get(target, name) {
       if (name !== 'query') return Reflect.get(target, name);
       return async (query: Parameters<typeof target.query>[0]) => {
@@ -109,7 +109,7 @@ test("the take-over of a newer generation ends an older generation's insert", as
   const [old, young] = [db.writer(), db.writer()];
   const oldEpoch = await old.ownership.begin(memberOf(10, 'old'));
   const query_id = `${old.ownership.queryIdPrefix(oldEpoch)}/slow`;
-  const slow = db.client
+  const slow = db.writerClient
     .command({
       query: 'SELECT sleepEachRow(0.1) FROM numbers(1000) FORMAT Null',
       clickhouse_settings: { max_block_size: '10' },

@@ -22,7 +22,7 @@ afterAll(() => db.close());
 beforeEach(() => {
   groupId = randomUUID();
   const ownership = { queryIdPrefix: () => groupId };
-  positions = new Positions({ client: db.client, ownership, groupId, statementTimeoutMs: 240_000 });
+  positions = new Positions({ client: db.writerClient, ownership, groupId, statementTimeoutMs: 240_000 });
 });
 
 function at(from: bigint, nextOffset: bigint): NewPosition {
@@ -31,7 +31,7 @@ function at(from: bigint, nextOffset: bigint): NewPosition {
 }
 
 async function stored(): Promise<bigint | undefined> {
-  return (await readPartitions(db.client, groupId)).positions.get(NAME)?.nextOffset;
+  return (await readPartitions(db.writerClient, groupId)).positions.get(NAME)?.nextOffset;
 }
 
 /** Lets the newest rows of the group look as if ClickHouse's clock had been years ahead when they were stored. */
@@ -75,7 +75,7 @@ test('a request that arrives late does not set a position back', async () => {
   await positions.store([at(0n, 0n)], EPOCH);
   await positions.store([at(0n, 10n), { ...at(0n, 5n), partition: 4 }], EPOCH);
   expect(await stored()).toBe(20n);
-  expect((await readPartitions(db.client, groupId)).positions.get('t/4')?.nextOffset).toBe(5n);
+  expect((await readPartitions(db.writerClient, groupId)).positions.get('t/4')?.nextOffset).toBe(5n);
 });
 
 test('the newest position counts, also after the clock of ClickHouse was set back', async () => {
@@ -84,7 +84,7 @@ test('the newest position counts, also after the clock of ClickHouse was set bac
   await positions.store([at(10n, 20n)], EPOCH);
   expect(await stored()).toBe(20n);
   await storeAhead('writer_positions', 'stored_at');
-  await new Halts(db.client, groupId).resume('t', 3, 5n);
+  await new Halts(db.writerClient, groupId).resume('t', 3, 5n);
   expect(await stored()).toBe(5n);
 });
 
@@ -96,11 +96,11 @@ test('a partition may be stored and not halted, halted and not stored, or both',
       firstOffset: 10n,
       lastOffset: null,
     }) as const;
-  const halts = new Halts(db.client, groupId);
+  const halts = new Halts(db.writerClient, groupId);
   await positions.store([at(0n, 10n), { ...at(0n, 0n), partition: 4 }], EPOCH);
   await halts.record(halt(3));
   await halts.record(halt(5));
-  const known = await readPartitions(db.client, groupId);
+  const known = await readPartitions(db.writerClient, groupId);
   const { topic, nextOffset, last } = at(0n, 10n);
   expect([...known.positions]).toEqual([
     ['t/3', { topic, partition: 3, nextOffset, last }],
@@ -114,7 +114,7 @@ test('a partition may be stored and not halted, halted and not stored, or both',
 });
 
 test('a partition is halted and resumed, also after the clock of ClickHouse was set back', async () => {
-  const halts = new Halts(db.client, groupId);
+  const halts = new Halts(db.writerClient, groupId);
   const halt = {
     topic: 't',
     partition: 3,
@@ -123,7 +123,7 @@ test('a partition is halted and resumed, also after the clock of ClickHouse was 
     firstOffset: null,
     lastOffset: null,
   } as const;
-  const isHalted = async () => (await readPartitions(db.client, groupId)).halts.has(NAME);
+  const isHalted = async () => (await readPartitions(db.writerClient, groupId)).halts.has(NAME);
   await halts.record(halt);
   await storeAhead('writer_halts', 'state_at');
   await halts.resume('t', 3);
@@ -134,7 +134,7 @@ test('a partition is halted and resumed, also after the clock of ClickHouse was 
 });
 
 test('a writer whose epoch is over halts no partition of the new owner; an operator does', async () => {
-  const halts = new Halts(db.client, groupId);
+  const halts = new Halts(db.writerClient, groupId);
   const halt: Halt = {
     topic: 't',
     partition: 7,
@@ -143,8 +143,8 @@ test('a writer whose epoch is over halts no partition of the new owner; an opera
     firstOffset: null,
     lastOffset: null,
   };
-  const isHalted = async () => (await readPartitions(db.client, groupId)).halts.has('t/7');
-  const ownership = new Ownership({ client: db.client, groupId, writerId: 'w', isMember: async () => true });
+  const isHalted = async () => (await readPartitions(db.writerClient, groupId)).halts.has('t/7');
+  const ownership = new Ownership({ client: db.writerClient, groupId, writerId: 'w', isMember: async () => true });
   const late = await ownership.begin({ generation: 5, memberId: 'm', leaderId: 'm' });
   const owner = await ownership.begin({ generation: 6, memberId: 'm', leaderId: 'm' });
   await expect(halts.record(halt, late)).rejects.toThrow(Fenced);

@@ -4,7 +4,7 @@ import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database'
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { batchOf, changeRow, createTestStore, eventRow, NOON, type TestStore } from '../testing/store.ts';
-import { readPendingErasures, readServerState } from './server-state.ts';
+import { readBackupAge, readPendingErasures, readServerState } from './server-state.ts';
 
 const { signal } = new AbortController();
 const DAY_MS = 86_400_000;
@@ -78,6 +78,22 @@ test('a pending erasure counts each user once, from their last deletion', async 
   expect(oldestSeconds).toBeLessThan(9_000);
   await db.store(batchOf([], [changeRow({ id: randomUUID(), operation: 'delete' })]));
   expect(await readPendingErasures(db.client, signal)).toMatchObject({ users: 3 });
+});
+
+test('the age of the last backup is that of the newest complete one, or of the database', async () => {
+  await run(`INSERT INTO schema_migrations (number, name, checksum, applied_at)
+    SELECT number, name, checksum, now() - 500000 FROM schema_migrations FINAL LIMIT 1`);
+  const insert = (secondsAgo: number, isComplete: boolean) =>
+    run(`INSERT INTO backups (id, started_at, finished_at)
+      SELECT generateUUIDv4(), now64(6) - ${secondsAgo}, if(${isComplete}, now64(6), NULL)`);
+  expect(await readBackupAge(db.client, signal)).toBeGreaterThanOrEqual(500_000);
+  await insert(100, false);
+  expect(await readBackupAge(db.client, signal)).toBeGreaterThanOrEqual(500_000);
+  await insert(90_000, true);
+  await insert(300_000, true);
+  const age = await readBackupAge(db.client, signal);
+  expect(age).toBeGreaterThanOrEqual(90_000);
+  expect(age).toBeLessThan(300_000);
 });
 
 test('a query is given up with its signal', async () => {

@@ -67,6 +67,16 @@ export async function readPendingErasures(client: ClickHouseClient, signal: Abor
   return { users: row?.users ?? 0, oldestSeconds: Math.max(0, row?.oldest_seconds ?? 0) };
 }
 
+/**
+ * Returns the time since the last complete backup began, in seconds; without any, since the database was created.
+ *
+ * @throws ClickHouse's errors
+ */
+export async function readBackupAge(client: ClickHouseClient, signal: AbortSignal): Promise<number> {
+  const [row] = await read<{ age_seconds: number }>(client, STATEMENTS['read-backup-age'], signal);
+  return Math.max(0, row?.age_seconds ?? 0);
+}
+
 async function read<Row>(client: ClickHouseClient, { sql }: Statement, signal: AbortSignal): Promise<Row[]> {
   const result = await client.query({
     query: sql,

@@ -56,12 +56,16 @@ export class ClickHouseSession {
     await this.#send(statement, parameters, { ...settings, ...CLOSING });
   }
 
-  /** Sends bytes to an INSERT, and returns how many rows they held. @throws ClickHouse's errors */
-  async load(statement: Statement, chunks: readonly Uint8Array[]): Promise<number> {
+  /**
+   * Sends bytes to an INSERT, and returns how many rows they held; `undefined` where ClickHouse does not say.
+   *
+   * @throws ClickHouse's errors
+   */
+  async load(statement: Statement, chunks: readonly Uint8Array[]): Promise<number | undefined> {
     const values = Readable.from(inLargeChunks(chunks), { objectMode: false });
     const { stream, summary } = await this.#client.exec({ ...this.#requestOf(statement), values });
     for await (const _ of stream);
-    return Number(summary?.written_rows ?? 0);
+    return summary && Number(summary.written_rows);
   }
 
   /** Returns the rows of a SELECT. @throws ClickHouse's errors */

@@ -67,7 +67,7 @@ describe('events', () => {
           SELECT 'midnight', concat('u', toString(number)), 1 FROM numbers(100000)`,
       });
       const [stored] = await database.read<{ uuid: string }>('SELECT uuid FROM events LIMIT 1');
-      const command = vi.spyOn(database.client, 'command');
+      const command = vi.spyOn(database.writerClient, 'command');
       const repeat = eventRow({ workspace_id: 'midnight', user_id: 'another', ...stored });
       await database.store(batchOf([eventRow({ workspace_id: 'midnight' }), repeat]));
       expect(await database.read('SELECT count() AS events FROM events')).toEqual([{ events: 200_001 }]);
@@ -93,7 +93,7 @@ describe('events', () => {
 });
 
 test('a statement that begins after its session was closed fails and stores nothing', async () => {
-  const session = new ClickHouseSession(db.client, 'test', 5_000);
+  const session = new ClickHouseSession(db.writerClient, 'test', 5_000);
   await session.run(STATEMENTS['stage-events']);
   const row = JSON.stringify(eventRow({ workspace_id: 'late' }));
   expect(await session.load(STATEMENTS['load-events'], [Buffer.from(row)])).toBe(1);
@@ -104,7 +104,7 @@ test('a statement that begins after its session was closed fails and stores noth
 });
 
 test('ClickHouse itself ends a statement of a session that takes too long', async () => {
-  const session = new ClickHouseSession(db.client, 'test', 500);
+  const session = new ClickHouseSession(db.writerClient, 'test', 500);
   const slow = { name: 'slow', sql: 'SELECT sleepEachRow(0.1) FROM numbers(150) SETTINGS max_block_size = 1' };
   await expect(session.run(slow)).rejects.toMatchObject({ type: 'TIMEOUT_EXCEEDED' });
   await session.close();
@@ -115,19 +115,19 @@ describe('events stamped on receipt', () => {
   const stamped = (seconds: number) =>
     eventRow({ workspace_id: 'stamped', uuid, timestamp: NOON + seconds * 1_000, stamped: 1, user_id: 'u' });
 
-  test('a repeat within ten minutes is recognised by its uuid, in one batch and across batches', async () => {
+  test('a repeat within ten minutes is recognised by its uuid, in one batch and across batches: the first one stays', async () => {
     await db.store(batchOf([stamped(5), stamped(0), stamped(90)]));
     await db.store(batchOf([stamped(300), eventRow({ workspace_id: 'stamped', timestamp: NOON - 1 })]));
     await db.store(batchOf([stamped(0), stamped(5)]));
     const stored = await storedEvents('stamped');
-    expect(stored.map(({ timestamp }) => timestamp)).toEqual(['2026-03-01 11:59:59.999', '2026-03-01 12:00:00.000']);
+    expect(stored.map(({ timestamp }) => timestamp)).toEqual(['2026-03-01 11:59:59.999', '2026-03-01 12:00:05.000']);
   });
 
   test('a repeat does not change when its user was last seen', async () => {
     const [user] = await db.read(
       "SELECT first_seen_at, last_seen_at FROM entities FINAL WHERE workspace_id = 'stamped' AND kind = 'user'",
     );
-    expect(user).toEqual({ first_seen_at: '2026-03-01 12:00:00.000', last_seen_at: '2026-03-01 12:00:00.000' });
+    expect(user).toEqual({ first_seen_at: '2026-03-01 12:00:05.000', last_seen_at: '2026-03-01 12:00:05.000' });
   });
 
   test('an event with the same uuid an hour later is a new one', async () => {
@@ -167,12 +167,12 @@ describe('users and organizations', () => {
         uuid,
         user_id,
         group_id,
-        received_at: NOON * 1_000 + seconds,
+        received_at: (NOON + seconds) * 1_000,
         timestamp: NOON + stamped * seconds,
         ...(stamped && { stamped: 1 }),
       });
     await db.store(
-      batchOf([sentAt(2, 'of the batch', 'g'), sentAt(1, 'first', 'g'), sentAt(3, 'first', 'of the batch')]),
+      batchOf([sentAt(1, 'first', 'g'), sentAt(2, 'of the batch', 'g'), sentAt(3, 'first', 'of the batch')]),
     );
     await db.store(batchOf([sentAt(4, 'later', 'g'), sentAt(5, 'first', 'later'), sentAt(6, '', 'later')]));
     const entities = await db.read(
@@ -280,6 +280,49 @@ describe('a deleted user', () => {
     await db.store(batchOf([], [changeRow({ workspace_id: 'between', id: 'u', operation: 'delete', version })]));
     expect(await batch.store()).toEqual({ rows: 1, userDeleted: 1 });
     expect(await storedEvents('between')).toEqual([]);
+  });
+
+  test('who comes back has rows of its own, which are not merged with those from before the deletion', async () => {
+    const workspace_id = 'came back';
+    const deletedUs = NOON * 1_000 + 100;
+    const at = (received: number, user_id: string, workspace = workspace_id) =>
+      eventRow({ workspace_id: workspace, user_id, group_id: 'in event', received_at: NOON * 1_000 + received });
+    const seen = (received: number, id: string, row: Partial<ChangeRow> = {}) =>
+      changeRow({ workspace_id, id, operation: 'seen', version: NOON * 1_000 + received, ...row });
+    const deletion = (id: string) => changeRow({ workspace_id, id, operation: 'delete', version: deletedUs });
+    await db.store(batchOf(['event', 'seen', 'other'].map((user) => at(10, user))));
+    await db.store(batchOf([at(20, 'early')], ['event', 'seen'].map(deletion)));
+    await db.store(batchOf([at(101, 'event'), at(120, 'event'), at(120, 'other'), at(120, 'event', 'another')]));
+    await db.store(
+      batchOf(
+        [at(120, 'same batch'), at(30, 'same batch')],
+        [
+          ...[seen(120, 'seen', { group_id: 'in change' }), seen(130, 'same batch'), seen(120, 'other')],
+          ...[seen(120, 'seen', { kind: 'organization' }), deletion('same batch')],
+        ],
+      ),
+    );
+    const rows = await db.read<{ kind: string; id: string; other_id: string }>(
+      `SELECT DISTINCT kind, id, other_id FROM entities WHERE workspace_id = '${workspace_id}' ORDER BY ALL`,
+    );
+    const of = (kind: string) => rows.filter((row) => row.kind === kind).map(({ id, other_id }) => [id, other_id]);
+    expect(of('user')).toEqual([
+      ['early', ''],
+      ['event', ''],
+      ['event', String(deletedUs)],
+      ['other', ''],
+      ['same batch', String(deletedUs)],
+      ['seen', ''],
+      ['seen', String(deletedUs)],
+    ]);
+    expect(of('organization')).toEqual([
+      ['in event', ''],
+      ['seen', ''],
+    ]);
+    expect(of('membership')).toContainEqual(['event', 'in event']);
+    expect(of('membership')).toContainEqual(['seen', 'in change']);
+    const inAnother = "SELECT other_id FROM entities WHERE workspace_id = 'another' AND kind = 'user'";
+    expect(await db.read(inAnother)).toEqual([{ other_id: '' }]);
   });
 
   test('properties from before the deletion are not stored after it', async () => {

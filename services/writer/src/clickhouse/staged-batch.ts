@@ -1,7 +1,8 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { DeadLetter } from '../protocol/dead-letter.ts';
 import type { Epoch } from '../protocol/epoch.ts';
-import type { RowBatch, RowMessage } from '../protocol/row-batch.ts';
+import { repeatsAmong, type Submitted } from '../protocol/repeats.ts';
+import { countRows, type RowBatch } from '../protocol/row-batch.ts';
 import {
   afterRefusal,
   afterStep,
@@ -97,7 +98,8 @@ export class StagedBatch {
       await this.#perform(step);
       this.#state = afterStep(this.#state, step);
     } catch (error) {
-      const isRefused = (step === 'load-events' || step === 'load-changes') && isRowError(error);
+      const isLoading = step === 'load-events' || step === 'load-changes';
+      const isRefused = isLoading && (error instanceof NotRows || isRowError(error));
       if (!isRefused) throw asFenced(error);
       this.#state = afterRefusal(this.#state);
     }
@@ -119,13 +121,15 @@ export class StagedBatch {
         if (this.#staged?.changes.properties !== 0) await this.#staging.run(STATEMENTS[step]);
         return;
       case 'store-sightings':
-      case 'store-seen-in-changes':
         if (this.#staged?.changes.seen !== 0) await this.#staging.run(STATEMENTS[step]);
+        return;
+      case 'store-seen-in-changes':
+        if (this.#staged?.changes.seen !== 0) await this.#storeSeen(step);
         return;
       case 'find-repeats':
         return await this.#findRepeats();
       case 'store-seen-in-events':
-        return await this.#staging.run(STATEMENTS[step]);
+        return await this.#storeSeen(step);
       case 'store-events':
         return await this.#storeEvents();
       case 'close-session':
@@ -176,13 +180,28 @@ export class StagedBatch {
   }
 
   async #loadEvents(): Promise<void> {
-    await this.#staging.run(STATEMENTS['stage-events']);
-    this.#loaded.events = await this.#staging.load(STATEMENTS['load-events'], valuesOf(this.#rows.events));
+    this.#loaded.events = await this.#load('events');
   }
 
   async #loadChanges(): Promise<void> {
-    await this.#staging.run(STATEMENTS['stage-changes']);
-    this.#loaded.changes = await this.#staging.load(STATEMENTS['load-changes'], valuesOf(this.#rows.changes));
+    this.#loaded.changes = await this.#load('changes');
+  }
+
+  /**
+   * Loads the rows of a kind, and returns how many there are.
+   *
+   * @throws {NotRows} when ClickHouse would take other rows than the lines are. Where each line is looked at alone, such a
+   * line is a dead letter, and what becomes of it must not depend on the rows beside it
+   */
+  async #load(kind: 'events' | 'changes'): Promise<number> {
+    const messages = this.#rows[kind];
+    const rows = countRows(messages);
+    if (rows === undefined) throw new NotRows();
+    await this.#staging.run(STATEMENTS[`stage-${kind}`]);
+    const values = messages.map(({ value }) => value);
+    const loaded = await this.#staging.load(STATEMENTS[`load-${kind}`], values);
+    if (loaded !== undefined && loaded !== rows) throw new NotRows();
+    return rows;
   }
 
   async #storeDeletions(): Promise<void> {
@@ -192,17 +211,34 @@ export class StagedBatch {
     await this.#staging.run(STATEMENTS['store-pending-deletions']);
   }
 
+  async #storeSeen(step: 'store-seen-in-changes' | 'store-seen-in-events'): Promise<void> {
+    const name = this.#staged?.haveDeletions ? (`${step}-since-deletions` as const) : step;
+    await this.#staging.run(STATEMENTS[name]);
+  }
+
   async #findRepeats(): Promise<void> {
     // In a batch without changes this is the first step after loading.
     this.#staged ??= await inspectStagedRows(this.#staging, this.#state);
-    const { events, keys, stamped_events, stamped_uuids, first_stamped, last_stamped } = this.#staged.events;
-    const times = { first_stamped, last_stamped };
+    const { events, keys, stamped_events, timed_events, timed_uuids, ...times } = this.#staged.events;
+    const { first_stamped, last_stamped } = times;
     const hasKeys = await this.#staging.wroteRows(STATEMENTS['find-repeats']);
-    const hasUuids = stamped_events > 0 && (await this.#staging.wroteRows(STATEMENTS['find-stamped-repeats'], times));
-    const hasOriginals = hasKeys || hasUuids;
-    if (hasOriginals) await this.#staging.run(STATEMENTS['drop-hidden-originals']);
-    const isRepeated = hasOriginals || events > keys || stamped_events > stamped_uuids;
-    if (isRepeated) await this.#staging.run(STATEMENTS['drop-repeats']);
+    const hasUuids =
+      stamped_events > 0 &&
+      (await this.#staging.wroteRows(STATEMENTS['find-stamped-repeats'], { first_stamped, last_stamped }));
+    if (hasKeys || hasUuids) await this.#staging.run(STATEMENTS['drop-hidden-originals']);
+    if (hasKeys) await this.#staging.run(STATEMENTS['drop-stored-repeats']);
+    const repeatsItself = events > keys || (stamped_events > 0 && timed_events > timed_uuids);
+    if (hasUuids || repeatsItself) await this.#dropRepeats();
+  }
+
+  /** Drops the staged events that repeat another one of the batch, or a stored one by their uuid. */
+  async #dropRepeats(): Promise<void> {
+    const repeats = repeatsAmong(await this.#staging.read<Submitted>(STATEMENTS['read-possible-repeats']));
+    if (repeats.length === 0) return;
+    await this.#staging.run(STATEMENTS['stage-repeats']);
+    const rows = repeats.map((place) => `{"place":${place}}\n`).join('');
+    await this.#staging.load(STATEMENTS['load-repeats'], [Buffer.from(rows)]);
+    await this.#staging.run(STATEMENTS['drop-repeats']);
   }
 
   /** Stores the events, and closes the session, which nothing needs any more. */
@@ -215,6 +251,5 @@ export class StagedBatch {
   }
 }
 
-function valuesOf(messages: readonly RowMessage[]): Buffer[] {
-  return messages.map(({ value }) => value);
-}
+/** Some lines of the batch are not one JSON object each. */
+class NotRows extends Error {}

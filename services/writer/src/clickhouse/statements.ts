@@ -2,12 +2,16 @@ import { readFileSync } from 'node:fs';
 import { STAGING_STATEMENTS } from './staging-tables.ts';
 import type { Statement } from './statement.ts';
 import { STORE_EVENTS } from './store-events.ts';
+import { STORE_SEEN } from './store-seen.ts';
 
 /** The SQL files. A step of `protocol/steps.ts` that runs one of them has the same name. */
 const FILES = [
-  // The consumer group of the database.
+  // Whose the database is.
   'record-group',
   'read-groups',
+  'record-identity',
+  'record-server-name',
+  'read-identity',
   // Taking partitions over.
   'newest-epoch',
   'record-epoch',
@@ -25,12 +29,14 @@ const FILES = [
   'store-pending-deletions',
   'store-properties',
   'store-sightings',
-  'store-seen-in-changes',
   'find-repeats',
   'find-stamped-repeats',
   'drop-hidden-originals',
+  'drop-stored-repeats',
+  'read-possible-repeats',
+  'stage-repeats',
+  'load-repeats',
   'drop-repeats',
-  'store-seen-in-events',
   'store-dead-letters',
   // Positions and halts of partitions.
   'read-partitions',
@@ -38,6 +44,8 @@ const FILES = [
   'choose-position',
   'record-topic-partitions',
   'read-topic-partitions',
+  'record-grown-topics',
+  'forget-smaller-topics',
   'record-halt',
   'resume-partition',
   // Erasing deleted users.
@@ -48,17 +56,30 @@ const FILES = [
   'erase-events',
   'erase-properties',
   'erase-sightings',
+  'find-mixed-users',
+  'store-returned-users',
   'erase-entities',
   'erase-dead-letters',
   'forget-erased',
+  // How far the server is.
+  'read-newest-block',
+  'record-progress',
   // What the metrics say.
   'read-server-state',
   'read-pending-erasures',
+  'read-backup-age',
+  // Retention, and erasing expired events.
+  'record-retention',
+  'read-retention',
+  'find-expired-events',
+  'find-expired-events-of-others',
+  'erase-expired-events',
 ] as const;
 
 /** All statements of the writer by their names, except those that number rows. */
 export const STATEMENTS = {
   ...STAGING_STATEMENTS,
+  ...STORE_SEEN,
   'store-events': STORE_EVENTS,
   ...(Object.fromEntries(
     FILES.map((name) => [name, { name, sql: readFileSync(new URL(`./sql/${name}.sql`, import.meta.url), 'utf8') }]),

@@ -1,3 +1,4 @@
+import { deletedVersionOf, lastDeletionsOf, USERS_OF_EVENTS } from './last-deletions.ts';
 import { STORED_EVENT_COLUMNS } from './staging-tables.ts';
 import type { Statement } from './statement.ts';
 
@@ -12,19 +13,8 @@ export const STORE_EVENTS: Statement = {
   sql: `
 INSERT INTO events (${STORED_EVENT_COLUMNS})
 WITH
-  -- Read here and not before: this insert must know every deletion that may be erased before the insert ends. A scalar,
-  -- so that ClickHouse reads it once, and without a join, which would cost a small batch more than its rows.
-  (
-    SELECT (groupArray(user), groupArray(deleted_version))
-    FROM (
-      SELECT concat(workspace_id, '\\0', user_id) AS user, max(version) AS deleted_version
-      FROM user_deletions
-      PREWHERE user_hash IN (SELECT cityHash64(user_id) FROM staged_events)
-      WHERE user_id IN (SELECT user_id FROM staged_events)
-      GROUP BY user
-      SETTINGS use_index_for_in_with_subqueries_max_values = 1000
-    )
-  ) AS deletions
+  -- Read here and not before: this insert must know every deletion that may be erased before the insert ends.
+  ${lastDeletionsOf(USERS_OF_EVENTS)} AS deletions
 SELECT ${STORED_EVENT_COLUMNS}
 FROM staged_events
 WHERE throwIf(
@@ -32,8 +22,5 @@ WHERE throwIf(
       > ({incarnation:UInt32}, {generation:UInt32}),
     'a newer epoch owns the partitions'
   ) = 0
-  -- 0 for a user who was not deleted. The first element is nobody: transform takes no empty arrays.
-  AND toUnixTimestamp64Micro(received_at) > transform(
-    concat(workspace_id, '\\0', user_id), arrayPushFront(deletions.1, ''), arrayPushFront(deletions.2, 0), toUInt64(0)
-  )`,
+  AND toUnixTimestamp64Micro(received_at) > ${deletedVersionOf(USERS_OF_EVENTS)}`,
 };

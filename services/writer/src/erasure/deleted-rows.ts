@@ -1,6 +1,7 @@
 import type { ClickHouseSession } from '../clickhouse/session.ts';
 import { STATEMENTS } from '../clickhouse/statements.ts';
 import type { DueErasure } from './erasure-passes.ts';
+import { requireNoRemovals } from './removals.ts';
 
 /** In the order in which they run. */
 const ERASE_STATEMENTS = {
@@ -19,9 +20,11 @@ interface DeletedRows {
   readonly partition: string;
 }
 
-/** A mutation has not ended. It goes on in ClickHouse, and the erasure after it. */
-export class RemovalRunning extends Error {
-  override readonly name = 'RemovalRunning';
+/** A user of a pass who came back, and of whom a row may hold times from before the deletion and after it. */
+interface MixedUser {
+  readonly workspace_id: string;
+  readonly user_id: string;
+  readonly newest_version: number;
 }
 
 /** Removes those deletions of a pass from the pending ones that nothing is stored of. Returns how many. */
@@ -52,34 +55,23 @@ export async function eraseRows(
     for (const partition of [...partitions].sort()) {
       proceed();
       await requireNoRemovals(session);
-      await session.run(statement, { ...parameters, partition });
+      const replaced = source === 'entities' ? await replaceMixedRows(session, pass) : {};
+      await session.run(statement, { ...parameters, partition, ...replaced });
     }
   }
 }
 
-/** A mutation that has not ended. `failure` is empty while it has not failed. */
-interface Mutation {
-  readonly table: string;
-  readonly mutation: string;
-  readonly failure: string;
-}
-
 /**
- * Ends removals that have failed.
- *
- * @throws {RemovalRunning} while another mutation runs: the next would only wait for it
- * @throws {Error} while one fails that is no removal, such as a migration's: it goes on, and the erasure after it
+ * Stores rows of the users who came back that can take the place of those with times from before the deletion. Until the
+ * latter are removed, both are there, and queries compute the times. Returns up to which version they may be removed: a
+ * writer of a version before this one may store another one meanwhile, which waits for the next round.
  */
-async function requireNoRemovals(session: ClickHouseSession): Promise<void> {
-  await session.run(STATEMENTS['end-failed-removals']);
-  const [first] = await session.read<Mutation>(STATEMENTS['find-removals']);
-  if (first === undefined) return;
-  const { table, mutation, failure } = first;
-  if (failure === '') throw new RemovalRunning('ClickHouse is still removing rows');
-  throw new Error(
-    `the mutation ${mutation} of the table ${table} fails, and no rows can be removed before it ends; ` +
-      `mend its cause, or end it with KILL MUTATION: ${failure}`,
-  );
+async function replaceMixedRows(session: ClickHouseSession, pass: readonly DueErasure[]) {
+  const mixed = await session.read<MixedUser>(STATEMENTS['find-mixed-users'], parametersOf(pass));
+  const newest = new Map(mixed.map((user) => [userKey(user), user.newest_version]));
+  const returned = pass.filter((deletion) => newest.has(userKey(deletion)));
+  if (returned.length > 0) await session.run(STATEMENTS['store-returned-users'], parametersOf(returned));
+  return { replacedVersions: pass.map((deletion) => newest.get(userKey(deletion)) ?? deletion.deleted_version) };
 }
 
 async function findDeletedRows(session: ClickHouseSession, pass: readonly DueErasure[]): Promise<DeletedRows[]> {

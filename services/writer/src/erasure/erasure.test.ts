@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { createLogger } from '@sluice/shared/log';
 import type { ChangeRow } from '@sluice/shared/rows';
@@ -12,6 +14,7 @@ import { forgetUsersWithoutRows } from './deleted-rows.ts';
 import { Erasure } from './erasure.ts';
 
 let db: TestStore;
+const failures = { inc: () => undefined };
 let erasure: Erasure;
 
 const DELETED_US = NOON * 1_000;
@@ -33,7 +36,7 @@ beforeEach(async () => {
   ])
     await db.client.command({ query: `TRUNCATE TABLE ${table}` });
   const config = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50, ERASURE_GATHER_MS: 0 };
-  erasure = new Erasure(config, db.client, randomUUID(), createLogger('test', 'silent'));
+  erasure = new Erasure(config, db.writerClient, randomUUID(), createLogger('test', 'silent'), failures);
   erasure.setOwner(true);
 });
 afterEach(() => erasure.stop());
@@ -135,6 +138,143 @@ test('only the deletion is left of a deleted user, and what came after it of a u
   expect(await count(`${removals} AND position(command, 'indexOf(arrayZip(') > 0`)).toBe(await count(removals));
 });
 
+const DAY_MS = 86_400_000;
+
+/** An event of a user, so many days after noon, and received so many microseconds after the deletion. */
+function seenAt(user_id: string, day: number, received: number) {
+  return eventRow({ user_id, timestamp: NOON + day * DAY_MS, received_at: DELETED_US + received });
+}
+
+/** When users were seen, in days since noon, as their rows say whatever is merged. */
+async function daysOf(...users: string[]): Promise<Record<string, readonly [first: number, last: number]>> {
+  const days = (time: string) => `dateDiff('day', toDateTime64(${NOON / 1_000}, 3, 'UTC'), ${time})`;
+  const rows = await db.read<{ id: string; first: number; last: number }>(
+    `SELECT id, ${days('min(first_seen_at)')} AS first, ${days('max(last_seen_at)')} AS last FROM entities
+     WHERE kind = 'user' AND id IN ('${users.join("','")}') GROUP BY id`,
+  );
+  return Object.fromEntries(rows.map(({ id, first, last }) => [id, [first, last]]));
+}
+
+async function erase(): Promise<void> {
+  erasure.start();
+  await eventually(() => count(NOT_ERASED)).toBe(0);
+}
+
+test.each([true, false])(
+  'users who came back are stored with the times since their deletion (merged: %s)',
+  async (merged) => {
+    const merge = async () => (merged ? await mergeParts(db.client, 'entities') : undefined);
+    await db.store(batchOf([...['later', 'both', 'gone'].map((user) => seenAt(user, -9, -5)), seenAt('both', 9, -4)]));
+    await db.store(batchOf([seenAt('earlier', 9, -5)]));
+    // Their writers do not know the deletion: it goes another way.
+    await db.store(
+      batchOf([seenAt('both', 2, 5)], [changeRow({ id: 'seen', operation: 'seen', version: DELETED_US - 9 })]),
+    );
+    await db.store(batchOf([], [changeRow({ id: 'seen', operation: 'seen', version: DELETED_US + DAY_MS * 1_000 })]));
+    await merge();
+    const users = ['later', 'earlier', 'both', 'seen', 'gone'];
+    await db.store(
+      batchOf(
+        [seenAt('both', 3, 6)],
+        users.map((user) => deletionOf(user)),
+      ),
+    );
+    await db.store(
+      batchOf([seenAt('later', 1, 7), seenAt('earlier', -3, 7), seenAt('later', 4, 9), seenAt('gone', 5, 0)]),
+    );
+    await merge();
+    await erase();
+    expect(await daysOf(...users)).toEqual({ later: [1, 4], earlier: [-3, -3], both: [2, 3], seen: [1, 1] });
+    await db.store(batchOf([seenAt('both', 0, 11), seenAt('seen', 8, 11)]));
+    expect(await daysOf('both', 'seen')).toEqual({ both: [0, 3], seen: [1, 8] });
+  },
+);
+
+test('who was deleted again counts from the last deletion', async () => {
+  await db.store(batchOf([seenAt('back', -9, -5)], [deletionOf('back')]));
+  await db.store(batchOf([seenAt('back', -8, 5), seenAt('back', 8, 15)]));
+  await mergeParts(db.client, 'entities');
+  await db.store(batchOf([seenAt('back', 1, 16)], [deletionOf('back', DELETED_US + 10)]));
+  // What is deleted up to a time in the past changes nothing any more.
+  await db.store(batchOf([seenAt('back', 2, 17)], [deletionOf('back', DELETED_US - 50)]));
+  await erase();
+  expect(await daysOf('back')).toEqual({ back: [1, 8] });
+});
+
+test('a deletion up to a time in the past leaves the times since then', async () => {
+  await db.store(batchOf([seenAt('back', -9, -5), seenAt('back', 1, 5)]));
+  await db.store(batchOf([seenAt('back', 3, 15)]));
+  await mergeParts(db.client, 'entities');
+  await db.store(batchOf([], [deletionOf('back')]));
+  await erase();
+  expect(await daysOf('back')).toEqual({ back: [1, 3] });
+});
+
+test('a user who came back is never without a row, however often the erasure is interrupted', async () => {
+  await db.store(batchOf([seenAt('back', -9, -5)]));
+  await db.store(batchOf([seenAt('back', 1, 5)]));
+  await mergeParts(db.client, 'entities');
+  await db.store(batchOf([], [deletionOf('back')]));
+  const pass = { workspaces: ['test'], users: ['back'], versions: [DELETED_US] };
+  const session = new ClickHouseSession(db.writerClient, 'test', 20_000);
+  for (let time = 0; time < 2; time += 1) await session.run(STATEMENTS['store-returned-users'], pass);
+  expect(await daysOf('back')).toEqual({ back: [-9, 1] });
+  expect(await count(`entities FINAL WHERE kind = 'user'`)).toBe(2);
+  await erase();
+  expect(await daysOf('back')).toEqual({ back: [1, 1] });
+  // The erasure of a writer that was frozen meanwhile.
+  await session.run(STATEMENTS['store-returned-users'], pass);
+  await session.run(STATEMENTS['erase-entities'], { ...pass, replacedVersions: [DELETED_US + 5] });
+  await session.close();
+  expect(await daysOf('back')).toEqual({ back: [1, 1] });
+});
+
+/** The writer's client, which does something before it sends a statement. */
+function clientThat(before: (sql: string) => Promise<void>): ClickHouseClient {
+  const command: ClickHouseClient['command'] = async (params) => {
+    await before(params.query);
+    return await db.writerClient.command(params);
+  };
+  return new Proxy(db.writerClient, {
+    get: (client, name) => (name === 'command' ? command : Reflect.get(client, name).bind(client)),
+  });
+}
+
+test('what a writer of an older version stores of a user who came back, while others erase, is not lost', async () => {
+  await db.store(batchOf([seenAt('back', -9, -5), seenAt('back', 1, 5)]));
+  await db.store(batchOf([], [deletionOf('back')]));
+  let stored = 0;
+  const client = clientThat(async (sql) => {
+    if (!sql.includes('ALTER TABLE entities DELETE') || stored > 0) return;
+    stored += 1;
+    // It does not look the deletion up, and has not stored its event yet.
+    await db.client.command({
+      query: `INSERT INTO entities (workspace_id, kind, id, first_seen_at, last_seen_at, version)
+        SELECT 'test', 'user', 'back', toDateTime64(${NOON / 1_000}, 3, 'UTC') + INTERVAL 3 DAY AS seen_at, seen_at,
+          ${DELETED_US + 15}`,
+    });
+    await mergeParts(db.client, 'entities');
+  });
+  await using started = new AsyncDisposableStack();
+  const config = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50, ERASURE_GATHER_MS: 0 };
+  const interrupted = new Erasure(config, client, randomUUID(), createLogger('test', 'silent'), failures);
+  started.defer(() => interrupted.stop());
+  interrupted.setOwner(true);
+  interrupted.start();
+  await eventually(() => stored).toBe(1);
+  await db.client.insert({ table: 'events', values: [seenAt('back', 3, 15)], format: 'JSONEachRow' });
+  await eventually(() => count(NOT_ERASED)).toBe(0);
+  expect(await daysOf('back')).toEqual({ back: [1, 3] });
+});
+
+test('of a user who came back whose events have expired, the time of the last change is kept', async () => {
+  await db.store(batchOf([seenAt('back', -9, -5), seenAt('back', -8, DAY_MS * 1_000)]));
+  await db.store(batchOf([], [deletionOf('back')]));
+  await db.client.command({ query: 'TRUNCATE TABLE events' });
+  await erase();
+  expect(await daysOf('back')).toEqual({ back: [1, 1] });
+});
+
 test('an event that was sent again for another user stays, though merges and the erasure remove the deleted one', async () => {
   const uuid = randomUUID();
   const sentFor = (user_id: string, received: number) =>
@@ -145,7 +285,7 @@ test('an event that was sent again for another user stays, though merges and the
   await db.store(batchOf([sentFor('new', 1)]));
   expect(await stored()).toHaveLength(2);
   // The table keeps the newer of two rows with the same key.
-  await db.client.command({ query: 'OPTIMIZE TABLE events FINAL' });
+  await mergeParts(db.client, 'events');
   expect(await stored()).toEqual([{ user_id: 'new' }]);
   await db.store(batchOf([sentFor('', 2), sentFor('gone', 3)]));
   erasure.start();
@@ -190,7 +330,7 @@ test("a deleted user's dead letters are erased, whole rows and broken ones, and 
 test('deletions with rows are gathered and erased together; those without rows wait for nothing', async () => {
   const gathering = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50, ERASURE_GATHER_MS: 3_600_000 };
   await using started = new AsyncDisposableStack();
-  const patient = new Erasure(gathering, db.client, randomUUID(), createLogger('test', 'silent'));
+  const patient = new Erasure(gathering, db.writerClient, randomUUID(), createLogger('test', 'silent'), failures);
   started.defer(() => patient.stop());
   const users = ['first', 'second', 'old'];
   await db.store(batchOf(users.map((user_id) => eventRow({ user_id, received_at: DELETED_US }))));
@@ -217,7 +357,7 @@ test('deletions with rows are gathered and erased together; those without rows w
 test('many deletions with rows are erased together before the oldest has waited', async () => {
   const gathering = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50, ERASURE_GATHER_MS: 3_600_000 };
   await using started = new AsyncDisposableStack();
-  const patient = new Erasure(gathering, db.client, randomUUID(), createLogger('test', 'silent'));
+  const patient = new Erasure(gathering, db.writerClient, randomUUID(), createLogger('test', 'silent'), failures);
   started.defer(() => patient.stop());
   const users = Array.from({ length: 250 }, (_, index) => `user ${index}`);
   await db.store(batchOf(users.map((user_id) => eventRow({ user_id, received_at: DELETED_US }))));
@@ -235,7 +375,7 @@ test('many deletions with rows are erased together before the oldest has waited'
 test('a deletion stays pending for a while after its rows were removed, for queries that began before', async () => {
   const slow = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 3_000, ERASURE_GATHER_MS: 0 };
   await using started = new AsyncDisposableStack();
-  const unhurried = new Erasure(slow, db.client, randomUUID(), createLogger('test', 'silent'));
+  const unhurried = new Erasure(slow, db.writerClient, randomUUID(), createLogger('test', 'silent'), failures);
   started.defer(() => unhurried.stop());
   await db.store(batchOf([eventRow({ user_id: 'gone', received_at: DELETED_US })]));
   await db.store(batchOf([], [deletionOf('gone')]));
@@ -252,7 +392,7 @@ test('a later deletion of a user stays pending when an earlier one is forgotten'
   await db.store(batchOf([], [deletionOf('back')]));
   // It arrives after the earlier one was found to be due.
   await db.store(batchOf([], [deletionOf('back', DELETED_US + 5)]));
-  const session = new ClickHouseSession(db.client, 'test', 20_000);
+  const session = new ClickHouseSession(db.writerClient, 'test', 20_000);
   await forgetUsersWithoutRows(session, pass);
   await session.close();
   const pending = "SELECT max(version) AS version FROM pending_deletions WHERE user_id = 'back'";
@@ -304,7 +444,7 @@ test('a mutation of somebody else that fails is not ended; the log names it, and
   const lines: string[] = [];
   const logger = createLogger('test', 'warn', { write: (line) => lines.push(line) });
   const config = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50, ERASURE_GATHER_MS: 0 };
-  const logging = new Erasure(config, db.client, randomUUID(), logger);
+  const logging = new Erasure(config, db.writerClient, randomUUID(), logger, failures);
   onTestFinished(() => logging.stop());
   logging.setOwner(true);
   logging.start();
@@ -385,7 +525,7 @@ test('counts by hour equal the events through repeated batches, merges and erasu
   };
   for (const from of [0, 100, 200, 100, 0]) await db.store(batchOf(events.slice(from, from + 100)));
   await expectCounted(300);
-  await db.client.command({ query: 'OPTIMIZE TABLE events FINAL' });
+  await mergeParts(db.client, 'events');
   await db.store(batchOf([eventRow({ user_id: 'gone', received_at: DELETED_US })]));
   await expectCounted(301);
   await db.store(batchOf([], [deletionOf('gone')]));
@@ -410,10 +550,10 @@ test('what ClickHouse reads to find due deletions does not grow with those that 
   await db.client.command({ query: `CREATE TABLE staged_events ${staged} user_id FROM numbers(20)` });
   const change = "'user' AS kind, 'seen' AS operation, toUInt64(1) AS version";
   await db.client.command({ query: `CREATE TABLE staged_changes ${staged} id, ${change} FROM numbers(20)` });
-  await db.client.command({ query: 'OPTIMIZE TABLE user_deletions FINAL' });
+  await mergeParts(db.client, 'user_deletions');
   const few = [await findDue(), await lookUp()];
   await past(10_000, 80_000);
-  await db.client.command({ query: 'OPTIMIZE TABLE user_deletions FINAL' });
+  await mergeParts(db.client, 'user_deletions');
   const [due, found] = [await findDue(), await lookUp()];
   expect(due).toBe(few[0]);
   // At most two granules of 128 rows for each of 20 users, besides the staged rows.

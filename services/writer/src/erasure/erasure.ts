@@ -1,11 +1,11 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Logger } from '@sluice/shared/log';
-import { sleep } from '@sluice/shared/retry';
 import { ClickHouseSession } from '../clickhouse/session.ts';
 import { STATEMENTS } from '../clickhouse/statements.ts';
 import type { WriterConfig } from '../config.ts';
-import { eraseRows, forgetUsersWithoutRows, RemovalRunning } from './deleted-rows.ts';
+import { eraseRows, forgetUsersWithoutRows } from './deleted-rows.ts';
 import { type DueErasure, eraseInHalves, passesOf } from './erasure-passes.ts';
+import { Rounds } from './rounds.ts';
 
 /** How many due deletions one query returns. */
 const USERS_MAX = 1_000;
@@ -40,49 +40,45 @@ export class Erasure {
   readonly #client: ClickHouseClient;
   readonly #writerId: string;
   readonly #logger: Logger;
-  readonly #stopping = new AbortController();
-  #owner = false;
+  readonly #rounds: Rounds;
   /** The deletion that was looked at last; undefined to begin with the oldest. */
   #looked: DueErasure | undefined;
   /** When the next round may begin, on the clock of `performance`. */
   #roundFrom = 0;
-  #running: Promise<void> | undefined;
 
-  constructor(config: ErasureConfig, client: ClickHouseClient, writerId: string, logger: Logger) {
+  /** @param failures counts rounds that failed */
+  constructor(
+    config: ErasureConfig,
+    client: ClickHouseClient,
+    writerId: string,
+    logger: Logger,
+    failures: { inc(): void },
+  ) {
     this.#config = config;
     this.#client = client;
     this.#writerId = writerId;
     this.#logger = logger;
+    this.#rounds = new Rounds({ intervalMs: config.ERASURE_INTERVAL_MS, what: 'deleted users', logger, failures });
   }
 
   start(): void {
-    this.#running ??= this.#run();
+    this.#rounds.start(() => this.#takeTurn());
   }
 
   /** Only one writer of the group erases: the one that owns the first partition of the events. */
   setOwner(owner: boolean): void {
     // The next owner begins with the oldest deletion.
     if (!owner) this.#looked = undefined;
-    this.#owner = owner;
+    this.#rounds.setOwner(owner);
   }
 
   async stop(): Promise<void> {
-    this.#stopping.abort();
-    await this.#running;
+    await this.#rounds.stop();
   }
 
-  async #run(): Promise<void> {
-    while (!this.#stopping.signal.aborted) {
-      await sleep(this.#config.ERASURE_INTERVAL_MS, this.#stopping.signal);
-      if (!this.#mayGoOn()) continue;
-      try {
-        await this.#lookAtNew();
-        await this.#eraseGathered();
-      } catch (error) {
-        if (error instanceof RemovalRunning) this.#logger.info(error.message);
-        else this.#logger.warn({ reason: (error as Error).message }, 'erasing deleted users failed; retrying');
-      }
-    }
+  async #takeTurn(): Promise<void> {
+    await this.#lookAtNew();
+    await this.#eraseGathered();
   }
 
   /** Forgets the deletions of users without rows, among those that became due since the last look or round. */
@@ -108,7 +104,7 @@ export class Erasure {
     const isTime = oldest !== undefined && performance.now() >= this.#roundFrom;
     if (!isTime && (await this.#readDue(undefined, ERASURE_DELAY_MS, GATHERED_MAX)).length < GATHERED_MAX) return;
     const proceed = () => {
-      if (!this.#mayGoOn()) throw new Error('this writer no longer erases');
+      if (!this.#rounds.mayGoOn) throw new Error('this writer no longer erases');
     };
     const erase = (users: readonly DueErasure[]) => this.#inSession((session) => eraseRows(session, users, proceed));
     for await (const pass of this.#duePasses(undefined)) {
@@ -123,7 +119,7 @@ export class Erasure {
   /** Returns the due deletions after a cursor, in passes that ClickHouse accepts. */
   async *#duePasses(after: DueErasure | undefined): AsyncGenerator<readonly DueErasure[]> {
     let cursor = after;
-    while (this.#mayGoOn()) {
+    while (this.#rounds.mayGoOn) {
       const due = await this.#readDue(cursor, this.#config.ERASURE_DELAY_MS, USERS_MAX);
       if (due.length === 0) return;
       yield* passesOf(due);
@@ -147,10 +143,6 @@ export class Erasure {
     const result = await work(session);
     await session.close();
     return result;
-  }
-
-  #mayGoOn(): boolean {
-    return this.#owner && !this.#stopping.signal.aborted;
   }
 
   #warn(error: Error): void {

@@ -14,6 +14,9 @@ import type { Watchdog } from './watchdog.ts';
 /** How long a stop waits for the batch that is being stored, in milliseconds. */
 const STOP_GRACE_MS = 3_000;
 
+/** How long a stop waits for Kafka to let this member go after that, in milliseconds. */
+const LEAVE_MS_MAX = 5_000;
+
 export interface GroupConsumerOptions {
   readonly config: WriterConfig;
   readonly kafka: Kafka;
@@ -32,6 +35,8 @@ export interface GroupConsumerOptions {
   readonly store: (batch: Batch, assignment: Assignment, consumer: Consumer) => Promise<boolean>;
   /** Resolves when the next batch may be fetched. It never throws. */
   readonly rest: (signal: AbortSignal) => Promise<void>;
+  /** Returns the metadata of an offset that is committed. It is known once the partitions are taken over. */
+  readonly commitMetadata: () => string;
   /** Called with an error that only a restart can resolve. */
   readonly fail: (error: unknown) => void;
 }
@@ -79,26 +84,31 @@ export class GroupConsumer {
     }
   }
 
-  /** Leaves the group, after the batch that is being stored, if that takes less than {@link STOP_GRACE_MS}. */
+  /**
+   * Leaves the group, after the batch that is being stored, if that takes less than {@link STOP_GRACE_MS}. A Kafka that does
+   * not respond keeps no writer from stopping: it removes the member after the session timeout.
+   */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    const leaving = this.#consumer?.disconnect();
+    const leaving = this.#consumer?.disconnect().then(() => 'left' as const);
     await Promise.race([leaving, sleep(STOP_GRACE_MS)]);
     this.#assignment?.end('the writer is stopping');
-    await leaving;
+    if (leaving && (await Promise.race([leaving, sleep(LEAVE_MS_MAX)])) !== 'left') {
+      this.#options.logger.warn('Kafka does not respond: the writer stops without leaving its group');
+    }
     this.#endAssignment('the writer has stopped');
   }
 
   /** kafkajs calls a listener before it does anything else, but does not wait for promises. */
   #listen(consumer: Consumer): void {
-    const { logger, watchdog, onAssigned, onOutOfRange, fail } = this.#options;
+    const { logger, watchdog, onAssigned, onOutOfRange, commitMetadata, fail } = this.#options;
     const { events } = consumer;
     consumer.on(events.GROUP_JOIN, ({ payload }) => {
       watchdog.alive();
       this.#endAssignment('the group has assigned the partitions anew');
       const assignment = new Assignment(payload);
       this.#assignment = assignment;
-      this.#commits = new OffsetCommits(assignment);
+      this.#commits = new OffsetCommits(assignment, commitMetadata);
       this.#resting = AbortSignal.any([assignment.signal, this.#stopping.signal]);
       const assigned = Object.entries(assignment.partitions);
       consumer.pause(assigned.map(([topic, partitions]) => ({ topic, partitions: [...partitions] })));

@@ -72,16 +72,17 @@ export async function isSameLog(
  * with the fingerprint of the last stored record. Partitions without a leader, or whose records Kafka does not return,
  * are left out of the result.
  *
+ * @param groupId undefined: whatever any group has committed does not count
  * @throws kafkajs's errors
  */
 export async function inspectPartitions(
   admin: Admin,
-  groupId: string,
+  groupId: string | undefined,
   partitions: Readonly<Record<string, readonly number[]>>,
   positions: ReadonlyMap<string, Position>,
 ): Promise<(TopicPartition & { readonly inspection: Inspection })[]> {
   const topics = Object.keys(partitions);
-  const committed = await admin.fetchOffsets({ groupId, topics });
+  const committed = groupId === undefined ? [] : await admin.fetchOffsets({ groupId, topics });
   const found: (TopicPartition & { inspection: Inspection })[] = [];
   for (const topic of topics) {
     const logs = await admin.fetchTopicOffsets(topic);

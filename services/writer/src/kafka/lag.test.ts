@@ -6,7 +6,7 @@ import { createLogger } from '@sluice/shared/log';
 import { setClockBack } from '@sluice/shared/testing/clock';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { IResourceConfigEntry } from 'kafkajs';
-import { inject, onTestFinished, test } from 'vitest';
+import { expect, inject, onTestFinished, test } from 'vitest';
 import { configSchema } from '../config.ts';
 import { LagReader } from './lag.ts';
 
@@ -33,6 +33,7 @@ async function createTopic(configEntries: IResourceConfigEntry[] = []) {
     topic,
     groupId,
     read,
+    lag,
     send: (message: object) => producer.send({ topic, messages: [message as never] }),
   };
 }
@@ -44,6 +45,23 @@ test('the lag grows with what comes, also when the clock was set back', async ()
   await send({ value: 'b' });
   setClockBack();
   await eventually(async () => (await read())?.messages).toBe(2);
+});
+
+test('everything is stored through now where nothing waits, and else through the time of the oldest message', async () => {
+  const { kafka, topic, groupId, lag, send } = await createTopic();
+  const startedMs = Date.now();
+  const through = async () => (await lag.storedThrough()) ?? 0;
+  await eventually(through).toBeGreaterThan(startedMs);
+  await send({ value: 'a' });
+  const sentMs = Date.now();
+  await eventually(async () => (await lag.read())?.[0]?.messages).toBe(1);
+  await eventually(async () => Date.now() - sentMs).toBeGreaterThan(1_500);
+  expect(await through()).toBeLessThanOrEqual(sentMs);
+  const admin = kafka.admin();
+  await admin.connect();
+  onTestFinished(() => admin.disconnect());
+  await admin.setOffsets({ groupId, topic, partitions: [{ partition: 0, offset: '1' }] });
+  await eventually(through).toBeGreaterThan(sentMs);
 });
 
 test('the headroom is the time until Kafka deletes the oldest message that is not committed', async () => {

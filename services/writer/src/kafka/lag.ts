@@ -1,5 +1,6 @@
 import type { Component } from '@sluice/shared/lifecycle';
 import { Measurement } from '@sluice/shared/measurement';
+import { isInRange, type PartitionRange } from '@sluice/shared/servers/partition-range';
 import type { Admin, Kafka } from 'kafkajs';
 import { offsetOf } from './inspect-partitions.ts';
 import { TopicRetention } from './topic-retention.ts';
@@ -15,6 +16,16 @@ export interface LagReaderOptions {
   readonly kafka: Kafka;
   readonly groupId: string;
   readonly topics: readonly string[];
+  /** The partitions of each topic that the group stores; `undefined`: all. */
+  readonly range?: PartitionRange | undefined;
+}
+
+interface MeasuredLag {
+  /** When the measurement began, in milliseconds since 1970. */
+  readonly beganMs: number;
+  readonly lags: readonly PartitionLag[];
+  /** Whether each partition has a leader, and its oldest message that is not committed could be read. */
+  readonly isWhole: boolean;
 }
 
 /** What Kafka holds of a partition and the writers have not committed. */
@@ -59,10 +70,21 @@ export class LagReader implements Component {
 
   /** Returns the lag, at most a second old; `undefined` while Kafka cannot be reached. Never throws. */
   async read(): Promise<readonly PartitionLag[] | undefined> {
-    return await this.#measurement.read();
+    return (await this.#measurement.read())?.lags;
   }
 
-  async #measureWithClient(signal: AbortSignal): Promise<readonly PartitionLag[]> {
+  /**
+   * Returns until when everything that Kafka had appended is stored, in milliseconds since 1970; `undefined` while that is not
+   * known. Never throws.
+   */
+  async storedThrough(): Promise<number | undefined> {
+    const measured = await this.#measurement.read();
+    if (!measured?.isWhole) return undefined;
+    const ageMs = Math.max(0, ...measured.lags.map(({ seconds }) => Math.ceil(seconds * 1_000)));
+    return measured.beganMs - ageMs;
+  }
+
+  async #measureWithClient(signal: AbortSignal): Promise<MeasuredLag> {
     const admin = this.#options.kafka.admin();
     const timeout = Promise.withResolvers<never>();
     signal.addEventListener('abort', () => timeout.reject(signal.reason));
@@ -73,16 +95,20 @@ export class LagReader implements Component {
     }
   }
 
-  async #measure(admin: Admin): Promise<readonly PartitionLag[]> {
-    const { groupId, topics } = this.#options;
+  async #measure(admin: Admin): Promise<MeasuredLag> {
+    const { groupId, topics, range } = this.#options;
+    const beganMs = Date.now();
     await admin.connect();
     const committed = await admin.fetchOffsets({ groupId, topics: [...topics] });
     const retentionMs = await this.#retention.read(admin);
     const lags: PartitionLag[] = [];
+    let isWhole = true;
     for (const topic of topics) {
       const logs = await admin.fetchTopicOffsets(topic);
       const ofGroup = committed.find((group) => group.topic === topic)?.partitions ?? [];
+      isWhole &&= logs.length === ofGroup.length;
       for (const { partition, ...log } of logs) {
+        if (!isInRange(range, partition)) continue;
         const [low, high] = [BigInt(log.low), BigInt(log.high)];
         const offset = offsetOf(ofGroup, partition);
         const next = BigInt(Math.max(Number(offset), Number(low)));
@@ -90,6 +116,7 @@ export class LagReader implements Component {
         const read = () => admin.fetchRecord({ topic, partition, offset: String(next) });
         // Of a partition that Kafka does not return records of, only the number of messages is known.
         const oldest = behind > 0n ? await read().catch(ifUnreadable) : null;
+        isWhole &&= behind === 0n || !!oldest;
         const ageMs = oldest ? Math.max(0, Date.now() - Number(oldest.timestamp)) : 0;
         const keptMs = retentionMs.get(topic);
         lags.push({
@@ -98,6 +125,6 @@ export class LagReader implements Component {
         });
       }
     }
-    return lags;
+    return { beganMs, lags, isWhole };
   }
 }

@@ -13,7 +13,7 @@ function recorder(): { sent: OffsetsByTopicPartition[]; send: (offsets: OffsetsB
 }
 
 test('what is committed in one turn of the event loop goes to Kafka in one request', async () => {
-  const commits = new OffsetCommits(createTestAssignment(1));
+  const commits = new OffsetCommits(createTestAssignment(1), () => 'database');
   const { sent, send } = recorder();
   const together = [batch('events', 0, 9), batch('entities', 0, 4), batch('events', 1, 7)];
   await Promise.all(together.map((stored) => commits.commit(stored, send)));
@@ -24,8 +24,8 @@ test('what is committed in one turn of the event loop goes to Kafka in one reque
         {
           topic: 'events',
           partitions: [
-            { partition: 0, offset: '10' },
-            { partition: 1, offset: '8' },
+            { partition: 0, offset: '10', metadata: 'database' },
+            { partition: 1, offset: '8', metadata: 'database' },
           ],
         },
         { topic: 'entities', partitions: [{ partition: 0, offset: '5' }] },
@@ -36,7 +36,7 @@ test('what is committed in one turn of the event loop goes to Kafka in one reque
 });
 
 test('a commit that fails rejects for every batch in it, and for none after it', async () => {
-  const commits = new OffsetCommits(createTestAssignment(1));
+  const commits = new OffsetCommits(createTestAssignment(1), () => 'database');
   const fail = () => Promise.reject(new Error('not the coordinator'));
   const results = await Promise.allSettled([
     commits.commit(batch('t', 0, 1), fail),
@@ -50,7 +50,7 @@ test('a commit that fails rejects for every batch in it, and for none after it',
 
 test('nothing is committed once the assignment is over', async () => {
   const assignment = createTestAssignment(1);
-  const commits = new OffsetCommits(assignment);
+  const commits = new OffsetCommits(assignment, () => 'database');
   const { sent, send } = recorder();
   const committed = commits.commit(batch('t', 0, 1), send);
   assignment.end('it is over');

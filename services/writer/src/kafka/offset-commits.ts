@@ -1,5 +1,5 @@
 import { setImmediate as nextTurnOfEventLoop } from 'node:timers/promises';
-import type { EachBatchPayload, OffsetsByTopicPartition, TopicPartitionOffset } from 'kafkajs';
+import type { EachBatchPayload, OffsetsByTopicPartition, TopicPartitionOffsetAndMetadata } from 'kafkajs';
 import type { Assignment } from '../protocol/assignment.ts';
 
 type Batch = EachBatchPayload['batch'];
@@ -11,11 +11,14 @@ type Send = (offsets: OffsetsByTopicPartition) => Promise<void>;
  */
 export class OffsetCommits {
   readonly #assignment: Assignment;
-  #offsets: TopicPartitionOffset[] = [];
+  readonly #metadata: () => string;
+  #offsets: TopicPartitionOffsetAndMetadata[] = [];
   #sending: Promise<void> | undefined;
 
-  constructor(assignment: Assignment) {
+  /** @param metadata returns that of each offset */
+  constructor(assignment: Assignment, metadata: () => string) {
     this.#assignment = assignment;
+    this.#metadata = metadata;
   }
 
   /**
@@ -25,7 +28,8 @@ export class OffsetCommits {
    */
   commit(batch: Batch, send: Send): Promise<void> {
     const { topic, partition } = batch;
-    this.#offsets.push({ topic, partition, offset: String(BigInt(batch.lastOffset()) + 1n) });
+    const offset = String(BigInt(batch.lastOffset()) + 1n);
+    this.#offsets.push({ topic, partition, offset, metadata: this.#metadata() });
     this.#sending ??= this.#sendAll(send);
     return this.#sending;
   }

@@ -129,6 +129,32 @@ test('the event of a join has the generation of the group', async () => {
   expect(await joined.promise).toBe(1);
 });
 
+/** What a client of kafkajs knows of its brokers. */
+interface Cluster {
+  readonly brokerPool: { readonly seedBroker: { readonly connectionPool: { host: string; port: number } } };
+  connect(): Promise<void>;
+  disconnect(): Promise<void>;
+  refreshMetadata(): Promise<void>;
+  removeBroker(address: { host: string; port: number }): void;
+}
+
+test('metadata are still read when the connection to the last broker breaks meanwhile', async () => {
+  const { kafka } = createClient('metadata');
+  const name = Object.getOwnPropertySymbols(kafka).find((symbol) => String(symbol).includes('createCluster'));
+  const { [name as symbol]: create } = kafka as unknown as Record<symbol, (options: object) => Cluster>;
+  if (!create) throw new Error('kafkajs creates its clusters in another way');
+  const cluster = create({ metadataMaxAge: 300_000 });
+  await cluster.connect();
+  onTestFinished(() => cluster.disconnect());
+  await cluster.refreshMetadata();
+  const refreshing = cluster.refreshMetadata();
+  // A consumer whose fetch was broken off does so.
+  const { host, port } = cluster.brokerPool.seedBroker.connectionPool;
+  cluster.removeBroker({ host, port });
+  await refreshing;
+  await cluster.refreshMetadata();
+});
+
 test('partitions that fail between the two requests for their offsets are left out, which is no error', async () => {
   const topic = `damaged-${randomUUID()}`;
   const { kafka } = createClient(topic);

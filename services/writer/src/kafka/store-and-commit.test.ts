@@ -22,7 +22,7 @@ test('a member that the group has removed waits until its rows are no longer bei
   const ended = storeAndCommit({
     payload,
     assignment,
-    commits: new OffsetCommits(assignment),
+    commits: new OffsetCommits(assignment, () => 'database'),
     store: () => storing.promise,
     heartbeatMs: 1,
     onExpelled: () => void done.push('expelled'),

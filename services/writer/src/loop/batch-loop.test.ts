@@ -36,12 +36,13 @@ function message(workspace: string, offset: number): SourceMessage {
   };
 }
 
-function createLoop(client: ClickHouseClient = db.client) {
+function createLoop(client: ClickHouseClient = db.writerClient) {
   const { ownership } = db.writer();
   const options = { client, ownership, groupId, statementTimeoutMs: 240_000 };
   return new BatchLoop({
     store: new StagedStore(options),
     positions: new Positions(options),
+    groupId,
     bytesMax: 1_000_000,
     pace: { stored: () => undefined },
     alarm: new DeadLetterAlarm(),
@@ -65,7 +66,7 @@ test('a batch is stored, and then the position of its partition', async () => {
   const [first, second] = [message('stored', 0), message('stored', 1)];
   await createLoop().add([first, second], assigned(3));
   expect(await count('stored')).toBe(2);
-  const position = (await readPartitions(db.client, groupId)).positions.get('t/0');
+  const position = (await readPartitions(db.writerClient, groupId)).positions.get('t/0');
   expect(position).toMatchObject({ nextOffset: 2n, last: { fingerprint: expect.stringMatching(/^[0-9a-f]{32}$/) } });
 });
 
@@ -83,12 +84,12 @@ test('an insert that arrives after its assignment, when another one of the same 
   const [first, second] = [assigned(5), assigned(5)];
   let arrive: (() => Promise<unknown>) | undefined;
   const command: ClickHouseClient['command'] = async (call) => {
-    if (arrive || call.query !== STATEMENTS['store-events'].sql) return await db.client.command(call);
-    arrive = () => db.client.command(call);
+    if (arrive || call.query !== STATEMENTS['store-events'].sql) return await db.writerClient.command(call);
+    arrive = () => db.writerClient.command(call);
     first.end('the group has assigned the partitions anew');
     throw new Error('the connection was closed');
   };
-  const { client } = db;
+  const { writerClient: client } = db;
   const breaking: Pick<ClickHouseClient, 'command' | 'exec' | 'query'> = {
     command,
     exec: (call) => client.exec(call),
@@ -103,7 +104,7 @@ test('an insert that arrives after its assignment, when another one of the same 
 });
 
 test('once a newer epoch is recorded, an older one stores neither rows nor positions', async () => {
-  const client = db.client;
+  const client = db.writerClient;
   await client.command({
     query: 'INSERT INTO writer_epochs (group_id, incarnation, generation) VALUES ({group:String}, 1, 9)',
     query_params: { group: groupId },

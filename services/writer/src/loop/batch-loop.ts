@@ -3,6 +3,7 @@ import { backoff, retry, sleep } from '@sluice/shared/retry';
 import type { NewPosition, Positions } from '../clickhouse/positions.ts';
 import type { StagedBatch } from '../clickhouse/staged-batch.ts';
 import type { StagedStore } from '../clickhouse/staged-store.ts';
+import { inProcessSpan } from '../kafka/process-span.ts';
 import type { WriterMetrics } from '../metrics.ts';
 import type { Assignment } from '../protocol/assignment.ts';
 import { type DeadLetter, errorTypeOf } from '../protocol/dead-letter.ts';
@@ -21,6 +22,7 @@ const MAX_DELAY_MS = 10_000;
 export interface BatchLoopOptions {
   readonly store: StagedStore;
   readonly positions: Positions;
+  readonly groupId: string;
   /** The size of a batch, in bytes of rows. */
   readonly bytesMax: number;
   readonly pace: Pick<BatchPace, 'stored'>;
@@ -48,7 +50,10 @@ export class BatchLoop {
   constructor(options: BatchLoopOptions) {
     this.#options = options;
     this.#size = new BatchSize(options.bytesMax);
-    this.#gatherer = new Gatherer((messages, assignment) => this.#storeBatch(messages, assignment), options.bytesMax);
+    this.#gatherer = new Gatherer(
+      (messages, assignment) => inProcessSpan(messages, options.groupId, () => this.#storeBatch(messages, assignment)),
+      options.bytesMax,
+    );
   }
 
   /** Resolves when the messages are stored. @throws when their batch is given up */

@@ -1,11 +1,15 @@
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import type { Logger } from '@sluice/shared/log';
 import { retry, sleep } from '@sluice/shared/retry';
-import type { Consumer, Kafka, TopicPartitionOffset } from 'kafkajs';
+import { isInRange, type PartitionRange } from '@sluice/shared/servers/partition-range';
+import type { Consumer, Kafka, TopicPartitionOffsetAndMetadata } from 'kafkajs';
+import { GroupMismatch } from '../clickhouse/claim-database.ts';
 import type { Halts } from '../clickhouse/halts.ts';
 import type { KnownPartitions } from '../clickhouse/known-partitions.ts';
+import { DatabaseFilling, DatabaseMismatch, type OwnDatabase } from '../clickhouse/own-database.ts';
 import type { Ownership } from '../clickhouse/ownership.ts';
 import type { NewPosition, Positions } from '../clickhouse/positions.ts';
+import type { ForeignCommits } from '../kafka/foreign-commits.ts';
 import { inspectPartitions } from '../kafka/inspect-partitions.ts';
 import type { WriterMetrics } from '../metrics.ts';
 import type { Assignment } from '../protocol/assignment.ts';
@@ -16,8 +20,11 @@ import { HaltedPartitions } from './halted-partitions.ts';
 /** How often the halts are read, in milliseconds: the delay with which a running writer follows an operator's command. */
 const POLL_MS = 1_000;
 
-/** How often what was committed is committed again, in milliseconds. */
+/** How often what was committed is committed again, and compared with what others commit, in milliseconds. */
 const COMMIT_AGAIN_MS = 60_000;
+
+/** What trying again within the assignment does not resolve. */
+const ENDS_WRITER = [GroupMismatch, DatabaseMismatch, DatabaseFilling];
 
 export interface PartitionKeeperOptions {
   readonly kafka: Kafka;
@@ -25,6 +32,10 @@ export interface PartitionKeeperOptions {
   readonly ownership: Ownership;
   readonly positions: Positions;
   readonly halts: Halts;
+  readonly database: Pick<OwnDatabase, 'id' | 'claim' | 'requireFilled'>;
+  readonly foreignCommits: Pick<ForeignCommits, 'look'>;
+  /** The partitions of each topic that this writer's server stores; `undefined`: all. The others stay paused. */
+  readonly range: PartitionRange | undefined;
   /** Reads what ClickHouse knows of the partitions. */
   readonly readKnown: () => Promise<KnownPartitions>;
   readonly logger: Logger;
@@ -52,6 +63,9 @@ export class PartitionKeeper {
   /**
    * Takes over a new assignment: becomes an owner, inspects the logs, and opens the partitions that are sound and not
    * halted. Retries until it succeeds, then follows operators, until the assignment is over.
+   *
+   * @throws {GroupMismatch | DatabaseMismatch} when the database is not that of this writer, or not its alone
+   * @throws {DatabaseFilling} while rows are copied into it, for which the group must have no members
    */
   async takeOver(assignment: Assignment, consumer: Consumer): Promise<void> {
     this.#halted.reset();
@@ -84,9 +98,14 @@ export class PartitionKeeper {
   }
 
   async #takeOnce(assignment: Assignment, consumer: Consumer): Promise<void> {
-    // First: no older owner stores anything after this, so what is read next stays true.
-    assignment.epoch = await this.#options.ownership.begin(assignment);
-    await this.#open(assignment, consumer, assignment.partitions);
+    // Its tables may have been made anew since the start.
+    await this.#options.database.claim();
+    // Before anything is read: no older owner stores anything after this, so it stays true.
+    const epoch = await this.#options.ownership.begin(assignment);
+    // After the epoch is recorded: a copy that begins later records an epoch above it, so that this writer is fenced.
+    await this.#options.database.requireFilled();
+    assignment.epoch = epoch;
+    await this.#open(assignment, consumer, byTopic(this.#partitionsOf(assignment)));
   }
 
   async #open(assignment: Assignment, consumer: Consumer, partitions: Assignment['partitions']): Promise<void> {
@@ -97,7 +116,7 @@ export class PartitionKeeper {
     assignment.signal.throwIfAborted();
     const sound: { readonly partition: TopicPartition; readonly position: Position }[] = [];
     const unknown: NewPosition[] = [];
-    const uncommitted: TopicPartitionOffset[] = [];
+    const uncommitted: TopicPartitionOffsetAndMetadata[] = [];
     for (const { inspection, ...partition } of inspected) {
       const halt = active.get(nameOf(partition));
       if (halt) this.#halted.add(halt);
@@ -106,7 +125,10 @@ export class PartitionKeeper {
         const { position, committed } = inspection;
         sound.push({ partition, position });
         if (!known.has(nameOf(partition))) unknown.push({ ...partition, ...position, from: position.nextOffset });
-        if (position.nextOffset !== committed) uncommitted.push({ ...partition, offset: String(position.nextOffset) });
+        if (position.nextOffset !== committed) {
+          const offset = String(position.nextOffset);
+          uncommitted.push({ ...partition, offset, metadata: this.#options.database.id });
+        }
       }
     }
     // A new partition has a position in ClickHouse before anything is committed. So one that has committed something
@@ -144,6 +166,7 @@ export class PartitionKeeper {
       if (performance.now() - committedAt >= COMMIT_AGAIN_MS) {
         committedAt = performance.now();
         await this.#commitAgain(assignment, consumer);
+        await this.#refuseForeignCommits();
       }
       try {
         await this.#followOnce(assignment, consumer);
@@ -166,6 +189,20 @@ export class PartitionKeeper {
     });
   }
 
+  /** @throws {DatabaseMismatch} when writers of another database commit offsets of the same group */
+  async #refuseForeignCommits(): Promise<void> {
+    const { foreignCommits, database, logger } = this.#options;
+    const other = await foreignCommits.look().catch((error: Error) => {
+      logger.debug({ reason: error.message }, 'reading the commits of the group failed; retrying in a minute');
+      return undefined;
+    });
+    if (other === undefined) return;
+    throw new DatabaseMismatch(
+      `the consumer group stores messages into two databases, each of which lacks the others: this one (${database.id}) and ` +
+        `${other}; stop the writers of the wrong one, and check CLICKHOUSE_URL, or the addresses in CLICKHOUSE_SERVERS_FILE`,
+    );
+  }
+
   async #followOnce(assignment: Assignment, consumer: Consumer): Promise<void> {
     await this.#halted.record();
     if (assignment.epoch && this.#halted.isOver(assignment.epoch)) {
@@ -174,7 +211,7 @@ export class PartitionKeeper {
       return;
     }
     const before = this.#halted.snapshot();
-    const open = partitionsOf(assignment).filter((partition) => assignment.isOpen(partition));
+    const open = this.#partitionsOf(assignment).filter((partition) => assignment.isOpen(partition));
     const { positions: known, halts: active } = await this.#options.readKnown();
     if (assignment.signal.aborted) return;
     const lost = open.filter((partition) => !known.has(nameOf(partition)) && assignment.isOpen(partition));
@@ -185,8 +222,8 @@ export class PartitionKeeper {
       await this.#takeOnce(assignment, consumer);
       return;
     }
-    const resumed: Record<string, number[]> = {};
-    for (const { topic, partition } of partitionsOf(assignment)) {
+    const resumed: TopicPartition[] = [];
+    for (const { topic, partition } of this.#partitionsOf(assignment)) {
       const halt = active.get(nameOf({ topic, partition }));
       const isOpen = assignment.isOpen({ topic, partition });
       if (halt && isOpen) {
@@ -197,10 +234,18 @@ export class PartitionKeeper {
       // A partition that had no leader when it was inspected is neither open nor halted: it is inspected again.
       const isUninspected = !isOpen && !this.#halted.has({ topic, partition });
       if (!halt && (isUninspected || this.#halted.isLifted({ topic, partition }, before))) {
-        resumed[topic] = [...(resumed[topic] ?? []), partition];
+        resumed.push({ topic, partition });
       }
     }
-    if (Object.keys(resumed).length > 0) await this.#open(assignment, consumer, resumed);
+    if (resumed.length > 0) await this.#open(assignment, consumer, byTopic(resumed));
+  }
+
+  /** Returns those of the assigned partitions that the server stores. */
+  #partitionsOf({ partitions }: Assignment): TopicPartition[] {
+    const assigned = Object.entries(partitions).flatMap(([topic, numbers]) =>
+      numbers.map((partition) => ({ topic, partition })),
+    );
+    return assigned.filter(({ partition }) => isInRange(this.#options.range, partition));
   }
 
   /** Retries until the work succeeds or the assignment is over. */
@@ -211,6 +256,7 @@ export class PartitionKeeper {
       maxMs: 5_000,
       signal,
       onFailure: (error) => {
+        if (ENDS_WRITER.some((type) => error instanceof type)) throw error;
         const fields = { reason: (error as Error).message, generation };
         if (!signal.aborted) this.#options.logger.warn(fields, `${failure}; retrying`);
       },
@@ -220,8 +266,9 @@ export class PartitionKeeper {
   }
 }
 
-function partitionsOf({ partitions }: Assignment): TopicPartition[] {
-  return Object.entries(partitions).flatMap(([topic, numbers]) => numbers.map((partition) => ({ topic, partition })));
+function byTopic(partitions: readonly TopicPartition[]): Record<string, number[]> {
+  const topics = Map.groupBy(partitions, ({ topic }) => topic);
+  return Object.fromEntries([...topics].map(([topic, own]) => [topic, own.map(({ partition }) => partition)]));
 }
 
 function stopStoring(assignment: Assignment, consumer: Consumer, { topic, partition }: TopicPartition): void {

@@ -1,4 +1,4 @@
-import type { Batch, ConsumerGroupJoinEvent, TopicPartitionOffset } from 'kafkajs';
+import type { Batch, ConsumerGroupJoinEvent, TopicPartitionOffsetAndMetadata } from 'kafkajs';
 import type { Epoch } from './epoch.ts';
 import { Fenced } from './fenced.ts';
 import { leaderEpochOf, nameOf, type Position, positionAfter, type TopicPartition } from './position.ts';
@@ -36,7 +36,7 @@ export class Assignment {
   /** Where the batches begin that are being stored. */
   readonly #previousPositions = new Map<string, Position>();
   /** What was committed last of the open partitions, by name. */
-  readonly #committed = new Map<string, TopicPartitionOffset>();
+  readonly #committed = new Map<string, TopicPartitionOffsetAndMetadata>();
 
   constructor({ generationId, memberId, leaderId, memberAssignment }: ConsumerGroupJoinEvent['payload']) {
     this.generation = generationId;
@@ -69,11 +69,11 @@ export class Assignment {
   }
 
   /** The offsets that were committed last of the open partitions. */
-  get committed(): readonly TopicPartitionOffset[] {
+  get committed(): readonly TopicPartitionOffsetAndMetadata[] {
     return [...this.#committed.values()];
   }
 
-  addCommitted(offsets: readonly TopicPartitionOffset[]): void {
+  addCommitted(offsets: readonly TopicPartitionOffsetAndMetadata[]): void {
     for (const offset of offsets) this.#committed.set(nameOf(offset), offset);
   }
 

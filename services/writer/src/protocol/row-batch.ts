@@ -3,6 +3,8 @@ import { parseRejectedCall } from '@sluice/submissions/calls/rejected-call';
 import type { KafkaMessage } from 'kafkajs';
 import type { DeadLetter } from './dead-letter.ts';
 
+const LINE_FEED = 0x0a;
+
 /** A Kafka message with its partition. */
 export interface SourceMessage {
   readonly topic: string;
@@ -58,7 +60,7 @@ function rejectedCalls(origin: Omit<RowMessage, 'kind' | 'value'>, value: Buffer
 
 /** Returns a row without its line feed. */
 export function withoutLineFeed(bytes: Buffer): Buffer {
-  return bytes.at(-1) === 0x0a ? bytes.subarray(0, -1) : bytes;
+  return bytes.at(-1) === LINE_FEED ? bytes.subarray(0, -1) : bytes;
 }
 
 /** One row of a message. */
@@ -75,11 +77,36 @@ export function linesOf(messages: readonly RowMessage[]): Line[] {
   return messages.flatMap((message) => splitLines(message.value).map((bytes, index) => ({ message, index, bytes })));
 }
 
+/**
+ * Counts the rows of messages by their bytes: a row is a line that begins and ends as a JSON object does. Returns `undefined`
+ * when a line does not. ClickHouse ignores empty lines; `[{…}]` and `{…};` it takes alone, but not among others.
+ */
+export function countRows(messages: readonly RowMessage[]): number | undefined {
+  let rows = 0;
+  for (const { value } of messages) {
+    for (let start = 0; start < value.length; ) {
+      const feed = value.indexOf(LINE_FEED, start);
+      const end = feed < 0 ? value.length : feed;
+      if (end > start) {
+        if (!isObject(value, start, end)) return undefined;
+        rows += 1;
+      }
+      start = end + 1;
+    }
+  }
+  return rows;
+}
+
+/** Whether the bytes of a row begin and end as a JSON object does. */
+export function isObject(bytes: Buffer, start = 0, end = bytes.length): boolean {
+  return bytes[start] === 0x7b && bytes[end - 1] === 0x7d;
+}
+
 /** Returns the lines of a message, each with its line feed. */
 function splitLines(value: Buffer): Buffer[] {
   const lines: Buffer[] = [];
   for (let start = 0; start < value.length; ) {
-    const feed = value.indexOf(0x0a, start);
+    const feed = value.indexOf(LINE_FEED, start);
     const end = feed < 0 ? value.length : feed + 1;
     lines.push(value.subarray(start, end));
     start = end;

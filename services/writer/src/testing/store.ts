@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
+import { ADMINISTRATOR, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { type TestDatabase, takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
+import type { ClickHouseConfig } from '@sluice/shared/config';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { Ownership } from '../clickhouse/ownership.ts';
 import type { StagedBatch, StoredRows } from '../clickhouse/staged-batch.ts';
@@ -8,6 +10,8 @@ import { StagedStore } from '../clickhouse/staged-store.ts';
 import type { DeadLetter } from '../protocol/dead-letter.ts';
 import type { Epoch } from '../protocol/epoch.ts';
 import type { RowBatch, RowMessage } from '../protocol/row-batch.ts';
+
+type Account = Pick<ClickHouseConfig, 'CLICKHOUSE_USER' | 'CLICKHOUSE_PASSWORD'>;
 
 /** The result of storing a batch. */
 export interface Stored {
@@ -36,7 +40,10 @@ export interface TestStore {
   store(batch: RowBatch): Promise<Stored>;
   /** Creates another writer of the group, with an ownership of its own. @param url of ClickHouse, or of a proxy */
   writer(url?: string): TestWriter;
+  /** Of the administrator. */
   readonly client: ClickHouseClient;
+  /** Of the account that the writer has. */
+  readonly writerClient: ClickHouseClient;
   close(): Promise<void>;
   read<Row>(query: string): Promise<Row[]>;
 }
@@ -52,11 +59,12 @@ export async function createTestStore(
 ): Promise<TestStore> {
   const { config, release } = await database(url);
   const clients: ClickHouseClient[] = [];
-  const client = connect(url);
+  const client = connect(url, ADMINISTRATOR);
+  const writerClient = connect(url);
   const groupId = `group/of ${config.CLICKHOUSE_DATABASE}`;
 
-  function connect(clientUrl: string): ClickHouseClient {
-    const connecting = { ...config, CLICKHOUSE_URL: clientUrl };
+  function connect(clientUrl: string, account: Account = WRITER_ACCOUNT): ClickHouseClient {
+    const connecting = { ...config, ...account, CLICKHOUSE_URL: clientUrl };
     const options = { application: 'test', requestTimeoutMs: 240_000, connectionsMax: 4 };
     const created = createClickHouse(connecting, options);
     clients.push(created);
@@ -64,7 +72,7 @@ export async function createTestStore(
   }
 
   function writer(writerUrl?: string): TestWriter {
-    const own = writerUrl === undefined ? client : connect(writerUrl);
+    const own = writerUrl === undefined ? writerClient : connect(writerUrl);
     const ownership = new Ownership({ client: own, groupId, writerId: randomUUID(), isMember: async () => false });
     const store = new StagedStore({ client: own, ownership, groupId, statementTimeoutMs: 230_000 });
     return {
@@ -90,6 +98,7 @@ export async function createTestStore(
   const only = writer();
   return {
     client,
+    writerClient,
     async close() {
       await Promise.all(clients.map((created) => created.close()));
       await release();

@@ -24,12 +24,13 @@ WHERE (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Arr
     indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), user_id))
   ]
 UNION ALL
--- A member is in the same part as its membership, since an insert writes both: it need not be looked for.
+-- Rows of the user that begin before the deletion are removed, and replaced where they go on after it. A member is in the
+-- same part as its membership, since an insert writes both: it need not be looked for.
 SELECT DISTINCT toString(workspace_id), id, 'entities', ''
 FROM entities
 WHERE kind IN ('user', 'membership')
   AND (workspace_id, id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
-  AND version <= {versions:Array(Int64)}[
+  AND if(kind = 'user', toUInt64OrZero(other_id) + 1, version) <= {versions:Array(Int64)}[
     indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), id))
   ]
 UNION ALL

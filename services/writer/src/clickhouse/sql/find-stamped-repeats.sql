@@ -1,8 +1,10 @@
 -- Finds the stored events that stamped ones repeat. Their key differs, because they have another timestamp, so they are
--- recognised by their uuid, around the time of the stamped events of the batch.
+-- recognised by their uuid, around the time of the stamped events of the batch. Only those that are timed by their
+-- receipt count, as each stamped one is: protocol/repeats.ts says why.
 INSERT INTO originals
 SELECT workspace_id, timestamp, uuid, user_id, received_at
 FROM events
 WHERE timestamp BETWEEN fromUnixTimestamp64Milli({first_stamped:Int64}, 'UTC') - INTERVAL 10 MINUTE
     AND fromUnixTimestamp64Milli({last_stamped:Int64}, 'UTC') + INTERVAL 10 MINUTE
   AND (workspace_id, uuid) IN (SELECT workspace_id, uuid FROM staged_events WHERE stamped)
+  AND toUnixTimestamp64Milli(timestamp) = intDiv(toUnixTimestamp64Micro(received_at), 1000)

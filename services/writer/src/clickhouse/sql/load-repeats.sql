@@ -1,0 +1,1 @@
+INSERT INTO repeats FORMAT JSONEachRow

@@ -1,0 +1,1 @@
+INSERT INTO topic_partitions (topic, partitions) SELECT arrayJoin({topics:Array(String)}), {partitions:UInt32}

@@ -1,0 +1,1 @@
+CREATE TEMPORARY TABLE repeats (place UInt64) ENGINE = Memory

@@ -1,0 +1,139 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { ALL_OTHERS } from '@sluice/shared/event-retention';
+import type { Logger } from '@sluice/shared/log';
+import { readRetention } from '../clickhouse/retention-settings.ts';
+import { ClickHouseSession } from '../clickhouse/session.ts';
+import { STATEMENTS } from '../clickhouse/statements.ts';
+import type { WriterConfig } from '../config.ts';
+import { ERASURE_TIMEOUT_MS } from './erasure.ts';
+import { byTime, type ErasureTimes, erasesAny, erasureTimes } from './erasure-times.ts';
+import { requireNoRemovals } from './removals.ts';
+import { Rounds } from './rounds.ts';
+
+export type ExpiryConfig = Pick<
+  WriterConfig,
+  'ERASURE_INTERVAL_MS' | 'RETENTION_INTERVAL_MS' | 'RETENTION_DELAY_MS' | 'EVENTS_RETENTION_DAYS'
+>;
+
+/**
+ * By how much the clocks of ClickHouse and of this writer may differ, in milliseconds. A clock that is years ahead would make
+ * everything expire.
+ */
+const CLOCK_DIFFERENCE_MS_MAX = 600_000;
+
+/**
+ * Erases expired events in the background. Queries leave them out from the moment they expire.
+ *
+ * Once in RETENTION_INTERVAL_MS it looks for partitions of the table with events to be erased, and rewrites these, one after
+ * the other. That goes by whole months: see {@link erasureTimes}. Where no event is left, ClickHouse reads the time and the
+ * workspace of each, and writes nothing: a million take a tenth of a second. DROP PARTITION would also remove what is
+ * inserted meanwhile.
+ *
+ * Example: events are kept for 30 days. On the 3rd of March those of the 31st of January expire, the last of their month.
+ * A day later, those of January are erased.
+ */
+export class ExpiredEvents {
+  readonly #config: ExpiryConfig;
+  readonly #client: ClickHouseClient;
+  readonly #writerId: string;
+  readonly #logger: Logger;
+  readonly #rounds: Rounds;
+  /** When the next round begins, on the clock of `performance`. */
+  #roundFrom = 0;
+
+  /** @param failures counts rounds that failed */
+  constructor(
+    config: ExpiryConfig,
+    client: ClickHouseClient,
+    writerId: string,
+    logger: Logger,
+    failures: { inc(): void },
+  ) {
+    this.#config = config;
+    this.#client = client;
+    this.#writerId = writerId;
+    this.#logger = logger;
+    this.#rounds = new Rounds({ intervalMs: config.ERASURE_INTERVAL_MS, what: 'expired events', logger, failures });
+  }
+
+  start(): void {
+    this.#rounds.start(() => this.#takeDueRound());
+  }
+
+  /** Only one writer of the group erases: the one that owns the first partition of the events. */
+  setOwner(owner: boolean): void {
+    // The next owner begins with a round.
+    if (!owner) this.#roundFrom = 0;
+    this.#rounds.setOwner(owner);
+  }
+
+  async stop(): Promise<void> {
+    await this.#rounds.stop();
+  }
+
+  async #takeDueRound(): Promise<void> {
+    if (performance.now() < this.#roundFrom) return;
+    await this.takeRound();
+    this.#roundFrom = performance.now() + this.#config.RETENTION_INTERVAL_MS;
+  }
+
+  /** Erases all that is to be erased now. @throws {RemovalRunning}, and ClickHouse's errors: the next round goes on */
+  async takeRound(): Promise<void> {
+    const times = await this.#times();
+    if (!erasesAny(times)) return;
+    const session = new ClickHouseSession(this.#client, `sluice-writer/${this.#writerId}-expiry`, ERASURE_TIMEOUT_MS);
+    for (const partition of await findPartitions(session, times)) await this.#eraseFrom(session, partition);
+    await session.close();
+  }
+
+  /**
+   * The settings may have changed since the last statement, which can take minutes.
+   *
+   * @throws when a clock may be wrong: what is erased is gone
+   */
+  async #times(): Promise<ErasureTimes> {
+    const settings = await readRetention(this.#client);
+    const { EVENTS_RETENTION_DAYS: own = 0, RETENTION_DELAY_MS } = this.#config;
+    const differenceMs = (settings[0]?.nowMs ?? Date.now()) - Date.now();
+    if (Math.abs(differenceMs) > CLOCK_DIFFERENCE_MS_MAX) {
+      const seconds = Math.round(differenceMs / 1_000);
+      throw new Error(`the clock of ClickHouse is ${seconds} s ahead of that of this writer: correct the wrong one`);
+    }
+    const recorded = settings.find(({ workspace }) => workspace === ALL_OTHERS)?.days ?? 0;
+    if (recorded === own) return erasureTimes(settings, RETENTION_DELAY_MS);
+    this.#logger.warn(
+      { own, recorded },
+      'another writer has another EVENTS_RETENTION_DAYS (0: for ever): it erases nothing',
+    );
+    return erasureTimes(
+      settings.filter(({ workspace }) => workspace !== ALL_OTHERS),
+      RETENTION_DELAY_MS,
+    );
+  }
+
+  async #eraseFrom(session: ClickHouseSession, partition: string): Promise<void> {
+    if (!this.#rounds.mayGoOn) throw new Error('this writer no longer erases');
+    await requireNoRemovals(session);
+    const { workspaces, othersMs } = await this.#times();
+    await session.run(STATEMENTS['erase-expired-events'], {
+      partition,
+      workspaces: [...workspaces.keys()],
+      beforeMs: [...workspaces.values()],
+      othersBeforeMs: othersMs,
+    });
+    this.#logger.info({ partition }, 'erased expired events');
+  }
+}
+
+/** Returns the partitions with events to be erased, in their order. */
+async function findPartitions(session: ClickHouseSession, times: ErasureTimes): Promise<readonly string[]> {
+  const found = new Set<string>();
+  const find = async (statement: 'find-expired-events' | 'find-expired-events-of-others', parameters: object) => {
+    const rows = await session.read<{ partition: string }>(STATEMENTS[statement], { ...parameters });
+    for (const { partition } of rows) found.add(partition);
+  };
+  for (const [beforeMs, workspaces] of byTime(times)) await find('find-expired-events', { workspaces, beforeMs });
+  const workspaces = [...times.workspaces.keys()];
+  await find('find-expired-events-of-others', { workspaces, beforeMs: times.othersMs });
+  return [...found].sort();
+}

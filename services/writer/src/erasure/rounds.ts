@@ -1,0 +1,64 @@
+import type { Logger } from '@sluice/shared/log';
+import { sleep } from '@sluice/shared/retry';
+import { RemovalRunning } from './removals.ts';
+
+export interface RoundsOptions {
+  /** The pause before each round, in milliseconds. */
+  readonly intervalMs: number;
+  /** What is erased, for the log. */
+  readonly what: string;
+  readonly logger: Logger;
+  /** Counts rounds that failed. */
+  readonly failures: { inc(): void };
+}
+
+/**
+ * Rounds of an erasure, in the background. Only one writer of the group takes them: the one that owns the first partition
+ * of the events. A round that fails is logged, and repeated.
+ */
+export class Rounds {
+  readonly #options: RoundsOptions;
+  readonly #stopping = new AbortController();
+  #isOwner = false;
+  #running: Promise<void> | undefined;
+
+  constructor(options: RoundsOptions) {
+    this.#options = options;
+  }
+
+  /** Whether this writer may erase. */
+  get mayGoOn(): boolean {
+    return this.#isOwner && !this.#stopping.signal.aborted;
+  }
+
+  start(takeRound: () => Promise<void>): void {
+    this.#running ??= this.#run(takeRound);
+  }
+
+  setOwner(isOwner: boolean): void {
+    this.#isOwner = isOwner;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  async #run(takeRound: () => Promise<void>): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      await sleep(this.#options.intervalMs, signal);
+      if (this.mayGoOn) await takeRound().catch((error) => this.#report(error));
+    }
+  }
+
+  #report(error: Error): void {
+    const { what, logger, failures } = this.#options;
+    if (error instanceof RemovalRunning) {
+      logger.info(error.message);
+      return;
+    }
+    failures.inc();
+    logger.warn({ reason: error.message }, `erasing ${what} failed; retrying`);
+  }
+}
