@@ -1,6 +1,7 @@
 import cors from '@fastify/cors';
 import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
+import { ownTls } from '@sluice/shared/http/own-tls';
 import { RateLimiter } from '@sluice/shared/http/rate-limiter';
 import { registerReference } from '@sluice/shared/http/reference';
 import { createHttpServer } from '@sluice/shared/http/server';
@@ -8,12 +9,11 @@ import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import type { Logger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
-import type { ClickHouseReader } from './clickhouse/clickhouse-reader.ts';
 import { QueryRunner } from './clickhouse/query-runner.ts';
+import { RequestStore } from './clickhouse/store.ts';
 import { compressResponses } from './compression.ts';
 import type { QueryConfig } from './config.ts';
 import { registerConsole } from './console/console-route.ts';
-import { PendingDeletions } from './deletions/pending-deletions.ts';
 import { registerEntities } from './entities/entities-route.ts';
 import { registerEvents } from './events/events-route.ts';
 import { declareMemoryMetrics, QueryMetrics, StreamMetrics } from './metrics.ts';
@@ -21,15 +21,17 @@ import { queryDocument } from './openapi.ts';
 import { registerPipeline } from './pipeline/pipeline-route.ts';
 import { registerReports } from './reports/reports-route.ts';
 import { RequestMemory } from './request-memory.ts';
-import { StreamHub } from './stream/stream-hub.ts';
+import { openStores, type Source } from './servers/open-stores.ts';
+import { StreamHubs } from './stream/stream-hubs.ts';
 import { registerStream } from './stream/stream-route.ts';
 import { allowsWorkspace, readerOf } from './workspace.ts';
 
 export interface QueryDependencies {
-  readonly reader: ClickHouseReader;
+  readonly source: Source;
   readonly keys: KeyRing;
   readonly logger: Logger;
   readonly registry: Registry;
+  /** Returns what is missing, besides servers of the source. */
   readonly readiness: () => Promise<readonly string[]>;
 }
 
@@ -37,26 +39,42 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The one workspace that the request may read. */
     workspace: string;
+    /** What all queries of the request read. */
+    store: RequestStore;
   }
 }
 
 /** Builds query-api's HTTP server. Each request reads the events, users and organizations of one workspace. */
 export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyInstance {
-  const { reader, keys, logger, registry, readiness } = deps;
-  const app = createHttpServer({ logger, registry, readiness, allowedHosts: config.ALLOWED_HOSTS });
+  const { source, keys, logger, registry } = deps;
+  const open = openStores(source, {
+    ...{ config, registry, logger },
+    queryRunner: { all: (query) => queryRunner.all(query) },
+  });
+  const readiness = async () => [...(await deps.readiness()), ...(await open.missing())];
+  const app = createHttpServer({
+    ...{ logger, registry, readiness },
+    allowedHosts: config.ALLOWED_HOSTS,
+    tls: ownTls(config, logger),
+  });
   const limiter = new RateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
-  const pendingDeletions = new PendingDeletions({ all: (query) => queryRunner.all(query) });
-  const { hiddenCondition } = pendingDeletions;
-  const queryRunner = new QueryRunner(reader, config, new QueryMetrics(registry), hiddenCondition);
+  const queryRunner = new QueryRunner(open.stores, config, new QueryMetrics(registry));
   const reads = { config, queryRunner };
   const streamMetrics = new StreamMetrics(registry);
-  const hub = new StreamHub({ config, queryRunner, hiddenCondition, readiness, metrics: streamMetrics, logger });
-  app.addHook('onReady', async () => pendingDeletions.start());
-  app.addHook('onClose', () => pendingDeletions.stop());
+  const streams = new StreamHubs({
+    config,
+    queryRunner,
+    stores: open.stores,
+    readiness,
+    metrics: streamMetrics,
+    logger,
+  });
+  app.addHook('onReady', () => open.start());
+  app.addHook('onClose', () => open.stop());
   // Before the server waits for its requests to end.
   app.addHook('preClose', async () => {
     queryRunner.close();
-    await hub.stop();
+    await streams.stop();
   });
 
   allowOrigins(app, config.CORS_ORIGINS);
@@ -64,18 +82,21 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const memory = createRequestMemory(config, registry);
   app.register(async (routes) => {
     routes.decorateRequest('workspace', '');
+    // The hook below opens one for each request.
+    routes.decorateRequest('store');
     memory.register(routes);
     routes.addHook('onRequest', async (request, reply) => {
       // What a workspace has is for whoever holds its key, and may be deleted.
       reply.header('cache-control', 'no-store');
       const reader = readerOf(request, keys, limiter, config.QUERY_ANONYMOUS_WORKSPACE);
       request.workspace = reader.workspace;
+      request.store = new RequestStore(open.stores);
       memory.open(request, reply, reader);
     });
     registerEvents(routes, reads);
     registerEntities(routes, reads);
     registerReports(routes, reads);
-    registerStream(routes, hub, (request) => allowsWorkspace(request, keys, config.QUERY_ANONYMOUS_WORKSPACE));
+    registerStream(routes, streams, (request) => allowsWorkspace(request, keys, config.QUERY_ANONYMOUS_WORKSPACE));
     registerPipeline(routes, reads, registry);
   });
   registerConsole(app);

@@ -1,5 +1,6 @@
-import { clickHouseEnv, commaSeparated, integer, quarterOfHeap, serviceEnv } from '@sluice/shared/config';
+import { ConfigError, clickHouseEnv, commaSeparated, integer, quarterOfHeap, serviceEnv } from '@sluice/shared/config';
 import { workspaceName } from '@sluice/shared/keys/keys-file';
+import { loadServersConfig, type ServersConfig, serversEnv } from '@sluice/shared/servers/server-config';
 import { z } from 'zod';
 
 const serviceUrl = z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' });
@@ -9,7 +10,10 @@ export const configSchema = z
   .object({
     ...serviceEnv(4001),
     ...clickHouseEnv,
-    CLICKHOUSE_CLUSTER: z.string().optional(),
+    ...serversEnv,
+    READ_LAG_MS_MAX: integer(1_000, 3_600_000).default(5_000),
+    READ_STALE_MS_MAX: integer(5_000, 3_600_000).default(60_000),
+    READ_SPREAD: z.stringbool().default(false),
     API_KEYS_FILE: z.string().optional(),
     RATE_LIMIT_DEFAULT: integer(1).optional(),
     CORS_ORIGINS: commaSeparated.default([]),
@@ -40,6 +44,25 @@ export const configSchema = z
   });
 
 export type QueryConfig = z.output<typeof configSchema>;
+
+/**
+ * Returns the configuration of query-api.
+ *
+ * @throws {ConfigError} naming every variable that is wrong
+ */
+export function loadQueryConfig(env: Readonly<Record<string, string | undefined>>): ServersConfig<typeof configSchema> {
+  const gone = env['CLICKHOUSE_CLUSTER']
+    ? ['CLICKHOUSE_CLUSTER: is not supported any more; CLICKHOUSE_SERVERS_FILE names several ClickHouse servers']
+    : [];
+  try {
+    const loaded = loadServersConfig(configSchema, env);
+    if (gone.length === 0) return loaded;
+  } catch (error) {
+    if (error instanceof ConfigError) gone.push(...error.errors);
+    else throw error;
+  }
+  throw new ConfigError(gone);
+}
 
 /** Returns how many queries may run at once, without urgent ones. Each needs a connection. */
 export function connectionsOf(config: QueryConfig): number {

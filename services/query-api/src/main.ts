@@ -1,18 +1,21 @@
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
-import { loadConfigOrExit } from '@sluice/shared/config';
+import { loginOf } from '@sluice/shared/clickhouse/connection';
+import { type ClickHouseConfig, orExit } from '@sluice/shared/config';
 import { listening } from '@sluice/shared/http/server';
 import { type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { createKeyRing } from '@sluice/shared/keys/measured-key-ring';
 import { type Component, runService } from '@sluice/shared/lifecycle';
 import { createLogger } from '@sluice/shared/log';
 import { withProcessMetrics } from '@sluice/shared/process-metrics';
+import { serverDefaults } from '@sluice/shared/servers/server-config';
 import { Registry } from 'prom-client';
 import { buildApp } from './app.ts';
 import { HttpClickHouseReader } from './clickhouse/clickhouse-reader.ts';
 import { querySettings } from './clickhouse/query-settings.ts';
 import { createReadiness } from './clickhouse/readiness.ts';
 import { SchemaComponent } from './clickhouse/schema.ts';
-import { configSchema, connectionsOf } from './config.ts';
+import { connectionsOf, loadQueryConfig } from './config.ts';
+import type { Source } from './servers/open-stores.ts';
 
 /** Without a keys file a request needs no key, and any key that it sends is wrong. */
 const NO_KEYS: KeyRing = {
@@ -29,44 +32,57 @@ const SPARE_CONNECTIONS = 4;
 /** Connections for health checks and migrations. */
 const CLIENT_CONNECTIONS = 4;
 
-const config = loadConfigOrExit(configSchema, process.env);
+const { config, servers } = orExit(() => loadQueryConfig(process.env));
 const logger = createLogger('query-api', config.LOG_LEVEL);
-const clickHouse = createClickHouse(config, {
-  application: 'sluice-query-api',
-  requestTimeoutMs: config.QUERY_TIMEOUT_MS + 5_000,
-  connectionsMax: CLIENT_CONNECTIONS,
-});
-const reader = new HttpClickHouseReader(config, {
-  connectionsMax: connectionsOf(config) + SPARE_CONNECTIONS,
-  settings: querySettings(config),
-});
-const connections: Component = {
-  name: 'ClickHouse connections',
-  start: async () => undefined,
-  async stop() {
-    reader.close();
-    await clickHouse.close();
-  },
-};
 const registry = withProcessMetrics(new Registry());
 const keys = config.API_KEYS_FILE === undefined ? NO_KEYS : createKeyRing(config.API_KEYS_FILE, logger, registry);
-const probe = createReadiness(clickHouse);
+
+function connect(clickHouse: ClickHouseConfig): HttpClickHouseReader {
+  const connectionsMax = connectionsOf(config) + SPARE_CONNECTIONS;
+  return new HttpClickHouseReader(clickHouse, { connectionsMax, settings: querySettings(config), logger });
+}
+
+/** Those of several servers are created by their writers, and connections belong to the source. */
+function readServers(path: string) {
+  const source: Source = {
+    path,
+    defaults: serverDefaults(process.env),
+    login: loginOf(config),
+    connect: ({ url, database }) => connect({ ...config, CLICKHOUSE_URL: url, CLICKHOUSE_DATABASE: database }),
+  };
+  return { source, components: [], probe: async () => [] };
+}
+
+function readOneServer() {
+  const clickHouse = createClickHouse(config, {
+    application: 'sluice-query-api',
+    requestTimeoutMs: config.QUERY_TIMEOUT_MS + 5_000,
+    connectionsMax: CLIENT_CONNECTIONS,
+    logger,
+  });
+  const reader = connect(config);
+  const connections: Component = {
+    name: 'ClickHouse connections',
+    start: async () => undefined,
+    async stop() {
+      reader.close();
+      await clickHouse.close();
+    },
+  };
+  const components = [connections, new SchemaComponent(clickHouse, config, logger)];
+  return { source: { reader }, components, probe: createReadiness(clickHouse) };
+}
+
+const { source, components, probe } =
+  servers && config.CLICKHOUSE_SERVERS_FILE ? readServers(config.CLICKHOUSE_SERVERS_FILE) : readOneServer();
 const app = buildApp(config, {
-  reader,
-  keys,
-  logger,
-  registry,
+  ...{ source, keys, logger, registry },
   readiness: async () => [...missingKeys(keys), ...(await probe())],
 });
 
 runService({
   logger,
-  components: [
-    connections,
-    new SchemaComponent(clickHouse, config, logger),
-    keys,
-    listening(app, config.HOST, config.PORT),
-  ],
+  components: [...components, keys, listening(app, config.HOST, config.PORT)],
   shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
   exitOnStdinEnd: config.EXIT_ON_STDIN_END,
 });

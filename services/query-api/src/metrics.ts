@@ -7,6 +7,8 @@ export type QueryKind =
   | 'events_export'
   | 'event_sizes'
   | 'pending_deletions'
+  | 'event_retention'
+  | 'server_state'
   | 'entity_candidates'
   | 'entities_page'
   | 'entity_deletions'
@@ -16,6 +18,7 @@ export type QueryKind =
   | 'membership_times'
   | 'stream_newest'
   | 'stream_events'
+  | 'stream_progress'
   | 'dead_letters'
   | 'series'
   | 'funnel'
@@ -115,6 +118,7 @@ export function declareMemoryMetrics(registry: Registry, budgetBytes: number, re
 export class StreamMetrics {
   readonly sentEvents: Counter;
   readonly endedStreams: Counter<'reason'>;
+  readonly movedStreams: Counter;
   #readListeners = () => 0;
 
   /** Declares them in a registry. */
@@ -136,8 +140,13 @@ export class StreamMetrics {
     });
     this.endedStreams = new Counter({
       name: 'sluice_stream_ended_total',
-      help: 'Streams that ended, by reason: the client left, read nothing for a minute, lost its key; its query failed, ClickHouse counts its blocks anew, the service stopped.',
+      help: 'Streams that ended, by reason: the client left, read nothing for a minute, lost its key; its query failed, its position is lost, the service stopped.',
       labelNames: ['reason'],
+      registers,
+    });
+    this.movedStreams = new Counter({
+      name: 'sluice_stream_moves_total',
+      help: 'Streams that went on at another ClickHouse server, and may have repeated events.',
       registers,
     });
   }

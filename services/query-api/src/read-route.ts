@@ -1,6 +1,7 @@
 import type { Reservation } from '@sluice/shared/http/memory-budget';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { untilStoreAnswers } from './clickhouse/in-any-store.ts';
 import type { QueryContext } from './clickhouse/query.ts';
 import type { QueryRunner } from './clickhouse/query-runner.ts';
 import type { QueryConfig } from './config.ts';
@@ -27,6 +28,11 @@ export interface RequestContext extends QueryContext {
 /** A `GET` that queries ClickHouse. */
 export interface ReadRoute<Request> {
   readonly path: string;
+  /**
+   * Whether `respond` runs again when its ClickHouse server fails after the first row of a query, before anything is sent.
+   * Default: false, for what collects all rows of each query, which then begins again by itself.
+   */
+  readonly repeats?: boolean;
   /** Whether the response may take any time. Default: its client is cut off. */
   readonly endless?: boolean;
   /**
@@ -41,11 +47,14 @@ export interface ReadRoute<Request> {
 
 /** Registers a read. Its queries end when the client disconnects, and when one of them has failed. */
 export function registerRead<Request>(app: FastifyInstance, route: ReadRoute<Request>): void {
-  const { path, endless = false, parse, respond } = route;
+  const { path, endless = false, repeats = false, parse, respond } = route;
   app.get<Parts>(path, { config: { endless } }, async (request, reply) => {
     const parsed = parse(request);
-    const { workspace, id: requestId, memory } = request;
-    return await whileConnected(reply, (signal) => respond(parsed, { workspace, requestId, memory, signal }, reply));
+    const { workspace, id: requestId, store, memory, span } = request;
+    return await whileConnected(reply, (signal) => {
+      const run = () => respond(parsed, { workspace, requestId, store, memory, span, signal }, reply);
+      return repeats ? untilStoreAnswers(store, run) : run();
+    });
   });
 }
 

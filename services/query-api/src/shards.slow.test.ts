@@ -1,16 +1,8 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { type LocalClickHouse, startClickHouseShards } from '@sluice/local-stack/clickhouse';
-import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { entityHash, eventHash } from '@sluice/shared/row-hashes';
 import { eventually } from '@sluice/shared/testing/eventually';
 import fc, { sample } from '@sluice/shared/testing/fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { querySettings } from './clickhouse/query-settings.ts';
-import { tablesOf } from './clickhouse/tables.ts';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { ORDER_FIELDS } from './events/event-columns.ts';
-import { DAYS, HOURS, hourCountsQuery } from './reports/hour-counts.ts';
 import {
   anEvent,
   aRegister,
@@ -19,10 +11,13 @@ import {
   type TestEvent,
   type TestResponse,
 } from './testing/query-service.ts';
-import { expectEvents, listenTo, PATIENCE } from './testing/streams.ts';
+import { type Shard, type Shards, startShards } from './testing/shards.ts';
+import { expectEvents, listenTo, PATIENCE, type TestStreams } from './testing/streams.ts';
 
-/** As KAFKA_PARTITIONS: a row is on the shard that holds its partition. */
+/** A row is on the server that has its partition. */
 const PARTITIONS = 48;
+const OF_A = { first: 0, last: 31 };
+const OF_B = { first: 32, last: PARTITIONS - 1 };
 
 /** Settings of the account that would lose rows or refuse queries. */
 const CONTRARY_SETTINGS = {
@@ -31,58 +26,67 @@ const CONTRARY_SETTINGS = {
   force_optimize_skip_unused_shards: '2',
 };
 
-const WORKSPACES = ['a', 'b'] as const;
+const WORKSPACES = ['a', 'b', 'e'] as const;
+/** Its events of the first days have expired. */
+const EXPIRING = 'e';
+const KEPT_FROM_MS = Date.UTC(2026, 2, 1);
 const USERS = ['ada', 'bob', 'cem', 'dee', 'eve', 'fay', "o'\0h"];
 /** Users whose deletion is pending. */
 const HIDDEN = ['ada', 'bob', 'dee'];
 const START_MS = Date.UTC(2026, 1, 27);
 const DAY_MS = 86_400_000;
 
-const started = new AsyncDisposableStack();
 /** One server with all rows. */
 let single: QueryService;
-/** A service at each of two servers that share the same rows. */
-let sharded: readonly QueryService[];
-let killSecondShard: () => Promise<void>;
+/** Servers with two ranges, which share the same rows; one range has two mirrors. */
+let sharded: Shards;
+/** Those of each range. */
+let ranges: readonly (readonly Shard[])[];
+let streams: TestStreams;
 
 beforeAll(async () => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'sluice-shards-'));
-  started.defer(() => rm(dataDir, { recursive: true, force: true }));
-  const { cluster, shards } = await startClickHouseShards({ dataDir, profile: CONTRARY_SETTINGS });
-  for (const shard of shards) started.defer(() => shard.kill9());
-  const [first, second] = shards;
-  if (!first || !second) throw new Error('there are no two shards');
-  killSecondShard = () => second.kill9();
-  single = await startQuery(first.url);
-  const startOn = (shard: LocalClickHouse) =>
-    startQuery(shard.url, { CLICKHOUSE_CLUSTER: cluster }, undefined, (url) => createDatabase(url, 'on_shards'));
-  sharded = [await startOn(first), await startOn(second)];
+  sharded = await startShards({ a1: OF_A, b1: OF_B, b2: OF_B }, CONTRARY_SETTINGS);
+  ranges = [OF_A, OF_B].map((range) => sharded.shards.filter(({ partitions }) => partitions.first === range.first));
+  single = await startQuery(String(sharded.shards[0]?.url));
+  streams = await listenTo(sharded);
   for (const workspace of WORKSPACES) await storeEverything(workspace);
+  // The lag of servers is measured by another clock.
+  vi.useFakeTimers({ toFake: ['Date'], now: KEPT_FROM_MS + 7 * DAY_MS });
+  for (const each of everywhere()) await each.insert('retention', [{ workspace_id: EXPIRING, days: 7 }]);
 });
-afterAll(() => started.disposeAsync());
+afterAll(async () => {
+  vi.useRealTimers();
+  await single?.stop();
+  await sharded?.stop();
+});
 
-function shardOf(hash: number): QueryService {
-  return sharded[(hash % PARTITIONS) % sharded.length] as QueryService;
+function everywhere(): readonly Pick<QueryService, 'insert'>[] {
+  return [single, ...sharded.shards];
+}
+
+/** Returns the mirrors that have a row. */
+function mirrorsOf(hash: number): readonly Shard[] {
+  return (hash % PARTITIONS <= OF_A.last ? ranges[0] : ranges[1]) ?? [];
 }
 
 async function storeEvents(workspace: string, events: readonly TestEvent[]): Promise<void> {
   await single.store(workspace, events);
-  for (const [shard, share] of Map.groupBy(events, ({ uuid }) => shardOf(eventHash(uuid)))) {
+  for (const [mirrors, share] of Map.groupBy(events, ({ uuid }) => mirrorsOf(eventHash(uuid)))) {
     expect(share.length).toBeGreaterThan(0);
-    await shard.store(workspace, share);
+    for (const shard of mirrors) await shard.store(workspace, share);
   }
 }
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** Stores rows about users and organizations on the shard of each. */
+/** Stores rows about users and organizations on the server of each. */
 async function storeOfEntities(table: string, rows: readonly Row[]): Promise<void> {
   await single.insert(table, rows);
   const byShard = Map.groupBy(rows, ({ workspace_id, kind = 'user', id, user_id }) =>
-    shardOf(entityHash(String(workspace_id), String(kind), String(id ?? user_id))),
+    mirrorsOf(entityHash(String(workspace_id), String(kind), String(id ?? user_id))),
   );
   expect(byShard.size).toBe(2);
-  for (const [shard, share] of byShard) await shard.insert(table, share);
+  for (const [mirrors, share] of byShard) for (const shard of mirrors) await shard.insert(table, share);
 }
 
 function pick<Item>(items: readonly Item[], index: number): Item {
@@ -116,7 +120,7 @@ async function storeEverything(workspace: string): Promise<void> {
   );
   const deletionsOf = (users: readonly string[]) =>
     users.map((user_id) => ({ ...of, user_id, version: deletedAt, stored_at: 1 }));
-  for (const each of [single, ...sharded]) {
+  for (const each of everywhere()) {
     await each.insert(
       'user_deletions',
       deletionsOf([...HIDDEN, 'fay']).map(({ stored_at: _, ...row }) => row),
@@ -132,30 +136,30 @@ async function storeEverything(workspace: string): Promise<void> {
       version: deletedAt + (index % 3) * 400 - 400,
     })),
   );
-  await storeOfEntities(
-    'entities',
-    entities.map((entity, index) => ({
-      ...of,
-      ...entity,
-      first_seen_at: START_MS + index,
-      last_seen_at: START_MS + DAY_MS,
-    })),
-  );
+  // Events of a user are on all servers, and each of them has a row of the user.
+  for (const [index, { version, ...entity }] of entities.entries()) {
+    const [first, last] = [START_MS + index, START_MS + DAY_MS];
+    const row = (from: number, to: number, newest: number) => ({
+      ...{ ...of, ...entity, first_seen_at: from, last_seen_at: to, version: newest },
+    });
+    await single.insert('entities', [row(first, last, version)]);
+    const [some = [], others = []] = index % 2 === 0 ? ranges : ranges.toReversed();
+    for (const each of some) await each.insert('entities', [row(first, first, version)]);
+    for (const each of others) await each.insert('entities', [row(last, last, version - 500)]);
+  }
   await storeOfEntities(
     'user_sightings',
     entities.filter(({ kind }) => kind === 'user').map(({ id, version }) => ({ ...of, user_id: id, version })),
   );
   const together = events.filter(({ userId, groupId }) => userId !== '' && groupId !== '');
-  await storeOfEntities(
-    'entities',
-    together.flatMap(({ userId, groupId, timestampMs, receivedAtUs }) => {
-      const seen = { ...of, first_seen_at: timestampMs, last_seen_at: timestampMs, version: receivedAtUs };
-      return [
-        { ...seen, kind: 'membership', id: userId, other_id: groupId },
-        { ...seen, kind: 'member', id: groupId, other_id: userId },
-      ];
-    }),
-  );
+  for (const { uuid, userId, groupId, timestampMs, receivedAtUs } of together) {
+    const seen = { ...of, first_seen_at: timestampMs, last_seen_at: timestampMs, version: receivedAtUs };
+    const rows = [
+      { ...seen, kind: 'membership', id: userId, other_id: groupId },
+      { ...seen, kind: 'member', id: groupId, other_id: userId },
+    ];
+    for (const each of [single, ...mirrorsOf(eventHash(uuid))]) await each.insert('entities', rows);
+  }
   const registers = entities.flatMap(({ version, ...entity }, index) =>
     ['plan', 'n', 'gone'].map((property) => ({
       ...of,
@@ -260,13 +264,13 @@ function withoutRequestId(response: TestResponse): TestResponse {
 /** How many pages of a list are read. */
 const PAGES_MAX = 3;
 
-/** Follows the cursors of a list, and expects the same pages from all services. */
+/** Follows the cursors of a list, and expects the same pages from both services. */
 async function expectSamePages(url: string, workspace: string): Promise<void> {
   let cursor: string | null | undefined = '';
   for (let pages = 0; pages < PAGES_MAX && typeof cursor === 'string'; pages += 1) {
     const page: string = cursor === '' ? url : `${url.replace(/&offset=\d+/, '')}&cursor=${encodeURIComponent(cursor)}`;
     const [{ body, ...expected }, ...others] = (
-      await Promise.all([single, ...sharded].map((service) => service.get(page, workspace)))
+      await Promise.all([single, sharded].map((service) => service.get(page, workspace)))
     ).map(withoutRequestId) as [TestResponse, ...TestResponse[]];
     for (const { status, text } of others) expect({ page, status, text }).toEqual({ page, ...expected });
     cursor = body.nextCursor;
@@ -282,7 +286,15 @@ test('deletions hide events and users in what the queries below return', async (
   expect(ids).toEqual(['acme', 'bolt', 'cem', 'eve', 'fay', 'ida', 'joe', "o'\0h"]);
 });
 
-test('every query of two shards returns what one server returns with the same rows', async () => {
+test('of one workspace, events have expired in what the queries below return', async () => {
+  const { body } = await single.get('/events?limit=1000', EXPIRING);
+  expect(body.total).toBe(body.results.length);
+  expect(body.total).toBeGreaterThan(10);
+  const times = body.results.map(({ timestamp }) => Date.parse(String(timestamp)));
+  expect(Math.min(...times)).toBe(KEPT_FROM_MS);
+});
+
+test('every query of two ranges returns what one server returns with the same rows', async () => {
   const url = fc.oneof(
     { weight: 3, arbitrary: eventsUrl },
     entitiesUrl,
@@ -299,9 +311,20 @@ test('every query of two shards returns what one server returns with the same ro
   );
 });
 
-test('a stream follows the order of storage of both shards, and is resumed after each of its events', async () => {
-  const [service] = sharded as [QueryService];
-  const streams = await listenTo(service);
+test.each(['ndjson', 'csv', 'parquet'])('an export of two ranges is that of one server: %s', async (format) => {
+  const exportOf = async ({ app }: Pick<QueryService, 'app'>) => {
+    const url = `/events/export?format=${format}&startDate=2026-02-01&properties.plan=pro`;
+    const { statusCode, rawPayload } = await app.inject({ url, headers: { authorization: 'Bearer a' } });
+    expect(statusCode).toBe(200);
+    return rawPayload.toString('latin1');
+  };
+  const [one, several] = [await exportOf(single), await exportOf(sharded)];
+  if (format === 'parquet') expect(several).toMatch(/^PAR1.*PAR1$/s);
+  else expect(several).toBe(one);
+  expect(one.length).toBeGreaterThan(1_000);
+});
+
+test('a stream follows the order of storage of both ranges, and is resumed after each of its events', async () => {
   const stream = await streams.open('?event[ne]=nothing', { workspace: 'd' });
   const events: TestEvent[] = [];
   for (let batch = 0; batch < 4; batch += 1) {
@@ -320,49 +343,87 @@ test('a stream follows the order of storage of both shards, and is resumed after
   await streams.closeAll();
 });
 
-test('each shard counts by its projections', async () => {
-  const [service] = sharded as [QueryService, QueryService];
-  const range = { startMs: START_MS, endMs: START_MS + 4 * DAY_MS - 1 };
-  const tables = tablesOf(service.config);
-  const selection = { fields: [], properties: [], ...range };
-  const { sql, params } = hourCountsQuery(tables, selection, () => ({ event: 'event' }), undefined, [DAYS, HOURS]);
-  const counts = async (settings: Readonly<Record<string, string>>) => {
-    const result = await service.clickHouse.query({
-      query: sql,
-      query_params: { ...params, ...tables.params, workspace: 'a' },
-      format: 'JSONCompact',
-      clickhouse_settings: { ...querySettings(service.config), ...settings },
+test('when the newest blocks of one range are gone, a stream goes on with those of the other', async () => {
+  const [a1] = sharded.shards as [Shard, Shard, Shard];
+  const ofRange = (shards: readonly Shard[] | undefined, count: number, given: Partial<TestEvent> = {}) =>
+    sample(fc.uuid(), 50)
+      .filter((uuid) => mirrorsOf(eventHash(uuid)) === shards)
+      .slice(0, count)
+      .map((uuid) => anEvent({ uuid, ...given }));
+  const stream = await streams.open('', { workspace: 'f' });
+  // Of a month that no other event has.
+  const newest = ofRange(ranges[1], 2, { timestampMs: Date.UTC(2025, 5, 1) });
+  await storeEvents('f', [...newest, ...ofRange(ranges[0], 1)]);
+  await eventually(() => newest.every(({ uuid }) => stream.uuids.includes(uuid)), PATIENCE).toBe(true);
+  for (const { clickHouse } of ranges[1] ?? []) {
+    const parts = await clickHouse.query({
+      query: "SELECT DISTINCT _partition_id AS id FROM events WHERE workspace_id = 'f' AND timestamp < '2025-07-01'",
+      format: 'JSONEachRow',
     });
-    const { data, statistics } = await result.json<unknown[]>();
-    return { data: new Map(data as [string, number][]), rows: statistics?.rows_read ?? 0 };
-  };
-  const events = await counts({ optimize_use_projections: '0' });
-  const hours = await counts({ force_optimize_projection: '1' });
-  expect(hours.data).toEqual(events.data);
-  expect(hours.rows).toBeLessThan(events.rows / 2);
+    const [{ id }] = (await parts.json<{ id: string }>()) as [{ id: string }];
+    await clickHouse.command({ query: 'ALTER TABLE events DROP PARTITION ID {id:String}', query_params: { id } });
+  }
+  for (const event of ofRange(ranges[0], 3)) {
+    await a1.store('f', [event]);
+    await eventually(() => stream.uuids.at(-1), PATIENCE).toBe(event.uuid);
+  }
+  expect(stream.problems).toEqual([]);
+  await streams.closeAll();
 });
 
-test('a look-up by uuid asks only the shard that has it; any other query fails while a shard is away', async () => {
+const EVERYTHING = [
+  '/events',
+  '/events?limit=0',
+  '/users',
+  '/organizations',
+  '/events/names',
+  '/events/properties',
+  '/events/series?startDate=2026-02-01',
+];
+
+async function expectStatus(urls: readonly string[], status: number): Promise<void> {
+  for (const url of urls) expect([url, (await sharded.get(url, 'c')).status]).toEqual([url, status]);
+}
+
+test('when a server is gone, requests and streams go on with its mirror; a uuid needs only the server that has it', async () => {
+  const [a1, b1, b2] = sharded.shards as [Shard, Shard, Shard];
   const events = someEvents(40);
   await storeEvents('c', events);
-  const [service] = sharded as [QueryService, QueryService];
-  const [here, there] = sharded.map((shard) => events.find(({ uuid }) => shardOf(eventHash(uuid)) === shard)?.uuid);
+  const [ofA, ofB] = [a1, b1].map((shard) => events.find(({ uuid }) => mirrorsOf(eventHash(uuid)).includes(shard)));
+  for (const each of sharded.shards) {
+    await each.progress(60_000);
+    await each.progress();
+  }
+  const stream = await streams.open('', { workspace: 'c' });
+  const before = someEvents(10);
+  await storeEvents('c', before);
+  const untilGot = async (sent: readonly TestEvent[]) => {
+    const missing = () => sent.filter(({ uuid }) => !stream.uuids.includes(uuid));
+    await eventually(missing, PATIENCE).toEqual([]);
+  };
+  await untilGot(before);
+  for (const each of sharded.shards) await each.progress();
   // So many that another hash could not find all of them by chance.
   for (const { uuid } of events.slice(0, 12)) {
-    expect((await service.get(`/events?uuid=${uuid}`, 'c')).body).toMatchObject({ total: 1, results: [{ uuid }] });
+    expect((await sharded.get(`/events?uuid=${uuid}`, 'c')).body).toMatchObject({ total: 1, results: [{ uuid }] });
   }
-  await killSecondShard();
-  expect((await service.get(`/events?uuid=${here}`, 'c')).body).toMatchObject({ total: 1, results: [{ uuid: here }] });
-  for (const url of [
-    `/events?uuid=${there}`,
-    '/events',
-    '/events?limit=0',
-    '/users',
-    '/organizations/acme',
-    '/events/names',
-    '/events/properties',
-    '/events/series?startDate=2026-02-01',
-  ]) {
-    expect([url, (await service.get(url, 'c')).status]).toEqual([url, 503]);
+
+  await b1.kill9();
+  await expectStatus(EVERYTHING, 200);
+  const after = someEvents(10);
+  for (const event of after) {
+    for (const shard of mirrorsOf(eventHash(event.uuid))) if (shard !== b1) await shard.store('c', [event]);
   }
+  await untilGot([...before, ...after]);
+  expect(stream.moves).toEqual([{ from: 'a1+b1', to: 'a1+b2', since: expect.any(String) }]);
+  await streams.closeAll();
+
+  const goOn = b2.relay.freeze();
+  const { body } = await sharded.get(`/events?uuid=${ofA?.uuid}`, 'c');
+  expect(body).toMatchObject({ total: 1, results: [{ uuid: ofA?.uuid }] });
+  await expectStatus([...EVERYTHING, `/events?uuid=${ofB?.uuid}`], 503);
+  goOn();
+  await expectStatus(EVERYTHING, 200);
+  await b2.kill9();
+  await expectStatus(EVERYTHING, 503);
 });

@@ -1,14 +1,21 @@
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
-import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import { request as requestHttps } from 'node:https';
+import type { Attributes } from '@opentelemetry/api';
+import { loginHeaders, tlsAgent } from '@sluice/shared/clickhouse/connection';
+import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import type { ClickHouseConfig } from '@sluice/shared/config';
-import type { QuerySettings } from './query-settings.ts';
+import { connectionHint, withHint } from '@sluice/shared/connection-hints';
+import type { Logger } from '@sluice/shared/log';
+import { type QuerySettings, SEVERAL_SERVERS_SETTINGS } from './query-settings.ts';
+import { serverAttributes, type TracedQuery, withQuerySpan } from './query-span.ts';
 import { queryStringOf } from './query-string.ts';
 import { readAhead } from './read-ahead.ts';
-import { ConnectionFailure, exceptionIn, QueryTooLong } from './read-failures.ts';
+import { ClickHouseException, ConnectionFailure, exceptionIn, QueryTooLong } from './read-failures.ts';
 import { refuseTooLong } from './request-limits.ts';
 import { resultBytes } from './result-bytes.ts';
 import { parseRows, type RowBatches } from './row-parser.ts';
 import type { Sql } from './sql.ts';
+import { formOf } from './statement-form.ts';
 import { withoutGarbage } from './young-garbage.ts';
 
 /**
@@ -20,13 +27,15 @@ const IDLE_MS_MAX = 2_000;
 /** How much of the body of an error response is read, in characters. */
 const ERROR_CHARACTERS_MAX = 16 * 1_024;
 
-export interface ReadRequest extends Sql {
+export interface ReadRequest extends Sql, TracedQuery {
   /** No other query that runs may have it. */
   readonly queryId: string;
   /** Settings of this query, besides those of the reader. */
   readonly settings: QuerySettings;
   /** Ends the query, in ClickHouse too. */
   readonly signal: AbortSignal;
+  /** Whether the statement reads several servers. Default false. */
+  readonly onSeveralServers?: boolean;
   /** Called with the length of each piece of text before its rows are parsed. What it throws ends the query. */
   readonly onText?: ((characters: number) => void) | undefined;
 }
@@ -54,42 +63,52 @@ export interface ClickHouseReader {
   close(): void;
 }
 
+export interface ReaderOptions {
+  readonly connectionsMax: number;
+  /** Of every query. */
+  readonly settings: QuerySettings;
+  /** Is told of changed files of TLS. Default: nobody is. */
+  readonly logger?: Logger;
+}
+
 /** Reads from the configured database. */
 export class HttpClickHouseReader implements ClickHouseReader {
   readonly #url: URL;
   readonly #request: typeof requestHttp;
   readonly #agent: HttpAgent;
   readonly #headers: Readonly<Record<string, string>>;
-  /** The part of every query string. */
-  readonly #common: string;
+  /** Of every query's span. */
+  readonly #attributes: Attributes;
+  readonly #settings: QuerySettings;
+  /** The part of every query string, besides the settings. */
+  readonly #common: QuerySettings;
+  /** The same and the settings: what almost every query string begins with. */
+  readonly #beginning: string;
 
-  /** @param settings of every query */
-  constructor(
-    config: ClickHouseConfig,
-    { connectionsMax, settings }: { readonly connectionsMax: number; readonly settings: QuerySettings },
-  ) {
+  /** @throws {TlsFilesError} when the files of TLS cannot be used */
+  constructor(config: ClickHouseConfig, { connectionsMax, settings, logger }: ReaderOptions) {
     this.#url = new URL(config.CLICKHOUSE_URL);
-    const { protocol, username, password } = this.#url;
-    const [Agent, request] = protocol === 'https:' ? [HttpsAgent, requestHttps] : [HttpAgent, requestHttp];
-    this.#request = request;
-    this.#agent = new Agent({ keepAlive: true, maxSockets: connectionsMax, timeout: IDLE_MS_MAX });
-    // As @clickhouse/client does: credentials in the address come first.
-    const user = decodeURIComponent(username) || config.CLICKHOUSE_USER;
-    const secret = decodeURIComponent(password) || config.CLICKHOUSE_PASSWORD;
-    const credentials = Buffer.from(`${user}:${secret}`).toString('base64');
-    this.#headers = { authorization: `Basic ${credentials}`, 'user-agent': 'sluice-query-api' };
-    const format = { database: config.CLICKHOUSE_DATABASE, default_format: 'JSONCompactEachRow' };
-    this.#common = queryStringOf({ ...settings, ...format });
+    const options = { keepAlive: true, maxSockets: connectionsMax, timeout: IDLE_MS_MAX };
+    const agent = tlsAgent(config, options, logger);
+    this.#request = agent ? requestHttps : requestHttp;
+    this.#agent = agent ?? new HttpAgent(options);
+    this.#headers = { ...loginHeaders(config), 'user-agent': 'sluice-query-api' };
+    this.#attributes = serverAttributes(config);
+    this.#settings = settings;
+    this.#common = { database: config.CLICKHOUSE_DATABASE, default_format: 'JSONCompactEachRow' };
+    this.#beginning = queryStringOf({ ...settings, ...this.#common });
   }
 
   read(query: ReadRequest): RowBatches {
-    return this.#receive(query, (response) => parseRows(textOf(response, query.onText)));
+    const rows = this.#receive(query, (response) => parseRows(textOf(response, query.onText)));
+    return withQuerySpan(query, this.#attributes, rows);
   }
 
   readBytes(query: ReadRequest): AsyncGenerator<Buffer, void, undefined> {
-    return this.#receive(query, (response) =>
+    const bytes = this.#receive(query, (response) =>
       withoutGarbage(resultBytes(readAhead(chunksOf<Buffer>(response)), exceptionTagOf(response))),
     );
+    return withQuerySpan(query, this.#attributes, bytes);
   }
 
   close(): void {
@@ -108,7 +127,7 @@ export class HttpClickHouseReader implements ClickHouseReader {
       query.signal.throwIfAborted();
     } catch (error) {
       query.signal.throwIfAborted();
-      throw error;
+      throw query.onSeveralServers && isServerLost(error) ? connectionFailure(error) : error;
     }
   }
 
@@ -118,7 +137,7 @@ export class HttpClickHouseReader implements ClickHouseReader {
       // ClickHouse may still hold the id of an attempt whose connection broke.
       const sent = this.#open(attempt === 1 ? query : { ...query, queryId: `${query.queryId}/${attempt}` });
       try {
-        return await responseTo(sent.end(query.sql));
+        return await responseTo(sent);
       } catch (error) {
         query.signal.throwIfAborted();
         if (!sent.reusedSocket || (error as NodeJS.ErrnoException).code !== 'ECONNRESET')
@@ -127,16 +146,43 @@ export class HttpClickHouseReader implements ClickHouseReader {
     }
   }
 
-  #open({ queryId, settings, params, sql, signal }: ReadRequest): ClientRequest {
-    const path = `/?${this.#common}&${queryStringOf({ ...settings, query_id: queryId }, params)}`;
-    refuseTooLong(path, sql);
+  #open(query: ReadRequest): ClientRequest {
+    const { path, body, headers } = query.onSeveralServers ? this.#formOf(query) : this.#textOf(query);
     const { protocol, hostname, port } = this.#url;
     return this.#request({
-      ...{ agent: this.#agent, headers: this.#headers, signal, method: 'POST' },
+      ...{ agent: this.#agent, headers: { ...this.#headers, ...headers }, signal: query.signal, method: 'POST' },
       ...{ protocol, hostname: hostname.replace(/^\[|\]$/g, ''), port },
       path,
-    });
+    }).end(body);
   }
+
+  #textOf({ queryId, settings, params, sql }: ReadRequest): Message {
+    const path = `/?${this.#beginning}&${queryStringOf({ ...settings, query_id: queryId }, params)}`;
+    refuseTooLong(path, sql);
+    return { path, body: sql };
+  }
+
+  #formOf({ queryId, settings, params, sql }: ReadRequest): Message {
+    const all = { ...this.#settings, ...settings, ...SEVERAL_SERVERS_SETTINGS };
+    const { body, contentType } = formOf({ sql, params }, all);
+    const path = `/?${queryStringOf({ ...all, ...this.#common, query_id: queryId })}`;
+    return { path, body, headers: { 'content-type': contentType } };
+  }
+}
+
+/** What is sent for a query. */
+interface Message {
+  readonly path: string;
+  readonly body: string;
+  /** Besides those of every query. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const SERVER_LOST = new ErrorCodes('ATTEMPT_TO_READ_AFTER_EOF');
+
+/** Whether a server lost the connection to another one. Where there is one, the same error means that data are damaged. */
+function isServerLost(error: unknown): boolean {
+  return error instanceof ClickHouseException && SERVER_LOST.has(error.code);
 }
 
 /** Returns the random text of a response that comes before an exception in it. */
@@ -192,5 +238,5 @@ async function failureOf(response: IncomingMessage): Promise<Error> {
 }
 
 function connectionFailure(cause: unknown): ConnectionFailure {
-  return new ConnectionFailure((cause as Error).message, { cause });
+  return new ConnectionFailure(withHint((cause as Error).message, connectionHint(cause)), { cause });
 }

@@ -27,7 +27,7 @@ const OVERLOADED = new ErrorCodes(
   'SERVER_OVERLOADED',
 );
 
-/** Not reached, not started, not migrated, not allowed to log in or to read, or stopped by an operator. */
+/** Not reached (by query-api or by another server), not started, not migrated, not allowed to log in or to read, or stopped by an operator. */
 const UNAVAILABLE = new ErrorCodes(
   'UNKNOWN_TABLE',
   'UNKNOWN_DATABASE',
@@ -44,6 +44,7 @@ const UNAVAILABLE = new ErrorCodes(
   'TABLE_IS_READ_ONLY',
   'ALL_CONNECTION_TRIES_FAILED',
   'QUERY_WAS_CANCELLED',
+  'NO_REMOTE_SHARD_AVAILABLE',
   'ALL_REPLICAS_LOST',
   'S3_ERROR',
   'KEEPER_EXCEPTION',

@@ -4,6 +4,8 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
+import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
+import { MIGRATE_ACCOUNT, QUERY_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { loadConfig } from '@sluice/shared/config';
 import { createLogger } from '@sluice/shared/log';
 import { eventually } from '@sluice/shared/testing/eventually';
@@ -15,6 +17,7 @@ import { FILTER_FIELDS } from '../events/event-columns.ts';
 import { eventParameters, parseEventsRequest } from '../events/events-parameters.ts';
 import { pageQuery } from '../events/events-query.ts';
 import { QueryMetrics } from '../metrics.ts';
+import { ALL_VISIBLE } from '../testing/all-visible.ts';
 import { slowly, storeMany } from '../testing/load.ts';
 import { AMPLE_BUDGETS, anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
 import { type ClickHouseReader, HttpClickHouseReader, type ReadRequest } from './clickhouse-reader.ts';
@@ -22,6 +25,7 @@ import { QueryRunner } from './query-runner.ts';
 import { querySettings } from './query-settings.ts';
 import { createReadiness } from './readiness.ts';
 import { SchemaComponent } from './schema.ts';
+import { OneStore } from './store.ts';
 import { LOCAL_TABLES } from './tables.ts';
 
 let query: QueryService;
@@ -31,7 +35,7 @@ const ROWS = 400_000;
 beforeAll(async () => {
   query = await startQuery(inject('clickhouseUrl'));
   await storeMany(query, 'a', ROWS);
-  await query.clickHouse.command({ query: 'OPTIMIZE TABLE events FINAL' });
+  await mergeParts(query.clickHouse, 'events');
 });
 afterAll(() => query.stop());
 
@@ -43,6 +47,9 @@ async function service(env: Readonly<Record<string, string>>, wrap = (reader: Cl
   const config = loadConfig(configSchema, {
     CLICKHOUSE_URL: inject('clickhouseUrl'),
     CLICKHOUSE_DATABASE: database,
+    ...QUERY_ACCOUNT,
+    // No writer creates the tables for it.
+    ...MIGRATE_ACCOUNT,
     QUERY_ANONYMOUS_WORKSPACE: 'a',
     ...AMPLE_BUDGETS,
     ...env,
@@ -54,7 +61,7 @@ async function service(env: Readonly<Record<string, string>>, wrap = (reader: Cl
   const unused = async () => undefined;
   const keys = { name: 'none', start: unused, stop: unused, loaded: true, find: () => undefined };
   const readiness = createReadiness(clickHouse);
-  const app = buildApp(config, { reader, keys, logger, registry: new Registry(), readiness });
+  const app = buildApp(config, { source: { reader }, keys, logger, registry: new Registry(), readiness });
   const schema = new SchemaComponent(clickHouse, config, logger);
   await app.ready();
   return {
@@ -109,7 +116,7 @@ test('a count that takes longer than it may is null, and the page still comes', 
   const isCount = ({ queryId }: ReadRequest) => queryId.includes('/events_count/');
   const hurried = await service({ COUNT_TIMEOUT_MS: '10' }, (reader) => slowly(reader, isCount));
   try {
-    const counting = await hurried.app.inject({ url: '/events?limit=0&properties.n.x=1' });
+    const counting = await hurried.app.inject({ url: '/events?limit=0&properties.n=1' });
     expect(counting.json()).toMatchObject({ total: null, results: [] });
     const page = await hurried.app.inject({ url: '/events?limit=3&userId=7&properties.n.x=1' });
     expect(page.json()).toMatchObject({ total: expect.toBeOneOf([null, 0]), results: [], nextCursor: null });
@@ -121,10 +128,13 @@ test('a count that takes longer than it may is null, and the page still comes', 
   }
 });
 
+const storeOf = (reader: ClickHouseReader) =>
+  new OneStore({ name: '', reader, tables: LOCAL_TABLES, visibility: ALL_VISIBLE });
+
 test('a query cannot write', async () => {
   const reader = new HttpClickHouseReader(query.config, { connectionsMax: 2, settings: querySettings(query.config) });
   try {
-    const runner = new QueryRunner(reader, query.config, new QueryMetrics(new Registry()), async () => undefined);
+    const runner = new QueryRunner(storeOf(reader), query.config, new QueryMetrics(new Registry()));
     const run = (sql: string) =>
       runner.all({ kind: 'events_count', workspace: 'a', statement: () => ({ sql, params: {} }) });
     for (const sql of [
@@ -147,7 +157,7 @@ test('a query that cannot begin gives its slot back', async () => {
   const config: QueryConfig = { ...query.config, QUERY_CONNECTIONS_MAX: 1 };
   const reader = new HttpClickHouseReader(config, { connectionsMax: 2, settings: querySettings(config) });
   try {
-    const runner = new QueryRunner(reader, config, new QueryMetrics(new Registry()), async () => undefined);
+    const runner = new QueryRunner(storeOf(reader), config, new QueryMetrics(new Registry()));
     const one = { kind: 'events_count', workspace: 'a', statement: () => ({ sql: 'SELECT 1', params: {} }) } as const;
     // A deadline of half a millisecond cannot be set.
     await expect(runner.all({ ...one, timeoutMs: 0.5 })).rejects.toMatchObject({ code: 'internal' });
@@ -231,7 +241,10 @@ test('without ClickHouse the service is alive, says what is missing, and works o
   const front = createServer();
   const port = await listen(front);
   await close(front);
-  const waiting = await service({ CLICKHOUSE_URL: `http://127.0.0.1:${port}`, CLICKHOUSE_DATABASE: `later_${port}` });
+  const waiting = await service({
+    CLICKHOUSE_URL: `http://127.0.0.1:${port}`,
+    CLICKHOUSE_DATABASE: `test_later_${port}`,
+  });
   try {
     await waiting.schema.start();
     expect((await waiting.app.inject({ url: '/livez' })).statusCode).toBe(200);
@@ -250,7 +263,7 @@ test('without ClickHouse the service is alive, says what is missing, and works o
     await listen(proxy, port);
     await eventually(async () => (await waiting.app.inject({ url: '/readyz' })).statusCode).toBe(200);
     expect((await waiting.app.inject({ url: '/events' })).json()).toMatchObject({ total: 0, results: [] });
-    await query.clickHouse.command({ query: `DROP DATABASE later_${port}` });
+    await query.clickHouse.command({ query: `DROP DATABASE test_later_${port}` });
     expect((await waiting.app.inject({ url: '/events' })).statusCode).toBe(503);
     await wait(1_100);
     const again = await waiting.app.inject({ url: '/readyz' });

@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { QueryConfig } from '../config.ts';
 import type { QueryMetrics, SlotPool } from '../metrics.ts';
 import { reserve } from '../request-memory.ts';
-import type { ClickHouseReader, ReadRequest } from './clickhouse-reader.ts';
+import type { ReadRequest } from './clickhouse-reader.ts';
+import { inAnyStore } from './in-any-store.ts';
 import { measured } from './measured-query.ts';
-import type { ExportQuery, HiddenCondition, Query, QueryContext, QueryOptions } from './query.ts';
+import type { ExportQuery, Query, QueryContext, QueryOptions } from './query.ts';
 import { outcomeOf, queryProblem } from './query-error.ts';
 import { POOL_SETTINGS, type QuerySettings, timeLimit } from './query-settings.ts';
 import { QuerySlots } from './query-slots.ts';
@@ -14,8 +15,10 @@ import { PACE_MS, ReadingPace } from './reading-pace.ts';
 import type { Row, RowBatches } from './row-parser.ts';
 import { inMemory } from './small-blocks.ts';
 import type { Sql } from './sql.ts';
-import { type Tables, tablesOf } from './tables.ts';
+import { RequestStore, type Store, type Stores } from './store.ts';
+import type { Tables } from './tables.ts';
 import type { TimeBudget } from './time-budget.ts';
+import type { Visibility } from './visibility.ts';
 
 /** How long after its time budget a query that has not ended is given up, in milliseconds. */
 const GRACE_MS = 2_000;
@@ -35,21 +38,17 @@ const WAITING_SHARE = 1 / 4;
  * each, and some to spare.
  */
 export class QueryRunner {
-  readonly #reader: ClickHouseReader;
+  readonly #stores: Stores;
   readonly #config: QueryConfig;
   readonly #metrics: QueryMetrics;
-  readonly #hiddenCondition: HiddenCondition;
-  readonly #tables: Tables;
   readonly #slots: Readonly<Record<SlotPool, QuerySlots>>;
   /** Ends exports: they might go on for hours. */
   readonly #stopping = new AbortController();
 
-  constructor(reader: ClickHouseReader, config: QueryConfig, metrics: QueryMetrics, hiddenCondition: HiddenCondition) {
-    this.#reader = reader;
+  constructor(stores: Stores, config: QueryConfig, metrics: QueryMetrics) {
+    this.#stores = stores;
     this.#config = config;
     this.#metrics = metrics;
-    this.#hiddenCondition = hiddenCondition;
-    this.#tables = tablesOf(config);
     this.#slots = slotsOfPools(config, metrics);
   }
 
@@ -71,9 +70,12 @@ export class QueryRunner {
   async all(query: Query): Promise<readonly Row[]> {
     const memory = query.memory?.part();
     const onText = (characters: number) => reserve(memory, MEMORY_PER_CHARACTER * characters);
-    const found: Row[] = [];
+    let found: Row[] = [];
+    const onRestart = () => {
+      found = [];
+    };
     try {
-      for await (const batch of this.rows({ ...query, onText })) found.push(...batch);
+      for await (const batch of this.rows({ ...query, onText, onRestart })) found.push(...batch);
     } catch (error) {
       memory?.release();
       throw error;
@@ -114,18 +116,26 @@ export class QueryRunner {
 
   async *#rowsInSlot(query: Query): RowBatches {
     const release = query.urgent ? () => undefined : await this.#slotFor(query);
+    const leftMs = countDown(() => query.timeoutMs ?? query.budget?.leftMs() ?? this.#config.QUERY_TIMEOUT_MS);
     try {
-      let decided: Sql | undefined = await this.#statementOf(query);
-      const timeoutMs = query.timeoutMs ?? query.budget?.leftMs() ?? this.#config.QUERY_TIMEOUT_MS;
-      yield* inMemory(query, timeoutMs, (one, leftMs) => {
-        // The first run may have taken seconds: for the second one it is decided again what is hidden.
-        const statement = decided ?? this.#statementOf(query);
-        decided = undefined;
-        return this.#rowsInTime(one, statement, leftMs, release);
-      });
+      yield* inAnyStore(this.#storeOf(query), (store) => this.#rowsOf(query, store, leftMs, release), query.onRestart);
     } finally {
       release();
     }
+  }
+
+  async *#rowsOf(query: Query, store: Store, timeLeftMs: () => number, release: () => void): RowBatches {
+    let decided: Sql | undefined = await statementOf(query, store);
+    yield* inMemory(query, timeLeftMs(), (one, leftMs) => {
+      // The first run may have taken seconds: for the second one it is decided again what is hidden.
+      const statement = decided ?? statementOf(query, store);
+      decided = undefined;
+      return this.#rowsInTime(one, store, statement, leftMs, release);
+    });
+  }
+
+  #storeOf({ store }: QueryContext): RequestStore {
+    return store ?? new RequestStore(this.#stores);
   }
 
   async #slotFor({ workspace, signal, pool = 'pages', timeoutMs, budget }: Query): Promise<() => void> {
@@ -134,27 +144,22 @@ export class QueryRunner {
     return await (budget?.waiting(slot) ?? slot);
   }
 
-  async #statementOf(query: Query): Promise<Sql> {
-    if ('statement' in query) return query.statement(this.#tables);
-    const hidden = await this.#hiddenCondition(query.workspace);
-    return query.hiding(this.#tables, hidden?.(this.#tables));
-  }
-
   /** @param onEnd called when the time is up or the client leaves */
   async *#rowsInTime(
     query: QueryOptions,
+    { reader, tables, givenUp }: Store,
     statement: Sql | Promise<Sql>,
     timeoutMs: number,
     onEnd: () => void,
   ): RowBatches {
-    const { signal } = query;
     const written = { ...query, ...(await statement) };
     const deadline = AbortSignal.timeout(timeoutMs + (query.graceMs ?? GRACE_MS));
-    const end = signal ? AbortSignal.any([signal, deadline]) : deadline;
+    const signals = [query.signal, givenUp].filter((signal) => signal !== undefined);
+    const end = signals.length > 0 ? AbortSignal.any([...signals, deadline]) : deadline;
     // A reader that has stopped reading does not come back to release the slot.
     end.addEventListener('abort', onEnd);
     try {
-      yield* this.#reader.read(this.#requestOf(written, end, timeLimit(timeoutMs)));
+      yield* reader.read(this.#requestOf(written, tables, end, timeLimit(timeoutMs)));
     } catch (error) {
       throw deadline.aborted && !(error instanceof ClickHouseException) ? deadline.reason : error;
     } finally {
@@ -177,8 +182,9 @@ export class QueryRunner {
     }, PACE_MS);
     try {
       reserve(memory, EXPORT_BYTES);
-      const request = this.#requestOf({ ...query, ...(await this.#statementOf(query)) }, signal, {});
-      yield* pace.watch(this.#reader.readBytes(request));
+      const store = await this.#storeOf(query).current();
+      const request = this.#requestOf({ ...query, ...(await statementOf(query, store)) }, store.tables, signal, {});
+      yield* pace.watch(store.reader.readBytes(request));
     } finally {
       clearInterval(checking);
       memory?.release();
@@ -187,11 +193,16 @@ export class QueryRunner {
     }
   }
 
-  #requestOf(query: QueryOptions & Sql, signal: AbortSignal, limits: QuerySettings): ReadRequest {
-    const { sql, workspace, onText, pool = 'pages', requestId } = query;
+  #requestOf(
+    query: QueryOptions & Sql,
+    { onSeveralServers }: Tables,
+    signal: AbortSignal,
+    limits: QuerySettings,
+  ): ReadRequest {
+    const { sql, workspace, kind, onText, pool = 'pages', requestId, span } = query;
     return {
-      ...{ sql, params: { ...query.params, ...this.#tables.params, workspace } },
-      ...{ queryId: queryIdOf(query), signal, onText },
+      ...{ sql, params: { ...query.params, workspace } },
+      ...{ queryId: queryIdOf(query), traced: span && { request: span, name: kind }, signal, onText, onSeveralServers },
       settings: {
         ...limits,
         ...POOL_SETTINGS[pool],
@@ -200,6 +211,36 @@ export class QueryRunner {
       },
     };
   }
+}
+
+/** Writes the statement of a query for a store. @throws {Problem} when it is not known what may be returned */
+async function statementOf(query: Query, { tables, visibility }: Store): Promise<Sql> {
+  const [readable, hidden] = await Promise.all([
+    readableTables(query.workspace, tables, visibility),
+    'hiding' in query ? visibility.hiddenCondition(query.workspace) : undefined,
+  ]);
+  const { sql, params } = 'statement' in query ? query.statement(readable) : query.hiding(readable, hidden?.(readable));
+  return { sql, params: { ...params, ...readable.params } };
+}
+
+/** A query of all workspaces names none. */
+async function readableTables(workspace: string, tables: Tables, visibility: Visibility): Promise<Tables> {
+  if (workspace === '') return tables;
+  const keptFromMs = await visibility.keptFrom(workspace);
+  const kept = keptFromMs === undefined ? tables : tables.keptFrom(keptFromMs);
+  const elsewhere = visibility.deletionsElsewhere?.(workspace) ?? [];
+  return elsewhere.length === 0 ? kept : kept.withDeletions(elsewhere);
+}
+
+/** Returns a function that returns the whole time when it is called first, and from then on what is left of it. */
+function countDown(wholeMs: () => number): () => number {
+  let endsAt: number | undefined;
+  return () => {
+    if (endsAt !== undefined) return Math.max(1, Math.floor(endsAt - performance.now()));
+    const timeMs = wholeMs();
+    endsAt = performance.now() + timeMs;
+    return timeMs;
+  };
 }
 
 function slotsOfPools(config: QueryConfig, metrics: QueryMetrics): Readonly<Record<SlotPool, QuerySlots>> {

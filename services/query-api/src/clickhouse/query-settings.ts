@@ -34,21 +34,27 @@ export function querySettings(config: QueryConfig): QuerySettings {
     // ClickHouse 26.7 loses rows of a page if it answers from such an index alone. Counts do: see COUNT_SETTINGS.
     query_plan_direct_read_from_text_index: '0',
     query_plan_text_index_add_hint: '0',
-    ...(config.CLICKHOUSE_CLUSTER !== undefined && SHARD_SETTINGS),
   };
 }
 
-/** What a statement over all shards needs, besides the settings of each query. */
-const SHARD_SETTINGS: QuerySettings = {
-  // A sub-select of a condition or a join is over all shards as well. It runs once, and its rows go to every shard.
-  // Otherwise every shard would run it over all shards.
-  prefer_global_in_and_join: '1',
+/** Settings of a statement over several servers, besides those of each query. */
+export const SEVERAL_SERVERS_SETTINGS: QuerySettings = {
+  // `remote` is no writing, but 1 refuses it. The account itself may write nothing.
+  readonly: '2',
   optimize_skip_unused_shards: '1',
   force_optimize_skip_unused_shards: '0',
-  // One group for the rows of all shards.
+  // One group for the rows of all servers.
   distributed_group_by_no_merge: '0',
-  // A shard that is away fails the query. Otherwise its rows would be missing from a page.
+  // A server that is away fails the query. Otherwise its rows would be missing from a page.
   skip_unavailable_shards: '0',
+  // A server that does not answer is given up after a second, and one that falls silent after three: those that work report
+  // progress all the time. Each has one address here, so there is nothing else to try.
+  connections_with_failover_max_tries: '1',
+  connect_timeout_with_failover_ms: '1000',
+  connect_timeout_with_failover_secure_ms: '1000',
+  handshake_timeout_ms: '1000',
+  receive_timeout: '3',
+  use_hedged_requests: '0',
 };
 
 /**

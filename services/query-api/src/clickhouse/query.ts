@@ -1,8 +1,10 @@
+import type { Span } from '@opentelemetry/api';
 import type { Reservation } from '@sluice/shared/http/memory-budget';
 import type { QueryKind, QueryPool } from '../metrics.ts';
 import type { ReadRequest } from './clickhouse-reader.ts';
 import type { QuerySettings } from './query-settings.ts';
 import type { Sql } from './sql.ts';
+import type { RequestStore } from './store.ts';
 import type { Tables } from './tables.ts';
 import type { TimeBudget } from './time-budget.ts';
 
@@ -11,6 +13,10 @@ export interface QueryContext {
   readonly workspace: string;
   /** Names the query in ClickHouse: in its `query_id`, and as its `log_comment`. Default: the query has no request. */
   readonly requestId?: string;
+  /** The request's span, of which that of the query is a child. Default: the query has none. */
+  readonly span?: Span | undefined;
+  /** What the request reads. Default: what any request reads now. */
+  readonly store?: RequestStore | undefined;
   /** Ends the query, in ClickHouse too. */
   readonly signal?: AbortSignal | undefined;
   /** Where the request reserves what it holds. Default: nothing is reserved. */
@@ -58,17 +64,11 @@ export interface QueryOptions extends QueryContext {
   readonly isFollowed?: boolean;
   /** Settings of this query alone. Default: those of every query. */
   readonly settings?: QuerySettings;
+  /** Called when the query begins anew in another store, after some rows. Default: after the first row it fails instead. */
+  readonly onRestart?: () => void;
   /** Called as {@link ReadRequest.onText}. */
   readonly onText?: ReadRequest['onText'];
 }
 
 /** A query for everything that it finds: it has no time limit, and runs until its client leaves. */
 export type ExportQuery = Query & { readonly pool: 'exports'; readonly signal: AbortSignal };
-
-/**
- * Returns what writes the condition that the events of deleted users meet until they are erased; `undefined` when no
- * deletion of the workspace is pending.
- *
- * @throws {Problem} `store_unavailable`, `overloaded` when it is not known what is deleted
- */
-export type HiddenCondition = (workspace: string) => Promise<Statement['statement'] | undefined>;

@@ -1,5 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { isMigrated, SchemaTooNew } from '@sluice/shared/clickhouse/migrate';
+import { connectionHint, withHint } from '@sluice/shared/connection-hints';
 import { Probe } from '@sluice/shared/probe';
 
 /** How long a probe may take, in milliseconds. */
@@ -10,19 +11,26 @@ const PROBE_TIMEOUT_MS = 2_000;
  * tables.
  */
 export function createReadiness(client: ClickHouseClient): () => Promise<string[]> {
-  const probeServer = new Probe('ClickHouse cannot be reached', PROBE_TIMEOUT_MS, async () => {
-    const { success } = await client.ping();
-    if (!success) throw new Error('the ping failed');
-  });
-  const probeTables = new Probe(whyUnusable, PROBE_TIMEOUT_MS, async () => {
+  const ping = async () => {
+    const result = await client.ping();
+    if (!result.success) throw result.error;
+  };
+  const requireTables = async () => {
     if (!(await isMigrated(client))) throw new Error('not all migrations are applied');
-  });
+  };
+  const probeServer = new Probe(whyUnreachable, PROBE_TIMEOUT_MS, ping);
+  const probeTables = new Probe(whyUnusable, PROBE_TIMEOUT_MS, requireTables);
   return async () => {
     const missing = (await probeServer.check()) ?? (await probeTables.check());
     return missing === undefined ? [] : [missing];
   };
 }
 
+function whyUnreachable(error: unknown): string {
+  return withHint('ClickHouse cannot be reached', connectionHint(error));
+}
+
 function whyUnusable(error: unknown): string {
-  return error instanceof SchemaTooNew ? 'the tables are those of a newer version' : 'the tables do not exist yet';
+  if (error instanceof SchemaTooNew) return 'the tables are those of a newer version';
+  return withHint('the tables do not exist yet', connectionHint(error));
 }

@@ -5,7 +5,7 @@ import { QueryTooLong } from './read-failures.ts';
 /** `http_max_uri_size`: the path of a request with its query string, in characters. */
 export const ADDRESS_CHARACTERS_MAX = 1_024 * 1_024;
 
-/** `http_max_field_value_size`: a value of the query string, as it is encoded, in characters. */
+/** `http_max_field_value_size`: a value of the query string, as it is encoded, or of a form, in characters. */
 export const VALUE_CHARACTERS_MAX = 128 * 1_024;
 
 /** `max_query_size`, as every query pins it: the SQL, in bytes. */
@@ -24,6 +24,11 @@ export function refuseTooLong(address: string, sql: string, spare = 0): void {
     refuseLonger('a value', parameter.length - parameter.indexOf('=') - 1, VALUE_CHARACTERS_MAX);
   }
   refuseLonger('SQL', Buffer.byteLength(sql), SQL_BYTES_MAX - spare);
+}
+
+/** Refuses a value of a form that ClickHouse would refuse for its length. @throws {QueryTooLong} */
+export function refuseLongField(value: string): void {
+  refuseLonger('a value', Buffer.byteLength(value), VALUE_CHARACTERS_MAX);
 }
 
 function refuseLonger(what: string, length: number, max: number): void {

@@ -1,9 +1,14 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import { isMigrated, migrate } from '@sluice/shared/clickhouse/migrate';
 import type { ClickHouseConfig } from '@sluice/shared/config';
+import { connectionHint } from '@sluice/shared/connection-hints';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
 import { retry } from '@sluice/shared/retry';
+
+/** The account has not the rights for migrations, which is how it should be. */
+const FORBIDDEN = new ErrorCodes('ACCESS_DENIED', 'READONLY');
 
 /**
  * Applies migrations in the background and retries until they succeed: the service that starts first creates the
@@ -40,9 +45,13 @@ export class SchemaComponent implements Component {
       if (!(await isMigrated(this.#client).catch(() => false))) await migrate(this.#config, this.#logger);
     };
     const onFailure = (error: unknown) => {
-      const { message } = error as Error;
-      if (message !== logged) this.#logger.warn({ reason: message }, 'cannot apply the migrations yet; retrying');
-      logged = message;
+      const { message: reason, code = '' } = error as Error & { readonly code?: string };
+      if (reason !== logged && FORBIDDEN.has(code)) {
+        this.#logger.info({ reason }, 'this account may not create the tables; waiting for the writer to do so');
+      } else if (reason !== logged) {
+        this.#logger.warn({ reason, hint: connectionHint(error) }, 'cannot apply the migrations yet; retrying');
+      }
+      logged = reason;
     };
     await retry(createTables, { firstMs: 500, maxMs: 10_000, signal: this.#stopped.signal, onFailure });
   }

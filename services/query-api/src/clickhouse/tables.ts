@@ -1,17 +1,25 @@
 import { eventHashSql } from '@sluice/shared/row-hashes';
-import type { QueryConfig } from '../config.ts';
 import type { Sql } from './sql.ts';
 
 /**
- * The tables as a FROM names them, each restricted to one workspace. Statements name tables in no other way, so that none
- * can leave out the condition on the workspace; the query runner binds its parameter, and those of `params`.
+ * The tables as a FROM names them, each restricted to one workspace, and those of events to events that have not expired.
+ * Statements name tables in no other way, so that none can leave out these conditions; the query runner binds the
+ * parameter of the workspace, and those of `params`.
  */
 export interface Tables {
-  /** Values of parameters that the names below have, besides the workspace. */
+  /** Whether they are on several servers. A statement about them needs rights and settings of its own. */
+  readonly onSeveralServers: boolean;
+  /** Values of parameters that the names below have, besides the workspace. One may be a password. */
   readonly params: Sql['params'];
   readonly events: string;
   /**
-   * The events, for the outermost FROM of a statement alone: where it asks for one uuid, ClickHouse leaves out the shards
+   * The same events, for counts that a projection answers: it has the time of no event, but the start of its unit.
+   *
+   * @param start the expression of the hour or day of UTC; events expire by whole days
+   */
+  eventsByUnit(start: string): string;
+  /**
+   * The events, for the outermost FROM of a statement alone: where it asks for one uuid, ClickHouse leaves out the servers
    * that cannot have it. In a sub-select, ClickHouse would take the uuid for a column of the statement around it.
    */
   readonly eventsByUuid: string;
@@ -26,10 +34,13 @@ export interface Tables {
   readonly deadLetters: string;
   /** To learn which workspaces have pending deletions. */
   readonly pendingDeletionsOfAllWorkspaces: string;
+  /** For how many days events are kept: the newest setting of each workspace. */
+  readonly retentionOfAllWorkspaces: string;
   /**
-   * The events of all workspaces, for the stream alone: its statements compare the workspace in each of their conditions.
+   * The events of all workspaces, for the stream alone: its statements compare the workspace in each of their conditions, and
+   * leave out its expired events.
    * `block` is the number of the insert that stored the row, `blocks_up_to` the highest one of the row's part: ClickHouse
-   * leaves out whole parts by it. `shard` is the number of the server, 0 without a cluster.
+   * leaves out whole parts by it. `shard` is the number of the server, counted from 1, or 0 where there is one.
    */
   readonly eventsOfAllWorkspaces: string;
   /**
@@ -38,15 +49,34 @@ export interface Tables {
    * reads no rows.
    */
   readonly newestBlocks: string;
+  /** What writers have recorded of their progress on each server: `shard`, `recorded_at`, `through` and `newest_block`. */
+  readonly storingProgress: string;
   /** Returns the same tables, restricted to the workspace in another parameter. */
   ofWorkspaceIn(parameter: string): Tables;
+  /** Returns the same tables without the events before a time, in milliseconds: the start of a UTC day. */
+  keptFrom(ms: number): Tables;
+  /** Returns the same tables with deletions that another server has, and this one perhaps not yet. */
+  withDeletions(deletions: readonly Deletion[]): Tables;
 }
 
-export type TablesConfig = Pick<QueryConfig, 'CLICKHOUSE_CLUSTER' | 'CLICKHOUSE_DATABASE'>;
+/** The deletion of a user of a workspace. */
+export interface Deletion {
+  readonly user: string;
+  /** In microseconds since 1970. */
+  readonly version: number;
+}
 
-/** Returns the tables of one server, or those on all shards of CLICKHOUSE_CLUSTER. */
-export function tablesOf({ CLICKHOUSE_CLUSTER: cluster, CLICKHOUSE_DATABASE: database }: TablesConfig): Tables {
-  return cluster === undefined ? LOCAL_TABLES : createTables(onAllShards, { cluster, database });
+/** Servers that have the rows of different partitions. */
+export interface ServersOfRanges {
+  /** Host and port of the native protocol of each, the one that statements are sent to first: it reads itself. */
+  readonly addresses: readonly string[];
+  /** Whether they speak the native protocol over TLS. */
+  readonly tls: boolean;
+  readonly database: string;
+  readonly user: string;
+  readonly password: string;
+  /** The position in `addresses` of the server that has each partition. */
+  readonly serverOfPartition: readonly number[];
 }
 
 /** A SELECT from a stored table. `database` stands before the name of the table. */
@@ -59,39 +89,93 @@ type Source = (select: Select, shardingKey?: string) => string;
 const onThisServer: Source = (select) => `(${select('')})`;
 
 /**
- * `cluster` makes a Distributed table that lasts for the statement. It sends each shard the statement with the view in
- * its place. So a shard filters, sorts, limits and aggregates by itself, and uses its sorting key and indexes as a
- * single server does. Of a sub-select from a Distributed table a shard would return all rows that match the filters.
+ * `remote` makes a Distributed table that lasts for the statement. It sends each server the statement with the view in
+ * its place. So a server filters, sorts, limits and aggregates by itself, and uses its sorting key and indexes as a
+ * single one does. Of a sub-select from a Distributed table a server would return all rows that match the filters.
  */
-const onAllShards: Source = (select, shardingKey) => {
-  const view = `view(${select('{database:Identifier}.')})`;
-  return `cluster({cluster:String}, ${view}${shardingKey === undefined ? '' : `, ${shardingKey}`})`;
-};
+function onServers(tls: boolean): Source {
+  return (select, shardingKey) => {
+    const view = `view(${select('{database:Identifier}.')})`;
+    const key = shardingKey === undefined ? '' : `, ${shardingKey}`;
+    return `${tls ? 'remoteSecure' : 'remote'}({addresses:String}, ${view}, {remote_user:String}, {remote_password:String}${key})`;
+  };
+}
 
-/** With `identity`, ClickHouse finds the shard both of `identity(uuid) = …` and of `uuid = …`. */
-const EVENTS_SHARDING_KEY = eventHashSql('identity(uuid)');
+/** With `identity`, ClickHouse finds the server both of `identity(uuid) = …` and of `uuid = …`. */
+const EVENTS_SHARDING_KEY = `{server_of_partition:Array(UInt8)}[1 + ${eventHashSql('identity(uuid)')} % {partitions:UInt32}]`;
 
-/** @param source of the tables whose rows are each on one shard; of the others, each shard has all rows */
+/** Returns the tables of servers, each of which has the rows of some partitions. */
+export function tablesOfServers(servers: ServersOfRanges): Tables {
+  const { addresses, tls, database, user, password, serverOfPartition } = servers;
+  return createTables(onServers(tls), {
+    ...{ addresses: addresses.join(','), database, remote_user: user, remote_password: password },
+    ...{ server_of_partition: serverOfPartition, partitions: serverOfPartition.length },
+  });
+}
+
+/** Returns the condition that an event has not expired; a parameter has the time from which on events are kept. */
+export function keptSince(parameter: string, time = 'timestamp'): string {
+  return `${time} >= fromUnixTimestamp64Milli({${parameter}:Int64})`;
+}
+
+const KEPT_FROM = 'kept_from';
+
+/**
+ * Returns a table of deletions, with those of two parameters if there are any.
+ *
+ * @param names of the parameters with the users and the versions
+ */
+function withGiven(stored: string, workspace: string, params: Sql['params'], names: DeletionParameters): string {
+  if (!(names.users in params)) return stored;
+  const given = `arrayZip({${names.users}:Array(String)}, {${names.versions}:Array(UInt64)})`;
+  return `(
+  SELECT workspace_id, user_id, version FROM ${stored}
+  UNION ALL
+  SELECT {${workspace}:String}, deletion.1, deletion.2 FROM (SELECT arrayJoin(${given}) AS deletion)
+)`;
+}
+
+interface DeletionParameters {
+  readonly users: string;
+  readonly versions: string;
+}
+
 function createTables(source: Source, params: Sql['params'], workspace = 'workspace'): Tables {
+  const deleted = { users: `${workspace}_deleted_users`, versions: `${workspace}_deleted_versions` };
   const ofWorkspace =
-    (table: string, columns = '*'): Select =>
+    (table: string, columns = '*', more = ''): Select =>
     (database) =>
-      `SELECT ${columns} FROM ${database}${table} WHERE workspace_id = {${workspace}:String}`;
+      `SELECT ${columns} FROM ${database}${table} WHERE workspace_id = {${workspace}:String}${more}`;
+  const deletions = (table: string) =>
+    withGiven(source(ofWorkspace(table, 'workspace_id, user_id, version')), workspace, params, deleted);
+  const kept = (columns?: string, time?: string) =>
+    ofWorkspace('events', columns, KEPT_FROM in params ? ` AND ${keptSince(KEPT_FROM, time)}` : '');
   return {
+    onSeveralServers: source !== onThisServer,
     params,
-    events: source(ofWorkspace('events')),
-    eventsByUuid: source(ofWorkspace('events'), EVENTS_SHARDING_KEY),
-    eventSizes: source(ofWorkspace('events', '*, properties.size + context.size + traits.size AS json_bytes')),
+    events: source(kept()),
+    eventsByUnit: (start) => source(kept('*', start)),
+    eventsByUuid: source(kept(), EVENTS_SHARDING_KEY),
+    eventSizes: source(kept('*, properties.size + context.size + traits.size AS json_bytes')),
     entities: source(ofWorkspace('entities')),
     entityProperties: source(ofWorkspace('entity_properties')),
-    userDeletions: onThisServer(ofWorkspace('user_deletions')),
-    pendingDeletions: onThisServer(ofWorkspace('pending_deletions')),
+    // A deletion that got `503` may be on some servers only.
+    userDeletions: deletions('user_deletions'),
+    pendingDeletions: deletions('pending_deletions'),
     userSightings: source(ofWorkspace('user_sightings')),
     deadLetters: source(ofWorkspace('dead_letters FINAL')),
     pendingDeletionsOfAllWorkspaces: 'pending_deletions',
+    retentionOfAllWorkspaces: 'retention FINAL',
     eventsOfAllWorkspaces: source(selectEventsWithBlocks),
     newestBlocks: source(selectNewestBlocks),
+    storingProgress: source(selectProgress),
     ofWorkspaceIn: (parameter) => createTables(source, params, parameter),
+    keptFrom: (ms) => createTables(source, { ...params, [KEPT_FROM]: ms }, workspace),
+    withDeletions: (deletions) => {
+      const users = deletions.map(({ user }) => user);
+      const versions = deletions.map(({ version }) => version);
+      return createTables(source, { ...params, [deleted.users]: users, [deleted.versions]: versions }, workspace);
+    },
   };
 }
 
@@ -109,6 +193,11 @@ const selectNewestBlocks: Select = (database) => `
     shardNum() AS shard,
     max(greatest(toUInt64OrZero(splitByChar('_', _part)[3]), toUInt64OrZero(splitByChar('_', _part)[5]))) AS newest
   FROM (SELECT _part, count() FROM ${database}events GROUP BY _part)
+`;
+
+const selectProgress: Select = (database) => `
+  SELECT shardNum() AS shard, recorded_at, through, newest_block
+  FROM ${database}storing_progress
 `;
 
 /** The tables of one server. */

@@ -21,9 +21,9 @@ GROUP BY user_id`;
   // ClickHouse evaluates equal scalars once.
   const arrays = `(SELECT (groupArray(user_id), groupArray(toInt64(deleted_version))) FROM (${pending}))`;
   return {
-    sql: `user_id IN (SELECT user_id FROM (${pending}))
+    sql: `user_id GLOBAL IN (SELECT user_id FROM (${pending}))
   AND toUnixTimestamp64Micro(received_at) <= transform(user_id, ${arrays}.1, ${arrays}.2, toInt64(-1))`,
-    params: {},
+    params: tables.params,
   };
 }
 

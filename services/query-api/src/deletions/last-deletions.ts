@@ -15,6 +15,15 @@ export class LastDeletions {
     return this.#versions.has(user);
   }
 
+  /**
+   * Whether what is stored of a user may hold times from before the last deletion.
+   *
+   * @param begin the version of the deletion after which the row begins, 0 without one
+   */
+  precede(user: string, begin: number): boolean {
+    return begin < (this.#versions.get(user) ?? 0);
+  }
+
   /** Whether something of a user that was submitted with a version is hidden. */
   hide(user: string, version: number): boolean {
     return version <= (this.#versions.get(user) ?? 0);

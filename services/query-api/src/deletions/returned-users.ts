@@ -2,8 +2,10 @@ import type { Sql } from '../clickhouse/sql.ts';
 import type { Tables } from '../clickhouse/tables.ts';
 import { lastDeletions } from './last-deletions.ts';
 
-// Users who came back after their deletion: they count from the first submission since then. The times that are stored
-// of them are those from before, until the erasure.
+// Users who came back after their deletion: they count from the first submission since then. In the row of a user in
+// `entities`, `other_id` is the version of the deletion after which the row begins, or empty. Rows that begin after the last
+// deletion have the times since then. The writer of another one did not know it, so the row may hold times from before; the
+// erasure puts that right.
 
 /** Returns the query for the users who came back after a deletion that is still pending. */
 export function returnedUsersQuery(tables: Tables): Sql {
@@ -12,16 +14,31 @@ export function returnedUsersQuery(tables: Tables): Sql {
 FROM (
   SELECT id, toInt64(max(version)) AS newest_version
   FROM ${tables.entities}
-  WHERE kind = 'user' AND id IN (SELECT user_id FROM ${tables.pendingDeletions})
+  WHERE kind = 'user' AND id GLOBAL IN (SELECT user_id FROM ${tables.pendingDeletions})
   GROUP BY id
 ) AS seen
-INNER JOIN (
+GLOBAL INNER JOIN (
   SELECT user_id AS id, toInt64(max(version)) AS deleted_version
   FROM ${tables.pendingDeletions}
   GROUP BY user_id
 ) AS deletions ON deletions.id = seen.id
 WHERE newest_version > deleted_version`,
     params: {},
+  };
+}
+
+/**
+ * Returns the query for the rows of users: identifier, when they were first and last seen, in milliseconds, the version of
+ * the last change, in microseconds, and that of the deletion after which the row begins, 0 without one.
+ */
+export function returnedUsersRowsQuery(tables: Tables, ids: readonly string[]): Sql {
+  return {
+    sql: `SELECT id, toUnixTimestamp64Milli(min(first_seen_at)), toUnixTimestamp64Milli(max(last_seen_at)), max(version),
+  toUInt64OrZero(other_id)
+FROM ${tables.entities}
+WHERE kind = 'user' AND id IN {ids:Array(String)}
+GROUP BY id, other_id`,
+    params: { ids },
   };
 }
 
@@ -33,7 +50,7 @@ export function timesSinceDeletionQuery(tables: Tables, ids: readonly string[]):
   return {
     sql: `SELECT deletions.id, minIf(seen_ms, seen_ms != 0), maxIf(seen_ms, seen_ms != 0)
 FROM (${lastDeletions(tables)}) AS deletions
-LEFT JOIN (
+GLOBAL LEFT JOIN (
   SELECT user_id AS id, toUnixTimestamp64Milli(timestamp) AS seen_ms, toUnixTimestamp64Micro(received_at) AS version
   FROM ${tables.events}
   WHERE user_id IN {ids:Array(String)}
@@ -67,7 +84,7 @@ FROM (
   FROM ${tables.userSightings}
   WHERE user_id IN {ids:Array(String)} AND group_id IN {organizations:Array(String)}
 ) AS seen
-INNER JOIN (${lastDeletions(tables)}) AS deletions ON deletions.id = seen.user_id AND seen.version > deletions.deleted_version
+GLOBAL INNER JOIN (${lastDeletions(tables)}) AS deletions ON deletions.id = seen.user_id AND seen.version > deletions.deleted_version
 GROUP BY seen.user_id, group_id`,
     params: { ids: users, organizations },
   };

@@ -165,10 +165,10 @@ function mayMatch(
     FROM (${currentProperties(tables, `${within('id')} AND ${properties}`)})
     WHERE ${matches}
   )`;
-  if (!negated) return `id IN ${found}`;
+  if (!negated) return `id GLOBAL IN ${found}`;
   // What a user had before the deletion does not count, so who was ever deleted may match all the same.
-  return `(id NOT IN ${found}
-  OR id IN (${deletedUsers(tables, within('user_id'))}))`;
+  return `(id GLOBAL NOT IN ${found}
+  OR id GLOBAL IN (${deletedUsers(tables, within('user_id'))}))`;
 }
 
 /** The condition that an identifier comes after those that were listed. */

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
 import fc from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Query } from '../clickhouse/query.ts';
@@ -148,7 +149,7 @@ test.each([
           Array.from({ length: 60 }, (_, user) => ({ user, set: { plan: 'pro' } })),
           VERSION,
         );
-        if (merged) await query.clickHouse.command({ query: 'OPTIMIZE TABLE entity_properties FINAL' });
+        if (merged) await mergeParts(query.clickHouse, 'entity_properties');
         for (const [wanted, limit] of lists) {
           const text = JSON.stringify(wanted);
           expect(await readAll(path, wanted, limit), text).toEqual(expected(changes, kind, wanted));

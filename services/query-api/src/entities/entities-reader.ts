@@ -2,7 +2,6 @@ import type { Reservation } from '@sluice/shared/http/memory-budget';
 import type { RequestQueries } from '../clickhouse/request-queries.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
 import { type LastDeletions, withDeletions } from '../deletions/last-deletions.ts';
-import { timesSinceDeletionQuery } from '../deletions/returned-users.ts';
 import { type EntityCondition, entityCondition } from '../filters/entity-condition.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import { entityCandidates, groupsOf } from './candidates.ts';
@@ -11,14 +10,13 @@ import { identitiesQuery, type PropertyValues, propertiesByKeyQuery, propertiesQ
 import type { EntityKind } from './entity-kinds.ts';
 import type { Entity, Property, SeenEntity } from './entity-record.ts';
 import { inPieces, type Piece, type PieceOptions } from './pieces.ts';
+import { timesSinceDeletion } from './returned-times.ts';
 
 /** How an entity is stored. Times in milliseconds, versions in microseconds. */
 type IdentityRow = [id: string, firstSeenMs: number, lastSeenMs: number, version: number];
 
 /** `matches` has an item for each condition: whether the property matches it. */
 type PropertyRow = [id: string, name: string, json: string, version: number, matches: readonly (0 | 1)[]];
-
-type TimesRow = [id: string, firstSeenMs: number, lastSeenMs: number];
 
 /** What a page of users or organizations, ordered by identifier, holds. */
 export interface EntitiesPage extends IdStart {
@@ -172,22 +170,15 @@ async function readPiece(
   }));
 }
 
-/** Returns when some entities that exist were seen: those that came back, since their deletion. */
+/** Returns when some entities that exist were seen: users who came back, since their deletion. */
 async function currentTimes(
   queries: RequestQueries,
   identities: readonly IdentityRow[],
   deletions: LastDeletions,
 ): Promise<readonly SeenEntity[]> {
   const returned = identities.map(([id]) => id).filter((id) => deletions.has(id));
-  const times =
-    returned.length > 0 ? await queries.all('entity_times', (tables) => timesSinceDeletionQuery(tables, returned)) : [];
-  const since = new Map((times as TimesRow[]).map(([id, ...seen]) => [id, seen]));
-  return identities.map(([id, firstSeenMs, lastSeenMs, version]) => {
-    // Until an event or a sighting since the deletion is stored, the time of the last change stands in for it.
-    const changedMs = Math.floor(version / 1_000);
-    const [firstMs, lastMs] = since.get(id)?.map((seenMs) => seenMs || changedMs) ?? [];
-    return { id, firstSeenMs: firstMs ?? firstSeenMs, lastSeenMs: lastMs ?? lastSeenMs };
-  });
+  const since = await timesSinceDeletion(queries, returned, deletions);
+  return identities.map(([id, firstSeenMs, lastSeenMs]) => since.get(id) ?? { id, firstSeenMs, lastSeenMs });
 }
 
 /** Finds candidates for one page. With each query it releases those of the queries that have ended before. */

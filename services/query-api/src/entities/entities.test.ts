@@ -279,6 +279,30 @@ test('an organization with the identifier of a deleted user stays', async () => 
   expect((await query.get('/organizations/same')).body).toMatchObject({ properties: { p: 1 } });
 });
 
+test('a user who came back has the times of what begins after the deletion, also when its events have expired', async () => {
+  const deletedUs = Date.UTC(2026, 5, 1) * 1_000;
+  const row = (day: number, version: number, other_id: string) => {
+    const seenMs = startMs + day * 86_400_000;
+    const times = { first_seen_at: seenMs, last_seen_at: seenMs + 1_000 };
+    return { workspace_id: 'c', kind: 'user', id: 'back', other_id, ...times, version };
+  };
+  const timesOf = async (order: string) => {
+    const { body } = await query.get(`/users?orderByField=${order}`, 'c');
+    expect(body.results).toEqual([(await query.get('/users/back', 'c')).body]);
+    return body.results.map(({ firstSeenAt, lastSeenAt }) => [firstSeenAt, lastSeenAt]);
+  };
+  await query.insert('user_deletions', [{ workspace_id: 'c', user_id: 'back', version: deletedUs }]);
+  await query.insert('entities', [row(9, deletedUs + 5, String(deletedUs)), row(3, deletedUs + 7, String(deletedUs))]);
+  const since = ['2026-03-04T00:00:00.000Z', '2026-03-10T00:00:01.000Z'];
+  for (const order of ['firstSeenAt', 'lastSeenAt']) expect(await timesOf(order)).toEqual([since]);
+  // A writer that did not know the deletion has stored it, and its event has expired too: its receipt stands in for it.
+  await query.insert('entities', [row(1, deletedUs + 2_000, '')]);
+  expect((await query.get('/users/back', 'c')).body).toMatchObject({
+    firstSeenAt: since[0],
+    lastSeenAt: '2026-06-01T00:00:00.002Z',
+  });
+});
+
 test('property values are returned as the text that was stored', async () => {
   const text = String.raw`{"n":1e+21,"b":[9007199254740993,-0],"s":"\ud800"}`;
   const entity = { workspace_id: 'd', kind: 'user', id: 'x' };

@@ -1,3 +1,4 @@
+import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
 import fc from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
@@ -108,7 +109,7 @@ test('memberships are what the submissions say that no deletion hides, from both
       fc.boolean(),
       async (changes, limit, merged) => {
         await store(changes);
-        if (merged) await query.clickHouse.command({ query: 'OPTIMIZE TABLE entities FINAL' });
+        if (merged) await mergeParts(query.clickHouse, 'entities');
         const { user, organization } = changes[0] as Change;
         for (const side of SIDES) {
           const id = side.side === 'user' ? user : organization;

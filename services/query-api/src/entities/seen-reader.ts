@@ -17,8 +17,8 @@ import { nextSeenQuery } from './seen-query.ts';
 // Candidates come in the order of a projection of `entities`. Rows that are not merged yet give several candidates for
 // one user; each is checked, and only the one with the user's own time counts.
 //
-// A user who came back after a deletion is listed with the times since then. Until the erasure, the stored times are
-// those from before. Such users are few: all of them are read, and put where they belong.
+// A user who came back after a deletion is listed with the times since then. Until the erasure, rows from before are stored
+// as well. Such users are few: all of them are read, and put where they belong. Afterwards they are listed as all others.
 
 /** Rows of one query at most, unless the page is longer. */
 const ROWS_MAX = 1_000;

@@ -19,6 +19,7 @@ export function registerEvents(app: FastifyInstance, { config, queryRunner }: Re
 
   registerRead(app, {
     path: '/events',
+    repeats: true,
     parse: ({ query, workspace }) => parseEventsRequest(query, workspace),
     async respond(request, context, reply) {
       const count = () => counter.count(request, context);

@@ -29,7 +29,10 @@ const lag = z
     }),
   })
   .nullable()
-  .meta({ description: 'Of all workspaces, from the writers of WRITER_URL; `null`: `missing` says why.' });
+  .meta({
+    description:
+      'Of all workspaces, from the writers of WRITER_URL, of several ClickHouse servers the worst; `null`: `missing` says why.',
+  });
 
 const writers = z
   .object({
@@ -85,6 +88,19 @@ const keysFile = z
   .nullable()
   .meta({ description: 'Of the ingest-apis of INGEST_URLS and this service; `null` where there is none.' });
 
+const servers = z
+  .array(
+    z.object({
+      name: z.string(),
+      readable: z.boolean().meta({ description: 'Whether it can be read.' }),
+      behindSeconds: seconds.nullable().meta({
+        description: 'For how long it has been behind Kafka; `null`: that is not known.',
+      }),
+      chosen: z.boolean().meta({ description: 'Whether requests to this query-api read it.' }),
+    }),
+  )
+  .meta({ description: 'The ClickHouse servers, where there are several and WRITER_URL is set; otherwise empty.' });
+
 const pipelineSchema = z
   .object({
     accepted,
@@ -94,6 +110,7 @@ const pipelineSchema = z
     erasures,
     backup,
     keysFile,
+    servers,
     missing: z.array(z.string()).meta({ description: 'Why something is `null`, each as a sentence.' }),
     deadLetters: z
       .object({
@@ -123,6 +140,10 @@ const EXAMPLE = {
   erasures: { pendingUsers: 4, oldestSeconds: 86400, deadlineSeconds: 626470 },
   backup: { ageSeconds: 43200 },
   keysFile: { valid: true, ageSeconds: 2592000 },
+  servers: [
+    { name: 'a1', readable: true, behindSeconds: 0.8, chosen: true },
+    { name: 'a2', readable: true, behindSeconds: 1.6, chosen: false },
+  ],
   missing: [],
   deadLetters: { waiting: 2, lastDay: 2, newestAt: '2026-03-01T12:00:00.000Z' },
 };

@@ -2,6 +2,7 @@ import type { Sql } from '../clickhouse/sql.ts';
 import type { Tables } from '../clickhouse/tables.ts';
 import type { QueryConfig } from '../config.ts';
 import { type AcceptedState, acceptedOf, type KeysFileState, keysFileOf } from './ingest-state.ts';
+import { type ReadServer, readServersOf } from './read-servers.ts';
 import type { ServiceMetrics } from './service-metrics.ts';
 import {
   backupOf,
@@ -27,6 +28,8 @@ export interface ServicesState {
   /** `null` also where the writers do not know of backups. */
   readonly backup: { readonly ageSeconds: number } | null;
   readonly keysFile: KeysFileState | null;
+  /** The ClickHouse servers, where there are several. */
+  readonly servers: readonly ReadServer[];
   /** Why something is `null`, each as a sentence. */
   readonly missing: readonly string[];
 }
@@ -60,12 +63,15 @@ export async function readServices(
   if (!writerUrls) missing.push('WRITER_URL is not set, so query-api does not know the lag.');
   else if (!knowsWriters) missing.push('A writer of WRITER_URL does not respond.');
   if (writers.length > 0) missing.push(...unreadBy(ofWriters));
+  const ownMetrics = ingestUrls || writerUrls ? await own() : '';
   return {
     accepted: knowsIngests ? acceptedOf(ingests) : null,
     ...ofWriters,
     writers: knowsWriters ? writersOf(writers) : null,
     // Whether the keys of this service are in order is for those alone who may know it of the others.
-    keysFile: ingestUrls ? keysFileOf([...ingests, await own()]) : null,
+    keysFile: ingestUrls ? keysFileOf([...ingests, ownMetrics]) : null,
+    // In the same way, for those who may know what the writers say.
+    servers: writerUrls ? readServersOf(ownMetrics) : [],
     missing,
   };
 }

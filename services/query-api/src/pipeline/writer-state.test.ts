@@ -97,6 +97,53 @@ test('erasures and backups are known where a writer knows them', async () => {
   expect(backupOf([silent])).toBeNull();
 });
 
+test('of several servers, the lag and the erasures are the worst, disks have their names, and the newest backup counts', async () => {
+  const ofServer = async (server: string, metrics: Parameters<typeof metricsText>[0]) =>
+    (await metricsText(metrics)).replaceAll(
+      /^(\w+)(?:\{(.*)\})? /gm,
+      (_, name, labels = '') => `${name}{${[labels, `server="${server}"`].filter((one) => one !== '').join(',')}} `,
+    );
+  const first = await ofServer('a1', {
+    sluice_writer_lag_messages: partitions({ 0: 3, 1: 4 }),
+    sluice_writer_lag_seconds: partitions({ 0: 9, 1: 5 }),
+    sluice_writer_retention_headroom_seconds: partitions({ 0: 70 }),
+    sluice_clickhouse_disk_bytes: disks({ default: 100 }),
+    sluice_clickhouse_disk_free_bytes: disks({ default: 20 }),
+    sluice_clickhouse_partition_parts: tables({ events: 10 }),
+    sluice_clickhouse_partition_parts_limit: tables({ events: 100 }),
+    sluice_clickhouse_pending_mutations: tables({ events: 1 }),
+    ...{ sluice_erasure_pending_users: 1, sluice_erasure_oldest_seconds: 60, sluice_erasure_deadline_seconds: 3_600 },
+    sluice_backup_age_seconds: 120,
+  });
+  const second = await ofServer('a2', {
+    sluice_writer_lag_messages: partitions({ 0: 900 }),
+    sluice_writer_lag_seconds: partitions({ 0: 400 }),
+    sluice_writer_retention_headroom_seconds: partitions({ 0: 50 }),
+    sluice_clickhouse_disk_bytes: disks({ default: 300 }),
+    sluice_clickhouse_disk_free_bytes: disks({ default: 30 }),
+    sluice_clickhouse_partition_parts: tables({ events: 20 }),
+    sluice_clickhouse_partition_parts_limit: tables({ events: 100 }),
+    sluice_clickhouse_pending_mutations: tables({ events: 2 }),
+    ...{ sluice_erasure_pending_users: 4, sluice_erasure_oldest_seconds: 90, sluice_erasure_deadline_seconds: 3_600 },
+    sluice_backup_age_seconds: 9_000_000,
+  });
+  for (const writers of [
+    [first, first, second],
+    [second, first],
+  ]) {
+    expect(lagOf(writers)).toEqual({ messages: 900, seconds: 400, headroomSeconds: 50 });
+    const found = clickHouseOf(writers);
+    expect(found?.disks.toSorted((a, b) => (a.name < b.name ? -1 : 1))).toEqual([
+      { name: 'a1/default', freeBytes: 20, totalBytes: 100 },
+      { name: 'a2/default', freeBytes: 30, totalBytes: 300 },
+    ]);
+    expect(found?.fullestPartition).toEqual({ table: 'events', parts: 20, partsLimit: 100 });
+    expect(found?.pendingMutations).toBe(3);
+    expect(erasuresOf(writers)).toEqual({ pendingUsers: 4, oldestSeconds: 90, deadlineSeconds: 3_600 });
+    expect(backupOf(writers)).toEqual({ ageSeconds: 120 });
+  }
+});
+
 test('refused requests are added up by code, and one keys file that cannot be used counts', async () => {
   const codes = (series: Series) => ({ label: 'code', series });
   const ingests = [

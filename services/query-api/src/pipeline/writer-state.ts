@@ -30,14 +30,14 @@ export interface ErasuresState {
   readonly deadlineSeconds: number;
 }
 
-/** Every writer measures the lag of all. */
+/** Every writer measures the lag of all of its server. Of several servers, each figure is that of the worst. */
 export function lagOf(writers: readonly string[]): LagState | null {
-  const text = writers.find((one) => valuesOf(one, 'sluice_writer_lag_messages').length > 0);
-  if (text === undefined) return null;
-  const headrooms = valuesOf(text, 'sluice_writer_retention_headroom_seconds');
+  const found = ofEachServer(writers, 'sluice_writer_lag_messages');
+  if (found.length === 0) return null;
+  const headrooms = found.flatMap((text) => valuesOf(text, 'sluice_writer_retention_headroom_seconds'));
   return {
-    messages: sum(valuesOf(text, 'sluice_writer_lag_messages')),
-    seconds: Math.max(...valuesOf(text, 'sluice_writer_lag_seconds')),
+    messages: Math.max(...found.map((text) => sum(valuesOf(text, 'sluice_writer_lag_messages')))),
+    seconds: Math.max(...found.flatMap((text) => valuesOf(text, 'sluice_writer_lag_seconds'))),
     headroomSeconds: headrooms.length > 0 ? Math.min(...headrooms) : null,
   };
 }
@@ -55,25 +55,29 @@ export function writersOf(writers: readonly string[]): WritersState {
   };
 }
 
-/** Every writer reads the same of ClickHouse. */
+/** Every writer reads the same of the ClickHouse of its server. */
 export function clickHouseOf(writers: readonly string[]): ClickHouseState | null {
-  const text = writers.find((one) => valuesOf(one, 'sluice_clickhouse_disk_bytes').length > 0);
-  if (text === undefined) return null;
-  const byLabel = (metric: string, label: string) =>
+  const found = ofEachServer(writers, 'sluice_clickhouse_disk_bytes');
+  if (found.length === 0) return null;
+  const byLabel = (text: string, metric: string, label: string) =>
     new Map(samplesOf(text, metric).map(({ labels, value }) => [labels[label] ?? '', value]));
-  const free = byLabel('sluice_clickhouse_disk_free_bytes', 'disk');
-  const disks = [...byLabel('sluice_clickhouse_disk_bytes', 'disk')].map(([name, totalBytes]) => ({
-    ...{ name, totalBytes },
-    freeBytes: free.get(name) ?? 0,
-  }));
-  const limits = byLabel('sluice_clickhouse_partition_parts_limit', 'table');
-  const partitions = [...byLabel('sluice_clickhouse_partition_parts', 'table')]
-    .map(([table, parts]) => ({ table, parts, partsLimit: limits.get(table) ?? 0 }))
-    .sort((a, b) => fullnessOf(b) - fullnessOf(a));
+  const disks = found.flatMap((text) => {
+    const [server, free] = [serverOf(text), byLabel(text, 'sluice_clickhouse_disk_free_bytes', 'disk')];
+    return [...byLabel(text, 'sluice_clickhouse_disk_bytes', 'disk')].map(([disk, totalBytes]) => ({
+      name: server === '' ? disk : `${server}/${disk}`,
+      freeBytes: free.get(disk) ?? 0,
+      totalBytes,
+    }));
+  });
+  const partitions = found.flatMap((text) => {
+    const limits = byLabel(text, 'sluice_clickhouse_partition_parts_limit', 'table');
+    const parts = byLabel(text, 'sluice_clickhouse_partition_parts', 'table');
+    return [...parts].map(([table, count]) => ({ table, parts: count, partsLimit: limits.get(table) ?? 0 }));
+  });
   return {
     disks,
-    fullestPartition: partitions[0] ?? null,
-    pendingMutations: sum(valuesOf(text, 'sluice_clickhouse_pending_mutations')),
+    fullestPartition: partitions.sort((a, b) => fullnessOf(b) - fullnessOf(a))[0] ?? null,
+    pendingMutations: sum(found.flatMap((text) => valuesOf(text, 'sluice_clickhouse_pending_mutations'))),
   };
 }
 
@@ -82,18 +86,32 @@ function fullnessOf({ parts, partsLimit }: { readonly parts: number; readonly pa
   return partsLimit > 0 ? parts / partsLimit : 0;
 }
 
-/** Every writer reads the same erasures. */
+/** Every writer reads the same erasures of its server. Of several servers, those of the one whose first has waited longest. */
 export function erasuresOf(writers: readonly string[]): ErasuresState | null {
-  const text = writers.find((one) => valuesOf(one, 'sluice_erasure_pending_users').length > 0);
-  if (text === undefined) return null;
-  const [pendingUsers = 0] = valuesOf(text, 'sluice_erasure_pending_users');
-  const [oldestSeconds = 0] = valuesOf(text, 'sluice_erasure_oldest_seconds');
-  const [deadlineSeconds = 0] = valuesOf(text, 'sluice_erasure_deadline_seconds');
-  return { pendingUsers, oldestSeconds, deadlineSeconds };
+  const states = ofEachServer(writers, 'sluice_erasure_pending_users').map((text) => {
+    const [pendingUsers = 0] = valuesOf(text, 'sluice_erasure_pending_users');
+    const [oldestSeconds = 0] = valuesOf(text, 'sluice_erasure_oldest_seconds');
+    const [deadlineSeconds = 0] = valuesOf(text, 'sluice_erasure_deadline_seconds');
+    return { pendingUsers, oldestSeconds, deadlineSeconds };
+  });
+  return states.sort((a, b) => b.oldestSeconds - a.oldestSeconds)[0] ?? null;
 }
 
-/** Every writer reads the age of the same backup. */
+/** Every writer reads the age of the same backup of its server. Of several servers, the newest backup counts. */
 export function backupOf(writers: readonly string[]): { readonly ageSeconds: number } | null {
-  const ages = writers.flatMap((text) => valuesOf(text, 'sluice_backup_age_seconds'));
-  return ages.length > 0 ? { ageSeconds: Math.max(...ages) } : null;
+  const ages = ofEachServer(writers, 'sluice_backup_age_seconds').flatMap((text) =>
+    valuesOf(text, 'sluice_backup_age_seconds'),
+  );
+  return ages.length > 0 ? { ageSeconds: Math.min(...ages) } : null;
+}
+
+/** Returns the metrics of a writer of each ClickHouse server that has a metric, those of the first one. */
+function ofEachServer(writers: readonly string[], metric: string): string[] {
+  const found = writers.filter((text) => samplesOf(text, metric).length > 0);
+  return [...Map.groupBy(found, serverOf).values()].flatMap(([first]) => first ?? []);
+}
+
+/** The server that a writer stores into, which all of its metrics name; empty without a file of servers. */
+function serverOf(text: string): string {
+  return /[{,]server="([^"]*)"/.exec(text)?.[1] ?? '';
 }

@@ -1,3 +1,4 @@
+import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
 import fc from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { querySettings } from '../clickhouse/query-settings.ts';
@@ -132,7 +133,7 @@ test.each([
     // The writer stores no event twice. Were one stored twice, a merge would remove it from both.
     await service.store('a', events.slice(0, 100));
     await expectEqual();
-    await service.clickHouse.command({ query: 'OPTIMIZE TABLE events FINAL' });
+    await mergeParts(service.clickHouse, 'events');
     expect(await expectEqual()).toEqual(folded(events, selectionOf({})));
     await service.clickHouse.command({
       query: 'ALTER TABLE events DELETE WHERE user_id = {gone:String}',
@@ -157,7 +158,7 @@ test.each([
     anEvent({ timestampMs: startMs + (index % 48) * HOUR_MS + index }),
   );
   await service.store(workspace, many);
-  await service.clickHouse.command({ query: 'OPTIMIZE TABLE events FINAL' });
+  await mergeParts(service.clickHouse, 'events');
   const read = await runner.measure(() => runner.all({ statement, kind: 'events_count', workspace }));
   // A granule may hold rows of other workspaces, but all of them are few.
   expect(read.rows).toBeGreaterThanOrEqual(rowsExpected);

@@ -1,5 +1,6 @@
 import { type Sql, where } from '../clickhouse/sql.ts';
 import type { Tables } from '../clickhouse/tables.ts';
+import { shownConditions } from '../deletions/hidden-events.ts';
 import { type EventSelection, filterConditions, selectionConditions } from '../events/event-selection.ts';
 import type { TimeRange } from '../filters/filter-sql.ts';
 
@@ -46,15 +47,22 @@ export function hourCountsQuery(
 ): Sql {
   const names = Object.keys(keysOf(''));
   const groupBy = names.length === 0 ? '' : `GROUP BY ${names.join(', ')}`;
-  const count = (start: string, conditions: readonly Sql[], sign: '' | '-'): Sql => {
+  const count = (events: string, start: string, conditions: readonly Sql[], sign: '' | '-'): Sql => {
     const { sql, params } = where(conditions);
     const keys = Object.entries(keysOf(start)).map(([name, expression]) => `${expression} AS ${name}`);
     const counted = `${sign}toInt64(count()) AS counted`;
-    return { sql: `SELECT ${[...keys, counted].join(', ')}\nFROM ${tables.events}\n${sql}\n${groupBy}`, params };
+    return { sql: `SELECT ${[...keys, counted].join(', ')}\nFROM ${events}\n${sql}\n${groupBy}`, params };
   };
   const filters = filterConditions(selection);
-  const counts = countedRanges(selection, units).map(({ start, within }) => count(start, [...filters, within], ''));
-  if (hidden) counts.push(count(HOURS.start, [...selectionConditions(selection), hidden], '-'));
+  const selected = selectionConditions(selection);
+  // Of other servers, two counts would not see the same state.
+  const isOne = hidden !== undefined && tables.onSeveralServers;
+  const counts = isOne
+    ? [count(tables.events, HOURS.start, [...selected, ...shownConditions(hidden)], '')]
+    : countedRanges(tables, selection, units).map(({ events, start, within }) =>
+        count(events, start, [...filters, within], ''),
+      );
+  if (hidden && !isOne) counts.push(count(tables.events, HOURS.start, [...selected, hidden], '-'));
   return {
     sql: `SELECT ${[...names, 'sum(counted)'].join(', ')}
 FROM (
@@ -68,6 +76,8 @@ HAVING sum(counted) > 0`,
 
 /** Some of the events of a range, and the expression of the unit by whose start they may be grouped. */
 interface CountedRange {
+  /** What to count FROM. */
+  readonly events: string;
   readonly start: string;
   readonly within: Sql;
 }
@@ -82,16 +92,23 @@ interface Span {
  * Splits a range into ranges that have no event in common: its whole units, the coarsest first, each of which a projection
  * answers, and the events before and behind them.
  */
-export function countedRanges({ startMs, endMs }: TimeRange, units: readonly CountUnit[]): readonly CountedRange[] {
+export function countedRanges(
+  tables: Tables,
+  { startMs, endMs }: TimeRange,
+  units: readonly CountUnit[],
+): readonly CountedRange[] {
   const ranges: CountedRange[] = [];
   let rest: readonly Span[] = [{ fromMs: startMs, toMs: endMs === undefined ? undefined : endMs + 1 }];
   for (const { ms, start } of units) {
     const split = rest.map((span) => splitSpan(span, ms));
     const whole = split.flatMap((parts) => parts.whole);
-    if (whole.length > 0) ranges.push({ start, within: withinSpans(whole, start, ms) });
+    if (whole.length > 0)
+      ranges.push({ events: tables.eventsByUnit(start), start, within: withinSpans(whole, start, ms) });
     rest = split.flatMap((parts) => parts.rest);
   }
-  if (rest.length > 0) ranges.push({ start: HOURS.start, within: withinSpans(rest, 'timestamp', 0) });
+  if (rest.length > 0) {
+    ranges.push({ events: tables.events, start: HOURS.start, within: withinSpans(rest, 'timestamp', 0) });
+  }
   return ranges;
 }
 

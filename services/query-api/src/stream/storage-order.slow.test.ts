@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startClickHouse } from '@sluice/local-stack/clickhouse';
+import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { sleep } from '@sluice/shared/retry';
 import { eventually } from '@sluice/shared/testing/eventually';
 import fc, { HOW_TO_REPEAT, sample } from '@sluice/shared/testing/fast-check';
@@ -93,7 +94,7 @@ async function write(service: QueryService, batches: readonly Batch[]): Promise<
 test('the order of storage skips and repeats nothing, whatever is inserted, merged, erased and killed at the same time', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-order-'));
   onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
-  const engine = await startClickHouse({ dataDir });
+  const engine = await startClickHouse({ dataDir, accounts: TEST_ACCOUNTS });
   onTestFinished(() => engine.kill9());
   const service = await startQuery(engine.url);
   const start = await newest(service);

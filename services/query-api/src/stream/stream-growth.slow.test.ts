@@ -1,3 +1,4 @@
+import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Statement } from '../clickhouse/query.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
@@ -27,7 +28,7 @@ async function fill(rows: number): Promise<void> {
     query_params: { rows, months: MONTHS },
     clickhouse_settings: { max_partitions_per_insert_block: '0' },
   });
-  await query.clickHouse.command({ query: 'OPTIMIZE TABLE events FINAL' });
+  await mergeParts(query.clickHouse, 'events');
 }
 
 async function measured(statement: Statement['statement']): Promise<{ cost: ReadCost; rows: readonly Row[] }> {

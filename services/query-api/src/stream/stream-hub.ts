@@ -1,37 +1,52 @@
 import { Problem } from '@sluice/shared/http/problem';
 import type { Logger } from '@sluice/shared/log';
 import { backoff, sleep } from '@sluice/shared/retry';
-import type { HiddenCondition } from '../clickhouse/query.ts';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
+import type { Store, StreamStores } from '../clickhouse/store.ts';
 import type { QueryConfig } from '../config.ts';
 import type { StreamMetrics } from '../metrics.ts';
-import { type ListenRequest, STREAM_ENDS, StreamListener } from './stream-listener.ts';
-import { isAtLeast, type StreamPosition } from './stream-position.ts';
+import { PinnedStore } from './pinned-store.ts';
+import type { StreamListener } from './stream-listener.ts';
+import {
+  encodePosition,
+  isAtLeast,
+  isPlaceAtLeast,
+  laterOf,
+  type StreamId,
+  type StreamPosition,
+} from './stream-position.ts';
 import { StreamReader } from './stream-reader.ts';
+import { type Start, StreamServer } from './stream-server.ts';
 
 /** How often each listener gets a heartbeat, in milliseconds. */
 const HEARTBEAT_MS = 15_000;
 
-/** The `Retry-After` of a refused request, in seconds. */
-const RETRY_AFTER_SECONDS = 10;
-
-export type StreamConfig = Pick<
-  QueryConfig,
-  'STREAM_INTERVAL_MS' | 'STREAM_LISTENERS_MAX' | 'STREAM_LISTENERS_PER_WORKSPACE'
->;
+/** Why a stream that was at another server cannot go on. */
+export const NO_START =
+  'The server that sent the position cannot be read now, and the one that is read cannot tell what was sent. Read what you may have missed from GET /events, and listen again without the position.';
 
 export interface StreamHubOptions {
-  readonly config: StreamConfig;
+  readonly config: Pick<QueryConfig, 'STREAM_INTERVAL_MS'>;
   readonly queryRunner: QueryRunner;
-  readonly hiddenCondition: HiddenCondition;
-  /** Returns what is missing; the order of storage needs all migrations. */
-  readonly readiness: () => Promise<readonly string[]>;
+  readonly stores: StreamStores;
+  /** The one of them that it reads. */
+  readonly store: Store;
   readonly metrics: StreamMetrics;
   readonly logger: Logger;
 }
 
+/** Where a stream begins. */
+export interface Beginning {
+  readonly position: StreamPosition;
+  /** Until when everything was sent before, in milliseconds since 1970; 0 when that is not known. */
+  readonly throughMs: number;
+  /** Set when it was at another server: as in {@link Start}. */
+  readonly repeatsFromMs?: number;
+}
+
 /**
- * Sends stored events to all listeners of this process. One loop reads for those that have everything so far. Each round:
+ * Sends the stored events of one ClickHouse to listeners of this process. One loop reads for those that have everything so far.
+ * Each round:
  *
  * 1. It looks where the order of storage ends now. Usually nothing is new, and the round is over.
  * 2. One query reads what is new for the listeners that have everything before.
@@ -43,90 +58,116 @@ export interface StreamHubOptions {
  */
 export class StreamHub {
   readonly #options: StreamHubOptions;
+  readonly #store: PinnedStore;
   readonly #reader: StreamReader;
+  /** Undefined without a file of servers. */
+  readonly #server: StreamServer | undefined;
   readonly #stopping = new AbortController();
   readonly #listeners = new Set<StreamListener>();
-  /** How many listen, or are about to, by workspace. */
-  readonly #counts = new Map<string, number>();
   /** The listeners that were behind, and the number of the last turn that each had. */
   readonly #turns = new WeakMap<StreamListener, number>();
   #round = 0;
   /** Up to where the listeners that are not behind have everything. */
   #cursor: StreamPosition | undefined;
-  /** The newest number, while it is below the cursor. */
+  /** The newest number of each server, while it is below the cursor. */
   #fallen: StreamPosition | undefined;
   #looking: Promise<StreamPosition> | undefined;
   #running: Promise<void> | undefined;
   #catchingUp: Promise<void> | undefined;
   /** The listeners that the second loop reads for now. */
   #served: ReadonlySet<StreamListener> = new Set();
-  #isMigrated = false;
+  /** Since when rounds fail, on the clock of `performance`. */
+  #failingSince: number | undefined;
 
   constructor(options: StreamHubOptions) {
     this.#options = options;
-    const { queryRunner, hiddenCondition, metrics } = options;
+    const { queryRunner, store, metrics } = options;
     const { signal } = this.#stopping;
-    const onSent = (events: number) => metrics.sentEvents.inc(events);
-    this.#reader = new StreamReader({ queryRunner, hiddenCondition, signal, onSent });
-    for (const reason of STREAM_ENDS) metrics.endedStreams.inc({ reason }, 0);
-    metrics.countListeners(() => this.#listeners.size);
+    const stores = new PinnedStore(options.stores, store);
+    this.#store = stores;
+    const { name, databaseId } = store;
+    if (databaseId !== undefined) this.#server = new StreamServer({ name, databaseId, queryRunner, stores, signal });
+    this.#reader = new StreamReader({
+      ...{ queryRunner, stores, signal },
+      onSent: (events) => metrics.sentEvents.inc(events),
+      onProgress: this.#server && ((progress) => this.#server?.note(progress)),
+    });
+  }
+
+  /** What it reads. */
+  get store(): PinnedStore {
+    return this.#store;
+  }
+
+  get listeners(): ReadonlySet<StreamListener> {
+    return this.#listeners;
+  }
+
+  /** For how long nothing could be read for its listeners, in milliseconds. */
+  get failingMs(): number {
+    return this.#failingSince === undefined ? 0 : performance.now() - this.#failingSince;
   }
 
   /** Ends all streams. */
   async stop(): Promise<void> {
-    this.#stopping.abort();
-    for (const listener of this.#listeners) listener.end('stopping');
+    for (const listener of this.leave()) listener.end('stopping');
     await this.#running;
     await this.#catchingUp;
   }
 
+  /** Returns its listeners; from now on it sends nothing any more. */
+  leave(): readonly StreamListener[] {
+    this.#stopping.abort();
+    const left = [...this.#listeners];
+    this.#listeners.clear();
+    return left;
+  }
+
+  /** Returns where the order of storage ends, or ended lately. @throws {Problem} when ClickHouse cannot be read */
+  async end(): Promise<StreamPosition> {
+    return this.#cursor ?? (await this.#look());
+  }
+
   /**
-   * Adds a listener, whose stream begins after a position, or now.
+   * Returns where a stream begins that was at an id, or now.
    *
-   * @throws {Problem} `too_many_listeners`, `position_lost`, `store_unavailable`, `overloaded`
+   * @param end of the order of storage, as {@link end} has returned it
+   * @throws {Problem} `position_lost`, or when nothing can be read
    */
-  async open(request: ListenRequest, after?: StreamPosition): Promise<StreamListener> {
-    const { workspace } = request.selection;
-    this.#reserve(workspace);
-    try {
-      await this.#requireMigrations();
-      const cursor = this.#cursor ?? (await this.#look());
-      if (after) await this.#requireKnown(after, cursor);
-      if (this.#stopping.signal.aborted) throw overloaded('The service is stopping; try again.');
-      const listener = new StreamListener(request, after ?? cursor);
-      this.#add(listener, cursor);
-      return listener;
-    } catch (error) {
-      this.#release(workspace);
-      throw error;
-    }
+  async beginning(id: StreamId | undefined, end: StreamPosition): Promise<Beginning> {
+    if (!id) return { position: end, throughMs: (await this.#server?.lookUpThrough(end, 0)) ?? 0 };
+    const { position, origin } = id;
+    const isOwn = origin ? this.#server?.isOf(origin) : this.#options.stores.unnamed === this.#store.name;
+    const start = isOwn ? undefined : await this.#startFrom(origin?.throughMs ?? 0);
+    await this.#requireKnown(start?.position ?? position, end);
+    if (start) return start;
+    return { position, throughMs: (await this.#server?.lookUpThrough(position, origin?.throughMs ?? 0)) ?? 0 };
   }
 
-  #reserve(workspace: string): void {
-    const { STREAM_LISTENERS_PER_WORKSPACE: ofWorkspaceMax, STREAM_LISTENERS_MAX: max } = this.#options.config;
-    const ofWorkspace = this.#counts.get(workspace) ?? 0;
-    if (ofWorkspace >= ofWorkspaceMax) {
-      const detail = `${ofWorkspaceMax} clients listen to this workspace already; close one, or try again later.`;
-      throw new Problem('too_many_listeners', detail, { retryAfter: RETRY_AFTER_SECONDS });
-    }
-    const all = [...this.#counts.values()].reduce((sum, count) => sum + count, 0);
-    if (all >= max) throw overloaded('Too many clients listen already; try again later.');
-    this.#counts.set(workspace, ofWorkspace + 1);
+  /** Returns where streams of other servers go on here: as {@link StreamServer.startsFrom}. @throws {Problem} */
+  async startsFrom(times: readonly number[]): Promise<(throughMs: number) => Start | undefined> {
+    return (await this.#server?.startsFrom(times)) ?? (() => undefined);
   }
 
-  #release(workspace: string): void {
-    const count = (this.#counts.get(workspace) ?? 0) - 1;
-    if (count > 0) this.#counts.set(workspace, count);
-    else this.#counts.delete(workspace);
+  /** Until when everything is sent to a listener, in milliseconds since 1970. */
+  throughOf({ position, throughMs }: Pick<StreamListener, 'position' | 'throughMs'>): number {
+    return this.#server?.throughOf(position, throughMs) ?? 0;
   }
 
-  /** Without the last migration merges change the order of storage. */
-  async #requireMigrations(): Promise<void> {
-    this.#isMigrated ||= (await this.#options.readiness()).length === 0;
-    if (!this.#isMigrated) {
-      const detail = 'The event store is not ready; try again.';
-      throw new Problem('store_unavailable', detail, { retryAfter: RETRY_AFTER_SECONDS });
-    }
+  /** Returns the id of a position of a listener, to which everything before a time was sent already. */
+  idOf(position: StreamPosition, throughMs: number): string {
+    return this.#server?.idOf(position, throughMs, Date.now()) ?? encodePosition(position, Date.now());
+  }
+
+  /** @param end of the order of storage, as {@link end} has returned it */
+  add(listener: StreamListener, end: StreamPosition): void {
+    this.#cursor ??= end;
+    this.#listeners.add(listener);
+    this.#keepRunning();
+  }
+
+  remove(listener: StreamListener): void {
+    this.#listeners.delete(listener);
   }
 
   /** Requests that come together share one look. */
@@ -135,6 +176,12 @@ export class StreamHub {
       this.#looking = undefined;
     });
     return this.#looking;
+  }
+
+  async #startFrom(throughMs: number): Promise<Start> {
+    const start = (await this.startsFrom([throughMs]))(throughMs);
+    if (start) return start;
+    throw new Problem('position_lost', NO_START);
   }
 
   /** A position may be newer than the cursor: another process may have sent it. */
@@ -147,18 +194,6 @@ export class StreamHub {
       'position_lost',
       'The event store does not have this position: it has other data than when the position was sent. Read what you may have missed from GET /events, and listen again without the position.',
     );
-  }
-
-  #add(listener: StreamListener, cursor: StreamPosition): void {
-    const { workspace } = listener.request.selection;
-    this.#cursor ??= cursor;
-    this.#listeners.add(listener);
-    listener.onceEnded((reason) => {
-      this.#listeners.delete(listener);
-      this.#release(workspace);
-      this.#options.metrics.endedStreams.inc({ reason });
-    });
-    this.#keepRunning();
   }
 
   #keepRunning(): void {
@@ -175,18 +210,18 @@ export class StreamHub {
     const { config, logger } = this.#options;
     const beating = setInterval(() => this.#beat(), HEARTBEAT_MS);
     let delays = backoff(config.STREAM_INTERVAL_MS, HEARTBEAT_MS);
-    let isFailing = false;
+    this.#failingSince = undefined;
     while (this.#listeners.size > 0 && !signal.aborted) {
       try {
         await this.#takeRound();
-        if (isFailing) delays = backoff(config.STREAM_INTERVAL_MS, HEARTBEAT_MS);
-        isFailing = false;
+        if (this.#failingSince !== undefined) delays = backoff(config.STREAM_INTERVAL_MS, HEARTBEAT_MS);
+        this.#failingSince = undefined;
         await sleep(config.STREAM_INTERVAL_MS, signal);
       } catch (error) {
-        if (!isFailing && !signal.aborted) {
+        if (this.#failingSince === undefined && !signal.aborted) {
           logger.warn({ reason: (error as Error).message }, 'the stream cannot read events; retrying');
         }
-        isFailing = true;
+        this.#failingSince ??= performance.now();
         await sleep(delays.next().value, signal);
       }
     }
@@ -253,11 +288,14 @@ export class StreamHub {
    * has a number above it all the same. When it grows again and is still below what was read, ClickHouse counts anew.
    */
   #endAfter(cursor: StreamPosition, newest: StreamPosition): StreamPosition {
-    const isBelow = !isAtLeast(newest, cursor);
-    const isNew = isBelow && this.#fallen !== undefined && !isAtLeast(this.#fallen, newest);
-    this.#fallen = isBelow && !isNew ? newest : undefined;
+    const below = [...newest].filter(([shard, place]) => !isPlaceAtLeast(place, cursor.get(shard)));
+    const isNew = below.some(([shard, place]) => {
+      const fallen = this.#fallen?.get(shard);
+      return fallen !== undefined && !isPlaceAtLeast(fallen, place);
+    });
+    this.#fallen = isNew ? undefined : new Map(below);
     if (isNew) for (const listener of this.#listeners) listener.end('position_lost');
-    return isBelow && !isNew ? cursor : newest;
+    return isNew ? newest : laterOf(cursor, newest);
   }
 
   /** Returns the one that has waited for the longest time; of several, the one that has the most to catch up. */
@@ -268,8 +306,4 @@ export class StreamHub {
       return turn(listener) === turn(first) && isAtLeast(first.position, listener.position) ? listener : first;
     }, undefined);
   }
-}
-
-function overloaded(detail: string): Problem {
-  return new Problem('overloaded', detail, { retryAfter: RETRY_AFTER_SECONDS });
 }

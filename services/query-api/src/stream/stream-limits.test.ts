@@ -106,7 +106,8 @@ test('a client that has read nothing for a minute is disconnected', () => {
     weight: 1,
     isAllowed: () => true,
   };
-  const listener = new StreamListener(request, new Map([[0, endOfBlock(1)]]), () => nowMs);
+  const place = { source: { idOf: () => '' }, position: new Map([[0, endOfBlock(1)]]), throughMs: 0 };
+  const listener = new StreamListener(request, place, () => nowMs);
   while (listener.isOpen) listener.beat();
   nowMs = 59_999;
   listener.beat();

@@ -2,7 +2,7 @@ import { PassThrough, type Readable } from 'node:stream';
 import type { Reservation } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
 import { eventRecord } from '../events/event-record.ts';
-import { encodePosition, isPlaceAtLeast, laterOf, type StreamPosition } from './stream-position.ts';
+import { isPlaceAtLeast, laterOf, type StreamPosition } from './stream-position.ts';
 import type { StreamRow, StreamSelection } from './stream-query.ts';
 
 /**
@@ -36,6 +36,29 @@ export interface ListenRequest {
   readonly unsentBytes?: () => number;
 }
 
+/** What a listener is sent events by. */
+export interface ListenerSource {
+  /** Returns the id of a position, to which everything that Kafka had appended before a time was sent already. */
+  idOf(position: StreamPosition, throughMs: number): string;
+}
+
+/** Where a listener is, and what it is sent events by. */
+export interface ListenerPlace {
+  readonly source: ListenerSource;
+  readonly position: StreamPosition;
+  /** Until when everything was sent before, in milliseconds since 1970; 0 when that is not known. */
+  readonly throughMs: number;
+}
+
+/** What a listener is told whose stream goes on at another server. */
+export interface Moved {
+  /** The names of the servers. */
+  readonly from: string;
+  readonly to: string;
+  /** Since when events may come again: an ISO 8601 time of Kafka's log. */
+  readonly since: string;
+}
+
 /** Returns the lines of a server-sent event that follow its `id`. */
 export function eventData({ event }: StreamRow): Buffer {
   // JSON keeps its meaning when its line breaks change: inside of strings it has none.
@@ -56,15 +79,15 @@ export class StreamListener {
   readonly #now: () => number;
   /** What waits for the client. */
   readonly #memory: Reservation | undefined;
-  #position: StreamPosition;
+  #place: ListenerPlace;
   #isLeftOut = false;
   #fullSince: number | undefined;
   #end: StreamEnd = 'client';
 
   /** @param now returns milliseconds of a clock that is never set; the default is that of the process */
-  constructor(request: ListenRequest, position: StreamPosition, now = () => performance.now()) {
+  constructor(request: ListenRequest, place: ListenerPlace, now = () => performance.now()) {
     this.request = request;
-    this.#position = position;
+    this.#place = place;
     this.#now = now;
     this.#memory = request.memory?.part();
     this.#body.on('drain', () => {
@@ -80,7 +103,12 @@ export class StreamListener {
 
   /** Everything up to here was sent, or does not belong to the selection. */
   get position(): StreamPosition {
-    return this.#position;
+    return this.#place.position;
+  }
+
+  /** As in {@link ListenerPlace}. */
+  get throughMs(): number {
+    return this.#place.throughMs;
   }
 
   get isEnded(): boolean {
@@ -123,7 +151,7 @@ export class StreamListener {
    * @param data the {@link eventData} of the event, which listeners share
    */
   send({ shard, place }: StreamRow, data: Buffer, position: StreamPosition): boolean {
-    const known = this.#position.get(shard);
+    const known = this.position.get(shard);
     if (this.isEnded || this.#isLeftOut || (known && isPlaceAtLeast(known, place))) return false;
     this.#isLeftOut = !this.#holds(data.length);
     if (this.#isLeftOut) return false;
@@ -135,7 +163,18 @@ export class StreamListener {
 
   /** Notes that nothing up to a position is left to be sent. */
   reach(position: StreamPosition): void {
-    this.#position = laterOf(this.#position, position);
+    this.#place = { ...this.#place, position: laterOf(this.position, position) };
+  }
+
+  /** Goes on at another server, and says so: it may be sent again what it was sent lately. */
+  move(place: ListenerPlace, moved: Moved): void {
+    this.#place = place;
+    this.tell(moved);
+  }
+
+  /** Says that it is at another server than its client was before. */
+  tell(moved: Moved): void {
+    if (!this.isEnded) this.#write(`event: moved\n${this.#idLine()}data: ${JSON.stringify(moved)}\n\n`);
   }
 
   /** Sends a comment, and the position: a client that gets few events resumes from here, and not from its last event. */
@@ -159,7 +198,7 @@ export class StreamListener {
       const { code, message: detail } = cause;
       this.#write(`event: problem\ndata: ${JSON.stringify({ code, detail })}\n\n`);
     }
-    this.end('failed');
+    this.end(cause instanceof Problem && cause.code === 'position_lost' ? 'position_lost' : 'failed');
   }
 
   /** Calls back once, when the client has left or everything up to the end was sent. */
@@ -179,7 +218,8 @@ export class StreamListener {
   }
 
   #idLine(): string {
-    return `id: ${encodePosition(this.#position, Date.now())}\n`;
+    const { source, position, throughMs } = this.#place;
+    return `id: ${source.idOf(position, throughMs)}\n`;
   }
 
   #write(content: string | Buffer): void {

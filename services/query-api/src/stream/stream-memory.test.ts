@@ -2,6 +2,9 @@ import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, test } from 'vitest';
 import type { Row } from '../clickhouse/row-parser.ts';
+import { OneStore } from '../clickhouse/store.ts';
+import { LOCAL_TABLES } from '../clickhouse/tables.ts';
+import { ALL_VISIBLE } from '../testing/all-visible.ts';
 import { StreamListener } from './stream-listener.ts';
 import { endOfBlock } from './stream-position.ts';
 import { StreamReader } from './stream-reader.ts';
@@ -26,7 +29,10 @@ test('a listener that there is no memory for gets the same events later, and the
     const selection = { workspace, fields: [], properties: [] };
     const memory = budget.open({ hash: workspace, workspace });
     const request = { selection, key: workspace, weight: 1, isAllowed: () => true, memory };
-    return { memory, listener: new StreamListener(request, START) };
+    return {
+      memory,
+      listener: new StreamListener(request, { source: { idOf: () => '' }, position: START, throughMs: 0 }),
+    };
   };
   const [full, other] = [listenerOf('full'), listenerOf('other')];
   const reader = new StreamReader({
@@ -35,7 +41,7 @@ test('a listener that there is no memory for gets the same events later, and the
         yield Array.from({ length: EVENTS }, (_, index) => rowOf(index));
       },
     } as never,
-    hiddenCondition: async () => undefined,
+    stores: new OneStore({ name: '', reader: undefined as never, tables: LOCAL_TABLES, visibility: ALL_VISIBLE }),
     signal: new AbortController().signal,
     onSent: () => undefined,
   });

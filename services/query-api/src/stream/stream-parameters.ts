@@ -6,7 +6,7 @@ import { eventFilterable, selectionParameters } from '../events/event-selection.
 import { notEmpty } from '../filters/operators.ts';
 import { canonicalFilters, parseParameters, refuseErrors } from '../filters/parameters.ts';
 import { RESUMABLE_DAYS } from '../limits.ts';
-import { decodePosition, type StreamPosition } from './stream-position.ts';
+import { decodePosition, type StreamId } from './stream-position.ts';
 import { type StreamSelection, weightOf } from './stream-query.ts';
 
 const { startDate: _start, endDate: _end, ...fieldParameters } = selectionParameters;
@@ -33,7 +33,7 @@ export interface StreamRequest {
   /** How much the filters add to a query. */
   readonly weight: number;
   /** Where the stream begins; `undefined`: now. */
-  readonly after: StreamPosition | undefined;
+  readonly after: StreamId | undefined;
 }
 
 /**
@@ -70,7 +70,7 @@ export function parseStreamRequest(
     selection,
     weight: requiredWeight(selection),
     key: JSON.stringify([workspace, filters]),
-    after: after?.position,
+    after,
   };
 }
 

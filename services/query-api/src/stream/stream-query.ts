@@ -3,16 +3,25 @@ import { queryStringOf } from '../clickhouse/query-string.ts';
 import { refuseTooLong } from '../clickhouse/request-limits.ts';
 import type { Row } from '../clickhouse/row-parser.ts';
 import type { Sql, SqlValue } from '../clickhouse/sql.ts';
-import type { Tables } from '../clickhouse/tables.ts';
+import { keptSince, type Tables } from '../clickhouse/tables.ts';
 import { shownConditions } from '../deletions/hidden-events.ts';
 import { EVENT_FIELDS } from '../events/event-columns.ts';
 import { EVENT_SELECT, type EventRow, sortKeyOf } from '../events/event-record.ts';
 import { type EventSelection, filterConditions } from '../events/event-selection.ts';
+import { newestProgress } from './progress-query.ts';
 import { endOfBlock, isEndOfBlock, type StoredAt, type StreamPosition } from './stream-position.ts';
 
 /** What some listeners are sent: the events of one workspace that match some filters. */
 export interface StreamSelection extends Pick<EventSelection, 'fields' | 'properties'> {
   readonly workspace: string;
+}
+
+/** Which events of a workspace may be sent. */
+export interface Shown {
+  /** Writes the condition that the events of pending deletions meet, if there are any. */
+  readonly hidden: Statement['statement'] | undefined;
+  /** As {@link KeptFrom} returns it. */
+  readonly keptFromMs: number | undefined;
 }
 
 /** What a query has besides the selection of one listener takes less, in its SQL and in its address. */
@@ -24,7 +33,7 @@ const SPARE = 32 * 1_024;
  * @throws {QueryTooLong} when ClickHouse would not take a query for this selection alone
  */
 export function weightOf(selection: StreamSelection): number {
-  const { sql, params } = conditionOf(selection, undefined, 's0_');
+  const { sql, params } = conditionOf(selection, { hidden: undefined, keptFromMs: undefined }, 's0_');
   const address = queryStringOf({}, params);
   refuseTooLong(address, sql, SPARE);
   return sql.length + address.length;
@@ -38,7 +47,12 @@ export function newestQuery(tables: Tables): Sql {
   return { sql: `SELECT shard, newest FROM ${tables.newestBlocks}`, params: {} };
 }
 
-/** Reads the rows of {@link newestQuery}. */
+/** As {@link newestQuery}, with what writers have recorded last in a third column. */
+export function newestWithProgressQuery(tables: Tables): Sql {
+  return { sql: `SELECT shard, newest, ${newestProgress(tables)} FROM ${tables.newestBlocks}`, params: {} };
+}
+
+/** Reads the rows of {@link newestQuery} or {@link newestWithProgressQuery}. */
 export function newestPosition(rows: readonly Row[]): StreamPosition {
   return new Map(rows.map(([shard, block]) => [shard as number, endOfBlock(block as number)]));
 }
@@ -77,18 +91,19 @@ const BEFORE_ALL_EVENTS = {
  * Returns the query for the events after one position, up to and with another one at the ends of blocks, that belong to
  * any of some selections: in the order of storage, the first `limit` of them and those of equal keys.
  *
- * @param hidden writes the condition that the events of pending deletions meet, by workspace
+ * @param shown which events may be sent, by workspace
  */
 export function pageQuery(
   tables: Tables,
   selections: readonly StreamSelection[],
-  hidden: ReadonlyMap<string, Statement['statement'] | undefined>,
+  shown: ReadonlyMap<string, Shown>,
   { from, to, limit }: { readonly from: StreamPosition; readonly to: StreamPosition; readonly limit: number },
 ): Sql {
   const conditions = selections.map((selection, index) => {
     const prefix = `s${index}_`;
-    const hiddenOf = hidden.get(selection.workspace);
-    return conditionOf(selection, hiddenOf?.(tables.ofWorkspaceIn(`${prefix}workspace`)), prefix);
+    const { hidden, keptFromMs } = shown.get(selection.workspace) ?? {};
+    const hiddenEvents = hidden?.(tables.ofWorkspaceIn(`${prefix}workspace`));
+    return conditionOf(selection, { hidden: hiddenEvents, keptFromMs }, prefix);
   });
   const matches = conditions.map(({ sql }, index) => `if(${sql}, ${index}, -1)`);
   return {
@@ -117,12 +132,18 @@ export function asStreamRow(row: Row): StreamRow {
 }
 
 /** @param prefix begins the names of its parameters, so that conditions of several selections stand in one query */
-function conditionOf({ workspace, ...filters }: StreamSelection, hidden: Sql | undefined, prefix: string): Sql {
+function conditionOf(
+  { workspace, ...filters }: StreamSelection,
+  { hidden, keptFromMs }: { readonly hidden: Sql | undefined; readonly keptFromMs: number | undefined },
+  prefix: string,
+): Sql {
   const ofWorkspace = {
     sql: `workspace_id = {${prefix}workspace:String}`,
     params: { [`${prefix}workspace`]: workspace },
   };
-  const all = [ofWorkspace, ...filterConditions(filters, prefix), ...shownConditions(hidden)];
+  const keptFrom = `${prefix}kept_from`;
+  const kept = keptFromMs === undefined ? [] : [{ sql: keptSince(keptFrom), params: { [keptFrom]: keptFromMs } }];
+  const all = [ofWorkspace, ...kept, ...filterConditions(filters, prefix), ...shownConditions(hidden)];
   return {
     sql: all.map(({ sql }) => `(${sql})`).join(' AND '),
     params: Object.assign({}, ...all.map(({ params }) => params)),

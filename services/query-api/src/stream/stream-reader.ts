@@ -1,12 +1,22 @@
 import { setMaxListeners } from 'node:events';
 import { Problem } from '@sluice/shared/http/problem';
-import type { HiddenCondition } from '../clickhouse/query.ts';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
+import { ConnectionFailure } from '../clickhouse/read-failures.ts';
 import type { RowBatches } from '../clickhouse/row-parser.ts';
+import { RequestStore, type Stores } from '../clickhouse/store.ts';
 import { Turns } from '../turns.ts';
+import { asNewestProgress, type ProgressOfServer } from './progress-query.ts';
 import { eventData, type StreamListener } from './stream-listener.ts';
 import { endOfBlock, type StreamPosition } from './stream-position.ts';
-import { asStreamRow, newestPosition, newestQuery, pageQuery, type StreamRow } from './stream-query.ts';
+import {
+  asStreamRow,
+  newestPosition,
+  newestQuery,
+  newestWithProgressQuery,
+  pageQuery,
+  type Shown,
+  type StreamRow,
+} from './stream-query.ts';
 
 /** Events of one query. A query that has more is followed by another one. */
 const PAGE_EVENTS = 1_000;
@@ -35,9 +45,12 @@ export interface Range {
 
 export interface StreamReaderOptions {
   readonly queryRunner: QueryRunner;
-  readonly hiddenCondition: HiddenCondition;
+  /** Have one store only, whose block numbers count. */
+  readonly stores: Stores;
   readonly signal: AbortSignal;
   readonly onSent: (events: number) => void;
+  /** Called with what writers have recorded last. Default: it is not read. */
+  readonly onProgress?: ((progress: readonly ProgressOfServer[]) => void) | undefined;
 }
 
 /** Reads the stored events for many listeners at once. Two of its queries run at a time, and take no slot from others. */
@@ -50,9 +63,14 @@ export class StreamReader {
 
   /** Returns up to where everything is visible. @throws {Problem} */
   async newest(): Promise<StreamPosition> {
-    const { queryRunner, signal } = this.#options;
-    const query = { statement: newestQuery, kind: 'stream_newest', urgent: true, workspace: '', signal } as const;
-    return newestPosition(await queryRunner.all(query));
+    const { queryRunner, stores, signal, onProgress } = this.#options;
+    const store = new RequestStore(stores);
+    const rows = await queryRunner.all({
+      statement: onProgress ? newestWithProgressQuery : newestQuery,
+      ...({ kind: 'stream_newest', urgent: true, workspace: '', store, signal } as const),
+    });
+    if (onProgress && rows[0]) onProgress(asNewestProgress(rows[0][2]));
+    return newestPosition(rows);
   }
 
   /**
@@ -95,12 +113,17 @@ export class StreamReader {
   async #deliverPage(groups: readonly Group[], { from, to }: Range): Promise<void> {
     const selections = groups.flatMap(([listener]) => (listener ? [listener.request.selection] : []));
     const workspaces = [...new Set(selections.map(({ workspace }) => workspace))];
-    const hidden = new Map<string, Awaited<ReturnType<HiddenCondition>>>();
-    for (const workspace of workspaces) hidden.set(workspace, await this.#options.hiddenCondition(workspace));
-    const { queryRunner, signal, onSent } = this.#options;
+    const { queryRunner, stores, signal, onSent } = this.#options;
+    const store = new RequestStore(stores);
+    const { visibility } = await store.current();
+    const shown = new Map<string, Shown>();
+    for (const workspace of workspaces) {
+      const hidden = await visibility.hiddenCondition(workspace);
+      shown.set(workspace, { hidden, keptFromMs: await visibility.keptFrom(workspace) });
+    }
     await using batches: RowBatches = queryRunner.rows({
-      statement: (tables) => pageQuery(tables, selections, hidden, { from, to, limit: PAGE_EVENTS }),
-      ...({ kind: 'stream_events', pool: 'reports', urgent: true, graceMs: 0, workspace: '', signal } as const),
+      statement: (tables) => pageQuery(tables, selections, shown, { from, to, limit: PAGE_EVENTS }),
+      ...({ kind: 'stream_events', pool: 'reports', urgent: true, graceMs: 0, workspace: '', store, signal } as const),
       isFollowed: groups.length > 1 || firstPiece({ from, to }) !== undefined,
     });
     const turns = new Turns();
@@ -113,6 +136,8 @@ export class StreamReader {
       if (open.size === 0) return;
       let sent = 0;
       for (const row of batch.map(asStreamRow)) {
+        // Its listeners may have gone on at another server.
+        if (signal.aborted) return;
         const takers = row.selections.flatMap((index) => groups[index] ?? []).filter((listener) => open.has(listener));
         if (takers.length > 0) {
           const data = eventData(row);
@@ -127,6 +152,7 @@ export class StreamReader {
       }
       onSent(sent);
     }
+    if (signal.aborted) return;
     const end = rows < PAGE_EVENTS || last === undefined ? to : placeOf(last, { from, to });
     for (const listener of open) listener.reach(end);
   }
@@ -167,9 +193,11 @@ function placeOf({ shard, place }: StreamRow, { from, to }: Range): StreamPositi
   return new Map([...from, ...[...to].filter(([other]) => other < shard), [shard, place]]);
 }
 
+const PASSING: readonly string[] = ['store_unavailable', 'overloaded'];
+
 /** Whether the same query may succeed later. */
 function isPassing(error: unknown): boolean {
-  return error instanceof Problem && (error.code === 'store_unavailable' || error.code === 'overloaded');
+  return error instanceof ConnectionFailure || (error instanceof Problem && PASSING.includes(error.code));
 }
 
 /** Returns the beginning of a range, or `undefined` when no server has more than one block in it. */

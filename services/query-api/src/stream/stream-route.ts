@@ -1,6 +1,6 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { StreamHub } from './stream-hub.ts';
+import type { StreamHubs } from './stream-hubs.ts';
 import { LAST_EVENT_ID, parseStreamRequest } from './stream-parameters.ts';
 
 /**
@@ -10,7 +10,7 @@ import { LAST_EVENT_ID, parseStreamRequest } from './stream-parameters.ts';
  */
 export function registerStream(
   app: FastifyInstance,
-  hub: StreamHub,
+  streams: StreamHubs,
   isAllowed: (request: FastifyRequest) => boolean,
 ): void {
   app.get('/events/stream', { config: { endless: true } }, async (request, reply) => {
@@ -20,7 +20,10 @@ export function registerStream(
     if (request.method === 'HEAD') return await withHeaders(reply).send('');
     const { memory } = request;
     const unsentBytes = () => reply.raw.writableLength;
-    const { body } = await hub.open({ ...listener, memory, unsentBytes, isAllowed: () => isAllowed(request) }, after);
+    const { body } = await streams.open(
+      { ...listener, memory, unsentBytes, isAllowed: () => isAllowed(request) },
+      after,
+    );
     // It may have left while the position was looked up.
     if (reply.raw.destroyed) body.destroy();
     return await withHeaders(reply).send(body);

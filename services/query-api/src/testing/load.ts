@@ -51,18 +51,18 @@ export async function storeMany({ clickHouse }: QueryService, workspace: string,
   });
 }
 
-/** Returns how many queries of the service run in ClickHouse, without polls for pending deletions. */
+/** Returns how many queries of the service run in ClickHouse, without its polls. */
 export async function queriesRunning({ clickHouse }: QueryService): Promise<number> {
   const result = await clickHouse.query({
     query: `SELECT count() FROM system.processes
-      WHERE current_database = currentDatabase() AND query_id != queryID() AND query_id NOT LIKE '%/pending_deletions/%'`,
+      WHERE current_database = currentDatabase() AND query_id != queryID() AND NOT match(query_id, '/(pending_deletions|event_retention)/')`,
     format: 'JSONCompactEachRow',
   });
   return (await result.json<[number]>())[0]?.[0] ?? Number.NaN;
 }
 
 /** Returns the value of a metric of the service, with its labels; 0 when it has none yet. */
-export async function metric({ app }: QueryService, name: string): Promise<number> {
+export async function metric({ app }: Pick<QueryService, 'app'>, name: string): Promise<number> {
   const { body } = await app.inject({ url: '/metrics' });
   const line = body.split('\n').find((candidate) => candidate.startsWith(`${name} `));
   return Number(line?.split(' ').at(-1) ?? 0);

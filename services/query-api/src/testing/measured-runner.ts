@@ -2,7 +2,7 @@ import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Query } from '../clickhouse/query.ts';
 import { querySettings } from '../clickhouse/query-settings.ts';
 import type { Row, RowBatches } from '../clickhouse/row-parser.ts';
-import { LOCAL_TABLES } from '../clickhouse/tables.ts';
+import { LOCAL_TABLES, type Tables } from '../clickhouse/tables.ts';
 import type { QueryConfig } from '../config.ts';
 
 /** What queries made ClickHouse read. */
@@ -22,13 +22,15 @@ const NOTHING: ReadCost = { queries: 0, rows: 0, parts: 0, granules: 0, exhausti
 export class MeasuredRunner {
   readonly #clickHouse: ClickHouseClient;
   readonly #config: QueryConfig;
+  readonly #tables: Tables;
   #cost: ReadCost = { ...NOTHING };
   /** Called before each query whose rows are read in batches. */
   beforeQuery: (query: Query) => Promise<void> = async () => undefined;
 
-  constructor(clickHouse: ClickHouseClient, config: QueryConfig) {
+  constructor(clickHouse: ClickHouseClient, config: QueryConfig, tables = LOCAL_TABLES) {
     this.#clickHouse = clickHouse;
     this.#config = config;
+    this.#tables = tables;
   }
 
   /** Runs some queries and returns their cost. */
@@ -45,9 +47,9 @@ export class MeasuredRunner {
 
   async all(query: Query): Promise<readonly Row[]> {
     const { workspace } = query;
-    const { sql, params } = 'hiding' in query ? query.hiding(LOCAL_TABLES, undefined) : query.statement(LOCAL_TABLES);
+    const { sql, params } = 'hiding' in query ? query.hiding(this.#tables, undefined) : query.statement(this.#tables);
     const options = {
-      query_params: { ...params, workspace },
+      query_params: { ...params, ...this.#tables.params, workspace },
       clickhouse_settings: querySettings(this.#config),
     };
     const explain = { ...options, query: `EXPLAIN indexes = 1 ${sql}`, format: 'TabSeparatedRaw' } as const;

@@ -3,15 +3,16 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
+import { ADMINISTRATOR, QUERY_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { type TestDatabase, takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
-import { loadConfig } from '@sluice/shared/config';
+import { type ClickHouseConfig, loadConfig } from '@sluice/shared/config';
 import { parseJson } from '@sluice/shared/json';
 import { FileKeyRing } from '@sluice/shared/keys/key-ring';
 import { hashKey, type KeyEntry, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { createLogger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
-import { buildApp } from '../app.ts';
+import { buildApp, type QueryDependencies } from '../app.ts';
 import { type ClickHouseReader, HttpClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
 import { querySettings } from '../clickhouse/query-settings.ts';
 import { createReadiness } from '../clickhouse/readiness.ts';
@@ -75,6 +76,7 @@ export const TEST_WORKSPACES: readonly string[] = [...'abcdefgh'];
 export interface QueryService {
   readonly app: FastifyInstance;
   readonly config: QueryConfig;
+  /** Of the administrator: the service itself may only read. */
   readonly clickHouse: ClickHouseClient;
   /** Inserts the events of one call at once. */
   store(workspace: string, events: readonly TestEvent[]): Promise<void>;
@@ -104,9 +106,76 @@ export interface ResponseBody {
 /** Budgets that no query of a test exceeds, however busy the machine is. Tests of budgets set smaller ones. */
 export const AMPLE_BUDGETS = { QUERY_TIMEOUT_MS: '600000', COUNT_TIMEOUT_MS: '600000' } as const;
 
+/** The keys of the service: a file that follows from its path, and what removes it. */
+interface TestKeys {
+  readonly path: string;
+  remove(): Promise<void>;
+}
+
+async function writeTestKeys(): Promise<TestKeys> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-query-'));
+  const path = join(folder, 'keys.json');
+  const key = (id: string, workspace: string, scopes: KeyEntry['scopes']) => ({
+    id,
+    hash: hashKey(id),
+    workspace,
+    scopes,
+  });
+  await writeKeysFile(path, [
+    ...TEST_WORKSPACES.map((id) => key(id, id, ['query'])),
+    key('ingest-only', 'a', ['ingest', 'delete']),
+    { ...key('limited', 'a', ['query']), rateLimit: 1 },
+  ]);
+  return { path, remove: () => rm(folder, { recursive: true }) };
+}
+
+/** The app of the service, and how tests send it requests. */
+export interface TestApp extends Pick<QueryService, 'app' | 'config' | 'get'> {
+  stop(): Promise<void>;
+}
+
 /**
- * Starts the service. Each of the workspaces `a` to `h` has a key of its name; workspace `a` also has the key
- * `ingest-only`, which may not query, and `limited`, with a rate limit of one request a second.
+ * Starts the app. Each of the workspaces `a` to `h` has a key of its name; workspace `a` also has the key `ingest-only`,
+ * which may not query, and `limited`, with a rate limit of one request a second.
+ *
+ * @param sourceOf returns what it reads
+ */
+export async function startApp(
+  env: Readonly<Record<string, string | undefined>>,
+  sourceOf: (config: QueryConfig) => Pick<QueryDependencies, 'source' | 'readiness'>,
+): Promise<TestApp> {
+  const { path, remove } = await writeTestKeys();
+  const config = loadConfig(configSchema, { ...QUERY_ACCOUNT, API_KEYS_FILE: path, ...AMPLE_BUDGETS, ...env });
+  const logger = createLogger('query-api', 'silent');
+  const keys = new FileKeyRing(path, logger);
+  const app = buildApp(config, { keys, logger, registry: new Registry(), ...sourceOf(config) });
+  await keys.start();
+  await app.ready();
+  return {
+    app,
+    config,
+    async get(url, workspace = 'a') {
+      const response = await app.inject({ url, headers: { authorization: `Bearer ${workspace}` } });
+      return { status: response.statusCode, body: parseJson(response.body) as ResponseBody, text: response.body };
+    },
+    async stop() {
+      await app.close();
+      await keys.stop();
+      await remove();
+    },
+  };
+}
+
+/** Connects as the service does. */
+export function connectReader(config: QueryConfig): ClickHouseReader {
+  return new HttpClickHouseReader(config, {
+    connectionsMax: connectionsOf(config) + 2,
+    settings: querySettings(config),
+  });
+}
+
+/**
+ * Starts the service, as {@link startApp} does, over a database of its own.
  *
  * @param wrapReader returns what the service reads with; default: the reader itself
  * @param database `createDatabase` for a test that changes tables or settings of them
@@ -117,47 +186,39 @@ export async function startQuery(
   wrapReader: (reader: ClickHouseReader) => ClickHouseReader = (reader) => reader,
   database: (url: string) => Promise<TestDatabase> = takeDatabase,
 ): Promise<QueryService> {
-  const folder = await mkdtemp(join(tmpdir(), 'sluice-query-'));
-  const keysFile = join(folder, 'keys.json');
-  const key = (id: string, workspace: string, scopes: KeyEntry['scopes']) => ({
-    id,
-    hash: hashKey(id),
-    workspace,
-    scopes,
-  });
-  await writeKeysFile(keysFile, [
-    ...TEST_WORKSPACES.map((id) => key(id, id, ['query'])),
-    key('ingest-only', 'a', ['ingest', 'delete']),
-    { ...key('limited', 'a', ['query']), rateLimit: 1 },
-  ]);
   const taken = await database(url);
-  const config = loadConfig(configSchema, {
-    ...taken.config,
-    API_KEYS_FILE: keysFile,
-    ...AMPLE_BUDGETS,
-    ...env,
+  const own: { close(): Promise<void> | void }[] = [];
+  const service = await startApp({ ...taken.config, ...QUERY_ACCOUNT, ...env }, (config) => {
+    const options = { application: 'query-api', requestTimeoutMs: 600_000, connectionsMax: 4 };
+    const [probed, reader] = [createClickHouse(config, options), connectReader(config)];
+    own.push(probed, reader);
+    return { source: { reader: wrapReader(reader) }, readiness: createReadiness(probed) };
   });
-  const logger = createLogger('query-api', 'silent');
-  const clickHouse = createClickHouse(config, {
-    application: 'query-api-test',
-    requestTimeoutMs: 600_000,
-    connectionsMax: 8,
-  });
-  const reader = new HttpClickHouseReader(config, {
-    connectionsMax: connectionsOf(config) + 2,
-    settings: querySettings(config),
-  });
-  const keys = new FileKeyRing(keysFile, logger);
-  const app = buildApp(config, {
-    reader: wrapReader(reader),
-    keys,
-    logger,
-    registry: new Registry(),
-    readiness: createReadiness(clickHouse),
-  });
-  await keys.start();
-  await app.ready();
+  const clickHouse = administratorOf(service.config);
+  const { insert, store } = insertInto(clickHouse);
+  return {
+    ...service,
+    clickHouse,
+    insert,
+    store,
+    async stop() {
+      await service.stop();
+      await Promise.all([clickHouse, ...own].map((one) => one.close()));
+      await taken.release();
+    },
+  };
+}
 
+/** Returns a client of the administrator for a database. */
+export function administratorOf(config: ClickHouseConfig): ClickHouseClient {
+  return createClickHouse(
+    { ...config, ...ADMINISTRATOR },
+    { application: 'query-api-test', requestTimeoutMs: 600_000, connectionsMax: 8 },
+  );
+}
+
+/** Returns how tests store rows of a database. */
+export function insertInto(clickHouse: ClickHouseClient): Pick<QueryService, 'insert' | 'store'> {
   async function insert(table: string, values: readonly Record<string, unknown>[]): Promise<void> {
     await clickHouse.insert({
       table,
@@ -170,27 +231,12 @@ export async function startQuery(
   }
 
   return {
-    app,
-    config,
-    clickHouse,
     insert,
     async store(workspace, events) {
       await insert(
         'events',
         events.map((event) => eventRow(workspace, event)),
       );
-    },
-    async get(path, workspace = 'a') {
-      const response = await app.inject({ url: path, headers: { authorization: `Bearer ${workspace}` } });
-      return { status: response.statusCode, body: parseJson(response.body) as ResponseBody, text: response.body };
-    },
-    async stop() {
-      await app.close();
-      reader.close();
-      await keys.stop();
-      await clickHouse.close();
-      await taken.release();
-      await rm(folder, { recursive: true });
     },
   };
 }

@@ -24,7 +24,7 @@ export interface TestStreams {
 }
 
 /** Lets the service listen on a port of this machine. */
-export async function listenTo(service: QueryService): Promise<TestStreams> {
+export async function listenTo(service: Pick<QueryService, 'app'>): Promise<TestStreams> {
   await service.app.listen({ host: '127.0.0.1', port: 0 });
   const { port } = service.app.server.address() as AddressInfo;
   const streams = new Set<EventStream>();

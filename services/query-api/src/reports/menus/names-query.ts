@@ -40,14 +40,18 @@ export function namesQuery(
   { selection, columns, prefix, limit }: NamesRequest,
   hidden: Sql | undefined,
 ): Sql {
-  const byHour = isCountedByHour(selection);
+  // Of other servers, two counts would not see the same state.
+  const byHour = isCountedByHour(selection) && !(hidden && tables.onSeveralServers);
   const begins = startsWith(columns[0], prefix);
   const shown = byHour
-    ? countedRanges(selection, [DAYS, HOURS]).map(({ within }) => [...filterConditions(selection), within])
-    : [[...selectionConditions(selection), ...shownConditions(hidden)]];
-  const counts = shown.map((conditions) => countedNames(tables, columns, [...conditions, ...begins], ''));
+    ? countedRanges(tables, selection, [DAYS, HOURS]).map(({ events, within }) => ({
+        events,
+        conditions: [...filterConditions(selection), within],
+      }))
+    : [{ events: tables.events, conditions: [...selectionConditions(selection), ...shownConditions(hidden)] }];
+  const counts = shown.map(({ events, conditions }) => countedNames(events, columns, [...conditions, ...begins], ''));
   if (byHour && hidden)
-    counts.push(countedNames(tables, columns, [...selectionConditions(selection), ...begins, hidden], '-'));
+    counts.push(countedNames(tables.events, columns, [...selectionConditions(selection), ...begins, hidden], '-'));
   return {
     sql: `SELECT ${columns.join(', ')}, sum(counted) AS total,
   toUnixTimestamp64Milli(minIf(first, counted > 0)), toUnixTimestamp64Milli(maxIf(last, counted > 0)),
@@ -82,11 +86,11 @@ GROUP BY event, type`,
 }
 
 /** The columns and aggregates are those of the projections, which ClickHouse chooses by itself. */
-function countedNames(tables: Tables, columns: readonly NameColumn[], conditions: readonly Sql[], sign: '' | '-'): Sql {
+function countedNames(events: string, columns: readonly NameColumn[], conditions: readonly Sql[], sign: '' | '-'): Sql {
   const { sql, params } = where(conditions);
   return {
     sql: `SELECT ${columns.join(', ')}, ${sign}toInt64(count()) AS counted, min(timestamp) AS first, max(timestamp) AS last
-FROM ${tables.events}
+FROM ${events}
 ${sql}
 GROUP BY ${columns.join(', ')}`,
     params,

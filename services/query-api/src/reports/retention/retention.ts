@@ -17,6 +17,7 @@ export function registerRetention(app: FastifyInstance, { config, queryRunner }:
   const settings = collectingSettings(config);
   registerRead(app, {
     path: '/events/retention',
+    repeats: true,
     parse: ({ query }) => parseRetentionRequest(query),
     async respond(request, context, reply) {
       const hiding = (tables: Tables, hidden: Sql | undefined) => retentionQuery(tables, request, hidden);

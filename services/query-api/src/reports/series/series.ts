@@ -14,6 +14,7 @@ export function registerSeries(app: FastifyInstance, { config, queryRunner }: Re
   const reader = new SeriesReader(queryRunner, config);
   registerRead(app, {
     path: '/events/series',
+    repeats: true,
     parse: ({ query }) => parseSeriesRequest(query),
     async respond(request, context, reply) {
       return await sendJson(reply, seriesJson(request, await reader.read(request, context)));

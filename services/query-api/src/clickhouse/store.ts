@@ -1,0 +1,93 @@
+import type { ClickHouseReader } from './clickhouse-reader.ts';
+import { ConnectionFailure } from './read-failures.ts';
+import type { Tables } from './tables.ts';
+import type { Visibility } from './visibility.ts';
+
+/** What queries read, and what of it may be returned. */
+export interface Store {
+  /** Tells it from others; empty where there is one. */
+  readonly name: string;
+  /** The id that the database has recorded; undefined where there is one store. */
+  readonly databaseId?: string;
+  readonly reader: ClickHouseReader;
+  readonly tables: Tables;
+  readonly visibility: Visibility;
+  /** Aborts when the store does not respond, and another one does. Default: it is never given up. */
+  readonly givenUp?: AbortSignal;
+}
+
+/** The stores that queries may read. */
+export interface Stores {
+  /**
+   * Returns the store to read now.
+   *
+   * @param failed the names of those that have failed
+   * @throws {ConnectionFailure} when there is no other one
+   */
+  choose(failed: ReadonlySet<string>): Promise<Store>;
+}
+
+/** The stores that streams read: each stream stays at one as long as that can be read. */
+export interface StreamStores extends Stores {
+  /** The name of the store of positions that name none; undefined when there is no such store. */
+  readonly unnamed: string | undefined;
+  /**
+   * As {@link Stores.choose}.
+   *
+   * @param preferred the name of the one to choose if it can be read now; otherwise it is the one that requests read
+   */
+  choose(failed: ReadonlySet<string>, preferred?: string): Promise<Store>;
+  /** Returns the store of a name, unless it must not be read now: it is gone, or lags behind another one. */
+  readable(name: string): Store | undefined;
+}
+
+/** One store for everything. */
+export class OneStore implements StreamStores {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  async choose(failed: ReadonlySet<string>): Promise<Store> {
+    if (failed.size > 0) throw new ConnectionFailure('there is no other server');
+    return this.#store;
+  }
+
+  get unnamed(): string {
+    return this.#store.name;
+  }
+
+  readable(name: string): Store | undefined {
+    return name === this.#store.name ? this.#store : undefined;
+  }
+}
+
+/** The store that the queries of a request read: the same for all of them, unless it fails and there is another one. */
+export class RequestStore {
+  readonly #stores: Stores;
+  #failed: ReadonlySet<string> = new Set();
+  #chosen: Promise<Store> | undefined;
+
+  constructor(stores: Stores) {
+    this.#stores = stores;
+  }
+
+  /** @throws {ConnectionFailure} when there is none */
+  async current(): Promise<Store> {
+    this.#chosen ??= this.#stores.choose(this.#failed);
+    return await this.#chosen;
+  }
+
+  /** Returns the store to read in place of one that has failed, also from now on; `undefined` when there is no other one. */
+  async otherThan({ name }: Store): Promise<Store | undefined> {
+    // Another query of the request may have found it already.
+    if (this.#failed.has(name)) return await this.current();
+    const failed = new Set([...this.#failed, name]);
+    const other = await this.#stores.choose(failed).catch(() => undefined);
+    if (!other) return undefined;
+    this.#failed = failed;
+    this.#chosen = Promise.resolve(other);
+    return other;
+  }
+}

@@ -1,0 +1,65 @@
+import type { Deletion } from '../clickhouse/tables.ts';
+import type { RecentDeletion } from './server-state.ts';
+
+/** How long the statements of a batch may take that stores a deletion, in milliseconds. */
+const STORING_MS = 90_000;
+
+/** For how long a deletion may be missing on a server that is read, in milliseconds, and be stored on another one. */
+export function recentMs(staleMsMax: number): number {
+  return staleMsMax + STORING_MS;
+}
+
+interface Entry {
+  version: number;
+  /** The servers that have it. */
+  readonly servers: Set<string>;
+  /** When a poll brought it last, on the clock of `performance`. */
+  seenAt: number;
+}
+
+/**
+ * The deletions that servers have stored lately. A user is hidden as soon as any server has the deletion, also where the
+ * server that is read does not have it yet.
+ */
+export class RecentDeletions {
+  readonly #keptMs: number;
+  readonly #now: () => number;
+  /** By workspace and user. */
+  readonly #entries = new Map<string, Map<string, Entry>>();
+
+  /** @param keptMs how long one is kept after a poll has brought it; no server that is read is that far behind */
+  constructor(keptMs: number, now: () => number = performance.now.bind(performance)) {
+    this.#keptMs = keptMs;
+    this.#now = now;
+  }
+
+  /** Notes what a poll of a server has brought. */
+  add(server: string, deletions: readonly RecentDeletion[]): void {
+    for (const { workspace, user, version } of deletions) {
+      const ofWorkspace = this.#entries.get(workspace) ?? new Map<string, Entry>();
+      this.#entries.set(workspace, ofWorkspace);
+      const known = ofWorkspace.get(user);
+      const isNewest = known === undefined || version > known.version;
+      const entry = isNewest ? { version, servers: new Set<string>(), seenAt: 0 } : known;
+      if (version === entry.version) entry.servers.add(server);
+      entry.seenAt = this.#now();
+      ofWorkspace.set(user, entry);
+    }
+    this.#forgetOld();
+  }
+
+  /** Returns those of a workspace that not all of some servers are known to have. */
+  missingAt(servers: readonly string[], workspace: string): Deletion[] {
+    return [...(this.#entries.get(workspace) ?? [])].flatMap(([user, { version, servers: having }]) =>
+      servers.every((server) => having.has(server)) ? [] : [{ user, version }],
+    );
+  }
+
+  #forgetOld(): void {
+    const before = this.#now() - this.#keptMs;
+    for (const [workspace, ofWorkspace] of this.#entries) {
+      for (const [user, { seenAt }] of ofWorkspace) if (seenAt < before) ofWorkspace.delete(user);
+      if (ofWorkspace.size === 0) this.#entries.delete(workspace);
+    }
+  }
+}

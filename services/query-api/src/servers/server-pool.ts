@@ -1,0 +1,297 @@
+import type { Login } from '@sluice/shared/clickhouse/connection';
+import { readMigrations } from '@sluice/shared/clickhouse/migrate';
+import { ALL_OTHERS, keptFromMs } from '@sluice/shared/event-retention';
+import type { Component } from '@sluice/shared/lifecycle';
+import type { Logger } from '@sluice/shared/log';
+import { atMost } from '@sluice/shared/retry';
+import type { Server } from '@sluice/shared/servers/servers-file';
+import type { ClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
+import { ConnectionFailure } from '../clickhouse/read-failures.ts';
+import type { Store, StreamStores } from '../clickhouse/store.ts';
+import type { QueryConfig } from '../config.ts';
+import { AnySignal } from './any-signal.ts';
+import { type Choice, chooseServer, type ServerStatus } from './choose-server.ts';
+import { serverNames, storeOf } from './chosen-store.ts';
+import { PolledServer, type PolledServerOptions } from './polled-server.ts';
+import { RecentDeletions, recentMs } from './recent-deletions.ts';
+import type { ServerReading } from './server-metrics.ts';
+import { whyUnusable } from './why-unusable.ts';
+
+/** How often it is looked for servers that do not respond, in milliseconds. */
+const LOOK_MS = 100;
+
+/** How long a request waits for the first answer of each server, and who looks at them for theirs, in milliseconds. */
+const ANSWER_MS_MAX = 3_000;
+
+export type PoolConfig = Pick<QueryConfig, 'READ_LAG_MS_MAX' | 'READ_STALE_MS_MAX' | 'READ_SPREAD'>;
+
+export interface ServerPoolOptions {
+  readonly config: PoolConfig;
+  /** By which a server reads others. */
+  readonly login: Login;
+  /** The consumer group of the server from before there was a file. */
+  readonly firstGroup: string;
+  /** Connects to a server. */
+  readonly connect: (server: Server) => ClickHouseReader;
+  readonly poll: PolledServerOptions['poll'];
+  /** Called when a server is given up, with its name. */
+  readonly onGivenUp: (name: string) => void;
+  readonly logger: Logger;
+}
+
+/** Servers with the same range of partitions, in the order in which they are preferred. */
+type Mirrors = readonly PolledServer[];
+
+/**
+ * The ClickHouse servers of a file. Those with the same range of partitions are mirrors. A request reads one of each range, and
+ * others when it fails. While a server does not respond and a mirror of it does, it is given up: nobody waits for it any more
+ * until it answers a poll again.
+ */
+export class ServerPool implements StreamStores, Component {
+  readonly name = 'ClickHouse servers';
+  readonly #options: ServerPoolOptions;
+  readonly #recent: RecentDeletions;
+  /** Where the order of the file begins. */
+  readonly #firstShare: number;
+  #servers: readonly PolledServer[] = [];
+  /** The servers of each range of partitions, in the order of these. */
+  #ranges: readonly Mirrors[] = [];
+  /** The names of the servers that were chosen last. */
+  #before: readonly string[] = [];
+  /** Why each server was not usable when it was looked last. */
+  readonly #unusable = new Map<string, string | undefined>();
+  /** Aborts when any of the servers that were chosen last is given up. */
+  readonly #givenUp = new AnySignal();
+  #migrations = Number.POSITIVE_INFINITY;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: ServerPoolOptions) {
+    this.#options = options;
+    const { READ_SPREAD, READ_STALE_MS_MAX } = options.config;
+    this.#recent = new RecentDeletions(recentMs(READ_STALE_MS_MAX));
+    this.#firstShare = READ_SPREAD ? Math.random() : 0;
+  }
+
+  async start(): Promise<void> {
+    this.#migrations = (await readMigrations()).length;
+    this.#timer ??= setInterval(() => this.#look(), LOOK_MS);
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await Promise.all(this.#servers.map((server) => server.stop()));
+  }
+
+  /** How many migrations a server needs to be read. */
+  get migrations(): number {
+    return this.#migrations;
+  }
+
+  /** Replaces the servers by those of a new file. Those that are the same stay connected. */
+  setServers(servers: readonly Server[]): void {
+    const serving = servers.filter(({ serves }) => serves);
+    const before = this.#servers;
+    const first = Math.floor(this.#firstShare * serving.length);
+    const inOrder = [...serving.slice(first), ...serving.slice(0, first)];
+    this.#servers = inOrder.map(
+      (server) => before.find((one) => JSON.stringify(one.server) === JSON.stringify(server)) ?? this.#connect(server),
+    );
+    for (const server of before.filter((one) => !this.#servers.includes(one))) {
+      server.giveUp();
+      void server.stop();
+      this.#unusable.delete(server.server.name);
+    }
+    const byRange = Map.groupBy(this.#servers, ({ server }) => server.partitions?.first ?? 0);
+    this.#ranges = [...byRange].sort(([one], [other]) => one - other).map(([, mirrors]) => mirrors);
+  }
+
+  async choose(failed: ReadonlySet<string>, preferred = ''): Promise<Store> {
+    this.#keepPolled();
+    await this.#everyFirstAnswer();
+    const failing = new Set([...failed].flatMap(serverNames));
+    const names = serverNames(preferred);
+    // A mirror that lags is better than the same servers once more.
+    for (const lagMsMax of [this.#limits.lagMsMax, Number.POSITIVE_INFINITY]) {
+      const chosen = await Promise.all(
+        this.#ranges.map((mirrors) => this.#chooseOther(mirrors, failing, names, lagMsMax)),
+      );
+      if (failing.size > 0 && chosen.every(({ server }) => failing.has(server.name))) continue;
+      // What is preferred is preferred for this time alone.
+      this.#before = chosen.map(({ server: { name } }, range) => (names.includes(name) && this.#before[range]) || name);
+      return this.#storeOf(chosen);
+    }
+    throw new ConnectionFailure('there is no other server');
+  }
+
+  /**
+   * Chooses another server than those that are failing. It is not known which of several servers has failed: where a range has no
+   * other one that lags by no more than `lagMsMax`, the same is chosen again.
+   */
+  async #chooseOther(
+    mirrors: Mirrors,
+    failing: ReadonlySet<string>,
+    preferred: readonly string[],
+    lagMsMax: number,
+  ): Promise<PolledServer> {
+    const isOne = this.#ranges.length === 1 || mirrors.every(({ server }) => !failing.has(server.name));
+    if (isOne) return await this.#chooseOf(mirrors, failing, preferred);
+    const other = await this.#chooseOf(mirrors, failing, preferred).catch(() => undefined);
+    const freshestMs = Math.min(...mirrors.filter(({ isAway }) => !isAway).map(({ behindMs }) => behindMs));
+    const isFresh = other !== undefined && other.behindMs - freshestMs <= lagMsMax;
+    return isFresh ? other : await this.#chooseOf(mirrors, new Set(), preferred);
+  }
+
+  /** @throws {ConnectionFailure} when none can be read */
+  async #chooseOf(mirrors: Mirrors, failing: ReadonlySet<string>, preferred: readonly string[]): Promise<PolledServer> {
+    const failed = new Set(failing);
+    for (;;) {
+      const choice = this.#choiceOf(mirrors, failed, preferred);
+      const chosen = 'name' in choice ? mirrors.find(({ server }) => server.name === choice.name) : undefined;
+      if (!chosen) throw new ConnectionFailure('reason' in choice ? choice.reason : 'there is no other server');
+      const isPolled = await chosen.state().then(
+        () => true,
+        () => false,
+      );
+      if (isPolled && this.#whyUnusable(chosen) === undefined) return chosen;
+      failed.add(chosen.server.name);
+    }
+  }
+
+  /** The name of the server whose consumer group is that from before there was a file, if it has everything. */
+  get unnamed(): string | undefined {
+    if (this.#ranges.length > 1) return undefined;
+    return this.#servers.find(({ server }) => server.group === this.#options.firstGroup)?.server.name;
+  }
+
+  readable(name: string): Store | undefined {
+    this.#keepPolled();
+    const names = serverNames(name);
+    const chosen = this.#ranges.flatMap((mirrors) => {
+      const server = mirrors.find((one) => names.includes(one.server.name));
+      if (!server) return [];
+      const choice = chooseServer(this.#statusesOf(mirrors), server.server.name, this.#limits);
+      return 'name' in choice && choice.name === server.server.name ? [server] : [];
+    });
+    return chosen.length === names.length && chosen.length === this.#ranges.length ? this.#storeOf(chosen) : undefined;
+  }
+
+  /** Returns why nothing can be read, as phrases; empty while something can. */
+  async missing(): Promise<string[]> {
+    const chosen = await this.choose(new Set()).catch((error: Error) => error);
+    return chosen instanceof Error ? [`no ClickHouse server can be read: ${chosen.message}`] : [];
+  }
+
+  /** Looks how each server is, also while no requests come. */
+  async look(): Promise<readonly ServerReading[]> {
+    const servers = this.#servers;
+    const responds = await Promise.all(servers.map((server) => server.respondsWithin(ANSWER_MS_MAX)));
+    return this.#statusesOf(servers).map(({ name, unusable, answers, behindMs }, index) => {
+      const isThere = answers && responds[index] === true;
+      const reason = unusable ?? (isThere ? undefined : 'does not respond');
+      return {
+        ...{ name, reason },
+        behindSeconds: isThere && Number.isFinite(behindMs) ? behindMs / 1_000 : undefined,
+        isChosen: reason === undefined && this.#before.includes(name),
+      };
+    });
+  }
+
+  get #limits() {
+    const { READ_LAG_MS_MAX: lagMsMax, READ_STALE_MS_MAX: staleMsMax } = this.#options.config;
+    return { lagMsMax, staleMsMax, isOfRange: this.#ranges.length > 1 };
+  }
+
+  /** Polls pause while nobody asks. */
+  #keepPolled(): void {
+    for (const server of this.#servers) server.keepPolled();
+  }
+
+  /** Chooses a preferred server if one can be read, otherwise the one that was read before if that can be. */
+  #choiceOf(mirrors: Mirrors, failed: ReadonlySet<string>, preferred: readonly string[]): Choice {
+    const nameIn = (names: readonly string[]) => mirrors.find(({ server }) => names.includes(server.name))?.server.name;
+    const [first, before] = [nameIn(preferred), nameIn(this.#before)];
+    const statuses = this.#statusesOf(mirrors).map((status) =>
+      failed.has(status.name) ? { ...status, unusable: status.unusable ?? 'has failed', answers: false } : status,
+    );
+    const choice = chooseServer(statuses, first ?? before, this.#limits);
+    const isFirst = first === undefined || ('name' in choice && choice.name === first);
+    return isFirst ? choice : chooseServer(statuses, before, this.#limits);
+  }
+
+  #connect(server: Server): PolledServer {
+    const { connect, poll } = this.#options;
+    const connected = new PolledServer({
+      ...{ server, reader: connect(server), poll },
+      onState: ({ server: { name } }, { recentDeletions }) => this.#recent.add(name, recentDeletions),
+    });
+    connected.start();
+    return connected;
+  }
+
+  /** Nobody is preferred only because it has answered first. A server that does not answer is not waited for long. */
+  async #everyFirstAnswer(): Promise<void> {
+    const unknown = this.#servers.filter(({ lastState, failure }) => !lastState && failure === undefined);
+    if (unknown.length === 0) return;
+    const answers = Promise.allSettled(unknown.map((server) => server.state()));
+    await atMost(
+      ANSWER_MS_MAX,
+      answers.then(() => undefined),
+    );
+  }
+
+  #statusesOf(servers: readonly PolledServer[]): ServerStatus[] {
+    return servers.map((server) => ({
+      name: server.server.name,
+      unusable: this.#whyUnusable(server),
+      answers: !server.isAway && server.failure === undefined && server.lastState !== undefined,
+      isIncomplete: server.lastState?.identity?.state === 'incomplete',
+      behindMs: server.behindMs,
+    }));
+  }
+
+  #whyUnusable(server: PolledServer): string | undefined {
+    const lastPartition = this.#ranges.at(-1)?.[0]?.server.partitions?.last;
+    return whyUnusable(server, { migrations: this.#migrations, lastPartition });
+  }
+
+  #storeOf(chosen: readonly PolledServer[]): Store {
+    const { login } = this.#options;
+    const keptFrom = (workspace: string) => this.#keptFrom(workspace);
+    const givenUp = this.#givenUp.of(chosen.map((server) => server.givenUp));
+    return storeOf(chosen, { recentDeletions: this.#recent, keptFrom, login, givenUp });
+  }
+
+  /** An event has expired as soon as it has on any server: it must not come back when another one is read. */
+  #keptFrom(workspace: string): number | undefined {
+    const days = this.#servers.flatMap(({ lastState }) => {
+      const own = lastState?.retentionDays.get(workspace) ?? lastState?.retentionDays.get(ALL_OTHERS);
+      return own === undefined ? [] : [own];
+    });
+    return days.length === 0 ? undefined : keptFromMs(Math.min(...days), Date.now());
+  }
+
+  /** Gives up those that do not respond while a mirror does, and logs what has changed. */
+  #look(): void {
+    for (const mirrors of this.#ranges) {
+      for (const server of mirrors) {
+        const since = server.isAway ? undefined : server.silentSince;
+        if (since !== undefined && mirrors.some((one) => one !== server && one.hasAnsweredSince(since))) {
+          server.giveUp();
+          this.#options.onGivenUp(server.server.name);
+        }
+        this.#logChange(server);
+      }
+    }
+  }
+
+  #logChange(server: PolledServer): void {
+    const { name } = server.server;
+    if (!server.lastState && server.failure === undefined) return;
+    const [reason, before] = [this.#whyUnusable(server), this.#unusable.get(name)];
+    if (reason === before) return;
+    this.#unusable.set(name, reason);
+    if (reason === undefined) this.#options.logger.info({ server: name }, 'a ClickHouse server can be read again');
+    else
+      this.#options.logger.warn({ server: name, reason, error: server.failure }, 'a ClickHouse server cannot be read');
+  }
+}

@@ -1,0 +1,7 @@
+import type { Visibility } from '../clickhouse/visibility.ts';
+
+/** No event is hidden, and none expires. */
+export const ALL_VISIBLE: Visibility = {
+  hiddenCondition: async () => undefined,
+  keptFrom: async () => undefined,
+};
