@@ -7,7 +7,17 @@ interface Entry {
   load(): Promise<Command>;
 }
 
-export type CommandName = 'import' | 'export' | 'keys' | 'dead-letters' | 'writer' | 'migrations';
+export type CommandName =
+  | 'import'
+  | 'export'
+  | 'keys'
+  | 'dead-letters'
+  | 'writer'
+  | 'migrations'
+  | 'backup'
+  | 'restore'
+  | 'retention'
+  | 'servers';
 
 /** The commands of sluice, each of which is an npm script as well. */
 export const COMMANDS: Readonly<Record<CommandName, Entry>> = {
@@ -28,12 +38,28 @@ export const COMMANDS: Readonly<Record<CommandName, Entry>> = {
     load: async () => (await import('./dead-letters/dead-letters-command.ts')).deadLettersCommand,
   },
   writer: {
-    summary: 'shows, halts and resumes the partitions that the writers store',
+    summary: 'shows, halts, resumes and adds partitions that the writers store',
     load: async () => (await import('./writer/writer-command.ts')).writerCommand,
   },
   migrations: {
     summary: 'shows and applies the migrations of the database',
     load: async () => (await import('./migrations/migrations-command.ts')).migrationsCommand,
+  },
+  backup: {
+    summary: 'makes a backup of the database while Sluice goes on',
+    load: async () => (await import('./backup/backup-command.ts')).backupCommand,
+  },
+  restore: {
+    summary: 'restores a backup, and rewinds the writers to its time',
+    load: async () => (await import('./backup/restore-command.ts')).restoreCommand,
+  },
+  retention: {
+    summary: 'shows and sets for how many days events are kept',
+    load: async () => (await import('./retention/retention-command.ts')).retentionCommand,
+  },
+  servers: {
+    summary: 'shows, checks and fills several ClickHouse servers',
+    load: async () => (await import('./servers/servers-command.ts')).serversCommand,
   },
 };
 

@@ -87,6 +87,26 @@ test('every error of the environment is named', async () => {
   expect(stderr).toMatch(/KAFKA_PARTITIONS.*CLICKHOUSE_URL/s);
 });
 
+test.each([
+  [[], 'is needed'],
+  [['ftp://host/path'], 'must be a directory, or an address'],
+  [['https://key:secret@host/bucket/path'], 'must be an address without credentials'],
+  [['https://host/bucket/path?X-Amz-Signature=secret'], 'must be an address without credentials'],
+  [['https://host/bucket'], 'must name a bucket and a path'],
+  [['s3://bucket/'], 'must name a bucket and a path'],
+])('backup and restore refuse the place %j', async (place, message) => {
+  for (const [command, option] of [['backup', '--to'] as const, ['restore', '--from'] as const]) {
+    const { code, stdout, stderr } = await sluice([command, ...place.flatMap((text) => [option, text])]);
+    expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(new RegExp(`^${option} ${message}`))]);
+    expect(stderr).not.toContain('secret');
+  }
+});
+
+test('one credential of S3 without the other one is refused', async () => {
+  const { code, stderr } = await sluice(['backup', '--to', 's3://bucket/path'], { BACKUP_S3_ACCESS_KEY_ID: 'id' });
+  expect([code, stderr]).toEqual([2, expect.stringContaining('BACKUP_S3_SECRET_ACCESS_KEY: must be set together')]);
+});
+
 test('wrong arguments are named before anything is connected to', async () => {
   const outcomes = await Promise.all([sluice(['dead-letters', 'show']), sluice(['writer', 'halt'])]);
   for (const outcome of outcomes) expect(outcome).toMatchObject({ code: 2, stdout: '' });
@@ -96,6 +116,8 @@ test('an operator is told when the system cannot be reached', async () => {
   for (const args of [
     ['dead-letters', 'list'],
     ['writer', 'status'],
+    ['backup', '--to', '/backups/one'],
+    ['restore', '--from', '/backups/one'],
   ]) {
     const { code, stderr } = await sluice(args);
     expect([code, stderr]).toEqual([
@@ -121,5 +143,5 @@ test('the defaults are those of npm start', async () => {
   const { stdout } = await sluice(['keys', 'list'], { SLUICE_DATA_DIR: dir.path });
   expect(stdout).toBe(`${join(dir.path, 'keys.json')} has no keys.\n`);
   const local = { CLICKHOUSE_URL: '', CLICKHOUSE_PORT: '1' };
-  expect((await sluice(['writer', 'status'], local)).stderr).toContain('Is Sluice running at http://127.0.0.1:1?');
+  expect((await sluice(['writer', 'status'], local)).stderr).toContain('Is Sluice running at 127.0.0.1:1?');
 });

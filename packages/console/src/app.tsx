@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { checkKey } from './api.ts';
 import { ChartPage } from './chart-page.tsx';
 import { EntityPage } from './entity-page.tsx';
@@ -56,7 +56,8 @@ export function App() {
   }, [title]);
   const page = `${isOpen} ${route.value.path.join('/')}`;
   const shown = useRef(page);
-  useEffect(() => {
+  // At once: an effect after the next frame would take the focus from what a quick user has reached by then.
+  useLayoutEffect(() => {
     if (shown.current === page) return;
     shown.current = page;
     // What had the focus is gone.

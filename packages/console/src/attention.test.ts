@@ -14,6 +14,10 @@ const WELL: Pipeline = {
   erasures: { pendingUsers: 1, oldestSeconds: 60, deadlineSeconds: 60 },
   backup: null,
   keysFile: { valid: true, ageSeconds: 0 },
+  servers: [
+    { name: 'a1', readable: true, behindSeconds: 0.5, chosen: true },
+    { name: 'a2', readable: true, behindSeconds: 20, chosen: false },
+  ],
   missing: [],
   deadLetters: { waiting: 1, lastDay: 1, newestAt: null },
 };
@@ -63,6 +67,14 @@ test.each<[Partial<Pipeline>, string]>([
   [
     { keysFile: keysFile && { ...keysFile, valid: false } },
     'The keys file cannot be used; the last valid keys stay in force.',
+  ],
+  [
+    { servers: [{ name: 'a2', readable: false, behindSeconds: null, chosen: false }] },
+    'The ClickHouse server a2 cannot be read; the log of query-api has the reason.',
+  ],
+  [
+    { servers: [{ name: 'a2', readable: true, behindSeconds: 420, chosen: false }] },
+    'The ClickHouse server a2 is 7 minutes behind Kafka.',
   ],
 ])('%j needs attention', (change, sentence) => {
   expect(attentionOf({ ...WELL, ...change }, WELL)).toEqual([sentence]);

@@ -3,6 +3,8 @@ import { formatBytes, formatDuration, formatNumber } from './format.ts';
 
 /** From here on rows wait for too long, in seconds. */
 const LAG_SECONDS_MAX = 60;
+/** From here on a ClickHouse server of several is too far behind, in seconds. */
+const BEHIND_SECONDS_MAX = 300;
 /** From here on Kafka may delete rows before somebody has looked after it, in seconds. */
 const HEADROOM_SECONDS_MIN = 86_400;
 /** Of a disk. */
@@ -16,7 +18,13 @@ const PARTS_SHARE_MAX = 0.5;
  * @param before the reading before, if there was one
  */
 export function attentionOf(pipeline: Pipeline, before: Pipeline | undefined): string[] {
-  return [...ofKafka(pipeline), ...ofWriters(pipeline, before), ...ofClickHouse(pipeline), ...ofServices(pipeline)];
+  return [
+    ...ofKafka(pipeline),
+    ...ofWriters(pipeline, before),
+    ...ofServers(pipeline),
+    ...ofClickHouse(pipeline),
+    ...ofServices(pipeline),
+  ];
 }
 
 function ofKafka({ lag }: Pipeline): string[] {
@@ -42,6 +50,14 @@ function ofWriters({ writers }: Pipeline, before: Pipeline | undefined): string[
   if (failures > 0) found.push('Batches fail and are retried; the log of the writer has the reason.');
   if (deadLetterAlarm) found.push('Many rows could not be stored in the last minutes; they are dead letters.');
   return found;
+}
+
+function ofServers({ servers }: Pipeline): string[] {
+  return servers.flatMap(({ name, readable, behindSeconds }) => {
+    if (!readable) return [`The ClickHouse server ${name} cannot be read; the log of query-api has the reason.`];
+    const isBehind = behindSeconds !== null && behindSeconds > BEHIND_SECONDS_MAX;
+    return isBehind ? [`The ClickHouse server ${name} is ${formatDuration(behindSeconds)} behind Kafka.`] : [];
+  });
 }
 
 function ofClickHouse({ clickHouse, erasures }: Pipeline): string[] {

@@ -2,9 +2,13 @@ import { useEffect, useState } from 'preact/hooks';
 import { ApiError, type Event, parseRecords, request } from './api.ts';
 import { createMessageParser } from './event-source-parser.ts';
 import { without } from './filters.ts';
+import { RecentlySeen } from './recently-seen.ts';
 
 /** As many events stay on the page. */
 const EVENTS_MAX = 200;
+
+/** When its server has changed, a stream may repeat events; those that are among so many last ones are shown once. */
+const REPEATS_MAX = 20_000;
 
 /** New events are shown together, so often. */
 const SHOWN_EVERY_MS = 250;
@@ -44,6 +48,10 @@ export function useLiveTail(isOn: boolean, params: URLSearchParams): LiveTail {
     clear();
     const controller = new AbortController();
     let arrived: Event[] = [];
+    const seen = new RecentlySeen(REPEATS_MAX);
+    const onEvent = (event: Event) => {
+      if (seen.add(`${event.uuid} ${event.timestamp}`)) arrived.push(event);
+    };
     const show = () => {
       if (arrived.length === 0) return;
       const newest = arrived.reverse();
@@ -53,7 +61,7 @@ export function useLiveTail(isOn: boolean, params: URLSearchParams): LiveTail {
     const timer = setInterval(show, SHOWN_EVERY_MS);
     const setStatus = (status: string) => setTail((last) => ({ ...last, status }));
     const onStart = () => setTail((last) => ({ ...last, starts: last.starts + 1 }));
-    follow(query, controller.signal, { setStatus, onStart, onEvent: (event) => arrived.push(event) }).catch((error) => {
+    follow(query, controller.signal, { setStatus, onStart, onEvent }).catch((error) => {
       if (!controller.signal.aborted) setTail((last) => ({ ...last, status: 'Stopped.', error }));
     });
     return () => {
@@ -90,7 +98,7 @@ async function follow(query: string, signal: AbortSignal, { setStatus, onStart, 
           lastId = id;
           // The next stream with these filters would end as well.
           if (name === 'problem') throw new ApiError(400, Object(JSON.parse(data ?? '{}')).detail);
-          if (data !== undefined) onEvent(parseRecords(data) as Event);
+          if (name === 'message' && data !== undefined) onEvent(parseRecords(data) as Event);
         }
       }
     } catch (error) {

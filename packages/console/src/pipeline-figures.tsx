@@ -16,6 +16,7 @@ export function PipelineFigures({ rate, ...pipeline }: Pipeline & { readonly rat
       <h2>Writers</h2>
       <WriterFigures writers={pipeline.writers} />
       <h2>ClickHouse</h2>
+      {pipeline.servers.length > 0 && <ServerFigures servers={pipeline.servers} />}
       <ClickHouseFigures clickHouse={pipeline.clickHouse} erasures={pipeline.erasures} />
       <h2>Keys and backup</h2>
       <OtherFigures keysFile={pipeline.keysFile} backup={pipeline.backup} />
@@ -82,6 +83,20 @@ function WriterFigures({ writers }: Pick<Pipeline, 'writers'>) {
   );
 }
 
+function ServerFigures({ servers }: Pick<Pipeline, 'servers'>) {
+  return (
+    <dl class="figures">
+      {servers.map(({ name, readable, behindSeconds, chosen }) => (
+        <Figure key={name} term={`Server ${name}`} value={readable ? (chosen ? 'read' : 'ready') : 'away'}>
+          {behindSeconds === null
+            ? 'how far it is behind is not known'
+            : `${formatDuration(behindSeconds)} behind Kafka`}
+        </Figure>
+      ))}
+    </dl>
+  );
+}
+
 function ClickHouseFigures({ clickHouse, erasures }: Pick<Pipeline, 'clickHouse' | 'erasures'>) {
   const fullest = clickHouse?.fullestPartition ?? null;
   return (
@@ -120,8 +135,8 @@ function OtherFigures({ keysFile, backup }: Pick<Pipeline, 'keysFile' | 'backup'
       <Figure term="Keys file" value={keysFile ? (keysFile.valid ? 'valid' : 'not valid') : formatNumber(null)}>
         {keysFile && <>the keys in force were changed {formatDuration(keysFile.ageSeconds)} ago</>}
       </Figure>
-      <Figure term="Last backup" value={formatDuration(backup?.ageSeconds ?? null)}>
-        {backup ? 'ago' : 'not known to the writers'}
+      <Figure term="Without a backup for" value={formatDuration(backup?.ageSeconds ?? null)}>
+        {backup ? 'since the last one, or else since the database was created' : 'not known to the writers'}
       </Figure>
     </dl>
   );

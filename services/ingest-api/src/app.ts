@@ -1,6 +1,7 @@
 import cors from '@fastify/cors';
 import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
+import { ownTls } from '@sluice/shared/http/own-tls';
 import { RateLimiter } from '@sluice/shared/http/rate-limiter';
 import { registerReference } from '@sluice/shared/http/reference';
 import { createHttpServer } from '@sluice/shared/http/server';
@@ -54,6 +55,7 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
     bodyLimit: config.BODY_BYTES_MAX,
     trustedProxies: config.TRUSTED_PROXIES,
     allowedHosts: config.ALLOWED_HOSTS,
+    tls: ownTls(config, logger),
   });
   registerBodyReader(app, config.BODY_BYTES_MAX);
   allowOrigins(app, config.CORS_ORIGINS);

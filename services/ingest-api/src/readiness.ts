@@ -1,9 +1,12 @@
+import { connectionHint, withHint } from '@sluice/shared/connection-hints';
+import { recentHint } from '@sluice/shared/kafka/client';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { Probe } from '@sluice/shared/probe';
 import type { Kafka } from 'kafkajs';
 import type { IngestConfig } from './config.ts';
 import type { BrokerClock } from './kafka/broker-clock.ts';
 import type { RowPublisher } from './kafka/row-publisher.ts';
+import { KAFKA_UNREACHABLE } from './kafka/topic-watch.ts';
 
 /** How long Kafka may take to respond to a health check, in milliseconds. */
 const PROBE_TIMEOUT_MS = 2_000;
@@ -18,16 +21,20 @@ export function createReadiness(
   publisher: Pick<RowPublisher, 'missing'>,
   clock: Pick<BrokerClock, 'problem'>,
 ): () => Promise<readonly string[]> {
-  const probe = new Probe('Kafka cannot be reached', PROBE_TIMEOUT_MS, async () => {
+  const requireLeaders = async () => {
     const topics = Object.values(topicNames(config));
     const metadata = await withAdmin(kafka, (admin) => admin.fetchTopicMetadata({ topics }));
     for (const { name, partitions } of metadata.topics) {
       if (partitions.every(({ leader }) => leader < 0)) throw new Error(`no partition of ${name} has a leader`);
     }
-  });
+  };
+  const whyUnreachable = (error?: unknown) => withHint(KAFKA_UNREACHABLE, connectionHint(error) ?? recentHint(kafka));
+  const probe = new Probe(whyUnreachable, PROBE_TIMEOUT_MS, requireLeaders);
   return async () => {
     const missing = publisher.missing();
-    if (missing.length > 0) return missing;
+    if (missing.length > 0) {
+      return missing.map((phrase) => (phrase === KAFKA_UNREACHABLE ? whyUnreachable() : phrase));
+    }
     return [await probe.check(), clock.problem()].filter((phrase) => phrase !== undefined);
   };
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
+import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
 import { takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
@@ -10,7 +11,7 @@ import kafkajs, { type Kafka } from 'kafkajs';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { type DeadLettersConfig, deadLettersConfig } from './config.ts';
 import { DeadLetters } from './dead-letters.ts';
-import { runDeadLettersCommand } from './dead-letters-command.ts';
+import { parse, runDeadLettersCommand } from './dead-letters-command.ts';
 
 /** Would clear the screen, rename the window, write from right to left, and end the line. */
 const HOSTILE = '\u001b[2J\u001b]0;owned\u0007\u009b31m\u202egnp.exe\u2028\u007f\r\u0000';
@@ -50,7 +51,7 @@ async function createTable(): Promise<Table> {
     },
     run: async (args, other = deadLetters) => {
       const output: string[] = [];
-      const code = await runDeadLettersCommand(args, other, (line) => output.push(line));
+      const code = await runDeadLettersCommand(parse(args), other, (line) => output.push(line));
       return { code, output };
     },
     waiting: async () => (await deadLetters.list({ limit: 10_000, replayed: false })).map(({ id }) => id).sort(),
@@ -205,6 +206,6 @@ test('rejected calls are forgotten after 30 days, and rows that were accepted ne
     { ...deadLetter('old-row'), recorded_at: old },
     { ...deadLetter('old-message', { kind: '', format: '' }), recorded_at: old },
   );
-  await table.client.command({ query: 'OPTIMIZE TABLE dead_letters FINAL' });
+  await mergeParts(table.client, 'dead_letters');
   expect(await table.waiting()).toEqual(['old-message', 'old-row', 'recent-call']);
 });

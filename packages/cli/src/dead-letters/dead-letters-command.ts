@@ -1,14 +1,16 @@
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { ArgumentsError } from '@sluice/shared/command-line';
-import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { printable } from '@sluice/shared/printable';
 import type { Command } from '../command.ts';
 import { withLocalSystem } from '../local-system.ts';
 import { parseCommand } from '../parse-command.ts';
+import { loadServersOf } from '../servers/chosen-server.ts';
+import { unreachable } from '../unreachable.ts';
 import { deadLettersConfig } from './config.ts';
 import { DeadLetters, NotReplayable, type StoredDeadLetter } from './dead-letters.ts';
+import { type Letters, MirroredDeadLetters } from './mirrored-dead-letters.ts';
 
 const APPLICATION = 'sluice-dead-letters';
 
@@ -16,27 +18,38 @@ const APPLICATION = 'sluice-dead-letters';
 export const deadLettersCommand: Command = {
   help,
   async run(args, { env }) {
-    const config = loadConfig(deadLettersConfig, await withLocalSystem(env));
-    const client = createClickHouse(config, {
-      application: APPLICATION,
-      requestTimeoutMs: 60_000,
-      connectionsMax: 1,
+    const parsed = parse(args);
+    const configs = loadServersOf(deadLettersConfig, await withLocalSystem(env), parsed.server);
+    await using connections = new AsyncDisposableStack();
+    const servers = configs.map(({ config, server }) => {
+      const options = { application: APPLICATION, requestTimeoutMs: 60_000, connectionsMax: 1 };
+      const client = connections.adopt(createClickHouse(config, options), (created) => created.close());
+      const kafka = createKafka(config, APPLICATION, createLogger(APPLICATION, 'warn'));
+      return { name: server?.name ?? '', deadLetters: new DeadLetters(config, client, kafka) };
     });
-    const kafka = createKafka(config, APPLICATION, createLogger(APPLICATION, 'warn'));
-    const deadLetters = new DeadLetters(config, client, kafka);
+    const [only] = servers.length === 1 ? servers : [];
+    const mirrored = new MirroredDeadLetters(servers);
     try {
-      return await runDeadLettersCommand(args, deadLetters, console.log);
+      const code = await runDeadLettersCommand(parsed, only?.deadLetters ?? mirrored, console.log);
+      for (const [name, error] of mirrored.away) console.error(describeAway(name, error, parsed.command));
+      return mirrored.away.size === 0 ? code : 1;
     } catch (error) {
       if (error instanceof ArgumentsError) throw error;
-      const reason = (error as Error).message || (error as NodeJS.ErrnoException).code;
-      const { host } = new URL(config.CLICKHOUSE_URL);
-      console.error(`The dead letters cannot be reached (${printable(reason ?? '')}). Is Sluice running at ${host}?`);
+      console.error(unreachable('The dead letters', error, only && configs[0]?.config));
       return 1;
-    } finally {
-      await client.close();
     }
   },
 };
+
+/** Says of a server that has not answered what that means. */
+function describeAway(name: string, error: Error, command: DeadLettersArguments['command']): string {
+  const { message, code } = error as NodeJS.ErrnoException;
+  const meaning =
+    command === 'replay'
+      ? 'It has no mark of what was replayed; those of the others are enough.'
+      : 'What only this server has is not shown.';
+  return printable(`${name} did not answer: ${message || code}. ${meaning}`);
+}
 
 function help(name: string): string {
   return `Usage: ${name} COMMAND
@@ -49,11 +62,14 @@ PROPERTIES_PER_SUBMISSION_MAX of this environment.
   show ID                    one dead letter: where it came from, why it failed, and its row
   replay ID [ID ...]         sends rows to Kafka again; doing so twice changes nothing
   replay --all               sends all rows that were not replayed yet
+  --server NAME              asks one ClickHouse server only. Default: all of CLICKHOUSE_SERVERS_FILE that answer; a dead
+                             letter counts as replayed when any of them says so
 
 What cannot be replayed is named with the reason, and the others go on. A dead letter that fails again, or is recorded
 while the command runs, is left for the next time.
 
-Exit codes: 0 done, 1 there is no such dead letter or one was not replayed, 2 wrong arguments.`;
+Exit codes: 0 done; 1 there is no such dead letter, one was not replayed, or a server did not answer; 2 wrong
+arguments.`;
 }
 
 /** How many dead letters "replay --all" reads at a time. */
@@ -62,15 +78,13 @@ const REPLAY_PAGE = 1_000;
 /**
  * Runs the command, gives each line of output to `printLine`, and returns the exit code.
  *
- * @throws {ArgumentsError} before anything is done
  * @throws kafkajs's and ClickHouse's errors
  */
 export async function runDeadLettersCommand(
-  args: readonly string[],
-  deadLetters: DeadLetters,
+  { command, ids, all, limit }: DeadLettersArguments,
+  deadLetters: Letters,
   printLine: (line: string) => void,
 ): Promise<number> {
-  const { command, ids, all, limit } = parse(args);
   // Any field of a dead letter may hold text from outside, and a terminal obeys control characters.
   const print = (line: string) => printLine(printable(line));
   if (command === 'list') {
@@ -83,7 +97,7 @@ export async function runDeadLettersCommand(
   return all ? await replayAll(deadLetters, print) : await replay(ids, deadLetters, print);
 }
 
-async function show(id: string, deadLetters: DeadLetters, print: (line: string) => void): Promise<number> {
+async function show(id: string, deadLetters: Letters, print: (line: string) => void): Promise<number> {
   const found = await deadLetters.read(id);
   if (!found) {
     print(unknown(id));
@@ -94,11 +108,7 @@ async function show(id: string, deadLetters: DeadLetters, print: (line: string) 
   return 0;
 }
 
-async function replay(
-  ids: readonly string[],
-  deadLetters: DeadLetters,
-  print: (line: string) => void,
-): Promise<number> {
+async function replay(ids: readonly string[], deadLetters: Letters, print: (line: string) => void): Promise<number> {
   let code = 0;
   for (const id of ids) {
     const error = await replayOne(id, deadLetters);
@@ -113,7 +123,7 @@ async function replay(
  *
  * @throws when ClickHouse or Kafka does not respond: then no other can be replayed either
  */
-async function replayOne(id: string, deadLetters: DeadLetters): Promise<string | undefined> {
+async function replayOne(id: string, deadLetters: Letters): Promise<string | undefined> {
   try {
     return (await deadLetters.replay(id)) ? undefined : unknown(id);
   } catch (error) {
@@ -123,7 +133,7 @@ async function replayOne(id: string, deadLetters: DeadLetters): Promise<string |
   }
 }
 
-async function replayAll(deadLetters: DeadLetters, print: (line: string) => void): Promise<number> {
+async function replayAll(deadLetters: Letters, print: (line: string) => void): Promise<number> {
   let [replayed, failed] = [0, 0];
   // From the newest to older ones: a row that fails again meanwhile is newer, so the command ends.
   let after: StoredDeadLetter | undefined;
@@ -166,14 +176,17 @@ function oneLine({
   return `${id}  ${recordedAt}  ${JSON.stringify(kind)}  ${topic}/${partition}@${offset}:${line}  ${why}${state}`;
 }
 
-function parse(args: readonly string[]) {
+export type DeadLettersArguments = ReturnType<typeof parse>;
+
+/** @throws {ArgumentsError} */
+export function parse(args: readonly string[]) {
   const { command, operands, all, texts } = parseCommand(args, {
     commands: { list: 'none, or --all', show: 'one', replay: 'some, or --all' },
-    texts: { limit: '100' },
+    texts: { limit: '100', server: '' },
     flags: [],
     usage: 'Use list, show ID, replay ID [ID ...] or replay --all.',
   });
   const limit = Number(texts.limit);
   if (!Number.isInteger(limit) || limit < 1) throw new ArgumentsError('--limit must be a whole number from 1.');
-  return { command, ids: operands, all, limit };
+  return { command, ids: operands, all, limit, server: texts.server };
 }

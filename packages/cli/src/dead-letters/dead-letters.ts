@@ -17,6 +17,9 @@ export interface StoredDeadLetter extends Omit<DeadLetter, 'row'> {
   readonly bytes: number;
 }
 
+/** When a dead letter was recorded, and replayed. */
+export type DeadLetterState = Pick<StoredDeadLetter, 'id' | 'recordedAt' | 'replayedAt'>;
+
 /** A dead letter with its row, byte for byte. */
 export interface WholeDeadLetter {
   readonly deadLetter: StoredDeadLetter;
@@ -44,6 +47,10 @@ const LIST = `SELECT ${COLUMNS} FROM dead_letters FINAL
     AND (recorded_at, id) < ({recordedAt:DateTime64(3, 'UTC')}, {id:String})
   ORDER BY recorded_at DESC, id DESC LIMIT {limit:UInt32}`;
 
+const STATES = `SELECT id, toString(recorded_at) AS recordedAt, toString(replayed_at) AS replayedAt FROM dead_letters FINAL`;
+
+const LIST_THESE = `SELECT ${COLUMNS} FROM dead_letters FINAL WHERE id IN {ids:Array(String)}`;
+
 /** Before the newest dead letter in the list: the end of the range of DateTime64. */
 const FIRST = { recordedAt: '2299-12-31 23:59:59.999', id: '' };
 
@@ -60,7 +67,7 @@ export class NotReplayable extends Error {
 }
 
 /**
- * The dead letters of a deployment, for the operator. All methods throw ClickHouse's errors. Only `replay` and
+ * The dead letters of a ClickHouse server, for the operator. All methods throw ClickHouse's errors. Only `replay`, `send` and
  * `requireEngines` connect to Kafka, and throw kafkajs's errors too.
  */
 export class DeadLetters {
@@ -88,6 +95,21 @@ export class DeadLetters {
     return await result.json<StoredDeadLetter>();
   }
 
+  /** Returns the states of all dead letters, in any order. */
+  async states(): Promise<DeadLetterState[]> {
+    const result = await this.#client.query({ query: STATES, format: 'JSONEachRow' });
+    return await result.json<DeadLetterState>();
+  }
+
+  /** Returns those of some ids, in any order. */
+  async listThese(ids: readonly string[]): Promise<StoredDeadLetter[]> {
+    if (ids.length === 0) return [];
+    const query_params = { ids };
+    // In the body: there may be more than an address can name.
+    const request = { query: LIST_THESE, query_params, format: 'JSONEachRow', use_multipart_params: true } as const;
+    return await (await this.#client.query(request)).json<StoredDeadLetter>();
+  }
+
   /** Returns a dead letter with its row, byte for byte; `undefined` when there is none. */
   async read(id: string): Promise<WholeDeadLetter | undefined> {
     const result = await this.#client.query({ query: READ, query_params: { id }, format: 'JSONEachRow' });
@@ -108,9 +130,19 @@ export class DeadLetters {
   async replay(id: string): Promise<boolean> {
     const found = await this.read(id);
     if (!found) return false;
-    await this.#send(id, await this.#messagesOf(found));
-    await this.#client.command({ query: MARK_REPLAYED, query_params: { id, readAt: found.readAt } });
+    await this.send(found);
+    await this.markReplayed(found);
     return true;
+  }
+
+  /** Sends a row to Kafka, as {@link replay} does. @throws {NotReplayable} */
+  async send(found: WholeDeadLetter): Promise<void> {
+    await this.#send(found.deadLetter.id, await this.#messagesOf(found));
+  }
+
+  /** Records that a row was replayed. @param found as it was read before it was sent */
+  async markReplayed({ deadLetter: { id }, readAt }: WholeDeadLetter): Promise<void> {
+    await this.#client.command({ query: MARK_REPLAYED, query_params: { id, readAt } });
   }
 
   /** @throws when ClickHouse or Kafka does not respond */

@@ -1,6 +1,6 @@
 import type { Command, Environment } from '../command.ts';
+import { interruption } from '../interruption.ts';
 import { findKey } from '../transfer/find-key.ts';
-import { interruption } from '../transfer/interruption.ts';
 import { count, rate, showProgress } from '../transfer/progress.ts';
 import { RecentTrouble } from '../transfer/recent-trouble.ts';
 import { type ImportArguments, importHelp, parseImportArguments } from './arguments.ts';

@@ -3,15 +3,21 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { readMigrations } from '@sluice/shared/clickhouse/migrate';
+import { ADMINISTRATOR, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, onTestFinished, test } from 'vitest';
+import { startServers } from '../testing/test-servers.ts';
 
 const MAIN = join(import.meta.dirname, '../main.ts');
 
 /** Gives a test a database that does not exist yet, and the command for it. */
 function newDatabase(name: string) {
-  const env = { CLICKHOUSE_URL: inject('clickhouseUrl'), CLICKHOUSE_DATABASE: `migrations_command_${name}` };
-  const config = { ...env, CLICKHOUSE_USER: 'default', CLICKHOUSE_PASSWORD: '' };
+  const env = {
+    CLICKHOUSE_URL: inject('clickhouseUrl'),
+    CLICKHOUSE_DATABASE: `test_migrations_command_${name}`,
+    ...WRITER_ACCOUNT,
+  };
+  const config = { ...env, ...ADMINISTRATOR };
   const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 240_000, connectionsMax: 1 });
   const inServer = createClickHouse(
     { ...config, CLICKHOUSE_DATABASE: 'default' },
@@ -94,4 +100,28 @@ test('it refuses wrong arguments', async () => {
     expect(code, args.join(' ')).toBe(2);
     expect(stderr).toContain('Use status or apply');
   }
+});
+
+test('of several servers it shows and applies those of each, or of the one that is named', async () => {
+  await using servers = await startServers(
+    { clickhouseUrl: inject('clickhouseUrl'), kafkaBrokers: inject('kafkaBrokers') },
+    ['a1', 'a2'],
+  );
+  await servers.writeFile({ a1: {}, a2: {}, a3: { database: `${servers.of.a1.database}_new` } });
+  onTestFinished(async () => {
+    await using client = createClickHouse(
+      { CLICKHOUSE_URL: inject('clickhouseUrl'), CLICKHOUSE_DATABASE: 'default', ...ADMINISTRATOR },
+      { application: 'test', requestTimeoutMs: 240_000, connectionsMax: 1 },
+    );
+    await client.command({ query: `DROP DATABASE IF EXISTS ${servers.of.a1.database}_new SYNC` });
+  });
+  const all = await servers.sluice(['migrations', 'status']);
+  expect(all.code).toBe(1);
+  expect(all.stdout).toMatch(
+    /^server a1\n.*no migration is missing\n.*^server a2\n.*^server a3\n.*missing: \d+ migrations/ms,
+  );
+  const one = await servers.sluice(['migrations', 'status', '--server', 'a2']);
+  expect([one.code, one.stdout]).toEqual([0, expect.not.stringContaining('server')]);
+  expect(await servers.sluice(['migrations', 'apply'])).toMatchObject({ code: 0 });
+  expect(await servers.sluice(['migrations', 'status', '--server', 'a3'])).toMatchObject({ code: 0 });
 });

@@ -3,18 +3,23 @@ import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhou
 import {
   MigrationMismatch,
   migrate,
+  migrateAccount,
   readMigrations,
   recordedOrNone,
   SchemaTooNew,
   TablesLost,
   unknownNames,
 } from '@sluice/shared/clickhouse/migrate';
-import { type ClickHouseConfig, clickHouseEnv, loadConfig } from '@sluice/shared/config';
+import { type ClickHouseConfig, clickHouseEnv } from '@sluice/shared/config';
+import { connectionHint, withHint } from '@sluice/shared/connection-hints';
 import { createLogger } from '@sluice/shared/log';
+import { printable } from '@sluice/shared/printable';
+import { serverEnv } from '@sluice/shared/servers/server-config';
 import { z } from 'zod';
 import type { Command } from '../command.ts';
 import { withLocalSystem } from '../local-system.ts';
 import { parseCommand } from '../parse-command.ts';
+import { loadServersOf } from '../servers/chosen-server.ts';
 import { type BackgroundWork, readBackgroundWork } from './background-work.ts';
 
 const APPLICATION = 'sluice-migrations-command';
@@ -29,32 +34,46 @@ const REFUSALS = [MigrationMismatch, SchemaTooNew, TablesLost];
 export const migrationsCommand: Command = {
   help,
   async run(args, { env }) {
-    const { command, flags } = parseCommand(args, {
+    const { command, flags, texts } = parseCommand(args, {
       commands: { status: 'none', apply: 'none' },
-      texts: {},
+      texts: { server: '' },
       flags: ['wait'],
-      usage: 'Use status or apply, each with or without --wait.',
+      usage: 'Use status or apply, each with or without --wait and --server.',
     });
-    const config = loadConfig(z.object(clickHouseEnv), await withLocalSystem(env));
-    const client = createClickHouse(config, { application: APPLICATION, requestTimeoutMs: 60_000, connectionsMax: 1 });
-    try {
-      if (command === 'apply') await apply(config);
-      const complete = await printStatus(client);
-      return (await printBackgroundWork(client, flags.wait)) && complete ? 0 : 1;
-    } catch (error) {
-      const { message, code } = error as NodeJS.ErrnoException;
-      const reason = message || code;
-      const isRefused = REFUSALS.some((type) => error instanceof type);
-      console.error(isRefused ? `Nothing is done: ${reason}.` : `ClickHouse did not do it: ${reason}`);
-      return 1;
-    } finally {
-      await client.close();
+    const schema = z.object({ ...clickHouseEnv, ...serverEnv });
+    const servers = loadServersOf(schema, await withLocalSystem(env), texts.server);
+    let code = 0;
+    for (const { config, server } of servers) {
+      if (servers.length > 1) console.log(`server ${server?.name}`);
+      code = Math.max(code, await runOn(config, command, flags.wait));
     }
+    return code;
   },
 };
 
+/** Runs the command on one ClickHouse server, and returns the exit code. */
+async function runOn(config: ClickHouseConfig, command: 'status' | 'apply', wait: boolean): Promise<number> {
+  const options = { application: APPLICATION, requestTimeoutMs: 60_000, connectionsMax: 1 };
+  await using client = createClickHouse(migrateAccount(config), options);
+  try {
+    if (command === 'apply') await apply(config);
+    const complete = await printStatus(client);
+    return (await printBackgroundWork(client, wait)) && complete ? 0 : 1;
+  } catch (error) {
+    const { message, code } = error as NodeJS.ErrnoException;
+    const reason = message || code || '';
+    const isRefused = REFUSALS.some((type) => error instanceof type);
+    console.error(
+      isRefused
+        ? `Nothing is done: ${reason}.`
+        : `ClickHouse did not do it: ${printable(withHint(reason, connectionHint(error)))}`,
+    );
+    return 1;
+  }
+}
+
 function help(name: string): string {
-  return `Usage: ${name} COMMAND [--wait]
+  return `Usage: ${name} COMMAND [--wait] [--server NAME]
 
 Shows and applies the migrations of the database. Services apply what is missing when they start; apply it before an
 upgrade to watch it, or to give the services accounts that may not change tables.
@@ -62,6 +81,8 @@ upgrade to watch it, or to give the services accounts that may not change tables
   status      shows which migrations are applied, and what ClickHouse does for them in the background
   apply       applies those that are missing, and shows the same. Services may run meanwhile
   --wait      waits until nothing is left to do in the background, and tells its progress
+  --server NAME
+              of one ClickHouse server only. Default: of each in CLICKHOUSE_SERVERS_FILE, one after the other
 
 Exit codes: 0 nothing is missing or failing, 1 something is, or ClickHouse cannot be reached, 2 wrong arguments.`;
 }

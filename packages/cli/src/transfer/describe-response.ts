@@ -14,10 +14,15 @@ export function describeResponse(status: number, text: string): string {
   return `${status} ${code}: ${[detail, ...errors.map(({ path, message }) => `${path} ${message}`)].join(' ')}`;
 }
 
+/** Node.js's codes for a certificate that no known authority has signed. */
+const UNKNOWN_AUTHORITY = /^(UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT(_LOCALLY)?)|.*SELF_SIGNED_CERT.*)$/;
+
 /** Returns why a request got no response, as a phrase. */
 export function describeFailure(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
-  return code === 'ECONNREFUSED' ? 'the connection was refused' : `the connection failed (${code ?? message})`;
+  if (code === 'ECONNREFUSED') return 'the connection was refused';
+  const advice = UNKNOWN_AUTHORITY.test(code ?? '') ? '; set NODE_EXTRA_CA_CERTS to the file of its authority' : '';
+  return `the connection failed (${code ?? message}${advice})`;
 }
 
 function jsonOf(text: string): unknown {

@@ -6,6 +6,7 @@ import { type ActiveHalt, readPartitions } from '@sluice/writer/clickhouse/known
 import { offsetOf } from '@sluice/writer/kafka/inspect-partitions';
 import { nameOf } from '@sluice/writer/protocol/position';
 import type { Kafka } from 'kafkajs';
+import { readIdentity, recordState } from '../servers/identity.ts';
 
 /** What `sluice writer status` shows of a partition. */
 export interface PartitionStatus {
@@ -73,6 +74,20 @@ export class Partitions {
   async halt(topic: string, partition: number): Promise<void> {
     const detail = `an operator has halted ${nameOf({ topic, partition })}`;
     await this.#halts.record({ topic, partition, reason: 'by hand', detail, firstOffset: null, lastOffset: null });
+  }
+
+  /**
+   * Records that messages are missing, where there is a file of servers: another server may have them, and is then read
+   * instead of this one.
+   *
+   * @returns the name of the server; `undefined` where nothing is recorded
+   * @throws ClickHouse's errors
+   */
+  async recordIncomplete(detail: string): Promise<string | undefined> {
+    const identity = await readIdentity(this.#client);
+    if (!identity || identity.server === '' || identity.state === 'filling') return undefined;
+    await recordState(this.#client, 'incomplete', detail);
+    return identity.server;
   }
 
   /** Resumes a partition at an offset, or without one where it was, if its log is sound. @throws ClickHouse's errors */

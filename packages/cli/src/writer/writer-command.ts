@@ -1,59 +1,103 @@
-import { createInterface } from 'node:readline/promises';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { ArgumentsError } from '@sluice/shared/command-line';
-import { clickHouseEnv, kafkaEnv, loadConfig } from '@sluice/shared/config';
+import { type ClickHouseConfig, clickHouseEnv, kafkaEnv } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
+import { describeRange } from '@sluice/shared/servers/partition-range';
+import { serverEnv } from '@sluice/shared/servers/server-config';
 import { GroupMismatch } from '@sluice/writer/clickhouse/claim-database';
 import { groupEnv } from '@sluice/writer/config';
 import { isNothingStored } from '@sluice/writer/protocol/log-gap';
 import { nameOf } from '@sluice/writer/protocol/position';
 import { z } from 'zod';
-import type { Command } from '../command.ts';
+import type { Command, Environment } from '../command.ts';
 import { withLocalSystem } from '../local-system.ts';
 import { parseCommand } from '../parse-command.ts';
-import { whatIsGivenUp } from './given-up.ts';
+import { loadAllServers, loadChosenServer, loadServersOf } from '../servers/chosen-server.ts';
+import { inColumns, processTerminal, type Terminal } from '../terminal.ts';
+import { unreachable } from '../unreachable.ts';
+import { messagesGivenUp, whatIsGivenUp } from './given-up.ts';
+import { GROW_PARTITIONS, GROW_PARTITIONS_HELP, growPartitions, parseGrowth } from './grow-partitions.ts';
+import { PartitionGrowth } from './partition-growth.ts';
 import { type PartitionStatus, Partitions } from './partitions.ts';
 
 const APPLICATION = 'sluice-writer-command';
 
-/** Shows, halts and resumes the partitions of the writers, with the environment of a writer. */
+const configSchema = z.object({ ...kafkaEnv, ...clickHouseEnv, ...serverEnv, ...groupEnv });
+
+/** Shows, halts and resumes the partitions of the writers, and adds more, with the environment of a writer. */
 export const writerCommand: Command = {
   help,
   async run(args, { env }) {
-    const schema = z.object({ ...kafkaEnv, ...clickHouseEnv, ...groupEnv });
-    const config = loadConfig(schema, await withLocalSystem(env));
-    const client = createClickHouse(config, {
-      application: APPLICATION,
-      requestTimeoutMs: 60_000,
-      connectionsMax: 2,
-    });
-    const kafka = createKafka(config, APPLICATION, createLogger(APPLICATION, 'error'));
-    const partitions = new Partitions(kafka, client, config.KAFKA_GROUP_ID, Object.values(topicNames(config)));
-    try {
-      return await runWriterCommand(args, partitions, { print: console.log, confirm });
-    } catch (error) {
-      if (error instanceof ArgumentsError) throw error;
-      if (error instanceof GroupMismatch) {
-        console.error(`Nothing is done: ${error.message}.`);
-        return 1;
-      }
-      const reason = (error as Error).message || (error as NodeJS.ErrnoException).code;
-      console.error(
-        `Kafka or ClickHouse cannot be reached (${reason}). Is Sluice running at ${config.CLICKHOUSE_URL}?`,
+    const local = await withLocalSystem(env);
+    if (args[0] === GROW_PARTITIONS) return await runGrowPartitions(args, local);
+    const parsed = parse(args);
+    const { server } = parsed.texts;
+    // Each server is looked at, or one of them is changed.
+    const chosen =
+      parsed.command === 'status'
+        ? loadServersOf(configSchema, local, server)
+        : [loadChosenServer(configSchema, local, server)];
+    let code = 0;
+    for (const { config, server: of } of chosen) {
+      if (chosen.length > 1) processTerminal.print(`server ${of?.name}`);
+      await using connected = connect(config);
+      code = Math.max(
+        code,
+        await orReported(config, () => runWriterCommand(parsed, connected.partitions, processTerminal)),
       );
-      return 1;
-    } finally {
-      await client.close();
     }
+    return code;
   },
 };
+
+async function runGrowPartitions(args: readonly string[], env: Environment): Promise<number> {
+  const parsed = parseGrowth(args);
+  const servers = loadAllServers(configSchema, env);
+  const [first] = servers;
+  if (!first) throw new Error('there is no server');
+  await using connections = new AsyncDisposableStack();
+  const databases = servers.map(({ config, server }) => {
+    const { client, partitions } = connections.use(connect(config));
+    const range = describeRange(server?.partitions);
+    return { name: server?.name, groupId: config.KAFKA_GROUP_ID, range, client, partitions };
+  });
+  const { config } = first;
+  const kafka = createKafka(config, APPLICATION, createLogger(APPLICATION, 'error'));
+  const growth = new PartitionGrowth(kafka, config, databases);
+  return await orReported(servers.length === 1 ? config : undefined, () =>
+    growPartitions(parsed, growth, processTerminal),
+  );
+}
+
+function connect(config: z.output<typeof configSchema>) {
+  const options = { application: APPLICATION, requestTimeoutMs: 60_000, connectionsMax: 2 };
+  const client = createClickHouse(config, options);
+  const kafka = createKafka(config, APPLICATION, createLogger(APPLICATION, 'error'));
+  const partitions = new Partitions(kafka, client, config.KAFKA_GROUP_ID, Object.values(topicNames(config)));
+  return { client, partitions, [Symbol.asyncDispose]: () => client.close() };
+}
+
+/** Returns the exit code of `work`: 1 when it throws, after it has said why on standard error. @throws {ArgumentsError} */
+async function orReported(config: ClickHouseConfig | undefined, work: () => Promise<number>): Promise<number> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ArgumentsError) throw error;
+    const isMismatch = error instanceof GroupMismatch;
+    console.error(
+      isMismatch ? `Nothing is done: ${error.message}.` : unreachable('Kafka or ClickHouse', error, config),
+    );
+    return 1;
+  }
+}
 
 function help(name: string): string {
   return `Usage: ${name} COMMAND
 
-Shows, halts and resumes the Kafka partitions that the writers store. Running writers follow within two seconds.
+Shows, halts and resumes the Kafka partitions that the writers store, and adds more. Running writers follow within two
+seconds.
 
   status                        shows each partition: what Kafka holds, what is stored, what is halted and why
   halt PARTITION [...]          stops storing partitions, such as sluice.events/3, until they are resumed
@@ -64,32 +108,30 @@ Shows, halts and resumes the Kafka partitions that the writers store. Running wr
     --from oldest               at the oldest message that Kafka has; rows that are stored already are not stored again
     --from stored               after the last stored message
     --from OFFSET               at this offset, of one partition
-    --yes                       resumes without confirmation
+${GROW_PARTITIONS_HELP}
+    --yes                       does it without confirmation
+    --server NAME               which ClickHouse server, where CLICKHOUSE_SERVERS_FILE names several; default
+                                CLICKHOUSE_SERVER. Without it, status shows all of them. Resuming gives up messages of
+                                this server only, which is read as a last resort from then on: "sluice servers"
 
 Exit codes: 0 done, 1 not done, 2 wrong arguments.`;
 }
 
-const USAGE = 'Use status, halt or resume; halt and resume need partitions or --all, and --from belongs to resume.';
-
-export interface Terminal {
-  print(line: string): void;
-  /** Asks the operator for confirmation. Resolves with false when nobody can be asked. */
-  confirm(prompt: string): Promise<boolean>;
-}
+const USAGE =
+  'Use status, halt, resume or grow-partitions; halt and resume need partitions or --all, and --from belongs to resume.';
 
 /**
- * Runs the command, and returns the exit code.
+ * Runs the command on one ClickHouse server, and returns the exit code.
  *
  * @throws {ArgumentsError} before anything is done
  * @throws {GroupMismatch} when the database belongs to another group of writers
  * @throws kafkajs's and ClickHouse's errors
  */
 export async function runWriterCommand(
-  args: readonly string[],
+  parsed: WriterArguments,
   partitions: Partitions,
   terminal: Terminal,
 ): Promise<number> {
-  const parsed = parse(args);
   const all = await partitions.list();
   if (parsed.command === 'status') return printStatus(all, terminal);
   const chosen = parsed.all ? all : parsed.operands.map((name) => findPartition(name, all));
@@ -104,16 +146,6 @@ export async function runWriterCommand(
   return await resume(chosen, options, partitions, terminal);
 }
 
-async function confirm(prompt: string): Promise<boolean> {
-  if (!process.stdin.isTTY) {
-    console.log('There is no terminal to ask for confirmation. Run the command again with --yes.');
-    return false;
-  }
-  const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  const reply = await terminal.question(prompt).finally(() => terminal.close());
-  return /^y(es)?$/i.test(reply.trim());
-}
-
 function printStatus(all: readonly PartitionStatus[], { print }: Terminal): number {
   const rows = all.map((status) => [
     nameOf(status),
@@ -125,15 +157,7 @@ function printStatus(all: readonly PartitionStatus[], { print }: Terminal): numb
     status.halt ? `halted: ${status.halt.reason}` : 'active',
   ]);
   const header = ['partition', 'oldest', 'end', 'stored', 'committed', 'behind', 'state'];
-  const widths = header.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)));
-  for (const row of [header, ...rows]) {
-    print(
-      row
-        .map((text, column) => text.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    );
-  }
+  for (const line of inColumns([header, ...rows])) print(line);
   for (const { halt } of all) if (halt) print(`halted since ${halt.haltedAt}: ${halt.detail}`);
   return 0;
 }
@@ -172,11 +196,20 @@ async function resume(
     print('nothing was resumed');
     return 1;
   }
+  // Before they are: if this ends in between, nothing is taken for complete that is not.
+  const lost = plans.map(({ status, offset }) => messagesGivenUp(status, offset)).filter((text) => text !== undefined);
+  const incomplete = lost.length > 0 ? await partitions.recordIncomplete(lost.join(' ')) : undefined;
   for (const { status, offset } of plans) {
     const { topic, partition, halt } = status;
     const goesOnWhereItWas = halt?.reason === 'by hand' && from === 'stored';
     await partitions.resume(topic, partition, goesOnWhereItWas ? undefined : offset);
     print(`${nameOf(status)} is resumed`);
+  }
+  if (incomplete !== undefined) {
+    print(
+      `${incomplete} is incomplete now: it is read only where no other server can be. Copy another server to it, or accept ` +
+        'that the messages are gone: "sluice servers" does both.',
+    );
   }
   return 0;
 }
@@ -199,10 +232,13 @@ interface ResumeOptions {
   readonly yes: boolean;
 }
 
-function parse(args: readonly string[]) {
+export type WriterArguments = ReturnType<typeof parse>;
+
+/** @throws {ArgumentsError} */
+export function parse(args: readonly string[]) {
   const parsed = parseCommand(args, {
     commands: { status: 'none', halt: 'some, or --all', resume: 'some, or --all' },
-    texts: { from: '' },
+    texts: { from: '', server: '' },
     flags: ['yes'],
     usage: USAGE,
   });

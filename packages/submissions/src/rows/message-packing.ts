@@ -15,11 +15,13 @@ const MESSAGE_BYTES = 256 * 1_024;
  * Packs rows of one partition into messages, in order. Each message holds rows of one kind.
  *
  * @param partitionCount the number of partitions over which rows are spread
+ * @param more headers of each message
  */
 export function packMessages(
   partition: number,
   items: readonly Pick<PartitionRows, 'kind' | 'lines'>[],
   partitionCount: number,
+  more: Readonly<Record<string, string>> = {},
 ): RowMessage[] {
   const messages: RowMessage[] = [];
   let start = 0;
@@ -29,7 +31,7 @@ export function packMessages(
     const next = items[index + 1];
     if (next && next.kind === item.kind && bytes + next.lines.length <= MESSAGE_BYTES) continue;
     const lines = items.slice(start, index + 1).map((packed) => packed.lines);
-    const headers = { ...messageHeaders(item.kind), [PARTITIONS_HEADER]: String(partitionCount) };
+    const headers = { ...messageHeaders(item.kind), [PARTITIONS_HEADER]: String(partitionCount), ...more };
     messages.push({ partition, headers, value: Buffer.concat(lines, bytes) });
     start = index + 1;
     bytes = 0;

@@ -3,9 +3,9 @@ import { packMessages } from '@sluice/submissions/rows/message-packing';
 import kafkajs, { type Kafka, type Producer } from 'kafkajs';
 import type { IngestConfig } from '../config.ts';
 import type { IngestMetrics } from '../metrics.ts';
-import type { QueuedRows } from './partition-queue.ts';
+import type { Bundle, SendFailure } from './bundle.ts';
 import { encodeProduceRequest } from './produce-request.ts';
-import type { TopicPartition } from './topic-partition.ts';
+import { SendSpans } from './send-spans.ts';
 
 /** How long a broker waits for its in-sync replicas, in milliseconds. */
 const ACK_TIMEOUT_MS = 5_000;
@@ -15,20 +15,6 @@ const COMPRESSION = {
   gzip: kafkajs.CompressionTypes.GZIP,
   zstd: kafkajs.CompressionTypes.ZSTD,
 } as const;
-
-/** What one send holds for one partition. */
-export interface Bundle {
-  readonly target: TopicPartition;
-  readonly items: readonly QueuedRows[];
-}
-
-/** Why a bundle was not acknowledged. */
-export interface SendFailure {
-  readonly bundle: Bundle;
-  /** Kafka's name of the error, such as `NOT_ENOUGH_REPLICAS`; `undefined` when no response came. */
-  readonly type: string | undefined;
-  readonly reason: string;
-}
 
 export interface BatchSenderOptions {
   readonly kafka: Kafka;
@@ -68,13 +54,25 @@ export class BatchSender {
    * @returns the bundles that were not acknowledged; without a response, all
    */
   async send(leader: number, bundles: readonly Bundle[], health: 'healthy' | 'failing'): Promise<SendFailure[]> {
+    const spans = new SendSpans(bundles);
+    const failures = await this.#sendOnce(leader, bundles, health, spans);
+    spans.end(failures);
+    return failures;
+  }
+
+  async #sendOnce(
+    leader: number,
+    bundles: readonly Bundle[],
+    health: 'healthy' | 'failing',
+    spans: SendSpans,
+  ): Promise<SendFailure[]> {
     const { compression } = this.#options;
     try {
       const request = {
         acks: -1,
         timeout: ACK_TIMEOUT_MS,
         compression: COMPRESSION[compression],
-        topicData: this.#topicsOf(bundles),
+        topicData: this.#topicsOf(bundles, spans),
       };
       const encode = () => encodeProduceRequest(request);
       const results = await this.#producers[health].sendToBroker({ nodeId: leader, ...request, encode });
@@ -92,15 +90,20 @@ export class BatchSender {
     }
   }
 
-  #topicsOf(bundles: readonly Bundle[]) {
+  #topicsOf(bundles: readonly Bundle[], spans: SendSpans) {
     const byTopic = Map.groupBy(bundles, ({ target }) => target.topic);
-    return [...byTopic].map(([topic, ofTopic]) => ({
-      topic,
-      partitions: ofTopic.map(({ target: { partition }, items }) => ({
+    return [...byTopic].map(([topic, ofTopic]) => {
+      const header = spans.header(topic);
+      const partitions = ofTopic.map(({ target: { partition }, items }) => ({
         partition,
-        messages: packMessages(partition, items, this.#options.partitionCount),
-      })),
-    }));
+        messages: packMessages(partition, items, this.#options.partitionCount, header),
+      }));
+      spans.countMessages(
+        topic,
+        partitions.reduce((sum, { messages }) => sum + messages.length, 0),
+      );
+      return { topic, partitions };
+    });
   }
 
   #acknowledge({ target, items }: Bundle, baseOffset = '-1'): void {

@@ -1,19 +1,19 @@
-import { clockTopicName, ensureTopics } from '@sluice/shared/kafka/topics';
+import { CLOCK_INTERVAL_MS, clockTopicName, ensureTopics } from '@sluice/shared/kafka/topics';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
-import { retry, sleep } from '@sluice/shared/retry';
+import { atMost, retry, sleep } from '@sluice/shared/retry';
 import type { Kafka, Producer, RecordMetadata } from 'kafkajs';
 import type { IngestConfig } from '../config.ts';
 import type { IngestMetrics } from '../metrics.ts';
-
-/** How often the clocks are compared, in milliseconds. */
-const COMPARE_INTERVAL_MS = 30_000;
 
 /**
  * How old a comparison may be, in milliseconds. Two clocks that are only slewed, by 500 ppm each at most, come apart by 0.3 s
  * in that time.
  */
-const COMPARISON_AGE_MS_MAX = 10 * COMPARE_INTERVAL_MS;
+const COMPARISON_AGE_MS_MAX = 10 * CLOCK_INTERVAL_MS;
+
+/** How long a stop waits for Kafka, in milliseconds. */
+const STOP_MS_MAX = 2_000;
 
 /** How often this clock is compared with the monotonic clock, in milliseconds. */
 const JUMP_CHECK_INTERVAL_MS = 250;
@@ -101,6 +101,10 @@ export class BrokerClock implements Component {
 
   async stop(): Promise<void> {
     this.#stopping.abort();
+    await atMost(STOP_MS_MAX, this.#end());
+  }
+
+  async #end(): Promise<void> {
     await this.#running;
     await this.#producer.disconnect();
   }
@@ -113,7 +117,7 @@ export class BrokerClock implements Component {
     await retry(() => this.#producer.connect(), options);
     for (;;) {
       await this.#compareUntilDone();
-      const until = this.#clocks.monotonicMs() + COMPARE_INTERVAL_MS;
+      const until = this.#clocks.monotonicMs() + CLOCK_INTERVAL_MS;
       while (this.#clocks.monotonicMs() < until && !this.#hasJumped()) {
         await sleep(JUMP_CHECK_INTERVAL_MS, signal);
         signal.throwIfAborted();

@@ -1,6 +1,7 @@
 import type { Logger } from '@sluice/shared/log';
 import { backoff, sleep } from '@sluice/shared/retry';
-import type { BatchSender, Bundle, SendFailure } from './batch-sender.ts';
+import type { BatchSender } from './batch-sender.ts';
+import type { Bundle, SendFailure } from './bundle.ts';
 import type { LoadMeter } from './load-meter.ts';
 import type { TopicPartition } from './topic-partition.ts';
 import type { TopicWatch } from './topic-watch.ts';

@@ -1,14 +1,17 @@
+import type { Span } from '@opentelemetry/api';
 import type { PartitionRows } from '@sluice/submissions/rows/row-collector';
 
 /**
  * What a message takes in a record batch besides its rows, in bytes: at most 27 for its lengths and offsets, some 50 for
- * its headers. Rows of another kind than those before them begin another message.
+ * its headers, 68 for that of a trace. Rows of another kind than those before them begin another message.
  */
-const MESSAGE_OVERHEAD_BYTES = 100;
+const MESSAGE_OVERHEAD_BYTES = 150;
 
 /** Rows that wait to be sent, or that are on their way. */
 export interface QueuedRows extends PartitionRows {
   readonly workspace: string;
+  /** That of their request. */
+  readonly span: Span | undefined;
   /** Called when Kafka has acknowledged them. */
   acknowledged(): void;
   /** Called when Kafka will never take them: they alone are larger than what the topic takes. */

@@ -14,7 +14,8 @@ function collect(rows: readonly OutgoingRow[]): readonly PartitionRows[] {
 }
 
 function queued(rows: PartitionRows, workspace = 'a'): QueuedRows {
-  return { ...rows, workspace, expired: false, acknowledged: () => undefined, refused: () => undefined };
+  const callbacks = { acknowledged: () => undefined, refused: () => undefined };
+  return { ...rows, workspace, span: undefined, expired: false, ...callbacks };
 }
 
 test('rows for one partition stay together and in order, without rows for others', () => {

@@ -1,7 +1,9 @@
+import type { Span } from '@opentelemetry/api';
+import { connectionHint } from '@sluice/shared/connection-hints';
 import { ensureTopics } from '@sluice/shared/kafka/topics';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
-import { retry } from '@sluice/shared/retry';
+import { atMost, retry } from '@sluice/shared/retry';
 import type { PartitionRows } from '@sluice/submissions/rows/row-collector';
 import type { Kafka } from 'kafkajs';
 import type { IngestConfig } from '../config.ts';
@@ -22,6 +24,9 @@ export class PublishTimeout extends Error {
 export class RowsRefused extends Error {
   override readonly name = 'RowsRefused';
 }
+
+/** How long a stop waits for Kafka, in milliseconds. */
+const STOP_MS_MAX = 4_000;
 
 export interface RowPublisherOptions {
   readonly kafka: Kafka;
@@ -87,20 +92,24 @@ export class RowPublisher implements Component {
   /**
    * Resolves once Kafka has acknowledged every row on all in-sync replicas.
    *
+   * @param request its workspace, and its span
    * @param timeoutMs by default `PRODUCE_TIMEOUT_MS`
    * @throws {PublishTimeout} after that time
    * @throws {RowsRefused} when the topic takes no message as large as one of the rows
    */
   publish(
-    workspace: string,
+    request: { readonly workspace: string; readonly span: Span | undefined },
     rows: readonly PartitionRows[],
     timeoutMs: number = this.#options.config.PRODUCE_TIMEOUT_MS,
   ): Promise<void> {
     this.#options.load.count();
+    const { workspace, span } = request;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     let remaining = rows.length;
     const refused = () => fail(new RowsRefused('Kafka takes no message as large as one of the rows'));
-    const queued = rows.map((item): QueuedRows => ({ ...item, workspace, expired: false, acknowledged, refused }));
+    const queued = rows.map(
+      (item): QueuedRows => ({ ...item, workspace, span, expired: false, acknowledged, refused }),
+    );
     const timer = setTimeout(() => fail(new PublishTimeout('Kafka has not acknowledged the rows in time')), timeoutMs);
 
     /** Nothing of the request is sent any more. */
@@ -136,6 +145,11 @@ export class RowPublisher implements Component {
 
   async stop(): Promise<void> {
     this.#stopping.abort();
+    // No request waits any more: what is still being sent has got its response.
+    await atMost(STOP_MS_MAX, this.#end());
+  }
+
+  async #end(): Promise<void> {
     await this.#running;
     await this.#watch.finish();
     await this.#lanes.finish();
@@ -149,7 +163,8 @@ export class RowPublisher implements Component {
       firstMs: 200,
       maxMs: 5_000,
       signal,
-      onFailure: (error) => logger.warn({ reason: (error as Error).message }, 'Kafka cannot be reached yet'),
+      onFailure: (error) =>
+        logger.warn({ reason: (error as Error).message, hint: connectionHint(error) }, 'Kafka cannot be reached yet'),
     });
     await this.#watch.run(signal);
   }

@@ -7,6 +7,9 @@ import type { TopicPartition } from './topic-partition.ts';
 /** How often the topics are checked while all is well, in milliseconds. */
 const CHECK_INTERVAL_MS = 30_000;
 
+/** The problem of all topics before their metadata was read. */
+export const KAFKA_UNREACHABLE = 'Kafka cannot be reached';
+
 export interface TopicWatchOptions {
   readonly kafka: Kafka;
   readonly partitions: readonly TopicPartition[];
@@ -21,7 +24,7 @@ export interface TopicWatchOptions {
 export class TopicWatch {
   readonly #options: TopicWatchOptions;
   readonly #topics: readonly string[];
-  #problems: readonly string[] = ['Kafka cannot be reached'];
+  #problems: readonly string[] = [KAFKA_UNREACHABLE];
   /** The problems of topics, by topic. One that cannot be read keeps the problem that it had. */
   readonly #problemOf = new Map<string, string>();
   #checking: Promise<void> | undefined;

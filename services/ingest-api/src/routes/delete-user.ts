@@ -44,7 +44,7 @@ export function registerDeleteUser(app: FastifyInstance, options: DeleteUserOpti
     const collector = new RowCollector(partitionCount, admission.rowMemory(request));
     const version = Math.min(versions.next(), before === undefined ? Number.POSITIVE_INFINITY : before * 1_000);
     collector.add(deletionRow(foreignId, workspace, version));
-    await publishRows(publisher, workspace, collector.finish()).catch((error) => {
+    await publishRows(publisher, request, collector.finish()).catch((error) => {
       throw error instanceof Problem && error.code === 'event_log_unavailable' ? incomplete(version, error) : error;
     });
     reply.code(202);

@@ -76,7 +76,7 @@ class PostCalls {
     // The rows hold everything that is needed. The body, which may be much larger, can go.
     request.body = undefined;
     const timeoutMs = Math.min(produceTimeoutMs, HOLD_MS_MAX);
-    if (rows.length > 0) await publishRows(publisher, request.apiKey.workspace, rows, timeoutMs);
+    if (rows.length > 0) await publishRows(publisher, request, rows, timeoutMs);
     metrics.acceptedEvents.inc(calls - rejected.length);
     if (rejected.length > 0) metrics.rejectedCalls.inc(rejected.length);
     reply.code(200).type('application/json; charset=utf-8');

@@ -48,7 +48,7 @@ class PostSubmissions {
     const { rows, uuids } = await turns.read(workspace, body, (pause) => this.#createRows(request, body, route, pause));
     // The rows hold everything that is needed. The body, which may be much larger, can go.
     request.body = undefined;
-    if (rows.length > 0) await publishRows(publisher, workspace, rows);
+    if (rows.length > 0) await publishRows(publisher, request, rows);
     metrics.acceptedEvents.inc(uuids.length);
     reply.code(202).type('application/json; charset=utf-8');
     return reply.send(acceptedBody(uuids));

@@ -1,5 +1,6 @@
 import { partsTooLarge } from '@sluice/submissions/parts-too-large';
 import type { PartitionRows } from '@sluice/submissions/rows/row-collector';
+import type { FastifyRequest } from 'fastify';
 import { eventLogUnavailable } from '../http/problems.ts';
 import { PublishTimeout, type RowPublisher, RowsRefused } from '../kafka/row-publisher.ts';
 
@@ -11,12 +12,12 @@ import { PublishTimeout, type RowPublisher, RowsRefused } from '../kafka/row-pub
  */
 export async function publishRows(
   publisher: RowPublisher,
-  workspace: string,
+  { apiKey: { workspace }, span }: FastifyRequest,
   rows: readonly PartitionRows[],
   timeoutMs?: number,
 ): Promise<void> {
   try {
-    await publisher.publish(workspace, rows, timeoutMs);
+    await publisher.publish({ workspace, span }, rows, timeoutMs);
   } catch (error) {
     if (error instanceof PublishTimeout) throw eventLogUnavailable(error);
     if (error instanceof RowsRefused) throw partsTooLarge([''], 'has a part that is larger than the event log takes');

@@ -1,0 +1,143 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { parseArguments, readArguments } from '@sluice/shared/command-line';
+import { describeRange } from '@sluice/shared/servers/partition-range';
+import type { Server } from '@sluice/shared/servers/servers-file';
+import type { DatabaseOwner } from '@sluice/writer/clickhouse/own-database';
+import { nameOf } from '@sluice/writer/protocol/position';
+import type { Command } from '../command.ts';
+import { interruption } from '../interruption.ts';
+import { withLocalSystem } from '../local-system.ts';
+import { loadAllServers, loadChosenServer } from '../servers/chosen-server.ts';
+import { processTerminal } from '../terminal.ts';
+import { type BackupConfig, backupConfig } from './config.ts';
+import { clientOf, kafkaOf, reportFailure } from './connect.ts';
+import type { OtherServer } from './kept-rows.ts';
+import { parsePlace } from './place.ts';
+import { megabytes, ProgressLines, percentageOf } from './progress-lines.ts';
+import { Restore, type RestorePlan } from './run-restore.ts';
+
+const APPLICATION = 'sluice-restore';
+
+/** Restores a backup, with the environment of a writer. */
+export const restoreCommand: Command = {
+  help,
+  async run(args, { env, cwd }) {
+    const text = { type: 'string', default: '' } as const;
+    const { values } = parseArguments({
+      args: [...args],
+      options: { from: text, server: text, yes: { type: 'boolean', default: false } },
+    });
+    const local = await withLocalSystem(env, 'sluice');
+    const { config, server: own } = loadChosenServer(backupConfig, local, values.server);
+    const { place } = readArguments({ place: () => parsePlace('--from', values.from, config, cwd) });
+    await using connections = new AsyncDisposableStack();
+    const connect = (of: BackupConfig, database: string) =>
+      connections.adopt(clientOf(of, APPLICATION, database), (client) => client.close());
+    const server = connect(config, 'default');
+    const others = own && othersOf(own, loadAllServers(backupConfig, local), connect);
+    const scratchOf = (database: string) => clientOf(config, APPLICATION, database);
+    const { KAFKA_GROUP_ID: group } = config;
+    const owner = { group, server: own?.name ?? '', partitions: describeRange(own?.partitions) };
+    const signal = interruption();
+    const kafka = kafkaOf(config, APPLICATION);
+    const restore = new Restore({ config, owner, others, kafka, server, scratchOf, place, signal });
+    const lines = new ProgressLines(console.log);
+    try {
+      const plan = await restore.plan();
+      for (const line of describePlan(plan, place.name, config.CLICKHOUSE_DATABASE, owner)) console.log(line);
+      if (!values.yes && !(await processTerminal.confirm('Restore? [y/N] '))) {
+        console.log('nothing was restored');
+        return 1;
+      }
+      const { bytes, seconds, notRewound, away } = await restore.run(plan, ({ part, bytesRead, bytes: all }) =>
+        lines.show(`${part}: ${megabytes(bytesRead)} of ${megabytes(all)}, ${percentageOf(bytesRead, all)}`),
+      );
+      console.log(`${config.CLICKHOUSE_DATABASE} is restored: ${megabytes(bytes)}, ${seconds.toFixed(1)} s.`);
+      if (notRewound !== undefined) {
+        console.log(`Kafka has not set the offsets of the group back (${notRewound}); the writers do when they start.`);
+      }
+      for (const name of away) console.log(`${name} does not answer: deletions that it alone has are not taken over.`);
+      console.log(describeNext(plan, (others?.length ?? 0) > away.length));
+      return 0;
+    } catch (error) {
+      const code = reportFailure(error, 'Nothing was restored', config);
+      return signal.aborted ? 130 : code;
+    }
+  },
+};
+
+/** Returns the other servers of the file. Each has the deletions of users, whatever its partitions are. */
+function othersOf(
+  own: Server,
+  servers: ReturnType<typeof loadAllServers<typeof backupConfig>>,
+  connect: (config: BackupConfig, database: string) => ClickHouseClient,
+): OtherServer[] {
+  return servers.flatMap(({ config, server }) => {
+    if (!server || server.name === own.name) return [];
+    return [{ name: server.name, group: server.group, client: connect(config, config.CLICKHOUSE_DATABASE) }];
+  });
+}
+
+function help(name: string): string {
+  return `Usage: ${name} --from DIRECTORY|ADDRESS [--server NAME] [--yes]
+
+Restores a backup of "sluice backup". Stop the writers first; the other services may run. It checks the backup, the
+writers and Kafka, says what will be replaced and what is missing, and asks for confirmation. The tables are restored
+beside the present ones and exchanged at the end: a restore that fails or is interrupted changes nothing and can be
+repeated.
+
+Start the writers afterwards: they read everything since the backup from Kafka again, and store each row once.
+
+  --from DIRECTORY|ADDRESS   as --to of "sluice backup"
+  --server NAME              which ClickHouse server, where CLICKHOUSE_SERVERS_FILE names several; default
+                             CLICKHOUSE_SERVER. It may be the backup of another server with the same partitions.
+                             Deletions of users are taken over from all servers that answer
+  --yes                      restores without confirmation, also when Kafka no longer has all messages since the backup
+  --help                     this text
+
+Exit codes: 0 restored, 1 nothing was restored, 2 wrong arguments, 130 interrupted.`;
+}
+
+function describePlan(
+  { manifest, identity, isOfAnother, logs, replaces }: RestorePlan,
+  place: string,
+  database: string,
+  owner: DatabaseOwner,
+): string[] {
+  const { startedAt, sluiceVersion, migration, groupId } = manifest;
+  return [
+    `${place} is a backup of ${startedAt} UTC, made by Sluice ${sluiceVersion} (migration ${migration}).`,
+    ...(isOfAnother
+      ? [
+          `It is of ${identity?.server || 'a server'} (group ${groupId}), and becomes ${owner.server} (group ${owner.group}).`,
+        ]
+      : []),
+    replaces
+      ? `The database ${database} is replaced: ${replaces.rows} rows in ${replaces.tables} tables. What it has and neither the ` +
+        'backup nor Kafka has is lost.'
+      : `There is no data in the database ${database}.`,
+    ...(replaces && replaces.foreign.length > 0
+      ? [`These are not of Sluice, are in no backup, and are dropped: ${replaces.foreign.join(', ')}.`]
+      : []),
+    ...logs.gaps.map(({ gap, low, ...partition }) => {
+      return `Missing: ${gap.detail}. ${nameOf(partition)} goes on at offset ${low}.`;
+    }),
+    logs.gaps.length === 0
+      ? `Kafka has everything since the backup: ${logs.messages} messages.`
+      : `Kafka does not have everything since the backup; what is missing is lost. It has ${logs.messages} messages.`,
+    ...(logs.added === 0
+      ? []
+      : [
+          `Besides, ${logs.added} partitions were added since the backup, and have ${logs.addedMessages} messages. Grow the ` +
+            'restored database as docs/operate/backup.md says, or these are not stored.',
+        ]),
+  ];
+}
+
+function describeNext({ logs, replaces }: RestorePlan, hasOtherDeletions: boolean): string {
+  const deletions =
+    replaces?.hasDeletions || hasOtherDeletions
+      ? 'the newest events are missing'
+      : 'the newest events are missing, and users who were deleted since the backup are visible';
+  return `Start the writers: they read ${logs.messages} messages from Kafka and store what is not stored yet. Until then ${deletions}.`;
+}

@@ -1,0 +1,299 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { type Migration, readMigrations } from '@sluice/shared/clickhouse/migrate';
+import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
+import { Halts } from '@sluice/writer/clickhouse/halts';
+import type { DatabaseOwner } from '@sluice/writer/clickhouse/own-database';
+import type { Kafka } from 'kafkajs';
+import { readIdentity } from '../servers/identity.ts';
+import { forgetBlockNumbers } from './block-numbers.ts';
+import type { BackupConfig } from './config.ts';
+import { keepDeletions, keepOtherDeletions, type OtherServer, restartRetention } from './kept-rows.ts';
+import { checkLogs, type LogCheck, requireStoppedWriters, rewindGroup } from './log-check.ts';
+import { finishBackup, readNewestBackup, resetPositions } from './manifest.ts';
+import { type BackupOwner, changeOwner, isOfAnotherServer, recordWhatIsMissing } from './new-owner.ts';
+import { carryOut, OperationFailed, type OperationState } from './operation.ts';
+import { PARTS, restoreOf, tablesOf } from './parts.ts';
+import type { Place } from './place.ts';
+import { readNumber } from './read-number.ts';
+import { Refused } from './refused.ts';
+
+export interface RestoreOptions {
+  readonly config: BackupConfig;
+  /** Whose the restored database will be. */
+  readonly owner: DatabaseOwner;
+  /** The other servers of the file; undefined without one. */
+  readonly others: readonly OtherServer[] | undefined;
+  readonly kafka: Kafka;
+  /** Of the server; its database is one that always exists. */
+  readonly server: ClickHouseClient;
+  /** Creates a client for a database that exists. */
+  readonly scratchOf: (database: string) => ClickHouseClient;
+  readonly place: Place;
+  readonly signal: AbortSignal;
+}
+
+/** A database that a restore drops. */
+export interface ReplacedDatabase {
+  /** Whether it has the deletions of users, which are kept. */
+  readonly hasDeletions: boolean;
+  /** Whether it has settings of retention, which are kept. */
+  readonly hasRetention: boolean;
+  readonly tables: number;
+  readonly rows: number;
+  /** Its tables and views that are not of Sluice. */
+  readonly foreign: readonly string[];
+}
+
+/** What a restore would do. */
+export interface RestorePlan extends BackupOwner {
+  /** Whether the backup is that of another server, whose identity must not be restored. */
+  readonly isOfAnother: boolean;
+  readonly migrations: readonly Migration[];
+  readonly logs: LogCheck;
+  /** The database that is replaced; undefined when there is none, or an empty one. */
+  readonly replaces: ReplacedDatabase | undefined;
+}
+
+export interface RestoreProgress {
+  readonly part: string;
+  readonly bytesRead: number;
+  readonly bytes: number;
+}
+
+export interface RestoreSummary {
+  readonly bytes: number;
+  readonly seconds: number;
+  /** Why the offsets of the group were not set back; undefined when they were. */
+  readonly notRewound: string | undefined;
+  /** The other servers that have not answered: deletions that they alone have are missing. */
+  readonly away: readonly string[];
+}
+
+const RESTORES = `SELECT count() AS number FROM system.backups WHERE status = 'RESTORING'`;
+
+const TABLES = `SELECT name, ifNull(total_rows, 0) AS rows FROM system.tables
+  WHERE database = {database:String} ORDER BY name`;
+
+const EXISTS = 'SELECT count() AS number FROM system.databases WHERE name = {database:String}';
+
+const DROP = 'DROP DATABASE IF EXISTS {database:Identifier} SYNC';
+
+/** What the database has twice while it is replaced is dropped, however large it is. */
+const ANY_SIZE = { max_table_size_to_drop: '0', max_partition_size_to_drop: '0' } as const;
+
+/**
+ * Restores a backup. The tables are restored into a database beside the present one, and checked there. The two are
+ * exchanged at the end, so whatever fails before leaves everything as it was.
+ */
+export class Restore {
+  readonly #options: RestoreOptions;
+  readonly #database: string;
+  /** Where the tables are restored to. A restore that was interrupted leaves it, and the next one drops it. */
+  readonly #scratch: string;
+  /** The database that is being replaced. */
+  readonly #replaced: string;
+
+  constructor(options: RestoreOptions) {
+    this.#options = options;
+    this.#database = options.config.CLICKHOUSE_DATABASE;
+    this.#scratch = `${this.#database}_restoring`;
+    this.#replaced = `${this.#database}_replaced`;
+  }
+
+  /**
+   * Checks the backup, the writers and Kafka, and returns what the restore would do. It changes nothing, but for the name of
+   * a database that a restore had renamed when it was interrupted.
+   *
+   * @throws {Refused}
+   * @throws kafkajs's and ClickHouse's errors
+   */
+  async plan(): Promise<RestorePlan> {
+    const { config, kafka, server, owner, others } = this.#options;
+    if ((await readNumber(server, RESTORES)) > 0) throw new Refused('Another restore is running.');
+    await requireStoppedWriters(kafka, owner.group);
+    await this.#undoExchange();
+    const { migrations, ...backup } = await this.#inScratch((scratch) => this.#readBackup(scratch));
+    const groups = others && [owner.group, ...others.map(({ group }) => group)];
+    const isOfAnother = isOfAnotherServer(backup, owner, groups);
+    const logs = await checkLogs(kafka, config, backup.manifest, isOfAnother ? undefined : owner.group);
+    return { ...backup, migrations, isOfAnother, logs, replaces: await this.#present() };
+  }
+
+  /**
+   * Restores everything, and exchanges the databases.
+   *
+   * @throws {Refused} when the backup is broken, or a writer was started meanwhile; then nothing is changed
+   * @throws kafkajs's and ClickHouse's errors
+   */
+  async run(plan: RestorePlan, onProgress: (progress: RestoreProgress) => void): Promise<RestoreSummary> {
+    const { kafka, signal, owner } = this.#options;
+    const startedAt = performance.now();
+    let bytes = 0;
+    let away: readonly string[] = [];
+    await this.#inScratch(async (scratch) => {
+      for (const part of PARTS) {
+        const tables = tablesOf(part, plan.migrations);
+        const state = await this.#carryOut(scratch, restoreOf(part, tables, this.#options.place), (at) =>
+          onProgress({ part, bytesRead: at.bytesRead, bytes: at.bytes }),
+        );
+        bytes += state.bytes;
+        for (const table of tables) await requireSound(scratch, table);
+      }
+      away = await this.#adapt(scratch, plan);
+      await finishBackup(scratch, plan.manifest.id, bytes);
+      signal.throwIfAborted();
+      await requireStoppedWriters(kafka, owner.group);
+      await this.#exchange();
+    });
+    const notRewound = await rewindGroup(kafka, owner.group, plan.logs.starts).then(
+      () => undefined,
+      (error: Error) => error.message,
+    );
+    return { bytes, seconds: (performance.now() - startedAt) / 1_000, notRewound, away };
+  }
+
+  /**
+   * Makes what was restored fit to the present: to its server, to what Kafka has, and to what was deleted since the backup.
+   *
+   * @returns the other servers that have not answered
+   */
+  async #adapt(scratch: ClickHouseClient, plan: RestorePlan): Promise<readonly string[]> {
+    const { owner, others = [] } = this.#options;
+    const { manifest, migrations, isOfAnother, logs, replaces } = plan;
+    if (isOfAnother) await changeOwner(scratch, migrations, owner);
+    await resetPositions(scratch, manifest.id, owner.group);
+    const halts = new Halts(scratch, owner.group);
+    // Without a position that was chosen, the writers would halt these partitions.
+    for (const { topic, partition } of logs.fresh) await halts.resume(topic, partition, 0n);
+    for (const { topic, partition, low } of logs.gaps) await halts.resume(topic, partition, low);
+    await recordWhatIsMissing(scratch, plan, owner);
+    await forgetBlockNumbers(scratch, new Set(PARTS.flatMap((part) => tablesOf(part, migrations))));
+    if (replaces?.hasDeletions) await keepDeletions(scratch, this.#database, 'user_deletions');
+    await restartRetention(scratch, replaces?.hasRetention ? this.#database : undefined);
+    return await keepOtherDeletions(scratch, this.#scratch, others);
+  }
+
+  /** Runs `work` with an empty database beside the present one, and drops it. */
+  async #inScratch<Result>(work: (scratch: ClickHouseClient) => Promise<Result>): Promise<Result> {
+    const { server, scratchOf } = this.#options;
+    await this.#drop(this.#scratch);
+    await server.command({
+      query: 'CREATE DATABASE {database:Identifier}',
+      query_params: { database: this.#scratch },
+    });
+    const scratch = scratchOf(this.#scratch);
+    try {
+      return await work(scratch);
+    } finally {
+      await scratch.close();
+      await this.#drop(this.#scratch);
+    }
+  }
+
+  /** @throws {Refused} when it is no backup of Sluice, or of a newer version, or not complete */
+  async #readBackup(scratch: ClickHouseClient): Promise<BackupOwner & Pick<RestorePlan, 'migrations'>> {
+    const { place } = this.#options;
+    await this.#carryOut(scratch, restoreOf('state', ['backups'], place));
+    const manifest = await readNewestBackup(scratch);
+    if (!manifest) throw new Refused(`${place.name} has no manifest: it is no backup of Sluice.`);
+    const known = await readMigrations();
+    if (manifest.migration > known.length) {
+      throw new Refused(
+        `${place.name} is a backup of Sluice ${manifest.sluiceVersion} with migration ${manifest.migration}, and this ` +
+          `version knows ${known.length}: restore it with that version.`,
+      );
+    }
+    const migrations = known.filter(({ number }) => number <= manifest.migration);
+    await scratch.command({ query: 'DROP TABLE backups SYNC' });
+    const hasIdentity = migrations.some((migration) => createdTable(migration) === 'database_identity');
+    if (hasIdentity) await this.#carryOut(scratch, restoreOf('tables', ['database_identity'], place));
+    const identity = hasIdentity ? await readIdentity(scratch) : undefined;
+    if (hasIdentity) await scratch.command({ query: 'DROP TABLE database_identity SYNC' });
+    for (const part of PARTS) {
+      await this.#carryOut(scratch, restoreOf(part, tablesOf(part, migrations), place, 'structure'));
+    }
+    return { manifest, migrations, identity };
+  }
+
+  /** @throws {Refused} with ClickHouse's reason */
+  async #carryOut(
+    scratch: ClickHouseClient,
+    statement: Parameters<typeof carryOut>[1],
+    onState: (state: OperationState) => void = () => {},
+  ): Promise<OperationState> {
+    const { signal, place } = this.#options;
+    try {
+      return await carryOut(scratch, statement, { signal, onState });
+    } catch (error) {
+      if (!(error instanceof OperationFailed) || signal.aborted) throw error;
+      throw error.type === 'BACKUP_NOT_FOUND' || error.type === 'BACKUP_ENTRY_NOT_FOUND'
+        ? new Refused(`${place.name} holds no complete backup of Sluice: ${error.message}`)
+        : error;
+    }
+  }
+
+  async #present(): Promise<RestorePlan['replaces']> {
+    const { server } = this.#options;
+    const query_params = { database: this.#database };
+    const result = await server.query({ query: TABLES, query_params, format: 'JSONEachRow' });
+    const found = await result.json<{ name: string; rows: number }>();
+    if (found.length === 0) return undefined;
+    const migrations = await readMigrations();
+    const own = new Set(PARTS.flatMap((part) => tablesOf(part, migrations)));
+    return {
+      hasDeletions: found.some(({ name }) => name === 'user_deletions'),
+      hasRetention: found.some(({ name }) => name === 'retention'),
+      tables: found.length,
+      rows: found.reduce((sum, { rows }) => sum + rows, 0),
+      foreign: found.map(({ name }) => name).filter((name) => !own.has(name)),
+    };
+  }
+
+  /** Between the two renames there is no database. What a restore that ends there has renamed, the next one renames back. */
+  async #exchange(): Promise<void> {
+    const { server } = this.#options;
+    const exists = (await readNumber(server, EXISTS, { database: this.#database })) > 0;
+    if (exists) {
+      await this.#drop(this.#replaced);
+      await this.#rename(this.#database, this.#replaced);
+    }
+    try {
+      await this.#rename(this.#scratch, this.#database);
+    } catch (error) {
+      await this.#undoExchange();
+      throw error;
+    }
+    await this.#drop(this.#replaced);
+  }
+
+  async #undoExchange(): Promise<void> {
+    const { server } = this.#options;
+    const exists = async (database: string) => (await readNumber(server, EXISTS, { database })) > 0;
+    if ((await exists(this.#database)) || !(await exists(this.#replaced))) return;
+    await this.#rename(this.#replaced, this.#database);
+  }
+
+  async #rename(from: string, to: string): Promise<void> {
+    await this.#options.server.command({
+      query: 'RENAME DATABASE {from:Identifier} TO {to:Identifier}',
+      query_params: { from, to },
+    });
+  }
+
+  async #drop(database: string): Promise<void> {
+    await this.#options.server.command({ query: DROP, query_params: { database }, clickhouse_settings: ANY_SIZE });
+  }
+}
+
+/** RESTORE compares the sizes of files only. @throws {Refused} when a block of a table has another checksum */
+async function requireSound(client: ClickHouseClient, table: string): Promise<void> {
+  const result = await client.query({
+    query: 'CHECK TABLE {table:Identifier}',
+    query_params: { table },
+    clickhouse_settings: { check_query_single_value_result: '0' } as never,
+    format: 'JSONEachRow',
+  });
+  const parts = await result.json<{ part_path: string; is_passed: boolean | number; message: string }>();
+  const broken = parts.find(({ is_passed }) => !is_passed);
+  if (broken) throw new Refused(`The backup is broken: ${table}, part ${broken.part_path}: ${broken.message}`);
+}

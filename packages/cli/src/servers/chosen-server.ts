@@ -1,0 +1,58 @@
+import { ArgumentsError } from '@sluice/shared/command-line';
+import { loadServerConfig, loadServersConfig, type ServerConfig } from '@sluice/shared/servers/server-config';
+import type { z } from 'zod';
+import type { Environment } from '../command.ts';
+
+/** What `--help` says of the option `--server`. */
+export const SERVER_HELP =
+  '--server NAME   which ClickHouse server, where CLICKHOUSE_SERVERS_FILE names several; default CLICKHOUSE_SERVER';
+
+/**
+ * Returns the configuration of the ClickHouse server that a command works on: the one that `--server` names, else
+ * CLICKHOUSE_SERVER, else the only one.
+ *
+ * @param name the value of `--server`; empty where it is not given
+ * @throws {ArgumentsError} when there is no server of that name, or several and none is named
+ * @throws {ConfigError}
+ */
+export function loadChosenServer<Schema extends z.ZodObject>(
+  schema: Schema,
+  env: Environment,
+  name: string,
+): ServerConfig<Schema> {
+  const { servers } = loadServersConfig(schema, env);
+  if (!servers) {
+    if (name !== '') throw new ArgumentsError('--server is of use only with CLICKHOUSE_SERVERS_FILE.');
+    return loadServerConfig(schema, env);
+  }
+  const names = servers.map((server) => server.name);
+  const chosen = name || env['CLICKHOUSE_SERVER'] || (names.length === 1 ? names[0] : undefined);
+  if (chosen === undefined) throw new ArgumentsError(`--server is needed: one of ${names.join(', ')}.`);
+  if (!names.includes(chosen)) {
+    throw new ArgumentsError(`There is no server ${chosen} in CLICKHOUSE_SERVERS_FILE, which has ${names.join(', ')}.`);
+  }
+  return loadServerConfig(schema, { ...env, CLICKHOUSE_SERVER: chosen });
+}
+
+/**
+ * Returns the configurations of all ClickHouse servers of the file, in its order; without a file, that of the only server.
+ *
+ * @throws {ConfigError}
+ */
+export function loadAllServers<Schema extends z.ZodObject>(
+  schema: Schema,
+  env: Environment,
+): readonly ServerConfig<Schema>[] {
+  const { servers } = loadServersConfig(schema, env);
+  if (!servers) return [loadServerConfig(schema, env)];
+  return servers.map(({ name }) => loadServerConfig(schema, { ...env, CLICKHOUSE_SERVER: name }));
+}
+
+/** As {@link loadChosenServer} where `--server` is given, else as {@link loadAllServers}. */
+export function loadServersOf<Schema extends z.ZodObject>(
+  schema: Schema,
+  env: Environment,
+  name: string,
+): readonly ServerConfig<Schema>[] {
+  return name === '' ? loadAllServers(schema, env) : [loadChosenServer(schema, env, name)];
+}

@@ -1,0 +1,14 @@
+import { readMigrations } from '@sluice/shared/clickhouse/migrate';
+import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
+import { expect, test } from 'vitest';
+import { DELETIONS, NOT_COPIED, otherTables } from './copied-tables.ts';
+
+test('every table is copied, or is known to be of one server', async () => {
+  const migrations = await readMigrations();
+  const created = migrations.map(createdTable).filter((table) => table !== undefined);
+  const known = ['events', ...DELETIONS, ...otherTables(migrations), ...NOT_COPIED];
+  expect(known.toSorted()).toEqual(['schema_migrations', ...created].sort());
+  expect(otherTables(migrations)).toEqual([
+    ...['entities', 'entity_properties', 'user_sightings', 'dead_letters', 'topic_partitions', 'retention'],
+  ]);
+});

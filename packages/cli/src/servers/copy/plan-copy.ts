@@ -1,0 +1,203 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
+import { TopicRetention } from '@sluice/writer/kafka/topic-retention';
+import type { Kafka } from 'kafkajs';
+import { requireStoppedWriters } from '../../backup/log-check.ts';
+import { readNumber } from '../../backup/read-number.ts';
+import { Refused } from '../../backup/refused.ts';
+import { type ConfiguredServer, connectForMigrations, ownerOf } from '../connected-server.ts';
+import type { Identity } from '../identity.ts';
+import { ownerErrors } from '../problems.ts';
+import { readServerState, type ServerState } from '../server-state.ts';
+import { readLag } from '../status.ts';
+import { refuseOtherRun } from './copy-log.ts';
+import type { RemoteTables } from './remote-table.ts';
+
+/** With how many bytes of stored data a second a copy is reckoned, where no limit is given. Two busy cores did twice that for both servers. */
+const BYTES_PER_SECOND = 10_000_000;
+
+/** How much longer than the copy Kafka has to keep what the source has not stored yet, in seconds. */
+const SPARE_SECONDS = 60;
+
+/** A partition of the table `events` of the source. */
+export interface SourcePartition {
+  readonly partition: string;
+  readonly rows: number;
+}
+
+export interface CopyPlan {
+  readonly source: ConfiguredServer;
+  readonly target: ConfiguredServer;
+  readonly sourceIdentity: Identity;
+  /** Those that the source has at the moment. More may come until the positions are read. */
+  readonly partitions: readonly SourcePartition[];
+  /** What all tables of the source take on disk. */
+  readonly bytes: number;
+  /** How many events of the target are dropped. */
+  readonly dropped: number;
+  /** Both versions, where ClickHouse is not of the same. */
+  readonly versions: readonly [source: string, target: string] | undefined;
+}
+
+export interface PlanOptions {
+  readonly source: ConfiguredServer;
+  readonly target: ConfiguredServer;
+  readonly kafka: Kafka;
+  readonly remote: RemoteTables;
+  /** The bytes a second that may be read from the source; 0: any number. */
+  readonly bandwidth: number;
+}
+
+const PARTITIONS = `
+SELECT partition_id AS partition, sum(rows) AS rows FROM system.parts
+WHERE database = currentDatabase() AND table = 'events' AND active GROUP BY partition_id ORDER BY partition_id`;
+
+const BYTES = `
+SELECT sum(bytes_on_disk) AS number FROM system.parts WHERE database = currentDatabase() AND active`;
+
+const EVENTS = `
+SELECT sum(rows) AS number FROM system.parts
+WHERE database = {database:String} AND table = 'events' AND active`;
+
+const LOST = `
+SELECT count() AS number FROM {database:Identifier}.writer_halts FINAL
+WHERE resumed_at IS NULL AND reason = 'nothing is stored'`;
+
+/**
+ * Checks whether a server can be copied to another one. It changes nothing.
+ *
+ * @throws {Refused} naming every reason why not
+ */
+export async function planCopy(options: PlanOptions): Promise<CopyPlan> {
+  const { source, target } = options;
+  await using connections = new AsyncDisposableStack();
+  const connect = (server: ConfiguredServer, database?: string) =>
+    connections.adopt(connectForMigrations(server, database), (client) => client.close());
+  const [ofSource, ofTarget] = [connect(source), connect(target)];
+  const [sourceState, targetState] = await Promise.all([stateOf(source, ofSource), stateOf(target, ofTarget)]);
+  const reasons = [...sourceReasons(options, sourceState), ...targetReasons(options, targetState)];
+  const inServer = connect(target, 'default');
+  const checks: Promise<unknown>[] = [requireStoppedWriters(options.kafka, target.server.group)];
+  if (isKnown(sourceState)) {
+    checks.push(requireHeadroom(options, ofSource));
+    if (isKnown(targetState)) checks.push(requireSameDatabase(options, inServer, sourceState.identity));
+  }
+  if (isKnown(targetState) && targetState.version !== undefined) {
+    checks.push(requireNotServing(target, targetState, inServer));
+    if (targetState.missing === 0) checks.push(refuseOtherRun(ofTarget));
+  }
+  for (const outcome of await Promise.allSettled(checks)) {
+    if (outcome.status === 'rejected') reasons.push((outcome.reason as Error).message);
+  }
+  if (!isKnown(sourceState) || !isKnown(targetState) || !sourceState.identity || reasons.length > 0) {
+    throw new Refused(reasons.join('\n'));
+  }
+  return {
+    ...{ source, target, sourceIdentity: sourceState.identity },
+    partitions: await readEventPartitions(ofSource),
+    bytes: await readNumber(ofSource, BYTES),
+    dropped: await readNumber(inServer, EVENTS, { database: target.server.database }),
+    versions: differentVersions(sourceState, targetState),
+  };
+}
+
+/** Returns the partitions that the table `events` of a server has now. @throws ClickHouse's errors */
+export async function readEventPartitions(client: ClickHouseClient): Promise<readonly SourcePartition[]> {
+  return await (await client.query({ query: PARTITIONS, format: 'JSONEachRow' })).json<SourcePartition>();
+}
+
+async function stateOf({ server }: ConfiguredServer, client: ClickHouseClient): Promise<ServerState | string> {
+  return await readServerState(client).catch(({ message, code }: NodeJS.ErrnoException) => {
+    return `${server.name} does not answer: ${message || code}.`;
+  });
+}
+
+function isKnown(state: ServerState | string): state is ServerState {
+  return typeof state !== 'string';
+}
+
+function sourceReasons({ source, target }: PlanOptions, state: ServerState | string): string[] {
+  if (!isKnown(state)) return [state];
+  const { name } = source.server;
+  const { identity, missing, unknown } = state;
+  const reasons = ownerErrors(ownerOf(source.server), identity);
+  if (missing > 0) reasons.push(`${name} lacks ${missing} migrations of this version: start its writers.`);
+  else if (!identity) reasons.push(`${name} is empty: no writer has stored anything.`);
+  if (unknown.length > 0) reasons.push(`${name} has migrations of a newer version: use the command of that version.`);
+  if (identity && identity.state !== 'complete') {
+    reasons.push(`${name} is ${identity.state}: copy a complete server. ${identity.detail}`.trim());
+  }
+  const [ofSource, ofTarget] = [ownerOf(source.server).partitions, ownerOf(target.server).partitions];
+  if (ofSource !== ofTarget) {
+    reasons.push(
+      `${name} has the partitions ${ofSource}, and ${target.server.name} ${ofTarget}: they must be the same.`,
+    );
+  }
+  return reasons;
+}
+
+function targetReasons({ target }: PlanOptions, state: ServerState | string): string[] {
+  if (!isKnown(state)) return [state];
+  const reasons = ownerErrors(ownerOf(target.server), state.identity);
+  if (state.unknown.length > 0) {
+    reasons.push(`${target.server.name} has migrations of a newer version: use the command of that version.`);
+  }
+  return reasons;
+}
+
+/** A server that may be read loses no rows. @throws {Refused} */
+async function requireNotServing(
+  { server }: ConfiguredServer,
+  { identity, missing }: ServerState,
+  client: ClickHouseClient,
+): Promise<void> {
+  const { name, serves, database } = server;
+  if (!serves || identity?.state === 'filling' || identity?.state === 'incomplete') return;
+  if ((await readNumber(client, EVENTS, { database })) === 0) return;
+  // Its writers have found that what was stored is lost.
+  if (missing === 0 && (await readNumber(client, LOST, { database })) > 0) return;
+  throw new Refused(
+    `${name} has events, and is read: what it has would be dropped. Set "serves": false for it in the file first.`,
+  );
+}
+
+/** The native address must lead to the very database that the address in the file leads to. @throws {Refused} */
+async function requireSameDatabase(
+  { source, remote }: PlanOptions,
+  client: ClickHouseClient,
+  identity: Identity | undefined,
+): Promise<void> {
+  if (!identity) return;
+  const query = `SELECT toString(id) AS id FROM ${remote('database_identity')} ORDER BY recorded_at DESC, id LIMIT 1`;
+  const result = await client.query({ query, format: 'JSONEachRow' }).catch((error: Error) => {
+    throw new Refused(`The server that is filled cannot read ${source.server.name}: ${error.message}`);
+  });
+  const [found] = await result.json<{ id: string }>();
+  if (found?.id === identity.id) return;
+  throw new Refused(`The native address of ${source.server.name} leads to another database than its url.`);
+}
+
+/** What the source has not stored yet must stay in Kafka until the copy is done. @throws {Refused} */
+async function requireHeadroom({ source, kafka, bandwidth }: PlanOptions, client: ClickHouseClient): Promise<void> {
+  const { config, server } = source;
+  const topics = Object.values(topicNames(config));
+  const kept = await withAdmin(kafka, (admin) => new TopicRetention(topics).read(admin));
+  const lags = await readLag(kafka, config, server.group, server.partitions);
+  const left = lags.map(({ topic, headroomSeconds }) => {
+    const keptMs = kept.get(topic);
+    return headroomSeconds ?? (keptMs === undefined ? Number.POSITIVE_INFINITY : keptMs / 1_000);
+  });
+  const seconds = (await readNumber(client, BYTES)) / Math.min(BYTES_PER_SECOND, bandwidth || BYTES_PER_SECOND);
+  const headroom = Math.min(...left);
+  if (headroom >= seconds + SPARE_SECONDS) return;
+  throw new Refused(
+    `The copy may take ${Math.ceil(seconds)} s, and Kafka deletes what ${server.name} has not stored yet in ` +
+      `${Math.floor(headroom)} s: let its writers catch up, or set a longer retention.ms of the topics.`,
+  );
+}
+
+function differentVersions(source: ServerState, target: ServerState): CopyPlan['versions'] {
+  const [ofSource, ofTarget] = [source.version, target.version];
+  if (ofSource === undefined || ofTarget === undefined || ofSource === ofTarget) return undefined;
+  return [ofSource, ofTarget];
+}

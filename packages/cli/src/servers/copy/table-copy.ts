@@ -1,0 +1,166 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { sleep } from '@sluice/shared/retry';
+import { readNumber } from '../../backup/read-number.ts';
+import { type CopyLog, IS_NEWEST_RUN } from './copy-log.ts';
+import type { RemoteTables } from './remote-table.ts';
+
+/** How often ClickHouse is asked how far a statement is, in milliseconds. */
+const POLL_MS = 500;
+
+/**
+ * What bounds the memory of a copy, whatever the size of a table: one stream in the order of the key, small blocks on the way,
+ * and parts of some hundred thousand rows. What is read is not merged on its way, and no limit of time ends it.
+ */
+const COPY_SETTINGS = {
+  max_execution_time: 0,
+  max_threads: 1,
+  max_insert_threads: 1,
+  max_block_size: 2_048,
+  min_insert_block_size_rows: 262_144,
+  min_insert_block_size_bytes: 64 * 1_024 * 1_024,
+  optimize_read_in_order: 1,
+  optimize_on_insert: 0,
+  wait_end_of_query: 1,
+} as const;
+
+const COLUMNS = `
+SELECT name FROM system.columns
+WHERE database = currentDatabase() AND table = {table:String} AND default_kind NOT IN ('MATERIALIZED', 'ALIAS')
+ORDER BY position`;
+
+const SORTING_KEY = `
+SELECT sorting_key AS key FROM system.tables WHERE database = currentDatabase() AND name = {table:String}`;
+
+const PROGRESS = `
+SELECT written_rows AS rows, read_bytes AS bytes FROM system.processes WHERE query_id = {id:String}`;
+
+const DROP_PARTITION = 'ALTER TABLE {table:Identifier} DROP PARTITION ID {partition:String}';
+
+const DROP_ALL = 'ALTER TABLE {table:Identifier} DROP PARTITION ALL';
+
+/** A partition of the table is dropped, however large it is. */
+const ANY_SIZE = { max_partition_size_to_drop: '0', max_table_size_to_drop: '0' } as const;
+
+export interface TableCopyOptions {
+  /** Of the account for migrations of the server that is filled. Statements may take days. */
+  readonly client: ClickHouseClient;
+  /** Of the account of its writers, which may remove rows. */
+  readonly writer: ClickHouseClient;
+  readonly remote: RemoteTables;
+  readonly log: CopyLog;
+  /** The bytes a second that are read from the source; 0: any number. */
+  readonly bandwidth: number;
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: { readonly rows: number; readonly bytes: number }) => void;
+}
+
+/**
+ * Copies tables from another server. ClickHouse reads the rows by itself and stores them as new ones, so that they get block
+ * numbers of this server. What was there before is dropped, so each method may be repeated.
+ */
+export class TableCopy {
+  readonly #options: TableCopyOptions;
+
+  constructor(options: TableCopyOptions) {
+    this.#options = options;
+  }
+
+  /** Copies a whole table. @throws ClickHouse's errors */
+  async copyTable(table: string): Promise<void> {
+    const { remote } = this.#options;
+    const { columns, key } = await this.#describe(table);
+    await this.dropAll(table);
+    await this.#insert(
+      table,
+      `INSERT INTO ${table} (${columns}) SELECT ${columns} FROM ${remote(table)} WHERE ${IS_NEWEST_RUN} ORDER BY ${key}`,
+    );
+  }
+
+  /**
+   * Copies a partition of the table `events`, without what the pending deletions of this server hide. Of equal keys only the
+   * newest is read (FINAL), which is the visible one: after a merge here, another one might be left.
+   *
+   * @returns the number of rows
+   * @throws ClickHouse's errors
+   */
+  async copyEvents(partition: string): Promise<number> {
+    const { remote } = this.#options;
+    const { columns, key } = await this.#describe('events');
+    await this.#drop(DROP_PARTITION, { table: 'events', partition });
+    const sql = `INSERT INTO events (${columns})
+      SELECT ${columns}
+      FROM (
+        SELECT ${columns} FROM ${remote('events')} FINAL WHERE _partition_id = {partition:String} ORDER BY ${key}
+      ) AS copied
+      LEFT JOIN (
+        SELECT workspace_id, user_id, max(version) AS deleted FROM pending_deletions GROUP BY workspace_id, user_id
+      ) AS pending USING (workspace_id, user_id)
+      WHERE toUnixTimestamp64Micro(received_at) > deleted AND ${IS_NEWEST_RUN}`;
+    await this.#insert('events', sql, { partition });
+    return await this.countEvents(partition);
+  }
+
+  /** Returns how many events of a partition are stored. @throws ClickHouse's errors */
+  async countEvents(partition: string): Promise<number> {
+    const sql = 'SELECT count() AS number FROM events WHERE _partition_id = {partition:String}';
+    return await readNumber(this.#options.client, sql, { partition });
+  }
+
+  /** Drops all rows of a table. @throws ClickHouse's errors */
+  async dropAll(table: string): Promise<void> {
+    await this.#drop(DROP_ALL, { table });
+  }
+
+  async #drop(query: string, query_params: Record<string, unknown>): Promise<void> {
+    const { writer, log } = this.#options;
+    await log.requireNewest();
+    await writer.command({ query, query_params, clickhouse_settings: ANY_SIZE });
+  }
+
+  async #describe(table: string): Promise<{ readonly columns: string; readonly key: string }> {
+    const { client } = this.#options;
+    const query_params = { table };
+    const columns = await client.query({ query: COLUMNS, query_params, format: 'JSONEachRow' });
+    const key = await client.query({ query: SORTING_KEY, query_params, format: 'JSONEachRow' });
+    const names = (await columns.json<{ name: string }>()).map(({ name }) => name);
+    return { columns: names.join(', '), key: (await key.json<{ key: string }>())[0]?.key ?? '' };
+  }
+
+  /** Runs an insert to its end, and tells how far it is. @throws ClickHouse's errors, also when the signal aborts */
+  async #insert(name: string, query: string, parameters: Readonly<Record<string, unknown>> = {}): Promise<void> {
+    const { client, log, signal, bandwidth } = this.#options;
+    signal.throwIfAborted();
+    const query_id = log.queryId(`copy-${name.replaceAll('_', '-')}`);
+    const ended = new AbortController();
+    const following = this.#follow(query_id, ended.signal);
+    const settings = { ...COPY_SETTINGS, ...(bandwidth > 0 && { max_network_bandwidth: bandwidth }) };
+    try {
+      await client.command({
+        ...{ query, query_id, query_params: { run: log.run, ...parameters } },
+        clickhouse_settings: settings as never,
+      });
+    } finally {
+      ended.abort();
+      await following;
+    }
+    signal.throwIfAborted();
+  }
+
+  async #follow(id: string, ended: AbortSignal): Promise<void> {
+    const { client, signal, onProgress } = this.#options;
+    for (;;) {
+      await sleep(POLL_MS, AbortSignal.any([ended, signal]));
+      if (ended.aborted) return;
+      if (signal.aborted) {
+        const query = 'KILL QUERY WHERE query_id = {id:String} ASYNC';
+        await client.command({ query, query_params: { id } }).catch(() => undefined);
+        return;
+      }
+      const result = await client
+        .query({ query: PROGRESS, query_params: { id }, format: 'JSONEachRow' })
+        .catch(() => undefined);
+      const [progress] = (await result?.json<{ rows: number; bytes: number }>().catch(() => [])) ?? [];
+      if (progress) onProgress(progress);
+    }
+  }
+}

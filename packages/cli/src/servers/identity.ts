@@ -1,0 +1,48 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { STATEMENTS } from '@sluice/writer/clickhouse/statements';
+
+/** `complete`, `filling` (rows are being copied into it) or `incomplete` (messages were given up). */
+export type DatabaseState = 'complete' | 'filling' | 'incomplete';
+
+/** What a database says of itself. */
+export interface Identity {
+  readonly id: string;
+  /** The name of its server in the file of servers; empty without one. */
+  readonly server: string;
+  /** The consumer group of its writers. */
+  readonly groupId: string;
+  /** `all`, or a range such as `0-23`. */
+  readonly partitions: string;
+  readonly state: DatabaseState;
+  /** Why it is not complete. */
+  readonly detail: string;
+}
+
+// The new time is above the stored one, also after ClickHouse's clock was set back: the newest row counts.
+const RECORD_STATE = `
+INSERT INTO database_identity (id, server, group_id, partitions, state, detail, recorded_at)
+SELECT
+  id, server, group_id, partitions, {state:String}, {detail:String},
+  greatest(now64(6), recorded_at + toIntervalMicrosecond(1))
+FROM database_identity ORDER BY recorded_at DESC, id LIMIT 1`;
+
+/** Returns what a database says of itself; `undefined` before a writer has recorded it. @throws ClickHouse's errors */
+export async function readIdentity(client: ClickHouseClient): Promise<Identity | undefined> {
+  const result = await client.query({ query: STATEMENTS['read-identity'].sql, format: 'JSONEachRow' });
+  return (await result.json<Identity>())[0];
+}
+
+/**
+ * Records the state of a database that has an identity.
+ *
+ * @param query_id of the statement; default: any
+ * @throws ClickHouse's errors
+ */
+export async function recordState(
+  client: ClickHouseClient,
+  state: DatabaseState,
+  detail = '',
+  query_id?: string,
+): Promise<void> {
+  await client.command({ query: RECORD_STATE, query_params: { state, detail }, ...(query_id && { query_id }) });
+}

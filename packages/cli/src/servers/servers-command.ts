@@ -1,0 +1,79 @@
+import { resolve } from 'node:path';
+import { ArgumentsError } from '@sluice/shared/command-line';
+import { ConfigError } from '@sluice/shared/config';
+import type { Command, Environment } from '../command.ts';
+import { withLocalSystem } from '../local-system.ts';
+import { parseCommand } from '../parse-command.ts';
+import { processTerminal } from '../terminal.ts';
+import { unreachable } from '../unreachable.ts';
+import { runAccept } from './accept.ts';
+import { runCheck } from './check-file.ts';
+import { loadAllServers } from './chosen-server.ts';
+import { type ConfiguredServer, configured, connectTo, serversConfig } from './connected-server.ts';
+import { COPY_HELP, parseCopy, runCopyCommand } from './copy/copy-command.ts';
+import { findServer } from './find-server.ts';
+import { runStatus } from './status.ts';
+
+const COMMANDS = 'status, check FILE, copy --from NAME --to NAME, or accept NAME';
+
+/** Shows and checks the ClickHouse servers of a file, and fills one of them, with the environment of a writer. */
+export const serversCommand: Command = {
+  help,
+  async run(args, { env, cwd }) {
+    const local = await withLocalSystem(env);
+    switch (args[0]) {
+      case 'status': {
+        parseCommand(args, { commands: { status: 'none' }, texts: {}, flags: [], usage: 'status takes no arguments.' });
+        return await runStatus(loadServers(local), processTerminal.print);
+      }
+      case 'check': {
+        const usage = 'check needs a FILE.';
+        const { operands } = parseCommand(args, { commands: { check: 'one' }, texts: {}, flags: [], usage });
+        return await runCheck(resolve(cwd, operands[0] ?? ''), local, processTerminal.print);
+      }
+      case 'copy':
+        return await runCopyCommand(parseCopy(args, loadServers(local)), processTerminal);
+      case 'accept':
+        return await accept(args, local);
+      default:
+        parseCommand(args, { commands: {}, texts: {}, flags: [], usage: `Use ${COMMANDS}.` });
+        throw new ArgumentsError(`Use ${COMMANDS}.`);
+    }
+  },
+};
+
+async function accept(args: readonly string[], env: Environment): Promise<number> {
+  const usage = 'accept needs the NAME of a server, and takes no option but --yes.';
+  const { operands, flags } = parseCommand(args, { commands: { accept: 'one' }, texts: {}, flags: ['yes'], usage });
+  const [name = ''] = operands;
+  const found = findServer('NAME', name, loadServers(env));
+  await using client = connectTo(found);
+  try {
+    return await runAccept(name, client, flags.yes, processTerminal);
+  } catch (error) {
+    console.error(unreachable('ClickHouse', error, found.config));
+    return 1;
+  }
+}
+
+/** @throws {ConfigError} also without a file of servers */
+function loadServers(env: Environment): readonly ConfiguredServer[] {
+  const servers = configured(loadAllServers(serversConfig, env));
+  if (servers.length > 0) return servers;
+  throw new ConfigError(['CLICKHOUSE_SERVERS_FILE: is required: the file that names the ClickHouse servers']);
+}
+
+function help(name: string): string {
+  return `Usage: ${name} COMMAND
+
+Shows, checks and fills the ClickHouse servers of CLICKHOUSE_SERVERS_FILE, with the environment of a writer:
+docs/operate/servers-commands.md.
+
+  status                shows how each server is, and says what is wrong
+  check FILE            says what is wrong with a file before it is put in force. It changes nothing
+${COPY_HELP}
+  accept NAME [--yes]   says which messages an incomplete server lacks, asks whether these are gone for good, and lets it be
+                        read as the others are
+
+Exit codes: 0 done, or nothing is wrong; 1 not done, or something is wrong; 2 wrong arguments.`;
+}
