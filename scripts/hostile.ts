@@ -1,7 +1,9 @@
 // npm run hostile: one tenant at every limit of the API, beside another one. `npm run hostile -- --help` tells more.
+
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startTestStack } from '@sluice/local-stack/test-stack';
+import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
 import { buildConsole } from '../packages/console/scripts/build.ts';
 import { Arena } from '../tests/hostile/arena.ts';
@@ -70,7 +72,11 @@ async function main(): Promise<number> {
   const seconds = isSingle ? 0 : wholeNumber('--seconds', values.seconds ?? '300', 1, 86_400);
   console.log(`Hostile requests from --seed ${first}${isSingle ? '' : ` for ${seconds} s`}: starting the system …`);
   await buildConsole();
-  const stack = await startTestStack({ kind: 'local', onProgress: (line) => console.log(line) });
+  const stack = await startTestStack({
+    kind: 'local',
+    clickhouseAccounts: TEST_ACCOUNTS,
+    onProgress: (line) => console.log(line),
+  });
   try {
     await using arena = await Arena.start(stack, 'hostile', { QUERY_BYTES_READ_MAX });
     return await trySeeds(arena, first, seconds);

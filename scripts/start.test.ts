@@ -1,12 +1,13 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { findFreePorts, isPortFree } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, onTestFinished, test } from 'vitest';
+import { commandLines } from '../tests/support/command-lines.ts';
 
 const RUN = join(import.meta.dirname, 'run.mjs');
 const READY_TIMEOUT_MS = 60_000;
@@ -19,8 +20,8 @@ interface Run {
   readonly exited: Promise<unknown[]>;
 }
 
-function start(env: NodeJS.ProcessEnv): Run {
-  const child = spawn('node', [RUN, 'start'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+function start(env: NodeJS.ProcessEnv, args: readonly string[] = []): Run {
+  const child = spawn('node', [RUN, 'start', ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   onTestFinished(() => void child.kill('SIGKILL'));
   let text = '';
   const collect = (chunk: string) => {
@@ -29,6 +30,11 @@ function start(env: NodeJS.ProcessEnv): Run {
   child.stdout.setEncoding('utf8').on('data', collect);
   child.stderr.setEncoding('utf8').on('data', collect);
   return { process: child, output: () => text, exited: once(child, 'exit') };
+}
+
+/** Runs a command of operators, and returns what it printed. */
+async function sluice(env: NodeJS.ProcessEnv, ...args: string[]): Promise<string> {
+  return (await promisify(execFile)('node', [RUN, 'sluice', ...args], { env })).stdout;
 }
 
 async function startReady(env: NodeJS.ProcessEnv): Promise<Run> {
@@ -46,7 +52,7 @@ async function paste(command: string | undefined): Promise<unknown> {
   return JSON.parse(stdout);
 }
 
-test('npm start brings up a system that works as its welcome says, keeps its data, and leaves nothing behind', async () => {
+test('npm start brings up a system that works as its welcome says, keeps its data, restores a backup, and leaves nothing behind', async () => {
   await using dir = await makeTempDir();
   const { PATH, HOME } = process.env;
   const ports = await findFreePorts(5);
@@ -74,6 +80,15 @@ test('npm start brings up a system that works as its welcome says, keeps its dat
   expect(await paste(submit)).toMatchObject({ status: 'accepted' });
   await eventually(() => paste(see)).toMatchObject({ total: 1, results: [{ userId: 'jane' }] });
 
+  const backup = join(env.SLUICE_DATA_DIR, 'backups', 'one');
+  expect(await sluice(env, 'backup', '--to', backup)).toContain('The backup is complete');
+  const password = (await readFile(join(env.SLUICE_DATA_DIR, 'clickhouse-password'), 'utf8')).trim();
+  const logs = join(env.SLUICE_DATA_DIR, 'logs');
+  const logged = await Promise.all((await readdir(logs)).map((name) => readFile(join(logs, name), 'utf8')));
+  const shown = [first.output(), ...logged, ...(await commandLines())].join('\n');
+  expect(shown).not.toContain(password);
+  expect([...logged, ...(await commandLines())].join('\n')).not.toContain(DEV_KEY);
+
   const second = start(env);
   expect(await second.exited).toEqual([1, null]);
   expect(second.output()).toMatch(/^Another run \(pid \d+\) uses the data folder .*\n$/);
@@ -81,6 +96,13 @@ test('npm start brings up a system that works as its welcome says, keeps its dat
   first.process.kill('SIGINT');
   expect(await first.exited).toEqual([0, null]);
   expect(await usedPorts()).toEqual([]);
+
+  await rm(join(env.SLUICE_DATA_DIR, 'clickhouse'), { recursive: true });
+  const engines = start(env, ['--engines']);
+  await eventually(engines.output, { timeout: READY_TIMEOUT_MS }).toContain('Kafka and ClickHouse are ready');
+  expect(await sluice(env, 'restore', '--from', backup, '--yes')).toContain('is restored');
+  engines.process.kill('SIGINT');
+  expect(await engines.exited).toEqual([0, null]);
 
   const third = await startReady(env);
   expect(await paste(see)).toMatchObject({ total: 1 });

@@ -22,7 +22,7 @@ const output = createOutput(process.stdout, process.stdout.isTTY === true, {
   'query-api': 'magenta',
 });
 
-readArguments();
+const { engines: onlyEngines } = readArguments();
 const env = process.env;
 const { settings, faults } = readSettings(env, root);
 if (faults.length > 0) refuse(faults);
@@ -40,7 +40,7 @@ if (obstacles.length > 0) {
 
 const context = { baseEnv: env, onLine: output.serviceLine, report: output.say };
 const [{ stages, devKey }] = await Promise.all([describeSystem(settings, root, context), buildConsole()]);
-const supervisor = createSupervisor({ stages, report: output.say });
+const supervisor = createSupervisor({ stages: onlyEngines ? stages.slice(0, 1) : stages, report: output.say });
 let firstSignalAt: number | undefined;
 
 async function stop(reason: string): Promise<void> {
@@ -67,16 +67,19 @@ process.once('disconnect', () => stop('The command that started this run has end
 output.say(`Starting Sluice; its data and the engines' logs are in ${settings.dataDir}`);
 try {
   await supervisor.start();
-  if (firstSignalAt === undefined) output.say(welcome(settings, devKey));
+  const isReady = onlyEngines ? 'Kafka and ClickHouse are ready. Ctrl-C stops them.' : welcome(settings, devKey);
+  if (firstSignalAt === undefined) output.say(isReady);
 } catch (error) {
   await unlockDataFolder(settings.dataDir);
   refuse([`Sluice could not be started. ${(error as Error).message}`]);
 }
 
-function readArguments(): void {
+function readArguments(): { readonly engines: boolean } {
   try {
-    const { values } = parseArguments({ options: { help: { type: 'boolean', short: 'h' } } });
-    if (!values.help) return;
+    const { values } = parseArguments({
+      options: { help: { type: 'boolean', short: 'h' }, engines: { type: 'boolean', default: false } },
+    });
+    if (!values.help) return values;
   } catch (error) {
     if (!(error instanceof ArgumentsError)) throw error;
     refuse([error.message, 'npm start -- --help shows its usage.'], EXIT_CODE_ARGUMENTS);

@@ -1,14 +1,16 @@
 import type { PlantedFault } from './planted-fault.ts';
 
 const writer = (name: string) => `services/writer/src/${name}`;
+/** What a statement does is written down twice: in SQL, and for the simulated ClickHouse. */
+const simulated = (name: string) => `tests/simulation/clickhouse/${name}`;
 
-/** Faults of the writer that prove its simulator: it has to find each of them within a minute. */
+/** Faults of the writer that prove its simulators: the one that a name begins with has to find it within a minute. */
 export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   {
     name: 'writer/stored-events-not-looked-up',
     file: writer('clickhouse/staged-batch.ts'),
-    search: 'const hasOriginals = hasKeys || hasUuids;',
-    replacement: 'const hasOriginals = hasKeys && !hasKeys && hasUuids;',
+    search: "if (hasKeys) await this.#staging.run(STATEMENTS['drop-stored-repeats']);",
+    replacement: '',
     breaks: 'A batch that is stored again after a lost response is stored twice.',
   },
   {
@@ -79,7 +81,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   {
     name: 'writer/deleted-event-counts-as-original',
     file: writer('clickhouse/staged-batch.ts'),
-    search: "if (hasOriginals) await this.#staging.run(STATEMENTS['drop-hidden-originals']);",
+    search: "if (hasKeys || hasUuids) await this.#staging.run(STATEMENTS['drop-hidden-originals']);",
     replacement: '',
     breaks: 'An event that is sent again after the deletion of its user is lost.',
   },
@@ -227,14 +229,14 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   {
     name: 'writer/repeats-stored',
     file: writer('clickhouse/staged-batch.ts'),
-    search: "if (isRepeated) await this.#staging.run(STATEMENTS['drop-repeats']);",
+    search: 'if (hasUuids || repeatsItself) await this.#dropRepeats();',
     replacement: '',
-    breaks: 'An event that is sent again is stored twice.',
+    breaks: 'An event that a batch holds twice, and a stamped one that is sent again, are stored twice.',
   },
   {
     name: 'writer/stamped-repeats-of-a-batch-stored',
     file: writer('clickhouse/staged-batch.ts'),
-    search: ' || stamped_events > stamped_uuids',
+    search: ' || (stamped_events > 0 && timed_events > timed_uuids)',
     replacement: '',
     breaks: 'A stamped event that a batch holds twice is stored twice.',
   },
@@ -267,5 +269,59 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
     replacement: 'if (committed >= 0n && position.nextOffset !== committed)',
     breaks:
       'After a writer ended between storing and committing the first messages of a partition, its lag grows for ever. What retention deletes of new partitions is not noticed.',
+  },
+  {
+    name: 'mirrors/first-accepted-stays',
+    file: simulated('statements.ts'),
+    search: '...staged.flatMap((event, place) => (mayRepeat(event) ? [submittedAt(place, event)] : [])),',
+    replacement: `...staged
+          .map((event, place) => ({ event, place }))
+          .toSorted((one, other) => one.event.received_at - other.event.received_at)
+          .flatMap(({ event, place }) => (mayRepeat(event) ? [submittedAt(place, event)] : [])),`,
+    breaks: 'Of events with one key in a batch the one that was accepted first stays, and not the first of the log.',
+  },
+  {
+    name: 'mirrors/stamped-repeats-not-looked-up',
+    file: writer('clickhouse/staged-batch.ts'),
+    search: "(await this.#staging.wroteRows(STATEMENTS['find-stamped-repeats'], { first_stamped, last_stamped }))",
+    replacement: 'first_stamped > last_stamped',
+    breaks: 'A stamped event that another batch has stored already is stored again.',
+  },
+  {
+    name: 'mirrors/lines-not-compared-with-objects',
+    file: writer('protocol/row-batch.ts'),
+    search: '        if (!isObject(value, start, end)) return undefined;\n',
+    replacement: '',
+    breaks: 'A row in brackets is stored when its batch has no other row, and a dead letter when it has.',
+  },
+  {
+    name: 'mirrors/loaded-rows-not-counted',
+    file: writer('clickhouse/staged-batch.ts'),
+    search: '    if (loaded !== undefined && loaded !== rows) throw new NotRows();\n',
+    replacement: '',
+    breaks: 'Two rows on a line are stored when their batch has no bad row, and a dead letter when it has.',
+  },
+  {
+    name: 'mirrors/organizations-of-deleted-events-not-seen',
+    file: writer('clickhouse/inspect-staged-rows.ts'),
+    search: "    await session.run(STATEMENTS['store-seen-in-deleted-events']);\n",
+    replacement: '',
+    breaks:
+      'Whether an organization exists depends on whether an event of a deleted user or the deletion is stored first.',
+  },
+  {
+    name: 'writer/deletions-before-rows-of-users-not-looked-up',
+    file: writer('clickhouse/staged-batch.ts'),
+    search: 'this.#staged?.haveDeletions ?',
+    replacement: 'this.#staged === undefined ?',
+    breaks: 'The erasure removes rows of users who come back meanwhile, or never ends.',
+  },
+  {
+    name: 'writer/users-who-came-back-not-replaced',
+    file: writer('erasure/deleted-rows.ts'),
+    search:
+      "  if (returned.length > 0) await session.run(STATEMENTS['store-returned-users'], parametersOf(returned));\n",
+    replacement: '',
+    breaks: 'The erasure removes users who came back.',
   },
 ];

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { generateKey, hashKey, parseKeysFile, readKeysFile, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { expect, test } from 'vitest';
-import { ensureClickHousePassword, ensureDevKey, lockDataFolder, unlockDataFolder } from './data-folder.ts';
+import { ensureClickHousePasswords, ensureDevKey, lockDataFolder, unlockDataFolder } from './data-folder.ts';
 
 const OWN_MARK = process.execPath;
 
@@ -52,9 +52,11 @@ test('a chosen development key replaces the last one, and other entries stay', a
   expect(entries.find(({ id }) => id === 'dev')?.hash).toBe(hashKey('a-key-of-my-own-choice'));
 });
 
-test('the password of the local ClickHouse is created once', async () => {
+test('the passwords of the local ClickHouse are created once', async () => {
   await using dir = await makeTempDir();
-  const password = await ensureClickHousePassword(dir.path);
-  expect(password).toHaveLength(32);
-  expect(await ensureClickHousePassword(dir.path)).toBe(password);
+  const passwords = await ensureClickHousePasswords(dir.path);
+  const all = [passwords.administrator, ...Object.values(passwords.accounts)];
+  expect(new Set(all).size).toBe(4);
+  for (const password of all) expect(password).toHaveLength(32);
+  expect(await ensureClickHousePasswords(dir.path)).toEqual(passwords);
 });

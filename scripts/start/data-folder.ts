@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { AccountOptions } from '@sluice/local-stack/clickhouse-accounts';
 import { commandLineOf } from '@sluice/local-stack/command-line';
 import { systemErrorCode } from '@sluice/local-stack/errors';
 import { changeKeysFile, generateKey, hashKey, SCOPES } from '@sluice/shared/keys/keys-file';
@@ -46,9 +47,25 @@ async function ensureSecret(file: string, create: () => string): Promise<string>
   return secret;
 }
 
-/** The password of the local ClickHouse, created at the first start. Without one, any web page could send it statements. */
-export async function ensureClickHousePassword(dataDir: string): Promise<string> {
-  return ensureSecret(join(dataDir, 'clickhouse-password'), () => randomBytes(24).toString('base64url'));
+/** The passwords of the local ClickHouse. Without them, any web page could send it statements. */
+export interface ClickHousePasswords {
+  /** Of the administrator `sluice`. */
+  readonly administrator: string;
+  /** Of the services' accounts. */
+  readonly accounts: AccountOptions['passwords'];
+}
+
+/** Reads the passwords, and creates those that are missing. */
+export async function ensureClickHousePasswords(dataDir: string): Promise<ClickHousePasswords> {
+  const ensure = (file: string) => ensureSecret(join(dataDir, file), () => randomBytes(24).toString('base64url'));
+  return {
+    administrator: await ensure('clickhouse-password'),
+    accounts: {
+      sluice_migrate: await ensure('clickhouse-migrate-password'),
+      sluice_writer: await ensure('clickhouse-writer-password'),
+      sluice_query: await ensure('clickhouse-query-password'),
+    },
+  };
 }
 
 /**

@@ -1,6 +1,7 @@
 import { mkdir, statfs } from 'node:fs/promises';
 import { LocalStackError } from '@sluice/local-stack/errors';
-import { checkJava, checkMaven, hasKafkaLibs } from '@sluice/local-stack/kafka-libs';
+import { checkJava, hasKafkaLibs } from '@sluice/local-stack/kafka-libs';
+import { checkMaven } from '@sluice/local-stack/maven-libs';
 import type { Settings } from './settings.ts';
 import { checkPorts } from './taken-ports.ts';
 

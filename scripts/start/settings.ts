@@ -30,9 +30,11 @@ export type PortName = keyof typeof PORTS;
 
 export const PORT_NAMES = Object.keys(PORTS) as readonly PortName[];
 
-export const START_HELP = `Usage: npm start
+export const START_HELP = `Usage: npm start [-- --engines]
 
 Starts Kafka, ClickHouse and the three services on 127.0.0.1, in the foreground. Ctrl-C stops them; the data stays.
+
+  --engines         starts Kafka and ClickHouse only, as a restore needs it
 
 Environment variables:
   INGEST_PORT, QUERY_PORT, WRITER_PORT, KAFKA_PORT, CLICKHOUSE_PORT
@@ -73,6 +75,10 @@ export function readSettings(env: NodeJS.ProcessEnv, root: string): { settings: 
   const externalClickHouse = read('CLICKHOUSE_URL');
   if (externalClickHouse !== undefined && !/^https?:$/.test(URL.parse(externalClickHouse)?.protocol ?? '')) {
     faults.push('CLICKHOUSE_URL must be an http:// or https:// address.');
+  }
+  for (const variable of ['TLS_CERT_FILE', 'TLS_KEY_FILE']) {
+    if (read(variable) !== undefined)
+      faults.push(`${variable} is not for npm start, whose services listen on loopback alone.`);
   }
   const dataDir = resolve(root, read('SLUICE_DATA_DIR') ?? '.sluice');
   return { settings: { dataDir, devKey, ports, externalKafka, externalClickHouse }, faults };

@@ -1,13 +1,16 @@
 import { join } from 'node:path';
 import { startClickHouse } from '@sluice/local-stack/clickhouse';
 import { startKafka } from '@sluice/local-stack/kafka';
-import { ensureClickHousePassword, ensureDevKey } from './data-folder.ts';
+import { type ClickHousePasswords, ensureClickHousePasswords, ensureDevKey } from './data-folder.ts';
 import { type ServiceContext, type ServiceSpec, serviceProcess } from './service-process.ts';
 import type { Settings } from './settings.ts';
 import type { ProcessSpec } from './supervisor.ts';
 
 /** After a kill, an engine with much data may take minutes to start. */
 const ENGINE_READY_TIMEOUT_MS = 600_000;
+
+/** The database of the local ClickHouse. */
+const DATABASE = 'sluice';
 
 /** The processes of `npm start` in stages, and the development key. */
 export interface LocalSystem {
@@ -19,11 +22,11 @@ export interface LocalSystem {
 export async function describeSystem(settings: Settings, root: string, context: ServiceContext): Promise<LocalSystem> {
   const { dataDir, devKey } = settings;
   const { key, keysFile } = await ensureDevKey(dataDir, devKey);
-  const password = await ensureClickHousePassword(dataDir);
+  const passwords = await ensureClickHousePasswords(dataDir);
   const engines: ProcessSpec[] = [];
   if (!settings.externalKafka) engines.push(localKafka(settings, context.report));
-  if (!settings.externalClickHouse) engines.push(localClickHouse(settings, password));
-  const services = describeServices(settings, root, keysFile, password);
+  if (!settings.externalClickHouse) engines.push(localClickHouse(settings, passwords));
+  const services = describeServices(settings, root, keysFile, passwords);
   return { stages: [engines, services.map((spec) => serviceProcess(spec, context))], devKey: key };
 }
 
@@ -44,14 +47,16 @@ function localKafka({ dataDir, ports }: Settings, report: (line: string) => void
   };
 }
 
-function localClickHouse({ dataDir, ports }: Settings, password: string): ProcessSpec {
+function localClickHouse({ dataDir, ports }: Settings, passwords: ClickHousePasswords): ProcessSpec {
   return {
     name: 'ClickHouse',
     async start(signal) {
       const clickhouse = await startClickHouse({
         dataDir: join(dataDir, 'clickhouse'),
+        backupDir: join(dataDir, 'backups'),
         httpPort: ports.clickhouse,
-        password,
+        password: passwords.administrator,
+        accounts: { databases: DATABASE, passwords: passwords.accounts },
         readyTimeoutMs: ENGINE_READY_TIMEOUT_MS,
         logDir: join(dataDir, 'logs'),
         signal,
@@ -66,29 +71,35 @@ function describeServices(
   { ports, externalKafka, externalClickHouse }: Settings,
   root: string,
   keysFile: string,
-  password: string,
+  { accounts }: ClickHousePasswords,
 ): ServiceSpec[] {
   const mainFile = (name: string) => join(root, 'services', name, 'src', 'main.ts');
   const kafka = { KAFKA_BROKERS: externalKafka ?? `127.0.0.1:${ports.kafka}` };
-  const clickhouse = externalClickHouse
-    ? { CLICKHOUSE_URL: externalClickHouse }
-    : {
-        CLICKHOUSE_URL: `http://127.0.0.1:${ports.clickhouse}`,
-        CLICKHOUSE_DATABASE: 'sluice',
-        CLICKHOUSE_USER: 'sluice',
-        CLICKHOUSE_PASSWORD: password,
-      };
+  const local = { CLICKHOUSE_URL: `http://127.0.0.1:${ports.clickhouse}`, CLICKHOUSE_DATABASE: DATABASE };
+  const external = externalClickHouse && { CLICKHOUSE_URL: externalClickHouse };
+  const writerClickHouse = external || {
+    ...local,
+    CLICKHOUSE_USER: 'sluice_writer',
+    CLICKHOUSE_PASSWORD: accounts.sluice_writer,
+    CLICKHOUSE_MIGRATE_USER: 'sluice_migrate',
+    CLICKHOUSE_MIGRATE_PASSWORD: accounts.sluice_migrate,
+  };
+  const queryClickHouse = external || {
+    ...local,
+    CLICKHOUSE_USER: 'sluice_query',
+    CLICKHOUSE_PASSWORD: accounts.sluice_query,
+  };
   const keys = { API_KEYS_FILE: keysFile };
   const others = { INGEST_URLS: `http://127.0.0.1:${ports.ingest}`, WRITER_URL: `http://127.0.0.1:${ports.writer}` };
   const anonymous = { QUERY_ANONYMOUS_WORKSPACE: 'local' };
   return [
     { name: 'ingest-api', mainFile: mainFile('ingest-api'), port: ports.ingest, env: { ...kafka, ...keys } },
-    { name: 'writer', mainFile: mainFile('writer'), port: ports.writer, env: { ...kafka, ...clickhouse } },
+    { name: 'writer', mainFile: mainFile('writer'), port: ports.writer, env: { ...kafka, ...writerClickHouse } },
     {
       name: 'query-api',
       mainFile: mainFile('query-api'),
       port: ports.query,
-      env: { ...clickhouse, ...keys, ...anonymous, ...others },
+      env: { ...queryClickHouse, ...keys, ...anonymous, ...others },
     },
   ];
 }

@@ -1,8 +1,7 @@
 import { execFile } from 'node:child_process';
-import { access, constants } from 'node:fs/promises';
-import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Browser, chromium } from 'playwright-core';
+import { findOnPath } from '../support/find-on-path.ts';
 
 const run = promisify(execFile);
 
@@ -42,17 +41,4 @@ async function installChromium(): Promise<string | undefined> {
     await run(program, args, { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }, maxBuffer: 2 ** 26 });
   }
   return await findOnPath('chromium');
-}
-
-/** Returns the path of a program on the PATH. */
-async function findOnPath(program: string): Promise<string | undefined> {
-  for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
-    const path = join(folder, program);
-    const found = await access(path, constants.X_OK).then(
-      () => true,
-      () => false,
-    );
-    if (found) return path;
-  }
-  return undefined;
 }

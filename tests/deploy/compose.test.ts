@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { readFile, symlink } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { access, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -11,6 +12,7 @@ import { loadConfig } from '@sluice/shared/config';
 import { configSchema as writerSchema } from '@sluice/writer/config';
 import { beforeAll, describe, expect, inject, test } from 'vitest';
 import { parse } from 'yaml';
+import { resolveVariables } from '../support/compose-variables.ts';
 
 interface ComposeService {
   image?: string;
@@ -21,6 +23,7 @@ interface ComposeService {
   volumes?: string[];
   healthcheck?: { test: [string, ...string[]] };
   pull_policy?: string;
+  profiles?: string[];
   logging?: { driver: string; options: Record<string, string> };
   depends_on?: Record<string, { condition: string }>;
   deploy?: { resources: { limits: { memory: string } } };
@@ -43,10 +46,10 @@ function service(name: string): ComposeService {
   return found;
 }
 
-/** The environment with the defaults of `${NAME:-default}`. */
-function environmentOf(name: string): Record<string, string> {
+/** The environment, with the variables that are given. */
+function environmentOf(name: string, given: Readonly<Record<string, string>> = {}): Record<string, string> {
   const entries = Object.entries(service(name).environment);
-  return Object.fromEntries(entries.map(([key, value]) => [key, value.replace(/\$\{[A-Z_]+:-([^}]*)\}/g, '$1')]));
+  return Object.fromEntries(entries.map(([key, value]) => [key, resolveVariables(value, given)]));
 }
 
 describe.each(NAMES)('%s', (name) => {
@@ -74,21 +77,75 @@ describe.each(NAMES)('%s', (name) => {
     }
     if ('CLICKHOUSE_URL' in environment) {
       expect(environment['CLICKHOUSE_URL']).toBe('http://clickhouse:8123');
-      for (const variable of ['CLICKHOUSE_USER', 'CLICKHOUSE_PASSWORD'])
-        expect(environment[variable]).toBe(clickhouse[variable]);
       expect(environment['CLICKHOUSE_DATABASE']).toBe(clickhouse['CLICKHOUSE_DB']);
     }
   });
 });
 
-test('the two APIs are published on loopback, where npm start has them, and nothing else is', () => {
-  const published = Object.entries(compose.services).flatMap(([name, { ports }]) =>
-    (ports ?? []).map((port) => [name, port]),
+describe('the accounts of ClickHouse', () => {
+  const PASSWORDS = {
+    CLICKHOUSE_MIGRATE_PASSWORD: 'm m',
+    CLICKHOUSE_WRITER_PASSWORD: "w'$w",
+    CLICKHOUSE_QUERY_PASSWORD: 'q',
+  };
+
+  test('are created with the passwords that the services have', async () => {
+    const [script = '', target] = mountOf('/docker-entrypoint-initdb.d/');
+    expect(target).toMatch(/\.sh$/);
+    await using folder = await makeTempDir();
+    const client = join(folder.path, 'clickhouse-client');
+    await writeFile(client, '#!/bin/sh\nprintf "%s\\n" "$@"', { mode: 0o700 });
+    const env = { PATH: `${folder.path}:${process.env['PATH']}`, ...environmentOf('clickhouse', PASSWORDS) };
+    const { stdout } = await promisify(execFile)(fileURLToPath(new URL(script, ROOT)), { env });
+    const args = stdout.trimEnd().split('\n');
+    const passed = (option: string) => args[args.indexOf(option) + 1];
+    const hash = (password = '') => createHash('sha256').update(password).digest('hex');
+    const [writer, query] = ['writer', 'query-api'].map((name) => environmentOf(name, PASSWORDS));
+    expect(passed('--queries-file')).toBe(mountOf('/etc/sluice/')[1]);
+    expect(passed('--param_database')).toBe(writer?.['CLICKHOUSE_DATABASE']);
+    expect(passed('--param_writer_password_sha256')).toBe(hash(writer?.['CLICKHOUSE_PASSWORD']));
+    expect(passed('--param_migrate_password_sha256')).toBe(hash(writer?.['CLICKHOUSE_MIGRATE_PASSWORD']));
+    expect(passed('--param_query_password_sha256')).toBe(hash(query?.['CLICKHOUSE_PASSWORD']));
+    expect(Object.values(PASSWORDS).filter((password) => args.includes(password))).toEqual([]);
+    const sql = await readFile(new URL(mountOf('/etc/sluice/')[0] ?? '', ROOT), 'utf8');
+    const parameters = [...sql.matchAll(/\{(\w+):/g)].map(([, name]) => `--param_${name}`);
+    expect(parameters.filter((parameter) => !args.includes(parameter))).toEqual([]);
+  });
+
+  test('have the one password that an older installation has set', () => {
+    const given = { CLICKHOUSE_PASSWORD: 'set long ago' };
+    const passwords = ['clickhouse', 'writer', 'query-api'].flatMap((name) =>
+      Object.entries(environmentOf(name, given)).flatMap(([key, value]) => (key.endsWith('_PASSWORD') ? [value] : [])),
+    );
+    expect(new Set(passwords)).toEqual(new Set(['set long ago']));
+  });
+
+  /** Returns source and target of what is mounted below a folder. */
+  function mountOf(folder: string): string[] {
+    const mounts = (service('clickhouse').volumes ?? []).map((volume) => volume.split(':'));
+    return mounts.find(([, target]) => target?.startsWith(folder)) ?? [];
+  }
+});
+
+test('the two APIs are published on loopback, where npm start has them, and Prometheus and Grafana on request', () => {
+  const published = Object.entries(compose.services).flatMap(([name, { ports, profiles = [] }]) =>
+    (ports ?? []).map((port) => [name, port, ...profiles]),
   );
   expect(published).toEqual([
     ['ingest-api', '127.0.0.1:4000:8080'],
     ['query-api', '127.0.0.1:4001:8080'],
+    ['prometheus', '127.0.0.1:9090:9090', 'observability'],
+    ['grafana', '127.0.0.1:3000:3000', 'observability'],
   ]);
+});
+
+test('every image of others is pinned by its digest, and every file that is mounted exists', async () => {
+  for (const [name, { build, image = '', volumes = [], pull_policy }] of Object.entries(compose.services)) {
+    if (!build && pull_policy !== 'never') expect(image, name).toMatch(/^[\w/.-]+:v?\d[\d.]+@sha256:[0-9a-f]{64}$/);
+    for (const volume of volumes.filter((mounted) => mounted.startsWith('.'))) {
+      await access(new URL(volume.split(':')[0] ?? '', ROOT));
+    }
+  }
 });
 
 test('the engines have volumes, bounded memory and health checks', () => {

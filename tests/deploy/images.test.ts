@@ -25,11 +25,12 @@ beforeAll(async () => {
 });
 
 describe('base images and engines', () => {
-  test('every image of the Dockerfile is pinned by version and digest, and has the Node.js of the lockfile', () => {
-    const images = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, image]) => image ?? '');
-    expect(new Set(images).size).toBe(1);
-    expect(images[0]).toMatch(PINNED);
-    for (const version of Object.values(manifest.optionalDependencies)) expect(images[0]).toContain(`node:${version}-`);
+  test('the base image is an argument, pinned by version and digest, and has the Node.js of the lockfile', () => {
+    const [, image = ''] = /^ARG NODE_IMAGE=(\S+)$/m.exec(dockerfile) ?? [];
+    expect(image).toMatch(PINNED);
+    for (const version of Object.values(manifest.optionalDependencies)) expect(image).toContain(`node:${version}-`);
+    const bases = [...dockerfile.matchAll(/^FROM (?:--platform=\S+ )?(\S+)/gm)].map(([, base]) => base);
+    expect(bases).toEqual(['$NODE_IMAGE', '$NODE_IMAGE', '$NODE_IMAGE', 'scratch']);
   });
 
   test('the images of the tests are those of docker-compose.yml, pinned by version and digest', async () => {
@@ -53,19 +54,51 @@ describe('base images and engines', () => {
 describe('the image', () => {
   test('runs as an ordinary user and has a health check', () => {
     expect(dockerfile).toMatch(/^USER node$/m);
-    expect(dockerfile).toMatch(/^HEALTHCHECK /m);
+    expect(dockerfile).toMatch(/^HEALTHCHECK .*\n +CMD \["node", "packages\/shared\/src\/http\/check-health.ts"\]$/m);
   });
 
-  test('holds no source maps, lockfile, patches or npm', () => {
-    const [, dependencies = '', ...stages] = dockerfile.split(/^FROM /m);
-    const final = stages.at(-1);
-    expect(dependencies).toMatch(
-      /^RUN rm -rf pnpm-lock\.yaml pnpm-workspace\.yaml patches node_modules\/\.pnpm\/lock\.yaml/m,
-    );
-    expect(dependencies).toMatch(/find node_modules -name '\*\.map' -type f -delete/);
-    expect(final).toMatch(
+  test('is one layer without npm, yarn, apt and dpkg, and the files of Sluice', () => {
+    const [system = '', final = ''] = dockerfile.split(/^FROM /m).slice(-2);
+    expect(system).toMatch(
       /^RUN rm -rf \/usr\/local\/lib\/node_modules \/usr\/local\/bin\/npm \/usr\/local\/bin\/npx /m,
     );
+    expect(system).toMatch(/dpkg --purge \$force apt /);
+    expect(system).toMatch(/dpkg --purge \$force dpkg /);
+    expect(final).toMatch(/^scratch\nCOPY --from=system \/ \/$/m);
+  });
+
+  test('has packages that are the same on every architecture, since those of the build are copied', async () => {
+    const stages = dockerfile.split(/^FROM /m).slice(1);
+    const ofBuild = stages.filter((stage) => stage.startsWith('--platform=$BUILDPLATFORM '));
+    expect(ofBuild.map((stage) => / AS (\w+)$/m.exec(stage)?.[1])).toEqual(['dependencies', 'console']);
+    const { importers, packages, snapshots } = parse(await read('pnpm-lock.yaml'));
+    const installed = new Set<string>();
+    const add = (name: string, version: string) => {
+      const key = `${name}@${version}`;
+      if (version.startsWith('link:') || installed.has(key)) return;
+      installed.add(key);
+      for (const [inner, of] of Object.entries<string>(snapshots[key].dependencies ?? {})) add(inner, of);
+    };
+    for (const folder of [
+      'packages/shared',
+      'packages/submissions',
+      'packages/cli',
+      ...SERVICES.map((name) => `services/${name}`),
+    ]) {
+      const { dependencies } = importers[folder];
+      for (const [name, { version }] of Object.entries<{ version: string }>(dependencies)) add(name, version);
+    }
+    expect(installed.size).toBeGreaterThan(60);
+    const ofOneArchitecture = [...installed].filter((key) => {
+      const { cpu, os, libc } = packages[key.replace(/\(.*/, '')];
+      return cpu ?? os ?? libc;
+    });
+    expect(ofOneArchitecture).toEqual([]);
+  });
+
+  test('has a list of its packages, made by pnpm', () => {
+    const [, dependencies = ''] = dockerfile.split(/^FROM /m).slice(0, 2);
+    expect(dependencies).toMatch(/pnpm sbom .*\n.* --out sbom\.cdx\.json/);
   });
 
   test('is installed with the registry and the certificates of the build, which no layer holds', async () => {
@@ -116,7 +149,9 @@ describe('.dockerignore', () => {
       );
     const isCopied = (file: string) => copied.some((source) => file === source || file.startsWith(`${source}/`));
     const isForTests = (file: string) => file.endsWith('.test.ts') || file.includes('/testing/');
-    const expected = files.filter((file) => isCopied(file) && !isForTests(file));
+    // Their packages are in no image.
+    const isForNpm = (file: string) => /^packages\/cli\/src\/(import|export|transfer)\//.test(file);
+    const expected = files.filter((file) => isCopied(file) && !isForTests(file) && !isForNpm(file));
     expect(files.filter((file) => !isIgnored(file, patterns))).toEqual(expected);
     expect(copied.filter((source) => !files.some((file) => file.startsWith(source)))).toEqual([]);
     const others = ['.env', '.sluice/dev-key', '.git/config', 'node_modules/x', 'services/writer/node_modules/x'];

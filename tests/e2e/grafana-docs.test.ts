@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { eventually } from '@sluice/shared/testing/eventually';
 import jsonata from 'jsonata';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
@@ -38,7 +39,10 @@ let key: string;
 beforeAll(async () => {
   const [, account = ''] = /^```xml\n(.*?)^```$/ms.exec(text) ?? [];
   const clickhouse = stack.use(
-    await ownClickHouse({ usersFiles: { 'acme.xml': account, 'unlimited.xml': UNLIMITED } }),
+    await ownClickHouse({
+      ...{ accounts: { ...TEST_ACCOUNTS, databases: 'sluice' } },
+      usersFiles: { 'acme.xml': account, 'unlimited.xml': UNLIMITED },
+    }),
   );
   clickhouseUrl = clickhouse.url;
   pipeline = await startPipeline({
@@ -283,4 +287,30 @@ test('the plan of a query does not tell which users other workspaces have', asyn
   expect(unknown).toContain('Granules');
   expect(await plan('secret-user')).toBe(unknown);
   expect(await plan('jane')).toBe(unknown);
+});
+
+test('events that are older than the retention of the workspace, or of all, are not shown', async () => {
+  const before = await asGrafana('SELECT count() FROM events');
+  const aged = (days: number) => ({
+    event: 'aged',
+    timestamp: new Date(Date.now() - days * 86_400_000).toISOString(),
+  });
+  const { status } = await pipeline.submit(
+    { foreignUserId: 'joe', foreignUserGroupId: 'g', events: [aged(0), aged(5), aged(40)] },
+    { key },
+  );
+  expect(status).toBe(202);
+  await pipeline.settled(Number(before[0]?.[0]) + 3, key);
+  const keep = async (name: string, days: number) => {
+    await readClickHouse(
+      clickhouseUrl,
+      `INSERT INTO sluice.retention (workspace_id, days) VALUES ('${name}', ${days})`,
+    );
+    return await asGrafana("SELECT count() FROM events WHERE event = 'aged'");
+  };
+  expect(await keep('other', 1)).toEqual([[3]]);
+  expect(await keep('', 3)).toEqual([[1]]);
+  expect(await keep(workspace, 10)).toEqual([[2]]);
+  expect(await keep(workspace, 0)).toEqual([[1]]);
+  expect(await keep('', 0)).toEqual([[3]]);
 });

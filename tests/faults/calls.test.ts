@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { deadLettersConfig } from '@sluice/cli/dead-letters/config';
 import { DeadLetters } from '@sluice/cli/dead-letters/dead-letters';
-import { runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
+import { parse, runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
@@ -55,7 +55,7 @@ async function deadLetters(limit: number, ...args: string[]): Promise<{ code: nu
   try {
     const lines: string[] = [];
     const deadLetters = new DeadLetters(config, client, createKafka(config, 'test', createLogger('test', 'silent')));
-    const code = await runDeadLettersCommand(args, deadLetters, (line) => lines.push(line));
+    const code = await runDeadLettersCommand(parse(args), deadLetters, (line) => lines.push(line));
     return { code, output: lines.join('\n') };
   } finally {
     await client.close();

@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { MIGRATE_ACCOUNT, QUERY_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { hashKey, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { until } from '@sluice/shared/testing/until';
 import { expect, test } from 'vitest';
@@ -19,7 +20,7 @@ const EVENTS = 600_000;
 /** What query-api may need for an export besides what it needs anyway, in bytes: a tenth of what passes through it. */
 const EXPORT_MEMORY_BYTES_MAX = 70 * 1_024 * 1_024;
 
-const DATABASE = 'exports';
+const DATABASE = 'test_exports';
 const EXPORT = '/events/export?startDate=2026-01-01';
 const KEY = 'key-of-a';
 
@@ -30,6 +31,9 @@ async function startQueryApi(clickhouseUrl: string, folder: string): Promise<Ser
   const service = startService('query-api', port, {
     CLICKHOUSE_URL: clickhouseUrl,
     CLICKHOUSE_DATABASE: DATABASE,
+    ...QUERY_ACCOUNT,
+    // There is no writer that creates the tables.
+    ...MIGRATE_ACCOUNT,
     API_KEYS_FILE: keysFile,
     QUERY_ANONYMOUS_WORKSPACE: 'a',
   });

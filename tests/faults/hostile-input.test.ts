@@ -35,7 +35,9 @@ afterAll(async () => {
 
 async function expectBoundedMemory(): Promise<void> {
   const grown = (await ingest.memory()).peak - idleBytes;
-  expect(grown / MEBIBYTE).toBeLessThan(budgetBytes / MEBIBYTE + 150);
+  // As docs/operate/configuration.md says. However long the load lasts it is 60 to 200 MiB: garbage stays for longer where
+  // the processors are busy.
+  expect(grown / MEBIBYTE).toBeLessThan(budgetBytes / MEBIBYTE + 250);
   expect(await readMetric(ingest.service, 'sluice_ingest_reserved_bytes')).toBe(0);
 }
 

@@ -4,6 +4,7 @@ import { findFreePorts } from '@sluice/local-stack/ports';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
+import { freeze } from '../support/freeze.ts';
 import { startIngestAlone } from '../support/ingest-alone.ts';
 import { startLoad } from '../support/load.ts';
 import { countResponses, readMetric } from '../support/metrics.ts';
@@ -70,6 +71,30 @@ test('the only broker is killed and started again, twice, under load: requests w
   await expectExactlyOnce(running, clickhouseUrl, await load.stop());
   expect(ingest.log()).toMatch(/sending to Kafka failed/);
   expect(await countResponses(ingest, 503)).toBe(0);
+});
+
+test('services stop while Kafka is frozen, and events are accepted again once it responds', async () => {
+  const env = { PRODUCE_TIMEOUT_MS: '3000' };
+  await using running = await startPipeline({ kafkaBrokers: kafka.brokers, clickhouseUrl, name: 'frozen', env });
+  const { writer, 'ingest-api': ingest, 'query-api': query } = running.services;
+  await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 4 });
+  await eventually(load.acceptedSoFar).toBeGreaterThan(100);
+  const thaw = freeze(kafka.pids[0] ?? 0);
+  try {
+    await eventually(() => countResponses(ingest, 503)).toBeGreaterThan(0);
+    // Longer than a send, and then the first request of a new connection, may take.
+    await delay(30_000);
+    expect(await Promise.all([writer.stop(), query.stop()])).toEqual([0, 0]);
+    expect(writer.log()).toContain('stops without leaving its group');
+  } finally {
+    thaw();
+  }
+  const before = load.acceptedSoFar();
+  await eventually(load.acceptedSoFar).toBeGreaterThan(before + 500);
+  await Promise.all([running.restart('writer'), running.restart('query-api')]);
+  await expectExactlyOnce(running, clickhouseUrl, await load.stop());
+  const last = freeze(kafka.pids[0] ?? 0);
+  expect(await ingest.stop().finally(last)).toBe(0);
 });
 
 test('while Kafka is away, memory does not grow with the requests that were given up', async () => {

@@ -2,6 +2,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { MIGRATE_ACCOUNT, QUERY_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { hashKey, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, onTestFinished, test } from 'vitest';
@@ -23,6 +24,8 @@ async function start(name: keyof typeof REQUESTS, keysFile: string, env: Readonl
     KAFKA_TOPIC_PREFIX: `keys-${port}.`,
     CLICKHOUSE_URL: inject('clickhouseUrl'),
     CLICKHOUSE_DATABASE: `test_keys_${port}`,
+    ...QUERY_ACCOUNT,
+    ...MIGRATE_ACCOUNT,
     API_KEYS_FILE: keysFile,
     ...env,
   });

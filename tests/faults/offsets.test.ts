@@ -7,7 +7,9 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { configSchema } from '@sluice/writer/config';
 import { expect, inject, test } from 'vitest';
+import { sluice } from '../support/backups.ts';
 import { readClickHouse } from '../support/clickhouse.ts';
+import { deleteRecords } from '../support/delete-records.ts';
 import {
   expectHalted,
   readiness,
@@ -26,14 +28,6 @@ const sharedKafka = createKafka(
   createLogger('test', 'silent'),
 );
 
-/** Deletes all records of a partition, as retention does. */
-async function deleteRecords(topic: string, partition: number): Promise<void> {
-  await withAdmin(sharedKafka, async (admin) => {
-    const log = (await admin.fetchTopicOffsets(topic)).find((found) => found.partition === partition);
-    await admin.deleteTopicRecords({ topic, partitions: [{ partition, offset: log?.high ?? '' }] });
-  });
-}
-
 test('retention has deleted messages that were not stored: that partition halts, the other goes on, an operator resumes it', async () => {
   await using pipeline = await startOperated({ kafkaBrokers, clickhouseUrl, name: 'retention' });
   const { running, operate } = pipeline;
@@ -47,7 +41,7 @@ test('retention has deleted messages that were not stored: that partition halts,
   const [from, to] = [before, await offsets()].map((found) => found.find(({ partition }) => partition === 0)?.high);
   const gone = Number(to) - Number(from);
   expect(gone).toBeGreaterThan(0);
-  await deleteRecords('retention.events', 0);
+  await deleteRecords(sharedKafka, 'retention.events', 0);
   await expectHalted(startWriter(running), 'retention.events/0', /messages are gone/);
   await running.settled(40 - gone);
 
@@ -90,7 +84,7 @@ test('a writer whose epoch is over, and that has nothing else to store, halts a 
     const body = { foreignUserGroupId: 'g', events: [{ event: 'e', uuid }] };
     expect((await running.submit(body)).status).toBe(202);
   }
-  await deleteRecords('over.events', 0);
+  await deleteRecords(sharedKafka, 'over.events', 0);
   writer.thaw();
   await expectHalted(writer, 'over.events/0', /messages are gone/);
   await until('the halt to be recorded', async () => /over\.events\/0 .*halted/.test((await operate('status')).output));
@@ -140,13 +134,12 @@ test('ClickHouse was emptied: partitions that had committed anything halt, and w
   await running.settled(20);
   await writer.ready();
 
-  // The same while the writer runs: first the tables are gone, then query-api creates empty ones.
+  // The same while the writer runs: first the tables are gone, then an operator applies the migrations.
   await running.drained();
   await empty();
   await eventually(() => readiness(writer)).toMatch(/^503 .*cannot be read/);
   await submitEach(running, 10);
-  expect(await running.services['query-api'].stop()).toBe(0);
-  await running.restart('query-api');
+  expect(await sluice(running, ['migrations', 'apply'])).toMatchObject({ code: 0 });
   await expectHalted(writer, 'emptied.events/0', /nothing is stored/);
   await resumeAll(pipeline);
   await running.settled(30);

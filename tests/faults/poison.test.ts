@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type DeadLettersConfig, deadLettersConfig } from '@sluice/cli/dead-letters/config';
 import { DeadLetters } from '@sluice/cli/dead-letters/dead-letters';
-import { runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
+import { parse, runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
@@ -53,7 +53,7 @@ function row(event: string): string {
 
 async function command(...args: string[]): Promise<{ code: number; output: string }> {
   const lines: string[] = [];
-  const code = await runDeadLettersCommand(args, deadLetters, (line) => lines.push(line));
+  const code = await runDeadLettersCommand(parse(args), deadLetters, (line) => lines.push(line));
   return { code, output: lines.join('\n') };
 }
 

@@ -1,8 +1,7 @@
-import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, test } from 'vitest';
 import { startLoad } from '../support/load.ts';
 import { startPipeline } from '../support/pipeline.ts';
-import { type FailedRead, startReaders } from '../support/readers.ts';
+import { type FailedRead, startReaders, untilBothGoOn } from '../support/readers.ts';
 import type { Service, ServiceName } from '../support/service.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
 
@@ -28,9 +27,7 @@ test('every service is restarted, one process after the other, under load: every
 
   for (const instances of [ingests, writers, queries]) {
     for (const index of [0, 1] as const) {
-      const before = { accepted: load.acceptedSoFar(), answered: readers.answeredSoFar() };
-      await eventually(load.acceptedSoFar).toBeGreaterThan(before.accepted + 200);
-      await eventually(readers.answeredSoFar).toBeGreaterThan(before.answered + 20);
+      await untilBothGoOn(load, readers, { accepted: 200, answered: 20 });
       expect(await instances[index].stop()).toBe(0);
       instances[index] = await running.replace(instances[index]);
     }

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { deadLettersConfig } from '@sluice/cli/dead-letters/config';
 import { DeadLetters } from '@sluice/cli/dead-letters/dead-letters';
-import { runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
+import { parse, runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
@@ -121,7 +121,7 @@ async function startReplay(running: Pipeline): Promise<() => Promise<{ code: num
   const deadLetters = new DeadLetters(config, client, createKafka(config, 'test', createLogger('test', 'silent')));
   return async () => {
     const output: string[] = [];
-    const code = await runDeadLettersCommand(['replay', 'row'], deadLetters, (line) => output.push(line));
+    const code = await runDeadLettersCommand(parse(['replay', 'row']), deadLetters, (line) => output.push(line));
     return { code, output };
   };
 }

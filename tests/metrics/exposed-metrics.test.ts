@@ -1,19 +1,17 @@
+import { randomBytes } from 'node:crypto';
 import { expect, inject, test } from 'vitest';
 import { startPipeline } from '../support/pipeline.ts';
 import type { ServiceName } from '../support/service.ts';
-import { listMetrics, type MetricDescription } from './metric-list.ts';
+import { listMetrics, type MetricDeclaration } from './metric-list.ts';
 
 /** The metrics of the process and of Node.js, which prom-client adds. */
 const OF_PROCESS = /^(process|nodejs)_/;
 
 const listed = listMetrics();
 
-type Declared = Omit<MetricDescription, 'services'>;
-
 /** Returns what `/metrics` of a service says of each metric. One without series has the labels that are listed. */
-async function readExposed(url: string): Promise<Declared[]> {
-  const text = await (await fetch(`${url}/metrics`)).text();
-  return text
+async function readExposed(url: string): Promise<MetricDeclaration[]> {
+  return (await readMetrics(url))
     .split(/^(?=# HELP )/m)
     .map((part) => {
       const [, name = '', help = ''] = /^# HELP (\S+) (.*)$/m.exec(part) ?? [];
@@ -24,12 +22,16 @@ async function readExposed(url: string): Promise<Declared[]> {
         series.length > 0
           ? [...new Set(found)].filter((label) => label !== 'le')
           : (listed.find((one) => one.name === name)?.labels ?? []);
-      return { name, help, type: type as Declared['type'], labels };
+      return { name, help, type: type as MetricDeclaration['type'], labels };
     })
     .filter(({ name }) => !OF_PROCESS.test(name));
 }
 
-function lineOf({ name, type, labels, help }: Declared): string {
+async function readMetrics(url: string): Promise<string> {
+  return await (await fetch(`${url}/metrics`)).text();
+}
+
+function lineOf({ name, type, labels, help }: MetricDeclaration): string {
   return `${name} (${type}; ${[...labels].sort().join(', ')}): ${help}`;
 }
 
@@ -43,7 +45,26 @@ test('the services expose exactly the metrics that are listed', async () => {
   await running.settled(1);
   expect((await running.get('/events', 'no key')).status).toBe(401);
   for (const [service, { url }] of Object.entries(running.services) as [ServiceName, { url: string }][]) {
-    const expected = listed.filter(({ services }) => services.includes(service));
+    const expected = listed.filter(({ services, isOfServers }) => services.includes(service) && !isOfServers);
     expect((await readExposed(url)).map(lineOf).sort()).toEqual(expected.map(lineOf).sort());
+  }
+});
+
+test('with a file of servers query-api exposes what it knows of them, and all of a writer names its server', async () => {
+  const url = inject('clickhouseUrl');
+  const database = `test_metrics_${randomBytes(4).toString('hex')}`;
+  await using running = await startPipeline({
+    ...{ kafkaBrokers: inject('kafkaBrokers'), clickhouseUrl: url, name: 'metricsofservers' },
+    servers: { a1: { url, database: `${database}_a1` }, a2: { url, database: `${database}_a2` } },
+  });
+  await running.submit({ foreignUserGroupId: 'g', events: [{ event: 'e' }] });
+  await running.settled(1);
+  expect((await running.get('/events', 'no key')).status).toBe(401);
+  const ofQuery = listed.filter(({ services }) => services.includes('query-api'));
+  const exposed = await readExposed(running.services['query-api'].url);
+  expect(exposed.map(lineOf).sort()).toEqual(ofQuery.map(lineOf).sort());
+  for (const [server, { url: writerUrl }] of Object.entries(running.writers)) {
+    const series = (await readMetrics(writerUrl)).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    expect(series.filter((line) => !line.includes(`server="${server}"`))).toEqual([]);
   }
 });

@@ -1,12 +1,13 @@
 import { createIngestMetrics } from '@sluice/ingest-api/metrics';
 import { declareMemoryMetrics, QueryMetrics, StreamMetrics } from '@sluice/query-api/metrics';
+import { declareServerMetrics, GivenUpServers } from '@sluice/query-api/servers/server-metrics';
 import { createRateLimitMetrics, HttpMetrics } from '@sluice/shared/http/metrics';
 import { declareKeysFileMetrics } from '@sluice/shared/keys/measured-key-ring';
 import { configSchema } from '@sluice/writer/config';
 import { declareMeasuredMetrics } from '@sluice/writer/measured-metrics';
 import { createWriterMetrics } from '@sluice/writer/metrics';
 import { type Metric, type MetricObject, Registry } from 'prom-client';
-import type { ServiceName } from '../support/service.ts';
+import { SERVICE_NAMES, type ServiceName } from '../support/service.ts';
 
 /** A metric as a service declares it. */
 export interface MetricDescription {
@@ -18,10 +19,14 @@ export interface MetricDescription {
   readonly help: string;
   /** The services that have it. */
   readonly services: readonly ServiceName[];
+  /** Whether they have it only with a file of ClickHouse servers. */
+  readonly isOfServers: boolean;
 }
 
+type Declarations = Readonly<Record<ServiceName, (registry: Registry) => void>>;
+
 /** The declarations that a service makes at its start. */
-const DECLARATIONS: Readonly<Record<ServiceName, (registry: Registry) => void>> = {
+const DECLARATIONS: Declarations = {
   'ingest-api'(registry) {
     declareForKeys(registry);
     createIngestMetrics(registry);
@@ -31,7 +36,7 @@ const DECLARATIONS: Readonly<Record<ServiceName, (registry: Registry) => void>> 
     createWriterMetrics(registry);
     const unknown = async () => undefined;
     const config = configSchema.parse({ KAFKA_BROKERS: 'kafka:9092', CLICKHOUSE_URL: 'http://clickhouse:8123' });
-    declareMeasuredMetrics(registry, { lag: unknown, server: unknown, erasures: unknown }, config);
+    declareMeasuredMetrics(registry, { lag: unknown, server: unknown, erasures: unknown, backupAge: unknown }, config);
   },
   'query-api'(registry) {
     declareForKeys(registry);
@@ -41,11 +46,25 @@ const DECLARATIONS: Readonly<Record<ServiceName, (registry: Registry) => void>> 
   },
 };
 
+/** Those that it makes only with a file of ClickHouse servers. */
+const OF_SERVERS: Declarations = {
+  'ingest-api': () => undefined,
+  writer: () => undefined,
+  'query-api'(registry) {
+    new GivenUpServers(registry);
+    declareServerMetrics(registry, async () => [], unknownFile);
+  },
+};
+
 /** The metrics of a service whose requests need keys. */
 function declareForKeys(registry: Registry): void {
   new HttpMetrics(registry);
   createRateLimitMetrics(registry);
-  declareKeysFileMetrics(registry, () => ({ modifiedMs: undefined, isValid: false }));
+  declareKeysFileMetrics(registry, unknownFile);
+}
+
+function unknownFile() {
+  return { modifiedMs: undefined, isValid: false };
 }
 
 /**
@@ -54,18 +73,24 @@ function declareForKeys(registry: Registry): void {
  */
 export function listMetrics(): MetricDescription[] {
   const found = new Map<string, MetricDescription>();
-  for (const [service, declare] of Object.entries(DECLARATIONS) as [ServiceName, (registry: Registry) => void][]) {
-    const registry = new Registry();
-    declare(registry);
-    for (const metric of registry.getMetricsAsArray()) {
-      const services = [...(found.get(metric.name)?.services ?? []), service];
-      found.set(metric.name, { ...descriptionOf(registry, metric), services });
+  for (const service of SERVICE_NAMES) {
+    for (const declare of [DECLARATIONS[service], OF_SERVERS[service]]) {
+      const registry = new Registry();
+      declare(registry);
+      for (const metric of registry.getMetricsAsArray()) {
+        const services = [...(found.get(metric.name)?.services ?? []), service];
+        const isOfServers = declare === OF_SERVERS[service];
+        found.set(metric.name, { ...declarationOf(registry, metric), services, isOfServers });
+      }
     }
   }
   return [...found.values()];
 }
 
-function descriptionOf(registry: Registry, { name, help, type }: MetricObject): Omit<MetricDescription, 'services'> {
+/** A metric, as it is seen in `/metrics` of one service. */
+export type MetricDeclaration = Omit<MetricDescription, 'services' | 'isOfServers'>;
+
+function declarationOf(registry: Registry, { name, help, type }: MetricObject): MetricDeclaration {
   // The library keeps the names of the labels without saying so in its types.
   const { labelNames } = registry.getSingleMetric(name) as Metric & { readonly labelNames: readonly string[] };
   return { name, help, type: String(type) as MetricDescription['type'], labels: labelNames };

@@ -28,13 +28,14 @@ function headingOf({ services: [first, second] }: MetricDescription): string | u
   return second === undefined ? first : 'HTTP';
 }
 
-function entryOf({ name, type, labels, help, services }: MetricDescription): string {
+function entryOf({ name, type, labels, help, services, isOfServers }: MetricDescription): string {
   const advice = OPERATOR_ADVICE[name];
   if (advice === undefined) throw new Error(`tests/metrics/operator-advice.ts does not say what to do about ${name}`);
   const facts = [
     `${type}, ${unitOf(name)}`,
     ...(labels.length > 0 ? [`by ${inCode(labels)}`] : []),
     ...(services.length > 1 ? [`of ${services.join(', ')}`] : []),
+    ...(isOfServers ? ['only with several servers'] : []),
   ];
   return `- \`${name}\` (${facts.join('; ')}): ${help}\\\n  → ${advice}`;
 }

@@ -64,9 +64,25 @@ export const OPERATOR_ADVICE: Readonly<Record<string, string>> = {
   sluice_erasure_pending_users: 'Watch that it falls after each round of erasures.',
   sluice_erasure_oldest_seconds:
     'Above `sluice_erasure_deadline_seconds`, an erasure is late: the log of the writer has the reason; look at the pending mutations.',
+  sluice_erasure_failures_total:
+    'When it keeps rising, nothing is erased: the log of the writer has the reason; look at the pending mutations.',
   sluice_erasure_deadline_seconds: 'Compare the oldest erasure with it; it follows from `ERASURE_GATHER_MS`.',
+  sluice_backup_age_seconds:
+    'When it is above the time between two [backups](backup.md), the job that makes them fails: run `npm run backup` by hand.',
 
   // query-api.
+  sluice_query_given_up_servers_total:
+    'When it rises again and again, the server is too busy or the way to it is bad: look at its log and at its load.',
+  sluice_query_server_readable:
+    'At 0, the log of query-api has the reason (`a ClickHouse server cannot be read`), and [SluiceServerAway](alerts.md#sluiceserveraway) what to do.',
+  sluice_query_server_behind_seconds:
+    'Some seconds are usual. When it grows, the writers of the server do not keep up, or do not run: [SluiceServerBehind](alerts.md#sluiceserverbehind).',
+  sluice_query_server_chosen:
+    'When it moves often, the servers take turns at being behind or away: look at the two metrics above.',
+  sluice_servers_file_age_seconds:
+    'After a change of the file of servers, it must fall in every replica; where it does not, the new file has not arrived there.',
+  sluice_servers_file_valid:
+    'At 0, read the reason in the log and correct the file. A query-api that starts before that ends at once.',
   sluice_queries:
     'Where queries wait for long, raise the connections of their pool, or give ClickHouse more processors.',
   sluice_query_duration_seconds:
@@ -80,4 +96,5 @@ export const OPERATOR_ADVICE: Readonly<Record<string, string>> = {
   sluice_stream_events_total: 'Nothing; it tells how much streams cost.',
   sluice_stream_ended_total:
     'Look into `failed` and `stalled` when they grow: queries fail, or clients read too slowly.',
+  sluice_stream_moves_total: 'Where it grows, a server is away or lags: its log and the lag of its writers say why.',
 };

@@ -1,6 +1,7 @@
 import { type LocalClickHouse, type LocalClickHouseOptions, startClickHouse } from '@sluice/local-stack/clickhouse';
 import { type LocalKafka, type LocalKafkaOptions, startKafka } from '@sluice/local-stack/kafka';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 
 /**
  * Starts a Kafka that one test file has for itself and may kill. `await using` ends it, and removes its data unless
@@ -20,7 +21,7 @@ export async function ownClickHouse(
   options: Partial<LocalClickHouseOptions> = {},
 ): Promise<LocalClickHouse & AsyncDisposable> {
   return await own(
-    (dataDir) => startClickHouse({ dataDir, ...options }),
+    (dataDir) => startClickHouse({ dataDir, accounts: TEST_ACCOUNTS, ...options }),
     (clickhouse) => clickhouse.kill9(),
   );
 }

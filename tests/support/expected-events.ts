@@ -115,7 +115,9 @@ export function expectedEvents(
     }
   }
   for (const user of uncertainUsers) {
-    for (const key of keysOfUsers.get(user) ?? []) update(key, () => ({ must: false, deleted: true }));
+    // It may be stored before them, as above, or never.
+    for (const key of keysOfUsers.get(user) ?? [])
+      update(key, ({ shared, users }) => ({ must: false, deleted: true, shared: shared || users.size > 1 }));
   }
   return expected;
 }

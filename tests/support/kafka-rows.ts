@@ -9,6 +9,8 @@ const TIMEOUT_MS = 60_000;
 export interface KafkaRow {
   readonly partition: number;
   readonly row: Readonly<Record<string, unknown>>;
+  /** The names of its message's headers. */
+  readonly headers: readonly string[];
 }
 
 /**
@@ -31,9 +33,10 @@ export async function readRows(
     await consumer.connect();
     await consumer.subscribe({ topics: [topic], fromBeginning: true });
     await consumer.run({
-      eachMessage: async ({ partition, message: { value } }) => {
+      eachMessage: async ({ partition, message: { value, headers = {} } }) => {
         for (const line of String(value).trimEnd().split('\n')) {
-          rows.push({ partition, row: JSON.parse(line) as Record<string, unknown> });
+          const row = JSON.parse(line) as Record<string, unknown>;
+          rows.push({ partition, row, headers: Object.keys(headers) });
         }
         if (enough(rows)) done.resolve();
       },

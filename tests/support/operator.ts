@@ -1,6 +1,7 @@
 import { Partitions } from '@sluice/cli/writer/partitions';
-import { runWriterCommand } from '@sluice/cli/writer/writer-command';
+import { parse, runWriterCommand } from '@sluice/cli/writer/writer-command';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
+import { WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
@@ -24,6 +25,7 @@ export function operatorOf(options: {
     KAFKA_TOPIC_PREFIX: `${options.name}.`,
     CLICKHOUSE_URL: options.clickhouseUrl,
     CLICKHOUSE_DATABASE: options.database,
+    ...WRITER_ACCOUNT,
   });
   const kafka = createKafka(config, 'test', createLogger('test', 'silent'));
 
@@ -33,7 +35,7 @@ export function operatorOf(options: {
     const lines: string[] = [];
     const terminal = { print: (line: string) => void lines.push(line), confirm: async () => false };
     try {
-      const code = await runWriterCommand(args, partitions, terminal);
+      const code = await runWriterCommand(parse(args), partitions, terminal);
       return { code, output: lines.join('\n') };
     } finally {
       await client.close();

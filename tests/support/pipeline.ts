@@ -1,18 +1,35 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findFreePorts } from '@sluice/local-stack/ports';
+import { QUERY_ACCOUNT, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { parseJson } from '@sluice/shared/json';
 import { generateKey, hashKey, type KeyEntry, SCOPES, type Scope, writeKeysFile } from '@sluice/shared/keys/keys-file';
+import { parseRange } from '@sluice/shared/servers/partition-range';
 import { explain, until } from '@sluice/shared/testing/until';
 import { readClickHouse } from './clickhouse.ts';
 import { waitUntilCommitted } from './committed.ts';
-import { type Service, type ServiceName, startService } from './service.ts';
+import { type Service, type ServiceName, schemeOf, startService } from './service.ts';
+
+/** A ClickHouse server of several, as the file of servers has it. */
+export interface PipelineServer {
+  readonly url: string;
+  /** Host and port of its native protocol. Default: the usual port of the host. */
+  readonly native?: string;
+  /** Default: that of the pipeline. */
+  readonly database?: string;
+  /** A range such as `0-2`; default: all. */
+  readonly partitions?: string;
+  /** Default: true. */
+  readonly serves?: boolean;
+}
 
 export interface PipelineOptions {
   readonly kafkaBrokers: readonly string[];
   readonly clickhouseUrl: string;
+  /** Several ClickHouse servers, by name, in place of that of `clickhouseUrl`. Each gets a writer. */
+  readonly servers?: Readonly<Record<string, PipelineServer>>;
   /**
    * Names the topics and the consumer group: letters and digits. No two pipelines on one Kafka may share it, in whichever
    * files they are: the second one's database would have no positions of what the group has committed.
@@ -38,12 +55,17 @@ export interface ServiceResponse<Body> {
 
 /** The three services on real engines, each a process, with a key of all scopes for the workspace `test`. */
 export interface Pipeline extends AsyncDisposable {
+  /** With several servers, the writer is that of the first one. */
   readonly services: Record<ServiceName, Service>;
+  /** The first writers of several servers, by the names of these. */
+  readonly writers: Record<string, Service>;
   readonly key: string;
   readonly database: string;
   readonly keysFile: string;
-  /** The environment of its services, without their addresses. */
+  /** The environment of its writer, without its address. */
   readonly environment: Readonly<Record<string, string>>;
+  /** The environment of one of its services, without the address. */
+  environmentOf(name: ServiceName): Readonly<Record<string, string>>;
   /** Creates another key, and waits until it is in force. */
   addKey(workspace: string, scopes?: readonly Scope[]): Promise<string>;
   /** Starts a service that has ended again, on the same address, and waits until it is ready. */
@@ -52,6 +74,10 @@ export interface Pipeline extends AsyncDisposable {
   supervise(name: ServiceName): void;
   /** Starts another process of a service, on another address. */
   startAnother(name: ServiceName): Promise<Service>;
+  /** Starts another writer, of a server of the file. */
+  startWriter(server: string): Promise<Service>;
+  /** Replaces the file of servers. */
+  writeServers(servers: Readonly<Record<string, PipelineServer>>): Promise<void>;
   /** Starts a process in the place of one that has ended, on the same address. @param checkout default: that of the ended */
   replace(ended: Service, checkout?: string): Promise<Service>;
   submit<Body = { events: { uuid: string }[] }>(
@@ -68,6 +94,13 @@ export interface Pipeline extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
+/** The account of each service in ClickHouse. */
+const ACCOUNT_OF: Readonly<Record<ServiceName, Readonly<Record<string, string>>>> = {
+  'ingest-api': {},
+  writer: WRITER_ACCOUNT,
+  'query-api': QUERY_ACCOUNT,
+};
+
 export async function startPipeline(options: PipelineOptions): Promise<Pipeline> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-pipeline-'));
   const keysFile = join(folder, 'keys.json');
@@ -80,10 +113,20 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     writer: ports[1] ?? 0,
     'query-api': ports[2] ?? 0,
   };
+  const scheme = schemeOf(options.env ?? {});
+  const serversFile = join(folder, 'servers.json');
+  const writeServers = async (servers: NonNullable<PipelineOptions['servers']>) => {
+    const entries = Object.entries(servers).map(([name, server]) => ({ name, ...server }));
+    // In one step, as a mounted file changes.
+    await writeFile(`${serversFile}.new`, JSON.stringify({ servers: entries }));
+    await rename(`${serversFile}.new`, serversFile);
+  };
+  const serverNames = Object.keys(options.servers ?? {});
+  if (options.servers) await writeServers(options.servers);
   const env = {
-    INGEST_URLS: `http://127.0.0.1:${addresses['ingest-api']}`,
-    WRITER_URL: `http://127.0.0.1:${addresses.writer}`,
-    ...environment(options, keysFile, database),
+    INGEST_URLS: `${scheme}://127.0.0.1:${addresses['ingest-api']}`,
+    WRITER_URL: `${scheme}://127.0.0.1:${addresses.writer}`,
+    ...environment(options, { keysFile, serversFile, database }),
   };
   const extra: Service[] = [];
   let stopped = false;
@@ -94,11 +137,20 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     return key;
   }
 
-  const start = (name: ServiceName, port = addresses[name]) =>
-    startService(name, port, { ...env, ...options.envOf?.[name] }, options.checkout);
+  const [firstServer] = serverNames;
+  const environmentOf = (name: ServiceName, server = firstServer) => ({
+    ...env,
+    ...ACCOUNT_OF[name],
+    ...(name === 'writer' && server !== undefined && { CLICKHOUSE_SERVER: server }),
+    ...options.envOf?.[name],
+  });
+  const start = (name: ServiceName, port = addresses[name], server = firstServer) =>
+    startService(name, port, environmentOf(name, server), options.checkout);
   const key = await createKey('test', SCOPES);
   for (const [workspace, given] of Object.entries(options.keys ?? {})) await createKey(workspace, SCOPES, given);
   const services = { writer: start('writer'), 'ingest-api': start('ingest-api'), 'query-api': start('query-api') };
+  const writers: Record<string, Service> = firstServer === undefined ? {} : { [firstServer]: services.writer };
+  for (const server of serverNames.slice(1)) writers[server] = start('writer', (await findFreePorts(1))[0], server);
 
   async function startExtra(begin: () => Service): Promise<Service> {
     const service = begin();
@@ -118,10 +170,12 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
 
   const pipeline: Pipeline = {
     services,
+    writers,
     key,
     database,
     keysFile,
-    environment: env,
+    environment: environmentOf('writer'),
+    environmentOf,
     async addKey(workspace, scopes = SCOPES) {
       const added = await createKey(workspace, scopes);
       await until('the key to be in force', async () => {
@@ -145,6 +199,11 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
       const [port] = await findFreePorts(1);
       return await startExtra(() => start(name, port));
     },
+    async startWriter(server) {
+      const [port] = await findFreePorts(1);
+      return await startExtra(() => start('writer', port, server));
+    },
+    writeServers,
     replace: (ended, checkout) => startExtra(() => ended.again(checkout)),
     async submit<Body>(
       body: unknown,
@@ -165,7 +224,15 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
       return await request(url, { method: 'DELETE' }, withKey);
     },
     async drained() {
-      await waitUntilCommitted(options.kafkaBrokers, options.name).catch(withWritersLog(services));
+      const { kafkaBrokers, name, servers } = options;
+      const groups = servers
+        ? Object.entries(servers).map(([server, { partitions = '' }]) => ({ suffix: `.${server}`, partitions }))
+        : [{ suffix: '', partitions: '' }];
+      for (const { suffix, partitions } of groups) {
+        const groupId = `${env.KAFKA_GROUP_ID}${suffix}`;
+        const stored = waitUntilCommitted(kafkaBrokers, name, groupId, parseRange(partitions));
+        await stored.catch(withWritersLog(services));
+      }
     },
     async settled(total, withKey = key) {
       let seen: number | null = null;
@@ -180,14 +247,17 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     },
     async stop() {
       stopped = true;
-      await Promise.all([...Object.values(services), ...extra].map((service) => service.kill9()));
-      await dropDatabase(options.clickhouseUrl, database);
+      await Promise.all([...Object.values({ ...writers, ...services }), ...extra].map((service) => service.kill9()));
+      const servers: readonly PipelineServer[] = Object.values(
+        options.servers ?? { '': { url: options.clickhouseUrl } },
+      );
+      for (const { url, database: own = database } of servers) await dropDatabase(url, own);
       await rm(folder, { recursive: true, force: true });
     },
     [Symbol.asyncDispose]: () => pipeline.stop(),
   };
   try {
-    await Promise.all(Object.values(services).map((service) => service.ready()));
+    await Promise.all(Object.values({ ...writers, ...services }).map((service) => service.ready()));
   } catch (error) {
     await pipeline.stop();
     throw error;
@@ -206,15 +276,24 @@ async function dropDatabase(clickhouseUrl: string, database: string): Promise<vo
   await readClickHouse(clickhouseUrl, sql, { signal: AbortSignal.timeout(10_000) }).catch(() => undefined);
 }
 
-function environment(options: PipelineOptions, keysFile: string, database: string): Record<string, string> {
+interface PipelineFiles {
+  readonly keysFile: string;
+  readonly serversFile: string;
+  readonly database: string;
+}
+
+function environment(options: PipelineOptions, { keysFile, serversFile, database }: PipelineFiles) {
+  const store: Record<string, string> = options.servers
+    ? { CLICKHOUSE_SERVERS_FILE: serversFile }
+    : { CLICKHOUSE_URL: options.clickhouseUrl };
   return {
+    ...store,
     KAFKA_BROKERS: options.kafkaBrokers.join(','),
     KAFKA_TOPIC_PREFIX: `${options.name}.`,
     KAFKA_GROUP_ID: `${options.name}-writer`,
     // Fewer than the default: hundreds of tests create their topics on one broker.
     KAFKA_PARTITIONS: '6',
     KAFKA_SESSION_TIMEOUT_MS: '6000',
-    CLICKHOUSE_URL: options.clickhouseUrl,
     CLICKHOUSE_DATABASE: database,
     API_KEYS_FILE: keysFile,
     ERASURE_INTERVAL_MS: '300',

@@ -1,4 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from '@sluice/shared/testing/eventually';
+import type { Load } from './load.ts';
 import type { Pipeline } from './pipeline.ts';
 
 export interface ReadersOptions {
@@ -64,4 +66,15 @@ export function startReaders({ pipeline, urls, paths }: ReadersOptions): Readers
       await stop();
     },
   };
+}
+
+/** Waits until a load has had so many more submissions accepted, and readers so many more requests answered. */
+export async function untilBothGoOn(
+  load: Pick<Load, 'acceptedSoFar'>,
+  readers: Pick<Readers, 'answeredSoFar'>,
+  more: { readonly accepted: number; readonly answered: number },
+): Promise<void> {
+  const [accepted, answered] = [load.acceptedSoFar(), readers.answeredSoFar()];
+  await eventually(load.acceptedSoFar).toBeGreaterThan(accepted + more.accepted);
+  await eventually(readers.answeredSoFar).toBeGreaterThan(answered + more.answered);
 }

@@ -56,6 +56,11 @@ export async function fillCompileCache(): Promise<void> {
   await Promise.all(runs.map((child) => once(child, 'exit')));
 }
 
+/** Returns how a service with this environment is reached. */
+export function schemeOf(env: Readonly<Record<string, string>>): 'http' | 'https' {
+  return env['TLS_CERT_FILE'] ? 'https' : 'http';
+}
+
 /**
  * Starts `services/<name>/src/main.ts` with this environment; of the test's own it gets only what it cannot do without.
  *
@@ -79,7 +84,7 @@ export function startService(
     stream?.setEncoding('utf8').on('data', (text) => chunks.push(text));
   child.stdin?.on('error', () => undefined);
   const exit = once(child, 'exit').then(([code]) => code as number | null);
-  const url = `http://127.0.0.1:${port}`;
+  const url = `${schemeOf(env)}://127.0.0.1:${port}`;
   const log = () => chunks.join('');
 
   function send(signal: NodeJS.Signals): void {

@@ -1,7 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, open, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { systemErrorCode } from '@sluice/local-stack/errors';
 
 /** A file system of a few megabytes in a mount namespace of its own. It ends when this process ends. */
@@ -14,6 +15,8 @@ export interface SmallDisk extends AsyncDisposable {
   fill(leave?: number): Promise<void>;
   /** Frees what {@link SmallDisk.fill} has taken. */
   free(): Promise<void>;
+  /** Gives it another size. It may be larger than this machine's memory, as long as little is written to it. */
+  resize(megabytes: number): Promise<void>;
 }
 
 const MISSING =
@@ -34,10 +37,11 @@ export async function mountSmallDisk(mountPoint: string, megabytes: number): Pro
   await mounted(holder, ended);
   const path = join(`/proc/${holder.pid}/root`, mountPoint);
   const ballast = join(path, 'ballast');
+  const enter = ['nsenter', '--target', String(holder.pid), '--user', '--mount', '--preserve-credentials'];
 
   return {
     path,
-    enter: ['nsenter', '--target', String(holder.pid), '--user', '--mount', '--preserve-credentials'],
+    enter,
     async fill(leave = 0) {
       const { bavail, bsize } = await statfs(path);
       await using file = await open(ballast, 'a');
@@ -50,6 +54,10 @@ export async function mountSmallDisk(mountPoint: string, megabytes: number): Pro
       }
     },
     free: () => rm(ballast),
+    async resize(size) {
+      const [program = '', ...args] = [...enter, 'mount', '-o', `remount,size=${size}m`, mountPoint];
+      await promisify(execFile)(program, args);
+    },
     async [Symbol.asyncDispose]() {
       holder.stdin.end();
       await ended;

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream';
 /** When `onStatement` is called: before ClickHouse gets the statement, or when its response begins. */
 export type Moment = 'before' | 'after';
 
-/** A proxy in front of ClickHouse that knows the writer's statements by their names under `src/sql`. */
+/** A proxy in front of ClickHouse that knows the statements of a writer and of `sluice servers copy` by their names. */
 export interface StatementProxy extends AsyncDisposable {
   readonly url: string;
 }
@@ -62,8 +62,8 @@ export async function startStatementProxy(
   };
 }
 
-/** Query ids of the writer end in the name of the statement and a UUID. */
+/** Their query ids end in the name of the statement and a UUID. */
 function statementName(url: string): string | undefined {
   const queryId = new URLSearchParams(url.slice(url.indexOf('?'))).get('query_id') ?? '';
-  return queryId.startsWith('sluice-writer/') ? queryId.split('/').at(-2) : undefined;
+  return /^sluice-(writer|copy)\//.test(queryId) ? queryId.split('/').at(-2) : undefined;
 }

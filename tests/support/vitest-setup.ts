@@ -5,6 +5,7 @@
 import { randomInt } from 'node:crypto';
 import { parseTestStackKind, startTestStack } from '@sluice/local-stack/test-stack';
 import { CONTRARY_SETTINGS } from '@sluice/shared/clickhouse/testing/contrary-settings';
+import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import type { TestProject } from 'vitest/node';
 import { buildConsole } from '../../packages/console/scripts/build.ts';
 import { fillCompileCache } from './service.ts';
@@ -13,7 +14,7 @@ declare module 'vitest' {
   export interface ProvidedContext {
     /** `host:port` of every broker. */
     kafkaBrokers: string[];
-    /** User `default`, without a password. */
+    /** The administrator is `default` without a password; the services have the accounts of `test-accounts.ts`. */
     clickhouseUrl: string;
     /** Decides everything that is random in tests. */
     seed: number;
@@ -28,6 +29,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     startTestStack({
       kind: parseTestStackKind(SLUICE_TEST_STACK),
       clickhouseProfile: CONTRARY_SETTINGS,
+      clickhouseAccounts: TEST_ACCOUNTS,
       onProgress: (line) => console.error(line),
     }),
     fillCompileCache(),

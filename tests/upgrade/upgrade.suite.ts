@@ -2,11 +2,11 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { eventually } from '@sluice/shared/testing/eventually';
+import { ADMINISTRATOR } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { expect, inject, test } from 'vitest';
 import { type Load, startLoad } from '../support/load.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
-import { startReaders } from '../support/readers.ts';
+import { startReaders, untilBothGoOn } from '../support/readers.ts';
 import { type Service, type ServiceName, THIS_CHECKOUT } from '../support/service.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
 import { checkOutVersion } from './version-before.ts';
@@ -14,9 +14,13 @@ import { checkOutVersion } from './version-before.ts';
 const clickhouseUrl = inject('clickhouseUrl');
 const versionBefore = await checkOutVersion(process.env['SLUICE_UPGRADE_FROM'] || undefined);
 
+/** That of an installation without the three accounts, which the version before may not know. */
+const ONE_ACCOUNT = { ...ADMINISTRATOR, CLICKHOUSE_MIGRATE_USER: '', CLICKHOUSE_MIGRATE_PASSWORD: '' };
+
 test('each service is upgraded and downgraded, one process after the other, under load: nothing is lost or refused', async () => {
   await using running = await startPipeline({
     ...{ kafkaBrokers: inject('kafkaBrokers'), clickhouseUrl, name: 'upgraded', checkout: versionBefore },
+    envOf: { writer: ONE_ACCOUNT, 'query-api': ONE_ACCOUNT },
   });
   const writers = await twoOf(running, 'writer');
   const ingests = await twoOf(running, 'ingest-api');
@@ -25,11 +29,7 @@ test('each service is upgraded and downgraded, one process after the other, unde
   await running.settled(1);
   await using load = startLoad({ pipeline: running, urls: ingests.urls, concurrency: 8 });
   await using readers = startReaders({ pipeline: running, urls: queries.urls, paths: PATHS });
-  const goesOn = async () => {
-    const [accepted, answered] = [load.acceptedSoFar(), readers.answeredSoFar()];
-    await eventually(load.acceptedSoFar).toBeGreaterThan(accepted + 200);
-    await eventually(readers.answeredSoFar).toBeGreaterThan(answered + 20);
-  };
+  const goesOn = () => untilBothGoOn(load, readers, { accepted: 200, answered: 20 });
 
   await goesOn();
   const { stdout } = await migrate(running);

@@ -12,14 +12,11 @@ import {
 } from './statements.ts';
 import { createTables, eventKey, isHidden, type StagedEvent, type StoredEvent, type Tables } from './tables.ts';
 
-/** Its name in the network. */
-export const CLICKHOUSE = 'clickhouse';
-
 /** How long a session is kept after its last statement, in milliseconds. */
 const SESSION_TIMEOUT_MS = 60_000;
 
-/** How long a statement takes at most while nothing is wrong, in milliseconds. */
-export const HEALTHY_MS = 20;
+/** How long a statement takes at most on a machine that is as quick as others, in milliseconds. */
+const HEALTHY_MS = 20;
 
 /** How often a statement that makes no progress looks whether it was killed, in milliseconds. */
 const STALLED_MS = 50;
@@ -54,11 +51,15 @@ interface OpenSession {
 }
 
 export interface SimulatedClickHouseOptions {
+  /** Its name in the network and in traces. */
+  readonly name: string;
   readonly time: VirtualTime;
   readonly network: Network;
   readonly random: Random;
   /** Called with the rows that an insert makes visible, before they are. */
   readonly onEvents: (rows: readonly StoredEvent[]) => void;
+  /** How long a statement takes at most while nothing is wrong, in milliseconds. Default: {@link HEALTHY_MS}. */
+  readonly healthyMs?: number | undefined;
   /** Called with an event that is inserted while another insert of it is running, or was when its repeats were looked for. */
   readonly onConflict: (row: StagedEvent) => void;
 }
@@ -79,7 +80,7 @@ export class SimulatedClickHouse {
   /** How likely a statement is refused for want of memory. */
   refusals = 0;
   /** How long a statement takes at most, in milliseconds. */
-  slownessMs = HEALTHY_MS;
+  slownessMs: number;
   /** For how long the next statement makes no progress in its midst, in milliseconds. */
   stallsNextMs = 0;
   /** How many rows a statement has memory for. */
@@ -87,6 +88,16 @@ export class SimulatedClickHouse {
 
   constructor(options: SimulatedClickHouseOptions) {
     this.#options = options;
+    this.slownessMs = this.healthyMs;
+  }
+
+  get name(): string {
+    return this.#options.name;
+  }
+
+  /** How long a statement takes at most while nothing is wrong, in milliseconds. */
+  get healthyMs(): number {
+    return this.#options.healthyMs ?? HEALTHY_MS;
   }
 
   /** Ends all statements and sessions; what was stored stays. */
@@ -99,7 +110,7 @@ export class SimulatedClickHouse {
     this.#running = new Set();
     this.#sessions = new Map();
     this.#inserting = new Set();
-    this.#options.network.breakServer(CLICKHOUSE);
+    this.#options.network.breakServer(this.name);
   }
 
   start(): void {

@@ -3,7 +3,7 @@ import { NUMBERED_ROWS } from '@sluice/writer/clickhouse/staging-tables';
 import type { Statement } from '@sluice/writer/clickhouse/statement';
 import { STATEMENTS } from '@sluice/writer/clickhouse/statements';
 import type { Network } from '../world/network.ts';
-import { CLICKHOUSE, type SimulatedClickHouse } from './simulated-clickhouse.ts';
+import type { SimulatedClickHouse } from './simulated-clickhouse.ts';
 import type { Result } from './statements.ts';
 
 /** What the client of ClickHouse is called with, as far as the writer does. */
@@ -53,7 +53,7 @@ export function createSimulatedClient(
       closesSession: clickhouse_settings.close_session === 1,
     };
     return await network.request(
-      CLICKHOUSE,
+      clickhouse.name,
       request.name,
       async () => {
         if (!clickhouse.isUp) throw new Error('connect ECONNREFUSED');

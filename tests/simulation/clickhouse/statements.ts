@@ -1,9 +1,11 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { STAGED_COLUMNS } from '@sluice/writer/clickhouse/staging-tables';
 import { nameOf, type TopicPartition } from '@sluice/writer/protocol/position';
+import type { Submitted } from '@sluice/writer/protocol/repeats';
 import { DAY_MS, MINUTE_MS, refuse } from './refusal.ts';
 import {
   type DeadLetterRow,
+  type EntityRow,
   type EpochRow,
   eventKey,
   type HaltRow,
@@ -13,11 +15,15 @@ import {
   type StoredEvent,
   see,
   type Tables,
+  timesAfter,
   userKey,
 } from './tables.ts';
 
 const YEAR_2000_MS = Date.UTC(2000);
 const YEAR_2100_MS = Date.UTC(2100);
+
+/** A string in JSON, as a regular expression. */
+const STRING = '"(?:[^"\\\\]|\\\\.)*"';
 
 const EVENT_COLUMNS: ReadonlySet<string> = new Set(['line', ...STAGED_COLUMNS.events]);
 const CHANGE_COLUMNS: ReadonlySet<string> = new Set(['line', ...STAGED_COLUMNS.changes]);
@@ -27,6 +33,8 @@ export interface Session {
   events?: StagedEvent[] | undefined;
   changes?: ChangeRow[] | undefined;
   originals?: StoredEvent[] | undefined;
+  /** The places of repeats among its events. */
+  repeats?: Set<number> | undefined;
   deletions?: Map<string, number> | undefined;
   /** The keys of its events that another insert was storing when their repeats were looked for. */
   conflicts?: ReadonlySet<string> | undefined;
@@ -69,6 +77,26 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     return {};
   },
   'read-groups': ({ tables }) => ({ rows: [...tables.groups].map((groupId) => ({ groupId })) }),
+  'record-identity'({ tables, parameters, nowMs }) {
+    const { server, group, partitions } = parameters as { server: string; group: string; partitions: string };
+    tables.identity ??= {
+      id: `${group} since ${nowMs}`,
+      server,
+      groupId: group,
+      partitions,
+      state: 'complete',
+      detail: '',
+    };
+    return {};
+  },
+  'record-server-name'({ tables, parameters }) {
+    if (tables.identity) tables.identity = { ...tables.identity, server: parameters['server'] as string };
+    return {};
+  },
+  'read-identity': ({ tables }) => ({ rows: tables.identity ? [tables.identity] : [] }),
+  // Readers alone use what is recorded.
+  'read-newest-block': () => ({ rows: [{ newest: 0 }] }),
+  'record-progress': () => ({}),
   'record-topic-partitions'({ tables, parameters }) {
     for (const topic of parameters['topics'] as string[]) {
       if (!tables.topicPartitions.has(topic)) tables.topicPartitions.set(topic, parameters['partitions'] as number);
@@ -133,17 +161,21 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
   'inspect-events'({ tables, session }) {
     const events = stagedEvents(session);
     const stamped = events.filter((event) => event.stamped);
+    const timed = events.filter((event) => event.stamped || isTimedByReceipt(event));
     const users = new Set(events.map(({ user_id }) => user_id));
     const oldest = smallest(events.map(({ received_at }) => received_at));
+    const lastDeletion = lastDeletionOf(tables, users);
     const row = {
       events: events.length,
       keys: new Set(events.map(eventKey)).size,
       partitions: new Set(events.map(monthOf)).size,
       stamped_events: stamped.length,
-      stamped_uuids: new Set(stamped.map(({ workspace_id, uuid }) => `${workspace_id}\0${uuid}`)).size,
+      timed_events: timed.length,
+      timed_uuids: new Set(timed.map(identityOf)).size,
       first_stamped: smallest(stamped.map(({ timestamp }) => timestamp)),
       last_stamped: Math.max(0, ...stamped.map(({ timestamp }) => timestamp)),
-      may_be_deleted: lastDeletionOf(tables, users) >= oldest ? 1 : 0,
+      were_deleted: lastDeletion > 0 ? 1 : 0,
+      may_be_deleted: lastDeletion >= oldest ? 1 : 0,
     };
     return { rows: [row] };
   },
@@ -152,12 +184,13 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     const count = (...operations: string[]) => changes.filter(({ operation }) => operations.includes(operation)).length;
     const users = new Set(changes.filter(({ kind }) => kind === 'user').map(({ id }) => id));
     const oldest = smallest(changes.map(({ version }) => version));
-    const mayBeDeleted = count('delete') > 0 || lastDeletionOf(tables, users) >= oldest;
+    const lastDeletion = lastDeletionOf(tables, users);
     const row = {
       seen: count('seen'),
       properties: count('set', 'remove'),
       deletions: count('delete'),
-      may_be_deleted: mayBeDeleted ? 1 : 0,
+      were_deleted: count('delete') > 0 || lastDeletion > 0 ? 1 : 0,
+      may_be_deleted: count('delete') > 0 || lastDeletion >= oldest ? 1 : 0,
     };
     return { rows: [row] };
   },
@@ -227,17 +260,9 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     }
     return {};
   },
-  'store-seen-in-changes'({ tables, session }) {
-    for (const { kind, operation, workspace_id, id, version, group_id = '' } of stagedChanges(session)) {
-      if (operation !== 'seen') continue;
-      const sighting = { timeMs: Math.floor(version / 1_000), version };
-      see(tables, [workspace_id, kind, id, ''], sighting);
-      if (kind !== 'user' || group_id === '') continue;
-      see(tables, [workspace_id, 'membership', id, group_id], sighting);
-      see(tables, [workspace_id, 'member', group_id, id], sighting);
-    }
-    return {};
-  },
+  'store-seen-in-changes': (call) => storeSeenInChanges(call, () => ''),
+  'store-seen-in-changes-since-deletions': (call) =>
+    storeSeenInChanges(call, ({ workspace_id, id, version }) => deletionBefore(call.tables, workspace_id, id, version)),
   'find-repeats'({ tables, session }) {
     const keys = new Set(stagedEvents(session).map(eventKey));
     if (session.originals) refuse('TABLE_ALREADY_EXISTS');
@@ -247,12 +272,13 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
   'find-stamped-repeats'({ tables, session, parameters }) {
     const { first_stamped, last_stamped } = parameters as { first_stamped: number; last_stamped: number };
     const stamped = stagedEvents(session).filter((event) => event.stamped);
-    const uuids = new Set(stamped.map(({ workspace_id, uuid }) => `${workspace_id}\0${uuid}`));
+    const uuids = new Set(stamped.map(identityOf));
     const found = tables.events.filter(
-      ({ workspace_id, uuid, timestamp }) =>
-        uuids.has(`${workspace_id}\0${uuid}`) &&
-        timestamp >= first_stamped - 10 * MINUTE_MS &&
-        timestamp <= last_stamped + 10 * MINUTE_MS,
+      (event) =>
+        uuids.has(identityOf(event)) &&
+        isTimedByReceipt(event) &&
+        event.timestamp >= first_stamped - 10 * MINUTE_MS &&
+        event.timestamp <= last_stamped + 10 * MINUTE_MS,
     );
     session.originals = [...originalsOf(session), ...found];
     return { written: found.length };
@@ -261,21 +287,47 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     session.originals = originalsOf(session).filter((event) => !isHidden(tables, event));
     return {};
   },
+  'drop-stored-repeats'({ session }) {
+    const known = new Set(originalsOf(session).map(eventKey));
+    session.events = stagedEvents(session).filter((event) => !known.has(eventKey(event)));
+    return {};
+  },
+  'read-possible-repeats'({ session }) {
+    const staged = stagedEvents(session);
+    const [originals, byIdentity] = [originalsOf(session), Map.groupBy(staged, identityOf)];
+    const stored = originals
+      .filter((event) => byIdentity.has(identityOf(event)))
+      .map(({ stamped: _stamped, ...event }) => submittedAt(-1, event));
+    const identities = new Set(originals.map(identityOf));
+    const mayRepeat = (event: StagedEvent) =>
+      identities.has(identityOf(event)) || (byIdentity.get(identityOf(event)) ?? []).length > 1;
+    return {
+      rows: [
+        ...new Map(stored.map((event) => [JSON.stringify(event), event])).values(),
+        ...staged.flatMap((event, place) => (mayRepeat(event) ? [submittedAt(place, event)] : [])),
+      ],
+    };
+  },
+  'stage-repeats'({ session }) {
+    if (session.repeats) refuse('TABLE_ALREADY_EXISTS');
+    session.repeats = new Set();
+    return {};
+  },
+  'load-repeats'({ session, lines }) {
+    const repeats = session.repeats ?? refuse('UNKNOWN_TABLE');
+    for (const line of lines) repeats.add((JSON.parse(line) as { place: number }).place);
+    return { written: lines.length };
+  },
   'drop-repeats'({ session }) {
-    session.events = withoutRepeats(stagedEvents(session), originalsOf(session));
+    const repeats = session.repeats ?? refuse('UNKNOWN_TABLE');
+    session.events = stagedEvents(session).filter((_, place) => !repeats.has(place));
     return {};
   },
-  'store-seen-in-events'({ tables, session }) {
-    for (const event of stagedEvents(session)) {
-      const { workspace_id, user_id, group_id } = event;
-      if (user_id !== '') see(tables, [workspace_id, 'user', user_id, ''], sightingOf(event));
-      if (group_id !== '') see(tables, [workspace_id, 'organization', group_id, ''], sightingOf(event));
-      if (user_id === '' || group_id === '') continue;
-      see(tables, [workspace_id, 'membership', user_id, group_id], sightingOf(event));
-      see(tables, [workspace_id, 'member', group_id, user_id], sightingOf(event));
-    }
-    return {};
-  },
+  'store-seen-in-events': (call) => storeSeenInEvents(call, () => ''),
+  'store-seen-in-events-since-deletions': (call) =>
+    storeSeenInEvents(call, ({ workspace_id, user_id, received_at }) =>
+      deletionBefore(call.tables, workspace_id, user_id, received_at),
+    ),
   'store-dead-letters'({ tables, lines }) {
     for (const line of lines) {
       const { id, row, ...deadLetter } = JSON.parse(line) as DeadLetterRow & { id: string };
@@ -380,14 +432,18 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
       if (kind === 'user') add(workspace, id, change.version, 'properties');
     }
     for (const { workspace, user, version } of tables.sightings) add(workspace, user, version, 'sightings');
-    for (const { workspace, kind, id, version } of tables.entities.values()) {
-      if (kind === 'user' || kind === 'membership') add(workspace, id, version, 'entities');
+    for (const { workspace, kind, id, otherId, version } of tables.entities.values()) {
+      if (kind === 'user') add(workspace, id, Number(otherId) + 1, 'entities');
+      if (kind === 'membership') add(workspace, id, version, 'entities');
     }
     for (const { workspace_id, user_id, version } of [...tables.deadLetters.values()].map(subjectOf)) {
       add(workspace_id, user_id, version, 'dead-letters');
     }
     return { rows: [...found.values()] };
   },
+  // No event expires.
+  'record-retention': () => ({}),
+  'read-retention': () => ({ rows: [] }),
   'end-failed-removals': () => ({}),
   'find-removals': () => ({ rows: [] }),
   'erase-events'({ tables, parameters }) {
@@ -413,12 +469,33 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     );
     return {};
   },
+  'find-mixed-users': ({ tables, parameters }) => ({
+    rows: [...mixedUsers(tables, versionsOf(parameters)).values()].map((rows) => ({
+      ...{ workspace_id: rows[0]?.workspace, user_id: rows[0]?.id },
+      newest_version: Math.max(...rows.map(({ version }) => version)),
+    })),
+  }),
+  'store-returned-users'({ tables, parameters }) {
+    const versions = versionsOf(parameters);
+    for (const [user, rows] of mixedUsers(tables, versions)) {
+      const deleted = versions.get(user) ?? 0;
+      const times = timesAfter(tables, user, deleted);
+      for (const { workspace, id, version } of rows) {
+        for (const timeMs of times.length > 0 ? times : [Math.floor(version / 1_000)]) {
+          see(tables, [workspace, 'user', id, String(deleted)], { timeMs, version });
+        }
+      }
+    }
+    return {};
+  },
   'erase-entities'({ tables, parameters }) {
     const versions = versionsOf(parameters);
+    const replaced = versionsOf({ ...parameters, versions: parameters['replacedVersions'] });
     for (const [key, { workspace, kind, id, otherId, version }] of tables.entities) {
-      const user = kind === 'member' ? otherId : id;
-      const isOfUser = kind !== 'organization';
-      if (isOfUser && version <= (versions.get(userKey(workspace, user)) ?? -1)) tables.entities.delete(key);
+      const user = userKey(workspace, kind === 'member' ? otherId : id);
+      const [deleted, upTo] = [versions.get(user) ?? -1, replaced.get(user) ?? -1];
+      const isErased = kind === 'user' ? Number(otherId) < deleted && version <= upTo : version <= deleted;
+      if (kind !== 'organization' && isErased) tables.entities.delete(key);
     }
     return {};
   },
@@ -450,6 +527,50 @@ export function requireNewestEpoch(tables: Tables, parameters: Readonly<Record<s
 function isOlder(one: Omit<EpochRow, 'leaderId'>, other: Omit<EpochRow, 'leaderId'>): boolean {
   const { incarnation, generation } = other;
   return one.incarnation < incarnation || (one.incarnation === incarnation && one.generation < generation);
+}
+
+type DeletionOf<Row> = (row: Row) => string;
+
+/** @param deletionOf returns the deletion after which the row of an event's user begins */
+function storeSeenInEvents({ tables, session }: Call, deletionOf: DeletionOf<StagedEvent>): Result {
+  for (const event of stagedEvents(session)) {
+    const { workspace_id, user_id, group_id } = event;
+    if (user_id !== '') see(tables, [workspace_id, 'user', user_id, deletionOf(event)], sightingOf(event));
+    if (group_id !== '') see(tables, [workspace_id, 'organization', group_id, ''], sightingOf(event));
+    if (user_id === '' || group_id === '') continue;
+    see(tables, [workspace_id, 'membership', user_id, group_id], sightingOf(event));
+    see(tables, [workspace_id, 'member', group_id, user_id], sightingOf(event));
+  }
+  return {};
+}
+
+/** @param deletionOf returns the deletion after which the row of a change's user begins */
+function storeSeenInChanges({ tables, session }: Call, deletionOf: DeletionOf<ChangeRow>): Result {
+  for (const change of stagedChanges(session)) {
+    const { kind, operation, workspace_id, id, version, group_id = '' } = change;
+    if (operation !== 'seen') continue;
+    const sighting = { timeMs: Math.floor(version / 1_000), version };
+    see(tables, [workspace_id, kind, id, kind === 'user' ? deletionOf(change) : ''], sighting);
+    if (kind !== 'user' || group_id === '') continue;
+    see(tables, [workspace_id, 'membership', id, group_id], sighting);
+    see(tables, [workspace_id, 'member', group_id, id], sighting);
+  }
+  return {};
+}
+
+/** Returns the last deletion of a user if it is below a version; empty otherwise. */
+function deletionBefore(tables: Tables, workspace: string, user: string, version: number): string {
+  const deleted = tables.deletions.get(userKey(workspace, user)) ?? 0;
+  return deleted > 0 && version > deleted ? String(deleted) : '';
+}
+
+/** Returns the rows of users that begin before their deletion and go on after it, by user. */
+function mixedUsers(tables: Tables, versions: ReadonlyMap<string, number>): Map<string, EntityRow[]> {
+  const isMixed = ({ workspace, kind, id, otherId, version }: EntityRow) => {
+    const deleted = versions.get(userKey(workspace, id)) ?? 0;
+    return kind === 'user' && Number(otherId) < deleted && version > deleted;
+  };
+  return Map.groupBy([...tables.entities.values()].filter(isMixed), ({ workspace, id }) => userKey(workspace, id));
 }
 
 /** @throws a refusal when the session has no such table */
@@ -488,13 +609,20 @@ function sightingOf({ timestamp, received_at }: StagedEvent): Sighting {
   return { timeMs: timestamp, version: received_at };
 }
 
-/** Returns whose row a dead letter is, as the table of dead letters reads it from a row that is JSON. */
-function subjectOf({ kind, format, row }: DeadLetterRow): { workspace_id: string; user_id: string; version: number } {
-  const fields = parsed(row) as Partial<EventRow & ChangeRow> | undefined;
-  const { workspace_id = '', user_id = '', id = '', received_at = 0, version = 0 } = fields ?? {};
-  const isOfUser = kind === 'changes' && fields?.kind === 'user';
-  const user = kind === 'events' ? user_id : isOfUser ? id : '';
-  return { workspace_id, user_id: format === '1' ? user : '', version: kind === 'events' ? received_at : version };
+/** Returns whose row a dead letter is, as its table finds it: from the fields of a row that is JSON, else from its text. */
+export function subjectOf({ kind, format, row }: Pick<DeadLetterRow, 'kind' | 'format' | 'row'>) {
+  const json = parsed(row);
+  const fields = (json ?? {}) as Readonly<Record<string, unknown>>;
+  const ofText = (pattern: RegExp) => (json === undefined ? pattern.exec(row)?.[1] : undefined);
+  const text = (name: string) => String(fields[name] ?? parsed(ofText(new RegExp(`"${name}":(${STRING})`)) ?? '""'));
+  const isOfEvent = kind === 'events' || kind === 'rejected';
+  const saysUser = json === undefined ? row.includes('"kind":"user"') : fields['kind'] === 'user';
+  const user = isOfEvent ? text('user_id') : kind === 'changes' && saysUser ? text('id') : '';
+  return {
+    workspace_id: text('workspace_id'),
+    user_id: format === '1' && !row.trimEnd().includes('\n') ? user : '',
+    version: Number(fields[isOfEvent ? 'received_at' : 'version'] ?? ofText(/"(?:received_at|version)":(\d+)/) ?? 0),
+  };
 }
 
 function newestEpoch(tables: Tables): Tables['epochs'][number] | undefined {
@@ -530,20 +658,35 @@ function loadNumberedChanges(session: Session, lines: readonly string[]): Result
 
 /** @throws a refusal of all rows when one of them is not JSON, or has a field that is no column */
 function parseRows<Row>(lines: readonly string[], columns: ReadonlySet<string>): Row[] {
-  if (parseable(lines, columns).length < lines.length) refuse('INCORRECT_DATA');
-  return lines.map((line) => JSON.parse(line) as Row);
+  const isRow = (row: unknown) => isRowOf(row, columns);
+  const rows = lines.map(parsed);
+  if (rows.every(isRow)) return rows as Row[];
+  const others = parsed(asList(lines));
+  return Array.isArray(others) && others.every(isRow) ? others : refuse('INCORRECT_DATA');
+}
+
+/**
+ * Besides a row on each line, ClickHouse takes brackets around all rows, a semicolon behind them, and several on a line.
+ *
+ * @returns JSON, if it does
+ */
+function asList(lines: readonly string[]): string {
+  const text = lines.join('\n').replace(/;$/, '');
+  return (text.startsWith('[') ? text : `[${text}]`).replaceAll(/\}\s*\{/g, '},{');
 }
 
 function parseable(lines: readonly string[], columns: ReadonlySet<string>): string[] {
-  return lines.filter((line) => {
-    const row = parsed(line);
-    return row !== undefined && Object.keys(row).every((name) => columns.has(name));
-  });
+  return lines.filter((line) => isRowOf(parsed(line), columns));
 }
 
-function parsed(text: string): object | undefined {
+function isRowOf(row: unknown, columns: ReadonlySet<string>): boolean {
+  const isObject = typeof row === 'object' && row !== null && !Array.isArray(row);
+  return isObject && Object.keys(row).every((name) => columns.has(name));
+}
+
+function parsed(text: string): unknown {
   try {
-    return JSON.parse(text) as object;
+    return JSON.parse(text);
   } catch {
     return undefined;
   }
@@ -575,29 +718,17 @@ function order(one = '', other = ''): number {
   return one < other ? -1 : Number(one > other);
 }
 
-/** As drop-repeats.sql. */
-function withoutRepeats(staged: readonly StagedEvent[], originals: readonly StoredEvent[]): StagedEvent[] {
-  const known = new Set(originals.map(eventKey));
-  const stamped = staged.filter((event) => event.stamped).toSorted((one, other) => one.timestamp - other.timestamp);
-  const earliest = new Map(stamped.toReversed().map((event) => [`${event.workspace_id}\0${event.uuid}`, event]));
-  const repeatsStamped = (event: StagedEvent) =>
-    event.stamped &&
-    [...originals, earliest.get(`${event.workspace_id}\0${event.uuid}`) ?? event].some(
-      (original) =>
-        original.workspace_id === event.workspace_id &&
-        original.uuid === event.uuid &&
-        original.timestamp !== event.timestamp &&
-        Math.abs(original.timestamp - event.timestamp) <= 10 * MINUTE_MS,
-    );
-  const left = staged
-    .filter((event) => !known.has(eventKey(event)) && !repeatsStamped(event))
-    .toSorted(
-      (one, other) =>
-        one.received_at - other.received_at || order(one.user_id, other.user_id) || order(one.group_id, other.group_id),
-    );
-  const kept = new Map<string, StagedEvent>();
-  for (const event of left) if (!kept.has(eventKey(event))) kept.set(eventKey(event), event);
-  return [...kept.values()];
+function submittedAt(place: number, event: EventRow): Submitted {
+  const { workspace_id, uuid, timestamp: time_ms, stamped = 0 } = event;
+  return { place, workspace_id, uuid, time_ms, timed_by_receipt: isTimedByReceipt(event) ? 1 : 0, stamped };
+}
+
+function isTimedByReceipt({ timestamp, received_at }: Pick<EventRow, 'timestamp' | 'received_at'>): boolean {
+  return timestamp === Math.floor(received_at / 1_000);
+}
+
+function identityOf({ workspace_id, uuid }: Pick<EventRow, 'workspace_id' | 'uuid'>): string {
+  return `${workspace_id}\0${uuid}`;
 }
 
 function versionsOf(parameters: Readonly<Record<string, unknown>>): ReadonlyMap<string, number> {

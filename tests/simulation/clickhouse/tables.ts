@@ -6,6 +6,8 @@ export interface Tables {
   readonly positions: Map<string, PositionRow>;
   readonly halts: Map<string, HaltRow>;
   readonly groups: Set<string>;
+  /** Whose the database is; undefined until a writer has recorded it. */
+  identity: IdentityRow | undefined;
   readonly topicPartitions: Map<string, number>;
   /** The version of the last deletion of each user, by {@link userKey}. */
   readonly deletions: Map<string, number>;
@@ -16,6 +18,15 @@ export interface Tables {
   readonly entities: Map<string, EntityRow>;
   sightings: SightingRow[];
   readonly deadLetters: Map<string, DeadLetterRow>;
+}
+
+export interface IdentityRow {
+  readonly id: string;
+  readonly server: string;
+  readonly groupId: string;
+  readonly partitions: string;
+  readonly state: string;
+  readonly detail: string;
 }
 
 export interface EpochRow {
@@ -69,6 +80,7 @@ export interface EntityRow {
   readonly workspace: string;
   readonly kind: string;
   readonly id: string;
+  /** Of a user: the deletion after which the row begins, or empty. */
   readonly otherId: string;
   firstSeenMs: number;
   lastSeenMs: number;
@@ -99,6 +111,7 @@ export function createTables(): Tables {
     positions: new Map(),
     halts: new Map(),
     groups: new Set(),
+    identity: undefined,
     topicPartitions: new Map(),
     deletions: new Map(),
     pendingDeletions: [],
@@ -126,6 +139,22 @@ export function eventKey({
 /** Returns whether the deletion of its user hides an event. */
 export function isHidden(tables: Tables, { workspace_id, user_id, received_at }: StagedEvent): boolean {
   return received_at <= (tables.deletions.get(userKey(workspace_id, user_id)) ?? 0);
+}
+
+/** Returns when a user was seen after a version, in milliseconds since 1970: in events and in submissions without any. */
+export function timesAfter({ events, sightings }: Tables, user: string, after: number): number[] {
+  const seenIn = events
+    .filter((event) => userKey(event.workspace_id, event.user_id) === user && event.received_at > after)
+    .map(({ timestamp }) => timestamp);
+  const seenAt = sightings
+    .filter((sighting) => userKey(sighting.workspace, sighting.user) === user && sighting.version > after)
+    .map(({ version }) => Math.floor(version / 1_000));
+  return [...seenIn, ...seenAt];
+}
+
+/** Returns the rows of a user: one for each deletion after which a row begins. */
+export function rowsOfUser({ entities }: Tables, user: string): EntityRow[] {
+  return [...entities.values()].filter((row) => row.kind === 'user' && userKey(row.workspace, row.id) === user);
 }
 
 /** What a row shows of a user, an organization or a membership. */

@@ -95,6 +95,25 @@ const ROWS: Readonly<Record<string, Contract>> = {
     expect(isRowError(error)).toBe(true);
     expect(await eventsIn(session)).toBe(0);
   },
+  async 'brackets around all rows, a semicolon behind them, and several rows on a line are taken, and counted'(engine) {
+    const row = () => JSON.stringify(event());
+    const load = async (...lines: readonly string[]) => {
+      const session = await staged(engine, []);
+      const chunks = lines.map((line) => Buffer.from(`${line}\n`));
+      return await session.load(STATEMENTS['load-events'], chunks).catch(isRowError);
+    };
+    expect(await load(`[${row()}]`)).toBe(1);
+    expect(await load(`[${row()}`, `${row()}]`)).toBe(2);
+    expect(await load(`${row()};`)).toBe(1);
+    expect(await load(row(), `${row()};`)).toBe(2);
+    expect(await load(`${row()}${row()}`)).toBe(2);
+    const refused = true;
+    expect(await load(`[${row()}]`, row())).toBe(refused);
+    expect(await load(row(), `[${row()}]`)).toBe(refused);
+    expect(await load(`${row()};`, row())).toBe(refused);
+    expect(await load(`[${row()}`)).toBe(refused);
+    expect(await load('[1]')).toBe(refused);
+  },
   async 'an insert tells how many rows it was sent'(engine) {
     const session = await staged(engine, []);
     expect(await session.load(STATEMENTS['load-events'], linesOf([event(), event(), event()]))).toBe(3);

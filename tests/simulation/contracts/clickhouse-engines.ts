@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
+import { ADMINISTRATOR, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { createLogger } from '@sluice/shared/log';
 import { until } from '@sluice/shared/testing/until';
 import { SimulatedClickHouse } from '../clickhouse/simulated-clickhouse.ts';
@@ -49,21 +50,24 @@ export interface ClickHouseEngine extends AsyncDisposable {
 export async function realClickHouse(url: string): Promise<ClickHouseEngine> {
   const config = {
     CLICKHOUSE_URL: url,
-    CLICKHOUSE_DATABASE: `contract_${randomUUID().replaceAll('-', '')}`,
-    CLICKHOUSE_USER: 'default',
-    CLICKHOUSE_PASSWORD: '',
+    CLICKHOUSE_DATABASE: `test_contract_${randomUUID().replaceAll('-', '')}`,
+    ...WRITER_ACCOUNT,
   };
   await migrate(config, createLogger('test', 'silent'));
   const clients: ClickHouseClient[] = [];
-  const connect = (requestTimeoutMs: number) => {
-    const created = createClickHouse(config, { application: 'test', requestTimeoutMs, connectionsMax: 8 });
+  const connect = (requestTimeoutMs: number, account: object = {}) => {
+    const created = createClickHouse(
+      { ...config, ...account },
+      { application: 'test', requestTimeoutMs, connectionsMax: 8 },
+    );
     clients.push(created);
     return created;
   };
   const client = connect(REQUEST_TIMEOUT_MS);
+  const administrator = connect(REQUEST_TIMEOUT_MS, ADMINISTRATOR);
   return {
     client,
-    connect,
+    connect: (requestTimeoutMs) => connect(requestTimeoutMs),
     async isRunning(prefix) {
       const query = 'SELECT count() AS running FROM system.processes WHERE startsWith(query_id, {prefix:String})';
       const result = await client.query({ query, query_params: { prefix }, format: 'JSONEachRow' });
@@ -72,7 +76,7 @@ export async function realClickHouse(url: string): Promise<ClickHouseEngine> {
     },
     sleep: (ms) => delay(ms),
     async delayInserts() {
-      await client.command({
+      await administrator.command({
         query: `ALTER TABLE events MODIFY SETTING parts_to_delay_insert = 1, min_delay_to_insert_ms = ${MONTH_DELAY_MS}`,
       });
     },
@@ -81,7 +85,9 @@ export async function realClickHouse(url: string): Promise<ClickHouseEngine> {
       for (const table of ERASED_TABLES) {
         // It does nothing while a merge of the table is running.
         await until(`one part of each partition of ${table}`, async () => {
-          await client.command({ query: `OPTIMIZE TABLE ${table} FINAL SETTINGS optimize_skip_merged_partitions = 1` });
+          await administrator.command({
+            query: `OPTIMIZE TABLE ${table} FINAL SETTINGS optimize_skip_merged_partitions = 1`,
+          });
           const query = `SELECT uniqExact(_part) - uniqExact(_partition_id) AS surplus FROM ${table}`;
           const [row] = await (await client.query({ query, format: 'JSONEachRow' })).json<{ surplus: number }>();
           return Number(row?.surplus) === 0;
@@ -91,7 +97,7 @@ export async function realClickHouse(url: string): Promise<ClickHouseEngine> {
     run: (work) => work(),
     async [Symbol.asyncDispose]() {
       // Otherwise its tables would cost the engine of all tests CPU time to the end.
-      await client.command({ query: `DROP DATABASE ${config.CLICKHOUSE_DATABASE} SYNC` });
+      await administrator.command({ query: `DROP DATABASE ${config.CLICKHOUSE_DATABASE} SYNC` });
       await Promise.all(clients.map((created) => created.close()));
     },
   };
@@ -102,8 +108,8 @@ export function simulatedClickHouse(seed: number, slownessMs?: number): ClickHou
   const time = new VirtualTime(new Random(seed, 'programs').next);
   const network = new Network(time, new Random(seed, 'network'));
   const clickhouse = new SimulatedClickHouse({
-    ...{ time, network, random: new Random(seed, 'servers'), onEvents: () => undefined },
-    onConflict: () => undefined,
+    ...{ name: 'ClickHouse', time, network, random: new Random(seed, 'servers') },
+    ...{ onEvents: () => undefined, onConflict: () => undefined },
   });
   if (slownessMs !== undefined) clickhouse.slownessMs = slownessMs;
   const connect = (requestTimeoutMs: number) => createSimulatedClient(clickhouse, network, requestTimeoutMs);

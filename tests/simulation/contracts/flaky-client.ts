@@ -92,9 +92,9 @@ function isLookUp({ query }: Call): boolean {
   return ['find-repeats', 'find-stamped-repeats'].includes(nameOfStatement(query));
 }
 
-/** Rows of a statement without ORDER BY come in any order. */
+/** Rows of a statement without ORDER BY come in any order, and so do the stored events of read-possible-repeats. */
 function isOrdered({ query }: Call): boolean {
-  return /^ORDER BY/m.test(query);
+  return /^ORDER BY/m.test(query) && nameOfStatement(query) !== 'read-possible-repeats';
 }
 
 /** Without what no two servers have in common: times of storage, and the order of what has none. */

@@ -25,6 +25,19 @@ const GROUPS: Readonly<Record<string, Contract>> = {
     expect(await refusalOf(stranger.heartbeat())).toBe('UNKNOWN_MEMBER_ID');
     expect(await refusalOf(stranger.commit(1))).toBe('UNKNOWN_MEMBER_ID');
   },
+  async 'groups know nothing of each other: members, generations and committed offsets are their own'(engine) {
+    const one = await stable(engine);
+    await one.commit(7);
+    const ofOther = { ...engine, groupId: `${engine.groupId}-other` };
+    const other = await stable(ofOther);
+    expect(other.generation).toBe(1);
+    expect(other.members).toEqual([other.id]);
+    expect(await committed(ofOther, other.broker)).toEqual(['-1', '-1']);
+    await other.commit(3);
+    expect(await refusalOf(one.heartbeat())).toBe('nothing');
+    expect(await committed(engine, one.broker)).toEqual(['7', '-1']);
+    expect(await committed(ofOther, other.broker)).toEqual(['3', '-1']);
+  },
   async 'a member that joins has the others join again, in a new generation'(engine) {
     const [one, other] = await pair(engine);
     expect([one.generation, other.generation]).toEqual([2, 2]);
@@ -161,6 +174,16 @@ const GROUPS: Readonly<Record<string, Contract>> = {
     await member.commit(9);
     await member.commit(3);
     expect(await committed(engine, member.broker)).toEqual(['3', '-1']);
+  },
+  async 'metadata that are committed are kept, until an offset is committed with others or none'(engine) {
+    const member = await stable(engine);
+    expect(await committedMetadata(engine, member.broker)).toBe('');
+    await member.commit(3, 'one');
+    expect(await committedMetadata(engine, member.broker)).toBe('one');
+    await member.commit(3, 'another');
+    expect(await committedMetadata(engine, member.broker)).toBe('another');
+    await member.commit(4);
+    expect(await committedMetadata(engine, member.broker)).toBe('');
   },
   async 'the members of a group are described, and there are none of a group that nobody knows'(engine) {
     const broker = await engine.connect();
@@ -374,9 +397,10 @@ class Member {
     return await this.broker.heartbeat({ ...this.#who, groupGenerationId: this.generation });
   }
 
-  async commit(offset: number): Promise<unknown> {
+  async commit(offset: number, metadata?: string): Promise<unknown> {
     const { topic } = this.#engine;
-    const topics = [{ topic, partitions: [{ partition: 0, offset: String(offset) }] }];
+    const partition = { partition: 0, offset: String(offset), ...(metadata === undefined ? {} : { metadata }) };
+    const topics = [{ topic, partitions: [partition] }];
     return await this.broker.offsetCommit({ ...this.#who, groupGenerationId: this.generation, topics });
   }
 
@@ -421,6 +445,12 @@ async function committed({ topic, groupId }: KafkaEngine, broker: BrokerConnecti
   const topics = [{ topic, partitions: [{ partition: 0 }, { partition: 1 }] }];
   const { responses } = await broker.offsetFetch({ groupId, topics });
   return responses.flatMap(({ partitions }) => partitions.map(({ offset }) => offset));
+}
+
+/** Returns what was committed with the offset of the first partition. */
+async function committedMetadata({ topic, groupId }: KafkaEngine, broker: BrokerConnection) {
+  const { responses } = await broker.offsetFetch({ groupId, topics: [{ topic, partitions: [{ partition: 0 }] }] });
+  return responses[0]?.partitions[0]?.metadata;
 }
 
 async function send(

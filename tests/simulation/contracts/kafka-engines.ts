@@ -67,13 +67,14 @@ export interface BrokerConnection {
   offsetCommit(
     request: Membership & {
       readonly groupGenerationId: number;
-      readonly topics: Topics<{ readonly partition: number; readonly offset: string }>;
+      readonly topics: Topics<{ readonly partition: number; readonly offset: string; readonly metadata?: string }>;
     },
   ): Promise<unknown>;
-  offsetFetch(request: {
-    readonly groupId: string;
-    readonly topics: Topics<{ readonly partition: number }>;
-  }): Promise<{ readonly responses: readonly { readonly partitions: readonly { readonly offset: string }[] }[] }>;
+  offsetFetch(request: { readonly groupId: string; readonly topics: Topics<{ readonly partition: number }> }): Promise<{
+    readonly responses: readonly {
+      readonly partitions: readonly { readonly offset: string; readonly metadata: string | null }[];
+    }[];
+  }>;
   describeGroups(request: {
     readonly groupIds: readonly string[];
   }): Promise<{ readonly groups: readonly { readonly members: readonly { readonly memberId: string }[] }[] }>;
@@ -156,7 +157,7 @@ export function simulatedKafka(seed: number): KafkaEngine {
     async deleteRecords(partition, before) {
       simulated.log(topic, partition)?.deleteBefore(before);
     },
-    forgetGroup: async () => simulated.group.forget(),
+    forgetGroup: async () => simulated.group(groupId).forget(),
     sleep: (ms) => time.wait(ms),
     run: (work) => driven(time, work),
     async [Symbol.asyncDispose]() {

@@ -92,7 +92,10 @@ function message(kind: RowMessage['kind'], lines: readonly string[]): RowMessage
 
 /** Mostly the row; sometimes one that cannot be stored. */
 function lineOf(random: Random, row: EventRow | ChangeRow): string {
-  if (!random.isTrue(0.03)) return JSON.stringify(row);
+  const text = JSON.stringify(row);
+  if (!random.isTrue(0.04)) return text;
+  // ClickHouse takes them for rows in some places.
+  if (random.isTrue(0.4)) return random.pick([`[${text}]`, `${text};`, `${text}${text}`]);
   const isEvent = 'event' in row;
   const bad = [
     { workspace_id: '' },
@@ -108,9 +111,11 @@ function lineOf(random: Random, row: EventRow | ChangeRow): string {
 }
 
 function randomEvent(random: Random): EventRow {
-  const received_at = versionOf(random);
-  const isStamped = random.isTrue(0.3);
+  const isStamped = random.isTrue(0.4);
   const timestamp = NOON_MS + random.pick(isStamped ? OFFSETS_MS.slice(0, 7) : OFFSETS_MS);
+  // An event may have the time of its receipt by chance, and only ingest-api makes sure that a stamped one has.
+  const isTimedByReceipt = random.isTrue(isStamped ? 0.9 : 0.1);
+  const received_at = isTimedByReceipt ? timestamp * 1_000 + random.below(3) : versionOf(random);
   const [user, group] = [random.pick(USERS), random.pick(GROUPS)];
   return {
     workspace_id: random.pick(WORKSPACES),

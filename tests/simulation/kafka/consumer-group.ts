@@ -4,6 +4,7 @@ import type { VirtualTime } from '../world/virtual-time.ts';
 const FIRST_JOIN_DELAY_MS = 500;
 
 export interface JoinRequest {
+  readonly groupId: string;
   readonly memberId: string;
   readonly sessionTimeout: number;
   readonly rebalanceTimeout: number;
@@ -42,12 +43,21 @@ export class GroupError extends Error {
 
 type GroupState = 'Empty' | 'PreparingRebalance' | 'CompletingRebalance' | 'Stable';
 
+export interface CommittedOffset {
+  /** Of the topic and partition. */
+  readonly name: string;
+  readonly offset: number;
+  readonly metadata: string;
+}
+
 /** A consumer group as its coordinator keeps it: members, generation, assignments and committed offsets. */
 export class ConsumerGroup {
   readonly #time: VirtualTime;
   readonly #members = new Map<string, Member>();
   /** The committed offsets, by topic and partition. */
   readonly offsets = new Map<string, number>();
+  /** What was committed with them. */
+  readonly metadata = new Map<string, string>();
   #state: GroupState = 'Empty';
   #generation = 0;
   #joined = 0;
@@ -120,11 +130,14 @@ export class ConsumerGroup {
   }
 
   /** @throws {GroupError} */
-  commit(memberId: string, generation: number, offsets: ReadonlyMap<string, number>): void {
+  commit(memberId: string, generation: number, offsets: readonly CommittedOffset[]): void {
     const member = this.#require(memberId, generation);
     if (this.#state === 'CompletingRebalance') throw new GroupError('REBALANCE_IN_PROGRESS');
     this.#watch(member);
-    for (const [partition, offset] of offsets) this.offsets.set(partition, offset);
+    for (const { name, offset, metadata } of offsets) {
+      this.offsets.set(name, offset);
+      this.metadata.set(name, metadata);
+    }
   }
 
   leave(memberId: string): void {
@@ -147,6 +160,7 @@ export class ConsumerGroup {
     }
     this.#members.clear();
     this.offsets.clear();
+    this.metadata.clear();
     this.#assignments.clear();
     this.#state = 'Empty';
     this.#generation = 0;

@@ -2,7 +2,15 @@ import { createRequire } from 'node:module';
 import { ConnectionBroken, ResponseTooLate } from '../world/network.ts';
 import type { JoinRequest } from './consumer-group.ts';
 import { createTopics, type NewTopic, type ProduceRequest, produce } from './produce.ts';
-import { ERROR_CODES, type FetchRequest, type Node, type SimulatedKafka, serverOf } from './simulated-kafka.ts';
+import {
+  type CommitRequest,
+  type CommittedRequest,
+  ERROR_CODES,
+  type FetchRequest,
+  type Node,
+  type SimulatedKafka,
+  serverOf,
+} from './simulated-kafka.ts';
 
 /*
  * kafkajs itself runs in a simulation: its consumer, its admin client, its view of the cluster. Only the methods of a
@@ -184,40 +192,31 @@ function methodsOf(kafka: SimulatedKafka): Record<string, Method> {
     },
     joinGroup: group(
       'joinGroup',
-      (request: JoinRequest) => kafka.group.join(request),
+      (request: JoinRequest) => kafka.group(request.groupId).join(request),
       ({ rebalanceTimeout }) => rebalanceTimeout + REQUEST_TIMEOUT_MS,
     ),
     syncGroup: group(
       'syncGroup',
-      async ({ memberId, generationId, groupAssignment }: SyncRequest) => ({
-        memberAssignment: await kafka.group.sync(
-          memberId,
-          generationId,
-          new Map(groupAssignment.map((one) => [one.memberId, one.memberAssignment])),
-        ),
+      async ({ groupId, memberId, generationId, groupAssignment }: SyncRequest) => ({
+        memberAssignment: await kafka
+          .group(groupId)
+          .sync(memberId, generationId, new Map(groupAssignment.map((one) => [one.memberId, one.memberAssignment]))),
       }),
       () => 70_000,
     ),
-    heartbeat: group('heartbeat', ({ memberId, groupGenerationId }: MemberRequest) =>
-      kafka.group.heartbeat(memberId, groupGenerationId),
+    heartbeat: group('heartbeat', ({ groupId, memberId, groupGenerationId }: MemberRequest) =>
+      kafka.group(groupId).heartbeat(memberId, groupGenerationId),
     ),
-    leaveGroup: group('leaveGroup', ({ memberId }: MemberRequest) => kafka.group.leave(memberId)),
-    offsetCommit: group(
-      'offsetCommit',
-      (request: MemberRequest & { topics: Parameters<SimulatedKafka['commit']>[2] }) => {
-        kafka.commit(request.memberId, request.groupGenerationId, request.topics);
-      },
-    ),
-    offsetFetch: group('offsetFetch', ({ topics }: { topics: Parameters<SimulatedKafka['committed']>[0] }) =>
-      kafka.committed(topics),
-    ),
+    leaveGroup: group('leaveGroup', ({ groupId, memberId }: MemberRequest) => kafka.group(groupId).leave(memberId)),
+    offsetCommit: group('offsetCommit', (request: CommitRequest) => kafka.commit(request)),
+    offsetFetch: group('offsetFetch', (request: CommittedRequest) => kafka.committed(request)),
     describeConfigs(this: SimulatedConnection) {
       return send(this, 'describeConfigs', () => ({ resources: [] }));
     },
     describeGroups: group('describeGroups', ({ groupIds }: { groupIds: readonly string[] }) => ({
       groups: groupIds.map((groupId) => ({
-        ...{ errorCode: 0, groupId, state: kafka.group.state },
-        members: kafka.group.memberIds.map((memberId) => ({ memberId })),
+        ...{ errorCode: 0, groupId, state: kafka.group(groupId).state },
+        members: kafka.group(groupId).memberIds.map((memberId) => ({ memberId })),
       })),
     })),
   };
@@ -229,11 +228,13 @@ interface ListOffsetsRequest {
 }
 
 interface MemberRequest {
+  readonly groupId: string;
   readonly memberId: string;
   readonly groupGenerationId: number;
 }
 
 interface SyncRequest {
+  readonly groupId: string;
   readonly memberId: string;
   readonly generationId: number;
   readonly groupAssignment: readonly { readonly memberId: string; readonly memberAssignment: Buffer }[];

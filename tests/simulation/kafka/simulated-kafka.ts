@@ -60,6 +60,24 @@ export interface FetchRequest {
   }[];
 }
 
+export interface CommitRequest {
+  readonly groupId: string;
+  readonly memberId: string;
+  readonly groupGenerationId: number;
+  readonly topics: readonly {
+    readonly topic: string;
+    readonly partitions: readonly { readonly partition: number; readonly offset: string; readonly metadata?: string }[];
+  }[];
+}
+
+export interface CommittedRequest {
+  readonly groupId: string;
+  readonly topics: readonly {
+    readonly topic: string;
+    readonly partitions: readonly { readonly partition: number }[];
+  }[];
+}
+
 interface FetchedPartition {
   readonly partition: number;
   readonly errorCode: number;
@@ -76,17 +94,26 @@ export interface SimulatedKafkaOptions {
   readonly nodes: number;
   /** The numbers of partitions, by topic. */
   readonly topics: Readonly<Record<string, number>>;
-  /** Called with each offset that a group commits, and with the assignment of the member that commits it. */
-  readonly onCommit?: (partition: PartitionLog, offset: number, assignment: Buffer | undefined) => void;
+  /** Called with each offset that is committed. */
+  readonly onCommit?: (commit: Commit) => void;
 }
 
-/** A Kafka cluster: brokers, logs, and the coordinator of one consumer group. */
+/** A member of a group commits an offset. */
+export interface Commit {
+  readonly groupId: string;
+  readonly log: PartitionLog;
+  readonly offset: number;
+  /** The member's, as kafkajs encodes it. */
+  readonly assignment: Buffer | undefined;
+}
+
+/** A Kafka cluster: brokers, logs, and the coordinator of the consumer groups. */
 export class SimulatedKafka {
   readonly #options: SimulatedKafkaOptions;
   readonly nodes: readonly Node[];
   readonly logs: PartitionLog[];
-  readonly group: ConsumerGroup;
-  /** Which node coordinates the group; -1 while none does. */
+  readonly #groups = new Map<string, ConsumerGroup>();
+  /** Which node coordinates the groups; -1 while none does. */
   coordinator = 1;
   /** Learns what happens when producers send records. */
   producers: ProducerEvents = { appended() {}, refused() {}, acknowledged() {} };
@@ -96,14 +123,13 @@ export class SimulatedKafka {
 
   constructor(options: SimulatedKafkaOptions) {
     this.#options = options;
-    const { nodes, topics, time } = options;
+    const { nodes, topics } = options;
     this.nodes = Array.from({ length: nodes }, (_, index) => {
       return { nodeId: index + 1, host: `kafka-${index + 1}`, port: 9092, isUp: true, starts: 1 };
     });
     this.logs = Object.entries(topics).flatMap(([topic, count]) =>
       Array.from({ length: count }, (_, partition) => new PartitionLog(topic, partition, (partition % nodes) + 1)),
     );
-    this.group = new ConsumerGroup(time);
   }
 
   get network(): Network {
@@ -133,6 +159,15 @@ export class SimulatedKafka {
     return this.nodes.find(({ isUp }) => isUp)?.nodeId ?? -1;
   }
 
+  /** A group begins with the first request that names it. */
+  group(groupId: string): ConsumerGroup {
+    const known = this.#groups.get(groupId);
+    if (known) return known;
+    const group = new ConsumerGroup(this.time);
+    this.#groups.set(groupId, group);
+    return group;
+  }
+
   addLog(topic: string, partition: number, leader: number): PartitionLog {
     const log = new PartitionLog(topic, partition, leader);
     this.logs.push(log);
@@ -146,7 +181,7 @@ export class SimulatedKafka {
     return appended;
   }
 
-  /** A broker stops. Others lead its partitions and coordinate its group, if there are any. */
+  /** A broker stops. Others lead its partitions and coordinate its groups, if there are any. */
   stop(node: Node): void {
     node.isUp = false;
     this.network.breakServer(serverOf(node));
@@ -243,42 +278,37 @@ export class SimulatedKafka {
     };
   }
 
-  /** @throws {KafkaError} when a node does not coordinate the group */
+  /** @throws {KafkaError} when a node does not coordinate the groups */
   requireCoordinator(node: Node): void {
     if (this.coordinator !== node.nodeId) throw new KafkaError('NOT_COORDINATOR_FOR_GROUP');
   }
 
   /** @throws {GroupError} */
-  commit(
-    memberId: string,
-    generation: number,
-    topics: readonly {
-      readonly topic: string;
-      readonly partitions: readonly { readonly partition: number; readonly offset: string }[];
-    }[],
-  ): void {
+  commit({ groupId, memberId, groupGenerationId, topics }: CommitRequest): void {
     const all = topics.flatMap(({ topic, partitions }) =>
-      partitions.map(({ partition, offset }) => ({ topic, partition, offset: Number(offset) })),
+      partitions.map(({ partition, offset, metadata = '' }) => {
+        return { topic, partition, name: nameOf({ topic, partition }), offset: Number(offset), metadata };
+      }),
     );
-    const offsets = new Map(all.map(({ topic, partition, offset }) => [nameOf({ topic, partition }), offset]));
-    this.group.commit(memberId, generation, offsets);
-    const assignment = this.group.assignmentOf(memberId);
+    const group = this.group(groupId);
+    group.commit(memberId, groupGenerationId, all);
+    const assignment = group.assignmentOf(memberId);
     for (const { topic, partition, offset } of all) {
       const log = this.log(topic, partition);
-      if (log) this.#options.onCommit?.(log, offset, assignment);
+      if (log) this.#options.onCommit?.({ groupId, log, offset, assignment });
     }
   }
 
-  committed(
-    topics: readonly { readonly topic: string; readonly partitions: readonly { readonly partition: number }[] }[],
-  ) {
+  committed({ groupId, topics }: CommittedRequest) {
+    const { offsets, metadata } = this.group(groupId);
     return {
       responses: topics.map(({ topic, partitions }) => ({
         topic,
-        partitions: partitions.map(({ partition }) => ({
-          ...{ partition, metadata: '', errorCode: 0 },
-          offset: String(this.group.offsets.get(nameOf({ topic, partition })) ?? -1),
-        })),
+        partitions: partitions.map(({ partition }) => {
+          const name = nameOf({ topic, partition });
+          const offset = String(offsets.get(name) ?? -1);
+          return { partition, offset, metadata: metadata.get(name) ?? '', errorCode: 0 };
+        }),
       })),
     };
   }

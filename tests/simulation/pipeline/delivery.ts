@@ -1,7 +1,7 @@
 import { type ExpectedEvent, expectedEvents } from '../../support/expected-events.ts';
 import type { Operation } from '../../support/load.ts';
 import { isGone, ofEntities, possibleValues } from '../../support/verify-entities.ts';
-import { isHidden, type StoredEvent, type Tables, userKey } from '../clickhouse/tables.ts';
+import { isHidden, rowsOfUser, type StoredEvent, type Tables, userKey } from '../clickhouse/tables.ts';
 import type { Client } from '../ingest/client.ts';
 
 /**
@@ -62,7 +62,7 @@ function visibleDeleted(workspace: string, operations: readonly Operation[], tab
   return [...ofEntities(operations, 'user')].flatMap(([user, ofUser]) => {
     if (!isGone(ofUser)) return [];
     const deletedAt = tables.deletions.get(userKey(workspace, user)) ?? 0;
-    const seenAt = tables.entities.get([workspace, 'user', user, ''].join('\0'))?.version ?? 0;
-    return seenAt > deletedAt ? [`${user} was deleted and is visible`] : [];
+    const isSeen = rowsOfUser(tables, userKey(workspace, user)).some(({ version }) => version > deletedAt);
+    return isSeen ? [`${user} was deleted and is visible`] : [];
   });
 }

@@ -50,7 +50,7 @@ function planOf(seed: number): Plan {
   return {
     ...{ seed, durationMs, faults, ...ingestPlan(random) },
     nodes: 1 + random.below(2),
-    writers: 1 + random.below(2),
+    servers: [{ name: '', writers: 1 + random.below(2) }],
     isHasty: random.isTrue(0.8),
     erases: random.isTrue(0.2),
   };
@@ -71,5 +71,7 @@ async function run(world: PipelineWorld, { durationMs, faults, erases }: Plan): 
   if (!isWrong()) await side.checkEnd(RECOVERY_MS);
   if (!isWrong()) await settle(world, erases);
   if (isWrong()) return;
-  for (const wrong of wrongDelivery(side.clients, world.clickhouse.tables)) world.report(wrong);
+  for (const { clickhouse } of world.servers) {
+    for (const wrong of wrongDelivery(side.clients, clickhouse.tables)) world.report(wrong);
+  }
 }

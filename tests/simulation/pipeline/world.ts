@@ -3,7 +3,7 @@ import { deadLetterId } from '@sluice/writer/protocol/dead-letter';
 import { type IngestPlan, IngestSide } from '../ingest/ingest-side.ts';
 import { linesOf } from '../ingest/row-identity.ts';
 import type { LogRecord } from '../kafka/partition-log.ts';
-import type { SentRow } from '../writer/oracle.ts';
+import type { SentRow } from '../writer/sent-rows.ts';
 import { World, type WorldOptions } from '../writer/world.ts';
 
 export type PipelineOptions = WorldOptions & IngestPlan;
@@ -15,7 +15,6 @@ export class PipelineWorld extends World {
   constructor(options: PipelineOptions) {
     super(options);
     this.side = new IngestSide(this, options);
-    this.oracle.mayShareEvents = true;
     const { oracle } = this.side;
     this.kafka.producers = {
       refused: oracle.refused.bind(oracle),
@@ -24,7 +23,7 @@ export class PipelineWorld extends World {
         oracle.appended(log, records, sent);
         if (log.topic === this.side.clockTopic) return;
         // What is accepted is in Kafka, and what is in Kafka has to be stored.
-        for (const record of records) this.oracle.addSent(record, rowsOf(record));
+        for (const record of records) this.sent.add(log, record, rowsOf(record));
       },
     };
     for (const log of this.kafka.logs) {

@@ -92,10 +92,11 @@ export class Network {
     request.release = undefined;
   }
 
-  /** What is under way never arrives. */
-  loseAll(): void {
-    this.#held.clear();
-    this.#underWay.clear();
+  /** What these processes have sent and is under way never arrives. */
+  loseAllOf(processes: readonly string[]): void {
+    for (const requests of [this.#held, this.#underWay]) {
+      for (const request of requests) if (processes.includes(request.process?.name ?? '')) requests.delete(request);
+    }
   }
 
   /** Lets a request arrive that was held. Its client may be gone by now. */

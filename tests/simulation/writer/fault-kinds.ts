@@ -1,9 +1,9 @@
 import { nameOf } from '@sluice/writer/protocol/position';
-import { CLICKHOUSE, HEALTHY_MS } from '../clickhouse/simulated-clickhouse.ts';
 import type { PartitionLog } from '../kafka/partition-log.ts';
 import { type Node, serverOf } from '../kafka/simulated-kafka.ts';
 import { breakLink, type Choice, chosen } from '../world/faults.ts';
 import type { Request } from '../world/network.ts';
+import type { Server } from './server.ts';
 import type { WriterPlace } from './simulated-writer.ts';
 import type { World } from './world.ts';
 
@@ -20,7 +20,8 @@ export function freezeWriter(world: World, choice: Choice, request?: Request) {
 }
 
 export function breakClickHouse(world: World, choice: Choice, request?: Request) {
-  return breakLink(world.network, chosenWriter(world, choice, request).name, CLICKHOUSE, choice);
+  const writer = chosenWriter(world, choice, request);
+  return breakLink(world.network, writer.name, writer.server.clickhouse.name, choice);
 }
 
 export function breakKafka(world: World, choice: Choice, request?: Request) {
@@ -29,30 +30,34 @@ export function breakKafka(world: World, choice: Choice, request?: Request) {
   return breakLink(world.network, writer.name, serverOf(node), choice);
 }
 
-export function stopClickHouse({ clickhouse }: World) {
+export function stopClickHouse(world: World, choice: Choice, request?: Request) {
+  const { clickhouse } = chosenServer(world, choice, request);
   clickhouse.stop();
-  return { name: 'ClickHouse is stopped', end: () => clickhouse.start() };
+  return { name: `${clickhouse.name} is stopped`, end: () => clickhouse.start() };
 }
 
-export function slowClickHouse({ clickhouse }: World, { manner }: Choice) {
-  clickhouse.slownessMs = 50 + manner ** 2 * 6_000;
+export function slowClickHouse(world: World, choice: Choice, request?: Request) {
+  const { clickhouse } = chosenServer(world, choice, request);
+  clickhouse.slownessMs = 50 + choice.manner ** 2 * 6_000;
   const end = () => {
-    clickhouse.slownessMs = HEALTHY_MS;
+    clickhouse.slownessMs = clickhouse.healthyMs;
   };
-  return { name: `ClickHouse takes up to ${Math.floor(clickhouse.slownessMs)} ms for a statement`, end };
+  return { name: `${clickhouse.name} takes up to ${Math.floor(clickhouse.slownessMs)} ms for a statement`, end };
 }
 
-export function refuseStatements({ clickhouse }: World, { manner }: Choice) {
-  clickhouse.refusals = 0.1 + manner / 2;
+export function refuseStatements(world: World, choice: Choice, request?: Request) {
+  const { clickhouse } = chosenServer(world, choice, request);
+  clickhouse.refusals = 0.1 + choice.manner / 2;
   const end = () => {
     clickhouse.refusals = 0;
   };
-  return { name: `ClickHouse refuses ${Math.floor(clickhouse.refusals * 100)} % of statements`, end };
+  return { name: `${clickhouse.name} refuses ${Math.floor(clickhouse.refusals * 100)} % of statements`, end };
 }
 
-export function rebalance({ kafka }: World) {
-  kafka.group.rebalance();
-  return { name: 'the group rebalances' };
+export function rebalance(world: World, choice: Choice, request?: Request) {
+  const server = chosenServer(world, choice, request);
+  server.group.rebalance();
+  return { name: `${nameOfGroup(server)} rebalances` };
 }
 
 export function loseCoordinator({ kafka }: World) {
@@ -60,40 +65,43 @@ export function loseCoordinator({ kafka }: World) {
   const end = () => {
     if (kafka.coordinator < 0) kafka.coordinator = kafka.someNodeId;
   };
-  return { name: 'the group has no coordinator', end };
+  return { name: 'no group has a coordinator', end };
 }
 
-export function forgetGroup({ kafka }: World) {
-  kafka.group.forget();
-  return { name: 'Kafka forgets the group' };
+export function forgetGroup(world: World, choice: Choice, request?: Request) {
+  const server = chosenServer(world, choice, request);
+  server.group.forget();
+  return { name: `Kafka forgets ${nameOfGroup(server)}` };
 }
 
-export function loseCommits({ kafka }: World, { target, manner }: Choice) {
-  const names = [...kafka.group.offsets.keys()];
-  const name = names[Math.floor(target * names.length)];
+export function loseCommits(world: World, choice: Choice, request?: Request) {
+  const server = chosenServer(world, choice, request);
+  const { group } = server;
+  const names = [...group.offsets.keys()];
+  const name = names[Math.floor(choice.target * names.length)];
   if (name === undefined) return { name: 'no commits are lost' };
-  const before = kafka.group.offsets.get(name) ?? 0;
-  kafka.group.offsets.set(name, Math.floor(before * manner));
+  const before = group.offsets.get(name) ?? 0;
+  group.offsets.set(name, Math.floor(before * choice.manner));
   // The members find out when they join again.
-  kafka.group.rebalance();
-  return { name: `commits of ${name} are lost: ${before} becomes ${kafka.group.offsets.get(name)}` };
+  group.rebalance();
+  const after = group.offsets.get(name);
+  return { name: `commits of ${nameOfGroup(server)} to ${name} are lost: ${before} becomes ${after}` };
 }
 
-/** Retention deletes what is stored and committed already. */
-export function deleteStored({ kafka, clickhouse, oracle }: World, choice: Choice) {
+/** Retention deletes what is stored already, on all servers, and committed. */
+export function deleteStored({ kafka, servers, sent }: World, choice: Choice) {
   const log = chosen(kafka.logs, choice);
   // Offsets of a log that was cut off say nothing about what is stored of it.
-  if (oracle.hasLost) return { name: 'nothing is deleted' };
-  const stored = clickhouse.tables.positions.get(nameOf(log))?.nextOffset ?? 0;
-  const committed = kafka.group.offsets.get(nameOf(log)) ?? 0;
-  log.deleteBefore(Math.floor(Math.min(stored, committed) * choice.manner));
+  if (sent.hasLost) return { name: 'nothing is deleted' };
+  const done = servers.flatMap((server) => [storedOf(server, log), committedOf(server, log)]);
+  log.deleteBefore(Math.floor(Math.min(...done) * choice.manner));
   return { name: `${nameOf(log)} begins at ${log.low}` };
 }
 
 /** Retention deletes records before they are stored. */
-export function deleteUnread({ kafka, oracle }: World, choice: Choice) {
+export function deleteUnread({ kafka, sent }: World, choice: Choice) {
   const log = chosen(kafka.logs, choice);
-  oracle.addLost(log, log.deleteBefore(log.high - Math.floor(choice.manner * 4)));
+  sent.addLost(log, log.deleteBefore(log.high - Math.floor(choice.manner * 4)));
   return { name: `${nameOf(log)} begins at ${log.low}, whether it is stored or not` };
 }
 
@@ -109,19 +117,18 @@ export function cutOffLog(world: World, choice: Choice) {
 export function cutOffUncommitted(world: World, choice: Choice, request?: Request) {
   const writer = world.writers.find(({ name }) => name === request?.process?.name);
   if (!request || !writer) return { name: 'no writer is killed' };
-  const { kafka, clickhouse, network, time } = world;
+  const { kafka, network, time } = world;
   network.hold(request, true);
   network.lose(request);
   writer.kill();
   time.after(RESTART_MS, () => writer.start());
   let fetch: Request | undefined;
   network.watches.next({ what: 'fetch', moment: 'sent' }, (next) => {
-    const committed = (log: PartitionLog) => kafka.group.offsets.get(nameOf(log)) ?? 0;
-    const stored = (log: PartitionLog) => clickhouse.tables.positions.get(nameOf(log))?.nextOffset ?? 0;
-    const uncommitted = kafka.logs.filter((log) => committed(log) < stored(log));
+    const { server } = writer;
+    const uncommitted = kafka.logs.filter((log) => committedOf(server, log) < storedOf(server, log));
     if (uncommitted.length === 0) return;
     const log = chosen(uncommitted, choice);
-    world.note(cutOffAt(world, log, committed(log) - 1 - Math.floor(choice.manner * 3)).name);
+    world.note(cutOffAt(world, log, committedOf(server, log) - 1 - Math.floor(choice.manner * 3)).name);
     network.hold(next, false);
     fetch = next;
   });
@@ -129,36 +136,52 @@ export function cutOffUncommitted(world: World, choice: Choice, request?: Reques
   return { name: `${writer.name} is killed before its commit, and the next fetch is late`, end };
 }
 
-function cutOffAt({ oracle }: World, log: PartitionLog, offset: number) {
-  oracle.addLost(log, log.cutOff(Math.max(log.low, offset)));
+function cutOffAt({ sent }: World, log: PartitionLog, offset: number) {
+  sent.addLost(log, log.cutOff(Math.max(log.low, offset)));
   return { name: `the log of ${nameOf(log)} is cut off at ${log.high}` };
 }
 
-export function removeRecord({ kafka, oracle }: World, choice: Choice) {
+export function removeRecord({ kafka, sent }: World, choice: Choice) {
   const log = chosen(kafka.logs, choice);
   const offset = log.high - 2 - Math.floor(choice.manner * 3);
-  oracle.addLost(log, log.remove(offset));
+  sent.addLost(log, log.remove(offset));
   return { name: `${nameOf(log)} has lost the record at ${offset}` };
 }
 
-/** ClickHouse is backed up now, and restored later: what was stored meanwhile is gone. The operator stops the writers before. */
-export function restoreClickHouse(world: World) {
-  const restore = world.oracle.backUp();
+/** ClickHouse is backed up now, and restored later: what was stored meanwhile is gone. */
+export function restoreClickHouse(world: World, choice: Choice, request?: Request) {
+  const server = chosenServer(world, choice, request);
+  const restore = server.oracle.backUp();
   const end = () => {
-    if (world.network.isMended) return;
-    for (const writer of world.writers) writer.kill();
-    world.network.loseAll();
-    world.clickhouse.stop();
-    restore();
-    world.clickhouse.start();
-    for (const writer of world.writers) writer.start();
+    if (!world.network.isMended) withoutWriters(world, server, restore);
   };
-  return { name: 'ClickHouse is backed up; it is restored later:', end };
+  return { name: `${server.clickhouse.name} is backed up; it is restored later:`, end };
+}
+
+/** ClickHouse has lost its disk, and gets an empty one. */
+export function wipeClickHouse(world: World, choice: Choice, request?: Request) {
+  const server = chosenServer(world, choice, request);
+  // The request that triggers it is served before.
+  world.time.after(0, () => {
+    if (!world.network.isMended) withoutWriters(world, server, () => server.oracle.wipe());
+  });
+  return { name: `${server.clickhouse.name} has lost everything` };
+}
+
+/** The operator stops the writers of a server while it is changed. */
+function withoutWriters({ network }: World, { clickhouse, writers }: Server, change: () => void): void {
+  for (const writer of writers) writer.kill();
+  network.loseAllOf(writers.map(({ name }) => name));
+  clickhouse.stop();
+  change();
+  clickhouse.start();
+  for (const writer of writers) writer.start();
 }
 
 /** The statement that triggers it makes no progress, and the other statements do. */
-export function stallStatement({ clickhouse }: World, { manner }: Choice, request?: Request) {
-  if (request?.server !== CLICKHOUSE) return { name: 'nothing stalls' };
+export function stallStatement({ servers }: World, { manner }: Choice, request?: Request) {
+  const clickhouse = servers.map((server) => server.clickhouse).find(({ name }) => name === request?.server);
+  if (!request || !clickhouse) return { name: 'nothing stalls' };
   clickhouse.stallsNextMs = 100 + 4_000 * manner;
   return { name: `${request.what} of ${request.process?.name} stalls for ${Math.floor(clickhouse.stallsNextMs)} ms` };
 }
@@ -170,7 +193,8 @@ const RESTART_MS = 300;
 export function sendLate(world: World, { target, manner }: Choice, request?: Request) {
   const writer = world.writers.find(({ name }) => name === request?.process?.name);
   if (!request || !writer) return { name: 'nothing is late' };
-  const { network, clickhouse, time } = world;
+  const { network, time } = world;
+  const { clickhouse } = writer.server;
   network.hold(request, true);
   const isKilled = target < 0.5;
   if (isKilled) {
@@ -187,9 +211,30 @@ export function sendLate(world: World, { target, manner }: Choice, request?: Req
   return { name: `${writer.name} is ${isKilled ? 'killed' : 'frozen'} with ${request.what} on its way`, end };
 }
 
-export function limitMemory({ clickhouse }: World, { manner }: Choice) {
-  clickhouse.rowsMax = 3 + Math.floor(manner * 4);
-  return { name: `ClickHouse has memory for ${clickhouse.rowsMax} rows from here on` };
+export function limitMemory(world: World, choice: Choice, request?: Request) {
+  const { clickhouse } = chosenServer(world, choice, request);
+  clickhouse.rowsMax = 3 + Math.floor(choice.manner * 4);
+  return { name: `${clickhouse.name} has memory for ${clickhouse.rowsMax} rows from here on` };
+}
+
+/** Returns the next offset of a log that a server has not stored. */
+function storedOf({ clickhouse }: Server, log: PartitionLog): number {
+  return clickhouse.tables.positions.get(nameOf(log))?.nextOffset ?? 0;
+}
+
+function committedOf({ group }: Server, log: PartitionLog): number {
+  return group.offsets.get(nameOf(log)) ?? 0;
+}
+
+function nameOfGroup({ name }: Server): string {
+  return name === '' ? 'the group' : `the group of ${name}`;
+}
+
+/** The one of the writer whose request triggers the fault, if any. */
+function chosenServer({ servers }: World, { target }: Choice, request: Request | undefined): Server {
+  const own = servers.find(({ writers }) => writers.some(({ name }) => name === request?.process?.name));
+  // What else the target decides of such a fault is to be independent of its server.
+  return own ?? (servers[Math.floor(target * 997) % servers.length] as Server);
 }
 
 /** Mostly the one whose request triggers the fault. */

@@ -98,23 +98,24 @@ export const REQUESTS: Readonly<Record<string, number>> = {
   describeGroups: 3,
 };
 
-/** Chooses the faults of a schedule. @param mayLose whether Kafka or ClickHouse may lose what they have acknowledged */
-export function chooseWriterFaults(random: Random, count: number, untilMs: number, mayLose: boolean): Fault[] {
-  return chooseFaults(random, {
-    kinds: chooseWriterKinds(random, mayLose),
-    requests: REQUESTS,
-    own: OWN_TRIGGERS,
-    count,
-    untilMs,
-  });
+/** Chooses the faults of a schedule of writers. */
+export function chooseWriterFaults(
+  random: Random,
+  choice: { readonly kinds: readonly string[]; readonly count: number; readonly untilMs: number },
+): Fault[] {
+  return chooseFaults(random, { ...choice, requests: REQUESTS, own: OWN_TRIGGERS });
 }
 
+/** Chooses which faults there are. @param mayLose whether Kafka or ClickHouse may lose what they have acknowledged */
 export function chooseWriterKinds(random: Random, mayLose: boolean): string[] {
   const pool = (loses: boolean) =>
     Object.fromEntries(Object.entries(WRITER_FAULTS).filter(([kind]) => LOSING.has(kind) === loses));
   const kinds = chooseKinds(random, pool(false), 4);
   if (!mayLose) return kinds;
-  // What is restored must still be in Kafka.
-  const safe = kinds.filter((kind) => kind !== 'delete stored records');
-  return [...safe, ...chooseKinds(random, pool(true), 1)];
+  return [...keepingLog(kinds), ...chooseKinds(random, pool(true), 1)];
+}
+
+/** What a server has lost must still be in Kafka. */
+export function keepingLog(kinds: readonly string[]): string[] {
+  return kinds.filter((kind) => kind !== 'delete stored records');
 }

@@ -1,9 +1,10 @@
-import { HEALTHY_MS } from '../clickhouse/simulated-clickhouse.ts';
-import { type Fault, scheduleFault } from '../world/faults.ts';
+import { type Fault, type FaultTable, scheduleFault } from '../world/faults.ts';
 import { Random } from '../world/random.ts';
-import type { Kind } from '../world/run-schedule.ts';
-import { chooseWriterFaults, WRITER_FAULTS } from './faults.ts';
+import type { Kind, Schedule } from '../world/run-schedule.ts';
+import { checkEqual } from './equal-servers.ts';
+import { chooseWriterFaults, chooseWriterKinds, WRITER_FAULTS } from './faults.ts';
 import { Load } from './load.ts';
+import type { Server, ServerOptions } from './server.ts';
 import type { Haste } from './simulated-writer.ts';
 import { World } from './world.ts';
 
@@ -19,11 +20,11 @@ const RECOVERY_MS = 200_000;
 /** After that, deleted users have to be erased within this time, in milliseconds. */
 const ERASING_MS = 100_000;
 
-/** What happens in a schedule, besides the faults. All of it follows from the seed. */
-interface Plan extends Haste {
+/** What happens in a schedule. All of it follows from the seed. */
+export interface Plan extends Haste {
   readonly partitions: number;
   readonly nodes: number;
-  readonly writers: number;
+  readonly servers: readonly ServerOptions[];
   readonly durationMs: number;
   /** How often the load sends something, in milliseconds. */
   readonly everyMs: number;
@@ -36,14 +37,8 @@ export const WRITER: Kind = {
   create(seed, note) {
     const plan = planOf(seed);
     const world = new World({ ...plan, seed, onNote: note });
-    return {
-      world,
-      faults: plan.faults,
-      run: (faults) => runPlan(world, { ...plan, faults }, new Random(seed, 'load')),
-      end() {
-        for (const writer of world.writers) writer.kill();
-      },
-    };
+    const random = new Random(seed, 'load');
+    return scheduleOf(world, plan, { faultTable: WRITER_FAULTS, random, load: new Load(world, random) });
   },
 };
 
@@ -55,27 +50,47 @@ function planOf(seed: number): Plan {
   return {
     partitions: 1 + random.below(3),
     nodes: 1 + random.below(2),
-    writers: 1 + random.below(3),
+    servers: [{ name: '', writers: 1 + random.below(3) }],
     isHasty: random.isTrue(0.8),
     durationMs,
     everyMs: 20 + random.below(200),
     erases: random.isTrue(0.3),
-    faults: chooseWriterFaults(random, count, durationMs, random.isTrue(0.35)),
+    faults: chooseWriterFaults(random, {
+      ...{ kinds: chooseWriterKinds(random, random.isTrue(0.35)), count, untilMs: durationMs },
+    }),
   };
 }
 
-async function runPlan(world: World, plan: Plan, random: Random): Promise<void> {
-  const { time, oracle } = world;
-  const isWrong = () => oracle.violation !== undefined;
+/** What happens to writers besides their plan. */
+interface Happenings {
+  readonly faultTable: FaultTable<World>;
+  readonly random: Random;
+  readonly load: Pick<Load, 'act' | 'sendToAll'>;
+}
+
+/** Returns a schedule in which a load is sent to Kafka, and writers store it. */
+export function scheduleOf(world: World, plan: Plan, happenings: Happenings): Schedule {
+  return {
+    world,
+    faults: plan.faults,
+    run: (faults) => runPlan(world, { ...plan, faults }, happenings),
+    end() {
+      for (const writer of world.writers) writer.kill();
+    },
+  };
+}
+
+async function runPlan(world: World, plan: Plan, { faultTable, random, load }: Happenings): Promise<void> {
+  const { time } = world;
+  const isWrong = () => world.violation !== undefined;
   for (const writer of world.writers) time.after(random.between(0, 400), () => writer.start());
-  const load = new Load(world, random);
   for (let atMs = 0; atMs < plan.durationMs; atMs += plan.everyMs) time.after(atMs, () => load.act());
-  for (const fault of plan.faults) scheduleFault(world, WRITER_FAULTS, fault);
+  for (const fault of plan.faults) scheduleFault(world, faultTable, fault);
   await time.runUntil(plan.durationMs, isWrong);
   if (isWrong()) return;
   endFaults(world);
   await recover(world);
-  if (oracle.hasLost && !isWrong()) {
+  if (world.sent.hasLost && !isWrong()) {
     // A writer that runs notices what its log has lost with the next message after those that it has stored.
     load.sendToAll();
   }
@@ -85,31 +100,34 @@ async function runPlan(world: World, plan: Plan, random: Random): Promise<void> 
 /** Lets time pass until everything is stored and each writer is ready. */
 async function recover(world: World): Promise<void> {
   const isReady = readiness(world);
-  const resumeHalted = operator(world);
+  const operators = world.servers.map((server) => operator(world, server));
   await reach(world, RECOVERY_MS, () => {
-    if (!world.oracle.isDone()) return 'not everything is stored';
-    return resumeHalted() > 0 ? 'partitions are halted' : isReady();
+    if (!world.servers.every(({ oracle }) => oracle.isDone())) return 'not everything is stored';
+    const halted = operators.map((resumeHalted) => resumeHalted());
+    return halted.some((count) => count > 0) ? 'partitions are halted' : isReady();
   });
 }
 
 /** Lets time pass until everything is stored, and checks it. @param erases whether deleted users have to be erased */
 export async function settle(world: World, erases: boolean): Promise<void> {
-  const { oracle, clickhouse } = world;
   await recover(world);
   if (erases) {
     await reach(world, ERASING_MS, () => {
-      return clickhouse.tables.pendingDeletions.length > 0 ? 'deleted users are not erased' : undefined;
+      const isPending = world.servers.some(({ clickhouse }) => clickhouse.tables.pendingDeletions.length > 0);
+      return isPending ? 'deleted users are not erased' : undefined;
     });
   }
-  if (oracle.violation === undefined) oracle.checkEnd(erases);
+  if (world.violation === undefined) for (const { oracle } of world.servers) oracle.checkEnd(erases);
+  if (world.violation === undefined) checkEqual(world);
 }
 
 /** Lets time pass until nothing is missing any more. @param missing returns what is */
-async function reach({ time, oracle }: World, withinMs: number, missing: () => string | undefined): Promise<void> {
-  const isWrong = () => oracle.violation !== undefined;
+async function reach(world: World, withinMs: number, missing: () => string | undefined): Promise<void> {
+  const { time } = world;
+  const isWrong = () => world.violation !== undefined;
   const until = time.nowMs + withinMs;
   for (let failure = missing(); failure !== undefined && !isWrong(); failure = missing()) {
-    if (time.nowMs >= until) oracle.report(`${failure} ${withinMs / 1_000} s after the last fault`);
+    if (time.nowMs >= until) world.report(`${failure} ${withinMs / 1_000} s after the last fault`);
     else await time.runUntil(time.nowMs + LOOK_MS, isWrong);
   }
 }
@@ -136,12 +154,14 @@ function readiness({ writers }: World): () => string | undefined {
 
 /** Ends all that is wrong, but for what is lost. */
 export function endFaults(world: World): void {
-  const { network, clickhouse, kafka, writers } = world;
+  const { network, servers, kafka, writers } = world;
   world.note('there are no more faults from here on');
   network.mendAll();
-  clickhouse.start();
-  clickhouse.slownessMs = HEALTHY_MS;
-  clickhouse.refusals = 0;
+  for (const { clickhouse } of servers) {
+    clickhouse.start();
+    clickhouse.slownessMs = clickhouse.healthyMs;
+    clickhouse.refusals = 0;
+  }
   kafka.unreadable.clear();
   for (const node of kafka.nodes) if (!node.isUp) kafka.start(node);
   for (const writer of writers) {
@@ -154,13 +174,13 @@ export function endFaults(world: World): void {
  * An operator resumes each halted partition behind what it has lost, else at the oldest message. Without a loss nothing may
  * be halted. Returns a function that looks, and returns how many are halted.
  */
-function operator({ time, clickhouse, kafka, oracle }: World): () => number {
+function operator({ time, kafka, sent }: World, { clickhouse, oracle }: Server): () => number {
   const seenAtMs = new Map<object, number>();
   return () => {
     const { tables } = clickhouse;
     const halted = [...tables.halts].filter(([, { isResumed }]) => !isResumed);
     for (const [name, halt] of halted) {
-      if (!oracle.hasLost && !oracle.hasRestored) {
+      if (!sent.hasLost && !oracle.hasRestored) {
         oracle.report(`${name} is halted, and no record was lost: ${halt.detail}`);
       }
       const sinceMs = seenAtMs.get(halt) ?? time.nowMs;

@@ -1,15 +1,16 @@
-import { type ChangeRow, type EventRow, messageHeaders, PARTITIONS_HEADER } from '@sluice/shared/rows';
+import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import type { Random } from '../world/random.ts';
-import type { SentRow } from './oracle.ts';
+import { lineOfEvent, RowSender } from './row-sender.ts';
 import type { World } from './world.ts';
 
-const WORKSPACE = 'w';
+export const WORKSPACE = 'w';
 const USERS = 6;
 const DAY_MS = 86_400_000;
 
 /** Appends rows to Kafka's logs as ingest-api would: new events, repeats, deletions, properties, and rows that are bad. */
 export class Load {
   readonly #world: World;
+  readonly #sender: RowSender;
   readonly #random: Random;
   readonly #events: EventRow[] = [];
   /** The versions of the last deletions, by user. */
@@ -19,6 +20,7 @@ export class Load {
 
   constructor(world: World, random: Random) {
     this.#world = world;
+    this.#sender = new RowSender(world);
     this.#random = random;
   }
 
@@ -39,16 +41,17 @@ export class Load {
   sendToAll(): void {
     const { kafka, topics } = this.#world;
     for (const { topic, partition } of kafka.logs) {
-      if (topic === topics.events) this.#append('events', partition, 'changes', [this.#change('delete', 'nobody')]);
-      if (topic === topics.entities) this.#append('entities', partition, 'changes', [this.#change('seen', 'somebody')]);
+      if (topic === topics.events) this.#sender.sendChanges('events', partition, [this.#change('delete', 'nobody')]);
+      if (topic === topics.entities)
+        this.#sender.sendChanges('entities', partition, [this.#change('seen', 'somebody')]);
     }
   }
 
   #sendEvents(count: number): void {
     const events = Array.from({ length: count }, () => this.#newEvent());
     for (const event of events) this.#events.push(event);
-    const byPartition = Map.groupBy(events, (event) => this.#partitionOf(event.uuid));
-    for (const [partition, rows] of byPartition) this.#append('events', partition, 'events', rows);
+    const byPartition = Map.groupBy(events, (event) => this.#sender.partitionOf(event.uuid));
+    for (const [partition, rows] of byPartition) this.#sender.sendEvents(partition, rows);
   }
 
   /** A client that was not answered sends its event again. */
@@ -81,7 +84,7 @@ export class Load {
     if (!event) return;
     this.#sent += 1;
     const user = `repeat-${this.#sent}`;
-    this.#world.oracle.addRepeatFor(user);
+    this.#world.sent.addRepeatFor(user);
     this.#sendEvent({ ...event, user_id: user, received_at: this.#nextVersion() });
   }
 
@@ -90,23 +93,24 @@ export class Load {
     const id = this.#pickUser();
     const change = { property: `p${this.#random.below(2)}`, value: String(this.#sent) };
     const row: ChangeRow = { ...this.#change('set', id), ...change };
-    this.#append('entities', Number(id.slice(1)) % this.#world.config.KAFKA_PARTITIONS, 'changes', [row]);
+    this.#appendOf(id, row);
+  }
+
+  /** What is deleted and sent again may come to a writer at the same time, and so may a user who comes back at once. */
+  #deleteAndSendAgain(): void {
+    const user = this.#pickUser();
+    this.#delete(user);
+    if (this.#random.isTrue(0.4)) this.#sendAgainForAnother();
+    if (this.#random.isTrue(0.4)) this.#appendOf(user, this.#change('seen', user));
   }
 
   /** Every partition of the events gets a copy. */
-  /** What is deleted and sent again may come to a writer at the same time. */
-  #deleteAndSendAgain(): void {
-    this.#delete();
-    if (this.#random.isTrue(0.4)) this.#sendAgainForAnother();
-  }
-
-  #delete(): void {
-    const user = this.#pickUser();
+  #delete(user: string): void {
     const row = this.#change('delete', user);
     this.#deletions.set(user, row.version);
     this.#world.note(`load: deletes ${user}`);
-    for (let partition = 0; partition < this.#world.config.KAFKA_PARTITIONS; partition += 1) {
-      this.#append('events', partition, 'changes', [row]);
+    for (let partition = 0; partition < this.#sender.partitions; partition += 1) {
+      this.#sender.sendChanges('events', partition, [row]);
     }
   }
 
@@ -115,7 +119,9 @@ export class Load {
     const good = this.#random.isTrue(0.5) ? [this.#newEvent()] : [];
     for (const event of good) this.#events.push(event);
     const bad = { ...this.#newEvent(), ...(good[0] && { uuid: good[0].uuid }), event: '' };
-    this.#append('events', this.#partitionOf(bad.uuid), 'events', [...good, bad]);
+    const badLine = { text: JSON.stringify(bad), sent: { kind: 'poison', row: bad } } as const;
+    const lines = [...good.map(lineOfEvent), badLine];
+    this.#sender.send('events', this.#sender.partitionOf(bad.uuid), 'events', lines);
   }
 
   #newEvent(): EventRow {
@@ -146,27 +152,12 @@ export class Load {
     };
   }
 
-  #sendEvent(event: EventRow): void {
-    this.#append('events', this.#partitionOf(event.uuid), 'events', [event]);
+  #appendOf(user: string, row: ChangeRow): void {
+    this.#sender.sendChanges('entities', Number(user.slice(1)) % this.#sender.partitions, [row]);
   }
 
-  #append(
-    topic: 'events' | 'entities',
-    partition: number,
-    kind: 'events' | 'changes',
-    rows: readonly (EventRow | ChangeRow)[],
-  ): void {
-    const { kafka, topics, config, oracle } = this.#world;
-    const log = kafka.log(topics[topic], partition);
-    if (!log) throw new Error(`there is no partition ${topic}/${partition}`);
-    const headers = { ...messageHeaders(kind), [PARTITIONS_HEADER]: String(config.KAFKA_PARTITIONS) };
-    const value = Buffer.from(rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
-    const record = kafka.append(log, { headers, value });
-    const sent = rows.map((row): SentRow => {
-      if ('event' in row && row.event === '') return { kind: 'poison', row };
-      return kind === 'events' ? { kind: 'event', row: row as EventRow } : { kind: 'change', row: row as ChangeRow };
-    });
-    oracle.addSent(record, sent);
+  #sendEvent(event: EventRow): void {
+    this.#sender.sendEvents(this.#sender.partitionOf(event.uuid), [event]);
   }
 
   #replace(event: EventRow, later: EventRow): void {
@@ -186,10 +177,6 @@ export class Load {
     return `u${this.#random.below(USERS)}`;
   }
 
-  #partitionOf(uuid: string): number {
-    return Number.parseInt(uuid.slice(0, 8), 16) % this.#world.config.KAFKA_PARTITIONS;
-  }
-
   /** Microseconds since 1970, each later than the last. */
   #nextVersion(): number {
     this.#version = Math.max(this.#version + 1, this.#world.time.dateMs * 1_000);
@@ -197,6 +184,6 @@ export class Load {
   }
 }
 
-function uuidOf(number: number): string {
+export function uuidOf(number: number): string {
   return `${number.toString(16).padStart(8, '0')}-0000-4000-8000-000000000000`;
 }

@@ -2,92 +2,57 @@ import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { nameOf as partitionName } from '@sluice/writer/protocol/position';
 import { AssignerProtocol } from 'kafkajs';
 import {
+  createTables,
   type DeadLetterRow,
-  eventKey,
   isHidden,
+  rowsOfUser,
   type StagedEvent,
   type StoredEvent,
+  type Tables,
+  timesAfter,
   userKey,
 } from '../clickhouse/tables.ts';
 import type { LogRecord, PartitionLog } from '../kafka/partition-log.ts';
+import type { Commit } from '../kafka/simulated-kafka.ts';
+import { areNear, areSame, contentOf, identityOf, nameOf, repeats, userOf } from './event-identity.ts';
+import type { SentPoison, SentRow } from './sent-rows.ts';
+import type { Server } from './server.ts';
 import type { World } from './world.ts';
 
-/** A row that a producer sent. */
-export type SentRow =
-  | { readonly kind: 'event'; readonly row: EventRow }
-  | { readonly kind: 'change'; readonly row: ChangeRow }
-  /** Nothing that can be stored: it has to become a dead letter. */
-  | {
-      readonly kind: 'poison';
-      readonly row: Pick<EventRow, 'workspace_id' | 'user_id' | 'received_at'>;
-      /** Repeats of a call that was rejected become one dead letter. */
-      readonly deadLetterId?: string;
-    };
-
-/** What a producer was told that it is accepted, compared with what is stored: at each moment, and in the end. */
+/** What a producer was told that it is accepted, compared with what a server has stored: at each moment, and in the end. */
 export class Oracle {
   readonly #world: World;
-  readonly #sent = new Map<LogRecord, readonly SentRow[]>();
-  /** The keys of all events that were sent. */
-  readonly #sentKeys = new Set<string>();
-  /** For whom each event was sent. */
-  readonly #users = new Map<string, Set<string>>();
-  /** Records that Kafka has lost. */
-  readonly #lost = new Set<LogRecord>();
-  /** The logs that have lost records. What was fetched before may be committed in place of what the log has now. */
-  readonly #cutOff = new Set<PartitionLog>();
-  /** What was stored at some time, by the key of the event. Erased events are among them. */
-  #stored = new Set<string>();
-  /** Users that only a repeat has named. */
-  readonly #repeatedOnlyFor = new Set<string>();
+  readonly #server: Server;
+  /** The timestamps of what was stored at some time, by the identity of the event. Erased events are among them. */
+  #stored = new Map<string, Set<number>>();
   /** Up to which record of each log the commits are checked. */
   readonly #checked = new Map<PartitionLog, number>();
-  /** Whether ClickHouse was restored from a backup. */
+  /** Whether the server has lost what it had stored, and was restored from a backup if there was one. */
   hasRestored = false;
-  /** Whether an event that was sent for several users may be a repeat for the later ones: their order is not known. */
-  mayShareEvents = false;
-  /** What is wrong, if anything. */
-  violation: string | undefined;
 
-  constructor(world: World) {
+  constructor(world: World, server: Server) {
     this.#world = world;
+    this.#server = server;
   }
 
-  addSent(record: LogRecord, rows: readonly SentRow[]): void {
-    this.#sent.set(record, rows);
-    for (const sent of rows) {
-      if (sent.kind !== 'event') continue;
-      this.#sentKeys.add(eventKey(sent.row));
-      const identity = identityOf(sent.row);
-      this.#users.set(identity, (this.#users.get(identity) ?? new Set()).add(userOf(sent.row)));
-    }
-  }
-
-  addRepeatFor(user: string): void {
-    this.#repeatedOnlyFor.add(user);
-  }
-
-  addLost(log: PartitionLog, records: readonly LogRecord[]): void {
-    for (const record of records) this.#lost.add(record);
-    this.#cutOff.add(log);
-  }
-
-  /** Whether Kafka has lost records. */
-  get hasLost(): boolean {
-    return this.#lost.size > 0;
-  }
-
-  /** Returns a function that restores ClickHouse as it is now. */
+  /** Returns a function that restores the server as it is now. */
   backUp(): () => void {
-    const { clickhouse } = this.#world;
+    const { clickhouse } = this.#server;
     const tables = structuredClone(clickhouse.tables);
-    const stored = new Set(this.#stored);
-    return () => {
-      clickhouse.tables = tables;
-      this.#stored = stored;
-      this.hasRestored = true;
-      this.#checked.clear();
-    };
+    const stored = structuredClone(this.#stored);
+    return () => this.#replace(tables, stored);
+  }
+
+  /** The server has lost all that it had stored. */
+  wipe(): void {
+    this.#replace(createTables(), new Map());
+  }
+
+  #replace(tables: Tables, stored: Map<string, Set<number>>): void {
+    this.#server.clickhouse.tables = tables;
+    this.#stored = stored;
+    this.hasRestored = true;
+    this.#checked.clear();
   }
 
   reportConflict(row: StagedEvent): void {
@@ -96,34 +61,39 @@ export class Oracle {
 
   /** Checks events that become visible. */
   checkInsert(rows: readonly StoredEvent[]): void {
-    const { tables } = this.#world.clickhouse;
-    const visible = new Set(tables.events.filter((event) => !isHidden(tables, event)).map(identityOf));
+    const visible = this.#visibleEvents();
     for (const row of rows) {
       const identity = identityOf(row);
-      if (visible.has(identity)) this.report(`${nameOf(row)} is stored twice`);
-      visible.add(identity);
-      this.#stored.add(identity);
-      if (!this.#sentKeys.has(eventKey(row))) this.report(`${nameOf(row)} was never sent`);
+      const others = visible.get(identity) ?? [];
+      if (others.some((other) => areSame(row, other))) this.report(`${nameOf(row)} is stored twice`);
+      visible.set(identity, [...others, row]);
+      this.#stored.set(identity, (this.#stored.get(identity) ?? new Set()).add(row.timestamp));
+      if (!this.#world.sent.hasKeyOf(row)) this.report(`${nameOf(row)} was never sent`);
     }
   }
 
-  /**
-   * Checks that everything before an offset is stored, when it is committed, and that its owner commits it.
-   *
-   * @param assignment the committing member's, as kafkajs encodes it
-   */
-  checkCommit(log: PartitionLog, offset: number, assignment: Buffer | undefined): void {
+  /** Returns the events that no deletion hides, by their identities. */
+  #visibleEvents(): Map<string, readonly StoredEvent[]> {
+    const { tables } = this.#server.clickhouse;
+    return Map.groupBy(
+      tables.events.filter((event) => !isHidden(tables, event)),
+      identityOf,
+    );
+  }
+
+  /** Checks that everything before an offset is stored, when it is committed, and that its owner commits it. */
+  checkCommit({ log, offset, assignment }: Commit): void {
     const { [log.topic]: own } = (assignment && AssignerProtocol.MemberAssignment.decode(assignment)?.assignment) ?? {};
     if (!own?.includes(log.partition))
       this.report(`offset ${offset} of ${partitionName(log)} is committed by a writer that does not own it`);
-    if (!this.#cutOff.has(log)) this.#checkStored(log, offset);
+    if (!this.#world.sent.isCutOff(log)) this.#checkStored(log, offset);
   }
 
   #checkStored(log: PartitionLog, offset: number): void {
     const from = this.#checked.get(log) ?? 0;
     for (const record of log.from(from)) {
       if (Number(record.offset) >= offset) break;
-      for (const sent of this.#sent.get(record) ?? []) {
+      for (const sent of this.#world.sent.rowsOf(record)) {
         const missing = this.#missing(log, record, sent);
         if (missing) this.report(`offset ${offset} of ${partitionName(log)} is committed, but ${missing}`);
       }
@@ -133,15 +103,16 @@ export class Oracle {
 
   /** Returns whether everything is stored and committed, but for partitions that are halted. */
   isDone(): boolean {
-    const { kafka, clickhouse, topics } = this.#world;
-    const { positions, halts } = clickhouse.tables;
+    const { kafka, topics } = this.#world;
+    const { positions, halts } = this.#server.clickhouse.tables;
+    const { offsets } = this.#server.group;
     return kafka.logs.every((log) => {
       const name = partitionName(log);
       if (!Object.values(topics).includes(log.topic) || log.high === 0) return true;
       if (halts.get(name)?.isResumed === false) return true;
       const last = log.records.at(-1);
       const end = last ? Number(last.offset) + 1 : log.high;
-      return (kafka.group.offsets.get(name) ?? 0) >= end && (positions.get(name)?.nextOffset ?? 0) >= end;
+      return (offsets.get(name) ?? 0) >= end && (positions.get(name)?.nextOffset ?? 0) >= end;
     });
   }
 
@@ -155,13 +126,13 @@ export class Oracle {
     this.#checkEvents();
     this.#checkDeletions();
     this.#checkEntities();
-    if (!this.hasLost) this.#checkProperties();
+    if (!this.#world.sent.hasLost) this.#checkProperties();
     if (isErased) this.#checkErased();
   }
 
   /** Nothing is left of deleted users but what came after their deletions. */
   #checkErased(): void {
-    const { events, properties, sightings, entities, deletions } = this.#world.clickhouse.tables;
+    const { events, properties, sightings, entities, deletions } = this.#server.clickhouse.tables;
     const isLeft = (workspace: string, user: string, version: number) =>
       version <= (deletions.get(userKey(workspace, user)) ?? 0);
     for (const event of events) {
@@ -174,37 +145,69 @@ export class Oracle {
     for (const { workspace, user, version } of sightings) {
       if (isLeft(workspace, user, version)) this.report(`a sighting of ${user} is not erased`);
     }
-    for (const { workspace, kind, id, version } of entities.values()) {
-      if (kind === 'user' && isLeft(workspace, id, version)) this.report(`that ${id} was seen is not erased`);
+    for (const { workspace, kind, id, otherId } of entities.values()) {
+      const begin = Number(otherId) + 1;
+      if (kind === 'user' && isLeft(workspace, id, begin)) this.report(`that ${id} was seen is not erased`);
+    }
+    if (!this.#world.sent.hasLost && !this.hasRestored) this.#checkReturned();
+  }
+
+  /** Users who came back after a deletion are stored with the times since then. */
+  #checkReturned(): void {
+    const { tables } = this.#server.clickhouse;
+    for (const [user, deletedAt] of tables.deletions) {
+      const rows = rowsOfUser(tables, user);
+      const times = timesAfter(tables, user, deletedAt);
+      const stored = [...rows.map(({ firstSeenMs }) => firstSeenMs), ...rows.map(({ lastSeenMs }) => lastSeenMs)];
+      const isRight = Math.min(...stored) === Math.min(...times) && Math.max(...stored) === Math.max(...times);
+      if (!isRight) this.report(`${user} was seen ${times}, and is stored with ${stored}`);
     }
   }
 
   #checkEvents(): void {
-    const { tables } = this.#world.clickhouse;
-    const visible = tables.events.filter((event) => !isHidden(tables, event));
-    const byIdentity = Map.groupBy(visible, identityOf);
-    for (const [, [first, second]] of byIdentity) if (first && second) this.report(`${nameOf(first)} is stored twice`);
-    const deletions = this.#deletions();
-    for (const [identity, copies] of Map.groupBy(this.#rowsOf(this.#kept()).events, identityOf)) {
-      const isCovered = (event: EventRow) => event.received_at <= (deletions.get(userOf(event)) ?? 0);
-      if (this.#isUncertain(identity)) continue;
-      const last = copies.at(-1);
-      if (last && !isCovered(last) && !byIdentity.has(identity)) this.report(`${nameOf(last)} is lost`);
+    const { sent } = this.#world;
+    const visible = this.#visibleEvents();
+    for (const copies of visible.values()) {
+      for (const [at, row] of copies.entries()) {
+        if (copies.slice(0, at).some((other) => areSame(row, other))) this.report(`${nameOf(row)} is stored twice`);
+      }
+    }
+    const deletions = sent.deletions();
+    for (const event of sent.events()) {
+      if (event.received_at <= (deletions.get(userOf(event)) ?? 0)) continue;
+      const copies = visible.get(identityOf(event)) ?? [];
+      const isThere = copies.some((row) => repeats(event, row));
+      if (!isThere && !this.#isUncertain(event)) this.report(`${nameOf(event)} is lost`);
+    }
+    if (!sent.hasLost) this.#checkFates([...visible.values()].flat());
+  }
+
+  /** Checks that of events that repeat each other those are visible that come first in the log. */
+  #checkFates(visible: readonly StoredEvent[]): void {
+    const { staying, open } = this.#world.sent.fates();
+    const found = new Set(visible.map(contentOf));
+    const allowed = new Set([...staying, ...open].map(contentOf));
+    for (const event of staying) {
+      if (!found.has(contentOf(event)))
+        this.report(`${nameOf(event)} is not visible, and repeats nothing that comes before it`);
+    }
+    for (const event of visible) {
+      if (!allowed.has(contentOf(event))) this.report(`${nameOf(event)} is visible, and repeats what comes before it`);
     }
   }
 
   #checkDeletions(): void {
-    const { tables } = this.#world.clickhouse;
-    for (const [user, version] of this.#deletions()) {
+    const { tables } = this.#server.clickhouse;
+    for (const [user, version] of this.#world.sent.deletions()) {
       if ((tables.deletions.get(user) ?? 0) < version) this.report(`a deletion of ${user} is lost`);
     }
   }
 
   #checkEntities(): void {
-    const { tables } = this.#world.clickhouse;
+    const { tables } = this.#server.clickhouse;
     for (const event of tables.events.filter((row) => !isHidden(tables, row))) {
-      const entity = tables.entities.get([event.workspace_id, 'user', event.user_id, ''].join('\0'));
-      if (event.user_id !== '' && (entity?.version ?? 0) < event.received_at) {
+      const seenAt = rowsOfUser(tables, userOf(event)).map(({ version }) => version);
+      if (event.user_id !== '' && Math.max(0, ...seenAt) < event.received_at) {
         this.report(`the user of ${nameOf(event)} was not seen`);
       }
       const organization = tables.entities.get([event.workspace_id, 'organization', event.group_id, ''].join('\0'));
@@ -213,17 +216,19 @@ export class Oracle {
       }
     }
     // Where the original was lost, its repeat takes its place for a while.
-    if (this.hasLost || this.hasRestored) return;
+    if (this.#world.sent.hasLost || this.hasRestored) return;
     for (const { kind, id } of tables.entities.values()) {
-      if (kind === 'user' && this.#repeatedOnlyFor.has(id)) this.report(`${id} exists, and only a repeat names it`);
+      if (kind === 'user' && this.#world.sent.isRepeatedOnlyFor(id))
+        this.report(`${id} exists, and only a repeat names it`);
     }
   }
 
   #checkProperties(): void {
-    const { tables } = this.#world.clickhouse;
-    const deletions = this.#deletions();
+    const { tables } = this.#server.clickhouse;
+    const { sent } = this.#world;
+    const deletions = sent.deletions();
     const expected = new Map<string, ChangeRow>();
-    for (const change of this.#rowsOf(this.#kept()).changes) {
+    for (const change of sent.changes()) {
       if (change.operation !== 'set' && change.operation !== 'remove') continue;
       if (change.version <= (deletions.get(userKey(change.workspace_id, change.id)) ?? 0)) continue;
       const key = [change.workspace_id, change.kind, change.id, change.property].join('\0');
@@ -238,12 +243,11 @@ export class Oracle {
 
   /** Returns what of a record is missing in ClickHouse. */
   #missing(log: PartitionLog, record: LogRecord, sent: SentRow): string | undefined {
-    const { tables } = this.#world.clickhouse;
+    const { tables } = this.#server.clickhouse;
     if (sent.kind === 'poison') return this.#missingDeadLetter(log, record, sent);
     if (sent.kind === 'event') {
       const deleted = tables.deletions.get(userOf(sent.row)) ?? 0;
-      const identity = identityOf(sent.row);
-      const isSettled = this.#stored.has(identity) || sent.row.received_at <= deleted || this.#isUncertain(identity);
+      const isSettled = this.#wasStored(sent.row) || sent.row.received_at <= deleted || this.#isUncertain(sent.row);
       return isSettled ? undefined : `${nameOf(sent.row)} is not stored`;
     }
     const { operation, workspace_id, kind, id, property, version } = sent.row;
@@ -254,69 +258,32 @@ export class Oracle {
     return (stored?.change.version ?? 0) >= version ? undefined : `${property} of ${id} is not stored`;
   }
 
-  #missingDeadLetter(
-    log: PartitionLog,
-    { offset }: LogRecord,
-    { row, deadLetterId }: SentRow & { readonly kind: 'poison' },
-  ): string | undefined {
-    const { deadLetters, deletions } = this.#world.clickhouse.tables;
-    const isErased = row.received_at <= (deletions.get(userOf(row)) ?? 0);
+  #missingDeadLetter(log: PartitionLog, { offset }: LogRecord, sent: SentPoison): string | undefined {
+    const { deadLetters, deletions } = this.#server.clickhouse.tables;
+    const isErased = this.#world.sent.firstReceiptOf(sent) <= (deletions.get(userOf(sent.row)) ?? 0);
     const isOfRecord = (deadLetter: DeadLetterRow) =>
       deadLetter.topic === log.topic && deadLetter.partition === log.partition && deadLetter.offset === offset;
-    const isKept = deadLetterId ? deadLetters.has(deadLetterId) : [...deadLetters.values()].some(isOfRecord);
+    const isKept = sent.deadLetterId ? deadLetters.has(sent.deadLetterId) : [...deadLetters.values()].some(isOfRecord);
     return isKept || isErased ? undefined : `the row at offset ${offset} that cannot be stored is not kept`;
   }
 
-  /** Where a deletion was lost, or came before or after a repeat for another user, the order of storage decides. */
-  #isUncertain(identity: string): boolean {
-    const { deletions } = this.#world.clickhouse.tables;
-    const users = [...(this.#users.get(identity) ?? [])];
-    const isOpen = this.hasLost || (this.mayShareEvents && users.length > 1);
-    return isOpen && users.some((user) => deletions.has(user));
+  /** Whether an event was stored at some time, or another one that it may repeat. */
+  #wasStored(event: EventRow): boolean {
+    const times = this.#stored.get(identityOf(event)) ?? new Set();
+    return (
+      times.has(event.timestamp) || (event.stamped === 1 && [...times].some((time) => areNear(time, event.timestamp)))
+    );
   }
 
-  /** The versions of the deletions that Kafka has kept in any partition. */
-  #deletions(): ReadonlyMap<string, number> {
-    const versions = new Map<string, number>();
-    for (const { operation, workspace_id, id, version } of this.#rowsOf(this.#kept()).changes) {
-      const user = userKey(workspace_id, id);
-      if (operation === 'delete') versions.set(user, Math.max(version, versions.get(user) ?? 0));
-    }
-    return versions;
-  }
-
-  /** Retention may have deleted them. */
-  #kept(): readonly LogRecord[] {
-    return [...this.#sent.keys()].filter((record) => !this.#lost.has(record));
-  }
-
-  #rowsOf(records: readonly LogRecord[]): {
-    readonly events: readonly EventRow[];
-    readonly changes: readonly ChangeRow[];
-  } {
-    const rows = records.flatMap((record) => this.#sent.get(record) ?? []);
-    return {
-      events: rows.flatMap((sent) => (sent.kind === 'event' ? [sent.row] : [])),
-      changes: rows.flatMap((sent) => (sent.kind === 'change' ? [sent.row] : [])),
-    };
+  /** Whether the order of storage decides what becomes of an event: a deletion was lost, or its fate is open. */
+  #isUncertain(event: EventRow): boolean {
+    const { sent } = this.#world;
+    const { deletions } = this.#server.clickhouse.tables;
+    return sent.hasLost ? sent.usersOf(event).some((user) => deletions.has(user)) : sent.fates().open.has(event);
   }
 
   /** Notes what is wrong. */
   report(violation: string): void {
-    this.#world.note(`WRONG: ${violation}`);
-    this.violation ??= violation;
+    this.#world.report(this.#server.name === '' ? violation : `${this.#server.name}: ${violation}`);
   }
-}
-
-/** What makes two events the same: stamped ones by their uuid alone. */
-function identityOf(event: EventRow | StagedEvent): string {
-  return event.stamped ? `${event.workspace_id}\0${event.uuid}` : eventKey(event);
-}
-
-function userOf({ workspace_id, user_id = '' }: Pick<EventRow, 'workspace_id' | 'user_id'>): string {
-  return userKey(workspace_id, user_id);
-}
-
-function nameOf({ uuid, user_id }: EventRow): string {
-  return `event ${uuid.slice(0, 8)} of ${user_id || 'nobody'}`;
 }

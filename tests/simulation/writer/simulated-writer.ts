@@ -8,6 +8,7 @@ import { Registry } from 'prom-client';
 import { createSimulatedClient } from '../clickhouse/simulated-client.ts';
 import { SimulatedProcess } from '../world/simulated-process.ts';
 import { createTraceLogger } from '../world/trace-logger.ts';
+import type { Server } from './server.ts';
 import type { World } from './world.ts';
 
 /** After how long the supervisor starts a writer again that has ended, in milliseconds. */
@@ -46,20 +47,23 @@ export function writerConfig(partitions: number, { isHasty, erases }: Haste): Wr
 /** The place of a writer in a deployment: its process may end, and a supervisor starts it again. */
 export class WriterPlace {
   readonly #world: World;
+  readonly server: Server;
   readonly name: string;
   #starts = 0;
   #process: SimulatedProcess | undefined;
   #writer: Writer | undefined;
   #lag: LagReader | undefined;
 
-  constructor(world: World, name: string) {
+  constructor(world: World, server: Server, name: string) {
     this.#world = world;
+    this.server = server;
     this.name = name;
   }
 
   start(): void {
     if (this.#process) return;
-    const { time, network, clickhouse, config } = this.#world;
+    const { time, network } = this.#world;
+    const { clickhouse, config, name } = this.server;
     this.#starts += 1;
     const process = new SimulatedProcess(this.name);
     this.#process = process;
@@ -73,6 +77,8 @@ export class WriterPlace {
         client: createSimulatedClient(clickhouse, network, config.STATEMENT_TIMEOUT_MS + 5_000),
         erasureClient: createSimulatedClient(clickhouse, network, ERASURE_TIMEOUT_MS),
         migrate: async () => undefined,
+        server: name === '' ? undefined : { name, partitions: undefined },
+        storedThrough: async () => await this.#lag?.storedThrough(),
         logger,
         metrics: createWriterMetrics(new Registry()),
         writerId: `${this.name}-${this.#starts}`,
@@ -89,8 +95,8 @@ export class WriterPlace {
     return await this.#world.time.runAs(this.#process, async () => {
       // The load has rows that cannot be stored: many of them raise an alarm.
       const missing = (await writer.missing()).filter((phrase) => !phrase.includes('rows could not be stored'));
-      // All writers say the same of it.
-      if (this !== this.#world.writers[0]) return missing;
+      // All writers of a server say the same of it.
+      if (this !== this.server.writers[0]) return missing;
       const lags = await lag.read();
       const behind = (lags ?? []).filter(({ messages, seconds }) => messages > 0 || seconds > 0);
       return [...missing, ...behind.map((one) => `${nameOf(one)} is behind`), ...(lags ? [] : ['no lag'])];
@@ -115,7 +121,7 @@ export class WriterPlace {
   #fail(process: SimulatedProcess, error: Error): void {
     if (process.isDead) return;
     const isExpected = EXPECTED_ENDS.some((text) => error.message.startsWith(text));
-    if (!isExpected) this.#world.oracle.report(`${this.name} ends: ${error.stack}`);
+    if (!isExpected) this.#world.report(`${this.name} ends: ${error.stack}`);
     this.#world.note(`${this.name} ends: ${error.message}`);
     this.kill();
     this.#world.time.after(RESTART_MS, () => this.start());

@@ -1,35 +1,37 @@
 import { clockTopicName, topicNames } from '@sluice/shared/kafka/topics';
 import type { WriterConfig } from '@sluice/writer/config';
-import { SimulatedClickHouse } from '../clickhouse/simulated-clickhouse.ts';
 import { SimulatedKafka } from '../kafka/simulated-kafka.ts';
 import { Network } from '../world/network.ts';
 import { Random } from '../world/random.ts';
 import { VirtualTime } from '../world/virtual-time.ts';
-import { Oracle } from './oracle.ts';
-import { type Haste, WriterPlace, writerConfig } from './simulated-writer.ts';
+import { SentRows } from './sent-rows.ts';
+import { Server, type ServerOptions } from './server.ts';
+import { type Haste, type WriterPlace, writerConfig } from './simulated-writer.ts';
 
 export interface WorldOptions extends Haste {
   readonly seed: number;
   readonly partitions: number;
   readonly nodes: number;
-  readonly writers: number;
+  readonly servers: readonly ServerOptions[];
   /** Called with each line of the trace. */
   readonly onNote: ((line: string) => void) | undefined;
 }
 
-/** Kafka, ClickHouse and writers in one simulated world. */
+/** Kafka, and ClickHouse servers with their writers, in one simulated world. All servers are fed from the same log. */
 export class World {
   readonly time: VirtualTime;
   readonly network: Network;
   readonly kafka: SimulatedKafka;
-  readonly clickhouse: SimulatedClickHouse;
+  /** What all writers have in common. */
   readonly config: WriterConfig;
   readonly topics: { readonly events: string; readonly entities: string };
-  readonly writers: readonly WriterPlace[];
-  readonly oracle: Oracle;
+  readonly sent = new SentRows();
+  readonly servers: readonly Server[];
   readonly #onNote: WorldOptions['onNote'];
+  /** What is wrong, if anything. */
+  violation: string | undefined;
 
-  constructor({ seed, partitions, nodes, writers, isHasty, erases, onNote }: WorldOptions) {
+  constructor({ seed, partitions, nodes, servers, isHasty, erases, onNote }: WorldOptions) {
     // Streams of their own, so that a fault more or less changes as little else as possible.
     const ofServers = new Random(seed, 'servers');
     this.#onNote = onNote;
@@ -37,12 +39,6 @@ export class World {
     this.topics = topicNames(this.config);
     this.time = new VirtualTime(new Random(seed, 'programs').next);
     this.network = new Network(this.time, new Random(seed, 'network'));
-    this.oracle = new Oracle(this);
-    this.clickhouse = new SimulatedClickHouse({
-      ...{ time: this.time, network: this.network, random: ofServers },
-      onEvents: (rows) => this.oracle.checkInsert(rows),
-      onConflict: (row) => this.oracle.reportConflict(row),
-    });
     this.kafka = new SimulatedKafka({
       ...{ time: this.time, network: this.network, random: ofServers, nodes },
       topics: {
@@ -50,9 +46,17 @@ export class World {
         [this.topics.entities]: partitions,
         [clockTopicName(this.config)]: 1,
       },
-      onCommit: (log, offset, assignment) => this.oracle.checkCommit(log, offset, assignment),
+      onCommit: (commit) => {
+        const server = this.servers.find(({ config }) => config.KAFKA_GROUP_ID === commit.groupId);
+        server?.oracle.checkCommit(commit);
+      },
     });
-    this.writers = Array.from({ length: writers }, (_, index) => new WriterPlace(this, `writer ${index + 1}`));
+    this.servers = servers.map((options) => new Server(this, ofServers, options));
+  }
+
+  /** All of them, of whichever server. */
+  get writers(): readonly WriterPlace[] {
+    return this.servers.flatMap(({ writers }) => writers);
   }
 
   /** Adds a line to the trace. */
@@ -60,11 +64,9 @@ export class World {
     this.#onNote?.(`${(this.time.nowMs / 1_000).toFixed(3).padStart(9)} s  ${line}`);
   }
 
-  get violation(): string | undefined {
-    return this.oracle.violation;
-  }
-
+  /** Notes what is wrong. */
   report(violation: string): void {
-    this.oracle.report(violation);
+    this.note(`WRONG: ${violation}`);
+    this.violation ??= violation;
   }
 }

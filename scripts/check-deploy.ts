@@ -1,0 +1,109 @@
+// npm run check:deploy: renders the Helm chart and checks its objects. See `npm run check:deploy -- --help`.
+import { glob } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { installNpmPackages } from '@sluice/local-stack/install-packages';
+import { parseArguments, runCommand } from '@sluice/shared/command-line';
+import { Helm, HelmError } from './deploy/helm.ts';
+import { relationErrors } from './deploy/object-relations.ts';
+import { ObjectSchemas, type ObjectSet } from './deploy/object-schemas.ts';
+import { PLANTED_OBJECT_FAULTS } from './deploy/planted-faults.ts';
+import { PLANTED_VALUE_FAULTS } from './deploy/planted-value-faults.ts';
+
+const HELP = `Usage: npm run check:deploy
+
+Renders the Helm chart deploy/helm/sluice with each file of deploy/helm/values, and compares every object with the schemas
+of Kubernetes, KEDA, the Prometheus operator and the Gateway API, with the other objects, and with the environment that
+the services read. Then it plants faults into objects and values, and says what finds each of them.
+
+The first time it builds helm into .cache, which needs Go 1.26 or newer and some four minutes of CPU time, and installs
+the schemas.
+
+Exit codes: 0 the chart is right, and every planted fault was found; 1 otherwise; 2 wrong arguments.`;
+
+const root = join(import.meta.dirname, '..');
+const cache = join(root, '.cache');
+const chart = join(root, 'deploy', 'helm', 'sluice');
+
+process.exitCode = await runCommand('npm run check:deploy --', main);
+
+async function main(): Promise<number> {
+  const { values } = parseArguments({
+    args: process.argv.slice(2),
+    options: { help: { type: 'boolean', short: 'h' } },
+  });
+  if (values.help) {
+    console.log(HELP);
+    return 0;
+  }
+  try {
+    return await checkChart(await Helm.install(cache));
+  } catch (error) {
+    if (!(error instanceof HelmError)) throw error;
+    console.error(error.message);
+    return 1;
+  }
+}
+
+async function checkChart(helm: Helm): Promise<number> {
+  const folder = join(cache, 'deployment-checks');
+  await installNpmPackages(join(import.meta.dirname, 'deploy', 'packages'), folder);
+  const files = (await Array.fromAsync(glob('deploy/helm/values/*.yaml', { cwd: root }))).sort();
+  const rendered: ObjectSet[] = [];
+  for (const file of files) {
+    await helm.lint(chart, join(root, file));
+    rendered.push({ name: basename(file), objects: await helm.render(chart, ['--values', join(root, file)]) });
+  }
+  const planted = PLANTED_OBJECT_FAULTS.map((fault) => {
+    const set = rendered.find(({ name }) => name === fault.file);
+    if (!set) throw new Error(`deploy/helm/values/${fault.file} is missing`);
+    return { fault, name: fault.name, objects: fault.plant(set.objects) };
+  });
+  const schemas = new ObjectSchemas(folder, join(root, 'node_modules', '.bin', 'tsc'));
+  const errors = await schemas.check([...rendered, ...planted]);
+  const errorsOf = ({ name, objects }: ObjectSet) => {
+    const ofSchema = errors.get(name) ?? [];
+    // Relations can be read only of objects that have the fields of their kind.
+    return ofSchema.length > 0 ? ofSchema : relationErrors(objects);
+  };
+  const wrong = rendered.filter((set) => printSet(set, errorsOf(set)));
+  const missed = planted.filter(({ fault, ...set }) => printFault(fault, errorsOf(set)));
+  const accepted: string[] = [];
+  for (const fault of PLANTED_VALUE_FAULTS) {
+    const args = ['--values', join(root, 'deploy/helm/values/minimal.yaml'), ...fault.args];
+    const refusal = await helm.render(chart, args).then(
+      () => [],
+      (error: unknown) => [(error as Error).message],
+    );
+    if (printFault(fault, refusal)) accepted.push(fault.name);
+  }
+  const faults = planted.length + PLANTED_VALUE_FAULTS.length;
+  console.log(`\n${rendered.length - wrong.length} of ${rendered.length} value sets are right`);
+  console.log(`${faults - missed.length - accepted.length} of ${faults} planted faults were found`);
+  return wrong.length + missed.length + accepted.length === 0 ? 0 : 1;
+}
+
+/** Prints the objects of a set by kind, and its errors. Returns whether there are any. */
+function printSet({ name, objects }: ObjectSet, errors: readonly string[]): boolean {
+  const kinds = Map.groupBy(objects, ({ kind }) => kind);
+  const counts = [...kinds]
+    .map(([kind, { length }]) => `${length} ${kind}`)
+    .sort((a, b) => (a.slice(2) < b.slice(2) ? -1 : 1));
+  console.log(`${errors.length === 0 ? 'ok' : 'FAILED'} ${name}: ${objects.length} objects: ${counts.join(', ')}`);
+  for (const error of errors) console.log(`  ${error}`);
+  return errors.length > 0;
+}
+
+interface Expected {
+  readonly name: string;
+  /** Stands in one of the errors. */
+  readonly found: string;
+}
+
+/** Prints what found a planted fault. Returns whether nothing did. */
+function printFault({ name, found }: Expected, errors: readonly string[]): boolean {
+  const error = errors.find((message) => message.includes(found));
+  const line = error?.split('\n').find((part) => part.includes(found));
+  console.log(line === undefined ? `NOT FOUND ${name}` : `found: ${name}\n  ${line.trim()}`);
+  if (line === undefined) for (const other of errors) console.log(`  ${other}`);
+  return line === undefined;
+}

@@ -1,0 +1,424 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdir, open, readdir, rm, stat, truncate } from 'node:fs/promises';
+import { join } from 'node:path';
+import { backupConfig } from '@sluice/cli/backup/config';
+import { clientOf } from '@sluice/cli/backup/connect';
+import { recordBackup } from '@sluice/cli/backup/manifest';
+import { parsePlace } from '@sluice/cli/backup/place';
+import { runBackup } from '@sluice/cli/backup/run-backup';
+import { Restore } from '@sluice/cli/backup/run-restore';
+import { PartitionGrowth } from '@sluice/cli/writer/partition-growth';
+import { Partitions } from '@sluice/cli/writer/partitions';
+import type { LocalClickHouse } from '@sluice/local-stack/clickhouse';
+import { findFreePorts } from '@sluice/local-stack/ports';
+import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { createClickHouse } from '@sluice/shared/clickhouse/client';
+import { loadConfig } from '@sluice/shared/config';
+import { createKafka } from '@sluice/shared/kafka/client';
+import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
+import { createLogger } from '@sluice/shared/log';
+import { until } from '@sluice/shared/testing/until';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { CLI_MAIN, RESTORE_ACCOUNT, sluice } from '../support/backups.ts';
+import { readClickHouse } from '../support/clickhouse.ts';
+import { ownClickHouse } from '../support/engines.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { type Service, startService } from '../support/service.ts';
+
+const started = new AsyncDisposableStack();
+let clickhouse: LocalClickHouse;
+let running: Pipeline;
+let folder: string;
+let whole: string;
+
+const place = (name: string) => join(folder, name);
+
+const read = (sql: string, database = running.database) => readClickHouse(clickhouse.url, sql, { database });
+
+async function submit(count: number, user: string): Promise<void> {
+  const events = Array.from({ length: count }, () => ({ event: 'e' }));
+  expect((await running.submit({ foreignUserGroupId: 'g', foreignUserId: user, events })).status).toBe(202);
+  await running.drained();
+}
+
+/** The whole database, and whether a restore has left another one. */
+async function contents(): Promise<string> {
+  const events = await read('SELECT uuid, user_id FROM events ORDER BY ALL FORMAT TSV');
+  const positions = await read(
+    'SELECT topic, partition, next_offset FROM writer_positions FINAL ORDER BY ALL FORMAT TSV',
+  );
+  const databases = await read("SELECT name FROM system.databases WHERE name LIKE 'test_%' ORDER BY ALL FORMAT TSV");
+  return `${events}\n${positions}\n${databases}`;
+}
+
+/** Returns the largest file of a part of a backup. */
+async function largestFile(part: string): Promise<string> {
+  const files = await readdir(part, { recursive: true, withFileTypes: true });
+  const paths = files.filter((file) => file.isFile()).map((file) => join(file.parentPath, file.name));
+  const sizes = await Promise.all(paths.map(async (path) => ({ path, size: (await stat(path)).size })));
+  return sizes.filter(({ path }) => path.endsWith('.bin')).sort((one, other) => other.size - one.size)[0]?.path ?? '';
+}
+
+beforeAll(async () => {
+  folder = started.use(await makeTempDir()).path;
+  clickhouse = started.use(await ownClickHouse({ backupDir: folder }));
+  const kafkaBrokers = inject('kafkaBrokers');
+  running = started.use(await startPipeline({ kafkaBrokers, clickhouseUrl: clickhouse.url, name: 'backups' }));
+  await submit(500, 'ann');
+  whole = place('whole');
+  expect(await sluice(running, ['backup', '--to', whole])).toMatchObject({ code: 0 });
+});
+afterAll(() => started.disposeAsync());
+
+test('a restore while writers are running changes nothing', async () => {
+  const before = await contents();
+  const end = await sluice(running, ['restore', '--from', whole, '--yes'], RESTORE_ACCOUNT);
+  expect(end).toEqual({ code: 1, output: expect.stringContaining('Nothing was restored: Stop the writers first') });
+  expect(await contents()).toBe(before);
+  await running.services.writer.stop();
+});
+
+test('a restore that nobody has confirmed says what it would do, and changes nothing', async () => {
+  const before = await contents();
+  const { code, output } = await sluice(running, ['restore', '--from', whole], RESTORE_ACCOUNT);
+  expect([code, output]).toEqual([
+    1,
+    expect.stringMatching(/is replaced: \d+ rows in \d+ tables.*Kafka has everything/s),
+  ]);
+  expect(output).toMatch(/nothing was restored\n$/);
+  expect(await contents()).toBe(before);
+});
+
+const BROKEN: Readonly<Record<string, (copy: string) => Promise<unknown>>> = {
+  'a file is cut off': async (copy) => await truncate(await largestFile(join(copy, 'events')), 100),
+  'a file is missing': async (copy) => await rm(await largestFile(join(copy, 'tables'))),
+  'a byte is another one': async (copy) => {
+    await using file = await open(await largestFile(join(copy, 'events')), 'r+');
+    await file.write(Buffer.from([0xff, 0x00, 0xff]), 0, 3, 60);
+  },
+  'a part is missing': async (copy) => await rm(join(copy, 'tables'), { recursive: true }),
+  'there is nothing': async (copy) => await rm(copy, { recursive: true }),
+  'it is a folder of something else': async (copy) => {
+    await rm(copy, { recursive: true });
+    await mkdir(join(copy, 'state'), { recursive: true });
+  },
+  'it is a backup of something else': async (copy) => {
+    await rm(copy, { recursive: true });
+    await read('CREATE TABLE default.other (n UInt8) ENGINE = MergeTree ORDER BY n');
+    await read(`BACKUP TABLE default.other TO File('${copy}/state')`);
+  },
+  'it is of a newer version': async (copy) => {
+    await rm(join(copy, 'state'), { recursive: true });
+    await read(`INSERT INTO backups SELECT * REPLACE (generateUUIDv4() AS id, started_at + 1 AS started_at,
+      9999 AS migration, '99.0.0' AS sluice_version) FROM backups FINAL`);
+    const tables = ['backups', 'schema_migrations', 'pending_deletions'];
+    const list = tables.map((table) => `TABLE ${running.database}.${table} AS sluice.${table}`).join(', ');
+    await read(`BACKUP ${list} TO File('${copy}/state')`);
+    await read('ALTER TABLE backups DELETE WHERE migration = 9999');
+  },
+};
+
+const REASONS: Readonly<Record<string, RegExp>> = {
+  'a file is cut off': /unexpected size/,
+  'a file is missing': /No such file/,
+  'a byte is another one': /The backup is broken: events, part .*hecksum/s,
+  'a part is missing': /no complete backup of Sluice/,
+  'there is nothing': /no complete backup of Sluice/,
+  'it is a folder of something else': /no complete backup of Sluice/,
+  'it is a backup of something else': /no complete backup of Sluice/,
+  'it is of a newer version': /Sluice 99\.0\.0 with migration 9999, and this version knows \d+/,
+};
+
+test.each(Object.keys(BROKEN))('a backup is refused, and nothing changed: %s', async (what) => {
+  const copy = place(`broken ${Object.keys(BROKEN).indexOf(what)}`);
+  await cp(whole, copy, { recursive: true });
+  await BROKEN[what]?.(copy);
+  const before = await contents();
+  const { code, output } = await sluice(running, ['restore', '--from', copy, '--yes'], RESTORE_ACCOUNT);
+  expect([code, output]).toEqual([1, expect.stringMatching(REASONS[what] as RegExp)]);
+  expect(output).toContain('Nothing was restored: ');
+  expect(await contents()).toBe(before);
+});
+
+test.each([
+  [{ KAFKA_GROUP_ID: 'another' }, 'The backup is of the group backups-writer, and KAFKA_GROUP_ID is another.'],
+  [{ KAFKA_TOPIC_PREFIX: 'another.' }, 'KAFKA_TOPIC_PREFIX is "another."'],
+  [{ KAFKA_PARTITIONS: '12' }, 'The backup is of 6 partitions, and KAFKA_PARTITIONS is 12.'],
+])('a backup is refused with %j', async (env, reason) => {
+  const before = await contents();
+  const { code, output } = await sluice(running, ['restore', '--from', whole, '--yes'], { ...RESTORE_ACCOUNT, ...env });
+  expect([code, output]).toEqual([1, expect.stringContaining(reason)]);
+  expect(await contents()).toBe(before);
+});
+
+test('a backup is never overwritten, and ClickHouse must be allowed to write it', async () => {
+  const again = await sluice(running, ['backup', '--to', whole]);
+  expect(again).toEqual({
+    code: 1,
+    output: expect.stringMatching(/There is no backup: .*already exists.*\n.*another place/),
+  });
+  const elsewhere = await sluice(running, ['backup', '--to', '/nowhere']);
+  expect(elsewhere).toEqual({ code: 1, output: expect.stringMatching(/not allowed.*\n.*backups\.allowed_path/) });
+});
+
+/** Makes a backup, and calls `before` before ClickHouse begins with each part: 0, 1 and 2. */
+async function backUp(
+  name: string,
+  before: (part: number) => Promise<unknown>,
+  { signal = new AbortController().signal, bytesPerSecond = 0 } = {},
+): Promise<void> {
+  const config = loadConfig(backupConfig, running.environment);
+  await using cleanup = new AsyncDisposableStack();
+  const client = clientOf(config, 'test', config.CLICKHOUSE_DATABASE);
+  cleanup.defer(() => client.close());
+  let part = 0;
+  const hooked: typeof client = Object.assign(Object.create(client), {
+    query: async (...args: Parameters<typeof client.query>) => {
+      if (!args[0].query.startsWith('BACKUP')) return await client.query(...args);
+      await before(part);
+      part += 1;
+      const clickhouse_settings = { max_backup_bandwidth: String(bytesPerSecond) };
+      return await client.query({ ...args[0], clickhouse_settings });
+    },
+  });
+  const to = parsePlace('--to', place(name), config, '/');
+  await runBackup({ client: hooked, groupId: config.KAFKA_GROUP_ID, place: to, signal, onProgress: () => {} });
+}
+
+async function restore(name: string): Promise<void> {
+  expect(await sluice(running, ['restore', '--from', place(name), '--yes'], RESTORE_ACCOUNT)).toMatchObject({
+    code: 0,
+  });
+}
+
+test('a backup that is interrupted is ended in ClickHouse as well', async () => {
+  const interrupted = new AbortController();
+  const begun = async (part: number) => {
+    if (part === 1) interrupted.abort();
+  };
+  const options = { signal: interrupted.signal, bytesPerSecond: 1_000 };
+  await expect(backUp('interrupted', begun, options)).rejects.toThrow('it was interrupted');
+  expect(await read("SELECT count() FROM system.backups WHERE status = 'CREATING_BACKUP'")).toBe('0');
+  expect(await readdir(place('interrupted'))).not.toContain('tables');
+});
+
+test('of two backups at the same time one fails', async () => {
+  const config = loadConfig(backupConfig, running.environment);
+  const client = clientOf(config, 'test', config.CLICKHOUSE_DATABASE);
+  started.defer(() => client.close());
+  await expect(backUp('first', () => recordBackup(client, crypto.randomUUID(), 'second'))).rejects.toThrow(
+    'Another backup of this database began at the same time',
+  );
+});
+
+test('a restore that is killed changes nothing, and can be repeated; what was stored since comes from Kafka', async () => {
+  await running.restart('writer');
+  await submit(20, 'bob');
+  await submit(20, 'eve');
+  await running.deleteUser('eve');
+  await running.drained();
+  await running.services.writer.stop();
+  const before = await contents();
+  const child = execFile(process.execPath, [CLI_MAIN, 'restore', '--from', whole, '--yes'], {
+    env: { PATH: process.env['PATH'], ...running.environment, ...RESTORE_ACCOUNT },
+  });
+  const scratch = `${running.database}_restoring`;
+  await until('the restore to begin', async () => (await read(`EXISTS DATABASE ${scratch}`)) === '1');
+  child.kill('SIGKILL');
+  expect((await contents()).replace(`\n${scratch}`, '')).toBe(before);
+
+  await until('the restore to be possible', async () => {
+    const { code, output } = await sluice(running, ['restore', '--from', whole, '--yes'], RESTORE_ACCOUNT);
+    // ClickHouse goes on for a moment with what the killed one has begun.
+    if (code !== 0) expect(output).toContain('Another restore is running');
+    return code === 0;
+  });
+  // The deletions of the database that was replaced are kept.
+  expect(await read('SELECT DISTINCT user_id FROM pending_deletions')).toBe('eve');
+  expect(await read("SELECT count() FROM events WHERE user_id != 'ann'")).toBe('0');
+  await running.restart('writer');
+  await running.drained();
+  expect(
+    await read("SELECT user_id, count() FROM events WHERE user_id != 'eve' GROUP BY 1 ORDER BY 1 FORMAT CSV"),
+  ).toBe('"ann",500\n"bob",20');
+});
+
+test('a user who is erased while a backup is made is hidden after a restore', async () => {
+  await submit(10, 'ada');
+  await running.services.writer.stop();
+  await read("INSERT INTO user_deletions SELECT 'test', 'ada', max(toUnixTimestamp64Micro(received_at)) FROM events");
+  await read(
+    "INSERT INTO pending_deletions SELECT workspace_id, user_id, version, now64(3) FROM user_deletions WHERE user_id = 'ada'",
+  );
+  // What an erasure does, between the first part and the second one.
+  await backUp('erased meanwhile', async (part) => {
+    if (part !== 1) return;
+    await read("ALTER TABLE events DELETE WHERE user_id = 'ada'");
+    await read("ALTER TABLE pending_deletions DELETE WHERE user_id = 'ada'");
+  });
+  await read('TRUNCATE TABLE user_deletions');
+  await restore('erased meanwhile');
+  const shown =
+    "SELECT count() FROM events WHERE user_id = 'ada' AND user_id NOT IN (SELECT user_id FROM pending_deletions)";
+  expect(await read(shown)).toBe('0');
+  await running.restart('writer');
+});
+
+test('an event that is stored while a backup is made is there once after a restore, and so is its user', async () => {
+  const positions =
+    'SELECT topic, partition, next_offset, fingerprint FROM writer_positions FINAL ORDER BY ALL FORMAT TSV';
+  const before = await read(positions);
+  await backUp('stored meanwhile', async (part) => {
+    if (part === 2) await submit(10, 'joe');
+  });
+  await running.services.writer.stop();
+  await restore('stored meanwhile');
+  // As they were when the backup began. Kafka's offsets of the group show that there is something to read.
+  expect(await read(positions)).toBe(before);
+  const { output } = await sluice(running, ['writer', 'status']);
+  const behind = output.split('\n').map((line) => Number(line.split(/ +/)[5] ?? 0));
+  expect(behind.some((messages) => messages > 0)).toBe(true);
+  await running.restart('writer');
+  await running.drained();
+  expect(await read("SELECT count() FROM events WHERE user_id = 'joe'")).toBe('10');
+  expect((await running.get('/users/joe')).status).toBe(200);
+});
+
+test('the retention of the database that is replaced is kept, and nothing is erased by it for a while', async () => {
+  const settings = async () =>
+    await read(`SELECT workspace_id, days, now64(6) - set_at < 60 FROM retention FINAL WHERE workspace_id IN ('old', 'other')
+      ORDER BY ALL FORMAT CSV`);
+  await read("INSERT INTO retention SELECT 'old', 30, now64(6) - INTERVAL 5 DAY");
+  await backUp('with retention', async () => {});
+  await read("INSERT INTO retention SELECT 'old', 400, now64(6) - INTERVAL 2 DAY");
+  await read("INSERT INTO retention SELECT 'other', 7, now64(6) - INTERVAL 2 DAY");
+  await running.services.writer.stop();
+  await restore('with retention');
+  expect(await settings()).toBe('"old",400,1\n"other",7,1');
+  // The same where the database is lost.
+  await read(`DROP DATABASE ${running.database} SYNC`, 'default');
+  await restore('with retention');
+  expect(await settings()).toBe('"old",30,1');
+  await running.restart('writer');
+});
+
+test('a restore that ends between its renames has changed nothing, or the next one renames the database back', async () => {
+  await running.services.writer.stop();
+  const before = await contents();
+  const config = loadConfig(backupConfig, { ...running.environment, ...RESTORE_ACCOUNT });
+  const kafka = createKafka(config, 'test', createLogger('test', 'silent'));
+  const server = clientOf(config, 'test', 'default');
+  started.defer(() => server.close());
+  async function restoreUntil(failing: RegExp): Promise<void> {
+    const refusing: typeof server = Object.assign(Object.create(server), {
+      command: async (...args: Parameters<typeof server.command>) => {
+        const { query, query_params = {} } = args[0];
+        if (query.startsWith('RENAME') && failing.test(String(query_params['from']))) throw new Error('no rename');
+        return await server.command(...args);
+      },
+    });
+    const signal = new AbortController().signal;
+    const scratchOf = (database: string) => clientOf(config, 'test', database);
+    const from = parsePlace('--from', whole, config, '/');
+    const owner = { group: config.KAFKA_GROUP_ID, server: '', partitions: 'all' };
+    const restoring = new Restore({
+      config,
+      owner,
+      others: undefined,
+      kafka,
+      server: refusing,
+      scratchOf,
+      place: from,
+      signal,
+    });
+    await expect(restoring.run(await restoring.plan(), () => {})).rejects.toThrow('no rename');
+  }
+  await restoreUntil(/_restoring$/);
+  expect(await contents()).toBe(before);
+  await restoreUntil(/_(restoring|replaced)$/);
+  expect(await read(`EXISTS DATABASE ${running.database}`, 'default')).toBe('0');
+  expect((await sluice(running, ['restore', '--from', whole], RESTORE_ACCOUNT)).code).toBe(1);
+  expect(await contents()).toBe(before);
+  await running.restart('writer');
+});
+
+test('what Kafka no longer has is named, and given up with consent; the writers go on without a halt', async () => {
+  await submit(60, 'kim');
+  await running.services.writer.stop();
+  const config = loadConfig(backupConfig, running.environment);
+  const kafka = createKafka(config, 'test', createLogger('test', 'silent'));
+  const topic = `${config.KAFKA_TOPIC_PREFIX}events`;
+  await withAdmin(kafka, async (admin) => {
+    const ends = await admin.fetchTopicOffsets(topic);
+    const partitions = ends.map(({ partition, high }) => ({ partition, offset: high }));
+    await admin.deleteTopicRecords({ topic, partitions });
+  });
+  const { code, output } = await sluice(running, ['restore', '--from', whole, '--yes'], RESTORE_ACCOUNT);
+  expect([code, output]).toEqual([
+    0,
+    expect.stringMatching(/Missing: Kafka deleted \d+ messages of backups\.events\/\d/),
+  ]);
+  await running.restart('writer');
+  await submit(30, 'zoe');
+  expect(await read('SELECT user_id, count() FROM events GROUP BY 1 ORDER BY 1 FORMAT CSV')).toBe(
+    '"ann",500\n"zoe",30',
+  );
+  expect(await read('SELECT count() FROM writer_halts')).toBe('0');
+});
+
+test('partitions that were added since the backup are named, and stored once the database has grown again', async () => {
+  await backUp('before the growth', async () => {});
+  const { services, environment, database } = running;
+  const config = loadConfig(backupConfig, environment);
+  const kafka = createKafka(config, 'test', createLogger('test', 'silent'));
+  const topics = Object.values(topicNames(config));
+  const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 60_000, connectionsMax: 2 });
+  started.defer(() => client.close());
+  const groupId = config.KAFKA_GROUP_ID;
+  const partitions = new Partitions(kafka, client, groupId, topics);
+  const growth = new PartitionGrowth(kafka, config, [{ name: undefined, groupId, range: 'all', client, partitions }]);
+  const count = async () => await read("SELECT count() FROM events WHERE user_id = 'mia'", database);
+  const startWith = async (count: string): Promise<Service> => {
+    const [port = 0] = await findFreePorts(1);
+    return startService('writer', port, { ...environment, KAFKA_PARTITIONS: count });
+  };
+
+  await running.drained();
+  await Promise.all([services.writer.stop(), services['ingest-api'].stop()]);
+  for (const topic of topics) await growth.createPartitions(topic, 8);
+  await growth.record(8);
+  const ingest = startService('ingest-api', Number(new URL(services['ingest-api'].url).port), {
+    ...running.environmentOf('ingest-api'),
+    KAFKA_PARTITIONS: '8',
+  });
+  await ingest.ready();
+  const events = Array.from({ length: 200 }, () => ({ event: 'e' }));
+  expect((await running.submit({ foreignUserGroupId: 'g', foreignUserId: 'mia', events })).status).toBe(202);
+  await ingest.stop();
+  const first = await startWith('8');
+  await until('everything to be stored', async () => (await count()) === '200');
+  await running.drained();
+  await first.stop();
+
+  const { code, output } = await sluice(
+    running,
+    ['restore', '--from', place('before the growth'), '--yes'],
+    RESTORE_ACCOUNT,
+  );
+  expect([code, output]).toEqual([0, expect.stringMatching(/Besides, [1-4] partitions were added since the backup/)]);
+  const six = await startWith('6');
+  await until('the other partitions to be stored', async () => {
+    const reasons = await growth.obstacles();
+    return !reasons.some((reason) => /not stored|halted/.test(reason));
+  });
+  expect(Number(await count())).toBeLessThan(200);
+  await six.stop();
+  await growth.record(8);
+  const eight = await startWith('8');
+  const resume = ['writer', 'resume', '--all', '--from', 'oldest', '--yes'];
+  await until('everything to be stored', async () => {
+    await sluice(running, resume);
+    return (await count()) === '200';
+  });
+  await eight.stop();
+});

@@ -1,0 +1,127 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { decodePosition } from '@sluice/query-api/stream/stream-position';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
+import { expect, inject, test } from 'vitest';
+import { readClickHouse } from '../support/clickhouse.ts';
+import { ownClickHouse } from '../support/engines.ts';
+import { freeze } from '../support/freeze.ts';
+import { startLoad } from '../support/load.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import type { Service } from '../support/service.ts';
+import { allOf, identityOf, StreamFollower } from '../support/stream-follower.ts';
+
+/** By how much the clocks of servers may differ, in milliseconds: what a stream leaves out when it looks for where to go on. */
+const CLOCKS_MS = 5_000;
+
+const FROZEN_MS = 15_000;
+
+interface Followed {
+  readonly filter: string;
+  readonly follower: StreamFollower;
+}
+
+/** Clients of two query-apis, one of which connects to them in turn, every two seconds. */
+function followAll({ key }: Pipeline, apis: () => readonly Service[]): readonly Followed[] {
+  const follow = (urlOf: () => Service | undefined, filter: string, streamMs?: number) => ({
+    filter,
+    follower: new StreamFollower(() => urlOf()?.url ?? '', filter, key, streamMs),
+  });
+  let turn = 0;
+  return [
+    follow(() => apis()[0], ''),
+    follow(() => apis()[0], '?properties.key[contains]=1&userId[exists]=true'),
+    follow(() => apis()[1], ''),
+    follow(() => apis()[turn++ % 2], '', 2_000),
+  ];
+}
+
+const originOf = ({ lastEventId = '' }: StreamFollower) => decodePosition(lastEventId)?.origin;
+
+/** Waits until a server has recorded its progress so long ago that every client can go on there. */
+async function untilKnown(followers: readonly StreamFollower[], url: string, database: string): Promise<void> {
+  const sql = 'SELECT toUnixTimestamp64Milli(min(recorded_at)) FROM storing_progress HAVING count() > 0';
+  await until('each stream to have where to go on', async () => {
+    const first = await readClickHouse(url, sql, { database });
+    const sentMs = Math.min(...followers.map((follower) => originOf(follower)?.throughMs ?? 0));
+    return first !== '' && sentMs >= Number(first) + CLOCKS_MS;
+  });
+}
+
+test('the ClickHouse server of streams is killed, frozen, loses its writer or is removed from the file: nothing is missed', async () => {
+  await using one = await ownClickHouse();
+  await using other = await ownClickHouse();
+  const servers = { a1: { url: one.url }, a2: { url: other.url } };
+  await using running = await startPipeline({
+    kafkaBrokers: inject('kafkaBrokers'),
+    clickhouseUrl: one.url,
+    name: 'mirrorsstream',
+    servers,
+  });
+  let second = await running.startAnother('query-api');
+  const followed = followAll(running, () => [running.services['query-api'], second]);
+  const followers = followed.map(({ follower }) => follower);
+  await until('all clients to listen', async () => followers.every(({ lastEventId }) => lastEventId !== undefined));
+  await using load = startLoad({ pipeline: running, urls: () => [running.services['ingest-api'].url], concurrency: 6 });
+
+  const more = async () => {
+    const [before, received] = [load.acceptedSoFar(), followers.map((follower) => follower.received.length)];
+    await eventually(load.acceptedSoFar).toBeGreaterThan(before + 100);
+    for (const [index, follower] of followers.entries()) {
+      await eventually(() => follower.received.length).toBeGreaterThan((received[index] ?? 0) + 10);
+    }
+  };
+  const onServer = (name: string) =>
+    eventually(() => followers.map((follower) => originOf(follower)?.server)).toEqual(followers.map(() => name));
+
+  for (const { url } of [one, other]) await untilKnown(followers, url, running.database);
+  // Either of them may have had its tables first.
+  await running.writeServers({ a1: servers.a1 });
+  await onServer('a1');
+  await running.writeServers(servers);
+  await more();
+  await one.kill9();
+  await onServer('a2');
+  await more();
+  // A client resumes at another query-api, and that one is killed while a server is away.
+  await second.kill9();
+  second = await running.replace(second);
+  await more();
+  await one.restart();
+  await more();
+
+  if (other.pid === undefined) throw new Error('the engine does not run');
+  const thaw = freeze(other.pid);
+  await onServer('a1');
+  await more();
+  await delay(FROZEN_MS);
+  thaw();
+  await more();
+
+  const [writer] = Object.values(running.writers);
+  if (!writer) throw new Error('a1 has no writer');
+  await writer.kill9();
+  await onServer('a2');
+  await more();
+  running.writers['a1'] = await running.replace(writer);
+  await more();
+
+  await running.writeServers({ a1: servers.a1 });
+  await onServer('a1');
+  await more();
+  await running.writeServers(servers);
+  await more();
+
+  await load.stop();
+  await running.drained();
+  for (const { filter, follower } of followed) {
+    const stored = new Set((await allOf(running, filter, running.key)).map(identityOf));
+    expect(stored.size).toBeGreaterThan(0);
+    await until('the last events to be sent', async () => stored.isSubsetOf(new Set(follower.received)));
+    await follower.stop();
+    expect([follower.refusals, follower.problems]).toEqual([[], []]);
+    expect(follower.moves.length).toBeGreaterThanOrEqual(4);
+    // From one move to the next, each event comes once.
+    for (const segment of follower.segments) expect(new Set(segment).size).toBe(segment.length);
+  }
+}, 600_000);

@@ -1,0 +1,71 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, inject, test } from 'vitest';
+import { ownClickHouse } from '../support/engines.ts';
+import { expectEqualServers } from '../support/equal-servers.ts';
+import { freeze } from '../support/freeze.ts';
+import { startLoad } from '../support/load.ts';
+import { startPipeline } from '../support/pipeline.ts';
+import { startReaders, untilBothGoOn } from '../support/readers.ts';
+import { expectExactlyOnce } from '../support/verify-delivery.ts';
+
+const FROZEN_MS = 20_000;
+
+test('one of two ClickHouse servers at a time is killed, frozen, or loses its writer: reads go on, and both end up equal', async () => {
+  await using one = await ownClickHouse();
+  await using other = await ownClickHouse();
+  await using running = await startPipeline({
+    kafkaBrokers: inject('kafkaBrokers'),
+    clickhouseUrl: one.url,
+    name: 'mirrors',
+    servers: { a1: { url: one.url }, a2: { url: other.url } },
+    // On a busy machine a server may take more than a minute to catch up, while the other one is away.
+    envOf: { 'query-api': { READ_STALE_MS_MAX: '600000' } },
+  });
+  const { 'ingest-api': ingest, 'query-api': query } = running.services;
+  await running.submit({ foreignUserGroupId: 'g', foreignUserId: 'u0', events: [{ event: 'first' }] });
+  await running.settled(1);
+
+  await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 6 });
+  const paths = ['/events?limit=20', '/events?event=load&limit=5', '/users/u0', '/users?limit=5', '/organizations/g'];
+  await using readers = startReaders({ pipeline: running, urls: () => [query.url], paths });
+  const progress = () => untilBothGoOn(load, readers, { accepted: 100, answered: 50 });
+
+  for (const engine of [one, other]) {
+    await progress();
+    await engine.kill9();
+    await progress();
+    await engine.restart();
+    await progress();
+    if (engine.pid === undefined) throw new Error('the engine does not run');
+    const thaw = freeze(engine.pid);
+    await progress();
+    await delay(FROZEN_MS);
+    thaw();
+  }
+  for (const name of ['a1', 'a2']) {
+    const writer = running.writers[name];
+    if (!writer) throw new Error(`${name} has no writer`);
+    await writer.kill9();
+    await progress();
+    running.writers[name] = await running.replace(writer);
+  }
+  await progress();
+
+  expect(await readers.stop(), query.log().slice(-6_000)).toEqual([]);
+  const tally = await load.stop();
+  for (const { url } of [one, other]) {
+    // Events that were sent again for another user may differ between servers: what is served is that of the same one.
+    await running.writeServers({
+      a1: { url: one.url, serves: url === one.url },
+      a2: { url: other.url, serves: url === other.url },
+    });
+    await running.services['query-api'].stop();
+    await running.restart('query-api');
+    await expectExactlyOnce(running, url, tally);
+  }
+  const { database } = running;
+  await expectEqualServers(
+    [one, other].map(({ url }) => ({ url, database })),
+    tally,
+  );
+});

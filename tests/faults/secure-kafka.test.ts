@@ -1,0 +1,156 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import type { LocalKafka } from '@sluice/local-stack/kafka';
+import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { kafkaEnv, loadConfig } from '@sluice/shared/config';
+import { connectionHint } from '@sluice/shared/connection-hints';
+import { createKafka, recentHint } from '@sluice/shared/kafka/client';
+import { withAdmin } from '@sluice/shared/kafka/topics';
+import { createLogger } from '@sluice/shared/log';
+import { type Authority, createAuthority } from '@sluice/shared/tls/testing/certificates';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { allMechanisms, clientAuthority, keystore, secureKafka } from '../support/secure-kafka.ts';
+
+const LOGIN = { user: 'sluice', password: 'secret-of-sluice' };
+
+const cleanup = new AsyncDisposableStack();
+let folder: string;
+let authority: Authority;
+let kafka: LocalKafka;
+
+beforeAll(async () => {
+  folder = cleanup.use(await makeTempDir()).path;
+  authority = await createAuthority();
+  const store = async (name: string, options?: Parameters<Authority['issue']>[0]) =>
+    await keystore(folder, name, await authority.issue(options));
+  const good = await store('good');
+  const elsewhere = { type: 'dns', value: 'elsewhere' } as const;
+  kafka = cleanup.use(
+    await secureKafka(LOGIN, {
+      LOGIN: { protocol: 'SASL_SSL', settings: { ...good, ...allMechanisms(LOGIN) } },
+      PLAINLOGIN: {
+        protocol: 'SASL_SSL',
+        settings: { ...good, ...allMechanisms(LOGIN), 'sasl.enabled.mechanisms': 'PLAIN' },
+      },
+      MUTUAL: { protocol: 'SSL', settings: { ...good, ...(await clientAuthority(folder, 'mutual', authority.cert)) } },
+      EXPIRED: { protocol: 'SSL', settings: await store('expired', { days: -1 }) },
+      ELSEWHERE: { protocol: 'SSL', settings: await store('elsewhere', { host: elsewhere }) },
+    }),
+  );
+  await write('ca.pem', authority.cert);
+});
+
+afterAll(() => cleanup.disposeAsync());
+
+async function write(name: string, text: string): Promise<string> {
+  const file = join(folder, name);
+  await writeFile(file, text);
+  return file;
+}
+
+/** Connects to a listener as the services do. Returns what the log says, once the connection is made or given up. */
+async function connect(listener: string, env: Readonly<Record<string, string>>) {
+  const log: string[] = [];
+  const destination = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      log.push(chunk.toString());
+      done();
+    },
+  });
+  const config = loadConfig(z.object(kafkaEnv), {
+    KAFKA_BROKERS: (kafka.listeners[listener] ?? kafka.brokers).join(','),
+    ...env,
+  });
+  const client = createKafka(config, 'test', createLogger('test', 'trace', destination));
+  const error: unknown = await withAdmin(client, (admin) => admin.listTopics()).then(
+    () => undefined,
+    (thrown) => thrown,
+  );
+  // As the services explain their readiness.
+  return { error, hint: connectionHint(error) ?? recentHint(client), log: log.join('') };
+}
+
+const tls = () => ({ KAFKA_SSL: 'true', KAFKA_SSL_CA_FILE: join(folder, 'ca.pem') });
+
+const login = (mechanism: string) => ({
+  KAFKA_SASL_MECHANISM: mechanism,
+  KAFKA_SASL_USERNAME: LOGIN.user,
+  KAFKA_SASL_PASSWORD: LOGIN.password,
+});
+
+test.each(['plain', 'scram-sha-256', 'scram-sha-512'])('a login by %s over TLS', async (mechanism) => {
+  const { error, log } = await connect('LOGIN', { ...tls(), ...login(mechanism) });
+  expect(error).toBeUndefined();
+  expect(log).not.toContain(LOGIN.password);
+});
+
+test('a login with a password from a file', async () => {
+  const { KAFKA_SASL_PASSWORD: password, ...rest } = login('scram-sha-512');
+  const KAFKA_SASL_PASSWORD_FILE = await write('password', `${password}\n`);
+  expect(await connect('LOGIN', { ...tls(), ...rest, KAFKA_SASL_PASSWORD_FILE })).toMatchObject({
+    error: undefined,
+  });
+});
+
+test('a login by a client certificate', async () => {
+  const { cert, key } = await authority.issue({ name: 'client' });
+  const files = { KAFKA_SSL_CERT_FILE: await write('c.pem', cert), KAFKA_SSL_KEY_FILE: await write('k.pem', key) };
+  expect(await connect('MUTUAL', { ...tls(), ...files })).toMatchObject({ error: undefined });
+});
+
+test.each<[what: string, listener: string, env: () => Promise<Record<string, string>>, hint: RegExp]>([
+  ['no authority', 'LOGIN', async () => ({ KAFKA_SSL: 'true', ...login('plain') }), /KAFKA_SSL_CA_FILE/],
+  [
+    'another authority',
+    'LOGIN',
+    async () => ({
+      ...tls(),
+      ...login('plain'),
+      KAFKA_SSL_CA_FILE: await write('other-ca.pem', (await createAuthority('Test CA')).cert),
+    }),
+    /KAFKA_SSL_CA_FILE/,
+  ],
+  ['an expired certificate of the broker', 'EXPIRED', async () => tls(), /has expired/],
+  ['a certificate for another host', 'ELSEWHERE', async () => tls(), /KAFKA_BROKERS/],
+  ['no client certificate', 'MUTUAL', async () => tls(), /KAFKA_SSL_CERT_FILE/],
+  [
+    'a client certificate of another authority',
+    'MUTUAL',
+    async () => {
+      const { cert, key } = await (await createAuthority('Another CA')).issue();
+      return {
+        ...tls(),
+        KAFKA_SSL_CERT_FILE: await write('other-c.pem', cert),
+        KAFKA_SSL_KEY_FILE: await write('other-k.pem', key),
+      };
+    },
+    /KAFKA_SSL_CERT_FILE/,
+  ],
+  [
+    'a wrong password by plain',
+    'LOGIN',
+    async () => ({ ...tls(), ...login('plain'), KAFKA_SASL_PASSWORD: 'another-secret-of-sluice' }),
+    /KAFKA_SASL_PASSWORD/,
+  ],
+  [
+    'a wrong password by scram-sha-256',
+    'LOGIN',
+    async () => ({ ...tls(), ...login('scram-sha-256'), KAFKA_SASL_PASSWORD: 'another-secret-of-sluice' }),
+    /KAFKA_SASL_PASSWORD/,
+  ],
+  [
+    'a mechanism that the broker does not offer',
+    'PLAINLOGIN',
+    async () => ({ ...tls(), ...login('scram-sha-512') }),
+    /KAFKA_SASL_MECHANISM/,
+  ],
+  ['no login where one is needed', 'LOGIN', async () => tls(), /KAFKA_SASL_MECHANISM/],
+  ['no TLS where it is needed', 'LOGIN', async () => login('plain'), /KAFKA_SSL/],
+  ['TLS where there is none', 'none', async () => tls(), /KAFKA_SSL/],
+])('%s: the hint says which variable to check, and the log no secret', async (_what, listener, env, hint) => {
+  const found = await connect(listener, await env());
+  expect(found.hint, `${found.error} ${found.log}`).toMatch(hint);
+  expect(found.log).not.toContain('secret-of-sluice');
+});

@@ -1,0 +1,114 @@
+import { randomBytes } from 'node:crypto';
+import { type NativeRelay, startNativeRelay } from '@sluice/local-stack/native-relay';
+import { migrate, readMigrations } from '@sluice/shared/clickhouse/migrate';
+import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
+import { ADMINISTRATOR, TEST_ACCOUNTS, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
+import { createLogger } from '@sluice/shared/log';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { expect, inject, test } from 'vitest';
+import { readClickHouse } from '../support/clickhouse.ts';
+import { ownClickHouse } from '../support/engines.ts';
+import { expectEqualServers } from '../support/equal-servers.ts';
+import { startLoad } from '../support/load.ts';
+import { readMetric } from '../support/metrics.ts';
+import { type PipelineServer, startPipeline } from '../support/pipeline.ts';
+import { startReaders, untilBothGoOn } from '../support/readers.ts';
+import { expectExactlyOnce } from '../support/verify-delivery.ts';
+
+/** Of the six partitions of each topic; those of one letter are mirrors. */
+const RANGES = { a1: '0-2', a2: '0-2', b1: '3-5', b2: '3-5' } as const;
+
+/** Starts a ClickHouse server that others may read. */
+async function startServer() {
+  await using cleanup = new AsyncDisposableStack();
+  // docs/operate/secure.md names these rights.
+  const added = { sluice_query: ['GRANT READ ON REMOTE', 'GRANT CREATE TEMPORARY TABLE ON *.*'] };
+  const engine = cleanup.use(await ownClickHouse({ accounts: { ...TEST_ACCOUNTS, added } }));
+  const relay = await startNativeRelay(engine.tcpPort);
+  cleanup.defer(() => relay.stop());
+  const kept = cleanup.move();
+  return { engine, relay, [Symbol.asyncDispose]: () => kept.disposeAsync() };
+}
+
+test('two ranges of two mirrors, each server killed once: no read fails, and together they have everything once', async () => {
+  await using cleanup = new AsyncDisposableStack();
+  const started = await Promise.all(Object.entries(RANGES).map(async ([name]) => [name, await startServer()] as const));
+  for (const [, server] of started) cleanup.use(server);
+  const engines = Object.fromEntries(started);
+  const servers = Object.fromEntries(
+    started.map(([name, { engine, relay }]): [string, PipelineServer] => {
+      const partitions = RANGES[name as keyof typeof RANGES];
+      return [name, { url: engine.url, native: `127.0.0.1:${relay.port}`, partitions }];
+    }),
+  );
+  await using running = await startPipeline({
+    kafkaBrokers: inject('kafkaBrokers'),
+    clickhouseUrl: String(servers['a1']?.url),
+    name: 'shards',
+    servers,
+    // On a busy machine a server may take more than a minute to catch up, while its mirror is away.
+    envOf: { 'query-api': { READ_STALE_MS_MAX: '600000' } },
+  });
+  const { 'ingest-api': ingest, 'query-api': query } = running.services;
+  await running.submit({ foreignUserGroupId: 'g', foreignUserId: 'u0', events: [{ event: 'first' }] });
+  await running.settled(1);
+
+  await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 4 });
+  const paths = ['/events?limit=20', '/events?event=load&limit=5', '/users/u0', '/users?limit=5', '/organizations/g'];
+  await using readers = startReaders({ pipeline: running, urls: () => [query.url], paths });
+  const progress = () => untilBothGoOn(load, readers, { accepted: 100, answered: 50 });
+  for (const [name, { engine }] of Object.entries(engines)) {
+    await progress();
+    await engine.kill9();
+    await progress();
+    await engine.restart();
+    await eventually(() => readMetric(query, 'sluice_query_server_readable', { server: name })).toBe(1);
+  }
+  await progress();
+  expect(await readers.stop(), query.log().slice(-6_000)).toEqual([]);
+  const tally = await load.stop();
+  await running.drained();
+
+  const { database } = running;
+  for (const mirrors of [
+    ['a1', 'a2'],
+    ['b1', 'b2'],
+  ]) {
+    const databases = mirrors.map((name) => ({ url: String(servers[name]?.url), database }));
+    await expectEqualServers(databases, tally);
+  }
+  // Events that were sent again for another user may differ between mirrors: what is served is that of the same ones.
+  await running.writeServers(
+    Object.fromEntries(
+      Object.entries(servers).map(([name, server]) => [name, { ...server, serves: ['a1', 'b1'].includes(name) }]),
+    ),
+  );
+  await running.services['query-api'].stop();
+  await running.restart('query-api');
+  const [a1, b1] = [engines['a1'], engines['b1']];
+  if (!a1 || !b1) throw new Error('a server is missing');
+  await expectExactlyOnce(
+    { ...running, database: await together(a1.engine.url, b1.relay, database) },
+    a1.engine.url,
+    tally,
+  );
+});
+
+/** Copies the tables of two servers into another database of the first one, and returns its name. */
+async function together(url: string, other: NativeRelay, database: string): Promise<string> {
+  const all = `test_together_${randomBytes(4).toString('hex')}`;
+  const config = { CLICKHOUSE_URL: url, CLICKHOUSE_DATABASE: all, ...ADMINISTRATOR };
+  await migrate({ ...config, ...WRITER_ACCOUNT }, createLogger('test', 'silent'));
+  const { CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: password } = ADMINISTRATOR;
+  const login = `'${user}', '${password}'`;
+  for (const table of new Set((await readMigrations()).map(createdTable))) {
+    if (table === undefined || table === 'schema_migrations') continue;
+    for (const source of [
+      `${database}.${table}`,
+      `remote('127.0.0.1:${other.port}', ${database}, ${table}, ${login})`,
+    ]) {
+      await readClickHouse(url, `INSERT INTO ${all}.${table} SELECT * FROM ${source}`, { database: all });
+    }
+  }
+  return all;
+}

@@ -1,0 +1,43 @@
+import { Random } from '../world/random.ts';
+import type { Kind } from '../world/run-schedule.ts';
+import { chooseWriterFaults } from '../writer/faults.ts';
+import { type Plan, scheduleOf } from '../writer/kind.ts';
+import type { ServerOptions } from '../writer/server.ts';
+import { World } from '../writer/world.ts';
+import { DisorderlyLoad } from './disorderly-load.ts';
+import { chooseMirrorsKinds, MIRRORS_FAULTS } from './faults.ts';
+
+/** Servers that are fed from one log, each by writers and a group of its own, under faults: in the end all are equal. */
+export const MIRRORS: Kind = {
+  name: 'mirrors',
+  create(seed, note) {
+    const plan = planOf(seed);
+    const world = new World({ ...plan, seed, onNote: note });
+    const random = new Random(seed, 'load');
+    return scheduleOf(world, plan, { faultTable: MIRRORS_FAULTS, random, load: new DisorderlyLoad(world, random) });
+  },
+};
+
+function planOf(seed: number): Plan {
+  const random = new Random(seed, 'plan');
+  // Many short schedules find more than few long ones.
+  const durationMs = random.isTrue(0.9) ? 1_500 + random.below(3_000) : 5_000 + random.below(15_000);
+  const count = 5 + random.below(40);
+  const names = random.isTrue(0.8) ? ['a1', 'a2'] : ['a1', 'a2', 'a3'];
+  return {
+    partitions: 1 + random.below(3),
+    nodes: 1 + random.below(2),
+    servers: names.map((name) => serverOf(random, name)),
+    isHasty: random.isTrue(0.8),
+    durationMs,
+    // A slow server with little memory takes long for each message.
+    everyMs: Math.max(20 + random.below(200), durationMs / 100),
+    erases: random.isTrue(0.3),
+    faults: chooseWriterFaults(random, { kinds: chooseMirrorsKinds(random), count, untilMs: durationMs }),
+  };
+}
+
+/** Servers of different speeds get batches of different sizes. */
+function serverOf(random: Random, name: string): ServerOptions {
+  return { name, writers: 1 + random.below(2), healthyMs: random.pick([10, 20, 40, 80]) };
+}

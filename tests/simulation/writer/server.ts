@@ -1,0 +1,50 @@
+import type { WriterConfig } from '@sluice/writer/config';
+import { SimulatedClickHouse } from '../clickhouse/simulated-clickhouse.ts';
+import type { ConsumerGroup } from '../kafka/consumer-group.ts';
+import type { Random } from '../world/random.ts';
+import { Oracle } from './oracle.ts';
+import { WriterPlace } from './simulated-writer.ts';
+import type { World } from './world.ts';
+
+export interface ServerOptions {
+  /** Empty where there is one server. */
+  readonly name: string;
+  readonly writers: number;
+  /** How long a statement takes at most while nothing is wrong, in milliseconds. Default: that of a quick machine. */
+  readonly healthyMs?: number;
+}
+
+/** One ClickHouse server, and the writers that store what Kafka has into it, as a consumer group of their own. */
+export class Server {
+  readonly #world: World;
+  readonly name: string;
+  /** Of its writers. */
+  readonly config: WriterConfig;
+  readonly clickhouse: SimulatedClickHouse;
+  readonly writers: readonly WriterPlace[];
+  readonly oracle: Oracle;
+
+  constructor(world: World, random: Random, { name, writers, healthyMs }: ServerOptions) {
+    const { config, time, network } = world;
+    const { KAFKA_GROUP_ID } = config;
+    this.#world = world;
+    this.name = name;
+    this.config = name === '' ? config : { ...config, KAFKA_GROUP_ID: `${KAFKA_GROUP_ID}.${name}` };
+    this.oracle = new Oracle(world, this);
+    this.clickhouse = new SimulatedClickHouse({
+      ...{ name: name === '' ? 'ClickHouse' : `ClickHouse ${name}`, healthyMs, time, network, random },
+      onEvents: (rows) => this.oracle.checkInsert(rows),
+      onConflict: (row) => this.oracle.reportConflict(row),
+    });
+    const ofServer = name === '' ? '' : ` of ${name}`;
+    this.writers = Array.from(
+      { length: writers },
+      (_, index) => new WriterPlace(world, this, `writer ${index + 1}${ofServer}`),
+    );
+  }
+
+  /** As its coordinator in Kafka keeps it. */
+  get group(): ConsumerGroup {
+    return this.#world.kafka.group(this.config.KAFKA_GROUP_ID);
+  }
+}

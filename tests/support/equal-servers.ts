@@ -1,0 +1,73 @@
+import { deepStrictEqual } from 'node:assert/strict';
+import { readClickHouse } from './clickhouse.ts';
+import { expectedEvents } from './expected-events.ts';
+import type { Tally } from './load.ts';
+
+/** A database that is compared with others. */
+export interface ComparedDatabase {
+  readonly url: string;
+  readonly database: string;
+}
+
+/** The last deletion of each user. A SELECT from it finds the version, 0 for a user who was never deleted. */
+const DELETIONS = '(SELECT workspace_id, user_id, max(version) AS deleted FROM user_deletions GROUP BY ALL)';
+
+const ofUser = (user: string) => `LEFT JOIN ${DELETIONS} AS deletions
+  ON deletions.workspace_id = t.workspace_id AND deletions.user_id = ${user}`;
+
+/**
+ * What is equal on all servers: what they show, whatever is merged or erased by now. After which deletion a row of a user begins
+ * depends on what its writer knew, and when users who came back were seen is computed, so both are left out. Rows of events begin with the key of the event, those of users with the user.
+ */
+const TABLES: Readonly<Record<string, string>> = {
+  events: `SELECT JSONExtractString(properties, 'key'), t.workspace_id, timestamp, uuid, type, event, t.user_id, group_id, anonymous_id, instance_id,
+      properties, context, traits, received_at
+    FROM events AS t ${ofUser('t.user_id')}
+    WHERE toUnixTimestamp64Micro(received_at) > deleted`,
+  users: `SELECT t.user, t.workspace_id, kind, id, other, newest,
+      if(deleted = 0, (first, last), NULL) AS times
+    FROM (
+      SELECT workspace_id, kind, id, if(kind = 'user', '', other_id) AS other, max(version) AS newest,
+        min(first_seen_at) AS first, max(last_seen_at) AS last, if(kind = 'member', other_id, id) AS user
+      FROM entities WHERE kind != 'organization' GROUP BY ALL
+    ) AS t ${ofUser('t.user')}
+    WHERE newest > deleted`,
+  organizations: "SELECT DISTINCT workspace_id, id FROM entities WHERE kind = 'organization'",
+  properties: `SELECT t.workspace_id, kind, id, property, register
+    FROM (
+      SELECT workspace_id, kind, id, property, max(register) AS register
+      FROM entity_properties GROUP BY ALL
+    ) AS t ${ofUser("if(kind = 'user', t.id, '')")}
+    WHERE register.version > deleted`,
+  sightings: `SELECT DISTINCT t.workspace_id, t.user_id, version, group_id
+    FROM user_sightings AS t ${ofUser('t.user_id')} WHERE version > deleted`,
+  deletions: 'SELECT workspace_id, user_id, max(version) FROM user_deletions GROUP BY ALL',
+  deadLetters: 'SELECT DISTINCT id, row FROM dead_letters',
+};
+
+/**
+ * Checks that databases which are fed from one log show the same, once their writers have stored everything. Events that were
+ * sent again for another user around the deletion of the first one may differ, and so may what they alone name
+ * (docs/design/decisions/0057-servers-from-one-log.md).
+ *
+ * @throws {AssertionError} with the rows that differ
+ */
+export async function expectEqualServers(databases: readonly ComparedDatabase[], tally: Tally): Promise<void> {
+  const several = [...expectedEvents(tally, new Set())].filter(([, { users }]) => users.size > 1);
+  const uncertain: ReadonlySet<string> = new Set(several.flatMap(([key, event]) => [key, ...event.users]));
+  for (const [table, query] of Object.entries(TABLES)) {
+    const found = await Promise.all(databases.map((one) => rowsOf(one, query)));
+    const [first = [], ...others] = found.map((rows) => rows.filter((row) => !uncertain.has(firstColumn(row))));
+    for (const other of others) deepStrictEqual({ [table]: other }, { [table]: first });
+    if (first.length === 0 && table !== 'deadLetters') throw new Error(`there are no ${table} to compare`);
+  }
+}
+
+async function rowsOf({ url, database }: ComparedDatabase, query: string): Promise<string[]> {
+  const text = await readClickHouse(url, `${query} FORMAT JSONCompactEachRow`, { database });
+  return text.split('\n').filter(Boolean).sort();
+}
+
+function firstColumn(row: string): string {
+  return String((JSON.parse(row) as unknown[])[0]);
+}

@@ -1,0 +1,113 @@
+import { sleep } from '@sluice/shared/retry';
+import { EventStream, type StreamMove } from '@sluice/shared/testing/event-stream';
+import type { Pipeline } from './pipeline.ts';
+import type { EventPage, EventRecord } from './records.ts';
+
+/** A client that connects again whenever its stream ends, as browsers do, and keeps all that it was sent. */
+export class StreamFollower {
+  /** Statuses of responses other than 200. */
+  readonly refusals: number[] = [];
+  readonly #url: () => string;
+  readonly #filters: string;
+  readonly #key: string;
+  readonly #streamMs: number;
+  readonly #streams: EventStream[] = [];
+  readonly #stopping = new AbortController();
+  readonly #following: Promise<void>;
+
+  /**
+   * @param url returns the address of a query-api, which may be away
+   * @param filters begin with `?`, or are empty
+   * @param streamMs for how long it stays connected at most; default: until the stream ends
+   */
+  constructor(url: () => string, filters: string, key: string, streamMs = Number.POSITIVE_INFINITY) {
+    this.#url = url;
+    this.#filters = filters;
+    this.#key = key;
+    this.#streamMs = streamMs;
+    this.#following = this.#follow();
+  }
+
+  get connections(): number {
+    return this.#streams.length;
+  }
+
+  get lastEventId(): string | undefined {
+    return this.#streams.findLast(({ lastEventId }) => lastEventId !== undefined)?.lastEventId;
+  }
+
+  /** What it was sent, as identities of events. */
+  get received(): readonly string[] {
+    return this.segments.flat();
+  }
+
+  /** As {@link received}, from each move to another ClickHouse server to the next one. */
+  get segments(): readonly (readonly string[])[] {
+    const segments: string[][] = [[]];
+    for (const { events, movedAt } of this.#streams) {
+      for (const [index, { record }] of events.entries()) {
+        for (const at of movedAt) if (at === index) segments.push([]);
+        segments.at(-1)?.push(identityOf(record));
+      }
+      if (movedAt.includes(events.length)) segments.push([]);
+    }
+    return segments;
+  }
+
+  get moves(): readonly StreamMove[] {
+    return this.#streams.flatMap(({ moves }) => moves);
+  }
+
+  /** Why streams have ended, where it was said. */
+  get problems(): readonly unknown[] {
+    return this.#streams.flatMap(({ problems }) => problems);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#following;
+  }
+
+  async #follow(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      const url = `${this.#url()}/events/stream${this.#filters}`;
+      const opening = EventStream.openPaused(url, { key: this.#key, lastEventId: this.lastEventId });
+      // query-api may be away.
+      const stream = await opening.catch(() => undefined);
+      if (stream) await this.#read(stream);
+      await sleep(100, signal);
+    }
+  }
+
+  async #read(stream: EventStream): Promise<void> {
+    const { statusCode = 0 } = stream.response;
+    if (statusCode === 200) this.#streams.push(stream);
+    else this.refusals.push(statusCode);
+    const close = () => stream.close();
+    this.#stopping.signal.addEventListener('abort', close);
+    if (this.#stopping.signal.aborted || statusCode !== 200) close();
+    stream.read();
+    const timer = Number.isFinite(this.#streamMs) ? setTimeout(close, this.#streamMs) : undefined;
+    await stream.ended;
+    clearTimeout(timer);
+    this.#stopping.signal.removeEventListener('abort', close);
+  }
+}
+
+/** An event that is sent again after the deletion of its user is a new one: it was received at another time. */
+export function identityOf({ uuid, timestamp, receivedAt }: Partial<Record<keyof EventRecord, unknown>>): string {
+  return `${uuid} ${timestamp} ${receivedAt}`;
+}
+
+/** Returns all events that match filters, which begin with `?` or are empty. */
+export async function allOf(pipeline: Pipeline, filters: string, key: string): Promise<EventRecord[]> {
+  const records: EventRecord[] = [];
+  for (let cursor = ''; ; ) {
+    const separator = filters === '' ? '?' : `${filters}&`;
+    const { body } = await pipeline.get<EventPage>(`/events${separator}limit=1000&total=none${cursor}`, key);
+    records.push(...body.results);
+    if (body.nextCursor === null) return records;
+    cursor = `&cursor=${body.nextCursor}`;
+  }
+}
