@@ -68,6 +68,28 @@ export default {
       },
       to: { path: 'node_modules/@clickhouse/client' },
     },
+    {
+      name: 'tracing-sdk',
+      comment:
+        'The SDK is loaded only where register.mjs is imported: without it nothing is traced, and nothing costs.',
+      from: { pathNot: `^packages/shared/src/tracing/sdk\\.ts$|${TESTS}` },
+      to: { path: 'node_modules/@opentelemetry/(sdk-node|resources)/' },
+    },
+    {
+      name: 'tracing-switch',
+      comment: 'Only who runs a service switches tracing on.',
+      from: { pathNot: '^packages/shared/src/tracing/register\\.mjs$' },
+      to: { path: '^packages/shared/src/tracing/(sdk\\.ts|register\\.mjs)$' },
+    },
+    {
+      name: 'tracing-api',
+      comment: 'Spans begin where requests are received and queued, and where messages and statements are sent.',
+      from: {
+        path: '^(services|packages)/',
+        pathNot: `^packages/shared/src/(tracing|clickhouse)/|^services/(ingest-api|writer)/src/kafka/|^services/query-api/src/clickhouse/|${TESTS}`,
+      },
+      to: { path: 'node_modules/@opentelemetry/api/' },
+    },
     ...Object.entries(WRITER_FOLDERS).map(([folder, others]) => ({
       name: `writer-${folder}`,
       comment: `${folder}/ imports no other folder of the writer than it may.`,

@@ -1,9 +1,16 @@
 # One image per service: docker build --build-arg SERVICE=writer .
 # The TypeScript sources run as they are; only the console of query-api is built. The build needs BuildKit (or podman).
 #
-# Behind a registry or a proxy of your own, pass its configuration as secrets; they leave no trace in the image:
+# For another architecture, or several at once; docs/operate/deploy.md has the whole command:
+#   docker buildx build --platform linux/amd64,linux/arm64 --build-arg SERVICE=writer .
+#
+# Behind a registry or a proxy of your own, pass its configuration as secrets; they leave no trace in the image. The base
+# image may come from elsewhere as well, with --build-arg NODE_IMAGE=…@sha256:….
 #   docker build --build-arg SERVICE=writer --secret id=npmrc,src=$HOME/.npmrc --secret id=ca,src=ca.pem .
-FROM node:26.10.0-trixie-slim@sha256:ec7758ee051e457b468b32bde57b0879010b325bb9862718e9615225ce4aaae1 AS dependencies
+ARG NODE_IMAGE=node:26.10.0-trixie-slim@sha256:ec7758ee051e457b468b32bde57b0879010b325bb9862718e9615225ce4aaae1
+
+# Packages are the same on every architecture, so they are installed on that of the build.
+FROM --platform=$BUILDPLATFORM $NODE_IMAGE AS dependencies
 WORKDIR /sluice
 COPY package.json pnpm-workspace.yaml pnpm-lock.yaml ./
 COPY patches patches
@@ -20,13 +27,21 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
     test -n "$SERVICE" || { echo "SERVICE must be ingest-api, writer or query-api" >&2; exit 1; }; \
     if [ -s /run/secrets/ca.pem ]; then export NODE_EXTRA_CA_CERTS=/run/secrets/ca.pem; fi; \
     npm install --global pnpm@12.21.0 && \
-    pnpm install --frozen-lockfile --prod --no-optional --filter "@sluice/$SERVICE..." --filter @sluice/cli
-# What only the installation needs, and what only debuggers read.
+    pnpm install --frozen-lockfile --prod --no-optional --filter "@sluice/$SERVICE..." --filter @sluice/cli && \
+    pnpm sbom --lockfile-only --prod --no-optional --filter "@sluice/$SERVICE..." --filter @sluice/cli \
+      --sbom-format cyclonedx --sbom-type application --out sbom.cdx.json
+# What only the installation needs; what only debuggers, compilers and people read (Node.js runs no TypeScript of
+# packages); tests of packages; and the builds of the documentation page that no service serves.
 RUN rm -rf pnpm-lock.yaml pnpm-workspace.yaml patches node_modules/.pnpm/lock.yaml && \
-    find node_modules -name '*.map' -type f -delete
+    find node_modules -type f -regex '.*\.\(map\|ts\|mts\|cts\|md\|markdown\)' ! -iname 'licen[cs]e*' -delete && \
+    find node_modules -depth -type d \( -name test -o -name tests -o -name docs -o -name benchmark -o -name benchmarks \) \
+      -exec rm -rf {} + && \
+    find node_modules -type f -path '*/swagger-ui-dist/*.js' ! -name swagger-ui-bundle.js ! -name absolute-path.js \
+      ! -name index.js -delete && \
+    find node_modules -type d -empty -delete
 
 # The console is the same for every service, so that it is built once.
-FROM node:26.10.0-trixie-slim@sha256:ec7758ee051e457b468b32bde57b0879010b325bb9862718e9615225ce4aaae1 AS console
+FROM --platform=$BUILDPLATFORM $NODE_IMAGE AS console
 WORKDIR /sluice
 COPY package.json pnpm-workspace.yaml pnpm-lock.yaml ./
 COPY patches patches
@@ -42,11 +57,22 @@ COPY packages/console/scripts packages/console/scripts
 COPY packages/console/src packages/console/src
 RUN node packages/console/scripts/build.ts
 
-FROM node:26.10.0-trixie-slim@sha256:ec7758ee051e457b468b32bde57b0879010b325bb9862718e9615225ce4aaae1
-# Nothing is installed in a running container.
-RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/yarn* /opt/yarn*
+# Nothing is installed in a running container: neither npm and yarn nor apt and dpkg are in the image. dpkg's list of what
+# is left stays, for programs that look for known vulnerabilities.
+FROM $NODE_IMAGE AS system
+RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack \
+      /usr/local/bin/yarn* /opt/yarn* /usr/local/include /usr/local/share /usr/local/*.md && \
+    force="--force-depends --force-remove-essential --force-remove-protected" && \
+    dpkg --purge $force apt libapt-pkg7.0 sqv perl-base debconf debian-archive-keyring && \
+    dpkg --purge $force dpkg && \
+    rm -rf /var/lib/apt /var/cache/* /var/log/*
+
+# In one layer, so that nothing removed is in a layer below.
+FROM scratch
+COPY --from=system / /
 WORKDIR /sluice
 ARG SERVICE
+ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 ENV NODE_ENV=production SERVICE=$SERVICE HOST=0.0.0.0 PORT=8080
 COPY --from=dependencies /sluice ./
 COPY LICENSE ./
@@ -55,7 +81,8 @@ COPY packages/submissions/src packages/submissions/src
 COPY packages/cli/src packages/cli/src
 COPY services/$SERVICE/src services/$SERVICE/src
 COPY --from=console /sluice/packages/console/dist packages/console/dist
-# Every image can run "sluice keys"; that of the writer also "sluice writer" and "sluice dead-letters", which use its code.
+# Every image can run "sluice keys"; that of the writer also "sluice writer", "dead-letters", "migrations", "backup",
+# "restore" and "retention", which use its code.
 # Import and export need packages that are optional dependencies, and no image has them.
 RUN ln -s /sluice/packages/cli/src/main.ts /usr/local/bin/sluice
 # A volume mounted here belongs to the user that the service runs as.
@@ -63,6 +90,6 @@ RUN mkdir /etc/sluice && chown node:node /etc/sluice
 USER node
 EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s \
-  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/livez`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "packages/shared/src/http/check-health.ts"]
 # exec: the service itself gets the signals.
 CMD ["sh", "-c", "exec node services/$SERVICE/src/main.ts"]

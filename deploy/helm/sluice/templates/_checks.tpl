@@ -1,0 +1,100 @@
+{{/* Ends with all contradictions of the values at once; values.schema.json finds wrong names and types before that. */}}
+{{- define "sluice.check" -}}
+{{- $values := .Values -}}
+{{- $errors := list -}}
+{{- if not $values.image.repository -}}
+{{- $errors = append $errors "image.repository: say where your images are, for example registry.example.com/sluice" -}}
+{{- end -}}
+{{- if not $values.keys.secret -}}
+{{- $errors = append $errors "keys.secret: name the secret with the keys file" -}}
+{{- end -}}
+{{- with $values.kafka -}}
+{{- if not .brokers -}}
+{{- $errors = append $errors "kafka.brokers: name at least one broker, as host:port" -}}
+{{- end -}}
+{{- if and (not .tls.enabled) (or .tls.caSecret.name .tls.certificateSecret) -}}
+{{- $errors = append $errors "kafka.tls: certificates need enabled: true" -}}
+{{- end -}}
+{{- if and .sasl.mechanism (not (and .sasl.username .sasl.passwordSecret.name)) -}}
+{{- $errors = append $errors "kafka.sasl: a mechanism needs username and passwordSecret.name" -}}
+{{- else if and (not .sasl.mechanism) (or .sasl.username .sasl.passwordSecret.name) -}}
+{{- $errors = append $errors "kafka.sasl: username and passwordSecret need a mechanism" -}}
+{{- end -}}
+{{- end -}}
+{{- with $values.clickhouse -}}
+{{- if and .url .servers -}}
+{{- $errors = append $errors "clickhouse.url: clickhouse.servers has the addresses; remove one of them" -}}
+{{- else if not (or .url .servers) -}}
+{{- $errors = append $errors "clickhouse.url: give the address of ClickHouse's HTTP interface" -}}
+{{- end -}}
+{{- range include "sluice.clickHouseUrls" $ | fromJsonArray -}}
+{{- if and (hasPrefix "http://" .) (or $values.clickhouse.caSecret.name $values.clickhouse.writer.certificateSecret $values.clickhouse.query.certificateSecret) -}}
+{{- $errors = append $errors "clickhouse.url: certificates need https" -}}
+{{- end -}}
+{{- end -}}
+{{- $fullname := include "sluice.fullname" $ -}}
+{{- range $index, $server := .servers -}}
+{{- if gt (len (printf "%s-writer-%s" $fullname .name)) 63 -}}
+{{- $errors = append $errors (printf "clickhouse.servers: %s-writer-%s is too long for a name in Kubernetes" $fullname .name) -}}
+{{- end -}}
+{{- range slice $values.clickhouse.servers 0 $index -}}
+{{- if eq .name $server.name -}}
+{{- $errors = append $errors (printf "clickhouse.servers: %s is there twice" .name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range $name := list "writer" "query" -}}
+{{- $account := get $values.clickhouse $name -}}
+{{- if and $account.passwordSecret.name $account.certificateSecret -}}
+{{- $errors = append $errors (printf "clickhouse.%s: give passwordSecret or certificateSecret, not both" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .writer.certificateSecret .migrate.passwordSecret.name -}}
+{{- $errors = append $errors "clickhouse.migrate: the certificate of the writer logs in this account as well; remove passwordSecret" -}}
+{{- end -}}
+{{- if and (not .migrate.user) .migrate.passwordSecret.name -}}
+{{- $errors = append $errors "clickhouse.migrate: passwordSecret needs a user" -}}
+{{- end -}}
+{{- end -}}
+{{- with $values.writer -}}
+{{- $most := int64 $values.kafka.partitions -}}
+{{- if and .keda.enabled (gt (int64 .keda.maxReplicas) $most) -}}
+{{- $errors = append $errors (printf "writer.keda.maxReplicas: at most kafka.partitions (%d); further writers would have nothing to do" $most) -}}
+{{- end -}}
+{{- if and (not .keda.enabled) (gt (int64 .replicas) $most) -}}
+{{- $errors = append $errors (printf "writer.replicas: at most kafka.partitions (%d); further writers would have nothing to do" $most) -}}
+{{- end -}}
+{{- if and .keda.enabled (gt (int64 .keda.minReplicas) (int64 .keda.maxReplicas)) -}}
+{{- $errors = append $errors "writer.keda.minReplicas: at most maxReplicas" -}}
+{{- end -}}
+{{- if and .keda.enabled (not .keda.prometheusAddress) -}}
+{{- $errors = append $errors "writer.keda.prometheusAddress: give the address of Prometheus" -}}
+{{- end -}}
+{{- end -}}
+{{- range $name := list "ingestApi" "queryApi" -}}
+{{- with get $values $name -}}
+{{- if and .autoscaling.enabled (gt (int64 .autoscaling.minReplicas) (int64 .autoscaling.maxReplicas)) -}}
+{{- $errors = append $errors (printf "%s.autoscaling.minReplicas: at most maxReplicas" $name) -}}
+{{- end -}}
+{{- if and .ingress.enabled (not .ingress.host) -}}
+{{- $errors = append $errors (printf "%s.ingress.host: give the name under which it is reached" $name) -}}
+{{- end -}}
+{{- if and .httpRoute.enabled (not .httpRoute.parentRefs) -}}
+{{- $errors = append $errors (printf "%s.httpRoute.parentRefs: name a Gateway" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if and $values.tracing.enabled (not $values.tracing.endpoint) -}}
+{{- $errors = append $errors "tracing.endpoint: give the address of a collector" -}}
+{{- end -}}
+{{- range $name := list "ingestApi" "writer" "queryApi" -}}
+{{- range (get $values $name).extraEnv -}}
+{{- if and $values.tracing.enabled (has .name (list "NODE_OPTIONS" "OTEL_EXPORTER_OTLP_ENDPOINT" "OTEL_TRACES_SAMPLER" "OTEL_TRACES_SAMPLER_ARG")) -}}
+{{- $errors = append $errors (printf "%s.extraEnv: tracing sets %s" $name .name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $errors -}}
+{{- printf "\n\ninvalid values:\n  %s\n" (join "\n  " $errors) | fail -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,106 @@
+{{/*
+The files that a service reads, as a JSON object of lists under "files": the variable that names the file, the file's path
+below /etc/sluice, and the secret with its key, or the ConfigMap.
+*/}}
+{{- define "sluice.files" -}}
+{{- $values := .root.Values -}}
+{{- $files := list -}}
+{{- if ne .service "writer" -}}
+{{- $files = append $files (list "API_KEYS_FILE" "api-keys.json" $values.keys.secret $values.keys.key) -}}
+{{- end -}}
+{{- if ne .service "query-api" -}}
+{{- with $values.kafka -}}
+{{- $files = append $files (list "KAFKA_SSL_CA_FILE" "kafka/ca.crt" .tls.caSecret.name .tls.caSecret.key) -}}
+{{- $files = append $files (list "KAFKA_SSL_CERT_FILE" "kafka/tls.crt" .tls.certificateSecret "tls.crt") -}}
+{{- $files = append $files (list "KAFKA_SSL_KEY_FILE" "kafka/tls.key" .tls.certificateSecret "tls.key") -}}
+{{- $files = append $files (list "KAFKA_SASL_PASSWORD_FILE" "kafka/password" .sasl.passwordSecret.name .sasl.passwordSecret.key) -}}
+{{- end -}}
+{{- end -}}
+{{- if ne .service "ingest-api" -}}
+{{- with $values.clickhouse -}}
+{{- $account := eq $.service "writer" | ternary .writer .query -}}
+{{- $files = append $files (list "CLICKHOUSE_CA_FILE" "clickhouse/ca.crt" .caSecret.name .caSecret.key) -}}
+{{- $files = append $files (list "CLICKHOUSE_CERT_FILE" "clickhouse/tls.crt" $account.certificateSecret "tls.crt") -}}
+{{- $files = append $files (list "CLICKHOUSE_KEY_FILE" "clickhouse/tls.key" $account.certificateSecret "tls.key") -}}
+{{- $files = append $files (list "CLICKHOUSE_PASSWORD_FILE" "clickhouse/password" $account.passwordSecret.name $account.passwordSecret.key) -}}
+{{- if and (eq $.service "writer") .migrate.user -}}
+{{- $files = append $files (list "CLICKHOUSE_MIGRATE_PASSWORD_FILE" "clickhouse/migrate-password" .migrate.passwordSecret.name .migrate.passwordSecret.key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $used := list -}}
+{{- range $files -}}
+{{- if index . 2 -}}
+{{- $used = append $used (dict "variable" (index . 0) "path" (index . 1) "secret" (index . 2) "key" (index . 3)) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (ne .service "ingest-api") $values.clickhouse.servers -}}
+{{- $name := printf "%s-servers" (include "sluice.fullname" .root) -}}
+{{- $used = append $used (dict "variable" "CLICKHOUSE_SERVERS_FILE" "path" "clickhouse/servers.json" "configMap" $name "key" "servers.json") -}}
+{{- end -}}
+{{- dict "files" $used | toJson -}}
+{{- end -}}
+
+{{/* The environment of a service's container. */}}
+{{- define "sluice.environment" -}}
+{{- $values := .root.Values -}}
+{{- $section := get $values (get (include "sluice.services" .root | fromJson) .service) -}}
+{{- $env := dict "SHUTDOWN_TIMEOUT_MS" (int64 $section.shutdownTimeoutMs) -}}
+{{- if ne .service "query-api" -}}
+{{- with $values.kafka -}}
+{{- $_ := set $env "KAFKA_BROKERS" (join "," .brokers) -}}
+{{- $_ := set $env "KAFKA_TOPIC_PREFIX" .topicPrefix -}}
+{{- $_ := set $env "KAFKA_PARTITIONS" (int64 .partitions) -}}
+{{- if .replicationFactor -}}
+{{- $_ := set $env "KAFKA_REPLICATION_FACTOR" (int64 .replicationFactor) -}}
+{{- end -}}
+{{- $_ := set $env "KAFKA_SSL" .tls.enabled -}}
+{{- if .sasl.mechanism -}}
+{{- $_ := set $env "KAFKA_SASL_MECHANISM" .sasl.mechanism -}}
+{{- $_ := set $env "KAFKA_SASL_USERNAME" .sasl.username -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if ne .service "ingest-api" -}}
+{{- with $values.clickhouse -}}
+{{- if not .servers -}}
+{{- $_ := set $env "CLICKHOUSE_URL" .url -}}
+{{- end -}}
+{{- $_ := set $env "CLICKHOUSE_DATABASE" .database -}}
+{{- $_ := set $env "CLICKHOUSE_USER" (eq $.service "writer" | ternary .writer.user .query.user) -}}
+{{- if and (eq $.service "writer") .migrate.user -}}
+{{- $_ := set $env "CLICKHOUSE_MIGRATE_USER" .migrate.user -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if eq .service "query-api" -}}
+{{- $urls := list -}}
+{{- range $name, $deployment := include "sluice.deployments" .root | fromJson -}}
+{{- if eq $deployment.service "writer" -}}
+{{- $urls = append $urls (printf "http://%s-%s:8080" (include "sluice.fullname" $.root) $name) -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set $env "WRITER_URL" (join "," $urls) -}}
+{{- end -}}
+{{- with .server -}}
+{{- $_ := set $env "CLICKHOUSE_SERVER" . -}}
+{{- end -}}
+{{- with $values.tracing -}}
+{{- if .enabled -}}
+{{- $_ := set $env "NODE_OPTIONS" "--import=/sluice/packages/shared/src/tracing/register.mjs" -}}
+{{- $_ := set $env "OTEL_EXPORTER_OTLP_ENDPOINT" .endpoint -}}
+{{- $_ := set $env "OTEL_TRACES_SAMPLER" "parentbased_traceidratio" -}}
+{{- $_ := set $env "OTEL_TRACES_SAMPLER_ARG" (toString .samplingRatio) -}}
+{{- end -}}
+{{- end -}}
+{{- range (include "sluice.files" . | fromJson).files -}}
+{{- $_ := set $env .variable (printf "/etc/sluice/%s" .path) -}}
+{{- end -}}
+{{- range $name, $value := merge $env $section.env }}
+- name: {{ $name }}
+  value: {{ kindIs "float64" $value | ternary (int64 $value) $value | toString | quote }}
+{{- end }}
+{{- with $section.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
