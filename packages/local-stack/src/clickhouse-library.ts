@@ -1,16 +1,11 @@
 import { dlopen, getRawPointer, toString as readCString } from 'node:ffi';
 import { libchdbPath } from 'chdb/libchdb';
 
-export interface HostOutcome {
-  /** The server's message when it did not start, or ended by itself. */
-  readonly error?: string;
-}
-
 /**
- * Runs `clickhouse local` with these arguments (the first is the program's name) and returns when it has ended. It
- * blocks the thread, and works once in a process.
+ * Runs `clickhouse local` with these arguments (the first is the program's name) and returns when it has ended: the server's
+ * message when it did not start, or ended by itself. It blocks the thread, and works once in a process.
  */
-export function runClickHouseLocal(args: readonly string[]): HostOutcome {
+export function runClickHouseLocal(args: readonly string[]): string | undefined {
   const { functions: chdb } = dlopen(libchdbPath(), {
     chdb_set_signal_handlers_enabled: { return: 'void', arguments: ['i32'] },
     chdb_query_cmdline: { return: 'pointer', arguments: ['i32', 'pointer'] },
@@ -22,7 +17,7 @@ export function runClickHouseLocal(args: readonly string[]): HostOutcome {
   const argv = new BigUint64Array([...strings.map(getRawPointer), 0n]);
   const result = chdb.chdb_query_cmdline(args.length, getRawPointer(argv));
   const error = result ? chdb.chdb_result_error(result) : 0n;
-  return error ? { error: readCString(error) ?? 'unknown error' } : {};
+  return error ? (readCString(error) ?? 'unknown error') : undefined;
 }
 
 /**
