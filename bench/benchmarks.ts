@@ -1,3 +1,4 @@
+import { COPY } from './benchmarks/copy.ts';
 import { DASHBOARDS } from './benchmarks/dashboards.ts';
 import { EXACTNESS } from './benchmarks/exactness.ts';
 import { EXPORT_BENCHMARK } from './benchmarks/export.ts';
@@ -7,6 +8,7 @@ import { MEMORY } from './benchmarks/memory.ts';
 import { PIPELINE } from './benchmarks/pipeline.ts';
 import { QUERY } from './benchmarks/query.ts';
 import { SCALE } from './benchmarks/scale.ts';
+import { SERVERS } from './benchmarks/servers.ts';
 import type { Benchmark } from './report/benchmark.ts';
 
 /** All benchmarks, in the order of docs/design/performance.md: it has a table for each. */
@@ -20,4 +22,6 @@ export const BENCHMARKS: readonly Benchmark[] = [
   SCALE,
   DASHBOARDS,
   EXPORT_BENCHMARK,
+  SERVERS,
+  COPY,
 ];

@@ -66,11 +66,12 @@ export class BenchDatabase implements AsyncDisposable {
     }
   }
 
-  /** Returns the ids of the partitions of `events`. */
-  async partitions(): Promise<string[]> {
+  /** Returns the ids of the partitions of a table. */
+  async partitions(table = 'events'): Promise<string[]> {
     const rows = await this.read<{ id: string }>(
       `SELECT DISTINCT partition_id AS id FROM system.parts
-       WHERE database = currentDatabase() AND table = 'events' AND active`,
+       WHERE database = currentDatabase() AND table = {table:String} AND active`,
+      { table },
     );
     return rows.map(({ id }) => id);
   }

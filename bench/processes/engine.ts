@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type LocalClickHouse, startClickHouse } from '@sluice/local-stack/clickhouse';
+import { type LocalClickHouse, type LocalClickHouseOptions, startClickHouse } from '@sluice/local-stack/clickhouse';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { until } from '@sluice/shared/testing/until';
 import { cpuTimeUs } from '../measure/cpu-time.ts';
@@ -23,11 +23,12 @@ export class BenchEngine implements AsyncDisposable {
   readonly #server: ClickHouseClient;
   readonly #running: AsyncDisposableStack;
 
-  static async start(memoryBytesMax?: number): Promise<BenchEngine> {
+  /** @param accounts those of the services; default none */
+  static async start(memoryBytesMax?: number, accounts?: LocalClickHouseOptions['accounts']): Promise<BenchEngine> {
     await using started = new AsyncDisposableStack();
     const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
     started.defer(() => rm(folder, { recursive: true, force: true }));
-    const clickhouse = await startClickHouse({ dataDir: folder, ...(memoryBytesMax && { memoryBytesMax }) });
+    const clickhouse = await startClickHouse({ dataDir: folder, accounts, ...(memoryBytesMax && { memoryBytesMax }) });
     started.defer(() => clickhouse.kill9());
     const server = createClient(clickhouse.url, 'default');
     started.defer(() => server.close());
@@ -42,6 +43,11 @@ export class BenchEngine implements AsyncDisposable {
 
   get url(): string {
     return this.#clickhouse.url;
+  }
+
+  /** Where other servers reach it over ClickHouse's native protocol. */
+  get native(): string {
+    return `127.0.0.1:${this.#clickhouse.tcpPort}`;
   }
 
   async createDatabase(name: string): Promise<BenchDatabase> {

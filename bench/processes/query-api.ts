@@ -23,14 +23,24 @@ export class QueryApi implements AsyncDisposable {
   readonly #service: Service;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
 
-  static async start(clickHouseUrl: string, database: string, workspace: string): Promise<QueryApi> {
+  /**
+   * @param clickHouseUrl undefined where a file of servers has the addresses
+   * @param env added to its environment
+   */
+  static async start(
+    clickHouseUrl: string | undefined,
+    database: string,
+    workspace: string,
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<QueryApi> {
     const [port = 0] = await findFreePorts(1);
     const service = startService('query-api', port, {
-      CLICKHOUSE_URL: clickHouseUrl,
+      ...(clickHouseUrl !== undefined && { CLICKHOUSE_URL: clickHouseUrl }),
       CLICKHOUSE_DATABASE: database,
       QUERY_ANONYMOUS_WORKSPACE: workspace,
       QUERY_TIMEOUT_MS: String(QUERY_TIMEOUT_MS),
       LOG_LEVEL: 'warn',
+      ...env,
     });
     await service.ready();
     return new QueryApi(service);
