@@ -82,7 +82,7 @@ export const OPERATOR_ADVICE: Readonly<Record<string, string>> = {
   sluice_servers_file_age_seconds:
     'After a change of the file of servers, it must fall in every replica; where it does not, the new file has not arrived there.',
   sluice_servers_file_valid:
-    'At 0, read the reason in the log and correct the file. A query-api that starts before that ends at once.',
+    'At 0, read the reason in the log and correct the file ([SluiceServersFileInvalid](alerts.md#sluiceserversfileinvalid)). A query-api that starts before that ends at once.',
   sluice_queries:
     'Where queries wait for long, raise the connections of their pool, or give ClickHouse more processors.',
   sluice_query_duration_seconds:
