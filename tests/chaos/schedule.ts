@@ -61,12 +61,34 @@ export const FAULT_KINDS: readonly FaultKind[] = [
   'wipe',
 ];
 
+/** How the writers of a wiped server end. Frozen ones go on later, as on a machine that was suspended. */
+const WRITERS_END = ['stop', 'kill', 'freeze'] as const;
+
+/** What is killed while a wiped server is copied. */
+const KILLED = ['nothing', 'the command', 'the server'] as const;
+
+/** What the command has printed when that is killed. */
+const KILLED_AFTER = ['positions and deletions', 'events 2', 'all other tables'] as const;
+
+/** What happens after a server was wiped. */
+export interface WipePlan {
+  /** How long its writers run with the empty server, in milliseconds. */
+  readonly unnoticedMs: number;
+  readonly writersEnd: (typeof WRITERS_END)[number];
+  /** How long frozen writers are frozen, in milliseconds. */
+  readonly frozenMs: number;
+  readonly killed: (typeof KILLED)[number];
+  readonly killedAfter: (typeof KILLED_AFTER)[number];
+}
+
 export interface PlannedFault {
   readonly kind: FaultKind;
   readonly target: Target;
   /** From the beginning of the load, in milliseconds. */
   readonly atMs: number;
   readonly lastsMs: number;
+  /** Of a `wipe`. */
+  readonly wipe?: WipePlan;
 }
 
 /** A session of the writers' group is over after 6 s: a delay is to be long, and still within it. */
@@ -91,6 +113,10 @@ const LASTS_MS_MAX: Record<FaultKind, number> = {
 const BACK_MS = 4_000;
 const COPIED_MS = 20_000;
 
+/** The longest times of a {@link WipePlan}, in milliseconds. */
+const UNNOTICED_MS_MAX = 3_000;
+const FROZEN_MS_MAX = 20_000;
+
 /**
  * Plans the faults and their times. The same seed makes the same plan, and a longer plan begins with a shorter one. Faults
  * of different targets overlap; of the three brokers, and of the servers of one range, one is disturbed at a time.
@@ -110,7 +136,14 @@ export function planFaults(seed: number, minutes: number, topology = ONE_SERVER)
     if (atMs + lastsMs > minutes * 60_000) return faults;
     if (groups.some((group) => (busyUntil.get(group) ?? 0) > atMs)) continue;
     for (const group of groups) busyUntil.set(group, atMs + lastsMs + (kind === 'wipe' ? COPIED_MS : BACK_MS));
-    faults.push({ kind, target, atMs, lastsMs });
+    const wipe: WipePlan | undefined =
+      kind === 'wipe'
+        ? {
+            ...{ unnoticedMs: between(0, UNNOTICED_MS_MAX), writersEnd: oneOf(WRITERS_END) },
+            ...{ frozenMs: between(0, FROZEN_MS_MAX), killed: oneOf(KILLED), killedAfter: oneOf(KILLED_AFTER) },
+          }
+        : undefined;
+    faults.push({ kind, target, atMs, lastsMs, ...(wipe && { wipe }) });
   }
 }
 
@@ -155,7 +188,8 @@ function kindsFor(target: Target, { mirrors }: Topology): readonly FaultKind[] {
   return target.startsWith('kafka') ? ['kill', 'freeze', 'delay fetch', 'delay produce'] : ['kill', 'stop', 'freeze'];
 }
 
-export function describeFault({ kind, target, atMs, lastsMs }: PlannedFault): string {
+export function describeFault({ kind, target, atMs, lastsMs, wipe }: PlannedFault): string {
   const seconds = (ms: number) => (ms / 1_000).toFixed(1).padStart(6);
-  return `${seconds(atMs)} s  ${kind} ${target} for${seconds(lastsMs)} s`;
+  const then = wipe ? `; writers: ${wipe.writersEnd}; during the copy ${wipe.killed} is killed` : '';
+  return `${seconds(atMs)} s  ${kind} ${target} for${seconds(lastsMs)} s${then}`;
 }

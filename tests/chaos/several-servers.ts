@@ -2,13 +2,13 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@sluice/shared/testing/until';
-import { compareServers } from '../support/equal-servers.ts';
+import { compareServers, type ServerComparison } from '../support/equal-servers.ts';
 import type { Tally } from '../support/load.ts';
 import { findMetric } from '../support/metrics.ts';
 import type { PipelineServer } from '../support/pipeline.ts';
 import { type RangedServer, startRangedServer } from '../support/ranged-server.ts';
 import { together } from '../support/together.ts';
-import { type Delivery, verifyDelivery } from '../support/verify-delivery.ts';
+import { verifyDelivery } from '../support/verify-delivery.ts';
 import { freezeFor } from './freeze-for.ts';
 import { type PlannedFault, serverNames, type Topology } from './schedule.ts';
 import { urlsOf } from './slots.ts';
@@ -55,18 +55,13 @@ export async function startSeveralServers(topology: Topology, folder: string): P
     await engine.restart();
   }
 
-  /** Compares what was sent with the servers of this place in each range, which alone are read. */
-  async function verifyMirror(
-    mirror: number,
-    { pipeline, slots }: Pick<Surroundings, 'pipeline' | 'slots'>,
-    tally: Tally,
-    cutOff: ReadonlySet<string>,
-  ): Promise<Delivery> {
-    const read = ranges.map((mirrors) => mirrors[mirror] as string);
+  /** Lets query-api read the first server of each range alone, and compares these with what was sent. */
+  async function verifyFirst({ pipeline, slots }: Pick<Surroundings, 'pipeline' | 'slots'>, tally: Tally) {
+    const read = ranges.map(([name]) => name as string);
     const entries = Object.entries(servers).map(([name, server]) => [name, { ...server, serves: read.includes(name) }]);
     await pipeline.writeServers(Object.fromEntries(entries));
     await slots.get('query-api 1')?.service.stop();
-    await until('query-api to read other servers', async () => {
+    await until('query-api to read these servers', async () => {
       const response = await fetch(`${pipeline.services['query-api'].url}/readyz`).catch(() => undefined);
       await response?.arrayBuffer();
       return response?.ok;
@@ -75,7 +70,7 @@ export async function startSeveralServers(topology: Topology, folder: string): P
     const ports = others.map(({ relay }) => relay.port);
     const { database } = pipeline;
     const all = ports.length === 0 ? database : await together(first.engine.url, ports, database);
-    return await verifyDelivery({ ...pipeline, database: all }, first.engine.url, tally, cutOff);
+    return await verifyDelivery({ ...pipeline, database: all }, first.engine.url, tally);
   }
 
   const kept = cleanup.move();
@@ -85,10 +80,10 @@ export async function startSeveralServers(topology: Topology, folder: string): P
     async disturb(fault, surroundings) {
       const name = fault.target.slice('server '.length);
       await breakServer(name, fault, surroundings);
-      if (fault.kind === 'wipe') {
+      if (fault.wipe) {
         const mirrors = ranges.find((names) => names.includes(name)) ?? [];
         const from = mirrors[(mirrors.indexOf(name) + 1) % mirrors.length] as string;
-        await fillFromMirror({ from, to: name, engine: serverOf(name).engine, fault, surroundings });
+        await fillFromMirror({ from, to: name, engine: serverOf(name).engine, plan: fault.wipe, surroundings });
       }
       // Its mirror may be disturbed only now.
       await until(`query-api to read ${name} again`, async () => {
@@ -96,20 +91,15 @@ export async function startSeveralServers(topology: Topology, folder: string): P
         return (await Promise.all(urls.map((url) => isReadable(url, name)))).every(Boolean);
       });
     },
-    async verify(surroundings, tally, cutOff) {
-      await surroundings.pipeline.drained();
-      const deliveries: Delivery[] = [];
-      for (let mirror = 0; mirror < topology.mirrors; mirror += 1) {
-        deliveries.push(await verifyMirror(mirror, surroundings, tally, cutOff));
-      }
+    async verify(surroundings, tally) {
+      const delivery = await verifyFirst(surroundings, tally);
       const { database } = surroundings.pipeline;
-      const compared = ranges.map(async (mirrors) =>
-        compareServers(
-          mirrors.map((name) => ({ url: serverOf(name).engine.url, database })),
-          tally,
-        ),
-      );
-      return { delivery: ofAll(deliveries), comparison: sumOf(await Promise.all(compared)) };
+      const compared: ServerComparison[] = [];
+      for (const mirrors of ranges) {
+        const databases = mirrors.map((name) => ({ url: serverOf(name).engine.url, database }));
+        compared.push(await compareServers(databases, tally));
+      }
+      return { delivery, comparison: sumOf(compared) };
     },
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
@@ -128,20 +118,7 @@ async function isReadable(url: string, server: string): Promise<boolean> {
   return isUsable && (await findMetric({ url }, 'sluice_query_server_behind_seconds', { server })) !== undefined;
 }
 
-/** Returns the faults of several deliveries of the same load, with the figures of the first. */
-function ofAll([first, ...others]: readonly Delivery[]): Delivery {
-  if (!first) throw new Error('there is nothing to compare');
-  const inAny = (fault: 'lost' | 'doubled' | 'invented' | 'wrong') => [
-    ...new Set([first, ...others].flatMap((delivery) => delivery[fault])),
-  ];
-  return {
-    ...first,
-    ...{ lost: inAny('lost'), doubled: inAny('doubled'), invented: inAny('invented'), wrong: inAny('wrong') },
-    deadLetters: Math.max(...[first, ...others].map(({ deadLetters }) => deadLetters)),
-  };
-}
-
-function sumOf(comparisons: readonly Awaited<ReturnType<typeof compareServers>>[]): Comparison {
+function sumOf(comparisons: readonly ServerComparison[]): Comparison {
   const rows = comparisons.flatMap(({ equal }) => Object.values(equal));
   return {
     equalRows: rows.reduce((sum, count) => sum + count, 0),

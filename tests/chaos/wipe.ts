@@ -6,23 +6,11 @@ import { TooLate, until } from '@sluice/shared/testing/until';
 import { CLI_MAIN, type CommandEnd } from '../support/backups.ts';
 import { freeze } from '../support/freeze.ts';
 import type { Pipeline } from '../support/pipeline.ts';
-import { seededRandom } from '../support/random.ts';
-import { type PlannedFault, writersOf } from './schedule.ts';
+import { type WipePlan, writersOf } from './schedule.ts';
 import type { Slot } from './slots.ts';
 import type { Surroundings } from './store.ts';
 
-/** How the writers of a wiped server end. A frozen one goes on later, as one on a machine that was suspended. */
-const WRITERS_END = ['stop', 'kill', 'freeze'] as const;
-
-/** What is killed while the server is copied. */
-const BROKEN_OFF = ['nothing', 'the command', 'the server'] as const;
-
-/** What the command has printed when that is killed. */
-const BROKEN_OFF_AFTER = ['positions and deletions', 'events 2', 'all other tables'] as const;
-
-/** How long writers run with a server that was wiped, and are frozen, at most, and how long a copy may take, in milliseconds. */
-const UNNOTICED_MS_MAX = 3_000;
-const FROZEN_MS_MAX = 20_000;
+/** How long a copy may take, in milliseconds. */
 const COPY_MS_MAX = 300_000;
 
 export interface Filling {
@@ -31,30 +19,28 @@ export interface Filling {
   /** The wiped server. */
   readonly to: string;
   readonly engine: LocalClickHouse;
-  readonly fault: PlannedFault;
+  readonly plan: WipePlan;
   readonly surroundings: Surroundings;
 }
 
 /**
  * Fills a wiped server as an operator does: ends its writers, copies a mirror, and starts the writers again. The copy may be
- * broken off, and is run again then. The plan's time of the fault decides how.
+ * broken off, and is run again then.
  */
 export async function fillFromMirror(filling: Filling): Promise<void> {
-  const { from, to, fault, surroundings } = filling;
+  const { from, to, plan, surroundings } = filling;
   const { slots, signal, onProgress } = surroundings;
-  const random = seededRandom(fault.atMs);
-  const oneOf = <Item>(items: readonly Item[]) => items[Math.floor(random() * items.length)] as Item;
-  const [end, brokenOff, after] = [oneOf(WRITERS_END), oneOf(BROKEN_OFF), oneOf(BROKEN_OFF_AFTER)];
-  await delay(random() * UNNOTICED_MS_MAX, undefined, { signal });
+  const { writersEnd, frozenMs } = plan;
+  await delay(plan.unnoticedMs, undefined, { signal });
   const writers = writersOf(to).map((name) => slots.get(name) as Slot);
   const copied = Promise.withResolvers<void>();
   for (const slot of writers) slot.down = copied.promise;
   try {
-    const frozen = end === 'freeze' ? freezeAll(writers, random() * FROZEN_MS_MAX, signal) : undefined;
-    if (end === 'stop') await Promise.all(writers.map(({ service }) => service.stop()));
-    if (end === 'kill') await Promise.all(writers.map(({ service }) => service.kill9()));
-    const runs = await copyUntilDone(filling, { brokenOff, after, isThawed: () => frozen?.isOver() ?? false });
-    onProgress(`${to} is copied from ${from}: its writers ended by ${end}, ${brokenOff} was killed, ${runs} runs`);
+    const frozen = writersEnd === 'freeze' ? freezeAll(writers, frozenMs, signal) : undefined;
+    if (writersEnd === 'stop') await Promise.all(writers.map(({ service }) => service.stop()));
+    if (writersEnd === 'kill') await Promise.all(writers.map(({ service }) => service.kill9()));
+    const runs = await copyUntilDone(filling, () => frozen?.isOver() ?? false);
+    onProgress(`${to} is copied from ${from} by ${runs} runs of the command`);
   } finally {
     copied.resolve();
   }
@@ -73,25 +59,23 @@ function freezeAll(writers: readonly Slot[], lastsMs: number, signal: AbortSigna
   return { isOver: () => over };
 }
 
-interface BreakOff {
-  readonly brokenOff: (typeof BROKEN_OFF)[number];
-  readonly after: string;
-  /** Whether writers that were frozen may be members of their group again. */
-  readonly isThawed: () => boolean;
-}
-
-/** Runs the command until it has copied everything, and returns how often that was. @throws {TooLate} */
+/**
+ * Runs the command until it has copied everything, and returns how often that was.
+ *
+ * @param isThawed whether writers that were frozen may be members of their group again
+ * @throws {TooLate}
+ */
 async function copyUntilDone(
-  { from, to, engine, surroundings: { pipeline, slots, signal, onProgress } }: Filling,
-  { brokenOff, after, isThawed }: BreakOff,
+  { from, to, engine, plan, surroundings: { pipeline, slots, signal, onProgress } }: Filling,
+  isThawed: () => boolean,
 ): Promise<number> {
   const deadline = performance.now() + COPY_MS_MAX;
   for (let run = 1; ; run += 1) {
     const copy = startCopy(pipeline, from, to);
     const tooLate = setTimeout(() => copy.child.kill('SIGKILL'), deadline - performance.now());
-    if (run === 1 && brokenOff !== 'nothing') {
-      await until('the copy to be under way', async () => copy.output().includes(after) || copy.hasEnded());
-      if (brokenOff === 'the command') copy.child.kill('SIGKILL');
+    if (run === 1 && plan.killed !== 'nothing') {
+      await until('the copy to be under way', async () => copy.output().includes(plan.killedAfter) || copy.hasEnded());
+      if (plan.killed === 'the command') copy.child.kill('SIGKILL');
       else {
         await engine.kill9();
         await engine.restart();
