@@ -5,11 +5,15 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
 import { type ChaosOutcome, runChaos } from '../tests/chaos/chaos.ts';
-import { FAULT_KINDS, type FaultKind } from '../tests/chaos/schedule.ts';
-import { type Delivery, faultsOf, NO_FAULTS } from '../tests/support/verify-delivery.ts';
+import { FAULT_KINDS, type FaultKind, isOneServer } from '../tests/chaos/schedule.ts';
+import { faultsOf, NO_FAULTS } from '../tests/support/verify-delivery.ts';
 import { removeAbandoned } from './temporary-folders.ts';
 
-const HELP = `Usage: npm run chaos -- [--seed N] [--minutes M] [--without KINDS]
+/** A range has at least one of six partitions. More mirrors show no more. */
+const SHARDS_MAX = 6;
+const MIRRORS_MAX = 4;
+
+const HELP = `Usage: npm run chaos -- [--seed N] [--minutes M] [--without KINDS] [--mirrors M] [--shards S]
 
 Starts three Kafka brokers, ClickHouse, two ingest-apis, three writers and two query-apis, and submits events,
 properties and deletions. Meanwhile it kills, stops and freezes processes, loses and delays responses, changes the
@@ -20,10 +24,17 @@ stored and served. Only events that Kafka lost with a log before they were store
   --minutes M      how long faults happen, 0.2 to 600 (default 5)
   --without KINDS  no faults of these kinds, separated by commas; all others happen as they would with them:
                    ${FAULT_KINDS.join(', ')}
+  --mirrors M      how many ClickHouse servers store the same, 1 to ${MIRRORS_MAX} (default 1)
+  --shards S       how many ranges the partitions are divided into, 1 to ${SHARDS_MAX} (default 1)
   --help           this text
 
-Exit codes: 0 all is well; 1 something was lost, doubled, invented, wrong, refused or became a dead letter (the folder
-with the logs is printed); 2 the arguments are wrong.`;
+With more than one ClickHouse server, each has writers of its own. Servers are killed, stopped, frozen, and lose their
+disks, one of each range at a time: a wiped one is filled by "servers copy", which may be broken off. All the time a
+dashboard is read. With mirrors none of its requests may fail, and at the end mirrors have to be equal row by row.
+Neither query-apis nor logs are disturbed then, and no responses of ClickHouse.
+
+Exit codes: 0 all is well; 1 something was lost, doubled, invented, wrong, refused or became a dead letter, a request of
+the dashboard failed, or mirrors differ (the folder with the logs is printed); 2 the arguments are wrong.`;
 
 const NAMED_MAX = 20;
 const EXIT_CODE_INTERRUPTED = 130;
@@ -41,6 +52,8 @@ async function main(): Promise<number> {
       seed: { type: 'string' },
       minutes: { type: 'string' },
       without: { type: 'string' },
+      mirrors: { type: 'string' },
+      shards: { type: 'string' },
       help: { type: 'boolean', short: 'h' },
     },
   });
@@ -54,18 +67,31 @@ async function main(): Promise<number> {
   if (!(minutes >= 0.2 && minutes <= 600)) {
     throw new ArgumentsError(`--minutes must be from 0.2 to 600, not "${values.minutes}".`);
   }
+  const topology = {
+    mirrors: parseCount('--mirrors', values.mirrors, MIRRORS_MAX),
+    shards: parseCount('--shards', values.shards, SHARDS_MAX),
+  };
   const without = parseKinds(values.without);
   await removeAbandoned(folder, 'data-');
   process.env['TMPDIR'] = join(folder, `data-${process.pid}`);
   await mkdir(process.env['TMPDIR'], { recursive: true });
-  console.log(`Chaos with --seed ${seed} --minutes ${minutes}`);
+  const ofServers = isOneServer(topology) ? '' : ` --mirrors ${topology.mirrors} --shards ${topology.shards}`;
+  console.log(`Chaos with --seed ${seed} --minutes ${minutes}${ofServers}`);
   const onProgress = (line: string) => console.log(line);
-  const { delivery, faults, pages, cutOff, logs } = await runChaos({ seed, minutes, without, onProgress });
-  printTally(delivery, { faults, pages, cutOff });
+  const outcome = await runChaos({ seed, minutes, without, topology, onProgress });
+  printTally(outcome);
   await rm(process.env['TMPDIR'], { recursive: true, force: true });
-  if (isDeepStrictEqual(faultsOf(delivery), NO_FAULTS)) return 0;
-  console.log(`Logs are in ${await keepLogs(seed, logs)}`);
+  const { failed, different } = outcome.ofServers ?? { failed: [], different: [] };
+  const isDelivered = isDeepStrictEqual(faultsOf(outcome.delivery), NO_FAULTS);
+  if (isDelivered && failed.length === 0 && different.length === 0) return 0;
+  console.log(`Logs are in ${await keepLogs(seed, outcome.logs)}`);
   return 1;
+}
+
+function parseCount(option: string, text: string | undefined, max: number): number {
+  const count = Number(text ?? 1);
+  if (Number.isSafeInteger(count) && count >= 1 && count <= max) return count;
+  throw new ArgumentsError(`${option} must be a whole number from 1 to ${max}, not "${text}".`);
 }
 
 function parseKinds(text: string | undefined): readonly FaultKind[] {
@@ -75,14 +101,11 @@ function parseKinds(text: string | undefined): readonly FaultKind[] {
   throw new ArgumentsError(`--without does not know "${unknown.join('", "')}"; use some of ${FAULT_KINDS.join(', ')}.`);
 }
 
-function printTally(
-  delivery: Delivery,
-  { faults, pages, cutOff }: Pick<ChaosOutcome, 'faults' | 'pages' | 'cutOff'>,
-): void {
+function printTally({ delivery, faults, pages, cutOff, ofServers }: ChaosOutcome): void {
   const { accepted, unknown, required, visible, entities, lost, doubled, invented, wrong, deadLetters, refused } =
     delivery;
   console.log(`
-faults                 ${faults}
+faults                 ${faults.length}
 accepted               ${accepted} events
 of unknown outcome     ${unknown} events
 must be visible        ${required} events
@@ -96,14 +119,44 @@ invented               ${invented.length}
 wrong                  ${wrong.length}
 refused                ${refused.length}
 dead letters           ${deadLetters}`);
-  for (const [name, faulty] of Object.entries({ lost, doubled, invented, wrong, refused })) {
+  if (ofServers) printServers(ofServers, faults);
+  const failed = ofServers?.failed.map(({ at, path, status, text }) => `${at} ${path} got ${status}: ${text}`) ?? [];
+  const different = ofServers?.different ?? [];
+  for (const [name, faulty] of Object.entries({ lost, doubled, invented, wrong, refused, failed, different })) {
     for (const fault of faulty.slice(0, NAMED_MAX)) console.log(`${name}: ${fault}`);
   }
+}
+
+function printServers(
+  { deletions, answered, failed, slowestMs, equalRows, different }: NonNullable<ChaosOutcome['ofServers']>,
+  faults: ChaosOutcome['faults'],
+): void {
+  const counts = countEach(faults.map(({ kind, target }) => `${kind} ${target.split(' ')[0]}`));
+  const statuses = countEach(failed.map(({ status }) => `${status ?? 'no response'}`)).set('200', answered);
+  console.log(`deletions of users     ${deletions}
+faults by kind         ${describe(counts)}
+requests by status     ${describe(statuses)}
+slowest request        ${(slowestMs / 1_000).toFixed(1)} s
+rows equal on mirrors  ${equalRows}
+rows that differ       ${different.length}`);
+}
+
+function countEach(names: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return counts;
+}
+
+function describe(counts: ReadonlyMap<string, number>): string {
+  return [...counts]
+    .toSorted()
+    .map(([name, count]) => `${name}: ${count}`)
+    .join(', ');
 }
 
 async function keepLogs(seed: number, logs: ReadonlyMap<string, string>): Promise<string> {
   const logFolder = join(folder, `logs-${seed}`);
   await mkdir(logFolder, { recursive: true });
-  for (const [name, log] of logs) await writeFile(join(logFolder, `${name.replace(' ', '-')}.log`), log);
+  for (const [name, log] of logs) await writeFile(join(logFolder, `${name.replaceAll(' ', '-')}.log`), log);
   return logFolder;
 }

@@ -1,23 +1,34 @@
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { LocalClickHouse } from '@sluice/local-stack/clickhouse';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { until } from '@sluice/shared/testing/until';
-import { ownClickHouse, ownKafka } from '../support/engines.ts';
-import { freeze } from '../support/freeze.ts';
+import { ownKafka } from '../support/engines.ts';
 import { startKafkaProxy } from '../support/kafka-proxy.ts';
 import { startLoad } from '../support/load.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
-import { startProxy } from '../support/proxy.ts';
-import { seededRandom } from '../support/random.ts';
+import { type FailedRead, type Readers, startReaders } from '../support/readers.ts';
 import type { EventPage } from '../support/records.ts';
-import type { Service, ServiceName } from '../support/service.ts';
-import type { Fate } from '../support/tcp-proxy.ts';
-import { type Delivery, verifyDelivery } from '../support/verify-delivery.ts';
+import type { ServiceName } from '../support/service.ts';
+import type { Delivery } from '../support/verify-delivery.ts';
 import { createDelays, type Delays, INGEST_SEND, WRITERS_FETCH } from './delays.ts';
+import { freezeFor } from './freeze-for.ts';
 import { createLogCutter, type LogCutter } from './log-cutter.ts';
-import { describeFault, type FaultKind, groupOf, type PlannedFault, planFaults, type Target } from './schedule.ts';
+import { startOneServer } from './one-server.ts';
+import {
+  describeFault,
+  type FaultKind,
+  groupsOf,
+  isOneServer,
+  ONE_SERVER,
+  type PlannedFault,
+  planFaults,
+  type Topology,
+} from './schedule.ts';
+import { startSeveralServers } from './several-servers.ts';
+import { closeSlots, openSlots, type Slot, urlsOf } from './slots.ts';
+import type { ChaosStore, Comparison, Surroundings } from './store.ts';
 
 export interface ChaosOptions {
   /** The same seed makes the same faults and the same load. */
@@ -26,18 +37,30 @@ export interface ChaosOptions {
   readonly minutes: number;
   /** Kinds of faults that are left out. The others keep their times. */
   readonly without?: readonly FaultKind[];
+  /** The ClickHouse servers. Default: one. */
+  readonly topology?: Topology;
   readonly onProgress: (line: string) => void;
 }
 
 export interface ChaosOutcome {
   readonly delivery: Delivery;
-  readonly faults: number;
+  readonly faults: readonly PlannedFault[];
   /** How many pages were read meanwhile. */
   readonly pages: number;
   /** How many acknowledged events were cut off Kafka's logs before they were stored. */
   readonly cutOff: number;
   /** The log of each service, by its name. */
   readonly logs: ReadonlyMap<string, string>;
+  /** Of several servers. */
+  readonly ofServers?: Comparison & Dashboards & { readonly deletions: number };
+}
+
+/** What requests of dashboards got meanwhile. */
+export interface Dashboards {
+  readonly answered: number;
+  readonly slowestMs: number;
+  /** Those that did not get 200, although each range of partitions had a server that could be read. */
+  readonly failed: readonly FailedRead[];
 }
 
 /** Begins the names of the topics and of the writers' group. */
@@ -45,46 +68,32 @@ const NAME = 'chaos';
 
 const BROKERS = 3;
 
-/** Settings of ClickHouse that change the meaning of statements that do not set them. */
-const OTHER_PROFILE = {
-  join_use_nulls: '1',
-  transform_null_in: '1',
-  group_by_use_nulls: '1',
-  aggregate_functions_null_for_empty: '1',
-  async_insert: '1',
-  wait_for_async_insert: '0',
-  max_rows_in_set: '1',
-  set_overflow_mode: 'break',
-  session_timezone: 'Asia/Tokyo',
-};
-
 /** Clients at once, and how long each waits between two requests at most, in milliseconds. */
 const CLIENTS = 6;
 const PAUSE_MS = 60;
 
-/** How many services run besides the first of each. */
-const MORE: readonly ServiceName[] = ['ingest-api', 'writer', 'writer', 'query-api'];
-
-/** While responses of ClickHouse are disturbed, one in so many is lost. */
-const RESPONSES_PER_LOSS = 15;
-
-/** A place for a service, where one is started again whenever it ends, as a supervisor does. */
-interface Slot {
-  service: Service;
-  /** What has been logged by services that ended. */
-  log: string;
-  /** Not started again before this is over. */
-  down: Promise<void>;
-}
+/** A dashboard asks for the newest page, a user, numbers over time and a total. */
+const DASHBOARD = [
+  '/events?limit=20',
+  '/events?userId=u0&limit=5',
+  '/users/u0',
+  '/events/series?startDate=2026-01-01T00:00:00Z&groupBy=event',
+  '/events?limit=0',
+];
+const DASHBOARD_PAUSE_MS = 200;
 
 /**
  * Runs the whole system under load while processes are killed, stopped and frozen and responses get lost, as the seed
  * plans it. Then lets everything recover, and compares what clients were told with what is stored and served.
  */
-export async function runChaos({ seed, minutes, without = [], onProgress }: ChaosOptions): Promise<ChaosOutcome> {
-  const plan = planFaults(seed, minutes).filter(({ kind }) => !without.includes(kind));
+export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
+  const { seed, minutes, without = [], topology = ONE_SERVER, onProgress } = options;
+  const plan = planFaults(seed, minutes, topology).filter(({ kind }) => !without.includes(kind));
   for (const fault of plan) onProgress(describeFault(fault));
-  onProgress('Starting three brokers, ClickHouse and the services');
+  const serverCount = topology.shards * topology.mirrors;
+  onProgress(
+    `Starting three brokers, ${serverCount === 1 ? 'ClickHouse' : `${serverCount} ClickHouse servers`} and the services`,
+  );
   await using cleanup = new AsyncDisposableStack();
   const folder = cleanup.use(await makeTempDir());
   const delays = createDelays();
@@ -93,28 +102,23 @@ export async function runChaos({ seed, minutes, without = [], onProgress }: Chao
   for (const kafkaProxy of kafkaProxies) cleanup.use(kafkaProxy);
   const advertisedPorts = kafkaProxies.map(({ port }) => port);
   const kafka = cleanup.use(await ownKafka({ brokers: BROKERS, dataDir: folder.path, ports, advertisedPorts }));
-  const clickhouse = cleanup.use(await ownClickHouse());
-  let fate: Fate = 'deliver';
-  let profile: Readonly<Record<string, string>> = {};
-  const fateRandom = seededRandom(seed + 1);
-  const proxy = cleanup.use(
-    await startProxy(
-      clickhouse.url,
-      () => (fateRandom() * RESPONSES_PER_LOSS < 1 ? fate : 'deliver'),
-      () => profile,
-    ),
+  const store = cleanup.use(
+    isOneServer(topology)
+      ? await startOneServer(seed)
+      : await startSeveralServers(topology, join(folder.path, 'servers')),
   );
+  const { clickhouseUrl, servers } = store;
   const pipeline = cleanup.use(
     await startPipeline({
-      kafkaBrokers: kafka.brokers,
-      clickhouseUrl: proxy.url,
-      name: NAME,
-      env: { KAFKA_REPLICATION_FACTOR: '3' },
+      ...{ kafkaBrokers: kafka.brokers, clickhouseUrl, name: NAME, env: { KAFKA_REPLICATION_FACTOR: '3' } },
+      // On a busy machine a server may take more than a minute to catch up, while its mirror is away.
+      ...(servers && { servers, envOf: { 'query-api': { READ_STALE_MS_MAX: '600000' } } }),
     }),
   );
-  const slots = cleanup.adopt(await openSlots(pipeline), closeSlots);
-  const urls = (name: ServiceName) =>
-    [...slots.entries()].filter(([slot]) => slot.startsWith(name)).map(([, { service }]) => service.url);
+  const slots = cleanup.adopt(await openSlots(pipeline, topology), closeSlots);
+  const urls = (name: ServiceName) => urlsOf(slots, name);
+
+  const dashboards = servers && cleanup.use(await startDashboards(pipeline, () => urls('query-api')));
 
   onProgress(`${minutes} minutes of load with ${plan.length} faults`);
   const load = cleanup.use(
@@ -126,13 +130,7 @@ export async function runChaos({ seed, minutes, without = [], onProgress }: Chao
   const startedAt = performance.now();
   const logCutter = createLogCutter(kafka, folder.path, pipeline, seed);
   const breaker = createBreaker({
-    ...{ slots, kafka, clickhouse, delays, logCutter, signal: failed.signal },
-    setFate: (next) => {
-      fate = next;
-    },
-    setProfile: (next) => {
-      profile = next;
-    },
+    ...{ pipeline, slots, store, kafka, delays, logCutter, signal: failed.signal, onProgress },
   });
   await Promise.all(
     plan.map(async (fault) => {
@@ -155,80 +153,43 @@ export async function runChaos({ seed, minutes, without = [], onProgress }: Chao
   }
   const tally = await load.stop();
   const { pages, doubled } = await reading.stop();
-  const delivery = await verifyDelivery(pipeline, clickhouse.url, tally, logCutter.cutOff);
+  const requests = dashboards && (await endOf(dashboards, topology));
+  const { delivery, comparison } = await store.verify({ pipeline, slots }, tally, logCutter.cutOff);
+  const deletions = tally.operations.filter(
+    ({ action: { kind }, outcome }) => kind === 'delete' && outcome === 'accepted',
+  );
   return {
     delivery: { ...delivery, doubled: [...delivery.doubled, ...doubled] },
-    faults: plan.length,
+    faults: plan,
     pages,
     cutOff: [...tally.accepted.keys()].filter((key) => logCutter.cutOff.has(key)).length,
     logs: new Map([...slots].map(([name, { log, service }]) => [name, log + service.log()])),
+    ...(comparison && requests && { ofServers: { ...comparison, ...requests, deletions: deletions.length } }),
   };
 }
 
-async function openSlots(pipeline: Pipeline): Promise<Map<Target, Slot>> {
-  const services: [ServiceName, Service][] = Object.entries(pipeline.services) as [ServiceName, Service][];
-  for (const name of MORE) services.push([name, await pipeline.startAnother(name)]);
-  const slots = new Map<Target, Slot>();
-  for (const [name, service] of services) {
-    const number = services.filter(([other]) => other === name).findIndex(([, other]) => other === service) + 1;
-    const slot: Slot = { service, log: '', down: Promise.resolve() };
-    slots.set(`${name} ${number}` as Target, slot);
-    void supervise(slot);
-  }
-  return slots;
-}
-
-/** Slots that are closed have no service any more. */
-const closed = new WeakSet<Slot>();
-
-async function supervise(slot: Slot): Promise<void> {
-  for (;;) {
-    await slot.service.exited();
-    await slot.down.catch(() => undefined);
-    if (closed.has(slot)) return;
-    slot.log += slot.service.log();
-    slot.service = slot.service.again();
-  }
-}
-
-async function closeSlots(slots: ReadonlyMap<Target, Slot>): Promise<void> {
-  for (const slot of slots.values()) closed.add(slot);
-  await Promise.all([...slots.values()].map(({ service }) => service.kill9()));
-}
-
-interface Breakable {
-  readonly slots: ReadonlyMap<Target, Slot>;
+interface Breakable extends Surroundings {
+  readonly store: ChaosStore;
   readonly kafka: LocalKafka;
-  readonly clickhouse: LocalClickHouse;
   readonly delays: Delays;
   readonly logCutter: LogCutter;
-  readonly setFate: (fate: Fate) => void;
-  readonly setProfile: (settings: Readonly<Record<string, string>>) => void;
-  /** Aborted when no fault may happen any more, and nothing is to be started again. */
-  readonly signal: AbortSignal;
 }
 
 /** Returns a function that makes a fault happen, and resolves when it is over. */
 function createBreaker(breakable: Breakable): (fault: PlannedFault) => Promise<void> {
-  const { slots, kafka, clickhouse, delays, logCutter, setFate, setProfile, signal } = breakable;
+  const { slots, store, kafka, delays, logCutter, signal } = breakable;
   const last = (ms: number) => delay(ms, undefined, { signal });
-
-  async function freezeFor(pid: number | undefined, lastsMs: number): Promise<void> {
-    if (pid === undefined) return;
-    const thaw = freeze(pid);
-    await last(lastsMs).finally(thaw);
-  }
 
   async function disturbService(slot: Slot, { kind, lastsMs }: PlannedFault): Promise<void> {
     const { service } = slot;
-    if (kind === 'freeze') return await freezeFor(service.pid, lastsMs);
+    if (kind === 'freeze') return await freezeFor(service.pid, lastsMs, signal);
     slot.down = last(lastsMs);
     await (kind === 'kill' ? service.kill9() : service.stop());
     await slot.down;
   }
 
   async function disturbBroker(broker: number, { kind, lastsMs }: PlannedFault): Promise<void> {
-    if (kind === 'freeze') return await freezeFor(kafka.pids[broker], lastsMs);
+    if (kind === 'freeze') return await freezeFor(kafka.pids[broker], lastsMs, signal);
     if (kind === 'delay fetch' || kind === 'delay produce') {
       delays.delayNext(broker, kind === 'delay fetch' ? WRITERS_FETCH : INGEST_SEND, lastsMs);
       return await last(lastsMs);
@@ -236,23 +197,6 @@ function createBreaker(breakable: Breakable): (fault: PlannedFault) => Promise<v
     await kafka.kill9(broker);
     await last(lastsMs);
     await kafka.restart(broker);
-  }
-
-  async function disturbClickHouse({ kind, lastsMs }: PlannedFault): Promise<void> {
-    if (kind === 'freeze') return await freezeFor(clickhouse.pid, lastsMs);
-    if (kind === 'kill') {
-      await clickhouse.kill9();
-      await last(lastsMs);
-      return await clickhouse.restart();
-    }
-    if (kind === 'change profile') {
-      setProfile(OTHER_PROFILE);
-      await last(lastsMs);
-      return setProfile({});
-    }
-    setFate(kind === 'cut responses' ? 'cut' : 'stall');
-    await last(lastsMs);
-    setFate('deliver');
   }
 
   async function disturbLogs({ lastsMs }: PlannedFault): Promise<void> {
@@ -266,7 +210,7 @@ function createBreaker(breakable: Breakable): (fault: PlannedFault) => Promise<v
     const { target } = fault;
     const slot = slots.get(target);
     if (slot) await disturbService(slot, fault);
-    else if (target === 'clickhouse') await disturbClickHouse(fault);
+    else if (target === 'clickhouse' || target.startsWith('server')) await store.disturb(fault, breakable);
     else if (target === 'kafka logs') await disturbLogs(fault);
     else await disturbBroker(Number(target.slice('kafka '.length)) - 1, fault);
   }
@@ -274,11 +218,29 @@ function createBreaker(breakable: Breakable): (fault: PlannedFault) => Promise<v
   const disturbed = new Map<string, Promise<void>>();
   return async (fault) => {
     // On a busy machine a broker may take longer to be back than was planned: the next fault waits for it.
-    const group = groupOf(fault.target);
-    const before = disturbed.get(group) ?? Promise.resolve();
-    const now = before.then(() => disturb(fault));
-    disturbed.set(group, now);
+    const groups = groupsOf(fault);
+    const now = Promise.all(groups.map((group) => disturbed.get(group))).then(() => disturb(fault));
+    for (const group of groups) disturbed.set(group, now);
     await now;
+  };
+}
+
+/** Asks for what a dashboard shows, all the time. */
+async function startDashboards(pipeline: Pipeline, urls: () => readonly string[]): Promise<Readers> {
+  await pipeline.submit({ foreignUserGroupId: 'g', foreignUserId: 'u0', events: [{ event: 'first' }] });
+  for (const path of DASHBOARD) {
+    await until(`200 for ${path}`, async () => (await pipeline.get(path)).status === 200);
+  }
+  return startReaders({ pipeline, urls, paths: DASHBOARD, pauseMs: DASHBOARD_PAUSE_MS });
+}
+
+/** Without mirrors, requests fail while a server is away. */
+async function endOf(dashboards: Readers, { mirrors }: Topology): Promise<Dashboards> {
+  const failed = await dashboards.stop();
+  return {
+    answered: dashboards.answeredSoFar(),
+    slowestMs: dashboards.slowestMs(),
+    failed: failed.filter(({ status }) => mirrors > 1 || status !== 503),
   };
 }
 

@@ -6,5 +6,21 @@ test('half a minute of random faults loses, doubles and invents nothing', async 
   const { delivery, faults } = await runChaos({ seed: 7, minutes: 0.5, onProgress: () => undefined });
   expect(faultsOf(delivery)).toEqual(NO_FAULTS);
   expect(delivery.required).toBeGreaterThan(100);
-  expect(faults).toBeGreaterThan(5);
+  expect(faults.length).toBeGreaterThan(5);
+});
+
+test('two ranges of two mirrors: one server of a range at a time fails or is wiped, no request fails, and mirrors are equal', async () => {
+  const topology = { shards: 2, mirrors: 2 };
+  const { delivery, faults, ofServers } = await runChaos({
+    seed: 39,
+    minutes: 0.5,
+    topology,
+    onProgress: () => undefined,
+  });
+  expect(faultsOf(delivery)).toEqual(NO_FAULTS);
+  expect(delivery.required).toBeGreaterThan(100);
+  expect(faults.filter(({ target }) => target.startsWith('server')).map(({ kind }) => kind)).toContain('wipe');
+  expect(ofServers?.failed).toEqual([]);
+  expect(ofServers?.different).toEqual([]);
+  expect(ofServers?.answered).toBeGreaterThan(100);
 });

@@ -1,8 +1,8 @@
 import { INGEST } from './ingest/kind.ts';
-import { MIRRORS } from './mirrors/kind.ts';
+import { MIRRORS, RANGES } from './mirrors/kind.ts';
 import { PIPELINE } from './pipeline/kind.ts';
 import type { Kind } from './world/run-schedule.ts';
 import { WRITER } from './writer/kind.ts';
 
 /** All that `npm run simulate` runs. */
-export const KINDS: readonly Kind[] = [WRITER, INGEST, PIPELINE, MIRRORS];
+export const KINDS: readonly Kind[] = [WRITER, INGEST, PIPELINE, MIRRORS, RANGES];

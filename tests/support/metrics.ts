@@ -6,12 +6,21 @@ export async function readMetric(
   name: string,
   labels: Readonly<Record<string, string>> = {},
 ): Promise<number> {
+  return (await findMetric(service, name, labels)) ?? 0;
+}
+
+/** As {@link readMetric}, but `undefined` when there is none. */
+export async function findMetric(
+  service: Pick<Service, 'url'>,
+  name: string,
+  labels: Readonly<Record<string, string>> = {},
+): Promise<number | undefined> {
   const text = await (await fetch(`${service.url}/metrics`)).text();
   const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
-  let sum = 0;
+  let sum: number | undefined;
   for (const line of text.split('\n')) {
     const [, found, given = '', value] = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
-    if (found === name && wanted.every((label) => given.split(',').includes(label))) sum += Number(value);
+    if (found === name && wanted.every((label) => given.split(',').includes(label))) sum = (sum ?? 0) + Number(value);
   }
   return sum;
 }

@@ -9,11 +9,15 @@ export interface ReadersOptions {
   readonly urls: () => readonly string[];
   /** Each is read by a client of its own, all the time. */
   readonly paths: readonly string[];
+  /** How long each client waits between two requests, in milliseconds. Default 20. */
+  readonly pauseMs?: number;
 }
 
 /** A request whose response was not 200. */
 export interface FailedRead {
   readonly path: string;
+  /** When it ended, as ISO 8601. */
+  readonly at: string;
   /** `undefined` where the response did not come, or was cut off. */
   readonly status: number | undefined;
   /** The body, or the error. */
@@ -24,30 +28,35 @@ export interface FailedRead {
 export interface Readers extends AsyncDisposable {
   /** How many requests got 200. */
   answeredSoFar(): number;
+  /** How long the slowest request took, in milliseconds. */
+  slowestMs(): number;
   /** Returns all that did not. */
   stop(): Promise<readonly FailedRead[]>;
 }
 
-const PAUSE_MS = 20;
-
-export function startReaders({ pipeline, urls, paths }: ReadersOptions): Readers {
+export function startReaders({ pipeline, urls, paths, pauseMs = 20 }: ReadersOptions): Readers {
   const headers = { authorization: `Bearer ${pipeline.key}` };
   const failed: FailedRead[] = [];
   let reading = true;
   let answered = 0;
+  let slowestMs = 0;
 
   async function read(path: string): Promise<void> {
     for (let turn = 0; reading; turn += 1) {
       const targets = urls();
+      const beganAt = performance.now();
+      const fail = (status: number | undefined, text: string) =>
+        failed.push({ path, at: new Date().toISOString(), status, text });
       try {
         const response = await fetch(`${targets[turn % targets.length]}${path}`, { headers });
         const text = await response.text();
         if (response.status === 200) answered += 1;
-        else failed.push({ path, status: response.status, text });
+        else fail(response.status, text);
       } catch (error) {
-        failed.push({ path, status: undefined, text: String(error) });
+        fail(undefined, String(error));
       }
-      await delay(PAUSE_MS);
+      slowestMs = Math.max(slowestMs, performance.now() - beganAt);
+      await delay(pauseMs);
     }
   }
 
@@ -61,6 +70,7 @@ export function startReaders({ pipeline, urls, paths }: ReadersOptions): Readers
 
   return {
     answeredSoFar: () => answered,
+    slowestMs: () => slowestMs,
     stop,
     async [Symbol.asyncDispose]() {
       await stop();

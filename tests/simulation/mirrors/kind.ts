@@ -8,26 +8,46 @@ import { DisorderlyLoad } from './disorderly-load.ts';
 import { chooseMirrorsKinds, MIRRORS_FAULTS } from './faults.ts';
 
 /** Servers that are fed from one log, each by writers and a group of its own, under faults: in the end all are equal. */
-export const MIRRORS: Kind = {
-  name: 'mirrors',
-  create(seed, note) {
-    const plan = planOf(seed);
-    const world = new World({ ...plan, seed, onNote: note });
-    const random = new Random(seed, 'load');
-    return scheduleOf(world, plan, { faultTable: MIRRORS_FAULTS, random, load: new DisorderlyLoad(world, random) });
-  },
-};
+export const MIRRORS: Kind = kindOf('mirrors', (random) => ({
+  servers: (random.isTrue(0.8) ? ['a1', 'a2'] : ['a1', 'a2', 'a3']).map((name) => serverOf(random, name)),
+  partitions: 1 + random.below(3),
+}));
 
-function planOf(seed: number): Plan {
+/** Servers of two ranges of partitions, with mirrors: each event is on those of one range, and these are equal. */
+export const RANGES: Kind = kindOf('ranges', (random) => {
+  const partitions = 2 + random.below(3);
+  const split = 1 + random.below(partitions - 1);
+  const ofRange = (names: readonly string[], first: number, last: number) =>
+    names.map((name) => ({ ...serverOf(random, name), range: { first, last } }));
+  return {
+    servers: [
+      ...ofRange(random.isTrue(0.8) ? ['a1', 'a2'] : ['a1'], 0, split - 1),
+      ...ofRange(random.isTrue(0.5) ? ['b1', 'b2'] : ['b1'], split, partitions - 1),
+    ],
+    partitions,
+  };
+});
+
+function kindOf(name: string, serversOf: (random: Random) => Pick<Plan, 'servers' | 'partitions'>): Kind {
+  return {
+    name,
+    create(seed, note) {
+      const plan = planOf(seed, serversOf);
+      const world = new World({ ...plan, seed, onNote: note });
+      const random = new Random(seed, 'load');
+      return scheduleOf(world, plan, { faultTable: MIRRORS_FAULTS, random, load: new DisorderlyLoad(world, random) });
+    },
+  };
+}
+
+function planOf(seed: number, serversOf: (random: Random) => Pick<Plan, 'servers' | 'partitions'>): Plan {
   const random = new Random(seed, 'plan');
   // Many short schedules find more than few long ones.
   const durationMs = random.isTrue(0.9) ? 1_500 + random.below(3_000) : 5_000 + random.below(15_000);
   const count = 5 + random.below(40);
-  const names = random.isTrue(0.8) ? ['a1', 'a2'] : ['a1', 'a2', 'a3'];
   return {
-    partitions: 1 + random.below(3),
+    ...serversOf(random),
     nodes: 1 + random.below(2),
-    servers: names.map((name) => serverOf(random, name)),
     isHasty: random.isTrue(0.8),
     durationMs,
     // A slow server with little memory takes long for each message.

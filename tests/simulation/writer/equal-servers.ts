@@ -1,7 +1,9 @@
 import type { EventRow } from '@sluice/shared/rows';
+import { describeRange } from '@sluice/shared/servers/partition-range';
 import { subjectOf } from '../clickhouse/statements.ts';
 import { eventKey, isHidden, rowsOfUser, type Tables, userKey } from '../clickhouse/tables.ts';
 import { contentOf } from './event-identity.ts';
+import type { Server } from './server.ts';
 import type { World } from './world.ts';
 
 /** Rows by what identifies them, each as text that is the same for the same row. */
@@ -16,14 +18,18 @@ interface Open {
 }
 
 /**
- * Checks that all servers have the same rows, since they are fed from the same log. Nothing is compared when the log has lost
- * records: what one server stored before, another one never gets.
+ * Checks that all servers of the same partitions have the same rows, since they are fed from the same log. Nothing is compared
+ * when the log has lost records: what one server stored before, another one never gets.
  */
 export function checkEqual(world: World): void {
-  const { servers, sent } = world;
-  const [first, ...others] = servers;
-  if (!first || others.length === 0 || sent.hasLost) return;
-  const open = openOf(world);
+  if (world.sent.hasLost) return;
+  const ranges = Map.groupBy(world.servers, ({ range }) => describeRange(range));
+  for (const mirrors of ranges.values()) checkMirrors(world, mirrors);
+}
+
+function checkMirrors(world: World, [first, ...others]: readonly Server[]): void {
+  if (!first || others.length === 0) return;
+  const open = openOf(first);
   const expected = comparedRows(first.clickhouse.tables, open);
   for (const { name, clickhouse } of others) {
     const found = comparedRows(clickhouse.tables, open);
@@ -48,7 +54,7 @@ function differences(rows: Rows, others: Rows): string[] {
  * what a server has read by then: `fates.ts` says when. So do the rows of all users, organizations and memberships that
  * such an event names, and their times. Other events of the same users and organizations are compared.
  */
-function openOf({ sent }: World): Open {
+function openOf({ sent }: Server): Open {
   const deletions = sent.deletions();
   const open = [...sent.fates().open];
   const isDeleted = ({ workspace_id, user_id = '', received_at }: EventRow) =>

@@ -88,12 +88,13 @@ export function loseCommits(world: World, choice: Choice, request?: Request) {
   return { name: `commits of ${nameOfGroup(server)} to ${name} are lost: ${before} becomes ${after}` };
 }
 
-/** Retention deletes what is stored already, on all servers, and committed. */
+/** Retention deletes what is stored already, on all servers that store the log, and committed. */
 export function deleteStored({ kafka, servers, sent }: World, choice: Choice) {
   const log = chosen(kafka.logs, choice);
   // Offsets of a log that was cut off say nothing about what is stored of it.
   if (sent.hasLost) return { name: 'nothing is deleted' };
-  const done = servers.flatMap((server) => [storedOf(server, log), committedOf(server, log)]);
+  const storing = servers.filter((server) => server.stores(log));
+  const done = storing.flatMap((server) => [storedOf(server, log), committedOf(server, log)]);
   log.deleteBefore(Math.floor(Math.min(...done) * choice.manner));
   return { name: `${nameOf(log)} begins at ${log.low}` };
 }

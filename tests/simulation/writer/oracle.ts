@@ -15,6 +15,7 @@ import {
 import type { LogRecord, PartitionLog } from '../kafka/partition-log.ts';
 import type { Commit } from '../kafka/simulated-kafka.ts';
 import { areNear, areSame, contentOf, identityOf, nameOf, repeats, userOf } from './event-identity.ts';
+import { partitionOf } from './row-sender.ts';
 import type { SentPoison, SentRow } from './sent-rows.ts';
 import type { Server } from './server.ts';
 import type { World } from './world.ts';
@@ -68,7 +69,9 @@ export class Oracle {
       if (others.some((other) => areSame(row, other))) this.report(`${nameOf(row)} is stored twice`);
       visible.set(identity, [...others, row]);
       this.#stored.set(identity, (this.#stored.get(identity) ?? new Set()).add(row.timestamp));
-      if (!this.#world.sent.hasKeyOf(row)) this.report(`${nameOf(row)} was never sent`);
+      if (!this.#server.sent.hasKeyOf(row)) this.report(`${nameOf(row)} was never sent`);
+      if (!this.#server.stores({ partition: partitionOf(row.uuid, this.#world.config.KAFKA_PARTITIONS) }))
+        this.report(`${nameOf(row)} is stored, and belongs to another range of partitions`);
     }
   }
 
@@ -86,14 +89,14 @@ export class Oracle {
     const { [log.topic]: own } = (assignment && AssignerProtocol.MemberAssignment.decode(assignment)?.assignment) ?? {};
     if (!own?.includes(log.partition))
       this.report(`offset ${offset} of ${partitionName(log)} is committed by a writer that does not own it`);
-    if (!this.#world.sent.isCutOff(log)) this.#checkStored(log, offset);
+    if (!this.#server.sent.isCutOff(log)) this.#checkStored(log, offset);
   }
 
   #checkStored(log: PartitionLog, offset: number): void {
     const from = this.#checked.get(log) ?? 0;
     for (const record of log.from(from)) {
       if (Number(record.offset) >= offset) break;
-      for (const sent of this.#world.sent.rowsOf(record)) {
+      for (const sent of this.#server.sent.rowsOf(record)) {
         const missing = this.#missing(log, record, sent);
         if (missing) this.report(`offset ${offset} of ${partitionName(log)} is committed, but ${missing}`);
       }
@@ -108,7 +111,7 @@ export class Oracle {
     const { offsets } = this.#server.group;
     return kafka.logs.every((log) => {
       const name = partitionName(log);
-      if (!Object.values(topics).includes(log.topic) || log.high === 0) return true;
+      if (!Object.values(topics).includes(log.topic) || log.high === 0 || !this.#server.stores(log)) return true;
       if (halts.get(name)?.isResumed === false) return true;
       const last = log.records.at(-1);
       const end = last ? Number(last.offset) + 1 : log.high;
@@ -119,14 +122,14 @@ export class Oracle {
   /** Checks everything in the end. @param isErased whether all deleted users are erased */
   checkEnd(isErased: boolean): void {
     const { kafka } = this.#world;
-    for (const log of kafka.logs) {
+    for (const log of kafka.logs.filter((one) => this.#server.stores(one))) {
       this.#checked.delete(log);
       this.#checkStored(log, log.high);
     }
     this.#checkEvents();
     this.#checkDeletions();
     this.#checkEntities();
-    if (!this.#world.sent.hasLost) this.#checkProperties();
+    if (!this.#server.sent.hasLost) this.#checkProperties();
     if (isErased) this.#checkErased();
   }
 
@@ -149,7 +152,7 @@ export class Oracle {
       const begin = Number(otherId) + 1;
       if (kind === 'user' && isLeft(workspace, id, begin)) this.report(`that ${id} was seen is not erased`);
     }
-    if (!this.#world.sent.hasLost && !this.hasRestored) this.#checkReturned();
+    if (!this.#server.sent.hasLost && !this.hasRestored) this.#checkReturned();
   }
 
   /** Users who came back after a deletion are stored with the times since then. */
@@ -165,7 +168,7 @@ export class Oracle {
   }
 
   #checkEvents(): void {
-    const { sent } = this.#world;
+    const { sent } = this.#server;
     const visible = this.#visibleEvents();
     for (const copies of visible.values()) {
       for (const [at, row] of copies.entries()) {
@@ -184,7 +187,7 @@ export class Oracle {
 
   /** Checks that of events that repeat each other those are visible that come first in the log. */
   #checkFates(visible: readonly StoredEvent[]): void {
-    const { staying, open } = this.#world.sent.fates();
+    const { staying, open } = this.#server.sent.fates();
     const found = new Set(visible.map(contentOf));
     const allowed = new Set([...staying, ...open].map(contentOf));
     for (const event of staying) {
@@ -198,7 +201,7 @@ export class Oracle {
 
   #checkDeletions(): void {
     const { tables } = this.#server.clickhouse;
-    for (const [user, version] of this.#world.sent.deletions()) {
+    for (const [user, version] of this.#server.sent.deletions()) {
       if ((tables.deletions.get(user) ?? 0) < version) this.report(`a deletion of ${user} is lost`);
     }
   }
@@ -216,16 +219,16 @@ export class Oracle {
       }
     }
     // Where the original was lost, its repeat takes its place for a while.
-    if (this.#world.sent.hasLost || this.hasRestored) return;
+    if (this.#server.sent.hasLost || this.hasRestored) return;
     for (const { kind, id } of tables.entities.values()) {
-      if (kind === 'user' && this.#world.sent.isRepeatedOnlyFor(id))
+      if (kind === 'user' && this.#server.sent.isRepeatedOnlyFor(id))
         this.report(`${id} exists, and only a repeat names it`);
     }
   }
 
   #checkProperties(): void {
     const { tables } = this.#server.clickhouse;
-    const { sent } = this.#world;
+    const { sent } = this.#server;
     const deletions = sent.deletions();
     const expected = new Map<string, ChangeRow>();
     for (const change of sent.changes()) {
@@ -260,7 +263,7 @@ export class Oracle {
 
   #missingDeadLetter(log: PartitionLog, { offset }: LogRecord, sent: SentPoison): string | undefined {
     const { deadLetters, deletions } = this.#server.clickhouse.tables;
-    const isErased = this.#world.sent.firstReceiptOf(sent) <= (deletions.get(userOf(sent.row)) ?? 0);
+    const isErased = this.#server.sent.firstReceiptOf(sent) <= (deletions.get(userOf(sent.row)) ?? 0);
     const isOfRecord = (deadLetter: DeadLetterRow) =>
       deadLetter.topic === log.topic && deadLetter.partition === log.partition && deadLetter.offset === offset;
     const isKept = sent.deadLetterId ? deadLetters.has(sent.deadLetterId) : [...deadLetters.values()].some(isOfRecord);
@@ -277,7 +280,7 @@ export class Oracle {
 
   /** Whether the order of storage decides what becomes of an event: a deletion was lost, or its fate is open. */
   #isUncertain(event: EventRow): boolean {
-    const { sent } = this.#world;
+    const { sent } = this.#server;
     const { deletions } = this.#server.clickhouse.tables;
     return sent.hasLost ? sent.usersOf(event).some((user) => deletions.has(user)) : sent.fates().open.has(event);
   }

@@ -28,7 +28,7 @@ export class RowSender {
 
   /** Returns the partition of an event. */
   partitionOf(uuid: string): number {
-    return Number.parseInt(uuid.slice(0, 8), 16) % this.partitions;
+    return partitionOf(uuid, this.partitions);
   }
 
   sendEvents(partition: number, rows: readonly EventRow[]): void {
@@ -49,6 +49,11 @@ export class RowSender {
     const rows = lines.map((line) => line.sent);
     sent.add(log, kafka.append(log, { headers, value }), rows);
   }
+}
+
+/** Returns to which of so many partitions an event is sent. */
+export function partitionOf(uuid: string, partitions: number): number {
+  return Number.parseInt(uuid.slice(0, 8), 16) % partitions;
 }
 
 export function lineOfEvent(row: EventRow): SentLine {

@@ -1,4 +1,5 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import { isInRange, type PartitionRange } from '@sluice/shared/servers/partition-range';
 import { eventKey, userKey } from '../clickhouse/tables.ts';
 import type { LogRecord, PartitionLog } from '../kafka/partition-log.ts';
 import { identityOf, userOf } from './event-identity.ts';
@@ -25,72 +26,91 @@ interface SentRecord {
   readonly rows: readonly SentRow[];
 }
 
+/** What is the same for all ranges. */
+interface Sent {
+  readonly records: Map<LogRecord, SentRecord>;
+  /** The keys of all events. */
+  readonly keys: Set<string>;
+  /** For whom each event was sent, by workspace and uuid. */
+  readonly users: Map<string, Set<string>>;
+  /** Records that Kafka has lost. */
+  readonly lost: Set<LogRecord>;
+  /** The logs that have lost records. What was fetched before may be committed in place of what the log has now. */
+  readonly cutOff: Set<PartitionLog>;
+  /** When the first of the repeats that are one dead letter was received, by the id of the dead letter. */
+  readonly firstReceipts: Map<string, number>;
+  /** Users that only a repeat has named. */
+  readonly repeatedOnlyFor: Set<string>;
+}
+
 /** What producers sent, and what Kafka has lost of it. All servers that are fed from the log are compared with it. */
 export class SentRows {
-  readonly #records = new Map<LogRecord, SentRecord>();
-  /** The keys of all events. */
-  readonly #keys = new Set<string>();
-  /** For whom each event was sent, by workspace and uuid. */
-  readonly #users = new Map<string, Set<string>>();
-  /** Records that Kafka has lost. */
-  readonly #lost = new Set<LogRecord>();
-  /** The logs that have lost records. What was fetched before may be committed in place of what the log has now. */
-  readonly #cutOff = new Set<PartitionLog>();
-  /** When the first of the repeats that are one dead letter was received, by the id of the dead letter. */
-  readonly #firstReceipts = new Map<string, number>();
-  /** Users that only a repeat has named. */
-  readonly #repeatedOnlyFor = new Set<string>();
+  readonly #sent: Sent;
+  readonly #range: PartitionRange | undefined;
+
+  constructor(sent?: Sent, range?: PartitionRange) {
+    this.#sent = sent ?? {
+      ...{ records: new Map(), keys: new Set(), users: new Map(), lost: new Set(), cutOff: new Set() },
+      ...{ firstReceipts: new Map(), repeatedOnlyFor: new Set() },
+    };
+    this.#range = range;
+  }
+
+  /** Returns what was sent to some partitions, now and later. */
+  ofRange(range: PartitionRange | undefined): SentRows {
+    return new SentRows(this.#sent, range);
+  }
 
   add(log: PartitionLog, record: LogRecord, rows: readonly SentRow[]): void {
-    this.#records.set(record, { log, place: this.#records.size, rows });
+    this.#sent.records.set(record, { log, place: this.#sent.records.size, rows });
     for (const sent of rows) {
       if (sent.kind === 'poison' && sent.deadLetterId)
-        this.#firstReceipts.set(sent.deadLetterId, this.firstReceiptOf(sent));
+        this.#sent.firstReceipts.set(sent.deadLetterId, this.firstReceiptOf(sent));
       if (sent.kind !== 'event') continue;
-      this.#keys.add(eventKey(sent.row));
+      this.#sent.keys.add(eventKey(sent.row));
       const identity = identityOf(sent.row);
-      this.#users.set(identity, (this.#users.get(identity) ?? new Set()).add(userOf(sent.row)));
+      this.#sent.users.set(identity, (this.#sent.users.get(identity) ?? new Set()).add(userOf(sent.row)));
     }
   }
 
   /** A deletion of the user from then on may erase the dead letter: its repeats are in any partition, and the last stored one stays. */
   firstReceiptOf({ deadLetterId = '', row }: SentPoison): number {
-    return Math.min(row.received_at, this.#firstReceipts.get(deadLetterId) ?? row.received_at);
+    return Math.min(row.received_at, this.#sent.firstReceipts.get(deadLetterId) ?? row.received_at);
   }
 
   addRepeatFor(user: string): void {
-    this.#repeatedOnlyFor.add(user);
+    this.#sent.repeatedOnlyFor.add(user);
   }
 
   addLost(log: PartitionLog, records: readonly LogRecord[]): void {
-    for (const record of records) this.#lost.add(record);
-    this.#cutOff.add(log);
+    for (const record of records) this.#sent.lost.add(record);
+    this.#sent.cutOff.add(log);
   }
 
   /** Whether Kafka has lost records. */
   get hasLost(): boolean {
-    return this.#lost.size > 0;
+    return this.#sent.lost.size > 0;
   }
 
   isCutOff(log: PartitionLog): boolean {
-    return this.#cutOff.has(log);
+    return this.#sent.cutOff.has(log);
   }
 
   isRepeatedOnlyFor(user: string): boolean {
-    return this.#repeatedOnlyFor.has(user);
+    return this.#sent.repeatedOnlyFor.has(user);
   }
 
   rowsOf(record: LogRecord): readonly SentRow[] {
-    return this.#records.get(record)?.rows ?? [];
+    return this.#sent.records.get(record)?.rows ?? [];
   }
 
   hasKeyOf(event: EventRow): boolean {
-    return this.#keys.has(eventKey(event));
+    return this.#sent.keys.has(eventKey(event));
   }
 
   /** Returns for whom an event was sent, each as a {@link userKey}. */
   usersOf(event: EventRow): readonly string[] {
-    return [...(this.#users.get(identityOf(event)) ?? [])];
+    return [...(this.#sent.users.get(identityOf(event)) ?? [])];
   }
 
   /** Returns the events that Kafka has not lost. Retention may have deleted them. */
@@ -125,6 +145,9 @@ export class SentRows {
   }
 
   #kept(): readonly SentRecord[] {
-    return [...this.#records].filter(([record]) => !this.#lost.has(record)).map(([, sent]) => sent);
+    const { records, lost } = this.#sent;
+    return [...records]
+      .filter(([record, { log }]) => !lost.has(record) && isInRange(this.#range, log.partition))
+      .map(([, sent]) => sent);
   }
 }

@@ -1,8 +1,11 @@
+import { isInRange, type PartitionRange } from '@sluice/shared/servers/partition-range';
 import type { WriterConfig } from '@sluice/writer/config';
 import { SimulatedClickHouse } from '../clickhouse/simulated-clickhouse.ts';
 import type { ConsumerGroup } from '../kafka/consumer-group.ts';
+import type { PartitionLog } from '../kafka/partition-log.ts';
 import type { Random } from '../world/random.ts';
 import { Oracle } from './oracle.ts';
+import type { SentRows } from './sent-rows.ts';
 import { WriterPlace } from './simulated-writer.ts';
 import type { World } from './world.ts';
 
@@ -12,23 +15,30 @@ export interface ServerOptions {
   readonly writers: number;
   /** How long a statement takes at most while nothing is wrong, in milliseconds. Default: that of a quick machine. */
   readonly healthyMs?: number;
+  /** The partitions that it stores. Default: all. */
+  readonly range?: PartitionRange;
 }
 
 /** One ClickHouse server, and the writers that store what Kafka has into it, as a consumer group of their own. */
 export class Server {
   readonly #world: World;
   readonly name: string;
+  readonly range: PartitionRange | undefined;
+  /** What producers sent to its partitions. */
+  readonly sent: SentRows;
   /** Of its writers. */
   readonly config: WriterConfig;
   readonly clickhouse: SimulatedClickHouse;
   readonly writers: readonly WriterPlace[];
   readonly oracle: Oracle;
 
-  constructor(world: World, random: Random, { name, writers, healthyMs }: ServerOptions) {
+  constructor(world: World, random: Random, { name, writers, healthyMs, range }: ServerOptions) {
     const { config, time, network } = world;
     const { KAFKA_GROUP_ID } = config;
     this.#world = world;
     this.name = name;
+    this.range = range;
+    this.sent = world.sent.ofRange(range);
     this.config = name === '' ? config : { ...config, KAFKA_GROUP_ID: `${KAFKA_GROUP_ID}.${name}` };
     this.oracle = new Oracle(world, this);
     this.clickhouse = new SimulatedClickHouse({
@@ -41,6 +51,11 @@ export class Server {
       { length: writers },
       (_, index) => new WriterPlace(world, this, `writer ${index + 1}${ofServer}`),
     );
+  }
+
+  /** Whether it stores what is in a log. */
+  stores({ partition }: Pick<PartitionLog, 'partition'>): boolean {
+    return isInRange(this.range, partition);
   }
 
   /** As its coordinator in Kafka keeps it. */

@@ -63,7 +63,7 @@ export class WriterPlace {
   start(): void {
     if (this.#process) return;
     const { time, network } = this.#world;
-    const { clickhouse, config, name } = this.server;
+    const { clickhouse, config, name, range } = this.server;
     this.#starts += 1;
     const process = new SimulatedProcess(this.name);
     this.#process = process;
@@ -71,13 +71,13 @@ export class WriterPlace {
     time.runAs(process, () => {
       const kafka = createKafka(config, this.name, logger);
       const { KAFKA_GROUP_ID: groupId } = config;
-      this.#lag = new LagReader({ kafka, groupId, topics: Object.values(this.#world.topics) });
+      this.#lag = new LagReader({ kafka, groupId, topics: Object.values(this.#world.topics), range });
       this.#writer = createWriter(config, {
         kafka,
         client: createSimulatedClient(clickhouse, network, config.STATEMENT_TIMEOUT_MS + 5_000),
         erasureClient: createSimulatedClient(clickhouse, network, ERASURE_TIMEOUT_MS),
         migrate: async () => undefined,
-        server: name === '' ? undefined : { name, partitions: undefined },
+        server: name === '' ? undefined : { name, partitions: range },
         storedThrough: async () => await this.#lag?.storedThrough(),
         logger,
         metrics: createWriterMetrics(new Registry()),

@@ -1,6 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterEach, expect, inject, test } from 'vitest';
-import { type Mirror, type Mirrors, startMirrors } from '../testing/mirrors.ts';
+import { type Mirror, type Mirrors, startMirrors, valuesByServer } from '../testing/mirrors.ts';
 import { anEvent } from '../testing/query-service.ts';
 
 let service: (Mirrors & { readonly a1: Mirror; readonly a2: Mirror }) | undefined;
@@ -57,6 +58,19 @@ test('a server that is silent before or during queries is given up while the oth
   mirrors.a1.behaviour = 'answers';
   mirrors.a2.behaviour = 'is silent';
   await eventually(() => readBy(mirrors)).toBe('a1');
+});
+
+test('a server that is slow is waited for while no other one can be read in its place', async () => {
+  const mirrors = await startTwo();
+  await mirrors.a2.identify({ state: 'filling' });
+  await eventually(() => valuesByServer(mirrors, 'sluice_query_server_readable')).toEqual({ a1: 1, a2: 0 });
+  mirrors.a1.behaviour = 'is silent';
+  const request = readBy(mirrors);
+  // By then it would be given up for another one.
+  await delay(5_000);
+  expect(await valuesByServer(mirrors, 'sluice_query_given_up_servers_total')).toEqual({ a1: 0, a2: 0 });
+  await mirrors.a2.identify();
+  expect(await request).toBe('a2');
 });
 
 test('a request whose server fails after the first rows begins again at another one, before anything is sent', async () => {

@@ -270,18 +270,29 @@ export class ServerPool implements StreamStores, Component {
     return days.length === 0 ? undefined : keptFromMs(Math.min(...days), Date.now());
   }
 
-  /** Gives up those that do not respond while a mirror does, and logs what has changed. */
+  /**
+   * Gives up those whose polls fail while a mirror responds, and those that are silent while one can be read instead: a slow
+   * server is better than none. Logs what has changed.
+   */
   #look(): void {
     for (const mirrors of this.#ranges) {
       for (const server of mirrors) {
         const since = server.isAway ? undefined : server.silentSince;
-        if (since !== undefined && mirrors.some((one) => one !== server && one.hasAnsweredSince(since))) {
+        const isFailing = server.failure !== undefined;
+        const others = mirrors.filter((one) => one !== server && since !== undefined && one.hasAnsweredSince(since));
+        if (others.length > 0 && (isFailing || this.#isReadable(others, mirrors))) {
           server.giveUp();
           this.#options.onGivenUp(server.server.name);
         }
         this.#logChange(server);
       }
     }
+  }
+
+  /** Whether one of some mirrors would be read if the others were gone. One that is being filled would not. */
+  #isReadable(some: Mirrors, mirrors: Mirrors): boolean {
+    const gone = mirrors.filter((one) => !some.includes(one)).map(({ server: { name } }) => name);
+    return 'name' in this.#choiceOf(mirrors, new Set(gone), []);
   }
 
   #logChange(server: PolledServer): void {
