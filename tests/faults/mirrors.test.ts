@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, inject, test } from 'vitest';
+import { expectComparedSame } from '../support/compared-servers.ts';
 import { ownClickHouse } from '../support/engines.ts';
 import { expectEqualServers } from '../support/equal-servers.ts';
 import { freeze } from '../support/freeze.ts';
@@ -68,4 +69,5 @@ test('one of two ClickHouse servers at a time is killed, frozen, or loses its wr
     [one, other].map(({ url }) => ({ url, database })),
     tally,
   );
+  await expectComparedSame(running, ['a1', 'a2'], tally);
 });

@@ -61,7 +61,7 @@ export async function runCompareCommand(configured: Both<ConfiguredServer>, prin
     return printComparison(names, plan, comparison, print);
   } catch (error) {
     console.error(
-      `${signal.aborted ? 'Interrupted.' : reasonOf(error)}\n${names.join(' and ')} could not be compared.`,
+      `${signal.aborted ? 'Interrupted.' : reasonOf(error, 'ClickHouse')}\n${names.join(' and ')} could not be compared.`,
     );
     return signal.aborted ? 130 : 1;
   } finally {
