@@ -41,12 +41,15 @@ export function parseCompare(args: readonly string[], servers: readonly Configur
 /** Compares two servers, prints what was found, records it at both, and returns the exit code: 1 when they differ. */
 export async function runCompareCommand(configured: Both<ConfiguredServer>, print: Terminal['print']): Promise<number> {
   const signal = interruption();
-  await using one = connectTo(configured[0], STATEMENT_MS_MAX);
-  await using other = connectTo(configured[1], STATEMENT_MS_MAX);
-  const clients = [one, other] as const;
-  const run = randomUUID();
+  await using connections = new AsyncDisposableStack();
+  const connect = (server: ConfiguredServer, timeoutMs?: number) =>
+    connections.adopt(connectTo(server, timeoutMs), (client) => client.close());
   const names = [configured[0].server.name, configured[1].server.name] as const;
-  const servers: Servers = [new ComparedServer(names[0], one, run), new ComparedServer(names[1], other, run)];
+  const clients = [connect(configured[0]), connect(configured[1])] as const;
+  const run = randomUUID();
+  const serverAt = (index: 0 | 1) =>
+    new ComparedServer(names[index], clients[index], connect(configured[index], STATEMENT_MS_MAX), run);
+  const servers: Servers = [serverAt(0), serverAt(1)];
   const ended = new AbortController();
   try {
     const plan = await planComparison(configured, clients);

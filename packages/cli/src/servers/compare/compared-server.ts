@@ -106,12 +106,17 @@ export interface LeftOut {
 export class ComparedServer {
   readonly name: string;
   readonly #client: ClickHouseClient;
+  readonly #scanning: ClickHouseClient;
   readonly #queryIdPrefix: string;
 
-  /** @param run identifies the comparison */
-  constructor(name: string, client: ClickHouseClient, run: string) {
+  /**
+   * @param scanning its requests may take {@link STATEMENT_MS_MAX}
+   * @param run identifies the comparison
+   */
+  constructor(name: string, client: ClickHouseClient, scanning: ClickHouseClient, run: string) {
     this.name = name;
     this.#client = client;
+    this.#scanning = scanning;
     this.#queryIdPrefix = `sluice-compare/${run}/${name}`;
   }
 
@@ -187,7 +192,7 @@ export class ComparedServer {
     { cut, deletions }: LeftOut,
     more: Readonly<Record<string, unknown>> = {},
   ): Promise<Row[]> {
-    const session = new ClickHouseSession(this.#client, this.#queryIdPrefix, STATEMENT_MS_MAX);
+    const session = new ClickHouseSession(this.#scanning, this.#queryIdPrefix, STATEMENT_MS_MAX);
     await session.run({ name: 'create-deletions', sql: CREATE_DELETIONS });
     if (deletions.length > 0) {
       await session.load({ name: 'load-deletions', sql: LOAD_DELETIONS }, [Buffer.from(linesOf(deletions))]);

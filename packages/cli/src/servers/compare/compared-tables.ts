@@ -120,7 +120,7 @@ const DEAD_LETTERS: ComparedTable = {
         any(kind) AS of_kind
       FROM dead_letters GROUP BY id
     )
-    WHERE of_kind != 'rejected' OR toUnixTimestamp64Milli(recorded) >= {rejectedFromMs:Int64}`,
+    WHERE of_kind != 'rejected' OR newest >= {rejectedFrom:Int64}`,
   isFolded: false,
 };
 
@@ -135,8 +135,8 @@ export interface Cut {
   readonly workspaces: readonly string[];
   readonly keptFromMs: readonly number[];
   readonly othersKeptFromMs: number;
-  /** Rejected calls that were recorded before: they expire when ClickHouse merges. */
-  readonly rejectedFromMs: number;
+  /** Rejected calls that were received before, in microseconds: they expire when ClickHouse merges. */
+  readonly rejectedFrom: number;
 }
 
 /** Rows with the last deletion of their user that is left out; 0 without one. */

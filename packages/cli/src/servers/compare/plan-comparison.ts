@@ -14,7 +14,7 @@ import type { Both } from './different-keys.ts';
  */
 const MARGIN_MS = 30_000;
 
-/** Rejected calls expire after 30 days, by the time at which a server has stored them. */
+/** Rejected calls expire 30 days after a server has stored them, which is later than they were received. */
 const REJECTED_MS = 29 * 86_400_000;
 
 export interface ComparisonPlan {
@@ -53,7 +53,7 @@ export async function planComparison(
     cut: {
       until: (throughMs - MARGIN_MS) * 1_000,
       ...keptFrom([one.retention, other.retention]),
-      rejectedFromMs: Date.now() - REJECTED_MS,
+      rejectedFrom: (Date.now() - REJECTED_MS) * 1_000,
     },
   };
 }

@@ -1,9 +1,9 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 
 const RECORD = `
-INSERT INTO server_comparisons (compared_at, other, through, months, differing, events)
+INSERT INTO server_comparisons (compared_at, other, through, months, event_count, differing)
 SELECT
-  now64(3), {other:String}, fromUnixTimestamp64Micro({until:Int64}), {months:UInt32}, {differing:Array(String)}, {events:UInt64}`;
+  now64(3), {other:String}, fromUnixTimestamp64Micro({until:Int64}), {months:UInt32}, {events:UInt64}, {differing:Array(String)}`;
 
 /** What a comparison with another server has found. */
 export interface Outcome {

@@ -7,7 +7,7 @@ CREATE TABLE IF NOT EXISTS server_comparisons (
   through DateTime64(6, 'UTC'),
   -- How many partitions of the table `events` were compared, and how many events of this database.
   months UInt32,
-  events UInt64,
+  event_count UInt64,
   -- The tables that differ.
   differing Array(String)
 )
@@ -15,3 +15,9 @@ ENGINE = MergeTree
 ORDER BY compared_at
 -- A server that is gone is forgotten.
 TTL toDateTime(compared_at) + INTERVAL 90 DAY
+-- Durability: 0001-events.sql explains these settings.
+SETTINGS
+  fsync_after_insert = 1,
+  fsync_part_directory = 1,
+  min_rows_to_fsync_after_merge = 1,
+  min_free_disk_bytes_to_perform_insert = 67108864
