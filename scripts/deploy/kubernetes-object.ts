@@ -66,6 +66,11 @@ export const views = {
     selector,
     template: z.looseObject({ metadata: z.looseObject({ labels }), spec: podSpec }),
   }),
+  CronJob: z.looseObject({
+    jobTemplate: z.looseObject({
+      spec: z.looseObject({ template: z.looseObject({ metadata: z.looseObject({ labels }), spec: podSpec }) }),
+    }),
+  }),
   Pod: podSpec,
   Service: z.looseObject({
     selector: labels,

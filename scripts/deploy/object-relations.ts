@@ -53,10 +53,14 @@ function selectorErrors(objects: readonly KubernetesObject[]): string[] {
       ({ name, spec }) => [`NetworkPolicy ${name}`, spec.podSelector.matchLabels] as const,
     ),
   ];
+  const templates = [
+    ...deployments.map(({ spec }) => spec.template),
+    ...objectsOf(objects, 'CronJob').map(({ spec }) => spec.jobTemplate.spec.template),
+  ];
   for (const [title, selector] of selectors) {
-    const selected = deployments.filter(({ spec }) => matches(selector, spec.template.metadata.labels));
+    const selected = templates.filter(({ metadata }) => matches(selector, metadata.labels));
     if (selected.length !== 1) {
-      errors.push(`${title}: selects the pods of ${selected.length} Deployments instead of one`);
+      errors.push(`${title}: selects the pods of ${selected.length} Deployments or CronJobs instead of one`);
     }
   }
   return errors;

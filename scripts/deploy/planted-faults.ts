@@ -241,6 +241,20 @@ export const PLANTED_OBJECT_FAULTS: readonly PlantedObjectFault[] = [
       undefined,
       'selects the pods of 2',
     ),
+    fault(
+      'a policy for other pods',
+      'NetworkPolicy check-sluice-compare',
+      ['spec', 'podSelector', 'matchLabels', 'app.kubernetes.io/component'],
+      'x',
+      'selects the pods of 0',
+    ),
+    fault(
+      'a variable that the command does not know',
+      'CronJob check-sluice-compare',
+      ['spec', 'jobTemplate', ...CONTAINER, 'env', '0', 'name'],
+      'CLICKHOUSE',
+      'does not know the variable CLICKHOUSE',
+    ),
   ].map((planted) => ({ ...planted, file: 'mirrors.yaml' })),
 ];
 

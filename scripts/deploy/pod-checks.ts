@@ -12,6 +12,7 @@ const SCHEMAS: Readonly<Record<string, z.ZodObject>> = {
   'ingest-api': ingestSchema,
   'query-api': querySchema,
   writer: writerSchema,
+  compare: writerSchema,
 };
 
 /** What the image sets. */
@@ -35,6 +36,9 @@ const CONTAINER_SECURITY = {
 export function podErrors(objects: readonly KubernetesObject[]): readonly string[] {
   const pods = [
     ...objectsOf(objects, 'Deployment').map(({ name, spec }) => [`Deployment ${name}`, spec.template.spec] as const),
+    ...objectsOf(objects, 'CronJob').map(
+      ({ name, spec }) => [`CronJob ${name}`, spec.jobTemplate.spec.template.spec] as const,
+    ),
     ...objectsOf(objects, 'Pod').map(({ name, spec }) => [`Pod ${name}`, spec] as const),
   ];
   return pods.flatMap(([title, pod]) => {

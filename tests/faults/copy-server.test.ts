@@ -8,6 +8,7 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, test } from 'vitest';
 import { CLI_MAIN, type CommandEnd, sluice } from '../support/backups.ts';
 import { readClickHouse } from '../support/clickhouse.ts';
+import { compareServers, expectComparedSame } from '../support/compared-servers.ts';
 import { ownClickHouse } from '../support/engines.ts';
 import { expectEqualServers } from '../support/equal-servers.ts';
 import { type Load, startLoad } from '../support/load.ts';
@@ -91,6 +92,7 @@ async function startMirrors(name: string): Promise<Mirrors> {
         [one, other].map(({ url }) => ({ url, database })),
         tally,
       );
+      expectComparedSame(await compareServers(running, 'a1', 'a2'), tally);
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

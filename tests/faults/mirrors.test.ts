@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, inject, test } from 'vitest';
+import { compareServers, expectComparedSame } from '../support/compared-servers.ts';
 import { ownClickHouse } from '../support/engines.ts';
 import { expectEqualServers } from '../support/equal-servers.ts';
 import { freeze } from '../support/freeze.ts';
@@ -50,6 +51,8 @@ test('one of two ClickHouse servers at a time is killed, frozen, or loses its wr
     running.writers[name] = await running.replace(writer);
   }
   await progress();
+  const underLoad = await compareServers(running, 'a1', 'a2');
+  await progress();
 
   expect(await readers.stop(), query.log().slice(-6_000)).toEqual([]);
   const tally = await load.stop();
@@ -68,4 +71,5 @@ test('one of two ClickHouse servers at a time is killed, frozen, or loses its wr
     [one, other].map(({ url }) => ({ url, database })),
     tally,
   );
+  for (const compared of [underLoad, await compareServers(running, 'a1', 'a2')]) expectComparedSame(compared, tally);
 });

@@ -36,7 +36,8 @@ const DECLARATIONS: Declarations = {
     createWriterMetrics(registry);
     const unknown = async () => undefined;
     const config = configSchema.parse({ KAFKA_BROKERS: 'kafka:9092', CLICKHOUSE_URL: 'http://clickhouse:8123' });
-    declareMeasuredMetrics(registry, { lag: unknown, server: unknown, erasures: unknown, backupAge: unknown }, config);
+    const readings = { lag: unknown, server: unknown, erasures: unknown, backupAge: unknown, comparisons: unknown };
+    declareMeasuredMetrics(registry, readings, config);
   },
   'query-api'(registry) {
     declareForKeys(registry);

@@ -69,6 +69,10 @@ export const OPERATOR_ADVICE: Readonly<Record<string, string>> = {
   sluice_erasure_deadline_seconds: 'Compare the oldest erasure with it; it follows from `ERASURE_GATHER_MS`.',
   sluice_backup_age_seconds:
     'When it is above the time between two [backups](backup.md), the job that makes them fails: run `npm run backup` by hand.',
+  sluice_servers_compared_timestamp_seconds:
+    'When it grows old, the job that [compares](servers-commands.md#compare) the servers fails: run `npm run servers -- compare` by hand.',
+  sluice_servers_differ:
+    'At 1, compare them by hand: it names the rows. [SluiceServersDiffer](alerts.md#sluiceserversdiffer) says what to do.',
 
   // query-api.
   sluice_query_given_up_servers_total:

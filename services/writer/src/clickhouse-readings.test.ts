@@ -29,10 +29,16 @@ async function declareFor(clickhouseUrl: string) {
   const lag = async () => undefined;
   declareMeasuredMetrics(
     registry,
-    { lag, backupAge: lag, server: () => readings.server(), erasures: () => readings.erasures() },
+    {
+      lag,
+      backupAge: lag,
+      comparisons: () => readings.comparisons(),
+      server: () => readings.server(),
+      erasures: () => readings.erasures(),
+    },
     CONFIG,
   );
-  return { registry, queries, lines };
+  return { registry, client, queries, lines };
 }
 
 /** The names of the metrics that have series, each once. */
@@ -54,7 +60,8 @@ test('all scrapes at the same time, and soon after, share one query of each kind
     'sluice_erasure_deadline_seconds',
   ]);
   await registry.metrics();
-  expect(queries.sort()).toEqual([STATEMENTS['read-server-state'].sql, STATEMENTS['read-pending-erasures'].sql].sort());
+  const statements = ['read-server-state', 'read-pending-erasures', 'read-comparisons'] as const;
+  expect(queries.sort()).toEqual(statements.map((name) => STATEMENTS[name].sql).sort());
 });
 
 test('what cannot be read is absent, the rest is there, and the log says why', async () => {
@@ -62,6 +69,7 @@ test('what cannot be read is absent, the rest is there, and the log says why', a
   const [text = ''] = await Promise.all(Array.from({ length: 20 }, () => registry.metrics()));
   expect(namesIn(text)).toEqual(['sluice_erasure_deadline_seconds']);
   expect(lines.map(({ msg }) => msg).sort()).toEqual([
+    'the comparisons with other servers cannot be read; their metrics are absent',
     'the disks and tables of ClickHouse cannot be read; their metrics are absent',
     'the pending erasures cannot be read; their metrics are absent',
   ]);
@@ -72,6 +80,27 @@ test('an erasure is late when it has missed a round, waited for the next one, an
   const registry = new Registry();
   const unknown = async () => undefined;
   const config = { ERASURE_DELAY_MS: 60_000, ERASURE_GATHER_MS: 604_800_000, ERASURE_INTERVAL_MS: 10_000 };
-  declareMeasuredMetrics(registry, { lag: unknown, server: unknown, erasures: unknown, backupAge: unknown }, config);
+  const readings = { lag: unknown, server: unknown, erasures: unknown, backupAge: unknown, comparisons: unknown };
+  declareMeasuredMetrics(registry, readings, config);
   expect(await registry.metrics()).toMatch(/^sluice_erasure_deadline_seconds 626470$/m);
+});
+
+test('the newest comparison with each other server counts, until it is three months old', async () => {
+  const { registry, client } = await declareFor(inject('clickhouseUrl'));
+  const record = (other: string, at: string, ...differing: string[]) =>
+    client.command({
+      query: `INSERT INTO server_comparisons (compared_at, other, differing)
+        SELECT now64(3) - toIntervalDay({days:UInt32}), {other:String}, {differing:Array(String)}`,
+      query_params: { days: Number(at), other, differing },
+    });
+  await record('a2', '14', 'events');
+  await record('a2', '7');
+  await record('a3', '2');
+  await record('a3', '1', 'events', 'entities');
+  await record('gone', '91', 'events');
+  const text = await registry.metrics();
+  expect(text).toMatch(/^sluice_servers_differ\{other="a2"\} 0\nsluice_servers_differ\{other="a3"\} 1$/m);
+  expect(text).not.toContain('gone');
+  const [, seconds] = /^sluice_servers_compared_timestamp_seconds\{other="a2"\} (\S+)$/m.exec(text) ?? [];
+  expect(Math.round((Date.now() / 1_000 - Number(seconds)) / 86_400)).toBe(7);
 });

@@ -5,8 +5,10 @@ import { Measurement } from '@sluice/shared/measurement';
 import {
   type PendingErasures,
   readBackupAge,
+  readComparisons,
   readPendingErasures,
   readServerState,
+  type ServerComparison,
   type ServerState,
 } from './clickhouse/server-state.ts';
 
@@ -24,6 +26,7 @@ export class ClickHouseReadings implements Component {
   readonly #server: Measurement<ServerState>;
   readonly #erasures: Measurement<PendingErasures>;
   readonly #backupAge: Measurement<number>;
+  readonly #comparisons: Measurement<readonly ServerComparison[]>;
 
   /** @param client its own: a reading must wait for no batch, and no batch for a reading */
   constructor(client: ClickHouseClient, logger: Logger) {
@@ -32,12 +35,14 @@ export class ClickHouseReadings implements Component {
     this.#server = this.#reading('the disks and tables of ClickHouse', readServerState);
     this.#erasures = this.#reading('the pending erasures', readPendingErasures);
     this.#backupAge = this.#reading('the age of the last backup', readBackupAge);
+    this.#comparisons = this.#reading('the comparisons with other servers', readComparisons);
   }
 
   async start(): Promise<void> {}
 
   async stop(): Promise<void> {
-    await Promise.all([this.#server.settled(), this.#erasures.settled(), this.#backupAge.settled()]);
+    const all = [this.#server, this.#erasures, this.#backupAge, this.#comparisons];
+    await Promise.all(all.map((reading) => reading.settled()));
     await this.#client.close();
   }
 
@@ -54,6 +59,11 @@ export class ClickHouseReadings implements Component {
   /** Returns {@link readBackupAge}, some seconds old at most; `undefined` when it cannot be read. Never throws. */
   async backupAge(): Promise<number | undefined> {
     return await this.#backupAge.read();
+  }
+
+  /** Returns {@link readComparisons}, some seconds old at most; `undefined` when they cannot be read. Never throws. */
+  async comparisons(): Promise<readonly ServerComparison[] | undefined> {
+    return await this.#comparisons.read();
   }
 
   #reading<Result>(

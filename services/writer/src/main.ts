@@ -49,6 +49,7 @@ declareMeasuredMetrics(
     server: () => readings.server(),
     erasures: () => readings.erasures(),
     backupAge: () => readings.backupAge(),
+    comparisons: () => readings.comparisons(),
   },
   config,
 );

@@ -1,6 +1,6 @@
 import { declareReadGauge, type Sample } from '@sluice/shared/read-gauge';
 import type { Registry } from 'prom-client';
-import type { PendingErasures, ServerState } from './clickhouse/server-state.ts';
+import type { PendingErasures, ServerComparison, ServerState } from './clickhouse/server-state.ts';
 import type { WriterConfig } from './config.ts';
 import type { PartitionLag } from './kafka/lag.ts';
 
@@ -17,6 +17,7 @@ export interface WriterReadings {
   readonly erasures: () => Promise<PendingErasures | undefined>;
   /** In seconds. */
   readonly backupAge: () => Promise<number | undefined>;
+  readonly comparisons: () => Promise<readonly ServerComparison[] | undefined>;
 }
 
 /**
@@ -25,7 +26,7 @@ export interface WriterReadings {
  */
 export function declareMeasuredMetrics(
   registry: Registry,
-  { lag, server, erasures, backupAge }: WriterReadings,
+  { lag, server, erasures, backupAge, comparisons }: WriterReadings,
   config: Pick<WriterConfig, 'ERASURE_DELAY_MS' | 'ERASURE_GATHER_MS' | 'ERASURE_INTERVAL_MS'>,
 ): void {
   declareLag(registry, lag);
@@ -39,6 +40,7 @@ export function declareMeasuredMetrics(
     },
     async () => samplesOf(await backupAge()),
   );
+  declareComparisons(registry, comparisons);
 }
 
 function declareLag(registry: Registry, read: WriterReadings['lag']): void {
@@ -128,6 +130,23 @@ function declareErasures(registry: Registry, read: WriterReadings['erasures'], d
       help: 'After how long an erasure is late: ERASURE_GATHER_MS, ERASURE_DELAY_MS and the time of a round.',
     },
     () => [{ value: deadlineSeconds }],
+  );
+}
+
+function declareComparisons(registry: Registry, read: WriterReadings['comparisons']): void {
+  const declare = (name: string, help: string, value: (comparison: ServerComparison) => number) =>
+    declareReadGauge(registry, { name, help, labelNames: ['other'] }, async () =>
+      ((await read()) ?? []).map((comparison) => ({ labels: { other: comparison.other }, value: value(comparison) })),
+    );
+  declare(
+    'sluice_servers_compared_timestamp_seconds',
+    'When this ClickHouse server was last compared with another one; absent 90 days later.',
+    ({ comparedSeconds }) => comparedSeconds,
+  );
+  declare(
+    'sluice_servers_differ',
+    '1 when the last comparison with another ClickHouse server has found a difference, else 0.',
+    ({ differs }) => (differs ? 1 : 0),
   );
 }
 

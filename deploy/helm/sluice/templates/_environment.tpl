@@ -41,6 +41,20 @@ below /etc/sluice, and the secret with its key, or the ConfigMap.
 {{- dict "files" $used | toJson -}}
 {{- end -}}
 
+{{/* The volume of these files. It is mounted as a whole: a file of a changed secret is replaced, which it is not with subPath. */}}
+{{- define "sluice.secretsVolume" -}}
+- name: secrets
+  projected:
+    defaultMode: 288 # 0440: the group is fsGroup
+    sources:
+      {{- range (include "sluice.files" . | fromJson).files }}
+      - {{ hasKey . "secret" | ternary "secret" "configMap" }}:
+          name: {{ .secret | default .configMap }}
+          items:
+            - { key: {{ .key | quote }}, path: {{ .path }} }
+      {{- end }}
+{{- end -}}
+
 {{/* The environment of a service's container. */}}
 {{- define "sluice.environment" -}}
 {{- $values := .root.Values -}}

@@ -69,6 +69,37 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- $urls | toJson -}}
 {{- end -}}
 
+{{/* The ports of ClickHouse, each once, as JSON. */}}
+{{- define "sluice.clickHousePorts" -}}
+{{- $ports := list -}}
+{{- range include "sluice.clickHouseUrls" . | fromJsonArray -}}
+{{- $ports = append $ports (include "sluice.portOf" . | int) | uniq -}}
+{{- end -}}
+{{- $ports | toJson -}}
+{{- end -}}
+
+{{/*
+The servers that store the same, as a JSON object of pairs: each with the first one of its partitions. Kubernetes lets the name
+of a CronJob have 52 characters.
+*/}}
+{{- define "sluice.mirrors" -}}
+{{- $first := dict -}}
+{{- $pairs := list -}}
+{{- range .Values.clickhouse.servers -}}
+{{- $partitions := .partitions | default "all" -}}
+{{- if hasKey $first $partitions -}}
+{{- $pairs = append $pairs (list (get $first $partitions) .name) -}}
+{{- else -}}
+{{- $_ := set $first $partitions .name -}}
+{{- end -}}
+{{- end -}}
+{{- dict "pairs" $pairs | toJson -}}
+{{- end -}}
+
+{{- define "sluice.compareName" -}}
+{{ include "sluice.fullname" . | trunc 44 | trimSuffix "-" }}-compare
+{{- end -}}
+
 {{/* The port of an http:// or https:// address. */}}
 {{- define "sluice.portOf" -}}
 {{- $url := urlParse . -}}

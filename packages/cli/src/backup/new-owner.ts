@@ -10,7 +10,9 @@ import type { Manifest } from './manifest.ts';
 import { Refused } from './refused.ts';
 
 /** What a backup of another server says of that one. None of it is true of the server that it is restored to. */
-const OF_ONE_SERVER = ['writer_groups', 'writer_epochs', 'writer_halts', 'database_identity', 'copies'];
+const OF_ONE_SERVER = [
+  ...['writer_groups', 'writer_epochs', 'writer_halts', 'database_identity', 'copies', 'server_comparisons'],
+];
 
 /** Whose a backup is. */
 export interface BackupOwner {

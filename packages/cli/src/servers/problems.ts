@@ -1,6 +1,8 @@
+import type { Server } from '@sluice/shared/servers/servers-file';
 import type { DatabaseOwner } from '@sluice/writer/clickhouse/own-database';
+import { ownerOf } from './connected-server.ts';
 import type { Identity } from './identity.ts';
-import type { ServerState } from './server-state.ts';
+import { isKnown, type ServerState } from './server-state.ts';
 
 /** A server of the file with what its database says. */
 export interface KnownServer {
@@ -25,6 +27,33 @@ export function ownerErrors(owner: DatabaseOwner, identity: Identity | undefined
     );
   }
   return errors;
+}
+
+/**
+ * Returns why a server cannot be copied or compared, each reason in a sentence.
+ *
+ * @param state what its database says, or a sentence why it does not answer
+ * @param advice what to do where it is not complete, as a sentence
+ */
+export function unfitReasons(server: Server, state: ServerState | string, advice: string): string[] {
+  if (!isKnown(state)) return [state];
+  const { name } = server;
+  const { identity, missing, unknown } = state;
+  const reasons = ownerErrors(ownerOf(server), identity);
+  if (missing > 0) reasons.push(`${name} lacks ${missing} migrations of this version: start its writers.`);
+  else if (!identity) reasons.push(`${name} is empty: no writer has stored anything.`);
+  if (unknown.length > 0) reasons.push(`${name} has migrations of a newer version: use the command of that version.`);
+  if (identity && identity.state !== 'complete') {
+    reasons.push(`${name} is ${identity.state}: ${advice} ${identity.detail}`.trim());
+  }
+  return reasons;
+}
+
+/** Returns a sentence where two servers do not store the same partitions. */
+export function differentRanges(one: Server, other: Server): string[] {
+  const [mine, theirs] = [ownerOf(one).partitions, ownerOf(other).partitions];
+  if (mine === theirs) return [];
+  return [`${one.name} has the partitions ${mine}, and ${other.name} ${theirs}: they must be the same.`];
 }
 
 /** Two addresses that lead to one database would each get a half of the messages, or all of them twice. */

@@ -29,12 +29,15 @@ export interface Progress {
   readonly ageMs: number;
   /** For how long the server has been behind Kafka, in milliseconds; some seconds where it is up to date. */
   readonly behindMs: number;
+  /** Everything that Kafka had appended before is stored, in milliseconds since 1970. */
+  readonly throughMs: number;
 }
 
 const PROGRESS = `
 SELECT
   toUnixTimestamp64Milli(now64(3)) - toUnixTimestamp64Milli(recorded_at) AS ageMs,
-  toUnixTimestamp64Milli(now64(3)) - toUnixTimestamp64Milli(least(through, recorded_at)) AS behindMs
+  toUnixTimestamp64Milli(now64(3)) - toUnixTimestamp64Milli(least(through, recorded_at)) AS behindMs,
+  toUnixTimestamp64Milli(least(through, recorded_at)) AS throughMs
 FROM storing_progress ORDER BY recorded_at DESC LIMIT 1`;
 
 const HALTS = `
@@ -66,6 +69,17 @@ export async function readServerState(client: ClickHouseClient): Promise<ServerS
     topicPartitions: new Map(topics.map(({ topic, count }) => [topic, count])),
     retention: new Map(retention.filter(({ days }) => days > 0).map(({ workspace, days }) => [workspace, days])),
   };
+}
+
+/** Returns what the database of a server says, or a sentence that says why it does not answer. */
+export async function stateOrReason(name: string, client: ClickHouseClient): Promise<ServerState | string> {
+  return await readServerState(client).catch(({ message, code }: NodeJS.ErrnoException) => {
+    return `${name} does not answer: ${message || code}.`;
+  });
+}
+
+export function isKnown(state: ServerState | string): state is ServerState {
+  return typeof state !== 'string';
 }
 
 /** What can be said while tables are missing. */

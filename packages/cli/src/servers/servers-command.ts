@@ -9,14 +9,15 @@ import { unreachable } from '../unreachable.ts';
 import { runAccept } from './accept.ts';
 import { runCheck } from './check-file.ts';
 import { loadAllServers } from './chosen-server.ts';
+import { COMPARE_HELP, parseCompare, runCompareCommand } from './compare/compare-command.ts';
 import { type ConfiguredServer, configured, connectTo, serversConfig } from './connected-server.ts';
 import { COPY_HELP, parseCopy, runCopyCommand } from './copy/copy-command.ts';
 import { findServer } from './find-server.ts';
 import { runStatus } from './status.ts';
 
-const COMMANDS = 'status, check FILE, copy --from NAME --to NAME, or accept NAME';
+const COMMANDS = 'status, check FILE, copy --from NAME --to NAME, compare NAME NAME, or accept NAME';
 
-/** Shows and checks the ClickHouse servers of a file, and fills one of them, with the environment of a writer. */
+/** Shows, checks and compares the ClickHouse servers of a file, and fills one of them, with the environment of a writer. */
 export const serversCommand: Command = {
   help,
   async run(args, { env, cwd }) {
@@ -33,6 +34,8 @@ export const serversCommand: Command = {
       }
       case 'copy':
         return await runCopyCommand(parseCopy(args, loadServers(local)), processTerminal);
+      case 'compare':
+        return await runCompareCommand(parseCompare(args, loadServers(local)), processTerminal.print);
       case 'accept':
         return await accept(args, local);
       default:
@@ -66,12 +69,13 @@ function loadServers(env: Environment): readonly ConfiguredServer[] {
 function help(name: string): string {
   return `Usage: ${name} COMMAND
 
-Shows, checks and fills the ClickHouse servers of CLICKHOUSE_SERVERS_FILE, with the environment of a writer:
+Shows, checks, fills and compares the ClickHouse servers of CLICKHOUSE_SERVERS_FILE, with the environment of a writer:
 docs/operate/servers-commands.md.
 
   status                shows how each server is, and says what is wrong
   check FILE            says what is wrong with a file before it is put in force. It changes nothing
 ${COPY_HELP}
+${COMPARE_HELP}
   accept NAME [--yes]   says which messages an incomplete server lacks, asks whether these are gone for good, and lets it be
                         read as the others are
 

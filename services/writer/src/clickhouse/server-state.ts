@@ -34,6 +34,15 @@ export interface PendingErasures {
   readonly oldestSeconds: number;
 }
 
+/** The newest comparison with another server. */
+export interface ServerComparison {
+  /** The name of the other server. */
+  readonly other: string;
+  /** When they were compared, in seconds since 1970. */
+  readonly comparedSeconds: number;
+  readonly differs: boolean;
+}
+
 interface ServerStateRow {
   readonly disk: string;
   readonly free_bytes: number;
@@ -75,6 +84,16 @@ export async function readPendingErasures(client: ClickHouseClient, signal: Abor
 export async function readBackupAge(client: ClickHouseClient, signal: AbortSignal): Promise<number> {
   const [row] = await read<{ age_seconds: number }>(client, STATEMENTS['read-backup-age'], signal);
   return Math.max(0, row?.age_seconds ?? 0);
+}
+
+/** Returns the newest comparison with each other server. @throws ClickHouse's errors */
+export async function readComparisons(client: ClickHouseClient, signal: AbortSignal): Promise<ServerComparison[]> {
+  const statement = STATEMENTS['read-comparisons'];
+  const rows = await read<{ other: string; compared_seconds: number; differs: number }>(client, statement, signal);
+  return rows.map(({ other, compared_seconds: comparedSeconds, differs }) => ({
+    ...{ other, comparedSeconds },
+    differs: differs === 1,
+  }));
 }
 
 async function read<Row>(client: ClickHouseClient, { sql }: Statement, signal: AbortSignal): Promise<Row[]> {

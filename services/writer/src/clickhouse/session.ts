@@ -68,11 +68,12 @@ export class ClickHouseSession {
     return summary && Number(summary.written_rows);
   }
 
-  /** Returns the rows of a SELECT. @throws ClickHouse's errors */
-  async read<Row>(statement: Statement, parameters: Parameters = {}): Promise<Row[]> {
+  /** Returns the rows of a SELECT. `settings` are added to those of the session. @throws ClickHouse's errors */
+  async read<Row>(statement: Statement, parameters: Parameters = {}, settings?: ClickHouseSettings): Promise<Row[]> {
     const result = await this.#client.query({
       ...this.#requestOf(statement),
       query_params: { ...parameters },
+      clickhouse_settings: { ...this.#settings, ...settings },
       format: 'JSONEachRow',
     });
     return await result.json<Row>();

@@ -68,6 +68,7 @@ const FILES = [
   'read-server-state',
   'read-pending-erasures',
   'read-backup-age',
+  'read-comparisons',
   // Retention, and erasing expired events.
   'record-retention',
   'read-retention',

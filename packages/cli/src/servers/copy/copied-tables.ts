@@ -3,7 +3,7 @@ import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
 
 /** What a server says of itself, or counts for itself. */
 export const NOT_COPIED: readonly string[] = [
-  ...['schema_migrations', 'backups', 'copies'],
+  ...['schema_migrations', 'backups', 'copies', 'server_comparisons'],
   ...['database_identity', 'storing_progress'],
   ...['writer_groups', 'writer_epochs', 'writer_positions', 'writer_halts'],
 ];

@@ -1,18 +1,14 @@
 import { ArgumentsError, readArguments } from '@sluice/shared/command-line';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
-import { printable } from '@sluice/shared/printable';
 import { isNativeAddress, NATIVE_ADDRESS } from '@sluice/shared/servers/servers-file';
-import { GroupMismatch } from '@sluice/writer/clickhouse/claim-database';
-import { DatabaseMismatch } from '@sluice/writer/clickhouse/own-database';
 import { megabytes, ProgressLines, percentageOf } from '../../backup/progress-lines.ts';
-import { Refused } from '../../backup/refused.ts';
 import { interruption } from '../../interruption.ts';
 import { parseCommand } from '../../parse-command.ts';
 import type { Terminal } from '../../terminal.ts';
-import { unreachable } from '../../unreachable.ts';
 import type { ConfiguredServer } from '../connected-server.ts';
 import { findServer } from '../find-server.ts';
+import { reasonOf } from '../reason-of.ts';
 import { type CopyPlan, planCopy } from './plan-copy.ts';
 import { remoteTables } from './remote-table.ts';
 import { type CopyProgress, runCopy } from './run-copy.ts';
@@ -132,12 +128,4 @@ function describeLeft(name: string, begun: 'nothing' | 'tables' | 'rows'): strin
     case 'rows':
       return `${name} is not complete, and is not read. Run the command again: it goes on where it was.`;
   }
-}
-
-function reasonOf(error: unknown): string {
-  const { message, type } = error as { readonly message: string; readonly type?: string };
-  const isReason = [Refused, GroupMismatch, DatabaseMismatch].some((kind) => error instanceof kind);
-  // An error of ClickHouse has a type: it was reached.
-  const isKnown = isReason || type !== undefined;
-  return isKnown ? message.split('\n').map(printable).join('\n') : unreachable('Kafka or ClickHouse', error);
 }

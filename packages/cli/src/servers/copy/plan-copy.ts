@@ -7,8 +7,8 @@ import { readNumber } from '../../backup/read-number.ts';
 import { Refused } from '../../backup/refused.ts';
 import { type ConfiguredServer, connectForMigrations, ownerOf } from '../connected-server.ts';
 import type { Identity } from '../identity.ts';
-import { ownerErrors } from '../problems.ts';
-import { readServerState, type ServerState } from '../server-state.ts';
+import { differentRanges, ownerErrors, unfitReasons } from '../problems.ts';
+import { isKnown, type ServerState, stateOrReason } from '../server-state.ts';
 import { readLag } from '../status.ts';
 import { refuseOtherRun } from './copy-log.ts';
 import type { RemoteTables } from './remote-table.ts';
@@ -74,7 +74,10 @@ export async function planCopy(options: PlanOptions): Promise<CopyPlan> {
   const connect = (server: ConfiguredServer, database?: string) =>
     connections.adopt(connectForMigrations(server, database), (client) => client.close());
   const [ofSource, ofTarget] = [connect(source), connect(target)];
-  const [sourceState, targetState] = await Promise.all([stateOf(source, ofSource), stateOf(target, ofTarget)]);
+  const [sourceState, targetState] = await Promise.all([
+    stateOrReason(source.server.name, ofSource),
+    stateOrReason(target.server.name, ofTarget),
+  ]);
   const reasons = [...sourceReasons(options, sourceState), ...targetReasons(options, targetState)];
   const inServer = connect(target, 'default');
   const checks: Promise<unknown>[] = [requireStoppedWriters(options.kafka, target.server.group)];
@@ -106,34 +109,9 @@ export async function readEventPartitions(client: ClickHouseClient): Promise<rea
   return await (await client.query({ query: PARTITIONS, format: 'JSONEachRow' })).json<SourcePartition>();
 }
 
-async function stateOf({ server }: ConfiguredServer, client: ClickHouseClient): Promise<ServerState | string> {
-  return await readServerState(client).catch(({ message, code }: NodeJS.ErrnoException) => {
-    return `${server.name} does not answer: ${message || code}.`;
-  });
-}
-
-function isKnown(state: ServerState | string): state is ServerState {
-  return typeof state !== 'string';
-}
-
 function sourceReasons({ source, target }: PlanOptions, state: ServerState | string): string[] {
-  if (!isKnown(state)) return [state];
-  const { name } = source.server;
-  const { identity, missing, unknown } = state;
-  const reasons = ownerErrors(ownerOf(source.server), identity);
-  if (missing > 0) reasons.push(`${name} lacks ${missing} migrations of this version: start its writers.`);
-  else if (!identity) reasons.push(`${name} is empty: no writer has stored anything.`);
-  if (unknown.length > 0) reasons.push(`${name} has migrations of a newer version: use the command of that version.`);
-  if (identity && identity.state !== 'complete') {
-    reasons.push(`${name} is ${identity.state}: copy a complete server. ${identity.detail}`.trim());
-  }
-  const [ofSource, ofTarget] = [ownerOf(source.server).partitions, ownerOf(target.server).partitions];
-  if (ofSource !== ofTarget) {
-    reasons.push(
-      `${name} has the partitions ${ofSource}, and ${target.server.name} ${ofTarget}: they must be the same.`,
-    );
-  }
-  return reasons;
+  const reasons = unfitReasons(source.server, state, 'copy a complete server.');
+  return isKnown(state) ? [...reasons, ...differentRanges(source.server, target.server)] : reasons;
 }
 
 function targetReasons({ target }: PlanOptions, state: ServerState | string): string[] {

@@ -1,0 +1,376 @@
+import { startClickHouse } from '@sluice/local-stack/clickhouse';
+import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
+import { describe, expect, inject, onTestFinished, test } from 'vitest';
+import { NOWHERE, startServers, type TestServer } from '../../testing/test-servers.ts';
+import { recordState } from '../identity.ts';
+
+const engines = { clickhouseUrl: inject('clickhouseUrl'), kafkaBrokers: inject('kafkaBrokers') };
+
+type Servers = Awaited<ReturnType<typeof startServers<'a1' | 'a2'>>>;
+
+const NOON_US = Date.UTC(2026, 2, 1, 12) * 1_000;
+const DELETED_US = NOON_US + 1_000_000;
+
+/** What was received now is newer than what is compared. */
+const nowUs = () => Date.now() * 1_000;
+
+const timeOf = (us: number) => new Date(Math.floor(us / 1_000)).toISOString();
+
+const uuidOf = (number: number) => `0190a0a0-0000-7000-8000-${number.toString(16).padStart(12, '0')}`;
+
+/** An event of a user in the organization `acme`. */
+function event(number: number, user_id: string, received_at = NOON_US, fields: object = {}) {
+  const timestamp = timeOf(received_at);
+  return {
+    workspace_id: 'a',
+    timestamp,
+    uuid: uuidOf(number),
+    event: 'e',
+    user_id,
+    group_id: 'acme',
+    received_at,
+    ...fields,
+  };
+}
+
+function seen(kind: string, id: string, version = NOON_US, fields: object = {}) {
+  const at = timeOf(version);
+  return { workspace_id: 'a', kind, id, first_seen_at: at, last_seen_at: at, version, ...fields };
+}
+
+function property(id: string, value: string, version = NOON_US) {
+  const register = { version, change_id: uuidOf(1), operation: 'set', value: JSON.stringify(value) };
+  return { workspace_id: 'a', kind: 'user', id, property: 'plan', register };
+}
+
+function deadLetter(id: string, fields: object = {}) {
+  const row = JSON.stringify({ workspace_id: 'a', user_id: 'ann', received_at: NOON_US });
+  return { id, kind: 'events', format: '1', row, recorded_at: '2026-03-01 12:00:01', ...fields };
+}
+
+const deletion = (user_id: string, version = DELETED_US) => ({ workspace_id: 'a', user_id, version });
+
+const MARCH = [event(1, 'ann'), event(2, 'bob'), event(3, 'ann', NOON_US + 5_000_000)];
+const LATE = [event(4, 'ann', NOON_US, { timestamp: '2020-01-01 00:00:00' })];
+const APRIL = [event(5, 'bob', NOON_US + 31 * 86_400_000_000)];
+
+const ROWS: Readonly<Record<string, readonly object[]>> = {
+  events: [...MARCH, ...LATE, ...APRIL],
+  entities: [
+    ...[seen('user', 'ann', NOON_US), seen('user', 'ann', NOON_US + 5_000_000), seen('user', 'bob', NOON_US)],
+    ...[seen('organization', 'acme'), seen('membership', 'ann', NOON_US, { other_id: 'acme' })],
+    seen('member', 'acme', NOON_US, { other_id: 'ann' }),
+  ],
+  entity_properties: [property('ann', 'free'), property('ann', 'pro', NOON_US + 1), property('bob', 'free')],
+  user_sightings: [{ workspace_id: 'a', user_id: 'ann', version: NOON_US }],
+  user_deletions: [deletion('old', 5), deletion('old')],
+  dead_letters: [deadLetter('one'), deadLetter('two')],
+};
+
+/** Fills a server, a row at a time or all at once, and records that it has everything up to now. */
+async function fill(server: TestServer, isOneByOne = false): Promise<void> {
+  for (const [table, rows] of Object.entries(ROWS)) {
+    if (isOneByOne) for (const row of rows.toReversed()) await server.insert(table, row);
+    else await server.insert(table, ...rows);
+  }
+  await progress(server);
+}
+
+async function progress(server: TestServer): Promise<void> {
+  await server.client.command({ query: 'INSERT INTO storing_progress SELECT now64(3), now64(3), 0' });
+}
+
+async function startFilled(at = engines): Promise<Servers> {
+  const servers = await startServers(at, ['a1', 'a2']);
+  await fill(servers.of.a1);
+  await fill(servers.of.a2, true);
+  return servers;
+}
+
+/** Removes rows from a server, as its writers do. */
+async function remove(server: TestServer, table: string, condition: string): Promise<void> {
+  await server.client.command({
+    query: `ALTER TABLE ${table} DELETE WHERE ${condition}`,
+    clickhouse_settings: { mutations_sync: '2' },
+  });
+}
+
+async function compare(servers: Servers) {
+  const { code, stdout, stderr } = await servers.sluice(['servers', 'compare', 'a1', 'a2']);
+  // Where it is busy, it says how far it is.
+  const errors = stderr.split('\n').filter((line) => line !== '' && !line.endsWith('parts done'));
+  return { code, errors, lines: stdout.split('\n').slice(0, -1) };
+}
+
+const SAME = { code: 0, errors: [] };
+
+const recorded = (server: TestServer) =>
+  server.read('SELECT other, months, event_count AS events, differing FROM server_comparisons ORDER BY compared_at');
+
+describe('two servers', () => {
+  test('are the same, however their rows came and were merged, and both record it', async () => {
+    await using servers = await startFilled();
+    const { a1, a2 } = servers.of;
+    // Where a dead letter came from, and how often it was replayed, is of one server.
+    await a2.insert('dead_letters', deadLetter('one', { offset: 7, replayed_at: '2026-03-02 00:00:00' }));
+    await a1.client.command({ query: 'OPTIMIZE TABLE entities FINAL' });
+    const { lines, ...outcome } = await compare(servers);
+    expect(outcome).toEqual(SAME);
+    expect(lines).toEqual([
+      'table              month    a1  a2',
+      'user_deletions     -        1   1   same',
+      'events             2020     1   1   same',
+      'events             2026-03  3   3   same',
+      'events             2026-04  1   1   same',
+      'entities           -        5   5   same',
+      'entity_properties  -        2   2   same',
+      'user_sightings     -        1   1   same',
+      'dead_letters       -        2   2   same',
+      expect.stringMatching(/^a1 and a2 are the same: 5 events through 20\d\d-.*Z\.$/),
+    ]);
+    expect(await recorded(a1)).toEqual([{ other: 'a2', months: 3, events: 5, differing: [] }]);
+    expect(await recorded(a2)).toEqual([{ other: 'a1', months: 3, events: 5, differing: [] }]);
+  });
+
+  test('differ: each table, month and row is named, and both record it', async () => {
+    await using servers = await startFilled();
+    const { a1, a2 } = servers.of;
+    await remove(a2, 'events', `uuid = '${uuidOf(2)}' OR toYYYYMM(timestamp) = 202604`);
+    await remove(a1, 'events', `uuid = '${uuidOf(4)}'`);
+    await a1.insert('events', { ...LATE[0], properties: '{"a":1}' });
+    await a1.insert('entity_properties', property('bob', 'team', NOON_US + 2));
+    await remove(a2, 'dead_letters', "id = 'two'");
+    await remove(a1, 'user_sightings', 'true');
+    await remove(a2, 'entities', "kind = 'organization'");
+    await a1.insert('entities', seen('user', 'bob', NOON_US, { first_seen_at: '2026-01-01 00:00:00' }));
+    await a1.insert('user_deletions', deletion('lost'));
+    const { code, errors, lines } = await compare(servers);
+    expect([code, errors]).toEqual([1, []]);
+    expect(lines).toEqual([
+      'table              month    a1  a2',
+      'user_deletions     -        2   1   differs',
+      'events             2020     1   1   differs',
+      'events             2026-03  3   2   differs',
+      'events             2026-04  1   0   differs',
+      'entities           -        5   4   differs',
+      'entity_properties  -        2   2   differs',
+      'user_sightings     -        0   1   differs',
+      'dead_letters       -        2   1   differs',
+      '  user_deletions ["a","lost"]: only a1 has it',
+      `  events ["a","2020-01-01 00:00:00.000","${uuidOf(4)}"]: differs`,
+      `  events ["a","2026-03-01 12:00:00.000","${uuidOf(2)}"]: only a1 has it`,
+      `  events ["a","2026-04-01 12:00:00.000","${uuidOf(5)}"]: only a1 has it`,
+      expect.stringMatching(
+        /^ {2}entities \["a","(user","bob",""\]: differs|organization","acme",""\]: only a1 has it)$/,
+      ),
+      expect.stringMatching(
+        /^ {2}entities \["a","(user","bob",""\]: differs|organization","acme",""\]: only a1 has it)$/,
+      ),
+      '  entity_properties ["a","user","bob","plan"]: differs',
+      `  user_sightings ["a","ann",${NOON_US},""]: only a2 has it`,
+      '  dead_letters ["a","two"]: only a1 has it',
+      'They differ: user_deletions, events 2020, events 2026-03, events 2026-04, entities, entity_properties, user_sightings, dead_letters.',
+    ]);
+    const differing = ['user_deletions', 'events', 'entities', 'entity_properties', 'user_sightings', 'dead_letters'];
+    expect(await recorded(a1)).toEqual([{ other: 'a2', months: 3, events: 5, differing }]);
+    expect(await recorded(a2)).toEqual([{ other: 'a1', months: 3, events: 3, differing }]);
+  });
+
+  test('differ in many rows: the first ones are named', async () => {
+    await using servers = await startFilled();
+    const insert = `INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, received_at)
+      SELECT 'a', '2026-03-02', reinterpretAsUUID(number + 10), 'e', 'u', '2026-03-02' FROM numbers(300000)`;
+    await servers.of.a1.client.command({ query: insert });
+    const { code, lines } = await compare(servers);
+    expect(code).toBe(1);
+    expect(lines).toContain('events             2026-03  300,003  3   differs');
+    expect(lines.filter((line) => line.endsWith('only a1 has it'))).toHaveLength(10);
+  });
+
+  test('are the same but for what came lately, which is not counted', async () => {
+    await using servers = await startFilled();
+    const { a1, a2 } = servers.of;
+    await a1.insert('events', event(10, 'ann', nowUs()), event(11, 'new', nowUs()));
+    await a1.insert(
+      'entities',
+      seen('user', 'ann', nowUs()),
+      seen('user', 'new', nowUs()),
+      seen('organization', 'acme', nowUs()),
+    );
+    await a1.insert('entity_properties', property('ann', 'team', nowUs()));
+    await a2.insert('user_sightings', { workspace_id: 'a', user_id: 'bob', version: nowUs() });
+    await a2.insert('dead_letters', deadLetter('three', { row: 'x', recorded_at: timeOf(nowUs()) }));
+    await a2.insert('dead_letters', deadLetter('four', { row: `{"received_at":${nowUs()}}` }));
+    const { lines, ...outcome } = await compare(servers);
+    expect(outcome).toEqual(SAME);
+    expect(lines).toContain('events             2026-03  3   3   same');
+    expect(lines.at(-1)).toMatch(/^a1 and a2 are the same: 5 events/);
+    // A server that is behind is compared up to where it is.
+    await a1.insert('events', event(12, 'ann', nowUs() - 1_200_000_000));
+    const behind = 'INSERT INTO storing_progress SELECT now64(3), now64(3) - toIntervalMinute(30), 0';
+    await a2.client.command({ query: behind });
+    expect(await compare(servers)).toMatchObject(SAME);
+  });
+
+  test('are the same while a user is deleted, or erased, on one of them alone', async () => {
+    await using servers = await startFilled();
+    const { a1, a2 } = servers.of;
+    await a1.insert('user_deletions', deletion('ann', nowUs()));
+    await a1.insert('pending_deletions', { ...deletion('ann', nowUs()), stored_at: timeOf(nowUs()) });
+    // A deletion of the past that was sent just now. a2 has erased the user.
+    for (const server of [a1, a2]) {
+      await server.insert('events', event(10, 'cid'), event(11, 'cid', DELETED_US + 1));
+      await server.insert(
+        'entities',
+        seen('user', 'cid'),
+        seen('user', 'cid', DELETED_US + 1, { other_id: String(DELETED_US) }),
+      );
+    }
+    await a2.insert('user_deletions', deletion('cid'));
+    await a2.insert('pending_deletions', { ...deletion('cid'), stored_at: timeOf(nowUs()) });
+    await remove(a2, 'events', `uuid = '${uuidOf(10)}'`);
+    await remove(a2, 'entities', "id = 'cid' AND other_id = ''");
+    const { lines, ...outcome } = await compare(servers);
+    expect(outcome).toEqual(SAME);
+    expect(lines).toContain('events             2026-03  2   2   same');
+    expect(lines.at(-1)).toMatch(/^a1 and a2 are the same: 3 events/);
+  });
+
+  test('are the same, but for events that were sent again around the deletion of their first user', async () => {
+    await using servers = await startFilled();
+    const { a1, a2 } = servers.of;
+    for (const server of [a1, a2]) {
+      await server.insert('events', event(10, 'gone'));
+      await server.insert('user_deletions', deletion('gone'));
+      await server.insert('pending_deletions', { ...deletion('gone'), stored_at: timeOf(DELETED_US) });
+    }
+    // a1 knew the deletion by then.
+    await a1.insert('events', event(10, 'dan', DELETED_US - 1, { timestamp: timeOf(NOON_US), group_id: 'dans' }));
+    await a1.insert('entities', seen('user', 'dan'), seen('organization', 'dans'));
+    const { lines, ...outcome } = await compare(servers);
+    expect(outcome).toEqual(SAME);
+    expect(lines.slice(9)).toEqual([
+      '3 rows may differ: events that were sent again around the deletion of their first user, and what these name. They do not count. The first ones:',
+      `  events ["a","2026-03-01 12:00:00.000","${uuidOf(10)}"]: differs`,
+      expect.stringMatching(/^ {2}entities .*: only a1 has it$/),
+      expect.stringMatching(/^ {2}entities .*: only a1 has it$/),
+      expect.stringMatching(/^a1 and a2 are the same: /),
+    ]);
+  });
+
+  test('are the same with a hundred thousand deletions that only one of them has', async () => {
+    await using servers = await startFilled();
+    const { a1, a2 } = servers.of;
+    const many = (select: string) => `${select} FROM numbers(100000)`;
+    for (const { client } of [a1, a2]) {
+      await client.command({
+        query: many(`INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, received_at)
+          SELECT 'a', '2026-03-02', reinterpretAsUUID(number + 10), 'e', 'u' || number, '2026-03-02'`),
+      });
+    }
+    const deleted = many(`SELECT 'a', 'u' || number, ${nowUs()}`);
+    await a1.client.command({ query: `INSERT INTO user_deletions (workspace_id, user_id, version) ${deleted}` });
+    await remove(a1, 'events', "user_id LIKE 'u%'");
+    const { lines, ...outcome } = await compare(servers);
+    expect(outcome).toEqual(SAME);
+    expect(lines).toContain('events             2026-03  3   3   same');
+  });
+
+  test('are the same where one of them has erased what has expired', async () => {
+    await using servers = await startFilled();
+    const { a1, a2 } = servers.of;
+    await a1.insert('retention', { workspace_id: 'a', days: 4_000 }, { workspace_id: '', days: 10_000 });
+    await a2.insert('retention', { workspace_id: 'a', days: 1_500 });
+    await remove(a2, 'events', 'toYear(timestamp) = 2020');
+    const rejected = { kind: 'rejected', row: `{"received_at":${NOON_US}}` };
+    await a1.insert('dead_letters', deadLetter('rejected', rejected));
+    const { lines, ...outcome } = await compare(servers);
+    expect(outcome).toEqual(SAME);
+    expect(lines).toContain('events             2020     0   0   same');
+    await remove(a2, 'events', `uuid = '${uuidOf(1)}'`);
+    expect((await compare(servers)).code).toBe(1);
+  });
+});
+
+test('each table is read once, and no more where nothing differs', async () => {
+  await using folder = await makeTempDir();
+  const engine = await startClickHouse({ dataDir: folder.path, accounts: TEST_ACCOUNTS, queryLog: true });
+  onTestFinished(() => engine.kill9());
+  await using servers = await startFilled({ ...engines, clickhouseUrl: engine.url });
+  const { a1, a2 } = servers.of;
+  for (const { client } of [a1, a2]) {
+    await client.command({
+      query: `INSERT INTO entities (workspace_id, kind, id, version) SELECT 'a', 'user', toString(number), ${NOON_US} FROM numbers(5000)`,
+    });
+  }
+  expect((await compare(servers)).code).toBe(0);
+  await a1.client.command({ query: 'SYSTEM FLUSH LOGS' });
+  const read = await a1.read<{ statement: string; rows: number }>(`
+    SELECT splitByChar('/', query_id)[4] AS statement, sum(read_rows) AS rows FROM system.query_log
+    WHERE type = 'QueryFinish' AND query_id LIKE 'sluice-compare/%/a1/%' AND splitByChar('/', query_id)[4] LIKE '%-%'
+      AND query_kind = 'Select' AND read_rows > 0 AND splitByChar('/', query_id)[4] != ''
+    GROUP BY statement ORDER BY statement`);
+  const stored = async (table: string) =>
+    (await a1.read<{ rows: number }>(`SELECT count() AS rows FROM ${table}`))[0]?.rows ?? 0;
+  const [events, entities, deletions] = [
+    await stored('events'),
+    await stored('entities'),
+    await stored('user_deletions'),
+  ];
+  expect(Object.fromEntries(read.map(({ statement, rows }) => [statement, rows]))).toEqual({
+    'checksums-events': events,
+    // Deletions say of which users the times are compared.
+    'checksums-entities': entities + deletions,
+    'checksums-user-deletions': deletions,
+    'checksums-entity-properties': await stored('entity_properties'),
+    'checksums-user-sightings': await stored('user_sightings'),
+    'checksums-dead-letters': await stored('dead_letters'),
+  });
+});
+
+test('what speaks against a comparison is named, all of it, and nothing is recorded', async () => {
+  await using servers = await startFilled();
+  const { a1, a2 } = servers.of;
+  await recordState(a1.client, 'incomplete', 'Offsets 1 to 2 are gone.');
+  await a1.client.command({ query: "INSERT INTO schema_migrations (number, name) VALUES (9998, '9998-newer.sql')" });
+  await servers.writeFile({ a1: { partitions: '0-0' }, a2: { partitions: '1-1' } });
+  expect(await compare(servers)).toEqual({
+    code: 1,
+    lines: [],
+    errors: [
+      'a1: the database stores the partitions all, and the file says 0-0.',
+      'a1 has migrations of a newer version: use the command of that version.',
+      'a1 is incomplete: compare complete servers. Offsets 1 to 2 are gone.',
+      'a2: the database stores the partitions all, and the file says 1-1.',
+      'a1 has the partitions 0-0, and a2 1-1: they must be the same.',
+      'a1 and a2 could not be compared.',
+    ],
+  });
+  await servers.writeFile({ a1: { url: NOWHERE }, a2: {} });
+  await recordState(a2.client, 'filling');
+  await a2.client.command({ query: 'TRUNCATE TABLE storing_progress' });
+  expect((await compare(servers)).errors).toEqual([
+    expect.stringMatching(/^a1 does not answer: .*ECONNREFUSED/),
+    'a2 is filling: compare complete servers.',
+    'a2: its writers have not recorded how far they are.',
+    'a1 and a2 could not be compared.',
+  ]);
+  expect([...(await recorded(a1)), ...(await recorded(a2))]).toEqual([]);
+});
+
+test('wrong arguments are all named before anything is connected to', async () => {
+  await using servers = await startServers(engines, ['a1', 'a2']);
+  for (const [args, message] of [
+    [['a1'], 'compare needs the NAMES of two servers.'],
+    [['a1', 'a1'], 'The two servers must not be the same.'],
+    [
+      ['a3', 'a4'],
+      'NAME: there is no server a3 in CLICKHOUSE_SERVERS_FILE, which has a1, a2.\nNAME: there is no server a4',
+    ],
+    [['a1', 'a2', '--yes'], "'--yes'"],
+  ] as const) {
+    const { code, stdout, stderr } = await servers.sluice(['servers', 'compare', ...args]);
+    expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining(message)]);
+  }
+});

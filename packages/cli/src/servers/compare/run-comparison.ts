@@ -1,0 +1,201 @@
+import { Refused } from '../../backup/refused.ts';
+import type { LeftOut, Part, TableSize, UserDeletion } from './compared-server.ts';
+import { type ComparedTable, type Cut, DELETIONS, EVENTS, OTHER_TABLES } from './compared-tables.ts';
+import {
+  type Both,
+  bucketsFor,
+  type Checksums,
+  type DifferentKey,
+  differentBuckets,
+  differentKeys,
+  ofBoth,
+  rowsIn,
+  type Servers,
+} from './different-keys.ts';
+import { Judge } from './judge.ts';
+
+/** How many keys of a table are named. */
+const NAMED_MAX = 10;
+
+/** How many deletions the servers may have that are not erased everywhere, or that only one of them has. */
+const DELETIONS_MAX = 1_000_000;
+
+/** How many keys are judged at a time. */
+const JUDGED_AT_ONCE = 100;
+
+/** What was found out about a table, or a partition of the table `events`. */
+export interface ComparedPart {
+  readonly table: string;
+  /** Empty where it is the whole table. */
+  readonly partition: string;
+  /** How many rows each server has that are compared. */
+  readonly rows: Both<number>;
+  readonly isSame: boolean;
+}
+
+/** What two servers differ in. */
+export interface Comparison {
+  readonly parts: readonly ComparedPart[];
+  /** The first keys of each table that differ. */
+  readonly different: readonly NamedKey[];
+  /** The first keys of each table that may differ: events that were sent again around a deletion, and what they name. */
+  readonly apart: readonly NamedKey[];
+  /** How many keys may differ. */
+  readonly apartCount: number;
+}
+
+export interface NamedKey {
+  readonly table: string;
+  readonly key: DifferentKey;
+}
+
+export interface ComparisonProgress {
+  readonly part: Part;
+  readonly done: number;
+  readonly all: number;
+}
+
+/**
+ * Compares two servers, one part after the other. It changes nothing.
+ *
+ * @param onPart is called before each part
+ * @throws {Refused} when their deletions are too many to be left out
+ * @throws ClickHouse's errors, also when a signal has aborted
+ */
+export async function runComparison(
+  servers: Servers,
+  cut: Cut,
+  signal: AbortSignal,
+  onPart: (progress: ComparisonProgress) => void,
+): Promise<Comparison> {
+  return await new ComparisonRun(servers, cut, signal, onPart).run();
+}
+
+class ComparisonRun {
+  readonly #servers: Servers;
+  readonly #cut: Cut;
+  readonly #signal: AbortSignal;
+  readonly #onPart: (progress: ComparisonProgress) => void;
+  readonly #judge: Judge;
+  readonly #parts: ComparedPart[] = [];
+  readonly #different: NamedKey[] = [];
+  readonly #apart: NamedKey[] = [];
+  #apartCount = 0;
+
+  constructor(servers: Servers, cut: Cut, signal: AbortSignal, onPart: (progress: ComparisonProgress) => void) {
+    this.#servers = servers;
+    this.#cut = cut;
+    this.#signal = signal;
+    this.#onPart = onPart;
+    this.#judge = new Judge(servers, cut.until);
+  }
+
+  async run(): Promise<Comparison> {
+    const sizes = await ofBoth(this.#servers, (server) => server.sizes());
+    const parts = partsOf(sizes.flat());
+    const deletions = await this.#compareDeletions(wholeTable(DELETIONS, sizes.flat()));
+    for (const [index, part] of parts.entries()) {
+      this.#onPart({ part, done: index, all: parts.length });
+      await this.#compare(part, { cut: this.#cut, deletions });
+    }
+    return {
+      parts: this.#parts,
+      different: this.#different,
+      apart: this.#apart,
+      apartCount: this.#apartCount,
+    };
+  }
+
+  /**
+   * Compares the deletions, and returns those to leave out on both servers: they are not erased everywhere, or one server does not
+   * have them yet.
+   */
+  async #compareDeletions(part: Part): Promise<UserDeletion[]> {
+    const all: LeftOut = { cut: { ...this.#cut, until: Number.MAX_SAFE_INTEGER }, deletions: [] };
+    const pending = await ofBoth(this.#servers, (server) => server.pendingDeletions());
+    const leftOut: UserDeletion[] = pending.flat();
+    const checksums = await ofBoth(this.#servers, (server) => server.checksums(part, all));
+    const different: NamedKey[] = [];
+    const later = [0, 0];
+    for await (const keys of this.#differentKeys(part, all, checksums)) {
+      for (const key of keys) {
+        const rows = key.rows.flat();
+        leftOut.push(...rows.map(({ workspace, user, accepted }) => ({ workspace, user, version: accepted })));
+        if (rows.every(({ newest }) => newest <= this.#cut.until)) different.push({ table: part.table.name, key });
+        else for (const [index, found] of key.rows.entries()) later[index] = (later[index] ?? 0) + found.length;
+      }
+      requireFew(leftOut);
+    }
+    requireFew(leftOut);
+    this.#different.push(...different.slice(0, NAMED_MAX));
+    const [one, other] = checksums.map(rowsIn);
+    const rows = [(one ?? 0) - (later[0] ?? 0), (other ?? 0) - (later[1] ?? 0)] as const;
+    this.#note(part, rows, different.length === 0);
+    return leftOut;
+  }
+
+  async #compare(part: Part, leftOut: LeftOut): Promise<void> {
+    const checksums = await ofBoth(this.#servers, (server) => server.checksums(part, leftOut));
+    const [one, other] = checksums;
+    const rows = [rowsIn(one), rowsIn(other)] as const;
+    const isSame = differentBuckets(checksums).length === 0 || (await this.#judgePart(part, leftOut, checksums));
+    this.#note(part, rows, isSame);
+  }
+
+  /** Names the first keys that differ. Returns whether there are none. */
+  async #judgePart(part: Part, leftOut: LeftOut, checksums: Both<Checksums>): Promise<boolean> {
+    const table = part.table.name;
+    let named = this.#different.filter((one) => one.table === table).length;
+    let isSame = true;
+    for await (const keys of this.#differentKeys(part, leftOut, checksums)) {
+      for (let at = 0; at < keys.length; at += JUDGED_AT_ONCE) {
+        const { different, apart } = await this.#judge.judge(part.table, keys.slice(at, at + JUDGED_AT_ONCE));
+        this.#noteApart(table, apart);
+        if (different.length === 0) continue;
+        isSame = false;
+        const more = different.slice(0, NAMED_MAX - named);
+        this.#different.push(...more.map((key) => ({ table, key })));
+        named += more.length;
+        if (named === NAMED_MAX) return false;
+      }
+    }
+    return isSame;
+  }
+
+  async *#differentKeys(part: Part, leftOut: LeftOut, checksums: Both<Checksums>) {
+    for await (const keys of differentKeys(this.#servers, part, leftOut, checksums)) {
+      this.#signal.throwIfAborted();
+      yield keys;
+    }
+  }
+
+  #noteApart(table: string, keys: readonly DifferentKey[]): void {
+    this.#apartCount += keys.length;
+    const named = this.#apart.filter((one) => one.table === table).length;
+    this.#apart.push(...keys.slice(0, NAMED_MAX - named).map((key) => ({ table, key })));
+  }
+
+  #note({ table, partition }: Part, rows: Both<number>, isSame: boolean): void {
+    this.#signal.throwIfAborted();
+    this.#parts.push({ table: table.name, partition, rows, isSame });
+  }
+}
+
+function requireFew(deletions: readonly UserDeletion[]): void {
+  if (deletions.length <= DELETIONS_MAX) return;
+  throw new Refused(
+    `More than ${DELETIONS_MAX.toLocaleString('en')} deletions of users are on one of them alone, or are not erased yet.`,
+  );
+}
+
+/** Returns the parts that are compared after the deletions, in their order: what is listed apart is found in the events. */
+function partsOf(sizes: readonly TableSize[]): Part[] {
+  const partitions = new Set(sizes.filter(({ table }) => table === EVENTS.name).map(({ partition }) => partition));
+  const events = [...partitions].sort().map((partition) => ({ table: EVENTS, partition, buckets: 1 }));
+  return [...events, ...OTHER_TABLES.map((table) => wholeTable(table, sizes))];
+}
+
+function wholeTable(table: ComparedTable, sizes: readonly TableSize[]): Part {
+  const rows = sizes.filter((size) => size.table === table.name).reduce((sum, size) => sum + size.rows, 0);
+  return { table, partition: '', buckets: table.isFolded ? bucketsFor(rows) : 1 };
+}

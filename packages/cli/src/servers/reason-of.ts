@@ -1,0 +1,18 @@
+import { printable } from '@sluice/shared/printable';
+import { GroupMismatch } from '@sluice/writer/clickhouse/claim-database';
+import { DatabaseMismatch } from '@sluice/writer/clickhouse/own-database';
+import { Refused } from '../backup/refused.ts';
+import { unreachable } from '../unreachable.ts';
+
+/**
+ * Returns why a command failed, for the operator.
+ *
+ * @param what it has connected to
+ */
+export function reasonOf(error: unknown, what = 'Kafka or ClickHouse'): string {
+  const { message, type } = error as { readonly message: string; readonly type?: string };
+  const isReason = [Refused, GroupMismatch, DatabaseMismatch].some((kind) => error instanceof kind);
+  // An error of ClickHouse has a type: it was reached.
+  const isKnown = isReason || type !== undefined;
+  return isKnown ? message.split('\n').map(printable).join('\n') : unreachable(what, error);
+}
