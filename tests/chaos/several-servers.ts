@@ -92,6 +92,8 @@ export async function startSeveralServers(topology: Topology, folder: string): P
       });
     },
     async verify(surroundings, tally) {
+      // Before the tables are copied together.
+      await surroundings.pipeline.drained();
       const delivery = await verifyFirst(surroundings, tally);
       const { database } = surroundings.pipeline;
       const compared: ServerComparison[] = [];
