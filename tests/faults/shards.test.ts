@@ -1,38 +1,22 @@
-import { randomBytes } from 'node:crypto';
-import { type NativeRelay, startNativeRelay } from '@sluice/local-stack/native-relay';
-import { migrate, readMigrations } from '@sluice/shared/clickhouse/migrate';
-import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
-import { ADMINISTRATOR, TEST_ACCOUNTS, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
-import { createLogger } from '@sluice/shared/log';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, test } from 'vitest';
-import { readClickHouse } from '../support/clickhouse.ts';
-import { ownClickHouse } from '../support/engines.ts';
+import { startReadableServer } from '../support/engines.ts';
 import { expectEqualServers } from '../support/equal-servers.ts';
 import { startLoad } from '../support/load.ts';
 import { readMetric } from '../support/metrics.ts';
 import { type PipelineServer, startPipeline } from '../support/pipeline.ts';
 import { startReaders, untilBothGoOn } from '../support/readers.ts';
+import { together } from '../support/together.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
 
 /** Of the six partitions of each topic; those of one letter are mirrors. */
 const RANGES = { a1: '0-2', a2: '0-2', b1: '3-5', b2: '3-5' } as const;
 
-/** Starts a ClickHouse server that others may read. */
-async function startServer() {
-  await using cleanup = new AsyncDisposableStack();
-  // docs/operate/secure.md names these rights.
-  const added = { sluice_query: ['GRANT READ ON REMOTE', 'GRANT CREATE TEMPORARY TABLE ON *.*'] };
-  const engine = cleanup.use(await ownClickHouse({ accounts: { ...TEST_ACCOUNTS, added } }));
-  const relay = await startNativeRelay(engine.tcpPort);
-  cleanup.defer(() => relay.stop());
-  const kept = cleanup.move();
-  return { engine, relay, [Symbol.asyncDispose]: () => kept.disposeAsync() };
-}
-
 test('two ranges of two mirrors, each server killed once: no read fails, and together they have everything once', async () => {
   await using cleanup = new AsyncDisposableStack();
-  const started = await Promise.all(Object.entries(RANGES).map(async ([name]) => [name, await startServer()] as const));
+  const started = await Promise.all(
+    Object.entries(RANGES).map(async ([name]) => [name, await startReadableServer()] as const),
+  );
   for (const [, server] of started) cleanup.use(server);
   const engines = Object.fromEntries(started);
   const servers = Object.fromEntries(
@@ -88,27 +72,8 @@ test('two ranges of two mirrors, each server killed once: no read fails, and tog
   const [a1, b1] = [engines['a1'], engines['b1']];
   if (!a1 || !b1) throw new Error('a server is missing');
   await expectExactlyOnce(
-    { ...running, database: await together(a1.engine.url, b1.relay, database) },
+    { ...running, database: await together(a1.engine.url, `127.0.0.1:${b1.relay.port}`, database) },
     a1.engine.url,
     tally,
   );
 });
-
-/** Copies the tables of two servers into another database of the first one, and returns its name. */
-async function together(url: string, other: NativeRelay, database: string): Promise<string> {
-  const all = `test_together_${randomBytes(4).toString('hex')}`;
-  const config = { CLICKHOUSE_URL: url, CLICKHOUSE_DATABASE: all, ...ADMINISTRATOR };
-  await migrate({ ...config, ...WRITER_ACCOUNT }, createLogger('test', 'silent'));
-  const { CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: password } = ADMINISTRATOR;
-  const login = `'${user}', '${password}'`;
-  for (const table of new Set((await readMigrations()).map(createdTable))) {
-    if (table === undefined || table === 'schema_migrations') continue;
-    for (const source of [
-      `${database}.${table}`,
-      `remote('127.0.0.1:${other.port}', ${database}, ${table}, ${login})`,
-    ]) {
-      await readClickHouse(url, `INSERT INTO ${all}.${table} SELECT * FROM ${source}`, { database: all });
-    }
-  }
-  return all;
-}

@@ -1,5 +1,6 @@
 import { type LocalClickHouse, type LocalClickHouseOptions, startClickHouse } from '@sluice/local-stack/clickhouse';
 import { type LocalKafka, type LocalKafkaOptions, startKafka } from '@sluice/local-stack/kafka';
+import { startNativeRelay } from '@sluice/local-stack/native-relay';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 
@@ -24,6 +25,18 @@ export async function ownClickHouse(
     (dataDir) => startClickHouse({ dataDir, accounts: TEST_ACCOUNTS, ...options }),
     (clickhouse) => clickhouse.kill9(),
   );
+}
+
+/** Starts a ClickHouse that others of its kind may read by `remote()`, over a relay: a connection that is reset would end it. */
+export async function startReadableServer() {
+  await using cleanup = new AsyncDisposableStack();
+  // docs/operate/secure.md names these rights.
+  const added = { sluice_query: ['GRANT READ ON REMOTE', 'GRANT CREATE TEMPORARY TABLE ON *.*'] };
+  const engine = cleanup.use(await ownClickHouse({ accounts: { ...TEST_ACCOUNTS, added } }));
+  const relay = await startNativeRelay(engine.tcpPort);
+  cleanup.defer(() => relay.stop());
+  const kept = cleanup.move();
+  return { engine, relay, [Symbol.asyncDispose]: () => kept.disposeAsync() };
 }
 
 async function own<Engine extends object>(

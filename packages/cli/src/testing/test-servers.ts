@@ -64,8 +64,9 @@ export interface TestServersOptions<Name extends string> {
 export async function startServers<Name extends string>(
   engines: { readonly clickhouseUrl: string; readonly kafkaBrokers: readonly string[] },
   names: readonly Name[],
-  { partitions = PARTITIONS, ranges = {} }: TestServersOptions<Name> = {},
+  { partitions = PARTITIONS, ranges }: TestServersOptions<Name> = {},
 ): Promise<TestServers & { readonly of: Readonly<Record<Name, TestServer>> }> {
+  const rangeOf = (name: string) => (ranges as Readonly<Record<string, string>> | undefined)?.[name];
   await using started = new AsyncDisposableStack();
   const folder = started.use(await makeTempDir());
   const path = join(folder.path, 'servers.json');
@@ -88,7 +89,7 @@ export async function startServers<Name extends string>(
   );
   const servers = await Promise.all(
     names.map((name) => {
-      const owner = { server: name, group: `${prefix}writer.${name}`, partitions: ranges[name] ?? 'all' };
+      const owner = { server: name, group: `${prefix}writer.${name}`, partitions: rangeOf(name) ?? 'all' };
       return startServer(owner, engines.clickhouseUrl, started);
     }),
   );
@@ -97,15 +98,15 @@ export async function startServers<Name extends string>(
   const write = async (entries: Readonly<Record<string, object>>) => {
     const content = Object.entries(entries).map(([name, entry]) => {
       const { database } = (of as Record<string, TestServer>)[name] ?? {};
-      const range = (ranges as Record<string, string | undefined>)[name];
-      return { name, url: engines.clickhouseUrl, native, database, partitions: range, ...entry };
+      return { name, url: engines.clickhouseUrl, native, database, partitions: rangeOf(name), ...entry };
     });
     await writeFile(`${path}.new`, JSON.stringify({ servers: content }));
     await rename(`${path}.new`, path);
     return path;
   };
   // Those with ranges are filled, and read later.
-  if (names.length > 0) await write(Object.fromEntries(names.map((name) => [name, { serves: !(name in ranges) }])));
+  if (names.length > 0)
+    await write(Object.fromEntries(names.map((name) => [name, { serves: rangeOf(name) === undefined }])));
   for (const server of servers) await server.identify();
   const owned = started.move();
   return {
