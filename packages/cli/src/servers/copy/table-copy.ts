@@ -79,8 +79,8 @@ export class TableCopy {
   }
 
   /**
-   * Copies a partition of the table `events`, or the share of it, without what the pending deletions of this server hide. Of equal keys only the
-   * newest is read (FINAL), which is the visible one: after a merge here, another one might be left.
+   * Copies a partition of the table `events`, or the share of it, without what the pending deletions of this server hide. Of
+   * equal keys only the newest is read (FINAL), which is the visible one: after a merge here, another one might be left.
    *
    * @returns the number of rows
    * @throws ClickHouse's errors
