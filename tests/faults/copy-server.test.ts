@@ -1,12 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LocalClickHouse } from '@sluice/local-stack/clickhouse';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, test } from 'vitest';
-import { CLI_MAIN, type CommandEnd, sluice } from '../support/backups.ts';
+import { sluice, startSluice } from '../support/backups.ts';
 import { readClickHouse } from '../support/clickhouse.ts';
 import { compareServers, expectComparedSame } from '../support/compared-servers.ts';
 import { ownClickHouse } from '../support/engines.ts';
@@ -100,22 +98,6 @@ async function startMirrors(name: string): Promise<Mirrors> {
 
 const COPY = ['servers', 'copy', '--from', 'a1', '--to', 'a2', '--yes'];
 
-/** Starts a copy as a process that may be killed. */
-function startCopy({ running }: Mirrors, more: readonly string[] = []) {
-  const child: ChildProcess = spawn(process.execPath, [CLI_MAIN, ...COPY, ...more], {
-    env: { PATH: process.env['PATH'], ...running.environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.setEncoding('utf8').on('data', (text) => {
-      output += text;
-    });
-  }
-  const ended = once(child, 'close').then(([code]): CommandEnd => ({ code: Number(code), output }));
-  return { child, ended, output: () => output };
-}
-
 async function sumOf(read: Promise<string>): Promise<number> {
   return Number(await read);
 }
@@ -162,7 +144,7 @@ test('a copy that is killed at any step is right when it is run again', async ()
   });
   await running.writeServers({ ...servers, a2: { ...servers.a2, url: proxy.url } });
   for (;;) {
-    const copy = startCopy(mirrors);
+    const copy = startSluice(mirrors.running, COPY);
     let isKilled = false;
     kill = async () => {
       isKilled = true;

@@ -1,18 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { decodePosition } from '@sluice/query-api/stream/stream-position';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
-import { readClickHouse } from '../support/clickhouse.ts';
 import { ownClickHouse } from '../support/engines.ts';
 import { freeze } from '../support/freeze.ts';
 import { startLoad } from '../support/load.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import type { Service } from '../support/service.ts';
-import { allOf, identityOf, StreamFollower } from '../support/stream-follower.ts';
-
-/** By how much the clocks of servers may differ, in milliseconds: what a stream leaves out when it looks for where to go on. */
-const CLOCKS_MS = 5_000;
+import { allOf, identityOf, originOf, StreamFollower, untilKnown } from '../support/stream-follower.ts';
 
 const FROZEN_MS = 15_000;
 
@@ -34,18 +29,6 @@ function followAll({ key }: Pipeline, apis: () => readonly Service[]): readonly 
     follow(() => apis()[1], ''),
     follow(() => apis()[turn++ % 2], '', 2_000),
   ];
-}
-
-const originOf = ({ lastEventId = '' }: StreamFollower) => decodePosition(lastEventId)?.origin;
-
-/** Waits until a server has recorded its progress so long ago that every client can go on there. */
-async function untilKnown(followers: readonly StreamFollower[], url: string, database: string): Promise<void> {
-  const sql = 'SELECT toUnixTimestamp64Milli(min(recorded_at)) FROM storing_progress HAVING count() > 0';
-  await until('each stream to have where to go on', async () => {
-    const first = await readClickHouse(url, sql, { database });
-    const sentMs = Math.min(...followers.map((follower) => originOf(follower)?.throughMs ?? 0));
-    return first !== '' && sentMs >= Number(first) + CLOCKS_MS;
-  });
 }
 
 test('the ClickHouse server of streams is killed, frozen, loses its writer or is removed from the file: nothing is missed', async () => {

@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Pipeline } from './pipeline.ts';
 
@@ -25,4 +26,20 @@ export function sluice(
       resolve({ code: error ? Number(error.code) : 0, output: `${stdout}${stderr}` });
     });
   });
+}
+
+/** As {@link sluice}, as a process that may be killed. */
+export function startSluice({ environment }: Pick<Pipeline, 'environment'>, args: readonly string[]) {
+  const child = spawn(process.execPath, [CLI_MAIN, ...args], {
+    env: { PATH: process.env['PATH'], ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text) => {
+      output += text;
+    });
+  }
+  const ended = once(child, 'close').then(([code]): CommandEnd => ({ code: Number(code), output }));
+  return { child, ended };
 }

@@ -115,7 +115,10 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
   };
   const scheme = schemeOf(options.env ?? {});
   const serversFile = join(folder, 'servers.json');
+  /** Those of the file. */
+  let current = options.servers;
   const writeServers = async (servers: NonNullable<PipelineOptions['servers']>) => {
+    current = servers;
     const entries = Object.entries(servers).map(([name, server]) => ({ name, ...server }));
     // In one step, as a mounted file changes.
     await writeFile(`${serversFile}.new`, JSON.stringify({ servers: entries }));
@@ -224,9 +227,9 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
       return await request(url, { method: 'DELETE' }, withKey);
     },
     async drained() {
-      const { kafkaBrokers, name, servers } = options;
-      const groups = servers
-        ? Object.entries(servers).map(([server, { partitions = '' }]) => ({ suffix: `.${server}`, partitions }))
+      const { kafkaBrokers, name } = options;
+      const groups = current
+        ? Object.entries(current).map(([server, { partitions = '' }]) => ({ suffix: `.${server}`, partitions }))
         : [{ suffix: '', partitions: '' }];
       for (const { suffix, partitions } of groups) {
         const groupId = `${env.KAFKA_GROUP_ID}${suffix}`;

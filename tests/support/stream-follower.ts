@@ -1,7 +1,13 @@
+import { decodePosition } from '@sluice/query-api/stream/stream-position';
 import { sleep } from '@sluice/shared/retry';
 import { EventStream, type StreamMove } from '@sluice/shared/testing/event-stream';
+import { until } from '@sluice/shared/testing/until';
+import { readClickHouse } from './clickhouse.ts';
 import type { Pipeline } from './pipeline.ts';
 import type { EventPage, EventRecord } from './records.ts';
+
+/** By how much the clocks of servers may differ, in milliseconds: what a stream leaves out when it looks for where to go on. */
+const CLOCKS_MS = 5_000;
 
 /** A client that connects again whenever its stream ends, as browsers do, and keeps all that it was sent. */
 export class StreamFollower {
@@ -93,6 +99,21 @@ export class StreamFollower {
     clearTimeout(timer);
     this.#stopping.signal.removeEventListener('abort', close);
   }
+}
+
+/** What its last id says of its ClickHouse server. */
+export function originOf({ lastEventId = '' }: StreamFollower) {
+  return decodePosition(lastEventId)?.origin;
+}
+
+/** Waits until a server has recorded its progress so long ago that every client can go on there. */
+export async function untilKnown(followers: readonly StreamFollower[], url: string, database: string): Promise<void> {
+  const sql = 'SELECT toUnixTimestamp64Milli(min(recorded_at)) FROM storing_progress HAVING count() > 0';
+  await until('each stream to have where to go on', async () => {
+    const first = await readClickHouse(url, sql, { database });
+    const sentMs = Math.min(...followers.map((follower) => originOf(follower)?.throughMs ?? 0));
+    return first !== '' && sentMs >= Number(first) + CLOCKS_MS;
+  });
 }
 
 /** An event that is sent again after the deletion of its user is a new one: it was received at another time. */

@@ -1,7 +1,7 @@
 import { v1 as uuidV1, v6 as uuidV6, v7 as uuidV7 } from 'uuid';
 import { afterAll, expect, inject, test } from 'vitest';
 import { createClickHouse } from './clickhouse/client.ts';
-import { entityHash, eventHash, eventHashSql } from './row-hashes.ts';
+import { entityHash, entityHashSql, eventHash, eventHashSql } from './row-hashes.ts';
 import fc, { sample } from './testing/fast-check.ts';
 
 const client = createClickHouse(
@@ -14,9 +14,6 @@ const client = createClickHouse(
   { application: 'test', requestTimeoutMs: 60_000, connectionsMax: 1 },
 );
 afterAll(() => client.close());
-
-/** {@link entityHash} of a row of `entities`, in ClickHouse. */
-const ENTITY_HASH_SQL = String.raw`CRC32(concat(workspace_id, '\0', kind, '\0', id))`;
 
 /** Evaluates SQL for each of the rows, in their order. */
 async function evaluate(sql: string, structure: string, rows: readonly object[]): Promise<unknown[]> {
@@ -74,7 +71,7 @@ test('ClickHouse computes the hash of a user or an organization as ingest-api do
   }));
   expect(
     await evaluate(
-      ENTITY_HASH_SQL,
+      entityHashSql('workspace_id', 'kind', 'id'),
       'workspace_id LowCardinality(String), kind LowCardinality(String), id String',
       rows,
     ),

@@ -136,13 +136,17 @@ async function storeEverything(workspace: string): Promise<void> {
       version: deletedAt + (index % 3) * 400 - 400,
     })),
   );
-  // Events of a user are on all servers, and each of them has a row of the user.
+  // Events of a user are on all servers, and each of them has a row of the user. After a split, each has all of it.
   for (const [index, { version, ...entity }] of entities.entries()) {
     const [first, last] = [START_MS + index, START_MS + DAY_MS];
     const row = (from: number, to: number, newest: number) => ({
       ...{ ...of, ...entity, first_seen_at: from, last_seen_at: to, version: newest },
     });
     await single.insert('entities', [row(first, last, version)]);
+    if (index % 3 === 0) {
+      for (const each of sharded.shards) await each.insert('entities', [row(first, last, version)]);
+      continue;
+    }
     const [some = [], others = []] = index % 2 === 0 ? ranges : ranges.toReversed();
     for (const each of some) await each.insert('entities', [row(first, first, version)]);
     for (const each of others) await each.insert('entities', [row(last, last, version - 500)]);
@@ -152,13 +156,14 @@ async function storeEverything(workspace: string): Promise<void> {
     entities.filter(({ kind }) => kind === 'user').map(({ id, version }) => ({ ...of, user_id: id, version })),
   );
   const together = events.filter(({ userId, groupId }) => userId !== '' && groupId !== '');
-  for (const { uuid, userId, groupId, timestampMs, receivedAtUs } of together) {
+  for (const [index, { uuid, userId, groupId, timestampMs, receivedAtUs }] of together.entries()) {
     const seen = { ...of, first_seen_at: timestampMs, last_seen_at: timestampMs, version: receivedAtUs };
     const rows = [
       { ...seen, kind: 'membership', id: userId, other_id: groupId },
       { ...seen, kind: 'member', id: groupId, other_id: userId },
     ];
-    for (const each of [single, ...mirrorsOf(eventHash(uuid))]) await each.insert('entities', rows);
+    const servers = index % 3 === 0 ? sharded.shards : mirrorsOf(eventHash(uuid));
+    for (const each of [single, ...servers]) await each.insert('entities', rows);
   }
   const registers = entities.flatMap(({ version, ...entity }, index) =>
     ['plan', 'n', 'gone'].map((property) => ({

@@ -11,7 +11,7 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
-import { OwnDatabase } from '@sluice/writer/clickhouse/own-database';
+import { type DatabaseOwner, OwnDatabase } from '@sluice/writer/clickhouse/own-database';
 import type { Kafka } from 'kafkajs';
 import { z } from 'zod';
 
@@ -53,11 +53,20 @@ export interface TestServers extends AsyncDisposable {
 /** Where no server listens. */
 export const NOWHERE = 'http://127.0.0.1:1';
 
+export interface TestServersOptions<Name extends string> {
+  /** How many partitions each topic has. Default: {@link PARTITIONS}. */
+  readonly partitions?: number;
+  /** The ranges of servers; the others have all partitions. */
+  readonly ranges?: Readonly<Partial<Record<Name, string>>>;
+}
+
 /** Creates the databases of servers, each with the tables and its identity, and topics without messages. */
 export async function startServers<Name extends string>(
   engines: { readonly clickhouseUrl: string; readonly kafkaBrokers: readonly string[] },
   names: readonly Name[],
+  { partitions = PARTITIONS, ranges }: TestServersOptions<Name> = {},
 ): Promise<TestServers & { readonly of: Readonly<Record<Name, TestServer>> }> {
+  const rangeOf = (name: string) => (ranges as Readonly<Record<string, string>> | undefined)?.[name];
   await using started = new AsyncDisposableStack();
   const folder = started.use(await makeTempDir());
   const path = join(folder.path, 'servers.json');
@@ -67,7 +76,7 @@ export async function startServers<Name extends string>(
     CLICKHOUSE_SERVERS_FILE: path,
     KAFKA_BROKERS: engines.kafkaBrokers.join(','),
     KAFKA_TOPIC_PREFIX: prefix,
-    KAFKA_PARTITIONS: String(PARTITIONS),
+    KAFKA_PARTITIONS: String(partitions),
     KAFKA_GROUP_ID: `${prefix}writer`,
     ...WRITER_ACCOUNT,
   };
@@ -76,23 +85,28 @@ export async function startServers<Name extends string>(
   const topics = topicNames(config);
   await createTopics(
     kafka,
-    Object.values(topics).map((topic) => ({ topic, numPartitions: PARTITIONS })),
+    Object.values(topics).map((topic) => ({ topic, numPartitions: partitions })),
   );
   const servers = await Promise.all(
-    names.map((name) => startServer(name, `${prefix}writer.${name}`, engines.clickhouseUrl, started)),
+    names.map((name) => {
+      const owner = { server: name, group: `${prefix}writer.${name}`, partitions: rangeOf(name) ?? 'all' };
+      return startServer(owner, engines.clickhouseUrl, started);
+    }),
   );
   const native = await nativeAddress(servers[0]);
   const of = Object.fromEntries(servers.map((server) => [server.name, server])) as Record<Name, TestServer>;
   const write = async (entries: Readonly<Record<string, object>>) => {
     const content = Object.entries(entries).map(([name, entry]) => {
       const { database } = (of as Record<string, TestServer>)[name] ?? {};
-      return { name, url: engines.clickhouseUrl, native, database, ...entry };
+      return { name, url: engines.clickhouseUrl, native, database, partitions: rangeOf(name), ...entry };
     });
     await writeFile(`${path}.new`, JSON.stringify({ servers: content }));
     await rename(`${path}.new`, path);
     return path;
   };
-  if (names.length > 0) await write(Object.fromEntries(names.map((name) => [name, {}])));
+  // Those with ranges are filled, and read later.
+  if (names.length > 0)
+    await write(Object.fromEntries(names.map((name) => [name, { serves: rangeOf(name) === undefined }])));
   for (const server of servers) await server.identify();
   const owned = started.move();
   return {
@@ -127,19 +141,14 @@ async function nativeAddress(server: TestServer | undefined): Promise<string | u
   return row && `127.0.0.1:${row.port}`;
 }
 
-async function startServer(
-  name: string,
-  group: string,
-  url: string,
-  started: AsyncDisposableStack,
-): Promise<TestServer> {
+async function startServer(owner: DatabaseOwner, url: string, started: AsyncDisposableStack): Promise<TestServer> {
   const database = await createDatabase(url);
   started.defer(() => database.release());
   const options = { application: 'test', requestTimeoutMs: 240_000, connectionsMax: 2 };
   const client = createClickHouse({ ...database.config, ...ADMINISTRATOR }, options);
   started.defer(() => client.close());
   return {
-    ...{ name, group, client, database: database.config.CLICKHOUSE_DATABASE },
+    ...{ name: owner.server, group: owner.group, client, database: database.config.CLICKHOUSE_DATABASE },
     async insert(table, ...values) {
       await client.insert({ table, values, format: 'JSONEachRow' });
     },
@@ -147,6 +156,6 @@ async function startServer(
       const result = await client.query({ query, query_params: { ...query_params }, format: 'JSONEachRow' });
       return await result.json<Row>();
     },
-    identify: () => new OwnDatabase(client, { group, server: name, partitions: 'all' }).claim(),
+    identify: () => new OwnDatabase(client, owner).claim(),
   };
 }

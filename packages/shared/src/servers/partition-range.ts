@@ -21,6 +21,12 @@ export function isInRange(range: PartitionRange | undefined, partition: number):
   return range === undefined || (partition >= range.first && partition <= range.last);
 }
 
+/** Whether all partitions of a range belong to another one. */
+export function isWithin(range: PartitionRange | undefined, other: PartitionRange | undefined): boolean {
+  if (range === undefined || other === undefined) return other === undefined;
+  return isInRange(other, range.first) && isInRange(other, range.last);
+}
+
 interface Ranged {
   readonly name: string;
   readonly partitions: PartitionRange | undefined;

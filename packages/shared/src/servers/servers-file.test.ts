@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { endErrors } from './partition-range.ts';
+import { endErrors, isWithin, parseRange } from './partition-range.ts';
 import { parseServersFile, readingErrors, ServersFileError } from './servers-file.ts';
 
 const DEFAULTS = { database: 'sluice', group: 'sluice-writer' };
@@ -128,6 +128,33 @@ describe('a file is refused, with all of its errors,', () => {
     ]);
     expect(endErrors(parse(a1), 96)).toEqual([]);
   });
+});
+
+test('while one server is replaced by others with ranges, all of its files are valid, and not one that is read beside them', () => {
+  const unread = { serves: false };
+  const [first, second] = [
+    { ...a2, partitions: '0-23' },
+    { ...b1, partitions: '24-47' },
+  ];
+  for (const servers of [
+    [a1, { ...first, ...unread }, { ...second, ...unread }],
+    [{ ...a1, ...unread }, first, second],
+    [first, second],
+  ]) {
+    expect(errors(...servers)).toEqual([]);
+  }
+  expect(errors(a1, first, second)).not.toEqual([]);
+});
+
+test('a range is within one that has all of its partitions', () => {
+  const within = (range: string, other: string) => isWithin(parseRange(range), parseRange(other));
+  expect(within('0-23', 'all')).toBe(true);
+  expect(within('all', 'all')).toBe(true);
+  expect(within('all', '0-23')).toBe(false);
+  expect(within('0-11', '0-23')).toBe(true);
+  expect(within('0-23', '0-23')).toBe(true);
+  for (const range of ['0-24', '20-30', '24-47']) expect(within(range, '0-23')).toBe(false);
+  expect(within('0-47', '10-20')).toBe(false);
 });
 
 test('servers of several ranges need the same database and the same TLS to be read together', () => {

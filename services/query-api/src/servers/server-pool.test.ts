@@ -224,3 +224,25 @@ test('a change of the file is in force within a second; what is not valid change
   await mirrors.writeFile(['a1']);
   await eventually(() => readBy(mirrors)).toBe('a1');
 });
+
+test('a request that has begun goes on at a server that is taken out of the file, and those after it read another one', async () => {
+  const mirrors = await startTwo();
+  expect(await readBy(mirrors)).toBe('a1');
+  mirrors.a1.behaviour = 'holds requests';
+  const before = mirrors.a1.queries();
+  const begun = readBy(mirrors);
+  await eventually(mirrors.a1.queries).toBeGreaterThan(before);
+  await mirrors.writeFile(['a2']);
+  const known = async () => Object.keys(await valuesByServer(mirrors, 'sluice_query_server_readable'));
+  await eventually(known).toEqual(['a2']);
+  expect(await readBy(mirrors)).toBe('a2');
+  mirrors.a1.behaviour = 'answers';
+  expect(await begun).toBe('a1');
+  // One that does not respond is not waited for.
+  await mirrors.writeFile(['a1', 'a2']);
+  await eventually(known).toEqual(['a1', 'a2']);
+  mirrors.a2.behaviour = 'is silent';
+  const waiting = readBy(mirrors);
+  await mirrors.writeFile(['a1']);
+  expect(await waiting).toBe('a1');
+});

@@ -1,9 +1,7 @@
 import type { Login } from '@sluice/shared/clickhouse/connection';
 import { readMigrations } from '@sluice/shared/clickhouse/migrate';
-import { ALL_OTHERS, keptFromMs } from '@sluice/shared/event-retention';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
-import { atMost } from '@sluice/shared/retry';
 import type { Server } from '@sluice/shared/servers/servers-file';
 import type { ClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
 import { ConnectionFailure } from '../clickhouse/read-failures.ts';
@@ -12,15 +10,18 @@ import type { QueryConfig } from '../config.ts';
 import { AnySignal } from './any-signal.ts';
 import { type Choice, chooseServer, type ServerStatus } from './choose-server.ts';
 import { serverNames, storeOf } from './chosen-store.ts';
+import { firstAnswers } from './first-answers.ts';
+import { keptFromOf } from './kept-from.ts';
 import { PolledServer, type PolledServerOptions } from './polled-server.ts';
 import { RecentDeletions, recentMs } from './recent-deletions.ts';
+import { RetiredServers } from './retired-servers.ts';
 import type { ServerReading } from './server-metrics.ts';
 import { whyUnusable } from './why-unusable.ts';
 
 /** How often it is looked for servers that do not respond, in milliseconds. */
 const LOOK_MS = 100;
 
-/** How long a request waits for the first answer of each server, and who looks at them for theirs, in milliseconds. */
+/** How long who looks at the servers waits for the answer of each, in milliseconds. */
 const ANSWER_MS_MAX = 3_000;
 
 export type PoolConfig = Pick<QueryConfig, 'READ_LAG_MS_MAX' | 'READ_STALE_MS_MAX' | 'READ_SPREAD'>;
@@ -53,6 +54,7 @@ export class ServerPool implements StreamStores, Component {
   readonly #recent: RecentDeletions;
   /** Where the order of the file begins. */
   readonly #firstShare: number;
+  readonly #retired = new RetiredServers();
   #servers: readonly PolledServer[] = [];
   /** The servers of each range of partitions, in the order of these. */
   #ranges: readonly Mirrors[] = [];
@@ -79,7 +81,7 @@ export class ServerPool implements StreamStores, Component {
 
   async stop(): Promise<void> {
     clearInterval(this.#timer);
-    await Promise.all(this.#servers.map((server) => server.stop()));
+    await Promise.all([...this.#servers.map((server) => server.stop()), this.#retired.stop()]);
   }
 
   /** How many migrations a server needs to be read. */
@@ -97,8 +99,7 @@ export class ServerPool implements StreamStores, Component {
       (server) => before.find((one) => JSON.stringify(one.server) === JSON.stringify(server)) ?? this.#connect(server),
     );
     for (const server of before.filter((one) => !this.#servers.includes(one))) {
-      server.giveUp();
-      void server.stop();
+      this.#retired.add(server);
       this.#unusable.delete(server.server.name);
     }
     const byRange = Map.groupBy(this.#servers, ({ server }) => server.partitions?.first ?? 0);
@@ -106,8 +107,19 @@ export class ServerPool implements StreamStores, Component {
   }
 
   async choose(failed: ReadonlySet<string>, preferred = ''): Promise<Store> {
+    for (;;) {
+      const ranges = this.#ranges;
+      const choice = await this.#chooseNow(failed, preferred).catch((error: Error) => error);
+      // Nothing is chosen by a file that has been replaced meanwhile.
+      if (ranges !== this.#ranges) continue;
+      if (choice instanceof Error) throw choice;
+      return choice;
+    }
+  }
+
+  async #chooseNow(failed: ReadonlySet<string>, preferred: string): Promise<Store> {
     this.#keepPolled();
-    await this.#everyFirstAnswer();
+    await firstAnswers(this.#ranges);
     const failing = new Set([...failed].flatMap(serverNames));
     const names = serverNames(preferred);
     // A mirror that lags is better than the same servers once more.
@@ -228,17 +240,6 @@ export class ServerPool implements StreamStores, Component {
     return connected;
   }
 
-  /** Nobody is preferred only because it has answered first. A server that does not answer is not waited for long. */
-  async #everyFirstAnswer(): Promise<void> {
-    const unknown = this.#servers.filter(({ lastState, failure }) => !lastState && failure === undefined);
-    if (unknown.length === 0) return;
-    const answers = Promise.allSettled(unknown.map((server) => server.state()));
-    await atMost(
-      ANSWER_MS_MAX,
-      answers.then(() => undefined),
-    );
-  }
-
   #statusesOf(servers: readonly PolledServer[]): ServerStatus[] {
     return servers.map((server) => ({
       name: server.server.name,
@@ -256,18 +257,9 @@ export class ServerPool implements StreamStores, Component {
 
   #storeOf(chosen: readonly PolledServer[]): Store {
     const { login } = this.#options;
-    const keptFrom = (workspace: string) => this.#keptFrom(workspace);
+    const keptFrom = (workspace: string) => keptFromOf([...this.#servers, ...this.#retired.servers], workspace);
     const givenUp = this.#givenUp.of(chosen.map((server) => server.givenUp));
     return storeOf(chosen, { recentDeletions: this.#recent, keptFrom, login, givenUp });
-  }
-
-  /** An event has expired as soon as it has on any server: it must not come back when another one is read. */
-  #keptFrom(workspace: string): number | undefined {
-    const days = this.#servers.flatMap(({ lastState }) => {
-      const own = lastState?.retentionDays.get(workspace) ?? lastState?.retentionDays.get(ALL_OTHERS);
-      return own === undefined ? [] : [own];
-    });
-    return days.length === 0 ? undefined : keptFromMs(Math.min(...days), Date.now());
   }
 
   /**

@@ -1,18 +1,18 @@
 import { createLogger } from '@sluice/shared/log';
 import { parseServersFile } from '@sluice/shared/servers/servers-file';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { ConnectionFailure } from '../clickhouse/read-failures.ts';
 import { ServerPool } from './server-pool.ts';
 import type { ServerState } from './server-state.ts';
 
 const RANGES = { a1: '0-23', a2: '0-23', b1: '24-47', b2: '24-47' };
-const FILE = {
-  servers: Object.entries(RANGES).map(([name, partitions]) => ({ name, url: `http://${name}:8123`, partitions })),
-};
+const SERVERS = Object.entries(RANGES).map(([name, partitions]) => ({ name, url: `http://${name}:8123`, partitions }));
 
 let pool: ServerPool;
 /** The names of the servers whose polls fail. */
 let away: ReadonlySet<string>;
+/** Polls wait until it is over. */
+let held: Promise<unknown> | undefined;
 /** How far servers are behind, in milliseconds; the others are not. */
 let behindMs: Readonly<Record<string, number>>;
 
@@ -35,8 +35,9 @@ const NO_READER = {
   close: () => undefined,
 };
 
-function startPool(): void {
+function startPool(servers: readonly object[] = SERVERS): void {
   away = new Set();
+  held = undefined;
   behindMs = {};
   pool = new ServerPool({
     config: { READ_LAG_MS_MAX: 5_000, READ_STALE_MS_MAX: 60_000, READ_SPREAD: false },
@@ -44,13 +45,18 @@ function startPool(): void {
     firstGroup: 'g',
     connect: () => NO_READER,
     async poll({ server: { name } }) {
+      await held;
       if (away.has(name)) throw new ConnectionFailure(`${name} is away`);
-      return stateOf(name, RANGES[name as keyof typeof RANGES]);
+      return stateOf(name, (RANGES as Readonly<Record<string, string>>)[name] ?? 'all');
     },
     logger: createLogger('test', 'silent'),
     onGivenUp: () => undefined,
   });
-  pool.setServers(parseServersFile(JSON.stringify(FILE), { database: 'sluice', group: 'g' }));
+  setFile(servers);
+}
+
+function setFile(servers: readonly object[]): void {
+  pool.setServers(parseServersFile(JSON.stringify({ servers }), { database: 'sluice', group: 'g' }));
 }
 
 afterEach(() => pool.stop());
@@ -107,4 +113,40 @@ test('what one stream prefers is not what requests read from then on', async () 
   expect(await chosen()).toBe('a1+b1');
   expect((await pool.choose(new Set(), 'a2+b2')).name).toBe('a2+b2');
   expect(await chosen()).toBe('a1+b1');
+});
+
+test('a request that chooses while one server is replaced by ranges reads these', async () => {
+  startPool([{ name: 'all', url: 'http://all:8123' }]);
+  expect(await chosen()).toBe('all');
+  // What is known of it is too old by now.
+  vi.useFakeTimers({ toFake: ['performance'], now: performance.now() + 10_000 });
+  onTestFinished(() => {
+    vi.useRealTimers();
+  });
+  let answer = () => {};
+  held = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  const choosing = chosen();
+  setFile([{ name: 'all', url: 'http://all:8123', serves: false }, ...SERVERS]);
+  answer();
+  expect(await choosing).toBe('a1+b1');
+  expect(await chosen('all')).toBe('a1+b1');
+  expect(pool.readable('all')).toBeUndefined();
+});
+
+test('where nothing is known of a range yet, requests wait for an answer however long it takes', async () => {
+  startPool();
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => {
+    vi.useRealTimers();
+  });
+  let answer = () => {};
+  held = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  const choosing = chosen();
+  await vi.advanceTimersByTimeAsync(60_000);
+  answer();
+  expect(await choosing).toBe('a1+b1');
 });

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,7 +18,7 @@ import {
 } from './query-service.ts';
 
 /** What becomes of the queries that a mirror is sent. */
-type Behaviour = 'answers' | 'refuses' | 'is silent' | 'breaks off after the first rows';
+type Behaviour = 'answers' | 'refuses' | 'is silent' | 'holds requests' | 'breaks off after the first rows';
 
 /** A database that stands for a ClickHouse server of its own. */
 export interface Mirror extends Pick<QueryService, 'insert' | 'store'> {
@@ -158,6 +159,10 @@ function createMirror(name: string, config: Parameters<typeof administratorOf>[0
       ): AsyncGenerator<Item, void, undefined> {
         const isPoll = request.queryId.includes('server_state');
         if (!isPoll) counts.queries += 1;
+        while (!isPoll && control.behaviour === 'holds requests') {
+          await once(AbortSignal.any([request.signal, control.changed.signal]), 'abort');
+          request.signal.throwIfAborted();
+        }
         const { signal: changed } = control.changed;
         const fail = () => new ConnectionFailure(`${name} ${control.behaviour}`);
         if (control.behaviour === 'refuses') throw fail();

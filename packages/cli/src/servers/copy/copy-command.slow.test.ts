@@ -250,12 +250,17 @@ test('what speaks against a copy is named, all of it, and nothing is changed', a
   const member = await startMember(servers, a2);
   await recordState(a1.client, 'incomplete', 'Offsets 1 to 2 are gone.');
   await a1.client.command({ query: "INSERT INTO schema_migrations (number, name) VALUES (9998, '9998-newer.sql')" });
-  await servers.writeFile({ a1: { group: 'other' }, a2: { partitions: '0-0', serves: false }, a3: {} });
+  await servers.writeFile({
+    a1: { group: 'other', partitions: '1-1', serves: false },
+    a2: { partitions: '0-0', serves: false },
+    a3: {},
+  });
   expect(await refused()).toEqual([
     `a1: the database belongs to the group ${a1.group}, and the file says other.`,
+    'a1: the database stores the partitions all, and the file says 1-1.',
     'a1 has migrations of a newer version: use the command of that version.',
     'a1 is incomplete: copy a complete server. Offsets 1 to 2 are gone.',
-    'a1 has the partitions all, and a2 0-0: they must be the same.',
+    'a1 has the partitions 1-1, and a2 0-0: a server is filled from one that has all of its partitions.',
     'a2: the database stores the partitions all, and the file says 0-0.',
     expect.stringMatching(/^Stop the writers first: the group .*a2 has 1 /),
   ]);

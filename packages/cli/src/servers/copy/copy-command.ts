@@ -1,6 +1,7 @@
 import { ArgumentsError, readArguments } from '@sluice/shared/command-line';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
+import { describeRange } from '@sluice/shared/servers/partition-range';
 import { isNativeAddress, NATIVE_ADDRESS } from '@sluice/shared/servers/servers-file';
 import { megabytes, ProgressLines, percentageOf } from '../../backup/progress-lines.ts';
 import { interruption } from '../../interruption.ts';
@@ -9,14 +10,14 @@ import type { Terminal } from '../../terminal.ts';
 import type { ConfiguredServer } from '../connected-server.ts';
 import { findServer } from '../find-server.ts';
 import { reasonOf } from '../reason-of.ts';
-import { type CopyPlan, planCopy } from './plan-copy.ts';
+import { type CopyPlan, planCopy, rowsOf } from './plan-copy.ts';
 import { remoteTables } from './remote-table.ts';
 import { type CopyProgress, runCopy } from './run-copy.ts';
 
 export const COPY_HELP = `  copy --from NAME --to NAME [--from-native HOST:PORT] [--bandwidth BYTES] [--yes]
-                        fills a server with all that another one has, while everything else runs. Stop the writers of the
-                        server that is filled first, and start them afterwards. Broken off at any point, it goes on where it
-                        was when it is run again
+                        fills a server with all that another one has, or with what belongs to its own partitions, while
+                        everything else runs. Stop the writers of the server that is filled first, and start them afterwards.
+                        Broken off at any point, it goes on where it was when it is run again
     --from-native       where the server that is filled reaches the other one over ClickHouse's native protocol; default
                         "native" of the file
     --bandwidth         how many bytes a second it reads at most
@@ -99,12 +100,19 @@ export async function runCopyCommand(
   }
 }
 
-function describePlan({ source, target, partitions, bytes, dropped, versions }: CopyPlan): string[] {
+function describePlan(plan: CopyPlan): string[] {
+  const { source, target, partitions, bytes, copiedBytes, share, dropped, versions } = plan;
   const [from, to] = [source.server.name, target.server.name];
   const rows = partitions.reduce((sum, partition) => sum + partition.rows, 0);
   return [
     `${from} has ${rows.toLocaleString('en')} events in ${partitions.length} partitions of the table: ${megabytes(bytes)} with ` +
       'everything else.',
+    ...(share
+      ? [
+          `${to} gets those of the partitions ${describeRange(share.range)} of ${share.partitionCount}, about ` +
+            `${rowsOf(rows, plan).toLocaleString('en')}: ${megabytes(copiedBytes)} with everything else.`,
+        ]
+      : []),
     dropped === 0
       ? `${to} has no events.`
       : `${to} has ${dropped.toLocaleString('en')} events, which are dropped unless they are of a copy that was broken off.`,

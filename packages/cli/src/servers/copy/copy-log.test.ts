@@ -29,7 +29,7 @@ test('a run that was suspended while another one began changes nothing when it w
   const steps = await readSteps();
 
   const tables = new TableCopy({
-    ...{ client: a2.client, writer: a2.client, log: suspended, remote: (table) => table },
+    ...{ client: a2.client, writer: a2.client, log: suspended, remote: (table) => table, share: undefined },
     ...{ bandwidth: 0, signal: new AbortController().signal, onProgress: () => {} },
   });
   const reason = /another run of the command copies to this server/;

@@ -1,5 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
+import { isWithin, type PartitionRange } from '@sluice/shared/servers/partition-range';
 import { TopicRetention } from '@sluice/writer/kafka/topic-retention';
 import type { Kafka } from 'kafkajs';
 import { requireStoppedWriters } from '../../backup/log-check.ts';
@@ -7,11 +8,12 @@ import { readNumber } from '../../backup/read-number.ts';
 import { Refused } from '../../backup/refused.ts';
 import { type ConfiguredServer, connectForMigrations, ownerOf } from '../connected-server.ts';
 import type { Identity } from '../identity.ts';
-import { differentRanges, ownerErrors, unfitReasons } from '../problems.ts';
+import { ownerErrors, unfitReasons } from '../problems.ts';
 import { isKnown, type ServerState, stateOrReason } from '../server-state.ts';
 import { readLag } from '../status.ts';
 import { refuseOtherRun } from './copy-log.ts';
 import type { RemoteTables } from './remote-table.ts';
+import { isDivided, type Share } from './share.ts';
 
 /** With how many bytes of stored data a second a copy is reckoned, where no limit is given. Two busy cores did twice that for both servers. */
 const BYTES_PER_SECOND = 10_000_000;
@@ -29,10 +31,14 @@ export interface CopyPlan {
   readonly source: ConfiguredServer;
   readonly target: ConfiguredServer;
   readonly sourceIdentity: Identity;
+  /** What the target gets where it has fewer partitions of Kafka; undefined: everything. */
+  readonly share: Share | undefined;
   /** Those that the source has at the moment. More may come until the positions are read. */
   readonly partitions: readonly SourcePartition[];
   /** What all tables of the source take on disk. */
   readonly bytes: number;
+  /** About how much of that the target gets. */
+  readonly copiedBytes: number;
   /** How many events of the target are dropped. */
   readonly dropped: number;
   /** Both versions, where ClickHouse is not of the same. */
@@ -53,7 +59,8 @@ SELECT partition_id AS partition, sum(rows) AS rows FROM system.parts
 WHERE database = currentDatabase() AND table = 'events' AND active GROUP BY partition_id ORDER BY partition_id`;
 
 const BYTES = `
-SELECT sum(bytes_on_disk) AS number FROM system.parts WHERE database = currentDatabase() AND active`;
+SELECT table, sum(bytes_on_disk) AS bytes FROM system.parts
+WHERE database = currentDatabase() AND active GROUP BY table`;
 
 const EVENTS = `
 SELECT sum(rows) AS number FROM system.parts
@@ -95,10 +102,13 @@ export async function planCopy(options: PlanOptions): Promise<CopyPlan> {
   if (!isKnown(sourceState) || !isKnown(targetState) || !sourceState.identity || reasons.length > 0) {
     throw new Refused(reasons.join('\n'));
   }
+  const share = shareOf(options, sourceState);
+  const bytesOfTables = await readBytes(ofSource);
   return {
-    ...{ source, target, sourceIdentity: sourceState.identity },
+    ...{ source, target, sourceIdentity: sourceState.identity, share },
     partitions: await readEventPartitions(ofSource),
-    bytes: await readNumber(ofSource, BYTES),
+    bytes: sumOf(bytesOfTables.map(({ bytes }) => bytes)),
+    copiedBytes: sumOf(bytesOfTables.map(({ table, bytes }) => (isDivided(table) ? bytes * fractionOf(share) : bytes))),
     dropped: await readNumber(inServer, EVENTS, { database: target.server.database }),
     versions: differentVersions(sourceState, targetState),
   };
@@ -109,9 +119,64 @@ export async function readEventPartitions(client: ClickHouseClient): Promise<rea
   return await (await client.query({ query: PARTITIONS, format: 'JSONEachRow' })).json<SourcePartition>();
 }
 
+/** Returns about how many of some events of the source the target gets. */
+export function rowsOf(rows: number, { share }: Pick<CopyPlan, 'share'>): number {
+  return Math.round(rows * fractionOf(share));
+}
+
+function fractionOf(share: Share | undefined): number {
+  return share ? share.fraction : 1;
+}
+
+/** Returns what the target gets of a source that has its partitions, and others. */
+function shareOf({ source, target }: PlanOptions, { topicPartitions }: ServerState): Share | undefined {
+  const range = target.server.partitions;
+  const partitionCount = topicPartitions.get(topicNames(source.config).events);
+  if (!range || !partitionCount || ownerOf(source.server).partitions === ownerOf(target.server).partitions) {
+    return undefined;
+  }
+  const all = source.server.partitions ?? { first: 0, last: partitionCount - 1 };
+  return { range, partitionCount, fraction: sizeOf(range) / sizeOf(all) };
+}
+
+function sizeOf({ first, last }: PartitionRange): number {
+  return last - first + 1;
+}
+
+async function readBytes(client: ClickHouseClient): Promise<{ readonly table: string; readonly bytes: number }[]> {
+  return await (await client.query({ query: BYTES, format: 'JSONEachRow' })).json();
+}
+
+function sumOf(numbers: readonly number[]): number {
+  return numbers.reduce((sum, number) => sum + number, 0);
+}
+
 function sourceReasons({ source, target }: PlanOptions, state: ServerState | string): string[] {
   const reasons = unfitReasons(source.server, state, 'copy a complete server.');
-  return isKnown(state) ? [...reasons, ...differentRanges(source.server, target.server)] : reasons;
+  return isKnown(state) ? [...reasons, ...rangeReasons(source, target, state)] : reasons;
+}
+
+function rangeReasons(
+  { server: source, config }: ConfiguredServer,
+  { server: target }: ConfiguredServer,
+  state: ServerState,
+) {
+  const [ofSource, ofTarget] = [ownerOf(source).partitions, ownerOf(target).partitions];
+  if (ofSource === ofTarget) return [];
+  if (!isWithin(target.partitions, source.partitions)) {
+    return [
+      `${source.name} has the partitions ${ofSource}, and ${target.name} ${ofTarget}: a server is filled from one that has ` +
+        'all of its partitions.',
+    ];
+  }
+  if (!state.identity) return [];
+  const count = state.topicPartitions.get(topicNames(config).events);
+  const { last = 0 } = target.partitions ?? {};
+  if (count !== undefined && last < count) return [];
+  return [
+    `${target.name} has the partitions ${ofTarget}, and the rows of ${source.name} are spread over ` +
+      `${count ?? 'a number of partitions that no writer has recorded'}.`,
+  ];
 }
 
 function targetReasons({ target }: PlanOptions, state: ServerState | string): string[] {
@@ -155,17 +220,26 @@ async function requireSameDatabase(
   throw new Refused(`The native address of ${source.server.name} leads to another database than its url.`);
 }
 
-/** What the source has not stored yet must stay in Kafka until the copy is done. @throws {Refused} */
-async function requireHeadroom({ source, kafka, bandwidth }: PlanOptions, client: ClickHouseClient): Promise<void> {
+/**
+ * What the source has not stored yet of the target's partitions must stay in Kafka until the copy is done. All of the source is
+ * read, also for a share of it.
+ *
+ * @throws {Refused}
+ */
+async function requireHeadroom(
+  { source, target, kafka, bandwidth }: PlanOptions,
+  client: ClickHouseClient,
+): Promise<void> {
   const { config, server } = source;
   const topics = Object.values(topicNames(config));
   const kept = await withAdmin(kafka, (admin) => new TopicRetention(topics).read(admin));
-  const lags = await readLag(kafka, config, server.group, server.partitions);
+  const lags = await readLag(kafka, config, server.group, target.server.partitions);
   const left = lags.map(({ topic, headroomSeconds }) => {
     const keptMs = kept.get(topic);
     return headroomSeconds ?? (keptMs === undefined ? Number.POSITIVE_INFINITY : keptMs / 1_000);
   });
-  const seconds = (await readNumber(client, BYTES)) / Math.min(BYTES_PER_SECOND, bandwidth || BYTES_PER_SECOND);
+  const bytes = sumOf((await readBytes(client)).map((table) => table.bytes));
+  const seconds = bytes / Math.min(BYTES_PER_SECOND, bandwidth || BYTES_PER_SECOND);
   const headroom = Math.min(...left);
   if (headroom >= seconds + SPARE_SECONDS) return;
   throw new Refused(

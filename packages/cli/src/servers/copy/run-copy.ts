@@ -1,6 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { migrate, readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { createLogger } from '@sluice/shared/log';
+import { isInRange } from '@sluice/shared/servers/partition-range';
 import { Halts } from '@sluice/writer/clickhouse/halts';
 import { readPartitions, type StoredPosition } from '@sluice/writer/clickhouse/known-partitions';
 import { OwnDatabase } from '@sluice/writer/clickhouse/own-database';
@@ -14,7 +15,7 @@ import { type DatabaseState, readIdentity, recordState } from '../identity.ts';
 import { DELETIONS, otherTables } from './copied-tables.ts';
 import { type CopiedSoFar, CopyLog, IS_NEWEST_RUN } from './copy-log.ts';
 import { readGaps, readStarts } from './kafka-positions.ts';
-import { type CopyPlan, readEventPartitions } from './plan-copy.ts';
+import { type CopyPlan, readEventPartitions, rowsOf } from './plan-copy.ts';
 import type { RemoteTables } from './remote-table.ts';
 import { TableCopy } from './table-copy.ts';
 
@@ -26,7 +27,7 @@ export interface CopyProgress {
   /** A table, with its partition where it is a part of one. */
   readonly what: string;
   readonly rows: number;
-  /** Undefined where it is not known. */
+  /** Undefined where it is not known; about so many where a share is copied. */
   readonly rowsExpected: number | undefined;
   /** What was read from the source for it. */
   readonly bytes: number;
@@ -130,7 +131,7 @@ class Copy {
     this.#connections = connections;
     this.#group = options.plan.target.server.group;
     this.#tables = new TableCopy({
-      ...{ client, writer, remote, log, bandwidth, signal },
+      ...{ client, writer, remote, log, share: options.plan.share, bandwidth, signal },
       onProgress: (progress) => onProgress({ ...this.#current, ...progress }),
     });
   }
@@ -198,14 +199,18 @@ class Copy {
   }
 
   /**
-   * Notes how far the source is before anything is read from it, and drops what the target has.
+   * Notes how far the source is with the partitions of the target before anything is read from it, and drops what the target
+   * has.
    *
    * @throws {Refused} when Kafka has no longer what the source would store next
    */
   async #startAnew(): Promise<readonly StoredPosition[]> {
-    const { server } = this.#options.plan.source;
+    const { source, target } = this.#options.plan;
+    const { server } = source;
     const known = await readPartitions(this.#connections.source, server.group);
-    const positions = [...known.positions.values()];
+    const positions = [...known.positions.values()].filter(({ partition }) =>
+      isInRange(target.server.partitions, partition),
+    );
     const gaps = await readGaps(this.#options.kafka, positions);
     if (gaps.length > 0) throw new Refused(`${gaps.join(' ')} ${server.name} lacks it as well: copy another server.`);
     const tables = ['events', ...DELETIONS, ...otherTables(await readMigrations()), 'storing_progress'];
@@ -223,13 +228,14 @@ class Copy {
 
   /** Copies those partitions of the table that are not copied yet, and returns how many rows each of all has. */
   async #copyEvents(before: ReadonlyMap<string, number>): Promise<ReadonlyMap<string, number>> {
-    const { onStep } = this.#options;
+    const { onStep, plan } = this.#options;
     const copied = new Map(before);
     // After the positions: one that comes now holds only what is read from Kafka.
     const partitions = await readEventPartitions(this.#connections.source);
     const left = partitions.filter(({ partition }) => !before.has(partition));
     const all = before.size + left.length;
-    for (const { partition, rows: rowsExpected } of left) {
+    for (const { partition, rows: stored } of left) {
+      const rowsExpected = rowsOf(stored, plan);
       this.#current = { what: `events ${partition}`, rowsExpected, done: copied.size, all };
       const rows = await this.#tables.copyEvents(partition);
       await this.#log.record('events', { partition, rows });

@@ -3,6 +3,7 @@ import { sleep } from '@sluice/shared/retry';
 import { readNumber } from '../../backup/read-number.ts';
 import { type CopyLog, IS_NEWEST_RUN } from './copy-log.ts';
 import type { RemoteTables } from './remote-table.ts';
+import { type Share, shareCondition, shareParameters } from './share.ts';
 
 /** How often ClickHouse is asked how far a statement is, in milliseconds. */
 const POLL_MS = 500;
@@ -48,6 +49,8 @@ export interface TableCopyOptions {
   readonly writer: ClickHouseClient;
   readonly remote: RemoteTables;
   readonly log: CopyLog;
+  /** What is copied of the tables whose rows are divided; undefined: all of it. */
+  readonly share: Share | undefined;
   /** The bytes a second that are read from the source; 0: any number. */
   readonly bandwidth: number;
   readonly signal: AbortSignal;
@@ -65,32 +68,34 @@ export class TableCopy {
     this.#options = options;
   }
 
-  /** Copies a whole table. @throws ClickHouse's errors */
+  /** Copies a table, or the share of it. @throws ClickHouse's errors */
   async copyTable(table: string): Promise<void> {
-    const { remote } = this.#options;
+    const { remote, share } = this.#options;
     const { columns, key } = await this.#describe(table);
     await this.dropAll(table);
-    await this.#insert(
-      table,
-      `INSERT INTO ${table} (${columns}) SELECT ${columns} FROM ${remote(table)} WHERE ${IS_NEWEST_RUN} ORDER BY ${key}`,
-    );
+    const sql = `INSERT INTO ${table} (${columns})
+      SELECT ${columns} FROM ${remote(table)} WHERE ${shareCondition(table, share)} AND ${IS_NEWEST_RUN} ORDER BY ${key}`;
+    await this.#insert(table, sql);
   }
 
   /**
-   * Copies a partition of the table `events`, without what the pending deletions of this server hide. Of equal keys only the
-   * newest is read (FINAL), which is the visible one: after a merge here, another one might be left.
+   * Copies a partition of the table `events`, or the share of it, without what the pending deletions of this server hide. Of
+   * equal keys only the newest is read (FINAL), which is the visible one: after a merge here, another one might be left.
    *
    * @returns the number of rows
    * @throws ClickHouse's errors
    */
   async copyEvents(partition: string): Promise<number> {
-    const { remote } = this.#options;
+    const { remote, share } = this.#options;
     const { columns, key } = await this.#describe('events');
     await this.#drop(DROP_PARTITION, { table: 'events', partition });
     const sql = `INSERT INTO events (${columns})
       SELECT ${columns}
       FROM (
-        SELECT ${columns} FROM ${remote('events')} FINAL WHERE _partition_id = {partition:String} ORDER BY ${key}
+        SELECT ${columns}
+        FROM ${remote('events')} FINAL
+        WHERE _partition_id = {partition:String} AND ${shareCondition('events', share)}
+        ORDER BY ${key}
       ) AS copied
       LEFT JOIN (
         SELECT workspace_id, user_id, max(version) AS deleted FROM pending_deletions GROUP BY workspace_id, user_id
@@ -128,7 +133,7 @@ export class TableCopy {
 
   /** Runs an insert to its end, and tells how far it is. @throws ClickHouse's errors, also when the signal aborts */
   async #insert(name: string, query: string, parameters: Readonly<Record<string, unknown>> = {}): Promise<void> {
-    const { client, log, signal, bandwidth } = this.#options;
+    const { client, log, share, signal, bandwidth } = this.#options;
     signal.throwIfAborted();
     const query_id = log.queryId(`copy-${name.replaceAll('_', '-')}`);
     const ended = new AbortController();
@@ -136,7 +141,7 @@ export class TableCopy {
     const settings = { ...COPY_SETTINGS, ...(bandwidth > 0 && { max_network_bandwidth: bandwidth }) };
     try {
       await client.command({
-        ...{ query, query_id, query_params: { run: log.run, ...parameters } },
+        ...{ query, query_id, query_params: { run: log.run, ...shareParameters(share), ...parameters } },
         clickhouse_settings: settings as never,
       });
     } finally {
