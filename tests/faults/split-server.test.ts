@@ -190,7 +190,7 @@ test('one server is replaced by two with half of its partitions each, under load
   await using readers = startReaders({ pipeline: running, urls: () => [query.url], paths });
   await using checks = startChecks(running, fixed, counted);
   const more = async () => {
-    await untilBothGoOn(load, readers, { accepted: 100, answered: 20 });
+    await untilBothGoOn(load, readers, { accepted: 100, answered: 5 });
     await checks.more();
   };
   await more();
