@@ -2,15 +2,20 @@ import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
 import { sleep } from '@sluice/shared/retry';
+import { readPartitions } from './clickhouse/known-partitions.ts';
 import { STATEMENTS } from './clickhouse/statements.ts';
+import type { StoredThrough } from './kafka/lag.ts';
+import { nameOf } from './protocol/position.ts';
 
 /** How often the progress is recorded, in milliseconds. */
 const INTERVAL_MS = 2_000;
 
 export interface StoringProgressOptions {
   readonly client: ClickHouseClient;
-  /** Returns until when everything is stored, in milliseconds since 1970; `undefined` while that is not known. */
-  readonly storedThrough: () => Promise<number | undefined>;
+  /** The consumer group of the writers. */
+  readonly groupId: string;
+  /** Returns how far the group has stored the log; `undefined` while that is not known. */
+  readonly storedThrough: () => Promise<StoredThrough | undefined>;
   readonly logger: Logger;
 }
 
@@ -55,8 +60,10 @@ export class StoringProgress implements Component {
     const { client, storedThrough, logger } = this.#options;
     try {
       // Before the newest block is read: what is stored by then is in blocks up to that one.
-      const throughMs = await storedThrough();
-      if (throughMs === undefined || !this.#isOwner) return;
+      const stored = await storedThrough();
+      if (!stored || !this.#isOwner) return;
+      await this.#requirePositions(stored);
+      const { throughMs } = stored;
       const result = await client.query({ query: STATEMENTS['read-newest-block'].sql, format: 'JSONEachRow' });
       const [row] = await result.json<{ newest: number }>();
       if (!row) throw new Error('ClickHouse has returned no newest block');
@@ -68,5 +75,22 @@ export class StoringProgress implements Component {
         logger.warn({ reason: (error as Error).message }, 'recording the progress failed; retrying');
       this.#isFailing = true;
     }
+  }
+
+  /**
+   * Commits outlive a database whose disk was lost. What was committed is stored only where the database has its positions,
+   * which are stored before it is committed.
+   *
+   * @throws when the database has not what was committed
+   */
+  async #requirePositions({ committed }: StoredThrough): Promise<void> {
+    const { client, groupId } = this.#options;
+    const { positions } = await readPartitions(client, groupId);
+    const missing = committed.find((one) => one.offset > (positions.get(nameOf(one))?.nextOffset ?? 0n));
+    if (!missing) return;
+    throw new Error(
+      `the database lacks messages of ${nameOf(missing)}: the group has committed offset ${missing.offset}, and ` +
+        `${positions.get(nameOf(missing))?.nextOffset ?? 'no position'} is stored`,
+    );
   }
 }

@@ -25,6 +25,7 @@ import { Erasure } from './erasure/erasure.ts';
 import { ExpiredEvents } from './erasure/expired-events.ts';
 import { ForeignCommits } from './kafka/foreign-commits.ts';
 import { GroupConsumer } from './kafka/group-consumer.ts';
+import type { StoredThrough } from './kafka/lag.ts';
 import { isMemberOf } from './kafka/membership.ts';
 import { Watchdog } from './kafka/watchdog.ts';
 import { BatchIntake } from './loop/batch-intake.ts';
@@ -40,8 +41,8 @@ export interface WriterDependencies {
   readonly client: ClickHouseClient;
   /** Brings the tables up to date. @throws ClickHouse's errors, and those of `migrate` */
   readonly migrate: () => Promise<unknown>;
-  /** Returns until when everything is stored, in milliseconds since 1970; `undefined` while that is not known. */
-  readonly storedThrough: () => Promise<number | undefined>;
+  /** Returns how far the group has stored the log; `undefined` while that is not known. */
+  readonly storedThrough: () => Promise<StoredThrough | undefined>;
   /** Whose database it is; undefined without a file of servers. */
   readonly server?: Pick<Server, 'name' | 'partitions'> | undefined;
   /** For statements that may take long: its requests time out after `ERASURE_TIMEOUT_MS`. */
@@ -111,7 +112,9 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     (Type) => new Type(config, erasureClient, writerId, logger, metrics.erasureFailures),
   );
   // Readers of several servers alone need it.
-  const progress = server ? [new StoringProgress({ client, storedThrough, logger })] : [];
+  const progress = server
+    ? [new StoringProgress({ client, groupId: config.KAFKA_GROUP_ID, storedThrough, logger })]
+    : [];
   const ofOneWriter = [...erasures, ...progress];
   const silenceMs = SILENT_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
   const watchdog = new Watchdog(silenceMs, () => {

@@ -20,10 +20,26 @@ export interface LagReaderOptions {
   readonly range?: PartitionRange | undefined;
 }
 
+/** An offset that the group has committed. */
+export interface CommittedOffset {
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: bigint;
+}
+
+/** How far the group had stored the log when it was measured. */
+export interface StoredThrough {
+  /** Until when everything that Kafka had appended is stored, in milliseconds since 1970. */
+  readonly throughMs: number;
+  /** Of the partitions that have one. */
+  readonly committed: readonly CommittedOffset[];
+}
+
 interface MeasuredLag {
   /** When the measurement began, in milliseconds since 1970. */
   readonly beganMs: number;
   readonly lags: readonly PartitionLag[];
+  readonly committed: readonly CommittedOffset[];
   /** Whether each partition has a leader, and its oldest message that is not committed could be read. */
   readonly isWhole: boolean;
 }
@@ -73,15 +89,13 @@ export class LagReader implements Component {
     return (await this.#measurement.read())?.lags;
   }
 
-  /**
-   * Returns until when everything that Kafka had appended is stored, in milliseconds since 1970; `undefined` while that is not
-   * known. Never throws.
-   */
-  async storedThrough(): Promise<number | undefined> {
+  /** Returns how far the group has stored the log, by its commits; `undefined` while that is not known. Never throws. */
+  async storedThrough(): Promise<StoredThrough | undefined> {
     const measured = await this.#measurement.read();
     if (!measured?.isWhole) return undefined;
-    const ageMs = Math.max(0, ...measured.lags.map(({ seconds }) => Math.ceil(seconds * 1_000)));
-    return measured.beganMs - ageMs;
+    const { beganMs, lags, committed } = measured;
+    const ageMs = Math.max(0, ...lags.map(({ seconds }) => Math.ceil(seconds * 1_000)));
+    return { throughMs: beganMs - ageMs, committed };
   }
 
   async #measureWithClient(signal: AbortSignal): Promise<MeasuredLag> {
@@ -99,18 +113,20 @@ export class LagReader implements Component {
     const { groupId, topics, range } = this.#options;
     const beganMs = Date.now();
     await admin.connect();
-    const committed = await admin.fetchOffsets({ groupId, topics: [...topics] });
+    const ofTopics = await admin.fetchOffsets({ groupId, topics: [...topics] });
     const retentionMs = await this.#retention.read(admin);
     const lags: PartitionLag[] = [];
+    const committed: CommittedOffset[] = [];
     let isWhole = true;
     for (const topic of topics) {
       const logs = await admin.fetchTopicOffsets(topic);
-      const ofGroup = committed.find((group) => group.topic === topic)?.partitions ?? [];
+      const ofGroup = ofTopics.find((group) => group.topic === topic)?.partitions ?? [];
       isWhole &&= logs.length === ofGroup.length;
       for (const { partition, ...log } of logs) {
         if (!isInRange(range, partition)) continue;
         const [low, high] = [BigInt(log.low), BigInt(log.high)];
         const offset = offsetOf(ofGroup, partition);
+        if (Number(offset) >= 0) committed.push({ topic, partition, offset: BigInt(offset) });
         const next = BigInt(Math.max(Number(offset), Number(low)));
         const behind = next < high ? high - next : 0n;
         const read = () => admin.fetchRecord({ topic, partition, offset: String(next) });
@@ -125,6 +141,6 @@ export class LagReader implements Component {
         });
       }
     }
-    return { beganMs, lags, isWhole };
+    return { beganMs, lags, committed, isWhole };
   }
 }
