@@ -47,12 +47,12 @@ export const SEVERAL_SERVERS_SETTINGS: QuerySettings = {
   distributed_group_by_no_merge: '0',
   // A server that is away fails the query. Otherwise its rows would be missing from a page.
   skip_unavailable_shards: '0',
-  // A server that does not answer is given up after a second, and one that falls silent after three: those that work report
+  // A host that does not answer is given up after a second, and a server that is silent after three: those that work report
   // progress all the time. Each has one address here, so there is nothing else to try.
   connections_with_failover_max_tries: '1',
   connect_timeout_with_failover_ms: '1000',
   connect_timeout_with_failover_secure_ms: '1000',
-  handshake_timeout_ms: '1000',
+  handshake_timeout_ms: '3000',
   receive_timeout: '3',
   use_hedged_requests: '0',
 };

@@ -429,7 +429,7 @@ test('a server that is frozen fails the statement, before its start and in its m
     const error = await send(COUNT);
     expect(error).toContain('ALL_CONNECTION_TRIES_FAILED');
     // Tried once.
-    expect(error.match(/receive timeout 1000 ms/g)).toHaveLength(1);
+    expect(error.match(/receive timeout 3000 ms/g)).toHaveLength(1);
   } finally {
     melt();
   }
