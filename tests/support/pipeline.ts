@@ -19,6 +19,8 @@ export interface PipelineServer {
   readonly native?: string;
   /** Default: that of the pipeline. */
   readonly database?: string;
+  /** The consumer group of its writers; default: that of the pipeline, with the name of the server. */
+  readonly group?: string;
   /** A range such as `0-2`; default: all. */
   readonly partitions?: string;
   /** Default: true. */
