@@ -12,7 +12,7 @@ test('the same seed plans the same faults, another seed others, and more minutes
 });
 
 test('of the servers of a range one is disturbed at a time, and those of each are wiped as well', () => {
-  const plan = planFaults(1, 10, { shards: 2, mirrors: 2 });
+  const plan = planFaults(1, 30, { shards: 2, mirrors: 2 });
   const ofServers = plan.filter(({ target }) => target.startsWith('server '));
   expect(new Set(ofServers.map(({ kind, target }) => `${kind} ${target}`)).size).toBe(16);
   for (const range of ['servers a', 'servers b']) {
