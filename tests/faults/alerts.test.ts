@@ -138,6 +138,10 @@ test('each fault of a process, of a clock, of rows, of ClickHouse and of what wa
     sql(`INSERT INTO ${database}.backups (id, started_at, finished_at)
       SELECT generateUUIDv4(), now64(6) - INTERVAL 2 DAY, now64(6) - INTERVAL 2 DAY`),
   );
+  await cause('SluiceServersDiffer', 'a comparison with another server has found a difference', () =>
+    sql(`INSERT INTO ${database}.server_comparisons (compared_at, other, through, months, event_count, differing)
+      VALUES (now64(3), 'a2', now64(6), 1, 1, ['events'])`),
+  );
   await cause('SluiceDeadLetters', 'a row that is no JSON', () => produce('?'));
   await cause('SluiceServiceDown', 'query-api is frozen', async () => services['query-api'].freeze());
   await using skewed = await startWithWrongClock();
@@ -161,7 +165,7 @@ test('each fault of a process, of a clock, of rows, of ClickHouse and of what wa
   const expected = [
     ...failing,
     ...['SluiceRetentionNear', 'SluiceErasureLate', 'SluicePartsNearLimit', 'SluiceBackupOld'],
-    ...['SluiceMessagesMisplaced', 'SluiceKeysFileInvalid'],
+    ...['SluiceMessagesMisplaced', 'SluiceKeysFileInvalid', 'SluiceServersDiffer'],
   ];
   await firing(...expected, 'SluiceServiceDown', 'SluiceClockSkew');
   const fired = (await alertsSince(faultsAt)).filter(({ state }) => state === 'firing').map(({ alert }) => alert);
