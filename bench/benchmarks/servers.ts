@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { OwnDatabase } from '../../services/writer/src/clickhouse/own-database.ts';
 import { WORKSPACE } from '../data/filter-queries.ts';
 import { storeTraffic } from '../data/store-traffic.ts';
 import { createTraffic, DAY_MS } from '../data/traffic.ts';
@@ -137,11 +138,7 @@ const SPLIT = {
 
 /** Records what writers record: whose the database is, and that it has everything until now. */
 async function identify({ client }: BenchDatabase, server: string, partitions: string): Promise<void> {
-  const identity = {
-    ...{ id: crypto.randomUUID(), server, group_id: `sluice-writer.${server}`, partitions },
-    ...{ state: 'complete', detail: '', recorded_at: Date.now() * 1_000 },
-  };
-  await client.insert({ table: 'database_identity', values: [identity], format: 'JSONEachRow' });
+  await new OwnDatabase(client, { server, group: `sluice-writer.${server}`, partitions }).claim();
   const query = 'INSERT INTO storing_progress SELECT now64(3) AS at, at, max(_block_number) FROM events';
   await client.command({ query });
 }
