@@ -1,4 +1,5 @@
 import { COPY } from './benchmarks/copy.ts';
+import { CURVE } from './benchmarks/curve.ts';
 import { DASHBOARDS } from './benchmarks/dashboards.ts';
 import { EXACTNESS } from './benchmarks/exactness.ts';
 import { EXPORT_BENCHMARK } from './benchmarks/export.ts';
@@ -14,6 +15,7 @@ import type { Benchmark } from './report/benchmark.ts';
 /** All benchmarks, in the order of docs/design/performance.md: it has a table for each. */
 export const BENCHMARKS: readonly Benchmark[] = [
   PIPELINE,
+  CURVE,
   INGEST,
   LATENCY,
   MEMORY,

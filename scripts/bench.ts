@@ -5,6 +5,7 @@ import { profile } from '../bench/benchmarks/profile.ts';
 import { BENCHMARKS } from '../bench/benchmarks.ts';
 import { writePage } from '../bench/report/page.ts';
 import { runBenchmark } from '../bench/report/run.ts';
+import { checkOutVersion } from '../tests/support/other-version.ts';
 
 const PROFILE_SIZE = { seconds: 30 };
 
@@ -14,6 +15,14 @@ const USAGE = `Usage: ${NAME} BENCHMARK [SIZE]…   runs a benchmark, writes its
        ${NAME} report              writes the page, docs/design/performance.md, from bench/results
        ${NAME} profile [SECONDS]   prints where the CPU time of ingest-api, writer and ClickHouse goes under load
                                           (default ${PROFILE_SIZE.seconds} seconds), and writes the profiles to .bench/profiles
+
+Options:
+
+  --against COMMIT   measures the services of another commit in turn with these (${BENCHMARKS.filter(
+    ({ comparesVersions }) => comparesVersions,
+  )
+    .map((one) => one.name)
+    .join(', ')})
 
 Benchmarks, with their default sizes:
 
@@ -44,7 +53,7 @@ function readSize(
 async function main(): Promise<number> {
   const { values, positionals } = parseArguments({
     allowPositionals: true,
-    options: { help: { type: 'boolean' } },
+    options: { help: { type: 'boolean' }, against: { type: 'string' } },
   } as const);
   const [name, ...sizes] = positionals;
   if (values.help) {
@@ -58,11 +67,17 @@ async function main(): Promise<number> {
   const benchmark = BENCHMARKS.find((one) => one.name === name);
   if (!benchmark && name !== 'profile') throw new ArgumentsError(`there is no benchmark "${name ?? ''}"`);
   const size = readSize(benchmark?.size ?? PROFILE_SIZE, sizes);
+  const { against } = values;
+  if (against !== undefined && !benchmark?.comparesVersions) {
+    throw new ArgumentsError(`${name} measures no other version: there is no --against`);
+  }
   if (process.platform !== 'linux') {
     console.error('The benchmarks need Linux: they read CPU time from /proc.');
     return 2;
   }
-  if (benchmark) await runBenchmark(benchmark, size, BENCHMARKS);
+  const other =
+    against === undefined ? undefined : { commit: against.slice(0, 7), checkout: await checkOutVersion(against) };
+  if (benchmark) await runBenchmark(benchmark, size, BENCHMARKS, other);
   else await profile(size['seconds'] ?? PROFILE_SIZE.seconds);
   return 0;
 }

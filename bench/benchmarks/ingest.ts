@@ -1,8 +1,8 @@
 import { cpuTimeUs, difference } from '../measure/cpu-time.ts';
-import { BareFastify } from '../processes/bare-fastify.ts';
 import type { LoadShape } from '../processes/load.ts';
+import { ReferenceServer } from '../processes/reference-server.ts';
 import { System } from '../processes/system.ts';
-import { type Bar, type Benchmark, type Figure, figureOf } from '../report/benchmark.ts';
+import { type Bar, type Benchmark, type Figure, figureOf, quotients } from '../report/benchmark.ts';
 
 interface Load extends LoadShape {
   readonly column: string;
@@ -58,7 +58,7 @@ interface Rounds {
 
 async function measure({ rounds }: { rounds: number }): Promise<readonly Figure[]> {
   await using system = await System.start();
-  using bare = await BareFastify.start();
+  using bare = await ReferenceServer.startBare();
   await system.pipeline.services.writer.kill9();
   const figures: Figure[] = [];
   for (const load of LOADS) {
@@ -129,9 +129,4 @@ function figuresOf({ column, eventsPerRequest, bar }: Load, { ingest, calls, bar
     figure('CPU of ingest-api ÷ bare Fastify', '', quotients(ingestUs, bareUs)),
     figure('CPU of ingest-api, calls ÷ submissions', '', quotients(callsUs, ingestUs), { atMost: 1.3 }),
   ];
-}
-
-/** Divides the values of each round. */
-function quotients(over: readonly number[], under: readonly number[]): number[] {
-  return over.map((value, round) => value / (under[round] ?? Number.NaN));
 }

@@ -1,6 +1,6 @@
 import { sleep } from '@sluice/shared/retry';
 import { measureHalfOfCapacity } from '../processes/steady-load.ts';
-import { PROCESS_NAMES, type ProcessName, System } from '../processes/system.ts';
+import { PROCESS_NAMES, System } from '../processes/system.ts';
 import { type Benchmark, type Figure, figureOf, median } from '../report/benchmark.ts';
 
 const SAMPLES = 60;
@@ -24,7 +24,12 @@ async function measure({ minutes }: { minutes: number }): Promise<readonly Figur
   const half = await measureHalfOfCapacity(system);
   const durationMs = minutes * 60_000;
   const loading = system.load(half.shape(durationMs));
-  const samples: Record<ProcessName, number[]> = { 'ingest-api': [], Kafka: [], writer: [], ClickHouse: [] };
+  const samples: Record<(typeof PROCESS_NAMES)[number], number[]> = {
+    'ingest-api': [],
+    Kafka: [],
+    writer: [],
+    ClickHouse: [],
+  };
   for (let sample = 0; sample < SAMPLES; sample += 1) {
     await sleep(durationMs / SAMPLES);
     for (const name of PROCESS_NAMES) samples[name].push((await system.memory(name)) / MEBIBYTE);

@@ -1,8 +1,8 @@
 import { difference } from '../measure/cpu-time.ts';
-import { BareFastify } from '../processes/bare-fastify.ts';
 import type { LoadShape } from '../processes/load.ts';
+import { ReferenceServer } from '../processes/reference-server.ts';
 import { StraightInserts } from '../processes/straight-inserts.ts';
-import { PROCESS_NAMES, System } from '../processes/system.ts';
+import { type LoadCost, PROCESS_NAMES, System } from '../processes/system.ts';
 import { type Bar, type Benchmark, type Figure, figureOf, median } from '../report/benchmark.ts';
 
 interface Load extends LoadShape {
@@ -57,11 +57,7 @@ export const PIPELINE: Benchmark<{ rounds: number }> = {
   measure,
 };
 
-interface Round {
-  readonly eventsPerSecond: number;
-  readonly ackMs: { readonly median: number; readonly p99: number };
-  /** CPU time of each process, in microseconds an event. */
-  readonly cpuUs: Readonly<Record<string, number>>;
+interface Round extends LoadCost {
   readonly straightUs: number;
   /** CPU time of the bare Fastify, in microseconds a request. */
   readonly bareUs: number;
@@ -70,7 +66,7 @@ interface Round {
 async function measure({ rounds }: { rounds: number }): Promise<readonly Figure[]> {
   await using system = await System.start();
   await using straight = await StraightInserts.start(system.clickhouseUrl);
-  using bare = await BareFastify.start();
+  using bare = await ReferenceServer.startBare();
   const figures: Figure[] = [];
   for (const load of LOADS) {
     const measured: Round[] = [];
@@ -87,23 +83,12 @@ async function measure({ rounds }: { rounds: number }): Promise<readonly Figure[
 }
 
 async function measureRound(system: System, straight: StraightInserts, load: Load): Promise<Omit<Round, 'bareUs'>> {
-  const before = await system.cpuTimes();
-  const start = performance.now();
-  const { events, latencyMs } = await system.load(load);
-  await system.allStored();
-  const seconds = (performance.now() - start) / 1_000;
+  const cost = await system.measureCost(load);
+  const before = await system.cpuTimes(['ClickHouse']);
+  await straight.insert(cost.events);
   await system.mergesSettled();
-  const used = difference(before, await system.cpuTimes());
-  const beforeStraight = await system.cpuTimes(['ClickHouse']);
-  await straight.insert(events);
-  await system.mergesSettled();
-  const usedStraight = difference(beforeStraight, await system.cpuTimes(['ClickHouse']));
-  return {
-    eventsPerSecond: events / seconds,
-    ackMs: latencyMs,
-    cpuUs: Object.fromEntries(Object.entries(used).map(([name, us]) => [name, us / events])),
-    straightUs: (usedStraight['ClickHouse'] ?? Number.NaN) / events,
-  };
+  const used = difference(before, await system.cpuTimes(['ClickHouse']));
+  return { ...cost, straightUs: (used['ClickHouse'] ?? Number.NaN) / cost.events };
 }
 
 function figuresOf({ column, eventsPerRequest, bars }: Load, rounds: readonly Round[]): Figure[] {
@@ -127,8 +112,8 @@ function figuresOf({ column, eventsPerRequest, bars }: Load, rounds: readonly Ro
     figure('ingest-api ÷ bare Fastify', '', (round) => usOf(round, 'ingest-api') / bareUs(round), bars.ingest),
     figure('writer ÷ ClickHouse', '', (round) => usOf(round, 'writer') / usOf(round, 'ClickHouse'), WRITER_BAR),
     figure('events stored and visible', '/s', ({ eventsPerSecond }) => eventsPerSecond),
-    figure('acknowledged after, median', 'ms', ({ ackMs }) => ackMs.median),
-    figure('acknowledged after, p99', 'ms', ({ ackMs }) => ackMs.p99),
+    figure('acknowledged after, median', 'ms', ({ latencyMs }) => latencyMs.median),
+    figure('acknowledged after, p99', 'ms', ({ latencyMs }) => latencyMs.p99),
     ...(eventsPerRequest === 1 ? [figureOf('this machine ÷ that of the bars', column, '', [slowness])] : []),
   ];
 }

@@ -28,7 +28,7 @@ export async function profile(seconds: number): Promise<void> {
 }
 
 async function profileUnder(load: Omit<LoadShape, 'durationMs'>, seconds: number): Promise<void> {
-  await using system = await System.start(PROFILED);
+  await using system = await System.start({ env: PROFILED });
   await system.load({ ...load, durationMs: WARM_UP_MS });
   await system.allStored();
   const { services } = system.pipeline;

@@ -10,8 +10,8 @@ export interface Forked {
 }
 
 /** Starts a module of this folder as a process and waits for its first message. The module ends when its channel closes. */
-export async function forkReady(module: string): Promise<Forked> {
-  const child = fork(fileURLToPath(new URL(module, import.meta.url)), {
+export async function forkReady(module: string, args: readonly string[] = []): Promise<Forked> {
+  const child = fork(fileURLToPath(new URL(module, import.meta.url)), args, {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
   const [message] = await once(child, 'message');

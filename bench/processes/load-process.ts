@@ -55,26 +55,26 @@ class Load {
   async #connect(): Promise<void> {
     const { durationMs, requestsPerSecond, eventsPerRequest } = this.#spec;
     while (performance.now() - this.#startedAt < durationMs && this.#faults.length === 0) {
-      if (requestsPerSecond !== undefined) await this.#nextSlot(requestsPerSecond);
+      const dueAt = requestsPerSecond === undefined ? performance.now() : await this.#nextSlot(requestsPerSecond);
       const first = this.#next;
       this.#next += eventsPerRequest;
-      await this.#send(first, first + eventsPerRequest - 1);
+      await this.#send(first, first + eventsPerRequest - 1, dueAt);
     }
   }
 
-  /** Waits for the next of the times at which requests are due. */
-  async #nextSlot(perSecond: number): Promise<void> {
+  /** Waits for the next of the times at which requests are due, and returns it. */
+  async #nextSlot(perSecond: number): Promise<number> {
     const at = this.#startedAt + (this.#slots / perSecond) * 1_000;
     this.#slots += 1;
     const ms = at - performance.now();
     if (ms > 0) await sleep(ms);
+    return at;
   }
 
   /** Sends the events of these numbers in one request. */
-  async #send(first: number, last: number): Promise<void> {
+  async #send(first: number, last: number, dueAt: number): Promise<void> {
     const { calls, gzip } = this.#spec;
     const body = calls ? callsBody(first, last) : submissionBody(first, last);
-    const sentAt = performance.now();
     const response = await this.#pool.request({
       method: 'POST',
       path: calls ? '/v1/batch' : '/v1/public/userGroups',
@@ -83,7 +83,7 @@ class Load {
     });
     if (response.statusCode === (calls ? 200 : 202)) await response.body.dump();
     else this.#faults.push(`${response.statusCode} ${await response.body.text()}`);
-    this.#latenciesMs.push(performance.now() - sentAt);
+    this.#latenciesMs.push(performance.now() - dueAt);
     if (!calls) this.#numbersSum += (BigInt(first + last) * BigInt(last - first + 1)) / 2n;
   }
 }

@@ -9,7 +9,7 @@ export interface LoadShape {
   readonly gzip?: boolean;
   /** Sends batches of track calls, as `@segment/analytics-node` does, instead of submissions. */
   readonly calls?: boolean;
-  /** Default: as many as the server responds to. */
+  /** Sent evenly, as far as the connections suffice. Default: as many as the server responds to. */
   readonly requestsPerSecond?: number;
 }
 
@@ -26,6 +26,7 @@ export interface LoadResult {
   readonly events: number;
   /** From the first request to the last response. */
   readonly seconds: number;
+  /** Of a response; at a given rate since its request was due. */
   readonly latencyMs: { readonly median: number; readonly p99: number };
   /** The sum of the numbers of the events, in decimal; 0 for calls, whose uuids have no numbers. */
   readonly numbersSum: string;

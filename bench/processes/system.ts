@@ -3,10 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startClickHouse } from '@sluice/local-stack/clickhouse';
 import { startKafka } from '@sluice/local-stack/kafka';
+import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { sleep } from '@sluice/shared/retry';
 import { until } from '@sluice/shared/testing/until';
+import { ONE_ACCOUNT } from '../../tests/support/other-version.ts';
 import { type Pipeline, startPipeline } from '../../tests/support/pipeline.ts';
-import { cpuTimeUs, residentBytes } from '../measure/cpu-time.ts';
+import { cpuTimeUs, difference, residentBytes } from '../measure/cpu-time.ts';
 import { type StoredEvents, Tally } from '../measure/tally.ts';
 import { Loader, type LoadResult, type LoadShape } from './load.ts';
 
@@ -17,11 +19,29 @@ const STORED_TIMEOUT_MS = 240_000;
 const SETTLE_MS = 1_000;
 const SETTLE_MS_MAX = 30_000;
 
+/** The processes through which events go. */
 export const PROCESS_NAMES = ['ingest-api', 'Kafka', 'writer', 'ClickHouse'] as const;
 
-export type ProcessName = (typeof PROCESS_NAMES)[number];
+export type ProcessName = (typeof PROCESS_NAMES)[number] | 'query-api';
+
+export interface SystemOptions {
+  /** Added to the environment of the services. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** The folder of the repository that the services run from. Default: this one. */
+  readonly checkout?: string | undefined;
+}
+
+/** What the events of a load cost. */
+export interface LoadCost extends Pick<LoadResult, 'events' | 'latencyMs'> {
+  readonly requestsPerSecond: number;
+  /** Until all were stored. */
+  readonly eventsPerSecond: number;
+  /** CPU time of each process, in microseconds an event. */
+  readonly cpuUs: Readonly<Record<string, number>>;
+}
 
 interface Engines {
+  readonly kafkaBrokers: readonly string[];
   readonly clickhouseUrl: string;
   readonly clickhousePid: number;
   readonly kafkaPid: number;
@@ -33,20 +53,20 @@ export class System implements AsyncDisposable {
   readonly loader: Loader;
   /** Counts the events that {@link load} and others have sent. */
   readonly tally = new Tally();
+  readonly kafkaBrokers: readonly string[];
   readonly clickhouseUrl: string;
   readonly clickhousePid: number;
   readonly #kafkaPid: number;
   readonly #running: AsyncDisposableStack;
   #nextEvent = 0;
 
-  /** @param env added to the environment of the services */
-  static async start(env: Readonly<Record<string, string>> = {}): Promise<System> {
+  static async start({ env = {}, checkout }: SystemOptions = {}): Promise<System> {
     await using started = new AsyncDisposableStack();
     const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
     started.defer(() => rm(folder, { recursive: true, force: true }));
     const kafka = await startKafka({ dataDir: join(folder, 'kafka'), onProgress: (line) => console.error(line) });
     started.defer(() => kafka.kill9());
-    const clickhouse = await startClickHouse({ dataDir: join(folder, 'clickhouse') });
+    const clickhouse = await startClickHouse({ dataDir: join(folder, 'clickhouse'), accounts: TEST_ACCOUNTS });
     started.defer(() => clickhouse.kill9());
     const pipeline = await startPipeline({
       kafkaBrokers: kafka.brokers,
@@ -54,10 +74,12 @@ export class System implements AsyncDisposable {
       name: 'bench',
       // The defaults; tests have others.
       env: { KAFKA_PARTITIONS: '48', BATCH_AGE_MS: '900', ...env },
+      ...(checkout !== undefined && { checkout, envOf: ONE_ACCOUNT }),
     });
     started.defer(() => pipeline.stop());
     const loader = started.use(await Loader.start());
     const engines = {
+      kafkaBrokers: kafka.brokers,
       clickhouseUrl: clickhouse.url,
       clickhousePid: clickhouse.pid ?? -1,
       kafkaPid: kafka.pids[0] ?? -1,
@@ -68,6 +90,7 @@ export class System implements AsyncDisposable {
   private constructor(pipeline: Pipeline, loader: Loader, engines: Engines, running: AsyncDisposableStack) {
     this.pipeline = pipeline;
     this.loader = loader;
+    this.kafkaBrokers = engines.kafkaBrokers;
     this.clickhouseUrl = engines.clickhouseUrl;
     this.clickhousePid = engines.clickhousePid;
     this.#kafkaPid = engines.kafkaPid;
@@ -97,6 +120,24 @@ export class System implements AsyncDisposable {
     const { events } = await this.load(shape);
     await this.allStored();
     return (1_000 * events) / (performance.now() - startedAt);
+  }
+
+  /** Sends a load, and measures what its events cost until all are stored, visible and merged. */
+  async measureCost(shape: LoadShape): Promise<LoadCost> {
+    const before = await this.cpuTimes();
+    const startedAt = performance.now();
+    const { events, requests, seconds, latencyMs } = await this.load(shape);
+    await this.allStored();
+    const storedAfter = (performance.now() - startedAt) / 1_000;
+    await this.mergesSettled();
+    const used = difference(before, await this.cpuTimes());
+    return {
+      events,
+      requestsPerSecond: requests / seconds,
+      eventsPerSecond: events / storedAfter,
+      latencyMs,
+      cpuUs: Object.fromEntries(Object.entries(used).map(([name, us]) => [name, us / events])),
+    };
   }
 
   /** Waits until as many rows are stored as events were accepted. */

@@ -3,6 +3,8 @@ export type Bar = { readonly atMost: number } | { readonly atLeast: number };
 
 /** A cell in the table of a benchmark. */
 export interface Figure {
+  /** The heading of its table, where a benchmark has several. */
+  readonly table?: string;
   readonly row: string;
   readonly column: string;
   /** `''` for a ratio. */
@@ -17,6 +19,21 @@ export interface Figure {
 /** Numbers that say how much a benchmark does, such as its rounds, by their names, in the order of the command line. */
 type Sizes = Readonly<Record<string, number>>;
 
+/** The repository as it was at a commit. */
+export interface OtherVersion {
+  readonly commit: string;
+  /** The folder. */
+  readonly checkout: string;
+}
+
+export interface Picture {
+  /** Its name beside the page. */
+  readonly file: string;
+  readonly description: string;
+  /** Returns an SVG. */
+  draw(figures: readonly Figure[]): string;
+}
+
 export interface Benchmark<Size extends Sizes = Sizes> {
   readonly name: string;
   readonly title: string;
@@ -24,8 +41,14 @@ export interface Benchmark<Size extends Sizes = Sizes> {
   readonly method: string;
   /** The default size. */
   readonly size: Size;
-  /** @throws {VoidRun} when something was lost or refused */
-  measure(size: Size): Promise<readonly Figure[]>;
+  readonly picture?: Picture;
+  /** Whether it can measure another version in turn with this one. */
+  readonly comparesVersions?: boolean;
+  /**
+   * @param other is measured in turn with this version
+   * @throws {VoidRun} when something was lost or refused
+   */
+  measure(size: Size, other?: OtherVersion): Promise<readonly Figure[]>;
 }
 
 /** An event was lost, repeated or refused, so the figures of the run mean nothing. */
@@ -37,11 +60,21 @@ export class VoidRun extends Error {
   }
 }
 
+/** Divides the values of each round. */
+export function quotients(over: readonly number[], under: readonly number[]): number[] {
+  return over.map((value, round) => value / (under[round] ?? Number.NaN));
+}
+
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
   const upper = sorted[middle] ?? Number.NaN;
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
+}
+
+/** The value that 99 % of the values do not exceed. */
+export function p99(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.ceil(values.length * 0.99) - 1] ?? Number.NaN;
 }
 
 /** Makes a figure of the values of all rounds. */

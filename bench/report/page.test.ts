@@ -1,11 +1,16 @@
 import { expect, test } from 'vitest';
 import { BENCHMARKS } from '../benchmarks.ts';
 import type { Benchmark, Figure } from './benchmark.ts';
-import { pageOf, readPage, sectionOf } from './page.ts';
+import { pageOf, picturesOf, readPage, readPicture, sectionOf } from './page.ts';
 import { type BenchResult, readResults } from './result.ts';
 
 test('docs/design/performance.md is what npm run bench -- report makes of bench/results', async () => {
   expect(await readPage()).toBe(pageOf(BENCHMARKS, await readResults()));
+});
+
+test('the pictures beside it are what npm run bench -- report draws', async () => {
+  const pictures = picturesOf(BENCHMARKS, await readResults());
+  for (const [file, content] of pictures) expect(await readPicture(file)).toBe(content);
 });
 
 test('every file of bench/results is the result of the benchmark that it names', async () => {
@@ -65,4 +70,13 @@ test('figures stand in the rows and columns that they name', () => {
       '| back |          | 1.23  |',
     ].join('\n'),
   );
+});
+
+test('figures of several tables stand under the headings of these', () => {
+  const figures = [
+    { table: 'On foot', row: 'home', column: 'time', unit: 'ms', value: 2 },
+    { table: 'By train', row: 'home', column: 'time', unit: 'ms', value: 1 },
+  ];
+  const section = sectionOf(BENCHMARK, resultOf(figures));
+  expect(section).toMatch(/### On foot\n\n.*2 ms.*### By train\n\n.*1 ms/s);
 });

@@ -23,9 +23,27 @@ Each table has the figures of the last run of a benchmark, with its date, its co
   void and writes nothing.
 `;
 
-/** Writes docs/design/performance.md from the results. */
+/** Writes docs/design/performance.md from the results, and the pictures beside it. */
 export async function writePage(benchmarks: readonly Benchmark[]): Promise<void> {
-  await writeFile(PAGE, pageOf(benchmarks, await readResults()));
+  const results = await readResults();
+  await writeFile(PAGE, pageOf(benchmarks, results));
+  for (const [file, content] of picturesOf(benchmarks, results)) await writeFile(new URL(file, PAGE), content);
+}
+
+/** Draws the pictures of the page, by the names of their files. */
+export function picturesOf(
+  benchmarks: readonly Benchmark[],
+  results: ReadonlyMap<string, BenchResult>,
+): ReadonlyMap<string, string> {
+  const pictures = benchmarks.flatMap(({ name, picture }) => {
+    const result = results.get(name);
+    return picture && result ? [[picture.file, picture.draw(result.figures)] as const] : [];
+  });
+  return new Map(pictures);
+}
+
+export async function readPicture(file: string): Promise<string> {
+  return await readFile(new URL(file, PAGE), 'utf8');
 }
 
 export async function readPage(): Promise<string> {
@@ -38,7 +56,7 @@ export function pageOf(benchmarks: readonly Benchmark[], results: ReadonlyMap<st
   return [INTRODUCTION, ...sections].join('\n');
 }
 
-export function sectionOf({ name, title, method }: Benchmark, result: BenchResult | undefined): string {
+export function sectionOf({ name, title, method, picture }: Benchmark, result: BenchResult | undefined): string {
   if (!result) return `## ${title}\n\n${method}\n\n_Not measured yet: \`npm run bench -- ${name}\`._\n`;
   const { date, commit, machine, otherWork, figures } = result;
   const withBar = figures.filter(({ bar }) => bar !== undefined);
@@ -49,7 +67,15 @@ export function sectionOf({ name, title, method }: Benchmark, result: BenchResul
     `other processes used ${formatNumber(otherWork.otherProcesses)} cores meanwhile, the host withheld ${formatNumber(otherWork.stolen)}`,
     ...(withBar.length > 0 ? [`${withBar.filter(meetsBar).length} of ${withBar.length} bars are met`] : []),
   ];
-  return `## ${title}\n\n${method}\n\n_${facts.join('; ')}._\n\n${tableOf(figures)}\n`;
+  const drawn = picture ? `![${picture.description}](${picture.file})\n\n` : '';
+  return `## ${title}\n\n${method}\n\n_${facts.join('; ')}._\n\n${drawn}${tablesOf(figures)}\n`;
+}
+
+function tablesOf(figures: readonly Figure[]): string {
+  const tables = [...Map.groupBy(figures, ({ table }) => table)];
+  return tables
+    .map(([heading, ofTable]) => `${heading === undefined ? '' : `### ${heading}\n\n`}${tableOf(ofTable)}`)
+    .join('\n\n');
 }
 
 /** A table in Markdown, with rows and columns in the order in which they first appear. */

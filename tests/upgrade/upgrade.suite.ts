@@ -2,25 +2,25 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { ADMINISTRATOR } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { expect, inject, test } from 'vitest';
 import { type Load, startLoad } from '../support/load.ts';
+import { checkOutVersion, ONE_ACCOUNT } from '../support/other-version.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { startReaders, untilBothGoOn } from '../support/readers.ts';
 import { type Service, type ServiceName, THIS_CHECKOUT } from '../support/service.ts';
 import { expectExactlyOnce } from '../support/verify-delivery.ts';
-import { checkOutVersion } from './version-before.ts';
 
 const clickhouseUrl = inject('clickhouseUrl');
-const versionBefore = await checkOutVersion(process.env['SLUICE_UPGRADE_FROM'] || undefined);
 
-/** That of an installation without the three accounts, which the version before may not know. */
-const ONE_ACCOUNT = { ...ADMINISTRATOR, CLICKHOUSE_MIGRATE_USER: '', CLICKHOUSE_MIGRATE_PASSWORD: '' };
+/** The last commit of the version before this one. */
+const VERSION_BEFORE = 'c59d9176c09a86c968a6d985ed209cab093e4d6f';
+
+const versionBefore = await checkOutVersion(process.env['SLUICE_UPGRADE_FROM'] || VERSION_BEFORE);
 
 test('each service is upgraded and downgraded, one process after the other, under load: nothing is lost or refused', async () => {
   await using running = await startPipeline({
     ...{ kafkaBrokers: inject('kafkaBrokers'), clickhouseUrl, name: 'upgraded', checkout: versionBefore },
-    envOf: { writer: ONE_ACCOUNT, 'query-api': ONE_ACCOUNT },
+    envOf: ONE_ACCOUNT,
   });
   const writers = await twoOf(running, 'writer');
   const ingests = await twoOf(running, 'ingest-api');

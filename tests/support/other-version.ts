@@ -3,21 +3,23 @@ import { existsSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { ADMINISTRATOR } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { ensureInstalled } from '../../scripts/installation.mjs';
-import { THIS_CHECKOUT } from '../support/service.ts';
+import { THIS_CHECKOUT } from './service.ts';
+
+const ACCOUNT = { ...ADMINISTRATOR, CLICKHOUSE_MIGRATE_USER: '', CLICKHOUSE_MIGRATE_PASSWORD: '' };
+
+/** The services of an installation without the three accounts, which another version may not know. */
+export const ONE_ACCOUNT = { writer: ACCOUNT, 'query-api': ACCOUNT };
 
 const run = promisify(execFile);
-
-/** The last commit of the version before this one. */
-const VERSION_BEFORE = 'c59d9176c09a86c968a6d985ed209cab093e4d6f';
 
 /**
  * Returns a folder with the repository as it was at a commit, installed. It stays in `.cache/versions` for the next run.
  *
- * @param commit default: the version before this one
  * @throws Error when this clone does not have the commit
  */
-export async function checkOutVersion(commit = VERSION_BEFORE): Promise<string> {
+export async function checkOutVersion(commit: string): Promise<string> {
   const git = (...args: string[]) => run('git', args, { cwd: THIS_CHECKOUT });
   const { stdout } = await git('rev-parse', '--verify', '--quiet', '--end-of-options', `${commit}^{commit}`).catch(
     () => {
@@ -36,6 +38,8 @@ export async function checkOutVersion(commit = VERSION_BEFORE): Promise<string> 
     await rename(unfinished, folder);
   }
   const node = await ensureInstalled(folder);
-  await run(node, ['packages/console/scripts/build.ts'], { cwd: folder });
+  // The first versions had no console to build.
+  const build = 'packages/console/scripts/build.ts';
+  if (existsSync(join(folder, build))) await run(node, [build], { cwd: folder });
   return folder;
 }
