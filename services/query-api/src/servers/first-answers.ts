@@ -22,6 +22,24 @@ export async function firstAnswers(ranges: readonly (readonly PolledServer[])[])
   );
 }
 
+/**
+ * Returns whether any of some servers answers a poll in time, also one that was given up: a busy server may have been silent when
+ * another one fails.
+ */
+export async function anyAnswers(servers: readonly PolledServer[]): Promise<boolean> {
+  let answers = false;
+  // The poll that is under way may have begun before the server came back.
+  const polls = servers.map((server) => server.state().catch(() => server.state()));
+  const any = Promise.any(polls).then(
+    () => {
+      answers = true;
+    },
+    () => undefined,
+  );
+  await atMost(ANSWER_MS_MAX, any);
+  return answers;
+}
+
 function isKnown({ lastState, failure }: PolledServer): boolean {
   return lastState !== undefined || failure !== undefined;
 }

@@ -60,6 +60,19 @@ test('a server that is silent before or during queries is given up while the oth
   await eventually(() => readBy(mirrors)).toBe('a1');
 });
 
+test('a server that was given up is asked once more when there is no other one', async () => {
+  const mirrors = await startTwo();
+  expect(await readBy(mirrors)).toBe('a1');
+  mirrors.a1.behaviour = 'is silent';
+  await eventually(() => readBy(mirrors)).toBe('a2');
+  // The one that fails answers again by the time that the next poll of the silent one begins.
+  mirrors.a2.behaviour = 'refuses';
+  const request = readBy(mirrors);
+  await delay(100);
+  mirrors.a1.behaviour = 'answers';
+  expect(await request).toBe('a1');
+});
+
 test('a server that is slow is waited for while no other one can be read in its place', async () => {
   const mirrors = await startTwo();
   await mirrors.a2.identify({ state: 'filling' });

@@ -10,7 +10,7 @@ import type { QueryConfig } from '../config.ts';
 import { AnySignal } from './any-signal.ts';
 import { type Choice, chooseServer, type ServerStatus } from './choose-server.ts';
 import { serverNames, storeOf } from './chosen-store.ts';
-import { firstAnswers } from './first-answers.ts';
+import { anyAnswers, firstAnswers } from './first-answers.ts';
 import { keptFromOf } from './kept-from.ts';
 import { PolledServer, type PolledServerOptions } from './polled-server.ts';
 import { RecentDeletions, recentMs } from './recent-deletions.ts';
@@ -156,10 +156,18 @@ export class ServerPool implements StreamStores, Component {
   /** @throws {ConnectionFailure} when none can be read */
   async #chooseOf(mirrors: Mirrors, failing: ReadonlySet<string>, preferred: readonly string[]): Promise<PolledServer> {
     const failed = new Set(failing);
-    for (;;) {
+    for (let isLast = false; ; ) {
       const choice = this.#choiceOf(mirrors, failed, preferred);
       const chosen = 'name' in choice ? mirrors.find(({ server }) => server.name === choice.name) : undefined;
-      if (!chosen) throw new ConnectionFailure('reason' in choice ? choice.reason : 'there is no other server');
+      if (!chosen) {
+        const others = mirrors.filter(({ server }) => !failing.has(server.name));
+        if (isLast || !(await anyAnswers(others))) {
+          throw new ConnectionFailure('reason' in choice ? choice.reason : 'there is no other server');
+        }
+        isLast = true;
+        for (const { server } of others) failed.delete(server.name);
+        continue;
+      }
       const isPolled = await chosen.state().then(
         () => true,
         () => false,
