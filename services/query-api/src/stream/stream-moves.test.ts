@@ -48,7 +48,7 @@ async function startWithHistory(env?: Readonly<Record<string, string>>) {
   for (const event of someEvents(3)) await mirrors.a2.store('h', [event]);
   for (const { store, progress } of mirrors.mirrors) {
     await store('a', [old]);
-    await progress(0, MINUTE_MS);
+    await progress(0, Date.now() - MINUTE_MS);
     await store('a', [recent]);
     await progress();
   }
@@ -123,16 +123,17 @@ test('a stream misses nothing of partitions in which the other server was ahead,
   const { a1, a2, streams } = await startTwo();
   const [first, second, third, fourth, behind] = [anEvent(), anEvent(), anEvent(), anEvent(), anEvent()];
   // Of one partition, a2 has everything at once. Of another one it lacks 40 seconds, and a1 of both the last eight.
+  const nowMs = Date.now();
   await a2.store('a', [first]);
-  await a2.progress(40_000, 30_000);
+  await a2.progress(40_000, nowMs - 30_000);
   await a2.store('a', [second]);
-  await a2.progress(40_000, 12_000);
+  await a2.progress(40_000, nowMs - 12_000);
   await a2.store('a', [third]);
-  await a2.progress(40_000, 4_000);
+  await a2.progress(40_000, nowMs - 4_000);
   await a2.store('a', [fourth]);
-  await a2.progress(40_000);
+  await a2.progress(40_000, nowMs);
   for (const event of [first, behind]) await a1.store('a', [event]);
-  await a1.progress(8_000);
+  await a1.progress(8_000, nowMs);
   const stream = await streams.open();
   a1.behaviour = 'refuses';
   await eventually(() => stream.uuids, PATIENCE).toEqual(uuidsOf([second, third, fourth]));
@@ -146,15 +147,15 @@ test('a stream in the midst of a block gets the rest of it from the other server
   for (const { store, progress, clickHouse } of mirrors.mirrors) {
     await clickHouse.command({ query: 'TRUNCATE TABLE storing_progress' });
     await store('a', [anEvent()]);
-    await progress(0, 40_000);
-    await progress(0, 30_000);
+    await progress(0, Date.now() - 40_000);
+    await progress(0, Date.now() - 30_000);
   }
   const stream = await streams.openPaused();
   await eventually(() => metric(mirrors, 'sluice_stream_listeners'), PATIENCE).toBe(1);
   const text = randomBytes(75_000).toString('base64');
   const events = someEvents(150, { properties: JSON.stringify({ text }) });
   await a2.store('a', events);
-  await a2.progress(0, 15_000);
+  await a2.progress(0, Date.now() - 15_000);
   await a2.progress();
   await a1.store('a', events);
   // Until now, but that counts for the end of the block alone.

@@ -39,9 +39,9 @@ export interface Mirror extends Pick<QueryService, 'insert' | 'store'> {
    * Records that it is so far behind Kafka, as its writers do.
    *
    * @param behindMs default: not at all
-   * @param agoMs how long ago its newest block was the one that is the newest now; default: it was recorded now
+   * @param atMs when it was recorded, in milliseconds since 1970; default: now
    */
-  progress(behindMs?: number, agoMs?: number): Promise<void>;
+  progress(behindMs?: number, atMs?: number): Promise<void>;
 }
 
 /** The app over several mirrors. */
@@ -119,9 +119,11 @@ function createMirror(name: string, config: Parameters<typeof administratorOf>[0
   const clickHouse = administratorOf(config);
   const { insert, store } = insertInto(clickHouse);
   const counts = { queries: 0 };
-  const control: { behaviour: Behaviour; changed: AbortController } = {
-    behaviour: 'answers',
+  const control = {
+    behaviour: 'answers' as Behaviour,
     changed: new AbortController(),
+    /** Of polls. */
+    gone: new AbortController(),
   };
   const isSilent = () => control.behaviour === 'is silent';
   return {
@@ -138,18 +140,21 @@ function createMirror(name: string, config: Parameters<typeof administratorOf>[0
       control.behaviour = behaviour;
       control.changed.abort();
       control.changed = new AbortController();
+      if (behaviour !== 'refuses' && behaviour !== 'is silent') return;
+      control.gone.abort();
+      control.gone = new AbortController();
     },
     async identify({ server = name, partitions = 'all', state = 'complete', id = IDENTITY } = {}) {
       await insert('database_identity', [
         { id, server, group_id: `g.${name}`, partitions, state, detail: '', recorded_at: Date.now() * 1_000 },
       ]);
     },
-    async progress(behindMs = 0, agoMs = 0) {
+    async progress(behindMs = 0, atMs = Date.now()) {
       await clickHouse.command({
         query: `INSERT INTO storing_progress
-          WITH now64(3) - toIntervalMillisecond({agoMs:UInt64}) AS recorded
-          SELECT recorded, recorded - toIntervalMillisecond({behindMs:UInt64}), max(_block_number) FROM events`,
-        query_params: { behindMs, agoMs },
+          WITH fromUnixTimestamp64Milli({at_ms:Int64}) AS recorded
+          SELECT recorded, recorded - toIntervalMillisecond({behind_ms:UInt64}), max(_block_number) FROM events`,
+        query_params: { behind_ms: behindMs, at_ms: atMs },
       });
     },
     wrap(reader: ClickHouseReader): ClickHouseReader {
@@ -163,7 +168,7 @@ function createMirror(name: string, config: Parameters<typeof administratorOf>[0
           await once(AbortSignal.any([request.signal, control.changed.signal]), 'abort');
           request.signal.throwIfAborted();
         }
-        const { signal: changed } = control.changed;
+        const { signal: changed } = isPoll ? control.gone : control.changed;
         const fail = () => new ConnectionFailure(`${name} ${control.behaviour}`);
         if (control.behaviour === 'refuses') throw fail();
         while (isSilent()) await silence(request.signal);
