@@ -172,11 +172,8 @@ export class ServerPool implements StreamStores, Component {
         for (const { server } of others) failed.delete(server.name);
         continue;
       }
-      const isPolled = await chosen.state().then(
-        () => true,
-        () => false,
-      );
-      if (isPolled && this.#whyUnusable(chosen) === undefined) return chosen;
+      const state = await chosen.state().catch(() => undefined);
+      if (state && this.#whyUnusable(chosen) === undefined) return chosen;
       failed.add(chosen.server.name);
     }
   }
