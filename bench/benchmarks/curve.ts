@@ -1,5 +1,5 @@
 import { sleep } from '@sluice/shared/retry';
-import { difference } from '../measure/cpu-time.ts';
+import { difference, together } from '../measure/cpu-time.ts';
 import { probe } from '../measure/probes.ts';
 import type { LoadShape } from '../processes/load.ts';
 import { type MeasuredServer, ReferenceServer } from '../processes/reference-server.ts';
@@ -13,27 +13,34 @@ import {
   p99,
   quotients,
 } from '../report/benchmark.ts';
-import { drawCurve } from '../report/curve-picture.ts';
+import { drawCurve, STEADY_RATES } from '../report/curve-picture.ts';
+
+/** In milliseconds. */
+const LATENCIES = {
+  acknowledged: { atMost: 8 },
+  acknowledgedP99: { atMost: 40 },
+  visibleP99: { atMost: 1_000 },
+} as const;
 
 /** Single events a second, sent evenly, and their bars. */
 const RATES: readonly Rate[] = [
-  { perSecond: 0, cores: 0.05, visible: 300 },
-  { perSecond: 1, cores: 0.08, acknowledged: [8, 40], visibleP99: 1_000 },
-  { perSecond: 10, cores: 0.1, acknowledged: [8, 40], visibleP99: 1_000 },
-  { perSecond: 100, cores: 0.18, acknowledged: [8, 40], visibleP99: 1_000 },
-  { perSecond: 1_000, cores: 0.3, acknowledged: [8, 40], visibleP99: 1_000 },
-  { perSecond: 3_000, cores: 0.45 },
+  { perSecond: 0, cores: { atMost: 0.05 }, visible: { atMost: 300 } },
+  { perSecond: 1, cores: { atMost: 0.08 }, ...LATENCIES },
+  { perSecond: 10, cores: { atMost: 0.1 }, ...LATENCIES },
+  { perSecond: 100, cores: { atMost: 0.18 }, ...LATENCIES },
+  { perSecond: 1_000, cores: { atMost: 0.3 }, ...LATENCIES },
+  { perSecond: 3_000, cores: { atMost: 0.45 } },
 ];
 
 interface Rate {
   readonly perSecond: number;
-  /** At most, of all processes together. */
-  readonly cores: number;
-  /** At most, the median and p99, in milliseconds. */
-  readonly acknowledged?: readonly [number, number];
-  /** At most, the median and p99, in milliseconds. */
-  readonly visible?: number;
-  readonly visibleP99?: number;
+  /** Of all processes together. */
+  readonly cores: Bar;
+  /** Of medians and p99, in milliseconds. */
+  readonly acknowledged?: Bar;
+  readonly acknowledgedP99?: Bar;
+  readonly visible?: Bar;
+  readonly visibleP99?: Bar;
 }
 
 /** Enough that no event waits for the response to another. */
@@ -46,13 +53,24 @@ const WARM_UP_MS = 5_000;
 const ROUND_MS = 2_500;
 const BARE_MS = 1_000;
 
-/** How many connections send and wait. The bars hold for one event a request. */
-const WAITING: readonly { connections: number; toAfternoon?: number; together?: number }[] = [
-  { connections: 8, toAfternoon: 1, together: 400 },
-  { connections: 64, toAfternoon: 1.5, together: 120 },
-  { connections: 256, toAfternoon: 3, together: 80 },
-  { connections: 512 },
+/** How many connections send and wait, and the bars of one event a request. */
+const WAITING: readonly Waiting[] = [
+  { connections: 8, bars: { toAfternoon: { atLeast: 1 }, together: { atMost: 400 } } },
+  { connections: 64, bars: { toAfternoon: { atLeast: 1.5 }, together: { atMost: 120 } } },
+  { connections: 256, bars: { toAfternoon: { atLeast: 3 }, together: { atMost: 80 } } },
+  { connections: 512, bars: {} },
 ];
+
+interface Waiting {
+  readonly connections: number;
+  readonly bars: {
+    /** Requests a second, divided by those of the afternoon. */
+    readonly toAfternoon?: Bar;
+    /** CPU microseconds an event over all processes. */
+    readonly together?: Bar;
+  };
+}
+
 const EVENTS_PER_REQUEST = [1, 20, 200];
 
 /** What all connections together may have on their way, so that memory is no limit. */
@@ -126,31 +144,24 @@ async function measureRate({ suffix, system }: Version, rate: Rate, durationMs: 
   const startedAt = performance.now();
   const sent = await sending;
   const used = difference(before, await system.cpuTimes(ALL_PROCESSES));
-  const cores = (us: number) => us / 1_000 / (performance.now() - startedAt);
+  const measuredUs = (performance.now() - startedAt) * 1_000;
   // The probes take their numbers before the load takes its own.
   const probing = probe(system, durationMs);
   await send(durationMs);
   const visible = (await probing).map((one) => one.visible);
 
-  const table = `Single events at a steady rate${suffix}`;
-  const figure = (row: string, unit: string, values: readonly number[], most?: number): Figure => ({
+  const table = `${STEADY_RATES}${suffix}`;
+  const figure = (row: string, unit: string, values: readonly number[], bar?: Bar): Figure => ({
     table,
-    ...figureOf(
-      row,
-      `${rate.perSecond.toLocaleString('en')}/s`,
-      unit,
-      values,
-      most === undefined ? undefined : atMost(most),
-    ),
+    ...figureOf(row, `${rate.perSecond.toLocaleString('en')}/s`, unit, values, bar),
   });
-  const { acknowledged: [median, slowest] = [] } = rate;
   return [
-    figure('cores, together', '', [cores(Object.values(used).reduce((sum, us) => sum + us, 0))], rate.cores),
-    ...ALL_PROCESSES.map((name) => figure(`cores, ${name}`, '', [cores(used[name] ?? Number.NaN)])),
+    figure('cores, together', '', [together(used) / measuredUs], rate.cores),
+    ...ALL_PROCESSES.map((name) => figure(`cores, ${name}`, '', [(used[name] ?? Number.NaN) / measuredUs])),
     ...(sent
       ? [
-          figure('acknowledged after, median', 'ms', [sent.latencyMs.median], median),
-          figure('acknowledged after, p99', 'ms', [sent.latencyMs.p99], slowest),
+          figure('acknowledged after, median', 'ms', [sent.latencyMs.median], rate.acknowledged),
+          figure('acknowledged after, p99', 'ms', [sent.latencyMs.p99], rate.acknowledgedP99),
         ]
       : []),
     figure('visible after, median', 'ms', visible, rate.visible),
@@ -196,7 +207,7 @@ async function measureWaiting(versions: readonly Version[], rounds: number): Pro
 
 function figuresOfWaiting(
   versions: readonly Version[],
-  { connections, eventsPerRequest, ...bars }: (typeof WAITING)[number] & { readonly eventsPerRequest: number },
+  { connections, eventsPerRequest, ...waiting }: Waiting & { readonly eventsPerRequest: number },
   rounds: readonly WaitingRound[],
 ): Figure[] {
   const table = `Connections that send ${eventsPerRequest === 1 ? 'one event' : `${eventsPerRequest} events`} and wait`;
@@ -204,21 +215,22 @@ function figuresOfWaiting(
     table,
     ...figureOf(row, `${connections} connections`, unit, values, bar),
   });
-  const isBarred = eventsPerRequest === 1;
-  const atLeast = bars.toAfternoon === undefined || !isBarred ? undefined : { atLeast: bars.toAfternoon };
-  const most = bars.together === undefined || !isBarred ? undefined : atMost(bars.together);
   const costsOf = (version: Version) => rounds.flatMap(({ costs }) => costs.get(version) ?? []);
   const afternoon = rounds.map((round) => round.afternoon.requestsPerSecond);
   const figures = versions.flatMap((version) => {
     const costs = costsOf(version);
     const of = (row: string) => `${row}${version.suffix}`;
     const rates = costs.map(({ requestsPerSecond }) => requestsPerSecond);
-    const isThis = version.suffix === '';
-    const together = costs.map(({ cpuUs }) => Object.values(cpuUs).reduce((sum, us) => sum + us, 0));
+    const bars = eventsPerRequest === 1 && version.suffix === '' ? waiting.bars : {};
     return [
       figure(of('requests'), '/s', rates),
-      figure(of('requests ÷ those of the afternoon'), '', quotients(rates, afternoon), isThis ? atLeast : undefined),
-      figure(of('CPU an event, together'), 'µs', together, isThis ? most : undefined),
+      figure(of('requests ÷ those of the afternoon'), '', quotients(rates, afternoon), bars.toAfternoon),
+      figure(
+        of('CPU an event, together'),
+        'µs',
+        costs.map(({ cpuUs }) => together(cpuUs)),
+        bars.together,
+      ),
       ...PROCESS_NAMES.map((name) =>
         figure(
           of(`CPU an event, ${name}`),
@@ -247,8 +259,4 @@ function figuresOfWaiting(
       rounds.map((round) => round.bare.requestsPerSecond),
     ),
   ];
-}
-
-function atMost(limit: number): Bar {
-  return { atMost: limit };
 }

@@ -1,4 +1,4 @@
-import { difference } from '../measure/cpu-time.ts';
+import { difference, together } from '../measure/cpu-time.ts';
 import type { LoadShape } from '../processes/load.ts';
 import { ReferenceServer } from '../processes/reference-server.ts';
 import { StraightInserts } from '../processes/straight-inserts.ts';
@@ -95,15 +95,14 @@ function figuresOf({ column, eventsPerRequest, bars }: Load, rounds: readonly Ro
   const figure = (row: string, unit: string, read: (round: Round) => number, bar?: Bar) =>
     figureOf(row, column, unit, rounds.map(read), bar);
   const usOf = ({ cpuUs }: Round, process: string) => cpuUs[process] ?? Number.NaN;
-  const together = ({ cpuUs }: Round) => Object.values(cpuUs).reduce((sum, us) => sum + us, 0);
   const bareUs = (round: Round) => round.bareUs / eventsPerRequest;
   const slowness = median(rounds.map((round) => round.bareUs)) / BARE_US;
   return [
-    figure('CPU an event, together', 'µs', together, bars.together),
+    figure('CPU an event, together', 'µs', ({ cpuUs }) => together(cpuUs), bars.together),
     figure(
       'together ÷ (bare Fastify + straight into ClickHouse)',
       '',
-      (round) => together(round) / (bareUs(round) + round.straightUs),
+      (round) => together(round.cpuUs) / (bareUs(round) + round.straightUs),
       bars.toParts,
     ),
     ...PROCESS_NAMES.map((name) => figure(`CPU an event, ${name}`, 'µs', (round) => usOf(round, name))),

@@ -41,6 +41,11 @@ export function difference(
   return Object.fromEntries(Object.entries(after).map(([name, value]) => [name, value - (before[name] ?? 0)]));
 }
 
+/** What all processes have used together. */
+export function together(used: Readonly<Record<string, number>>): number {
+  return Object.values(used).reduce((sum, us) => sum + us, 0);
+}
+
 async function readStats(): Promise<ProcessStat[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const texts = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')));

@@ -1,5 +1,8 @@
 import type { Figure } from './benchmark.ts';
 
+/** The heading of the table that is drawn. */
+export const STEADY_RATES = 'Single events at a steady rate';
+
 const WIDTH = 760;
 const HEIGHT = 300;
 const LEFT = 60;
@@ -18,7 +21,7 @@ interface Line {
 
 /** Draws the steady rates of the benchmark `curve`: cores by process, and latency. */
 export function drawCurve(figures: readonly Figure[]): string {
-  const steady = figures.filter(({ table }) => table === 'Single events at a steady rate');
+  const steady = figures.filter(({ table }) => table === STEADY_RATES);
   const rates = [...new Set(steady.map(({ column }) => column))];
   const rowOf = (row: string) => rates.map((rate) => steady.find((one) => one.row === row && one.column === rate));
   const lineOf = (row: string, name: string): Line => ({ name, values: rowOf(row).map((figure) => figure?.value) });
