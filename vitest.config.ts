@@ -6,7 +6,7 @@ import { PipelineFirst } from './scripts/checks/pipeline-first.ts';
 const WORKERS = availableParallelism() + 1;
 
 /** The test files of `npm run test:faults`. */
-export const FAULT_TESTS: readonly string[] = ['tests/faults/*.test.ts', '**/*.slow.test.ts'];
+export const FAULT_TESTS: readonly string[] = ['tests/faults/*.test.ts', '{services,packages,tests}/**/*.slow.test.ts'];
 
 export default defineConfig({
   test: {

@@ -28,6 +28,11 @@ test('an engine behind a relay goes on when a server that reads from it resets t
     leaving.abort();
     await expect(slow).rejects.toThrow();
     await eventually(running).toBe('1\n');
+    // Nor does the engine mind what connected meanwhile and has left.
+    const late = Array.from({ length: 6 }, () =>
+      run(`SELECT 1 FROM remote('127.0.0.1:${frozen.port}', numbers(1)) SETTINGS receive_timeout = 1`),
+    );
+    for (const answer of await Promise.all(late)) expect(answer).toContain('All connection tries failed');
     melt();
     await eventually(running).toBe('0\n');
   } finally {

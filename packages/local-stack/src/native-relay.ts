@@ -4,7 +4,10 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 export interface NativeRelay {
   /** On 127.0.0.1. */
   readonly port: number;
-  /** Passes nothing on until the returned function is called: the engine looks frozen to its clients. */
+  /**
+   * Passes nothing on until the returned function is called: the engine looks frozen to its clients. Those that connect
+   * meanwhile wait, and are cut off then: the engine, `clickhouse local`, aborts when it gets their requests after they have left.
+   */
   freeze(): () => void;
   stop(): Promise<void>;
 }
@@ -21,9 +24,14 @@ interface Pair {
  */
 export async function startNativeRelay(tcpPort: number): Promise<NativeRelay> {
   const pairs = new Set<Pair>();
+  const waiting = new Set<Socket>();
   let isFrozen = false;
   const options = { allowHalfOpen: true, noDelay: true } as const;
   const server = createServer(options, (client) => {
+    if (isFrozen) {
+      waiting.add(client.on('error', () => undefined).on('close', () => waiting.delete(client)));
+      return;
+    }
     const pair = { client, engine: connect({ ...options, port: tcpPort, host: '127.0.0.1' }) };
     pairs.add(pair);
     for (const socket of [client, pair.engine]) socket.on('error', () => undefined);
@@ -36,7 +44,7 @@ export async function startNativeRelay(tcpPort: number): Promise<NativeRelay> {
       client.destroy();
       pairs.delete(pair);
     });
-    if (!isFrozen) passOn(pair);
+    passOn(pair);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -50,11 +58,13 @@ export async function startNativeRelay(tcpPort: number): Promise<NativeRelay> {
       }
       return () => {
         isFrozen = false;
+        for (const client of waiting) client.destroy();
         for (const pair of pairs) passOn(pair);
       };
     },
     async stop() {
       server.close();
+      for (const client of waiting) client.destroy();
       for (const { client, engine } of pairs) {
         client.destroy();
         engine.destroy();

@@ -1,3 +1,4 @@
+import { sleep } from '@sluice/shared/retry';
 import type { ClickHouseReader } from './clickhouse-reader.ts';
 import { ConnectionFailure } from './read-failures.ts';
 import type { Tables } from './tables.ts';
@@ -25,6 +26,8 @@ export interface Stores {
    * @throws {ConnectionFailure} when there is no other one
    */
   choose(failed: ReadonlySet<string>): Promise<Store>;
+  /** Whether what one of them has is elsewhere as well. */
+  readonly areMirrored: boolean;
 }
 
 /** The stores that streams read: each stream stays at one as long as that can be read. */
@@ -43,6 +46,7 @@ export interface StreamStores extends Stores {
 
 /** One store for everything. */
 export class OneStore implements StreamStores {
+  readonly areMirrored = false;
   readonly #store: Store;
 
   constructor(store: Store) {
@@ -63,11 +67,20 @@ export class OneStore implements StreamStores {
   }
 }
 
+/** How often a request waits when all mirrors have failed, and tries those again that respond by then. */
+const ROUNDS_MAX = 2;
+
+/** How long it waits, in milliseconds: what is known of a server is not older. */
+const ROUND_MS = 500;
+
 /** The store that the queries of a request read: the same for all of them, unless it fails and there is another one. */
 export class RequestStore {
   readonly #stores: Stores;
   #failed: ReadonlySet<string> = new Set();
   #chosen: Promise<Store> | undefined;
+  /** What is read in place of each that has failed. */
+  readonly #others = new Map<Store, Promise<Store | undefined>>();
+  #rounds = 0;
 
   constructor(stores: Stores) {
     this.#stores = stores;
@@ -75,19 +88,39 @@ export class RequestStore {
 
   /** @throws {ConnectionFailure} when there is none */
   async current(): Promise<Store> {
-    this.#chosen ??= this.#stores.choose(this.#failed);
+    this.#chosen ??= this.#choose();
     return await this.#chosen;
   }
 
-  /** Returns the store to read in place of one that has failed, also from now on; `undefined` when there is no other one. */
-  async otherThan({ name }: Store): Promise<Store | undefined> {
+  /**
+   * Returns the store to read in place of one that has failed, also from now on; `undefined` when there is no other one. It may be
+   * one that has failed before, and responds again.
+   */
+  async otherThan(failed: Store): Promise<Store | undefined> {
     // Another query of the request may have found it already.
-    if (this.#failed.has(name)) return await this.current();
-    const failed = new Set([...this.#failed, name]);
-    const other = await this.#stores.choose(failed).catch(() => undefined);
-    if (!other) return undefined;
-    this.#failed = failed;
-    this.#chosen = Promise.resolve(other);
+    const other = this.#others.get(failed) ?? this.#chooseOther(failed);
+    this.#others.set(failed, other);
+    return await other;
+  }
+
+  async #chooseOther({ name }: Store): Promise<Store | undefined> {
+    this.#failed = new Set([...this.#failed, name]);
+    const other = await this.#choose().catch(() => undefined);
+    if (other) this.#chosen = Promise.resolve(other);
     return other;
+  }
+
+  /** @throws {ConnectionFailure} when there is none, and none responds again in time */
+  async #choose(): Promise<Store> {
+    for (;;) {
+      try {
+        return await this.#stores.choose(this.#failed);
+      } catch (error) {
+        if (!this.#stores.areMirrored || this.#rounds === ROUNDS_MAX) throw error;
+        this.#rounds += 1;
+        await sleep(ROUND_MS);
+        this.#failed = new Set();
+      }
+    }
   }
 }

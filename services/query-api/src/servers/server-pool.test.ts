@@ -73,6 +73,22 @@ test('a server that was given up is asked once more when there is no other one',
   expect(await request).toBe('a1');
 });
 
+test('when all have failed, a request tries those again that respond a moment later', async () => {
+  const mirrors = await startTwo();
+  expect(await readBy(mirrors)).toBe('a1');
+  mirrors.a2.behaviour = 'refuses';
+  mirrors.a1.behaviour = 'holds requests';
+  const before = mirrors.a1.queries();
+  const begun = readBy(mirrors);
+  await eventually(mirrors.a1.queries).toBeGreaterThan(before);
+  // The request fails there, and those that come after it do from the start.
+  mirrors.a1.behaviour = 'refuses';
+  const after = readBy(mirrors);
+  await delay(250);
+  mirrors.a1.behaviour = 'answers';
+  expect([await begun, await after]).toEqual(['a1', 'a1']);
+});
+
 test('a server that is slow is waited for while no other one can be read in its place', async () => {
   const mirrors = await startTwo();
   await mirrors.a2.identify({ state: 'filling' });

@@ -84,6 +84,10 @@ export class ServerPool implements StreamStores, Component {
     await Promise.all([...this.#servers.map((server) => server.stop()), this.#retired.stop()]);
   }
 
+  get areMirrored(): boolean {
+    return this.#ranges.some((mirrors) => mirrors.length > 1);
+  }
+
   /** How many migrations a server needs to be read. */
   get migrations(): number {
     return this.#migrations;

@@ -3,6 +3,7 @@ import type { Store, Stores, StreamStores } from '../clickhouse/store.ts';
 
 /** One of several stores, and only as long as it has the same database and may be read. */
 export class PinnedStore implements Stores {
+  readonly areMirrored = false;
   readonly #stores: StreamStores;
   readonly #store: Store;
 
