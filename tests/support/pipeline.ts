@@ -308,8 +308,8 @@ function environment(options: PipelineOptions, { keysFile, serversFile, database
     // A busy machine must not turn a response into another one.
     QUERY_TIMEOUT_MS: '60000',
     COUNT_TIMEOUT_MS: '30000',
-    // Fewer batches under a load: each costs ClickHouse about as much as thousands of events.
-    BATCH_AGE_MS: '1000',
+    // Hundreds of tests wait for their rows.
+    BATCH_AGE_MS: '300',
     ...options.env,
   };
 }

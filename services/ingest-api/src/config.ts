@@ -25,7 +25,7 @@ export const configSchema = z
     EVENTS_PER_SUBMISSION_MAX: integer(1).default(5_000),
     ...limitsEnv,
     PENDING_BYTES_MAX: integer(MEBIBYTE).default(quarterOfHeap),
-    PRODUCE_LINGER_MS: integer(0, 1_000).default(20),
+    PRODUCE_LINGER_MS: integer(0, 1_000).default(0),
     PRODUCE_TIMEOUT_MS: integer(100).default(10_000),
     KAFKA_COMPRESSION: z.enum(['none', 'gzip', 'zstd']).default('none'),
     CLOCK_SKEW_MS_MAX: integer(100).default(2_000),

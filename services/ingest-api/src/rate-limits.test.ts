@@ -31,7 +31,7 @@ const requests = (count: number, key: string, body?: unknown) =>
   Promise.all(Array.from({ length: count }, () => submit(key, body)));
 const statuses = (responses: readonly { readonly status: number }[]) => responses.map(({ status }) => status).sort();
 
-beforeEach(() => start({ CORS_ORIGINS: 'https://app.example', PRODUCE_LINGER_MS: '0' }));
+beforeEach(() => start({ CORS_ORIGINS: 'https://app.example' }));
 
 test('a key over its rate gets 429, and 202 again after Retry-After; other keys are not affected', async () => {
   await setKey('limited', 50);

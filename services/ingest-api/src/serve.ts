@@ -8,7 +8,6 @@ import type { Registry } from 'prom-client';
 import { buildApp } from './app.ts';
 import type { IngestConfig } from './config.ts';
 import { BrokerClock } from './kafka/broker-clock.ts';
-import { LoadMeter } from './kafka/load-meter.ts';
 import { RowPublisher } from './kafka/row-publisher.ts';
 import { createIngestMetrics } from './metrics.ts';
 import { createReadiness } from './readiness.ts';
@@ -19,7 +18,6 @@ export type Readiness = () => Promise<readonly string[]>;
 export interface IngestOptions {
   readonly logger: Logger;
   readonly registry: Registry;
-  readonly load: Pick<LoadMeter, 'count' | 'share'>;
   /** Default: those of `API_KEYS_FILE`. */
   readonly keys?: KeyRing;
   /** Makes the readiness of the service from that of this process. */
@@ -32,14 +30,13 @@ export function createIngest(
   {
     logger,
     registry,
-    load,
     keys = createKeyRing(config.API_KEYS_FILE, logger, registry),
     together = (own) => own,
   }: IngestOptions,
 ) {
   const kafka = createKafka(config, 'sluice-ingest-api', logger);
   const metrics = createIngestMetrics(registry);
-  const publisher = new RowPublisher({ kafka, config, metrics, logger, load });
+  const publisher = new RowPublisher({ kafka, config, metrics, logger });
   const clock = new BrokerClock({ kafka, config, metrics, logger });
   const ofKafka = createReadiness(kafka, config, publisher, clock);
   const readiness = together(async () => [...missingKeys(keys), ...(await ofKafka())]);
@@ -58,8 +55,8 @@ export function createIngest(
 }
 
 /** Serves requests in this process until it is told to stop, by a signal or by the function that it returns. */
-export function serve(config: IngestConfig, options: Omit<IngestOptions, 'load'>): (reason: string) => void {
-  const { app, components } = createIngest(config, { ...options, load: new LoadMeter() });
+export function serve(config: IngestConfig, options: IngestOptions): (reason: string) => void {
+  const { app, components } = createIngest(config, options);
   const service = runService({
     logger: options.logger,
     components: [...components, listening(app, config.HOST, config.PORT)],

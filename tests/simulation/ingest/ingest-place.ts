@@ -72,8 +72,8 @@ export class IngestPlace {
     const registry = new Registry();
     const random = this.#side.random;
     time.runAs(process, () => {
-      const load = { count() {}, share: () => random.next() };
-      const { app, components, readiness } = createIngest(this.#config, { logger, registry, load, keys: this.#keys });
+      const config = { ...this.#config, PRODUCE_LINGER_MS: random.next() < 0.5 ? 0 : 20 };
+      const { app, components, readiness } = createIngest(config, { logger, registry, keys: this.#keys });
       app.addHook('onRequest', (request, _reply, done) => {
         // A socket's parser says so when the body has arrived.
         request.raw.complete = true;

@@ -1,8 +1,8 @@
+import { setImmediate as nextTurnOfEventLoop } from 'node:timers/promises';
 import type { Logger } from '@sluice/shared/log';
 import { backoff, sleep } from '@sluice/shared/retry';
 import type { BatchSender } from './batch-sender.ts';
 import type { Bundle, SendFailure } from './bundle.ts';
-import type { LoadMeter } from './load-meter.ts';
 import type { TopicPartition } from './topic-partition.ts';
 import type { TopicWatch } from './topic-watch.ts';
 
@@ -16,9 +16,8 @@ export interface BrokerLanesOptions {
   readonly partitions: readonly TopicPartition[];
   readonly watch: Pick<TopicWatch, 'problems' | 'check'>;
   readonly sender: Pick<BatchSender, 'send'>;
-  /** How long rows are gathered at most before they are sent, in milliseconds. */
+  /** How long rows are gathered before a send, in milliseconds; with 0 only those of requests that have arrived together. */
   readonly lingerMs: number;
-  readonly load: Pick<LoadMeter, 'share'>;
   readonly logger: Logger;
 }
 
@@ -31,8 +30,8 @@ type Lane = Pick<TopicPartition, 'leader' | 'isFailing'>;
  * respond delays only its own partitions. Partitions that fail are tried again with backoff until one send succeeds,
  * and do not delay the healthy ones.
  *
- * A send costs this process and Kafka as much as many rows. So the busier the process is, the longer rows are gathered:
- * not at all when it is idle, and `lingerMs` when it does nothing but work.
+ * A send costs this process and Kafka as much as many rows. The more come, the more are gathered while a send is under way; a
+ * client that waits for its response before it sends the next request would only be slower for a longer wait.
  *
  *     broker 1            [events 0, events 3] ──send──▶ acknowledged   [events 0] ──send──▶ …
  *     broker 1, failing   wait   [entities 2] ──send──▶ refused   wait longer   [entities 2] ──send──▶ …
@@ -74,13 +73,13 @@ export class BrokerLanes {
 
   /** Sends what waits for the partitions of one lane until nothing is left. */
   async #sendAll(lane: Lane): Promise<void> {
-    const { watch, load, lingerMs } = this.#options;
+    const { watch, lingerMs } = this.#options;
     const isDelayed = lane.isFailing || lane.leader < 0;
     const delays = backoff(50, 1_000);
     let isBehind = false;
     while (this.#waitingIn(lane).length > 0) {
       if (isDelayed) await sleep(delays.next().value);
-      else if (!isBehind) await sleep(lingerMs * load.share());
+      else if (!isBehind) await (lingerMs > 0 ? sleep(lingerMs) : nextTurnOfEventLoop());
       // Another broker may lead the partitions by now.
       if (isDelayed) void watch.check();
       if (lane.leader < 0) continue;

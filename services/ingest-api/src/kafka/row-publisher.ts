@@ -10,7 +10,6 @@ import type { IngestConfig } from '../config.ts';
 import type { IngestMetrics } from '../metrics.ts';
 import { BatchSender } from './batch-sender.ts';
 import { BrokerLanes } from './broker-lanes.ts';
-import type { LoadMeter } from './load-meter.ts';
 import type { QueuedRows } from './partition-queue.ts';
 import { createTopicPartitions, type TopicPartition, type TopicPartitions } from './topic-partition.ts';
 import { TopicWatch } from './topic-watch.ts';
@@ -33,13 +32,11 @@ export interface RowPublisherOptions {
   readonly config: IngestConfig;
   readonly metrics: Pick<IngestMetrics, 'lostMessages' | 'leaderlessPartitions' | 'failingPartitions'>;
   readonly logger: Logger;
-  /** Decides how long rows are gathered. */
-  readonly load: Pick<LoadMeter, 'count' | 'share'>;
 }
 
 /**
- * Gathers the rows of many requests for up to `PRODUCE_LINGER_MS` and sends them as few messages. What Kafka does not
- * acknowledge is sent again until its request times out.
+ * Gathers the rows of many requests while a send is under way, and sends them as few messages. What Kafka does not acknowledge is
+ * sent again until its request times out.
  */
 export class RowPublisher implements Component {
   readonly name = 'Kafka producer';
@@ -52,7 +49,7 @@ export class RowPublisher implements Component {
   #running: Promise<void> | undefined;
 
   constructor(options: RowPublisherOptions) {
-    const { kafka, config, metrics, logger, load } = options;
+    const { kafka, config, metrics, logger } = options;
     this.#options = options;
     this.#partitions = createTopicPartitions(config);
     const partitions = [...this.#partitions.events, ...this.#partitions.entities];
@@ -77,7 +74,6 @@ export class RowPublisher implements Component {
       watch: this.#watch,
       sender: this.#sender,
       lingerMs: config.PRODUCE_LINGER_MS,
-      load,
       logger,
     });
   }
@@ -102,7 +98,6 @@ export class RowPublisher implements Component {
     rows: readonly PartitionRows[],
     timeoutMs: number = this.#options.config.PRODUCE_TIMEOUT_MS,
   ): Promise<void> {
-    this.#options.load.count();
     const { workspace, span } = request;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     let remaining = rows.length;

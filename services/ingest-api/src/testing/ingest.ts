@@ -54,7 +54,6 @@ export async function startIngest(
     KAFKA_TOPIC_PREFIX: `ingest-${randomUUID()}.`,
     API_KEYS_FILE: keysFile,
     KAFKA_PARTITIONS: '3',
-    PRODUCE_LINGER_MS: '3',
     ...env,
   });
   const warnings: string[] = [];
@@ -62,7 +61,6 @@ export async function startIngest(
   const { app, kafka, readiness, components } = createIngest(config, {
     logger,
     registry: new Registry(),
-    load: { count() {}, share: () => 1 },
   });
   for (const component of components) await component.start();
   await app.ready();

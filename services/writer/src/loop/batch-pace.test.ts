@@ -1,38 +1,30 @@
 import { expect, test } from 'vitest';
 import { BatchPace } from './batch-pace.ts';
 
-const STEADY_BYTES = 128 * 1_024;
+const FEW_BYTES = 600;
 
 const pace = () => new BatchPace({ ageMs: 1_000, bytesMax: 1_000_000 });
 
 test('the first batch does not wait, and neither does one that comes long after the last', () => {
   const idle = pace();
   expect(idle.restMs(0)).toBe(0);
-  idle.stored(0, STEADY_BYTES, 20);
+  idle.stored(0, FEW_BYTES, 20);
   expect(idle.restMs(5_000)).toBe(0);
 });
 
-test('small batches begin three times as far apart as the last one took', () => {
-  const busy = pace();
-  busy.stored(1_000, STEADY_BYTES - 1, 1_020);
-  expect(busy.restMs(1_020)).toBe(40);
-  busy.stored(2_000, STEADY_BYTES - 1, 2_300);
-  expect(busy.restMs(2_300), 'not more than a steady load').toBe(400);
-});
-
-test('batches of a steady load begin so that their rows are stored at their age', () => {
+test('batches of a load begin so that their rows are stored at their age, however few they hold', () => {
   const steady = pace();
-  steady.stored(1_000, STEADY_BYTES, 1_020);
+  steady.stored(1_000, FEW_BYTES, 1_020);
   expect(steady.restMs(1_020)).toBe(960);
-  steady.stored(2_000, STEADY_BYTES, 2_300);
+  steady.stored(2_000, FEW_BYTES, 2_300);
   expect(steady.restMs(2_300)).toBe(400);
 });
 
-test('however long storing takes, batches of a steady load begin half of the age apart', () => {
+test('however long storing takes, batches begin half of the age apart', () => {
   const slow = pace();
-  slow.stored(1_000, STEADY_BYTES, 1_490);
+  slow.stored(1_000, FEW_BYTES, 1_490);
   expect(slow.restMs(1_490)).toBe(20);
-  slow.stored(1_000, STEADY_BYTES, 1_900);
+  slow.stored(1_000, FEW_BYTES, 1_900);
   expect(slow.restMs(1_900)).toBe(0);
   expect(slow.restMs(1_450), 'had it ended before').toBe(50);
 });

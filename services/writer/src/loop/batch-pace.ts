@@ -1,13 +1,7 @@
 import { sleep } from '@sluice/shared/retry';
 
-/** Small batches begin this many times as far apart as the last one took: storing leaves most of the time to queries. */
-const SHARE_OF_TIME = 3;
-
-/** A batch of this many bytes, some 200 events, shows a steady load. */
-const STEADY_BYTES = 128 * 1_024;
-
 export interface BatchPaceOptions {
-  /** How old a row of a steady load may be when it is stored, in milliseconds, as long as batches are not full. */
+  /** How old a row may be when it is stored, in milliseconds, as long as batches are not full. */
   readonly ageMs: number;
   /** The size of a full batch, in bytes of rows. */
   readonly bytesMax: number;
@@ -15,11 +9,10 @@ export interface BatchPaceOptions {
 
 /**
  * Decides when the next batch is fetched; until then Kafka gathers its rows. A batch costs ClickHouse as much as
- * thousands of events, however few it holds, so rows wait for others when many come:
+ * thousands of events, however few it holds, so rows wait for others:
  *
- *     now and then   stored as soon as they come
- *     a few          a batch begins three times as long after the last one as that took to store
- *     many           a batch begins so long after the last one that it is stored when its first row is `ageMs` old
+ *     after quiet    a row is stored as soon as it comes
+ *     a load         a batch begins so long after the last one that it is stored when its first row is `ageMs` old
  *     a backlog      one full batch after the other
  */
 export class BatchPace {
@@ -44,8 +37,7 @@ export class BatchPace {
     const { ageMs, bytesMax } = this.#options;
     if (bytes >= bytesMax / 2) return 0;
     // At least half of it, or a slow ClickHouse would get smaller batches and more work.
-    const steadyMs = Math.max(ageMs - tookMs, ageMs / 2);
-    return bytes >= STEADY_BYTES ? steadyMs : Math.min(steadyMs, SHARE_OF_TIME * tookMs);
+    return Math.max(ageMs - tookMs, ageMs / 2);
   }
 
   /** Returns how long to wait before the next batch is fetched, in milliseconds. */
