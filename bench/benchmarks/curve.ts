@@ -1,6 +1,6 @@
 import { sleep } from '@sluice/shared/retry';
 import { difference, together } from '../measure/cpu-time.ts';
-import { probe } from '../measure/probes.ts';
+import { probe, QUIET_INTERVAL_MS } from '../measure/probes.ts';
 import type { LoadShape } from '../processes/load.ts';
 import { type MeasuredServer, ReferenceServer } from '../processes/reference-server.ts';
 import { type LoadCost, PROCESS_NAMES, type ProcessName, System } from '../processes/system.ts';
@@ -43,8 +43,8 @@ interface Rate {
   readonly visibleP99?: Bar;
 }
 
-/** Enough that no event waits for the response to another. */
-const RATE_CONNECTIONS = 64;
+/** Enough that no event waits for the response to another. At the end each connection still sends one, in turn. */
+const RATE_CONNECTIONS_MAX = 64;
 
 /** How long a rate lasts before it is measured, in milliseconds. */
 const WARM_UP_MS = 5_000;
@@ -131,11 +131,11 @@ async function measureRates(versions: readonly Version[], durationMs: number): P
 
 async function measureRate({ suffix, system }: Version, rate: Rate, durationMs: number): Promise<Figure[]> {
   await system.allStored();
-  await system.mergesSettled();
   const send = async (ms: number) => {
     const { perSecond } = rate;
     if (perSecond === 0) return void (await sleep(ms));
-    const shape = { eventsPerRequest: 1, connections: RATE_CONNECTIONS, durationMs: ms, requestsPerSecond: perSecond };
+    const connections = Math.min(perSecond, RATE_CONNECTIONS_MAX);
+    const shape = { eventsPerRequest: 1, connections, durationMs: ms, requestsPerSecond: perSecond };
     return await system.load(shape);
   };
   const sending = send(WARM_UP_MS + durationMs);
@@ -146,7 +146,7 @@ async function measureRate({ suffix, system }: Version, rate: Rate, durationMs: 
   const used = difference(before, await system.cpuTimes(ALL_PROCESSES));
   const measuredUs = (performance.now() - startedAt) * 1_000;
   // The probes take their numbers before the load takes its own.
-  const probing = probe(system, durationMs);
+  const probing = probe(system, durationMs, rate.perSecond === 0 ? QUIET_INTERVAL_MS : undefined);
   await send(durationMs);
   const visible = (await probing).map((one) => one.visible);
 

@@ -4,8 +4,11 @@ import type { System } from '../processes/system.ts';
 
 const POLL_MS = 10;
 
-/** So long after the last event was seen the next one is sent at least, in milliseconds, with as much again at random. */
+/** Default of the interval: the writer has stored a batch short before, as under a load. */
 const PROBE_INTERVAL_MS = 200;
+
+/** The interval with which each probe comes after quiet. */
+export const QUIET_INTERVAL_MS = 1_500;
 
 /** In milliseconds. */
 export interface Probe {
@@ -14,12 +17,20 @@ export interface Probe {
   readonly visible: number;
 }
 
-/** Sends single events, one after the other, and times each. */
-export async function probe(system: System, durationMs: number): Promise<readonly Probe[]> {
+/**
+ * Sends single events, one after the other, and times each.
+ *
+ * @param intervalMs so long after the last event was seen the next one is sent at least, with as much again at random
+ */
+export async function probe(
+  system: System,
+  durationMs: number,
+  intervalMs: number = PROBE_INTERVAL_MS,
+): Promise<readonly Probe[]> {
   const probes: Probe[] = [];
-  let number = system.reserveNumbers(Math.ceil(durationMs / PROBE_INTERVAL_MS));
+  let number = system.reserveNumbers(Math.ceil(durationMs / intervalMs));
   for (const endAt = performance.now() + durationMs; performance.now() < endAt; number += 1) {
-    await sleep(PROBE_INTERVAL_MS * (1 + Math.random()));
+    await sleep(intervalMs * (1 + Math.random()));
     probes.push(await probeOnce(system, number));
   }
   return probes;

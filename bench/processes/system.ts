@@ -47,6 +47,16 @@ interface Engines {
   readonly kafkaPid: number;
 }
 
+/** The defaults of what tests set otherwise and what costs CPU time. */
+const DEFAULTS = {
+  KAFKA_PARTITIONS: '48',
+  KAFKA_SESSION_TIMEOUT_MS: '30000',
+  BATCH_AGE_MS: '900',
+  ERASURE_INTERVAL_MS: '10000',
+  ERASURE_DELAY_MS: '60000',
+  STATEMENT_TIMEOUT_MS: '30000',
+};
+
 /** The services and engines of one benchmark, each a process, and the load on them. */
 export class System implements AsyncDisposable {
   readonly pipeline: Pipeline;
@@ -72,8 +82,7 @@ export class System implements AsyncDisposable {
       kafkaBrokers: kafka.brokers,
       clickhouseUrl: clickhouse.url,
       name: 'bench',
-      // The defaults; tests have others.
-      env: { KAFKA_PARTITIONS: '48', BATCH_AGE_MS: '900', ...env },
+      env: { ...DEFAULTS, ...env },
       ...(checkout !== undefined && { checkout, envOf: ONE_ACCOUNT }),
     });
     started.defer(() => pipeline.stop());

@@ -358,25 +358,19 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     return {};
   },
   'read-partitions'({ tables }) {
-    const halts = new Map([...tables.halts].filter(([, { isResumed }]) => !isResumed));
-    const names = new Set([...tables.positions.keys(), ...halts.keys()]);
-    const rows = [...names].map((name) => {
-      const [position, halt] = [tables.positions.get(name), halts.get(name)];
-      return {
-        ...{ topic: (position ?? halt)?.topic, partition: (position ?? halt)?.partition },
-        nextOffset: position ? String(position.nextOffset) : null,
-        fingerprint: position?.fingerprint ?? null,
-        leaderEpoch: position?.leaderEpoch ?? null,
-        ...{ reason: halt?.reason ?? null, detail: halt?.detail ?? null },
-        ...{ firstOffset: halt?.firstOffset ?? null, lastOffset: halt?.lastOffset ?? null },
-        haltedAt: halt ? '2026-03-01 12:00:00.000' : null,
-      };
+    const noPosition = { nextOffset: null, fingerprint: null, leaderEpoch: null };
+    const noHalt = { reason: null, detail: null, firstOffset: null, lastOffset: null, haltedAt: null };
+    const positions = [...tables.positions.values()].map((position) => ({
+      ...{ topic: position.topic, partition: position.partition },
+      ...{ nextOffset: String(position.nextOffset), fingerprint: position.fingerprint },
+      ...{ leaderEpoch: position.leaderEpoch, ...noHalt },
+    }));
+    const active = [...tables.halts.values()].filter(({ isResumed }) => !isResumed);
+    const halts = active.map(({ topic, partition, reason, detail, firstOffset, lastOffset }) => {
+      const haltedAt = '2026-03-01 12:00:00.000';
+      return { topic, partition, ...noPosition, reason, detail, firstOffset, lastOffset, haltedAt };
     });
-    return {
-      rows: rows.toSorted(
-        (one, other) => order(one.topic, other.topic) || (one.partition ?? 0) - (other.partition ?? 0),
-      ),
-    };
+    return { rows: [...positions, ...halts] };
   },
   'choose-position'({ tables, parameters }) {
     const { topic, partition, offset } = parameters as { topic: string; partition: number; offset: bigint };
@@ -712,10 +706,6 @@ function isLater(one: ChangeRow, other: ChangeRow): boolean {
   const keyOf = ({ change_id, operation, value = '' }: ChangeRow) =>
     `${change_id.slice(19)} ${change_id.slice(0, 18)} ${operation === 'remove' ? 2 : 1} ${value}`;
   return one.version > other.version || (one.version === other.version && keyOf(one) > keyOf(other));
-}
-
-function order(one = '', other = ''): number {
-  return one < other ? -1 : Number(one > other);
 }
 
 function submittedAt(place: number, event: EventRow): Submitted {

@@ -31,7 +31,8 @@ interface HaltColumns extends Pick<Halt, 'reason' | 'detail'> {
 
 type Nullable<Columns> = { readonly [Name in keyof Columns]: null };
 
-type Row = TopicPartition & (PositionColumns | Nullable<PositionColumns>) & (HaltColumns | Nullable<HaltColumns>);
+/** A position or a halt. */
+type Row = TopicPartition & ((PositionColumns & Nullable<HaltColumns>) | (Nullable<PositionColumns> & HaltColumns));
 
 /** @throws ClickHouse's errors */
 export async function readPartitions(client: ClickHouseClient, groupId: string): Promise<KnownPartitions> {
@@ -49,8 +50,7 @@ export async function readPartitions(client: ClickHouseClient, groupId: string):
       const { nextOffset, fingerprint, leaderEpoch } = row;
       const last = fingerprint === '' ? undefined : { fingerprint, leaderEpoch };
       positions.set(name, { topic, partition, nextOffset: BigInt(nextOffset), last });
-    }
-    if (row.reason !== null) {
+    } else {
       const { reason, detail, haltedAt } = row;
       const [firstOffset, lastOffset] = [offsetOf(row.firstOffset), offsetOf(row.lastOffset)];
       halts.set(name, { topic, partition, reason, detail, firstOffset, lastOffset, haltedAt });

@@ -25,8 +25,14 @@ export class ClickHouseSession {
   /**
    * @param queryIdPrefix the query ids of its statements are this, the name of the statement and a UUID
    * @param statementTimeoutMs the time after which ClickHouse itself cancels a statement
+   * @param settings of all its statements
    */
-  constructor(client: ClickHouseClient, queryIdPrefix: string, statementTimeoutMs: number) {
+  constructor(
+    client: ClickHouseClient,
+    queryIdPrefix: string,
+    statementTimeoutMs: number,
+    settings: ClickHouseSettings = {},
+  ) {
     this.#client = client;
     this.#queryIdPrefix = queryIdPrefix;
     this.#settings = {
@@ -38,6 +44,7 @@ export class ClickHouseSession {
       max_execution_time: statementTimeoutMs / 1_000,
       // Merging a block before it is written gains nothing: its rows are unique, or queries merge them.
       optimize_on_insert: 0,
+      ...settings,
     } as unknown as ClickHouseSettings;
   }
 

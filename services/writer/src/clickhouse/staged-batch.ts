@@ -26,6 +26,9 @@ import { storeDeadLetters } from './store-dead-letters.ts';
  */
 const INDEXED_PARTITIONS_MAX = 12;
 
+/** The statements of a batch with fewer bytes, some 400 events, run on one thread: more cost its few rows more than they gain. */
+const ONE_THREAD_BYTES_MAX = 256 * 1_024;
+
 /** How many rows of a batch were loaded. */
 export interface StoredRows {
   readonly rows: number;
@@ -141,9 +144,16 @@ export class StagedBatch {
 
   /** The session with the temporary tables; opens one if there is none. */
   get #staging(): ClickHouseSession {
-    const { client, queryIdPrefix, statementTimeoutMs } = this.#options;
-    this.#session ??= new ClickHouseSession(client, queryIdPrefix, statementTimeoutMs);
+    this.#session ??= this.#openSession();
     return this.#session;
+  }
+
+  #openSession(): ClickHouseSession {
+    const { client, queryIdPrefix, statementTimeoutMs } = this.#options;
+    const { events, changes } = this.#rows;
+    const bytes = [...events, ...changes].reduce((sum, { value }) => sum + value.length, 0);
+    const settings = bytes < ONE_THREAD_BYTES_MAX ? { max_threads: 1 } : {};
+    return new ClickHouseSession(client, queryIdPrefix, statementTimeoutMs, settings);
   }
 
   #contents(): BatchContents {
