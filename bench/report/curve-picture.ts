@@ -3,10 +3,10 @@ import type { Figure } from './benchmark.ts';
 /** The heading of the table that is drawn. */
 export const STEADY_RATES = 'Single events at a steady rate';
 
-const WIDTH = 760;
+const WIDTH = 800;
 const HEIGHT = 300;
 const LEFT = 60;
-const RIGHT = 170;
+const RIGHT = 210;
 const TOP = 40;
 const BOTTOM = 40;
 
@@ -32,26 +32,53 @@ export function drawCurve(figures: readonly Figure[]): string {
   );
   const latencies = rows.filter((row) => row.includes(' after, ')).map((row) => lineOf(row, row.replace(' after', '')));
   const panels = [
-    panel('Cores', rates, [...cores, { name: 'bar of all together', values: barOfCores, isBar: true }], 0),
-    panel('Milliseconds', rates, latencies, HEIGHT),
+    panel('Cores', rates, [...cores, { name: 'bar of all together', values: barOfCores, isBar: true }], 0, linear),
+    panel('Milliseconds', rates, latencies, HEIGHT, logarithmic),
   ];
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${2 * HEIGHT}" font-family="sans-serif" font-size="12">`,
+    '<title>Cores of each process, and latency, by the number of single events a second</title>',
     `<rect width="${WIDTH}" height="${2 * HEIGHT}" fill="#fff"/>`,
     ...panels,
     '</svg>\n',
   ].join('\n');
 }
 
+interface Axis {
+  readonly ticks: readonly number[];
+  /** How far up a value stands, from 0 to 1. */
+  readonly shareOf: (value: number) => number;
+}
+
+/** @param highest the largest of the values to be drawn */
+type MakeAxis = (highest: number) => Axis;
+
+function linear(highest: number): Axis {
+  const end = niceAbove(highest);
+  return { ticks: [0, 0.25, 0.5, 0.75, 1].map((share) => share * end), shareOf: (value) => value / end };
+}
+
+/** From 1 to a power of ten. */
+function logarithmic(highest: number): Axis {
+  const powers = Math.max(1, Math.ceil(Math.log10(highest)));
+  const ticks = Array.from({ length: powers + 1 }, (_, power) => 10 ** power);
+  return { ticks, shareOf: (value) => Math.log10(Math.max(1, value)) / powers };
+}
+
 /** Lines over the rates, which stand at equal distances. */
-function panel(unit: string, rates: readonly string[], lines: readonly Line[], top: number): string {
-  const highest = niceAbove(Math.max(...lines.flatMap(({ values }) => values.filter((value) => value !== undefined))));
+function panel(
+  unit: string,
+  rates: readonly string[],
+  lines: readonly Line[],
+  top: number,
+  makeAxis: MakeAxis,
+): string {
+  const axis = makeAxis(Math.max(...lines.flatMap(({ values }) => values.filter((value) => value !== undefined))));
   const x = (index: number) => round(LEFT + (index * (WIDTH - LEFT - RIGHT)) / Math.max(1, rates.length - 1));
-  const y = (value: number) => round(top + HEIGHT - BOTTOM - (value / highest) * (HEIGHT - TOP - BOTTOM));
-  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => share * highest);
+  const y = (value: number) => round(top + HEIGHT - BOTTOM - axis.shareOf(value) * (HEIGHT - TOP - BOTTOM));
   return [
     `<text x="${LEFT}" y="${top + TOP - 16}" font-weight="bold">${unit}</text>`,
-    ...ticks.map(
+    ...axis.ticks.map(
       (tick) =>
         `<path d="M${LEFT} ${y(tick)}H${WIDTH - RIGHT}" stroke="#ddd"/>` +
         `<text x="${LEFT - 8}" y="${y(tick) + 4}" text-anchor="end">${round(tick)}</text>`,
