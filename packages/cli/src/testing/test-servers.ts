@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process';
+import { type ChildProcess, execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -25,6 +25,11 @@ export interface Outcome {
   readonly stderr: string;
 }
 
+export interface StartedCommand {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Outcome>;
+}
+
 /** A database that stands for a ClickHouse server of its own. */
 export interface TestServer {
   readonly name: string;
@@ -46,6 +51,8 @@ export interface TestServers extends AsyncDisposable {
   readonly topics: { readonly events: string; readonly entities: string };
   /** Runs `sluice` as an operator does, as a process of its own. */
   sluice(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Outcome>;
+  /** Starts `sluice` as an operator does, to be interrupted. */
+  start(args: readonly string[], env?: Readonly<Record<string, string>>): StartedCommand;
   /** Replaces the file of servers. @param entries members of the entries, besides address and database */
   writeFile(entries: Readonly<Record<string, object>>): Promise<string>;
 }
@@ -108,15 +115,18 @@ export async function startServers<Name extends string>(
   if (names.length > 0)
     await write(Object.fromEntries(names.map((name) => [name, { serves: rangeOf(name) === undefined }])));
   for (const server of servers) await server.identify();
+  const start: TestServers['start'] = (args, more = {}) => {
+    const { promise: ended, resolve } = Promise.withResolvers<Outcome>();
+    const options = { env: { ...env, ...more } };
+    const child = execFile(process.execPath, [MAIN, ...args], options, (error, stdout, stderr) => {
+      resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
+    });
+    return { child, ended };
+  };
   const owned = started.move();
   return {
-    ...{ env, kafka, topics, of, writeFile: write },
-    sluice: (args, more = {}) =>
-      new Promise((resolve) => {
-        execFile(process.execPath, [MAIN, ...args], { env: { ...env, ...more } }, (error, stdout, stderr) => {
-          resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
-        });
-      }),
+    ...{ env, kafka, topics, of, writeFile: write, start },
+    sluice: (args, more) => start(args, more).ended,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

@@ -1,6 +1,7 @@
 import { startClickHouse } from '@sluice/local-stack/clickhouse';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { NOWHERE, startServers, type TestServer } from '../../testing/test-servers.ts';
 import { recordState } from '../identity.ts';
@@ -291,6 +292,29 @@ describe('two servers', () => {
     await remove(a2, 'events', `uuid = '${uuidOf(1)}'`);
     expect((await compare(servers)).code).toBe(1);
   });
+});
+
+test('an interrupted comparison ends its statements, says so, and records nothing', async () => {
+  await using servers = await startFilled();
+  const { a1, a2 } = servers.of;
+  // Each block is a row, and takes a second. The command's account may read the view and not what it reads.
+  await a1.client.command({ query: 'RENAME TABLE user_sightings TO sightings' });
+  await a1.client.command({
+    query: `CREATE VIEW user_sightings DEFINER = CURRENT_USER SQL SECURITY DEFINER AS
+      SELECT sightings.* FROM system.numbers CROSS JOIN sightings WHERE sleepEachRow(1) = 0 SETTINGS max_block_size = 1`,
+  });
+  const statements = async () => {
+    const running = `SELECT query_id FROM system.processes WHERE query_id LIKE 'sluice-compare/%' AND current_database = {database:String}`;
+    return await a1.read(running, { database: a1.database });
+  };
+  const { child, ended } = servers.start(['servers', 'compare', 'a1', 'a2']);
+  await eventually(async () => JSON.stringify(await statements())).toContain('checksums-user-sightings');
+  child.kill('SIGINT');
+  const { code, stdout, stderr } = await ended;
+  expect([code, stdout]).toEqual([130, '']);
+  expect(stderr.split('\n').slice(-3)).toEqual(['Interrupted.', 'a1 and a2 could not be compared.', '']);
+  await eventually(statements).toEqual([]);
+  expect([await recorded(a1), await recorded(a2)]).toEqual([[], []]);
 });
 
 test('each table is read once, and no more where nothing differs', async () => {
