@@ -30,8 +30,8 @@ export interface Picture {
   /** Its name beside the page. */
   readonly file: string;
   readonly description: string;
-  /** Returns an SVG. */
-  draw(figures: readonly Figure[]): string;
+  /** Returns an SVG, with the description as its title. */
+  draw(figures: readonly Figure[], description: string): string;
 }
 
 export interface Benchmark<Size extends Sizes = Sizes> {

@@ -20,7 +20,7 @@ interface Line {
 }
 
 /** Draws the steady rates of the benchmark `curve`: cores by process, and latency. */
-export function drawCurve(figures: readonly Figure[]): string {
+export function drawCurve(figures: readonly Figure[], description: string): string {
   const steady = figures.filter(({ table }) => table === STEADY_RATES);
   const rates = [...new Set(steady.map(({ column }) => column))];
   const rowOf = (row: string) => rates.map((rate) => steady.find((one) => one.row === row && one.column === rate));
@@ -37,7 +37,7 @@ export function drawCurve(figures: readonly Figure[]): string {
   ];
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${2 * HEIGHT}" font-family="sans-serif" font-size="12">`,
-    '<title>Cores of each process, and latency, by the number of single events a second</title>',
+    `<title>${description}</title>`,
     `<rect width="${WIDTH}" height="${2 * HEIGHT}" fill="#fff"/>`,
     ...panels,
     '</svg>\n',

@@ -37,7 +37,7 @@ export function picturesOf(
 ): ReadonlyMap<string, string> {
   const pictures = benchmarks.flatMap(({ name, picture }) => {
     const result = results.get(name);
-    return picture && result ? [[picture.file, picture.draw(result.figures)] as const] : [];
+    return picture && result ? [[picture.file, picture.draw(result.figures, picture.description)] as const] : [];
   });
   return new Map(pictures);
 }
