@@ -3,6 +3,7 @@ import type { components, operations, paths } from './query-schema.ts';
 
 export type Event = components['schemas']['Event'];
 export type EventPage = components['schemas']['EventPage'];
+export type PageBeforeTotal = Omit<EventPage, 'total' | 'totalIsLowerBound'>;
 export type User = components['schemas']['User'];
 export type Organization = components['schemas']['Organization'];
 export type UserOrganization = components['schemas']['UserOrganization'];
@@ -45,8 +46,13 @@ export interface QueryClient {
   organizationsOf(foreignId: string): AsyncGenerator<UserOrganization, void, void>;
   /** The users of an organization, ordered by identifier. */
   usersOf(foreignUserGroupId: string): AsyncGenerator<OrganizationUser, void, void>;
-  /** One page of events, with their total. */
-  eventPage(query?: EventQuery): Promise<EventPage>;
+  /**
+   * One page of events, with their total.
+   *
+   * @param onResults is called once, before the promise resolves, with the page without its total. An exact total may
+   * take longer than the page: what needs no total can be drawn before
+   */
+  eventPage(query?: EventQuery, onResults?: (page: PageBeforeTotal) => void): Promise<EventPage>;
   /** A user as it is now; `undefined` when there is none. */
   user(foreignId: string): Promise<User | undefined>;
   /** An organization as it is now; `undefined` when there is none. */
@@ -89,7 +95,12 @@ export function createQueryClient({ url, key }: QueryClientOptions): QueryClient
     querySerializer: (query) => String(new URLSearchParams(definedOf(query))),
   });
   type Query = Record<never, never>;
-  const eventPage = async (query: Query = {}) => dataOf(await api.GET('/events', { params: { query } }));
+  const eventPage = async (query: Query = {}, onResults?: (page: PageBeforeTotal) => void): Promise<EventPage> => {
+    const params = { query };
+    if (!onResults) return dataOf(await api.GET('/events', { params }));
+    const body = dataOf(await api.GET('/events', { params, parseAs: 'stream' }));
+    return await readPage(body as ReadableStream<Uint8Array>, onResults);
+  };
   return {
     // The total is not needed, and costs more than a page.
     events: (query) => itemsOf((cursor) => eventPage({ total: 'none', limit: PAGE_SIZE, ...query, ...cursor })),
@@ -142,6 +153,39 @@ async function* itemsOf<Item>(
   while (page.nextCursor !== null) {
     page = await load({ cursor: page.nextCursor });
     yield* page.results;
+  }
+}
+
+/** Reads a page, of which the total comes last, and calls `onResults` as soon as everything before the total is there. */
+async function readPage(
+  body: ReadableStream<Uint8Array>,
+  onResults: (page: PageBeforeTotal) => void,
+): Promise<EventPage> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let text = '';
+  let isCalled = false;
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    text += decoder.decode(read.value, { stream: true });
+    const page = isCalled ? undefined : pageBeforeTotal(text);
+    if (!page) continue;
+    isCalled = true;
+    onResults(page);
+  }
+  const page: EventPage = JSON.parse(text);
+  if (!isCalled) onResults(page);
+  return page;
+}
+
+/** Returns the page if a response has come as far as its total, which follows the cursor. */
+function pageBeforeTotal(text: string): PageBeforeTotal | undefined {
+  const last = text.slice(Math.max(0, text.lastIndexOf('"nextCursor":')));
+  if (!/^"nextCursor":(null|"[^"]*")$/.test(last)) return undefined;
+  try {
+    return JSON.parse(`${text}}`);
+  } catch {
+    // A property of an event has that name, and its value ends here by chance.
+    return undefined;
   }
 }
 
