@@ -3,7 +3,8 @@ import { difference, together } from '../measure/cpu-time.ts';
 import { probe, QUIET_INTERVAL_MS } from '../measure/probes.ts';
 import type { LoadShape } from '../processes/load.ts';
 import { type MeasuredServer, ReferenceServer } from '../processes/reference-server.ts';
-import { type LoadCost, PROCESS_NAMES, type ProcessName, System } from '../processes/system.ts';
+import { type LoadCost, PROCESS_NAMES, type ProcessName } from '../processes/system.ts';
+import { startVersions, suffixOf, type Version } from '../processes/versions.ts';
 import {
   type Bar,
   type Benchmark,
@@ -96,23 +97,12 @@ export const CURVE: Benchmark<{ seconds: number; rounds: number }> = {
   measure,
 };
 
-/** A version of the services under measurement. */
-interface Version {
-  /** Of its tables: nothing for this version. */
-  readonly suffix: string;
-  readonly system: System;
-}
-
 async function measure(
   { seconds, rounds }: { seconds: number; rounds: number },
   other?: OtherVersion,
 ): Promise<readonly Figure[]> {
   await using running = new AsyncDisposableStack();
-  const versions: Version[] = [{ suffix: '', system: running.use(await System.start()) }];
-  if (other) {
-    const system = running.use(await System.start({ checkout: other.checkout }));
-    versions.push({ suffix: `, commit ${other.commit}`, system });
-  }
+  const versions = await startVersions(running, other);
   const figures = [...(await measureRates(versions, seconds * 1_000)), ...(await measureWaiting(versions, rounds))];
   for (const { system } of versions) await system.expectExactlyOnce();
   return figures;
@@ -122,14 +112,15 @@ async function measureRates(versions: readonly Version[], durationMs: number): P
   const figures = new Map(versions.map((version) => [version, [] as Figure[]]));
   for (const rate of RATES) {
     for (const version of versions) {
-      console.error(`${rate.perSecond} events a second${version.suffix}`);
+      console.error(`${rate.perSecond} events a second${suffixOf(version)}`);
       figures.get(version)?.push(...(await measureRate(version, rate, durationMs)));
     }
   }
   return [...figures.values()].flat();
 }
 
-async function measureRate({ suffix, system }: Version, rate: Rate, durationMs: number): Promise<Figure[]> {
+async function measureRate(version: Version, rate: Rate, durationMs: number): Promise<Figure[]> {
+  const { system } = version;
   await system.allStored();
   const send = async (ms: number) => {
     const { perSecond } = rate;
@@ -150,7 +141,7 @@ async function measureRate({ suffix, system }: Version, rate: Rate, durationMs: 
   await send(durationMs);
   const visible = (await probing).map((one) => one.visible);
 
-  const table = `${STEADY_RATES}${suffix}`;
+  const table = `${STEADY_RATES}${suffixOf(version)}`;
   const figure = (row: string, unit: string, values: readonly number[], bar?: Bar): Figure => ({
     table,
     ...figureOf(row, `${rate.perSecond.toLocaleString('en')}/s`, unit, values, bar),
@@ -175,9 +166,8 @@ interface WaitingRound {
   readonly costs: ReadonlyMap<Version, LoadCost>;
 }
 
-async function measureWaiting(versions: readonly Version[], rounds: number): Promise<Figure[]> {
+async function measureWaiting(versions: readonly [Version, ...Version[]], rounds: number): Promise<Figure[]> {
   const [version] = versions;
-  if (!version) return [];
   using bare = await ReferenceServer.startBare();
   using afternoon = await ReferenceServer.startProducing(version.system.kafkaBrokers);
   const { loader } = version.system;
@@ -219,9 +209,9 @@ function figuresOfWaiting(
   const afternoon = rounds.map((round) => round.afternoon.requestsPerSecond);
   const figures = versions.flatMap((version) => {
     const costs = costsOf(version);
-    const of = (row: string) => `${row}${version.suffix}`;
+    const of = (row: string) => `${row}${suffixOf(version)}`;
     const rates = costs.map(({ requestsPerSecond }) => requestsPerSecond);
-    const bars = eventsPerRequest === 1 && version.suffix === '' ? waiting.bars : {};
+    const bars = eventsPerRequest === 1 && version.commit === undefined ? waiting.bars : {};
     return [
       figure(of('requests'), '/s', rates),
       figure(of('requests ÷ those of the afternoon'), '', quotients(rates, afternoon), bars.toAfternoon),

@@ -2,8 +2,9 @@ import { difference, together } from '../measure/cpu-time.ts';
 import type { LoadShape } from '../processes/load.ts';
 import { ReferenceServer } from '../processes/reference-server.ts';
 import { StraightInserts } from '../processes/straight-inserts.ts';
-import { type LoadCost, PROCESS_NAMES, System } from '../processes/system.ts';
-import { type Bar, type Benchmark, type Figure, figureOf, median } from '../report/benchmark.ts';
+import { type LoadCost, PROCESS_NAMES, type System } from '../processes/system.ts';
+import { startVersions, type Version } from '../processes/versions.ts';
+import { type Bar, type Benchmark, type Figure, figureOf, median, type OtherVersion } from '../report/benchmark.ts';
 
 interface Load extends LoadShape {
   readonly column: string;
@@ -54,6 +55,7 @@ export const PIPELINE: Benchmark<{ rounds: number }> = {
     `into ClickHouse, to show what the parts cost. The bars in µs are those of a machine on which the bare Fastify uses ${BARE_US} µs ` +
     'for a request with one event; the last row says how much slower this one was.',
   size: { rounds: 7 },
+  comparesVersions: true,
   measure,
 };
 
@@ -63,22 +65,29 @@ interface Round extends LoadCost {
   readonly bareUs: number;
 }
 
-async function measure({ rounds }: { rounds: number }): Promise<readonly Figure[]> {
-  await using system = await System.start();
-  await using straight = await StraightInserts.start(system.clickhouseUrl);
+async function measure({ rounds }: { rounds: number }, other?: OtherVersion): Promise<readonly Figure[]> {
+  await using running = new AsyncDisposableStack();
+  const versions = await startVersions(running, other);
+  const straight = new Map<Version, StraightInserts>();
+  for (const version of versions) {
+    straight.set(version, running.use(await StraightInserts.start(version.system.clickhouseUrl)));
+  }
   using bare = await ReferenceServer.startBare();
+  const { loader } = versions[0].system;
   const figures: Figure[] = [];
   for (const load of LOADS) {
-    const measured: Round[] = [];
+    const measured = new Map(versions.map((version) => [version, [] as Round[]]));
     // Round -1 warms up.
     for (let round = -1; round < rounds; round += 1) {
-      const { cpuUs: bareUs } = await bare.measure(system.loader, { ...load, gzip: false, durationMs: BARE_MS });
-      const figuresOfRound = await measureRound(system, straight, load);
-      if (round >= 0) measured.push({ ...figuresOfRound, bareUs });
+      const { cpuUs: bareUs } = await bare.measure(loader, { ...load, gzip: false, durationMs: BARE_MS });
+      for (const [version, inserts] of straight) {
+        const figuresOfRound = await measureRound(version.system, inserts, load);
+        if (round >= 0) measured.get(version)?.push({ ...figuresOfRound, bareUs });
+      }
     }
-    figures.push(...figuresOf(load, measured));
+    for (const [version, ofVersion] of measured) figures.push(...figuresOf(version, load, ofVersion));
   }
-  await system.expectExactlyOnce();
+  for (const { system } of versions) await system.expectExactlyOnce();
   return figures;
 }
 
@@ -91,9 +100,12 @@ async function measureRound(system: System, straight: StraightInserts, load: Loa
   return { ...cost, straightUs: (used['ClickHouse'] ?? Number.NaN) / cost.events };
 }
 
-function figuresOf({ column, eventsPerRequest, bars }: Load, rounds: readonly Round[]): Figure[] {
-  const figure = (row: string, unit: string, read: (round: Round) => number, bar?: Bar) =>
-    figureOf(row, column, unit, rounds.map(read), bar);
+function figuresOf({ commit }: Version, { column, eventsPerRequest, bars }: Load, rounds: readonly Round[]): Figure[] {
+  const table = commit === undefined ? {} : { table: `Commit ${commit}` };
+  const figure = (row: string, unit: string, read: (round: Round) => number, bar?: Bar): Figure => ({
+    ...table,
+    ...figureOf(row, column, unit, rounds.map(read), bar),
+  });
   const usOf = ({ cpuUs }: Round, process: string) => cpuUs[process] ?? Number.NaN;
   const bareUs = (round: Round) => round.bareUs / eventsPerRequest;
   const slowness = median(rounds.map((round) => round.bareUs)) / BARE_US;
@@ -113,6 +125,8 @@ function figuresOf({ column, eventsPerRequest, bars }: Load, rounds: readonly Ro
     figure('events stored and visible', '/s', ({ eventsPerSecond }) => eventsPerSecond),
     figure('acknowledged after, median', 'ms', ({ latencyMs }) => latencyMs.median),
     figure('acknowledged after, p99', 'ms', ({ latencyMs }) => latencyMs.p99),
-    ...(eventsPerRequest === 1 ? [figureOf('this machine ÷ that of the bars', column, '', [slowness])] : []),
+    ...(eventsPerRequest === 1
+      ? [{ ...table, ...figureOf('this machine ÷ that of the bars', column, '', [slowness]) }]
+      : []),
   ];
 }
