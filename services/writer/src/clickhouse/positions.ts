@@ -39,7 +39,7 @@ export class Positions {
     const { client, ownership, groupId, statementTimeoutMs } = this.#options;
     const { name, sql } = STATEMENTS['store-positions'];
     // The client's types do not know wait_end_of_query: it is a parameter of the HTTP interface, sent like a setting.
-    const settings = { wait_end_of_query: 1, max_execution_time: statementTimeoutMs / 1_000 };
+    const settings = { wait_end_of_query: 1, max_execution_time: statementTimeoutMs / 1_000, max_threads: 1 };
     await client
       .command({
         query: sql,

@@ -5,7 +5,7 @@ import type { WriterConfig } from '../config.ts';
 const METADATA_AGE_MS_MAX = 10_000;
 
 /** How long a broker that has no messages holds a fetch, in milliseconds. */
-const FETCH_WAIT_MS = 200;
+const FETCH_WAIT_MS = 500;
 
 /** Returns the interval between two heartbeats, in milliseconds. */
 export function heartbeatIntervalMs({ KAFKA_SESSION_TIMEOUT_MS }: WriterConfig): number {
