@@ -76,16 +76,21 @@ async function measure({ rounds }: { rounds: number }, other?: OtherVersion): Pr
   const { loader } = versions[0].system;
   const figures: Figure[] = [];
   for (const load of LOADS) {
+    console.error(load.column);
     const measured = new Map(versions.map((version) => [version, [] as Round[]]));
     // Round -1 warms up.
     for (let round = -1; round < rounds; round += 1) {
       const { cpuUs: bareUs } = await bare.measure(loader, { ...load, gzip: false, durationMs: BARE_MS });
       for (const [version, inserts] of straight) {
+        // Older versions reserve the memory of the largest body for each compressed one, and refuse the other requests.
+        if (load.gzip && version.commit !== undefined) continue;
         const figuresOfRound = await measureRound(version.system, inserts, load);
         if (round >= 0) measured.get(version)?.push({ ...figuresOfRound, bareUs });
       }
     }
-    for (const [version, ofVersion] of measured) figures.push(...figuresOf(version, load, ofVersion));
+    for (const [version, ofVersion] of measured) {
+      if (ofVersion.length > 0) figures.push(...figuresOf(version, load, ofVersion));
+    }
   }
   for (const { system } of versions) await system.expectExactlyOnce();
   return figures;
