@@ -26,7 +26,6 @@ export function serverConfigXml(config: ClickHouseServerConfig): string {
       value('level', 'information') + value('log', config.logFile) + value('size', '16M') + value('count', 2),
     ),
     element('backups', value('allowed_path', config.backupDir)),
-    element('access_control_improvements', value('select_from_system_db_requires_grant', 'true')),
     config.queryLog ? element('query_log', value('database', 'system') + value('table', 'query_log')) : '',
   ]);
 }

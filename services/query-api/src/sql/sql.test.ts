@@ -55,6 +55,25 @@ test('a statement is answered from the events of the workspace of its key', asyn
   expect(await service.rows('SELECT event FROM events', 'c')).toEqual([]);
 });
 
+test('what one workspace has asked decides nothing for another one in the same granule', async () => {
+  const row = {
+    timestamp: START,
+    uuid: '0190a0a0-0000-7000-8000-000000000001',
+    event: 'e',
+    received_at: START * 1_000,
+  };
+  await service.insert('events', [
+    { ...row, workspace_id: 'd', user_id: 'of-d' },
+    { ...row, workspace_id: 'e', user_id: 'of-e' },
+  ]);
+  for (const workspace of ['d', 'e', 'd', 'e']) {
+    for (const user of ['of-d', 'of-e']) {
+      const found = await service.rows(`SELECT user_id FROM events WHERE user_id = '${user}'`, workspace);
+      expect(found).toEqual(user === `of-${workspace}` ? [{ user_id: user }] : []);
+    }
+  }
+});
+
 describe('keys', () => {
   const post = async (headers: Readonly<Record<string, string>>) => {
     const payload = { sql: 'SELECT 1' };
