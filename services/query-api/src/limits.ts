@@ -41,8 +41,8 @@ export const PERIODS_MAX = 60;
 export const RESUMABLE_DAYS = 7;
 
 /** The SQL of a statement, in bytes. */
-export const SQL_BYTES_MAX = 128 * 1_024;
+export const STATEMENT_BYTES_MAX = 128 * 1_024;
 
 /** Parameters of a statement, and the text of each, in characters. */
-export const SQL_PARAMS_MAX = 50;
-export const SQL_PARAM_CHARACTERS_MAX = 32 * 1_024;
+export const STATEMENT_PARAMS_MAX = 50;
+export const PARAM_CHARACTERS_MAX = 32 * 1_024;

@@ -45,6 +45,7 @@ function startTimer({ queryDurationSeconds }: QueryMetrics, kind: QueryKind): (o
   };
 }
 
+/** Whether a client sent SQL that it must not send, or where it must not send any. */
 function isProblemOfSql(error: unknown): boolean {
-  return error instanceof Problem && error.code === 'invalid_sql';
+  return error instanceof Problem && (error.code === 'invalid_sql' || error.code === 'sql_not_available');
 }

@@ -160,6 +160,18 @@ describe('parameters', () => {
   });
 });
 
+/** Returns parameters of one value. */
+function numbered(count: number, value: unknown = 1): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Array.from({ length: count }, (_, index) => [`p${index}`, value]));
+}
+
+test('a statement and parameters at their limits are run', async () => {
+  const sql = `SELECT 1 AS one -- ${'x'.repeat(131_053)}`;
+  expect(sql).toHaveLength(131_072);
+  expect(await outcomeOf(sql, numbered(50))).toMatchObject({ outcome: 'own' });
+  expect((await outcomeOf('SELECT length({a:String}) AS n', { a: 'x'.repeat(32_768) })).text).toBe('{"n":32768}\n');
+});
+
 test.each([
   ['nested parentheses', `SELECT ${'('.repeat(20_000)}1${')'.repeat(20_000)}`],
   ['nested functions', `SELECT ${'abs('.repeat(5_000)}1${')'.repeat(5_000)}`],

@@ -1,12 +1,12 @@
 import { invalidRequest } from '@sluice/shared/http/problem';
 import { z } from 'zod';
 import type { SqlValue } from '../clickhouse/sql.ts';
-import { SQL_BYTES_MAX, SQL_PARAM_CHARACTERS_MAX, SQL_PARAMS_MAX } from '../limits.ts';
+import { PARAM_CHARACTERS_MAX, STATEMENT_BYTES_MAX, STATEMENT_PARAMS_MAX } from '../limits.ts';
 import { SQL_FORMAT_NAMES } from './sql-formats.ts';
 
 const text = z
   .string()
-  .max(SQL_PARAM_CHARACTERS_MAX, `must have at most ${SQL_PARAM_CHARACTERS_MAX} characters`)
+  .max(PARAM_CHARACTERS_MAX, `must have at most ${PARAM_CHARACTERS_MAX} characters`)
   .refine((value) => !value.includes('\0'), 'must not contain the character U+0000');
 
 const number = z
@@ -26,7 +26,7 @@ export const sqlRequestSchema = z
     sql: z
       .string()
       .refine((sql) => sql.trim() !== '', 'must not be empty')
-      .refine((sql) => Buffer.byteLength(sql) <= SQL_BYTES_MAX, `must have at most ${SQL_BYTES_MAX} bytes`)
+      .refine((sql) => Buffer.byteLength(sql) <= STATEMENT_BYTES_MAX, `must have at most ${STATEMENT_BYTES_MAX} bytes`)
       .refine((sql) => !sql.includes('\0'), 'must not contain the character U+0000')
       .meta({
         description:
@@ -34,7 +34,10 @@ export const sqlRequestSchema = z
       }),
     params: z
       .record(name, value)
-      .refine((params) => Object.keys(params).length <= SQL_PARAMS_MAX, `must have at most ${SQL_PARAMS_MAX} members`)
+      .refine(
+        (params) => Object.keys(params).length <= STATEMENT_PARAMS_MAX,
+        `must have at most ${STATEMENT_PARAMS_MAX} members`,
+      )
       .default({})
       .meta({ description: 'Values of the parameters that the statement has: `{name:Type}`.' }),
     format: z.enum(SQL_FORMAT_NAMES).default('json').meta({ description: 'How the result is written.' }),
