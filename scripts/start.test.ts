@@ -52,6 +52,16 @@ async function paste(command: string | undefined): Promise<unknown> {
   return JSON.parse(stdout);
 }
 
+/** Asks for the users of all events by SQL. */
+async function usersBySql(port: string | undefined): Promise<unknown> {
+  const response = await fetch(`http://127.0.0.1:${port}/queries`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${DEV_KEY}`, 'content-type': 'application/json' },
+    body: '{"sql":"SELECT user_id FROM events","format":"ndjson"}',
+  });
+  return await response.json();
+}
+
 test('npm start brings up a system that works as its welcome says, keeps its data, restores a backup, and leaves nothing behind', async () => {
   await using dir = await makeTempDir();
   const { PATH, HOME } = process.env;
@@ -79,6 +89,7 @@ test('npm start brings up a system that works as its welcome says, keeps its dat
   const [submit, see] = first.output().match(/^ {2}curl .*$/gm) ?? [];
   expect(await paste(submit)).toMatchObject({ status: 'accepted' });
   await eventually(() => paste(see)).toMatchObject({ total: 1, results: [{ userId: 'jane' }] });
+  expect(await usersBySql(QUERY_PORT)).toEqual({ user_id: 'jane' });
 
   const backup = join(env.SLUICE_DATA_DIR, 'backups', 'one');
   expect(await sluice(env, 'backup', '--to', backup)).toContain('The backup is complete');
@@ -106,6 +117,7 @@ test('npm start brings up a system that works as its welcome says, keeps its dat
 
   const third = await startReady(env);
   expect(await paste(see)).toMatchObject({ total: 1 });
+  expect(await usersBySql(QUERY_PORT)).toEqual({ user_id: 'jane' });
   process.kill(Number(await readFile(join(env.SLUICE_DATA_DIR, 'lock'), 'utf8')), 'SIGKILL');
   await third.exited;
   await eventually(usedPorts).toEqual([]);

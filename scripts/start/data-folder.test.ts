@@ -36,8 +36,17 @@ test('the development key is created once, in a file that only its owner can rea
   const [entry, ...others] = parseKeysFile(await readFile(first.keysFile, 'utf8'));
   expect(others).toEqual([]);
   expect(entry).toMatchObject({ id: 'dev', hash: hashKey(first.key), workspace: 'local' });
-  expect(entry?.scopes).toEqual(['ingest', 'query', 'delete']);
+  expect(entry?.scopes).toEqual(['ingest', 'query', 'delete', 'sql']);
   for (const file of ['dev-key', 'keys.json']) expect((await stat(join(dir.path, file))).mode & 0o777).toBe(0o600);
+});
+
+test('the development key of an older version gets the scopes that are new', async () => {
+  await using dir = await makeTempDir();
+  const { key, keysFile } = await ensureDevKey(dir.path, undefined);
+  const entry = { id: 'dev', hash: hashKey(key), workspace: 'local', scopes: ['ingest' as const, 'query' as const] };
+  await writeKeysFile(keysFile, [entry]);
+  expect(await ensureDevKey(dir.path, undefined)).toEqual({ key, keysFile });
+  expect((await readKeysFile(keysFile)).map(({ scopes }) => scopes)).toEqual([['ingest', 'query', 'delete', 'sql']]);
 });
 
 test('a chosen development key replaces the last one, and other entries stay', async () => {
@@ -55,8 +64,8 @@ test('a chosen development key replaces the last one, and other entries stay', a
 test('the passwords of the local ClickHouse are created once', async () => {
   await using dir = await makeTempDir();
   const passwords = await ensureClickHousePasswords(dir.path);
-  const all = [passwords.administrator, ...Object.values(passwords.accounts)];
-  expect(new Set(all).size).toBe(4);
+  const all = [passwords.administrator, ...Object.values(passwords.accounts), passwords.sql];
+  expect(new Set(all).size).toBe(5);
   for (const password of all) expect(password).toHaveLength(32);
   expect(await ensureClickHousePasswords(dir.path)).toEqual(passwords);
 });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { AccountOptions } from '@sluice/local-stack/clickhouse-accounts';
 import { commandLineOf } from '@sluice/local-stack/command-line';
 import { systemErrorCode } from '@sluice/local-stack/errors';
-import { changeKeysFile, generateKey, hashKey, SCOPES } from '@sluice/shared/keys/keys-file';
+import { changeKeysFile, generateKey, hashKey, type KeyEntry, SCOPES } from '@sluice/shared/keys/keys-file';
 
 /**
  * Locks the data folder for this process, and creates it if it is missing. A lock that a killed process left is taken
@@ -53,6 +53,8 @@ export interface ClickHousePasswords {
   readonly administrator: string;
   /** Of the services' accounts. */
   readonly accounts: AccountOptions['passwords'];
+  /** Of the account for SQL of clients. */
+  readonly sql: string;
 }
 
 /** Reads the passwords, and creates those that are missing. */
@@ -65,6 +67,7 @@ export async function ensureClickHousePasswords(dataDir: string): Promise<ClickH
       sluice_writer: await ensure('clickhouse-writer-password'),
       sluice_query: await ensure('clickhouse-query-password'),
     },
+    sql: await ensure('clickhouse-sql-password'),
   };
 }
 
@@ -83,7 +86,8 @@ export async function ensureDevKey(
   const keysFile = join(dataDir, 'keys.json');
   const hash = hashKey(key);
   await changeKeysFile(keysFile, (entries) => {
-    if (entries.some((entry) => entry.id === 'dev' && entry.hash === hash)) return entries;
+    const hasScopes = (entry: KeyEntry) => SCOPES.every((scope) => entry.scopes.includes(scope));
+    if (entries.some((entry) => entry.id === 'dev' && entry.hash === hash && hasScopes(entry))) return entries;
     const others = entries.filter((entry) => entry.id !== 'dev' && entry.hash !== hash);
     const dev = { id: 'dev', hash, workspace: 'local', scopes: [...SCOPES], createdAt: new Date().toISOString() };
     return [...others, dev];

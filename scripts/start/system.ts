@@ -57,6 +57,7 @@ function localClickHouse({ dataDir, ports }: Settings, passwords: ClickHousePass
         httpPort: ports.clickhouse,
         password: passwords.administrator,
         accounts: { databases: DATABASE, passwords: passwords.accounts },
+        sql: { database: DATABASE, password: passwords.sql },
         readyTimeoutMs: ENGINE_READY_TIMEOUT_MS,
         logDir: join(dataDir, 'logs'),
         signal,
@@ -71,7 +72,7 @@ function describeServices(
   { ports, externalKafka, externalClickHouse }: Settings,
   root: string,
   keysFile: string,
-  { accounts }: ClickHousePasswords,
+  { accounts, sql }: ClickHousePasswords,
 ): ServiceSpec[] {
   const mainFile = (name: string) => join(root, 'services', name, 'src', 'main.ts');
   const kafka = { KAFKA_BROKERS: externalKafka ?? `127.0.0.1:${ports.kafka}` };
@@ -88,6 +89,8 @@ function describeServices(
     ...local,
     CLICKHOUSE_USER: 'sluice_query',
     CLICKHOUSE_PASSWORD: accounts.sluice_query,
+    CLICKHOUSE_SQL_USER: 'sluice_sql',
+    CLICKHOUSE_SQL_PASSWORD: sql,
   };
   const keys = { API_KEYS_FILE: keysFile };
   const others = { INGEST_URLS: `http://127.0.0.1:${ports.ingest}`, WRITER_URL: `http://127.0.0.1:${ports.writer}` };

@@ -30,7 +30,7 @@ const NAMES = Object.keys(SERVICES) as (keyof typeof SERVICES)[];
 /** Variables that have no place in a pod: the chart has secrets as files, and standard input is no concern of its. */
 const LEFT_OUT = [
   ...['EXIT_ON_STDIN_END', 'PORT', 'TLS_CERT_FILE', 'TLS_KEY_FILE'],
-  ...['KAFKA_SASL_PASSWORD', 'CLICKHOUSE_PASSWORD', 'CLICKHOUSE_MIGRATE_PASSWORD'],
+  ...['KAFKA_SASL_PASSWORD', 'CLICKHOUSE_PASSWORD', 'CLICKHOUSE_MIGRATE_PASSWORD', 'CLICKHOUSE_SQL_PASSWORD'],
 ];
 
 const schema = JSON.parse(await readFile(join(CHART, 'values.schema.json'), 'utf8'));

@@ -10,9 +10,12 @@ import {
   ITEMS_MAX,
   LIMIT_MAX,
   NAME_DOTS_MAX,
+  PARAM_CHARACTERS_MAX,
   PERIODS_MAX,
   PROPERTY_FILTERS_MAX,
   RESUMABLE_DAYS,
+  STATEMENT_BYTES_MAX,
+  STATEMENT_PARAMS_MAX,
   STEPS_MAX,
   TOTAL_CAP,
   WITHIN_DAYS_MAX,
@@ -20,6 +23,7 @@ import {
 import { SAMPLE_CHARACTERS_MAX, SAMPLE_EVENTS_MAX } from '@sluice/query-api/reports/menus/event-sample';
 import { MENU_ENTRIES_MAX } from '@sluice/query-api/reports/menus/menu-entries';
 import { NAME_CHARACTERS_MAX, NAMES_CHARACTERS_MAX } from '@sluice/query-api/reports/menus/property-paths';
+import { SQL_BODY_BYTES_MAX } from '@sluice/query-api/sql/sql-route';
 import { ERRORS_MAX, type ProblemCode } from '@sluice/shared/http/problem';
 import { REQUEST_TIMEOUT_MS } from '@sluice/shared/http/server';
 import { MESSAGE_ID_LENGTH_MAX } from '@sluice/submissions/calls/call';
@@ -275,14 +279,40 @@ const QUERY_LIMITS = {
   },
 } as const satisfies Record<string, Limit>;
 
+const STATEMENT_LIMITS = {
+  statementBody: { title: 'body', max: SQL_BODY_BYTES_MAX, unit: 'bytes', beyond: 'body_too_large' },
+  statement: { title: 'statement', max: STATEMENT_BYTES_MAX, unit: 'bytes', beyond: 'invalid_request' },
+  statementParams: { title: 'parameters', max: STATEMENT_PARAMS_MAX, unit: '', beyond: 'invalid_request' },
+  statementParam: {
+    title: 'text in a parameter',
+    max: PARAM_CHARACTERS_MAX,
+    unit: 'characters',
+    beyond: 'invalid_request',
+  },
+  statementRows: {
+    title: 'rows of a result',
+    max: query.SQL_RESULT_ROWS_MAX,
+    unit: '',
+    variable: 'SQL_RESULT_ROWS_MAX',
+    beyond: 'query_too_expensive',
+  },
+} as const satisfies Record<string, Limit>;
+
 /** The limits by what they limit. */
 export const LIMIT_GROUPS = {
   'All requests': REQUEST_LIMITS,
   'Submissions and calls': SUBMISSION_LIMITS,
   Calls: CALL_LIMITS,
   Queries: QUERY_LIMITS,
+  SQL: STATEMENT_LIMITS,
 } as const;
 
-export const LIMITS = { ...REQUEST_LIMITS, ...SUBMISSION_LIMITS, ...CALL_LIMITS, ...QUERY_LIMITS } as const;
+export const LIMITS = {
+  ...REQUEST_LIMITS,
+  ...SUBMISSION_LIMITS,
+  ...CALL_LIMITS,
+  ...QUERY_LIMITS,
+  ...STATEMENT_LIMITS,
+} as const;
 
 export type LimitId = keyof typeof LIMITS;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { inject } from 'vitest';
-import { type Pipeline, startPipeline } from './pipeline.ts';
+import { type Pipeline, type PipelineOptions, startPipeline } from './pipeline.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -67,16 +67,20 @@ export interface DocPipeline extends AsyncDisposable {
   readonly key: string;
 }
 
+/** What the pipeline of a document may have of its own. Default: the ClickHouse of all tests. */
+export type DocPipelineOptions = Partial<Pick<PipelineOptions, 'clickhouseUrl' | 'database' | 'env'>>;
+
 /** Starts a pipeline for the commands of a document. As `npm start` has it, reading `local` needs no key. */
-export async function startDocPipeline(name: string): Promise<DocPipeline> {
+export async function startDocPipeline(name: string, options: DocPipelineOptions = {}): Promise<DocPipeline> {
   await using started = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), `sluice-${name}-`));
   started.defer(() => rm(folder, { recursive: true }));
   const pipeline = await startPipeline({
     kafkaBrokers: inject('kafkaBrokers'),
     clickhouseUrl: inject('clickhouseUrl'),
+    ...options,
     name,
-    env: { QUERY_ANONYMOUS_WORKSPACE: 'local' },
+    env: { QUERY_ANONYMOUS_WORKSPACE: 'local', ...options.env },
   });
   started.defer(() => pipeline.stop());
   const key = await pipeline.addKey('local');

@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { AccountOptions } from './clickhouse-accounts.ts';
 import { serverConfigXml, usersXml } from './clickhouse-config.ts';
+import { createSqlViews, type SqlOptions, sqlAccountsXml } from './clickhouse-sql.ts';
 import { type EngineProcess, type ExitStatus, startEngineProcess } from './engine-process.ts';
 import { LocalStackError } from './errors.ts';
 import { findFreePorts, requireFreePort } from './ports.ts';
@@ -22,6 +23,8 @@ export interface LocalClickHouseOptions {
   readonly accounts?: AccountOptions | undefined;
   /** Settings of every account's profile. Default none. */
   readonly profile?: Readonly<Record<string, string>>;
+  /** The accounts and the views for statements of clients. Default none. */
+  readonly sql?: SqlOptions | undefined;
   /** Files of `users.d`, by name: more accounts, as XML. Default none. */
   readonly usersFiles?: Readonly<Record<string, string>>;
   /** The memory that the server may use. Default 4 GiB. */
@@ -131,7 +134,8 @@ async function startServer(server: Server): Promise<EngineProcess> {
   const runDirPrefix = join(logDir, `.run-${name}-`);
   const runDir = await mkdtemp(runDirPrefix);
   const usersFile = join(runDir, 'users.xml');
-  const { queryLog = false, profile = {}, accounts, usersFiles = {} } = server.options;
+  const { queryLog = false, profile = {}, accounts, sql } = server.options;
+  const usersFiles = { ...(sql && { 'sql.xml': await sqlAccountsXml(sql) }), ...server.options.usersFiles };
   const { readyTimeoutMs = 60_000, wrap = [] } = server.options;
   const logFile = join(logDir, `${name}.log`);
   const config = { ...server, logFile, usersFile, memoryBytesMax, queryLog, backupDir };
@@ -158,6 +162,7 @@ async function startServer(server: Server): Promise<EngineProcess> {
       stopTimeoutMs: STOP_TIMEOUT_MS,
     });
     await removeStaleRunDirs(runDirPrefix, runDir);
+    if (sql) await createSqlViews(server, sql).catch((error) => engine.kill9().then(() => Promise.reject(error)));
     return engine;
   } catch (error) {
     await rm(runDir, { recursive: true, force: true });

@@ -44,6 +44,9 @@ function clickHouseErrors(env: Environment): string[] {
   if (env['CLICKHOUSE_MIGRATE_PASSWORD'] !== undefined && env['CLICKHOUSE_MIGRATE_USER'] === undefined) {
     errors.push('CLICKHOUSE_MIGRATE_USER: is required with CLICKHOUSE_MIGRATE_PASSWORD');
   }
+  if (env['CLICKHOUSE_SQL_PASSWORD'] !== undefined && env['CLICKHOUSE_SQL_USER'] === undefined) {
+    errors.push('CLICKHOUSE_SQL_USER: is required with CLICKHOUSE_SQL_PASSWORD');
+  }
   return errors;
 }
 

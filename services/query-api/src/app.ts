@@ -22,6 +22,8 @@ import { registerPipeline } from './pipeline/pipeline-route.ts';
 import { registerReports } from './reports/reports-route.ts';
 import { RequestMemory } from './request-memory.ts';
 import { openStores, type Source } from './servers/open-stores.ts';
+import { registerSql } from './sql/sql-route.ts';
+import { SqlRunner } from './sql/sql-runner.ts';
 import { StreamHubs } from './stream/stream-hubs.ts';
 import { registerStream } from './stream/stream-route.ts';
 import { allowsWorkspace, readerOf } from './workspace.ts';
@@ -58,7 +60,8 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     tls: ownTls(config, logger),
   });
   const limiter = new RateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
-  const queryRunner = new QueryRunner(open.stores, config, new QueryMetrics(registry));
+  const metrics = new QueryMetrics(registry);
+  const queryRunner = new QueryRunner(open.stores, config, metrics);
   const reads = { config, queryRunner };
   const streamMetrics = new StreamMetrics(registry);
   const streams = new StreamHubs({
@@ -98,6 +101,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     registerReports(routes, reads);
     registerStream(routes, streams, (request) => allowsWorkspace(request, keys, config.QUERY_ANONYMOUS_WORKSPACE));
     registerPipeline(routes, reads, registry);
+    registerSql(routes, new SqlRunner({ config, queryRunner, metrics }));
   });
   registerConsole(app);
   registerReference(app, queryDocument(config), 'console/');

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { loadQueryConfig } from './config.ts';
+import { loadQueryConfig, sqlConfigOf } from './config.ts';
 
 const ENV = { CLICKHOUSE_URL: 'http://127.0.0.1:8123', API_KEYS_FILE: 'keys.json' };
 
@@ -19,4 +19,20 @@ test('the cluster of an earlier version is named, beside everything else that is
     gone,
     expect.stringMatching(/^ {2}PORT: /),
   ]);
+});
+
+test('statements of clients have a login of their own, and are off without it', () => {
+  const configOf = (env: Readonly<Record<string, string>>) => sqlConfigOf(loadQueryConfig({ ...ENV, ...env }).config);
+  expect(configOf({ CLICKHOUSE_USER: 'sluice_query', CLICKHOUSE_PASSWORD: 'secret' })).toBeUndefined();
+  const login = { CLICKHOUSE_SQL_USER: 'sluice_sql', CLICKHOUSE_SQL_PASSWORD: 'other' };
+  expect(
+    configOf({ ...login, CLICKHOUSE_URL: 'http://u:secret@127.0.0.1:8123', CLICKHOUSE_DATABASE: 'd' }),
+  ).toMatchObject({
+    ...{ CLICKHOUSE_URL: 'http://127.0.0.1:8123/', CLICKHOUSE_DATABASE: 'd_sql' },
+    ...{ CLICKHOUSE_USER: 'sluice_sql', CLICKHOUSE_PASSWORD: 'other' },
+  });
+  expect(configOf({ ...login, CLICKHOUSE_SQL_DATABASE: 'views' })?.CLICKHOUSE_DATABASE).toBe('views');
+  expect(() => loadQueryConfig({ ...ENV, CLICKHOUSE_SQL_PASSWORD: 'other' })).toThrow(
+    'CLICKHOUSE_SQL_USER: is required',
+  );
 });

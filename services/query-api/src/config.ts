@@ -1,5 +1,15 @@
-import { ConfigError, clickHouseEnv, commaSeparated, integer, quarterOfHeap, serviceEnv } from '@sluice/shared/config';
+import {
+  type ClickHouseConfig,
+  ConfigError,
+  clickHouseDatabase,
+  clickHouseEnv,
+  commaSeparated,
+  integer,
+  quarterOfHeap,
+  serviceEnv,
+} from '@sluice/shared/config';
 import { workspaceName } from '@sluice/shared/keys/keys-file';
+import { secret } from '@sluice/shared/secret-files';
 import { loadServersConfig, type ServersConfig, serversEnv } from '@sluice/shared/servers/server-config';
 import { z } from 'zod';
 
@@ -34,6 +44,10 @@ export const configSchema = z
     EXPORT_CONNECTIONS_MAX: integer(1, 1_000).default(2),
     QUERY_PENDING_MAX: integer(1).default(512),
     QUERY_PENDING_BYTES_MAX: integer(24 * 1_024 * 1_024).default(quarterOfHeap),
+    CLICKHOUSE_SQL_USER: z.string().min(1).optional(),
+    ...secret('CLICKHOUSE_SQL_PASSWORD'),
+    CLICKHOUSE_SQL_DATABASE: clickHouseDatabase.optional(),
+    SQL_RESULT_ROWS_MAX: integer(1, 100_000_000).default(1_000_000),
     STREAM_INTERVAL_MS: integer(10, 60_000).default(500),
     STREAM_LISTENERS_PER_WORKSPACE: integer(1).default(100),
     STREAM_LISTENERS_MAX: integer(1).default(1_000),
@@ -67,4 +81,28 @@ export function loadQueryConfig(env: Readonly<Record<string, string | undefined>
 /** Returns how many queries may run at once, without urgent ones. Each needs a connection. */
 export function connectionsOf(config: QueryConfig): number {
   return config.QUERY_CONNECTIONS_MAX + config.REPORT_CONNECTIONS_MAX + config.EXPORT_CONNECTIONS_MAX;
+}
+
+/** Returns the database with the views for statements of clients. */
+export function sqlDatabaseOf(config: Pick<QueryConfig, 'CLICKHOUSE_DATABASE' | 'CLICKHOUSE_SQL_DATABASE'>): string {
+  return config.CLICKHOUSE_SQL_DATABASE ?? `${config.CLICKHOUSE_DATABASE}_sql`;
+}
+
+/** Returns how statements of clients reach ClickHouse; undefined where they have no account. */
+export function sqlConfigOf(config: QueryConfig): ClickHouseConfig | undefined {
+  const { CLICKHOUSE_SQL_USER: user, CLICKHOUSE_SQL_PASSWORD: password } = config;
+  if (user === undefined) return undefined;
+  const url = new URL(config.CLICKHOUSE_URL);
+  // A login in the address would come first.
+  Object.assign(url, { username: '', password: '' });
+  return {
+    ...config,
+    CLICKHOUSE_URL: url.href,
+    CLICKHOUSE_DATABASE: sqlDatabaseOf(config),
+    CLICKHOUSE_USER: user,
+    CLICKHOUSE_PASSWORD: password,
+    // Certificates are of the account of the service.
+    CLICKHOUSE_CERT_FILE: undefined,
+    CLICKHOUSE_KEY_FILE: undefined,
+  };
 }

@@ -39,3 +39,10 @@ export const PERIODS_MAX = 60;
 
 /** How long a position of the stream can be resumed, in days. */
 export const RESUMABLE_DAYS = 7;
+
+/** The SQL of a statement, in bytes. */
+export const STATEMENT_BYTES_MAX = 128 * 1_024;
+
+/** Parameters of a statement, and the text of each, in characters. */
+export const STATEMENT_PARAMS_MAX = 50;
+export const PARAM_CHARACTERS_MAX = 32 * 1_024;

@@ -1,6 +1,6 @@
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loginOf } from '@sluice/shared/clickhouse/connection';
-import { type ClickHouseConfig, orExit } from '@sluice/shared/config';
+import { orExit } from '@sluice/shared/config';
 import { listening } from '@sluice/shared/http/server';
 import { type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { createKeyRing } from '@sluice/shared/keys/measured-key-ring';
@@ -14,7 +14,7 @@ import { HttpClickHouseReader } from './clickhouse/clickhouse-reader.ts';
 import { querySettings } from './clickhouse/query-settings.ts';
 import { createReadiness } from './clickhouse/readiness.ts';
 import { SchemaComponent } from './clickhouse/schema.ts';
-import { connectionsOf, loadQueryConfig } from './config.ts';
+import { connectionsOf, loadQueryConfig, type QueryConfig, sqlConfigOf } from './config.ts';
 import type { Source } from './servers/open-stores.ts';
 
 /** Without a keys file a request needs no key, and any key that it sends is wrong. */
@@ -37,9 +37,19 @@ const logger = createLogger('query-api', config.LOG_LEVEL);
 const registry = withProcessMetrics(new Registry());
 const keys = config.API_KEYS_FILE === undefined ? NO_KEYS : createKeyRing(config.API_KEYS_FILE, logger, registry);
 
-function connect(clickHouse: ClickHouseConfig): HttpClickHouseReader {
+function connect(of: QueryConfig): HttpClickHouseReader {
   const connectionsMax = connectionsOf(config) + SPARE_CONNECTIONS;
-  return new HttpClickHouseReader(clickHouse, { connectionsMax, settings: querySettings(config), logger });
+  const sqlReader = connectSql(of);
+  return new HttpClickHouseReader(of, { connectionsMax, settings: querySettings(config), logger, sqlReader });
+}
+
+/** Connects for statements of clients, each of which is a report; undefined where they have no account. */
+function connectSql(of: QueryConfig): HttpClickHouseReader | undefined {
+  const clickHouse = sqlConfigOf(of);
+  return (
+    clickHouse &&
+    new HttpClickHouseReader(clickHouse, { connectionsMax: config.REPORT_CONNECTIONS_MAX, settings: {}, logger })
+  );
 }
 
 /** Those of several servers are created by their writers, and connections belong to the source. */

@@ -25,7 +25,8 @@ export type QueryKind =
   | 'retention'
   | 'event_names'
   | 'event_sample'
-  | 'activity';
+  | 'activity'
+  | 'sql';
 
 /** The slots that queries run in: reports never keep pages waiting, and exports, which take long, neither of them. */
 export type QueryPool = 'pages' | 'reports' | 'exports';
@@ -33,8 +34,8 @@ export type QueryPool = 'pages' | 'reports' | 'exports';
 /** All pools of slots: besides those of queries, that of responses with users and organizations. */
 export type SlotPool = QueryPool | 'entities';
 
-/** How a query ended. `cancelled`: the client went away. */
-export type QueryOutcome = 'ok' | 'too_expensive' | 'overloaded' | 'unavailable' | 'cancelled' | 'failed';
+/** How a query ended. `cancelled`: the client went away. `invalid`: the SQL of the client has an error, or is not allowed. */
+export type QueryOutcome = 'ok' | 'too_expensive' | 'overloaded' | 'unavailable' | 'cancelled' | 'invalid' | 'failed';
 
 /** How a wait for a query slot ended. */
 export type WaitOutcome = 'admitted' | 'cancelled' | 'full' | 'timed_out' | 'closed';

@@ -8,6 +8,7 @@ import { eventPaths } from './events/events-openapi.ts';
 import { LIMIT_MAX, NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from './limits.ts';
 import { pipelinePaths } from './pipeline/pipeline-openapi.ts';
 import { reportPaths } from './reports/reports-openapi.ts';
+import { sqlPaths } from './sql/sql-openapi.ts';
 import { streamPaths } from './stream/stream-openapi.ts';
 
 /** Returns the OpenAPI document of query-api: its routes, with the limits that are in force. */
@@ -19,6 +20,7 @@ export function queryDocument(config: QueryConfig): OpenApiDocument {
       { name: 'events', description: 'Events, with filters, order and pages' },
       { name: 'users', description: 'Users as they are now' },
       { name: 'organizations', description: 'Organizations as they are now' },
+      { name: 'sql', description: 'SQL over events, users and organizations' },
       { name: 'pipeline', description: 'What is accepted, stored and refused' },
       OPERATIONAL_TAG,
     ],
@@ -37,6 +39,7 @@ function paths(config: QueryConfig): PathDescriptions {
     ...eventPaths(common),
     ...streamPaths(common, config),
     ...reportPaths(common),
+    ...sqlPaths(common, config),
     ...pipelinePaths(common),
     ...Object.assign({}, ...entities),
   };

@@ -59,7 +59,7 @@ export function registerRead<Request>(app: FastifyInstance, route: ReadRoute<Req
 }
 
 /** Handles a request as long as its client is connected. The signal aborts when it is not, or the handling has failed. */
-async function whileConnected(
+export async function whileConnected(
   reply: FastifyReply,
   handle: (signal: AbortSignal) => Promise<FastifyReply>,
 ): Promise<FastifyReply> {

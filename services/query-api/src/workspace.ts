@@ -1,7 +1,15 @@
 import { authenticate } from '@sluice/shared/http/authentication';
 import type { RateLimiter } from '@sluice/shared/http/rate-limiter';
 import type { ApiKey, KeyRing } from '@sluice/shared/keys/key-ring';
+import type { Scope } from '@sluice/shared/keys/keys-file';
 import type { FastifyRequest } from 'fastify';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The scope that a key must have. Default: `query`; nothing else can be done without a key. */
+    scope?: Scope;
+  }
+}
 
 /** Who reads: a key, and the one workspace that it may read. Requests without a key are one reader. */
 export type Reader = Pick<ApiKey, 'hash' | 'workspace'>;
@@ -18,10 +26,11 @@ export function readerOf(
   limiter: RateLimiter,
   anonymousWorkspace: string | undefined,
 ): Reader {
-  if (request.headers.authorization === undefined && anonymousWorkspace !== undefined) {
+  const { scope = 'query' } = request.routeOptions.config;
+  if (request.headers.authorization === undefined && anonymousWorkspace !== undefined && scope === 'query') {
     return { hash: '', workspace: anonymousWorkspace };
   }
-  const key = authenticate(request, keys, 'query');
+  const key = authenticate(request, keys, scope);
   limiter.admit(key);
   return key;
 }

@@ -55,6 +55,9 @@
 {{- if and (not .migrate.user) .migrate.passwordSecret.name -}}
 {{- $errors = append $errors "clickhouse.migrate: passwordSecret needs a user" -}}
 {{- end -}}
+{{- if and (not .sql.user) .sql.passwordSecret.name -}}
+{{- $errors = append $errors "clickhouse.sql: passwordSecret needs a user" -}}
+{{- end -}}
 {{- end -}}
 {{- with $values.writer -}}
 {{- $most := int64 $values.kafka.partitions -}}

@@ -113,7 +113,7 @@ const API_KEY = {
   type: 'http',
   scheme: 'bearer',
   description:
-    'An API key. Operations list the scope that the key must have: `ingest` (submit), `query` (read) or `delete` (delete users).',
+    'An API key. Operations list the scope that the key must have: `ingest` (submit), `query` (read), `delete` (delete users) or `sql` (send SQL).',
 } as const;
 
 const REQUEST_ID_PARAMETER = {

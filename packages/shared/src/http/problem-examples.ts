@@ -68,6 +68,15 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
     summary: 'The query is over its budget of time or memory; narrow it down',
     detail: 'The query needs more time or memory than it may use; narrow it down.',
   },
+  invalid_sql: {
+    summary: 'The SQL has an error, or is not allowed; `detail` says which',
+    detail: 'The SQL cannot be run: Unknown expression identifier `plan`',
+    errors: [{ path: 'sql', code: 'unknown_identifier', message: 'Unknown expression identifier `plan`' }],
+  },
+  sql_not_available: {
+    summary: 'SQL is off, or not available where servers have ranges of partitions; `detail` says which',
+    detail: 'SQL is not available where servers have ranges of partitions.',
+  },
   event_log_unavailable: {
     summary: 'The event log cannot be reached; send the request again',
     detail: 'The event log cannot be reached; send the request again.',

@@ -18,6 +18,8 @@ export const PROBLEMS = {
   too_many_listeners: 429,
   internal: 500,
   query_too_expensive: 400,
+  invalid_sql: 400,
+  sql_not_available: 501,
   event_log_unavailable: 503,
   store_unavailable: 503,
   overloaded: 503,

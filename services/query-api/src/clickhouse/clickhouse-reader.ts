@@ -36,6 +36,10 @@ export interface ReadRequest extends Sql, TracedQuery {
   readonly signal: AbortSignal;
   /** Whether the statement reads several servers. Default false. */
   readonly onSeveralServers?: boolean;
+  /** Of the request, besides those of the reader. Default: none. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Of the result of a statement that names no FORMAT. Default: that of `read`. */
+  readonly format?: string;
   /** Called with the length of each piece of text before its rows are parsed. What it throws ends the query. */
   readonly onText?: ((characters: number) => void) | undefined;
 }
@@ -57,9 +61,13 @@ export interface ClickHouseReader {
    */
   read(request: ReadRequest): RowBatches;
   /**
-   * Sends a query whose SQL ends with a FORMAT, and returns the bytes of its result as they arrive; otherwise as `read`.
+   * Sends a query whose SQL ends with a FORMAT, or which has a `format`, and returns the bytes of its result as they arrive;
+   * otherwise as `read`.
    */
   readBytes(request: ReadRequest): AsyncGenerator<Buffer, void, undefined>;
+  /** Reads from the same server for statements of clients, as an account of their own. Default: there is no such account. */
+  readonly sqlReader?: ClickHouseReader | undefined;
+  /** Closes the connections, also those for statements of clients. */
   close(): void;
 }
 
@@ -68,11 +76,14 @@ export interface ReaderOptions {
   /** Of every query. */
   readonly settings: QuerySettings;
   /** Is told of changed files of TLS. Default: nobody is. */
-  readonly logger?: Logger;
+  readonly logger?: Logger | undefined;
+  /** For statements of clients. Default: there are none. */
+  readonly sqlReader?: ClickHouseReader | undefined;
 }
 
 /** Reads from the configured database. */
 export class HttpClickHouseReader implements ClickHouseReader {
+  readonly sqlReader: ClickHouseReader | undefined;
   readonly #url: URL;
   readonly #request: typeof requestHttp;
   readonly #agent: HttpAgent;
@@ -86,7 +97,8 @@ export class HttpClickHouseReader implements ClickHouseReader {
   readonly #beginning: string;
 
   /** @throws {TlsFilesError} when the files of TLS cannot be used */
-  constructor(config: ClickHouseConfig, { connectionsMax, settings, logger }: ReaderOptions) {
+  constructor(config: ClickHouseConfig, { connectionsMax, settings, logger, sqlReader }: ReaderOptions) {
+    this.sqlReader = sqlReader;
     this.#url = new URL(config.CLICKHOUSE_URL);
     const options = { keepAlive: true, maxSockets: connectionsMax, timeout: IDLE_MS_MAX };
     const agent = tlsAgent(config, options, logger);
@@ -112,6 +124,7 @@ export class HttpClickHouseReader implements ClickHouseReader {
   }
 
   close(): void {
+    this.sqlReader?.close();
     this.#agent.destroy();
   }
 
@@ -156,10 +169,12 @@ export class HttpClickHouseReader implements ClickHouseReader {
     }).end(body);
   }
 
-  #textOf({ queryId, settings, params, sql }: ReadRequest): Message {
-    const path = `/?${this.#beginning}&${queryStringOf({ ...settings, query_id: queryId }, params)}`;
+  #textOf({ queryId, settings, params, sql, headers = {}, format }: ReadRequest): Message {
+    const common = { ...this.#settings, ...this.#common };
+    const beginning = format === undefined ? this.#beginning : queryStringOf({ ...common, default_format: format });
+    const path = `/?${beginning}&${queryStringOf({ ...settings, query_id: queryId }, params)}`;
     refuseTooLong(path, sql);
-    return { path, body: sql };
+    return { path, body: sql, headers };
   }
 
   #formOf({ queryId, settings, params, sql }: ReadRequest): Message {

@@ -23,11 +23,12 @@ export async function* measured<Item>(
     yield* items;
     outcome = 'ok';
   } catch (error) {
+    const failed = outcomeOf(error instanceof Problem ? error.cause : error);
+    const ended = query.graceMs === 0 && isTimeout(error) ? 'too_expensive' : failed;
     if (query.signal?.aborted) outcome = 'cancelled';
-    // A problem is that of the query for what is hidden.
-    else if (error instanceof Problem) outcome = outcomeOf(error.cause);
-    else outcome = query.graceMs === 0 && isTimeout(error) ? 'too_expensive' : outcomeOf(error);
-    throw error instanceof Problem ? error : queryProblem(outcome, error);
+    else outcome = isProblemOfSql(error) ? 'invalid' : ended;
+    // A problem is that of the query for what is hidden, or of the client's SQL.
+    throw error instanceof Problem ? error : queryProblem(query.signal?.aborted ? 'cancelled' : ended, error);
   } finally {
     query.signal?.removeEventListener('abort', cancel);
     settle(outcome);
@@ -42,4 +43,9 @@ function startTimer({ queryDurationSeconds }: QueryMetrics, kind: QueryKind): (o
     if (!settled) queryDurationSeconds.observe({ kind, outcome }, (performance.now() - startedAt) / 1_000);
     settled = true;
   };
+}
+
+/** Whether a client sent SQL that it must not send, or where it must not send any. */
+function isProblemOfSql(error: unknown): boolean {
+  return error instanceof Problem && (error.code === 'invalid_sql' || error.code === 'sql_not_available');
 }

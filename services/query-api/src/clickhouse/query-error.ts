@@ -54,7 +54,7 @@ const UNAVAILABLE = new ErrorCodes(
  * Returns the outcome of a query that failed without being cancelled. An error that came neither from ClickHouse nor
  * from the connection to it is an error of this service.
  */
-export function outcomeOf(error: unknown): Exclude<QueryOutcome, 'ok' | 'cancelled'> {
+export function outcomeOf(error: unknown): Exclude<QueryOutcome, 'ok' | 'cancelled' | 'invalid'> {
   if (error instanceof SlotRefused || error instanceof MemoryRefused) return 'overloaded';
   if (error instanceof QueryTooLong) return 'too_expensive';
   if (error instanceof ConnectionFailure || isTimeout(error)) return 'unavailable';
@@ -93,7 +93,7 @@ export function isOutOfMemory(error: unknown): boolean {
 }
 
 /** Returns the error response to a request whose query failed. It reveals neither the query nor the server. */
-export function queryProblem(outcome: Exclude<QueryOutcome, 'ok'>, cause: unknown): Problem {
+export function queryProblem(outcome: Exclude<QueryOutcome, 'ok' | 'invalid'>, cause: unknown): Problem {
   switch (outcome) {
     case 'too_expensive':
       if (cause instanceof QueryTooLong) return tooLong(cause);

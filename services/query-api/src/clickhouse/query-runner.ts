@@ -108,6 +108,15 @@ export class QueryRunner {
     }
   }
 
+  /**
+   * Waits for a slot of a report, and returns the function to call when it has ended.
+   *
+   * @throws {SlotRefused}
+   */
+  async reportSlot({ workspace, signal }: QueryContext): Promise<() => void> {
+    return await this.#slotFor({ kind: 'sql', pool: 'reports', workspace, signal });
+  }
+
   /** Before the service stops: queries that wait are refused as `overloaded`, exports end, other running ones go on. */
   close(): void {
     this.#stopping.abort(new ConnectionFailure('the service is stopping'));
@@ -138,7 +147,7 @@ export class QueryRunner {
     return store ?? new RequestStore(this.#stores);
   }
 
-  async #slotFor({ workspace, signal, pool = 'pages', timeoutMs, budget }: Query): Promise<() => void> {
+  async #slotFor({ workspace, signal, pool = 'pages', timeoutMs, budget }: QueryOptions): Promise<() => void> {
     const waitMs = budget?.waitLeftMs() ?? timeoutMs ?? this.#config.QUERY_TIMEOUT_MS;
     const slot = this.#slots[pool].acquire({ workspace, signal, timeoutMs: waitMs });
     return await (budget?.waiting(slot) ?? slot);

@@ -16,7 +16,7 @@ import { buildApp, type QueryDependencies } from '../app.ts';
 import { type ClickHouseReader, HttpClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
 import { querySettings } from '../clickhouse/query-settings.ts';
 import { createReadiness } from '../clickhouse/readiness.ts';
-import { configSchema, connectionsOf, type QueryConfig } from '../config.ts';
+import { configSchema, connectionsOf, type QueryConfig, sqlConfigOf } from '../config.ts';
 import { EVENT_COLUMNS, EVENT_FIELDS, type FieldsLike } from '../events/event-columns.ts';
 
 type Identifier = FieldsLike<{ readonly type: 'identifier' }>;
@@ -123,6 +123,7 @@ async function writeTestKeys(): Promise<TestKeys> {
   });
   await writeKeysFile(path, [
     ...TEST_WORKSPACES.map((id) => key(id, id, ['query'])),
+    ...TEST_WORKSPACES.map((id) => key(`sql-${id}`, id, ['sql'])),
     key('ingest-only', 'a', ['ingest', 'delete']),
     { ...key('limited', 'a', ['query']), rateLimit: 1 },
   ]);
@@ -136,7 +137,7 @@ export interface TestApp extends Pick<QueryService, 'app' | 'config' | 'get'> {
 
 /**
  * Starts the app. Each of the workspaces `a` to `h` has a key of its name; workspace `a` also has the key `ingest-only`,
- * which may not query, and `limited`, with a rate limit of one request a second.
+ * which may not query, and `limited`, with a rate limit of one request a second. The keys `sql-a` to `sql-h` may send SQL.
  *
  * @param sourceOf returns what it reads
  */
@@ -168,9 +169,11 @@ export async function startApp(
 
 /** Connects as the service does. */
 export function connectReader(config: QueryConfig): ClickHouseReader {
+  const sql = sqlConfigOf(config);
   return new HttpClickHouseReader(config, {
     connectionsMax: connectionsOf(config) + 2,
     settings: querySettings(config),
+    sqlReader: sql && new HttpClickHouseReader(sql, { connectionsMax: config.REPORT_CONNECTIONS_MAX, settings: {} }),
   });
 }
 

@@ -1,0 +1,125 @@
+-- The views of POST /queries: docs/operate/secure.md#sql says how to run this, after accounts.xml is in place. It may be run
+-- again, after an upgrade. Each view reads the tables with the rights of its definer, whose row policies leave the rows of one
+-- workspace; the views themselves need no condition about that.
+CREATE DATABASE IF NOT EXISTS sluice_sql;
+
+CREATE OR REPLACE VIEW sluice_sql.events (
+  timestamp DateTime64(3, 'UTC'),
+  received_at DateTime64(6, 'UTC'),
+  uuid UUID,
+  event LowCardinality(String),
+  type LowCardinality(String),
+  user_id String,
+  organization_id String,
+  anonymous_id String,
+  instance_id String,
+  properties String,
+  context String,
+  traits String
+)
+DEFINER = sluice_sql_owner SQL SECURITY DEFINER AS
+SELECT
+  timestamp,
+  received_at,
+  uuid,
+  event,
+  type,
+  user_id,
+  group_id AS organization_id,
+  anonymous_id,
+  instance_id,
+  properties,
+  context,
+  traits
+FROM sluice.events;
+
+-- A row of `entities` begins after the deletion in `other_id`. Where that is not the last one, its times may be from before:
+-- the last change stands in for them until the erasure has put that right. The deletions are scalars: in a JOIN, ClickHouse
+-- would evaluate the conditions of a statement on the identifiers of deleted users as well.
+CREATE OR REPLACE VIEW sluice_sql.users (
+  user_id String,
+  properties String,
+  first_seen_at DateTime64(3, 'UTC'),
+  last_seen_at DateTime64(3, 'UTC')
+)
+DEFINER = sluice_sql_owner SQL SECURITY DEFINER AS
+SELECT
+  id AS user_id,
+  concat('{', members, '}') AS properties,
+  first_seen_at,
+  last_seen_at
+FROM (
+  SELECT
+    id,
+    min(if(begins_after_deletion, first_seen_at, changed_at)) AS first_seen_at,
+    max(if(begins_after_deletion, last_seen_at, changed_at)) AS last_seen_at
+  FROM (
+    SELECT
+      id,
+      first_seen_at,
+      last_seen_at,
+      toDateTime64(fromUnixTimestamp64Micro(toInt64(version), 'UTC'), 3, 'UTC') AS changed_at,
+      toUInt64OrZero(other_id) >= transform(
+        id,
+        (SELECT groupArray(user_id) FROM (
+          SELECT user_id FROM sluice.user_deletions GROUP BY user_id ORDER BY user_id)),
+        (SELECT groupArray(version) FROM (
+          SELECT max(version) AS version FROM sluice.user_deletions GROUP BY user_id ORDER BY user_id)),
+        toUInt64(0)
+      ) AS begins_after_deletion
+    FROM sluice.entities
+    WHERE kind = 'user'
+  )
+  GROUP BY id
+) AS seen
+LEFT JOIN (
+  SELECT
+    id,
+    arrayStringConcat(arrayMap(
+      member -> concat(toJSONString(member.1), ':', member.2),
+      arraySort(groupArray((property, tupleElement(winner, 'value'))))
+    ), ',') AS members
+  FROM (
+    SELECT id, property, max(register) AS winner
+    FROM sluice.entity_properties
+    WHERE kind = 'user'
+    GROUP BY id, property
+  )
+  WHERE tupleElement(winner, 'operation') = 'set'
+  GROUP BY id
+) AS current USING (id);
+
+CREATE OR REPLACE VIEW sluice_sql.organizations (
+  organization_id String,
+  properties String,
+  first_seen_at DateTime64(3, 'UTC'),
+  last_seen_at DateTime64(3, 'UTC')
+)
+DEFINER = sluice_sql_owner SQL SECURITY DEFINER AS
+SELECT
+  id AS organization_id,
+  concat('{', members, '}') AS properties,
+  first_seen_at,
+  last_seen_at
+FROM (
+  SELECT id, min(first_seen_at) AS first_seen_at, max(last_seen_at) AS last_seen_at
+  FROM sluice.entities
+  WHERE kind = 'organization'
+  GROUP BY id
+) AS seen
+LEFT JOIN (
+  SELECT
+    id,
+    arrayStringConcat(arrayMap(
+      member -> concat(toJSONString(member.1), ':', member.2),
+      arraySort(groupArray((property, tupleElement(winner, 'value'))))
+    ), ',') AS members
+  FROM (
+    SELECT id, property, max(register) AS winner
+    FROM sluice.entity_properties
+    WHERE kind = 'organization'
+    GROUP BY id, property
+  )
+  WHERE tupleElement(winner, 'operation') = 'set'
+  GROUP BY id
+) AS current USING (id);

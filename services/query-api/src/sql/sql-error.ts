@@ -1,0 +1,68 @@
+import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
+import { Problem } from '@sluice/shared/http/problem';
+import { outcomeOf, queryProblem } from '../clickhouse/query-error.ts';
+import { ClickHouseException, QueryTooLong } from '../clickhouse/read-failures.ts';
+
+/** What the account may not do. */
+const REFUSED = new ErrorCodes('ACCESS_DENIED', 'READONLY');
+
+const UNKNOWN = new ErrorCodes('UNKNOWN_TABLE', 'UNKNOWN_DATABASE');
+
+/** An error of ClickHouse itself. */
+const INTERNAL = new ErrorCodes('LOGICAL_ERROR');
+
+/** An error that names one of these is not of the statement: the views, or rights on them, are missing. */
+const VIEWS = /\b(events|users|organizations)\b/;
+
+const NOT_ALLOWED = 'it reads or does something that is not allowed';
+
+const MESSAGE_CHARACTERS_MAX = 1_000;
+
+/** Returns the error response to a statement that failed. Errors of the statement itself come with ClickHouse's message. */
+export function sqlProblem(error: unknown, database: string): unknown {
+  if (error instanceof QueryTooLong) return tooLong(error);
+  if (!(error instanceof ClickHouseException)) return error;
+  const { code, message } = error;
+  if (INTERNAL.has(code)) return queryProblem('failed', error);
+  if (REFUSED.has(code)) return message.includes(` ON ${database}.`) ? notSetUp(error) : invalid(NOT_ALLOWED, error);
+  if (UNKNOWN.has(code))
+    return isOfSetUp(error, database) ? notSetUp(error) : invalid(cleaned(message, database), error);
+  const outcome = outcomeOf(error);
+  return outcome === 'failed' ? invalid(cleaned(message, database), error) : queryProblem(outcome, error);
+}
+
+function tooLong(cause: QueryTooLong): Problem {
+  const errors = [{ path: 'params', code: 'too_long', message: 'are too long' }];
+  return new Problem('invalid_request', 'The parameters are too long.', { errors, cause });
+}
+
+function isOfSetUp({ code, message }: ClickHouseException, database: string): boolean {
+  if (new ErrorCodes('UNKNOWN_DATABASE').has(code)) return message.includes(database);
+  const [, table = ''] = /identifier '([^']*)'/.exec(message) ?? [];
+  return VIEWS.test(table);
+}
+
+/** The views or the rights that docs/operate/secure.md describes are missing: the log has the cause. */
+function notSetUp(cause: ClickHouseException): Problem {
+  return queryProblem('unavailable', cause);
+}
+
+/** It has no cause: the server has not failed. */
+function invalid(message: string, { message: original }: ClickHouseException): Problem {
+  const [, name = 'invalid_value'] = /\(([A-Z0-9_]+)\) \(version [^)]*\)\s*$/.exec(original) ?? [];
+  const errors = [{ path: 'sql', code: name.toLowerCase(), message }];
+  return new Problem('invalid_sql', `The SQL cannot be run: ${message}`, { errors });
+}
+
+/** Returns what a message says about the statement, without what it says about the server and its plan. */
+export function cleaned(message: string, database: string): string {
+  const text = message
+    .replaceAll(`${database}.`, '')
+    .replace(/ \(table \w+ \([0-9a-f-]{36}\)\)/g, '')
+    .replace(/\s*\(version [^)]*\)\s*$/, '')
+    .replace(/\s*\([A-Z0-9_]+\)\s*$/, '')
+    .replace(/:? ?[Ii]n scope .*?(?=\. Maybe you meant|$)/s, '')
+    .replace(/(: |\. )?[Ww]hile (executing|processing|converting source column) .*$/s, '')
+    .trim();
+  return text.length > MESSAGE_CHARACTERS_MAX ? `${text.slice(0, MESSAGE_CHARACTERS_MAX)}…` : text;
+}

@@ -1,0 +1,49 @@
+import { loadConfig } from '@sluice/shared/config';
+import { MemoryBudget } from '@sluice/shared/http/memory-budget';
+import { Registry } from 'prom-client';
+import { afterAll, expect, test } from 'vitest';
+import { HttpClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
+import { OneStore, RequestStore } from '../clickhouse/store.ts';
+import { LOCAL_TABLES, type Tables, tablesOfServers } from '../clickhouse/tables.ts';
+import { configSchema } from '../config.ts';
+import { QueryMetrics } from '../metrics.ts';
+import { ALL_VISIBLE } from '../testing/all-visible.ts';
+import { SqlRunner } from './sql-runner.ts';
+
+const config = loadConfig(configSchema, { CLICKHOUSE_URL: 'http://127.0.0.1:1', API_KEYS_FILE: 'keys.json' });
+const sqlReader = new HttpClickHouseReader(config, { connectionsMax: 1, settings: {} });
+const reader = new HttpClickHouseReader(config, { connectionsMax: 1, settings: {}, sqlReader });
+afterAll(() => reader.close());
+
+async function problemOf(withSql: boolean, tables: Tables): Promise<unknown> {
+  const runner = new SqlRunner({
+    config,
+    queryRunner: { reportSlot: async () => () => undefined },
+    metrics: new QueryMetrics(new Registry()),
+  });
+  const store = new OneStore({ name: '', reader: withSql ? reader : sqlReader, tables, visibility: ALL_VISIBLE });
+  const memory = new MemoryBudget(64 * 1_024 * 1_024).open({ hash: 'h', workspace: 'a' });
+  const context = { workspace: 'a', requestId: 'r', store: new RequestStore(store), memory, span: undefined };
+  const bytes = runner.bytes(
+    { sql: 'SELECT 1', params: {}, format: 'json' },
+    { ...context, signal: new AbortController().signal },
+  );
+  return await bytes.next().catch((problem: unknown) => problem);
+}
+
+test('SQL is off without an account for it, and the problem says how to turn it on', async () => {
+  expect(await problemOf(false, LOCAL_TABLES)).toMatchObject({
+    code: 'sql_not_available',
+    message: expect.stringContaining('CLICKHOUSE_SQL_USER'),
+  });
+});
+
+test('SQL is refused where servers have ranges: the others would not know the workspace', async () => {
+  const ranges = { addresses: ['a:9000', 'b:9000'], tls: false, database: 'd', user: 'u', password: 'p' };
+  expect(await problemOf(true, tablesOfServers({ ...ranges, serverOfPartition: [0, 1] }))).toMatchObject({
+    code: 'sql_not_available',
+    message: expect.stringContaining('ranges'),
+  });
+  // Of one server, it is sent.
+  expect(await problemOf(true, LOCAL_TABLES)).toMatchObject({ code: 'store_unavailable' });
+});

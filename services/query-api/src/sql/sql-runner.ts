@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto';
+import { Problem } from '@sluice/shared/http/problem';
+import type { ClickHouseReader, ReadRequest } from '../clickhouse/clickhouse-reader.ts';
+import { measured } from '../clickhouse/measured-query.ts';
+import type { QueryRunner } from '../clickhouse/query-runner.ts';
+import type { QuerySettings } from '../clickhouse/query-settings.ts';
+import { timeLimit } from '../clickhouse/query-settings.ts';
+import { AHEAD_BYTES_MAX } from '../clickhouse/read-ahead.ts';
+import { ClickHouseException } from '../clickhouse/read-failures.ts';
+import type { RequestStore, Store } from '../clickhouse/store.ts';
+import type { QueryConfig } from '../config.ts';
+import { sqlDatabaseOf } from '../config.ts';
+import type { QueryMetrics } from '../metrics.ts';
+import type { RequestContext } from '../read-route.ts';
+import { reserve } from '../request-memory.ts';
+import { shownRows } from './shown-rows.ts';
+import { sqlProblem } from './sql-error.ts';
+import { SQL_FORMATS } from './sql-formats.ts';
+import type { SqlRequest } from './sql-request.ts';
+import { refuseOthers } from './statement-check.ts';
+
+/** What a result on its way takes: what is read ahead of a slow client, and chunks, in bytes. */
+const RESULT_BYTES = AHEAD_BYTES_MAX + 1_024 * 1_024;
+
+/** How much of a request's id is part of a query's id, in characters. */
+const REQUEST_ID_CHARACTERS_MAX = 64;
+
+/** What makes ClickHouse parse a statement, and not run it. */
+const EXPLAIN = 'EXPLAIN AST\n';
+
+export interface SqlRunnerOptions {
+  readonly config: QueryConfig;
+  readonly queryRunner: Pick<QueryRunner, 'reportSlot'>;
+  readonly metrics: QueryMetrics;
+}
+
+/** The request of a statement. */
+export interface SqlContext extends RequestContext {
+  readonly store: RequestStore;
+}
+
+/** Runs statements of clients, each of one workspace, within the slots and the budget of a report. */
+export class SqlRunner {
+  readonly #options: SqlRunnerOptions;
+
+  constructor(options: SqlRunnerOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Returns the bytes of a result as they arrive. The statement holds its slot until its last byte is taken or its time is up: a
+   * slower client is cut off.
+   *
+   * @throws {Problem} `invalid_sql`, `sql_not_available`, `invalid_request`, `query_too_expensive`, `store_unavailable`,
+   * `overloaded`, `internal`
+   */
+  bytes(request: SqlRequest, context: SqlContext): AsyncGenerator<Buffer, void, undefined> {
+    const query = { ...context, kind: 'sql', pool: 'reports', graceMs: 0 } as const;
+    return measured(this.#options.metrics, query, this.#bytesInSlot(request, context));
+  }
+
+  async *#bytesInSlot(request: SqlRequest, context: SqlContext): AsyncGenerator<Buffer, void, undefined> {
+    const { config, queryRunner } = this.#options;
+    const store = await context.store.current();
+    const reader = readerOf(store);
+    const release = await queryRunner.reportSlot(context);
+    const deadline = AbortSignal.timeout(config.QUERY_TIMEOUT_MS);
+    const signals = [context.signal, deadline, store.givenUp].filter((signal) => signal !== undefined);
+    const signal = AbortSignal.any(signals);
+    // A client that has stopped reading does not come back to release the slot.
+    signal.addEventListener('abort', release);
+    const memory = context.memory.part();
+    try {
+      reserve(memory, RESULT_BYTES);
+      yield* this.#run(request, context, { store, reader, signal });
+    } catch (error) {
+      const isLate = deadline.aborted && !(error instanceof ClickHouseException) && !(error instanceof Problem);
+      throw isLate ? deadline.reason : sqlProblem(error, sqlDatabaseOf(config));
+    } finally {
+      memory?.release();
+      signal.removeEventListener('abort', release);
+      release();
+    }
+  }
+
+  async *#run(
+    { sql, params, format }: SqlRequest,
+    { workspace, requestId, span }: RequestContext,
+    { store, reader, signal }: Running,
+  ): AsyncGenerator<Buffer, void, undefined> {
+    const id = `query-api/sql/${requestId.slice(0, REQUEST_ID_CHARACTERS_MAX)}/${randomUUID()}`;
+    const settings = { ...this.#limits(), log_comment: requestId };
+    const traced = span && { request: span, name: 'sql' };
+    const common = { params, settings, signal, traced } as const;
+    await refuseUnlessAllowed(reader, { ...common, sql: `${EXPLAIN}${sql}`, queryId: `${id}/ast` });
+    // Decided when the statement has its slot: a deletion may be stored while it waits.
+    const headers = await shownRows(workspace, store.visibility);
+    const { clickHouse } = SQL_FORMATS[format];
+    yield* reader.readBytes({ ...common, sql, headers, format: clickHouse, queryId: id });
+  }
+
+  #limits(): QuerySettings {
+    const { config } = this.#options;
+    return {
+      ...timeLimit(config.QUERY_TIMEOUT_MS),
+      max_memory_usage: String(config.QUERY_MEMORY_BYTES_MAX),
+      max_result_rows: String(config.SQL_RESULT_ROWS_MAX),
+      max_result_bytes: String(config.QUERY_RESULT_BYTES_MAX),
+      max_bytes_to_read: String(config.QUERY_BYTES_READ_MAX),
+      max_rows_to_read: String(config.QUERY_ROWS_READ_MAX ?? 0),
+      max_threads: String(config.QUERY_THREADS_MAX ?? 0),
+    };
+  }
+}
+
+interface Running {
+  readonly store: Store;
+  readonly reader: ClickHouseReader;
+  readonly signal: AbortSignal;
+}
+
+/** @throws {Problem} `invalid_sql` @throws {ClickHouseException} when it cannot be parsed */
+async function refuseUnlessAllowed(reader: ClickHouseReader, request: ReadRequest): Promise<void> {
+  const ast: string[] = [];
+  try {
+    for await (const rows of reader.read(request)) for (const [line] of rows) ast.push(String(line));
+  } catch (error) {
+    throw error instanceof ClickHouseException
+      ? new ClickHouseException(error.code, inStatement(error.message))
+      : error;
+  }
+  refuseOthers(ast);
+}
+
+/** Returns a message with places in the statement, rather than in the EXPLAIN of it. */
+function inStatement(message: string): string {
+  return message
+    .replace(/(?<=failed at position )\d+/, (position) => String(Number(position) - EXPLAIN.length))
+    .replace(/(?<=\(line )\d+(?=, col \d+\))/, (line) => String(Number(line) - 1));
+}
+
+/** @throws {Problem} `sql_not_available` */
+function readerOf({ tables: { onSeveralServers }, reader: { sqlReader } }: Store): ClickHouseReader {
+  if (sqlReader && !onSeveralServers) return sqlReader;
+  throw new Problem(
+    'sql_not_available',
+    onSeveralServers
+      ? 'SQL is not available where servers have ranges of partitions.'
+      : 'SQL is off: query-api needs CLICKHOUSE_SQL_USER and CLICKHOUSE_SQL_PASSWORD; docs/operate/secure.md#sql says how to turn it on.',
+  );
+}
