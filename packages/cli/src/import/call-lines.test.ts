@@ -267,3 +267,10 @@ test.each([
 ])('an exported event of PostHog with %j is refused', (other, expected) => {
   expect(reason('posthog', { ...exported, ...other })).toBe(expected);
 });
+
+test('an exported event of PostHog is sent without the API key that it was sent with', () => {
+  const properties = { $lib: 'web', token: 'phc_1', n: 1, api_key: 'phc_2' };
+  for (const form of [properties, JSON.stringify(properties)]) {
+    expect(sent('posthog', { ...exported, properties: form })['properties']).toEqual({ $lib: 'web', n: 1 });
+  }
+});

@@ -1,3 +1,4 @@
+import { KEY_PROPERTIES } from '@sluice/submissions/posthog/posthog-properties';
 import { callFormat } from './call-format.ts';
 import { type ChangedEntity, callLine, msOf, timeOf } from './calls.ts';
 import { holdsObject, type JsonMembers, jsonMembers, jsonObject } from './json-members.ts';
@@ -28,8 +29,11 @@ export const posthogFormat = callFormat((bytes, number): LineContent => {
   const event: JsonMembers = new Map();
   for (const field of FIELDS) event.set(field, members.get(field) ?? 'null');
   event.set('timestamp', JSON.stringify(new Date(timestamp)));
-  event.set('properties', properties);
-  return callLine(number, jsonObject(event), entityOf(row, jsonMembers(Buffer.from(properties))), PATH);
+  const kept = jsonMembers(Buffer.from(properties));
+  // The API key of PostHog, which posthog-js sends in each event. It would be taken for the key of the request.
+  const hadKey = KEY_PROPERTIES.map((name) => kept.delete(name)).includes(true);
+  event.set('properties', hadKey ? jsonObject(kept) : properties);
+  return callLine(number, jsonObject(event), entityOf(row, kept), PATH);
 }, PATH);
 
 function propertiesOf({ properties = null }: Row, members: JsonMembers): string | undefined {
