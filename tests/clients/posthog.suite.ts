@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import type { EventPage } from '../support/records.ts';
 import { PAGE } from './clients.ts';
 import { POSTHOG_CLIENTS, posthogKeyOf } from './posthog/clients.ts';
 import { runPosthog } from './posthog/run.ts';
-import { STEPS } from './posthog/steps.ts';
+import { countedSteps, STEPS } from './posthog/steps.ts';
 import { eventsOf, expectPosthogStored, storeBefore } from './posthog/stored.ts';
 import { startRecorder } from './recording.ts';
 
@@ -33,4 +34,28 @@ test.each(POSTHOG_CLIENTS)('$name: each event is stored once with its exact cont
   await pipeline.drained();
   await expectPosthogStored(pipeline, client);
   if (RECORD) await recorder.save(client.name);
+});
+
+test('a batch that is larger than ingest-api takes is sent in halves by posthog-node, and stored once', async () => {
+  const clients = POSTHOG_CLIENTS.filter(({ runsIn }) => runsIn.platform === 'node');
+  await using small = await startPipeline({
+    kafkaBrokers: inject('kafkaBrokers'),
+    clickhouseUrl: inject('clickhouseUrl'),
+    name: 'posthoghalves',
+    keys: Object.fromEntries(clients.map((client) => [client.name, posthogKeyOf(client)])),
+    // posthog-node sends three at once here.
+    env: { EVENTS_PER_SUBMISSION_MAX: '2' },
+  });
+  const steps = countedSteps(9);
+  const { url } = small.services['ingest-api'];
+  for (const client of clients) {
+    const { errors } = await runPosthog(client, { url, received: async () => undefined, steps });
+    expect([client.name, errors]).toEqual([client.name, []]);
+  }
+  await small.drained();
+  for (const client of clients) {
+    const { body } = await small.get<EventPage>('/events?event=counted', posthogKeyOf(client));
+    const indexes = body.results.map(({ properties }) => Number(properties['index'])).sort((a, b) => a - b);
+    expect([client.name, indexes]).toEqual([client.name, [...steps.keys()]]);
+  }
 });

@@ -19,7 +19,7 @@ import { keyOf, renameUnauthorized } from './posthog-keys.ts';
 const HOLD_MS_MAX = 8_000;
 
 /** How much of it a request may wait for its key's rate. */
-const HOLD_FOR_RATE_MS_MAX = 4_000;
+export const HOLD_FOR_RATE_MS_MAX = 4_000;
 
 /** How much it may wait for Kafka in any case. */
 const PUBLISH_MS_MIN = 1_000;
