@@ -1,4 +1,4 @@
-import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type Ingest, startIngest } from '../../testing/ingest.ts';
 
@@ -7,11 +7,9 @@ let ingest: Ingest;
 beforeAll(async () => {
   ingest = await startIngest(inject('kafkaBrokers'));
   for (const key of ['waits', 'waits too long']) await ingest.setKey(key, { rateLimit: 5 });
-  for (const key of ['waits', 'waits too long']) {
-    await eventually(async () => (await ingest.app.inject(`/array/${encodeURIComponent(key)}/config`)).statusCode).toBe(
-      200,
-    );
-  }
+  const isKnown = async (key: string) =>
+    (await ingest.app.inject(`/array/${encodeURIComponent(key)}/config`)).statusCode === 200;
+  for (const key of ['waits', 'waits too long']) await until(`the key "${key}" to be known`, () => isKnown(key));
 });
 afterAll(() => ingest.stop());
 
