@@ -36,7 +36,7 @@ export const INGEST: Benchmark<{ rounds: number }> = {
   method:
     'ingest-api with a real Kafka, which has acknowledged each event before the response, in turn with a bare Fastify that ' +
     'parses the same JSON and responds 202. Events of 600 bytes, 256 connections with 1 event a request and 64 with 20. ' +
-    'The same events are also sent as track calls. The writer is down meanwhile, and stores everything at the end.',
+    'The same events are also sent as track calls, and as events of PostHog. The writer is down meanwhile, and stores everything at the end.',
   size: { rounds: 7 },
   measure,
 };
@@ -52,6 +52,7 @@ interface Round {
 interface Rounds {
   readonly ingest: Round[];
   readonly calls: Round[];
+  readonly posthog: Round[];
   readonly bare: { readonly requestsPerSecond: number; readonly cpuUs: number }[];
   readonly again: { readonly requestsPerSecond: number }[];
 }
@@ -62,14 +63,15 @@ async function measure({ rounds }: { rounds: number }): Promise<readonly Figure[
   await system.pipeline.services.writer.kill9();
   const figures: Figure[] = [];
   for (const load of LOADS) {
-    const measured: Rounds = { ingest: [], calls: [], bare: [], again: [] };
+    const measured: Rounds = { ingest: [], calls: [], posthog: [], bare: [], again: [] };
     const warmUp = { ...load, durationMs: ROUND_MS / 2 };
     await bare.measure(system.loader, warmUp);
-    for (const calls of [false, true]) await measureIngest(system, { ...warmUp, calls });
+    for (const form of [{}, { calls: true }, { posthog: true }]) await measureIngest(system, { ...warmUp, ...form });
     for (let round = 0; round < rounds; round += 1) {
       measured.bare.push(await bare.measure(system.loader, load));
       measured.ingest.push(await measureIngest(system, load));
       measured.calls.push(await measureIngest(system, { ...load, calls: true }));
+      measured.posthog.push(await measureIngest(system, { ...load, posthog: true }));
       measured.again.push(await bare.measure(system.loader, load));
     }
     figures.push(...figuresOf(load, measured));
@@ -94,13 +96,14 @@ async function measureIngest(system: System, load: LoadShape): Promise<Round> {
   };
 }
 
-function figuresOf({ column, eventsPerRequest, bar }: Load, { ingest, calls, bare, again }: Rounds): Figure[] {
+function figuresOf({ column, eventsPerRequest, bar }: Load, { ingest, calls, posthog, bare, again }: Rounds): Figure[] {
   const rates = (rounds: readonly { requestsPerSecond: number }[]) =>
     rounds.map(({ requestsPerSecond }) => requestsPerSecond);
   const cpu = (rounds: readonly Round[], name: string) => rounds.map(({ cpuUs }) => cpuUs[name] ?? Number.NaN);
   const bareUs = bare.map(({ cpuUs }) => cpuUs / eventsPerRequest);
   const ingestUs = cpu(ingest, 'ingest-api');
   const callsUs = cpu(calls, 'ingest-api');
+  const posthogUs = cpu(posthog, 'ingest-api');
   const figure = (row: string, unit: string, values: readonly number[], most?: Bar) =>
     figureOf(row, column, unit, values, most);
   return [
@@ -128,5 +131,6 @@ function figuresOf({ column, eventsPerRequest, bar }: Load, { ingest, calls, bar
     figure('CPU an event, load generator', 'µs', cpu(ingest, 'load generator')),
     figure('CPU of ingest-api ÷ bare Fastify', '', quotients(ingestUs, bareUs)),
     figure('CPU of ingest-api, calls ÷ submissions', '', quotients(callsUs, ingestUs), { atMost: 1.3 }),
+    figure('CPU of ingest-api, events of PostHog ÷ submissions', '', quotients(posthogUs, ingestUs), { atMost: 1.3 }),
   ];
 }

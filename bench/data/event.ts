@@ -37,6 +37,17 @@ export function callJson(number: number): string {
   );
 }
 
+/** The same event as one of `posthog-node`, which has no context. */
+export function posthogJson(number: number): string {
+  const { user, organization } = subjectsOf(number);
+  return (
+    `{"distinct_id":"${user}","event":"member_invited","properties":{${PROPERTIES.slice(1, -1)},${CONTEXT.slice(1, -1)},` +
+    `"$groups":{"company":"${organization}"},"$lib":"posthog-node","$lib_version":"5.70.0","$geoip_disable":true},` +
+    `"type":"capture","library":"posthog-node","library_version":"5.70.0",` +
+    `"timestamp":"${new Date(FIRST_MS + number).toISOString()}","uuid":"${uuidOf(number)}"}`
+  );
+}
+
 /** The user and the organization of the event, as the load generator submits it. */
 export function subjectsOf(number: number): { readonly user: string; readonly organization: string } {
   return { user: `user-${number % 1_000}`, organization: `group-${number % 100}` };

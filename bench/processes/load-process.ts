@@ -3,7 +3,7 @@
 import { gzipSync } from 'node:zlib';
 import { sleep } from '@sluice/shared/retry';
 import { Pool } from 'undici';
-import { callJson, eventJson, subjectsOf } from '../data/event.ts';
+import { callJson, eventJson, posthogJson, subjectsOf } from '../data/event.ts';
 import type { LoadResult, LoadSpec } from './load.ts';
 
 process.on('disconnect', () => process.exit());
@@ -73,15 +73,15 @@ class Load {
 
   /** Sends the events of these numbers in one request. */
   async #send(first: number, last: number, dueAt: number): Promise<void> {
-    const { calls, gzip } = this.#spec;
-    const body = calls ? callsBody(first, last) : submissionBody(first, last);
+    const { calls, posthog, gzip, key } = this.#spec;
+    const body = posthog ? posthogBody(key, first, last) : calls ? callsBody(first, last) : submissionBody(first, last);
     const response = await this.#pool.request({
       method: 'POST',
-      path: calls ? '/v1/batch' : '/v1/public/userGroups',
+      path: posthog ? '/batch/' : calls ? '/v1/batch' : '/v1/public/userGroups',
       headers: this.#headers,
       body: gzip ? gzipSync(body, { level: 1 }) : body,
     });
-    if (response.statusCode === (calls ? 200 : 202)) await response.body.dump();
+    if (response.statusCode === (calls || posthog ? 200 : 202)) await response.body.dump();
     else this.#faults.push(`${response.statusCode} ${await response.body.text()}`);
     this.#latenciesMs.push(performance.now() - dueAt);
     if (!calls) this.#numbersSum += (BigInt(first + last) * BigInt(last - first + 1)) / 2n;
@@ -96,6 +96,10 @@ function submissionBody(first: number, last: number): string {
 
 function callsBody(first: number, last: number): string {
   return `{"batch":[${listOf(callJson, first, last)}],"sentAt":"2026-03-01T12:00:00.000Z"}`;
+}
+
+function posthogBody(key: string, first: number, last: number): string {
+  return `{"api_key":"${key}","batch":[${listOf(posthogJson, first, last)}],"sent_at":"2026-03-01T12:00:00.000Z"}`;
 }
 
 function listOf(json: (number: number) => string, first: number, last: number): string {

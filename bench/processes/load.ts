@@ -9,6 +9,8 @@ export interface LoadShape {
   readonly gzip?: boolean;
   /** Sends batches of track calls, as `@segment/analytics-node` does, instead of submissions. */
   readonly calls?: boolean;
+  /** Sends batches of events, as `posthog-node` does, instead of submissions. */
+  readonly posthog?: boolean;
   /** Sent evenly, as far as the connections suffice. Default: as many as the server responds to. */
   readonly requestsPerSecond?: number;
 }
@@ -21,7 +23,7 @@ export interface LoadSpec extends LoadShape {
 }
 
 export interface LoadResult {
-  /** How many had the response 202, or 200 to calls. */
+  /** How many had the response 202, or 200 to calls and events of PostHog. */
   readonly requests: number;
   readonly events: number;
   /** From the first request to the last response. */

@@ -87,7 +87,7 @@ function callsOf(request: Request): number {
 }
 
 /** Serves the page, with the script, as `/`. */
-async function servePage(script: string): Promise<{ port: number } & AsyncDisposable> {
+export async function servePage(script: string): Promise<{ port: number } & AsyncDisposable> {
   const source = await readFile(join(NPM_FOLDER, 'node_modules', script), 'utf8');
   const server = createServer((request, response) => {
     const isScript = request.url === '/client.js';

@@ -2,6 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { CLIENTS } from './clients.ts';
+import { POSTHOG_CLIENTS } from './posthog/clients.ts';
 
 const PACKAGES = join(import.meta.dirname, 'packages');
 
@@ -16,7 +17,7 @@ async function pinnedClients(): Promise<string[]> {
   const fromPyPi = files.map(async (file) => {
     const [, vendor, version] = /^python-(.+)-(.+)\.txt$/.exec(file) ?? [];
     const lines = (await readFile(join(PACKAGES, file), 'utf8')).split('\n');
-    const client = lines.find((line) => line.startsWith(`${vendor}-`) && line.endsWith(`==${version}`));
+    const client = lines.find((line) => line.startsWith(String(vendor)) && line.endsWith(`==${version}`));
     return `${client?.replace('==', ' ')}`;
   });
   return [...fromNpm, ...(await Promise.all(fromPyPi))].sort();
@@ -31,5 +32,5 @@ test('docs/guide/producers.md names each client that is tested, with its version
 
 test('the requests of each client are recorded', async () => {
   const folders = await readdir(join(import.meta.dirname, 'recorded'));
-  expect(folders.sort()).toEqual(CLIENTS.map(({ name }) => name).sort());
+  expect(folders.sort()).toEqual([...CLIENTS, ...POSTHOG_CLIENTS].map(({ name }) => name).sort());
 });

@@ -5,7 +5,7 @@ import { runInBrowser } from './browser.ts';
 import { STRANGER, type TestCall } from './calls.ts';
 import { keyOf, type ThirdPartyClient } from './clients.ts';
 import { NPM_FOLDER, pythonOf } from './installation.ts';
-import { encodeInput, type ProgramOutcome } from './programs/program.ts';
+import { encodeInput, type Program, type ProgramOutcome } from './programs/program.ts';
 
 const run = promisify(execFile);
 
@@ -42,7 +42,16 @@ export async function runClient(
     runsIn.platform === 'node'
       ? [process.execPath, runsIn.program]
       : [pythonOf(runsIn.environment), 'python_client.py'];
-  const input = encodeInput({ url, key, calls, paceMs, module: runsIn.module, folder: NPM_FOLDER });
+  return await runProgram(interpreter, program, { url, key, calls, paceMs, module: runsIn.module });
+}
+
+/** Runs a program of `programs` in a process of its own. */
+export async function runProgram(
+  interpreter: string,
+  program: string,
+  given: Omit<Program<unknown>, 'folder'>,
+): Promise<ClientOutcome> {
+  const input = encodeInput({ ...given, folder: NPM_FOLDER });
   const path = join(import.meta.dirname, 'programs', program);
   // Nothing else of the environment: a proxy of the machine must not come between.
   const env = { PATH: process.env['PATH'] };

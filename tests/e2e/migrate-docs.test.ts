@@ -9,7 +9,7 @@ import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import type { EventPage } from '../support/records.ts';
 
 const EXAMPLES = new URL('../../examples/', import.meta.url);
-const GUIDES = ['from-segment', 'from-rudderstack', 'from-trench'] as const;
+const GUIDES = ['from-segment', 'from-rudderstack', 'from-posthog', 'from-trench'] as const;
 type Guide = (typeof GUIDES)[number];
 
 let pipeline: Pipeline;

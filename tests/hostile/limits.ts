@@ -1,6 +1,11 @@
 import { maxHeaderSize } from 'node:http';
 import { configSchema as ingestSchema, rowBytesMax } from '@sluice/ingest-api/config';
 import { BODY_BYTES_PER_SECOND_MIN, BODY_GRACE_MS } from '@sluice/ingest-api/http/body-reader';
+import {
+  BATCH_BODY_BYTES_MAX,
+  EVENT_BODY_BYTES_MAX,
+  HOLD_FOR_RATE_MS_MAX,
+} from '@sluice/ingest-api/routes/posthog/post-events';
 import { SQL_BYTES_MAX, VALUE_CHARACTERS_MAX } from '@sluice/query-api/clickhouse/request-limits';
 import { configSchema as querySchema } from '@sluice/query-api/config';
 import {
@@ -171,6 +176,24 @@ const CALL_LIMITS = {
     max: MESSAGE_ID_LENGTH_MAX,
     unit: 'characters',
     beyond: 'the call is rejected',
+  },
+  posthogEventBody: {
+    title: 'body on `/e/`, `/i/v0/e/` and `/capture/`, after decompression',
+    max: EVENT_BODY_BYTES_MAX,
+    unit: 'bytes',
+    beyond: 'body_too_large',
+  },
+  posthogBatchBody: {
+    title: 'body on `/batch/`, after decompression; if `BODY_BYTES_MAX` is less, that holds',
+    max: BATCH_BODY_BYTES_MAX,
+    unit: 'bytes',
+    beyond: 'body_too_large',
+  },
+  posthogRate: {
+    title: 'wait of a request of a PostHog client for the rate of its key',
+    max: HOLD_FOR_RATE_MS_MAX / SECOND_MS,
+    unit: 'seconds',
+    beyond: 'rate_limited',
   },
   writeKey: { title: '`writeKey` in a body', max: WRITE_KEY_BYTES_MAX, unit: 'bytes', beyond: 'unauthorized' },
 } as const satisfies Record<string, Limit>;

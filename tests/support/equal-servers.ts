@@ -1,4 +1,5 @@
 import { deepStrictEqual } from 'node:assert/strict';
+import { acceptedSql } from '@sluice/shared/clickhouse/property-versions';
 import { readClickHouse } from './clickhouse.ts';
 import { expectedEvents } from './expected-events.ts';
 import type { Tally } from './load.ts';
@@ -38,7 +39,7 @@ const TABLES: Readonly<Record<string, string>> = {
       SELECT workspace_id, kind, id, property, max(register) AS register
       FROM entity_properties GROUP BY ALL
     ) AS t ${ofUser("if(kind = 'user', t.id, '')")}
-    WHERE register.version > deleted`,
+    WHERE ${acceptedSql('register.version')} > deleted`,
   sightings: `SELECT DISTINCT t.workspace_id, t.user_id, version, group_id
     FROM user_sightings AS t ${ofUser('t.user_id')} WHERE version > deleted`,
   deletions: 'SELECT workspace_id, user_id, max(version) FROM user_deletions GROUP BY ALL',

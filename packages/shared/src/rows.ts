@@ -47,9 +47,10 @@ export interface ChangeRow {
   kind: EntityKind;
   id: string;
   /**
-   * `seen`: a submission without events named the entity. `set` and `remove`: of one property. `delete`: of the entity.
+   * `seen`: a submission without events named the entity. `set`, `set_once` and `remove`: of one property. `delete`: of the
+   * entity. `set_once` counts only while nothing else changes the property, and the lowest version wins.
    */
-  operation: 'seen' | 'set' | 'remove' | 'delete';
+  operation: 'seen' | 'set' | 'set_once' | 'remove' | 'delete';
   /** When the change was accepted, in microseconds since 1970. The higher version wins. */
   version: number;
   /** Identifies the submission. It decides between equal versions, so that every order of arrival has one result. */

@@ -22,6 +22,8 @@ import { ingestDocument } from './openapi.ts';
 import { registerDeleteUser } from './routes/delete-user.ts';
 import { registerPostCalls } from './routes/post-calls.ts';
 import { registerPostSubmissions } from './routes/post-submissions.ts';
+import { registerClientSetup } from './routes/posthog/client-setup.ts';
+import { registerPostEvents } from './routes/posthog/post-events.ts';
 import { registerSourceConfig } from './routes/source-config.ts';
 import type { VersionClock } from './routes/version-clock.ts';
 
@@ -65,7 +67,7 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   const turns = new Turns();
   const common = { admission, turns, publisher, versions, metrics, partitionCount };
   registerPostSubmissions(app, { ...common, reader });
-  registerPostCalls(app, {
+  const callOptions = {
     ...common,
     bodyBytesMax: config.BODY_BYTES_MAX,
     callsMax: config.EVENTS_PER_SUBMISSION_MAX,
@@ -73,7 +75,10 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
     propertiesMax: config.PROPERTIES_PER_SUBMISSION_MAX,
     produceTimeoutMs: config.PRODUCE_TIMEOUT_MS,
     now,
-  });
+  };
+  registerPostCalls(app, callOptions);
+  registerPostEvents(app, callOptions);
+  registerClientSetup(app, { ...callOptions, ignoredRecordings: metrics.ignoredRecordings });
   registerSourceConfig(app, admission);
   registerDeleteUser(app, { admission, publisher, versions, partitionCount });
   registerReference(app, ingestDocument(config, schemas));

@@ -14,6 +14,11 @@ export function createIngestMetrics(registry: Registry) {
       help: 'Calls that could not be taken; the event log has them for the dead letters.',
       registers,
     }),
+    ignoredRecordings: new Counter({
+      name: 'sluice_ingest_ignored_recordings_total',
+      help: "Requests with recordings of sessions, which PostHog's clients send where they are told to; nothing of them is kept.",
+      registers,
+    }),
     lostMessages: new Counter({
       name: 'sluice_ingest_lost_messages_total',
       help: 'Messages that Kafka acknowledged and that its log no longer holds, as far as this process has noticed.',

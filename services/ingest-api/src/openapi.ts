@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { type IngestConfig, rowBytesMax } from './config.ts';
 import { CONTENT_ENCODINGS } from './http/body-reader.ts';
 import { CALL_PATH_DESCRIPTIONS } from './openapi-calls.ts';
+import { POSTHOG_PATH_DESCRIPTIONS } from './openapi-posthog.ts';
 
 /** Creates the OpenAPI document of ingest-api: its routes, with the limits that are in force. */
 export function ingestDocument(config: IngestConfig, schemas: SubmissionSchemas): OpenApiDocument {
@@ -15,10 +16,11 @@ export function ingestDocument(config: IngestConfig, schemas: SubmissionSchemas)
     tags: [
       { name: 'submissions', description: 'Events and properties' },
       { name: 'calls', description: 'For the clients of Segment and of RudderStack' },
+      { name: 'posthog', description: 'For the clients of PostHog' },
       { name: 'users', description: 'Deleting users' },
       OPERATIONAL_TAG,
     ],
-    paths: { ...paths(schemas), ...CALL_PATH_DESCRIPTIONS, ...OPERATIONAL_PATHS },
+    paths: { ...paths(schemas), ...CALL_PATH_DESCRIPTIONS, ...POSTHOG_PATH_DESCRIPTIONS, ...OPERATIONAL_PATHS },
   });
 }
 

@@ -1,10 +1,10 @@
 import type { TestCall } from '../calls.ts';
 
 /** What a program gets as its only argument, as JSON. */
-export interface ProgramInput {
+export interface Program<Call> {
   readonly url: string;
   readonly key: string;
-  readonly calls: readonly TestCall[];
+  readonly calls: readonly Call[];
   /** Between two calls. */
   readonly paceMs: number;
   /** The package of the client. */
@@ -12,6 +12,8 @@ export interface ProgramInput {
   /** The folder where it is installed. */
   readonly folder: string;
 }
+
+export type ProgramInput = Program<TestCall>;
 
 /** What a program prints as JSON on its last line. */
 export interface ProgramOutcome {
@@ -24,14 +26,14 @@ export interface ProgramOutcome {
 const DATE = '$date';
 
 /** Returns the argument of a program: JSON, in which a date is `{"$date": "…"}`. */
-export function encodeInput(input: ProgramInput): string {
+export function encodeInput(input: Program<unknown>): string {
   return JSON.stringify(input, function encode(this: Record<string, unknown>, name, value: unknown) {
     return this[name] instanceof Date ? { [DATE]: value } : value;
   });
 }
 
 /** Reads the argument of this process. */
-export function readInput(): ProgramInput {
+export function readInput<Input = ProgramInput>(): Input {
   return JSON.parse(process.argv[2] ?? '', (_name, value) =>
     typeof value?.[DATE] === 'string' ? new Date(value[DATE]) : value,
   );

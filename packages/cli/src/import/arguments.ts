@@ -12,6 +12,7 @@ Sends the lines of FILE to Sluice. FILE may be compressed with gzip; - is standa
       native    the JSON body of POST /v1/public/userGroups, or, if it has a "foreignId", of POST /v1/public/users
       export    an event as the command export and GET /events/export write it, the oldest first (docs/guide/export.md)
       segment   a call that Segment or RudderStack has archived in object storage (docs/guide/migrate/from-segment.md)
+      posthog   an event as a batch export of PostHog writes it (docs/guide/migrate/from-posthog.md)
       trench    a row of Trench's table "events", as FORMAT JSONEachRow prints it (docs/guide/migrate/from-trench.md)
   --url URL             the address of ingest-api (default http://127.0.0.1:4000)
   --key KEY             an API key with the scope "ingest" (default: SLUICE_API_KEY, else the development key of

@@ -1,5 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { z } from 'zod';
+import { BATCH_PATH } from './calls.ts';
 import type { Batch, Format, Gatherer } from './format.ts';
 import type { LineContent, LineToSend } from './line-content.ts';
 import { FatalResponse } from './sender.ts';
@@ -16,19 +17,28 @@ const BUCKETS = 16;
 /** A batch is sent when this many lines were read since its first one, so that no line waits for the end of the file. */
 const HELD_LINES_MAX = 10_000;
 
+/** `/batch/` responds as PostHog does: with a status. */
 const responseSchema = z.object({
-  success: z.literal(true),
+  success: z.literal(true).optional(),
+  status: z.literal(1).optional(),
   rejected: z.array(z.object({ index: z.number(), code: z.string(), message: z.string() })).default([]),
 });
 
-/** A format whose lines become calls, which are sent to `POST /v1/batch`. */
-export function callFormat(readLine: (bytes: Buffer, number: number) => LineContent): Format {
+/**
+ * A format whose lines become calls, which are sent as a batch.
+ *
+ * @param path where they are sent. Default: `/v1/batch`
+ */
+export function callFormat(
+  readLine: (bytes: Buffer, number: number) => LineContent,
+  path: string = BATCH_PATH,
+): Format {
   return {
     unit: 'calls',
     readLine,
     createGatherer: () => new CallGatherer(),
     requestOf: (lines) => ({
-      path: '/v1/batch',
+      path,
       body: Buffer.concat([
         BODY_START,
         ...lines.flatMap(({ body }, index) => (index === 0 ? body : [COMMA, body])),
@@ -50,10 +60,12 @@ const BODY_END = Buffer.from(']}');
 
 function parseResponse(response: string): z.output<typeof responseSchema> {
   try {
-    return responseSchema.parse(JSON.parse(response));
+    const body = responseSchema.parse(JSON.parse(response));
+    if (body.success || body.status) return body;
   } catch {
-    throw new FatalResponse('the address is not Sluice (its response to a batch has another form)');
+    // It is no JSON, or has another form.
   }
+  throw new FatalResponse('the address is not Sluice (its response to a batch has another form)');
 }
 
 /**

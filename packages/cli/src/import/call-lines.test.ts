@@ -109,7 +109,7 @@ test.each([
   ['nonsense', 'is not JSON'],
   ['[]', 'is not a JSON object'],
 ])('of the line %j nothing is sent', (line, expected) => {
-  for (const format of ['segment', 'trench'] as const) expect(reason(format, line)).toBe(expected);
+  for (const format of ['segment', 'posthog', 'trench'] as const) expect(reason(format, line)).toBe(expected);
 });
 
 /** A row as ClickHouse 24 prints one of Trench's. */
@@ -215,4 +215,62 @@ test.each([
   ['trench', { ...row, type: 'group', group_id: 'acme' }, '["organization","acme"]'],
 ] as const)('%s: what %j changes decides the order', (format, line, orderKey) => {
   expect(read(format, line)).toMatchObject({ kind: 'line', orderKey });
+});
+
+/** A line as PostHog's batch export writes it. */
+const exported = {
+  uuid: '0195512a-3c4d-7e5f-8a6b-0c1d2e3f4a5b',
+  event: '$pageview',
+  distinct_id: 'jane',
+  team_id: 1,
+  timestamp: '2025-03-01T12:00:00.123000+00:00',
+  created_at: '2025-03-01T12:00:01+00:00',
+  person_id: '7',
+  person_properties: { plan: 'pro' },
+  elements_chain: '',
+};
+
+test.each([
+  ['an object', '{"id":1729384756102938475,"$set":{"x":1.10}}'],
+  ['its text', JSON.stringify('{"id":1729384756102938475,"$set":{"x":1.10}}')],
+])('an exported event of PostHog is sent with its properties, which are %s, digit by digit', (_form, properties) => {
+  const line = `${JSON.stringify(exported).slice(0, -1)},"properties":${properties}}`;
+  const content = read('posthog', line);
+  if (content.kind !== 'line') throw new Error(JSON.stringify(content));
+  expect(content.path).toBe('/batch/');
+  expect(content.body.toString()).toBe(
+    `{"uuid":"${exported.uuid}","event":"$pageview","distinct_id":"jane","timestamp":"2025-03-01T12:00:00.123Z",` +
+      '"properties":{"id":1729384756102938475,"$set":{"x":1.10}}}',
+  );
+  expect(content.orderKey).toBe('["user","jane"]');
+});
+
+test('changes of one user or organization are sent in their order, other exported events of PostHog in any', () => {
+  const orderKey = (line: object) => {
+    const content = read('posthog', { ...exported, ...line });
+    return content.kind === 'line' ? content.orderKey : content;
+  };
+  const group = { $group_type: 'company', $group_key: 'acme', $group_set: {} };
+  expect(orderKey({ event: '$groupidentify', properties: group })).toBe(
+    orderKey({ event: '$groupidentify', distinct_id: 'other', properties: group }),
+  );
+  expect(orderKey({ properties: { $set_once: { a: 1 } } })).toBe('["user","jane"]');
+  expect(orderKey({ properties: { a: 1 } })).toBeUndefined();
+  expect(orderKey({})).toBeUndefined();
+});
+
+test.each([
+  [{ uuid: null }, 'has no uuid: is it a line of an export of events?'],
+  [{ timestamp: 'soon', created_at: null }, 'has no usable timestamp, such as "2025-03-01T12:00:00.000000+00:00"'],
+  [{ properties: '[]' }, 'properties is not a JSON object'],
+  [{ properties: 7 }, 'properties is not a JSON object'],
+])('an exported event of PostHog with %j is refused', (other, expected) => {
+  expect(reason('posthog', { ...exported, ...other })).toBe(expected);
+});
+
+test('an exported event of PostHog is sent without the API key that it was sent with', () => {
+  const properties = { $lib: 'web', token: 'phc_1', n: 1, api_key: 'phc_2' };
+  for (const form of [properties, JSON.stringify(properties)]) {
+    expect(sent('posthog', { ...exported, properties: form })['properties']).toEqual({ $lib: 'web', n: 1 });
+  }
 });

@@ -34,12 +34,20 @@ export interface ChangedEntity {
   readonly id: unknown;
 }
 
+/** Where calls are sent. */
+export const BATCH_PATH = '/v1/batch';
+
 /** Creates the line for a call, which has a messageId and a timestamp. */
-export function callLine(number: number, body: Buffer, entity: ChangedEntity | undefined): LineToSend {
+export function callLine(
+  number: number,
+  body: Buffer,
+  entity: ChangedEntity | undefined,
+  path = BATCH_PATH,
+): LineToSend {
   return {
     kind: 'line',
     number,
-    path: '/v1/batch',
+    path,
     body,
     events: 1,
     orderKey: entity && JSON.stringify([entity.kind, String(entity.id)]),

@@ -1,5 +1,7 @@
+import { parseJson } from '@sluice/shared/json';
 import { parseName } from '@sluice/submissions/reading/body-slices';
 import { JsonCursor } from '@sluice/submissions/reading/json-cursor';
+import { isJsonObject } from '@sluice/submissions/reading/json-object';
 
 /** By name, the JSON text of each member of an object. It is kept as it is: no digit of a number is lost. */
 export type JsonMembers = Map<string, Buffer | string>;
@@ -13,6 +15,15 @@ export function jsonMembers(bytes: Buffer): JsonMembers {
     members.set(parseName(bytes, name), bytes.subarray(start, end));
   }
   return members;
+}
+
+/** Whether a text is the JSON of an object. */
+export function holdsObject(text: string): boolean {
+  try {
+    return isJsonObject(parseJson(text));
+  } catch {
+    return false;
+  }
 }
 
 /** Writes an object. */

@@ -1,8 +1,6 @@
-import { parseJson } from '@sluice/shared/json';
-import { isJsonObject } from '@sluice/submissions/reading/json-object';
 import { callFormat } from './call-format.ts';
 import { type ChangedEntity, callLine, msOf, timeOf } from './calls.ts';
-import { type JsonMembers, jsonMembers, jsonObject } from './json-members.ts';
+import { holdsObject, type JsonMembers, jsonMembers, jsonObject } from './json-members.ts';
 import { type LineContent, type RefusedLine, readJsonObject, refused } from './line-content.ts';
 
 type Row = Readonly<Record<string, unknown>>;
@@ -44,14 +42,6 @@ function jsonColumns(row: Row, raw: JsonMembers): JsonMembers | RefusedLine {
     columns.set(name, text);
   }
   return columns;
-}
-
-function holdsObject(text: string): boolean {
-  try {
-    return isJsonObject(parseJson(text));
-  } catch {
-    return false;
-  }
 }
 
 function callOf(row: Row, json: JsonMembers): JsonMembers {

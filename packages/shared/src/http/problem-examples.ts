@@ -22,6 +22,10 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
     summary: 'The key is missing or unknown. An unknown key is refused even where no key is needed',
     detail: 'The API key is not known.',
   },
+  invalid_api_key: {
+    summary: 'The same, to PostHog’s clients',
+    detail: 'The API key is not known.',
+  },
   missing_scope: {
     summary: 'The key lacks the scope of the operation',
     detail: 'The API key lacks the scope "query".',

@@ -6,6 +6,7 @@ export const PROBLEMS = {
   invalid_request: 400,
   malformed_json: 400,
   unauthorized: 401,
+  invalid_api_key: 401,
   missing_scope: 403,
   not_found: 404,
   method_not_allowed: 405,

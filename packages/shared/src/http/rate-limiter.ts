@@ -41,6 +41,12 @@ export class RateLimiter {
     this.#take(key, count, perSecond);
   }
 
+  /** Returns the seconds until the key may send another request; 0: it may send one now. Counts nothing. */
+  secondsLeft(key: ApiKey): number {
+    const perSecond = this.#rateOf(key);
+    return perSecond === undefined ? 0 : key.bucket.take(0, perSecond, performance.now());
+  }
+
   /** Undoes the counting of a request that counted as `count` and could not be served. */
   refund(key: ApiKey, count: number): void {
     key.bucket.giveBack(count);

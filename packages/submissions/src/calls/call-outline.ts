@@ -96,8 +96,8 @@ async function writeKeyOf(body: Buffer, call: JsonSlice | undefined, pause: Paus
   return key;
 }
 
-/** `null` and an empty text count as absent. */
-function keyText(body: Buffer, slice: JsonSlice): string | undefined {
+/** Returns the API key that a value is; what is none becomes a text that is no key. `null` and an empty text count as absent. */
+export function keyText(body: Buffer, slice: JsonSlice): string | undefined {
   if (slice.size > WRITE_KEY_BYTES_MAX || slice.depth > 0) return ' ';
   const value = parseSlice(body, slice);
   if (value === null || value === '') return undefined;
@@ -122,6 +122,6 @@ function noBatch(): Problem {
   return new Problem('invalid_request', 'The body has no batch.', { errors });
 }
 
-function tooManyCalls(callsMax: number): Problem {
+export function tooManyCalls(callsMax: number): Problem {
   return new Problem('body_too_large', `A batch must hold at most ${callsMax} calls.`);
 }

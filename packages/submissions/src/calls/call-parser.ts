@@ -23,7 +23,7 @@ import { CallContext } from './call-context.ts';
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
-const UUID = z.regexes.uuid();
+export const UUID = z.regexes.uuid();
 
 /** `@segment/analytics-node` writes the time of the call into its messageIds. */
 const NODE_MESSAGE_ID = /^node-next-(\d{13})-/;
@@ -71,6 +71,7 @@ export function parseCall(
     properties: propertiesText(value, callType, subject.previousId),
     context: contextText(context.with(uuid === undefined ? messageId : undefined)),
     traits: objectText('traits', traits),
+    changed: callType === 'group' ? 'organization' : 'user',
     changes: changesOf(callType, subject, traits, options.propertiesMax),
   };
 }
@@ -111,7 +112,8 @@ function subjectOf(value: JsonObject, context: CallContext): Subject {
   return subject as unknown as Subject;
 }
 
-function identifierOf(value: JsonObject, name: string, lengthMax: number): string | undefined {
+/** Returns a member that is an identifier: a text, or a number as JSON.stringify writes it. @throws {InvalidCall} */
+export function identifierOf(value: JsonObject, name: string, lengthMax: number): string | undefined {
   const given = value[name];
   if (given === undefined || given === null || given === '') return undefined;
   // JSON.stringify writes an infinite number as null: all of them would be one user, or repeats of one event.
@@ -123,8 +125,8 @@ function identifierOf(value: JsonObject, name: string, lengthMax: number): strin
   return text;
 }
 
-/** Returns a member that is an object, parsed or not. */
-function objectOf(value: JsonObject, name: string): JsonObject | ObjectText | undefined {
+/** Returns a member that is an object, parsed or not. @throws {InvalidCall} */
+export function objectOf(value: JsonObject, name: string): JsonObject | ObjectText | undefined {
   const given = value[name];
   if (given === undefined || given === null) return undefined;
   if (!isJsonObject(given)) throw new InvalidCall(`${name} must be an object.`);
@@ -135,7 +137,8 @@ function membersOf(object: JsonObject | ObjectText | undefined): JsonObject | un
   return object instanceof ObjectText ? object.parse() : object;
 }
 
-function objectText(name: string, object: JsonObject | ObjectText | undefined): string | undefined {
+/** Returns the JSON text of an object. @throws {InvalidCall} */
+export function objectText(name: string, object: JsonObject | ObjectText | undefined): string | undefined {
   if (object === undefined) return undefined;
   const text = jsonObjectText(object);
   if (text === undefined) throw new InvalidCall(`${name} ${errorOfObject(object as JsonObject)}.`);
@@ -159,7 +162,8 @@ function nameOf(value: JsonObject, type: CallType): string {
   }
 }
 
-function eventName(field: string, given: unknown): string {
+/** @throws {InvalidCall} */
+export function eventName(field: string, given: unknown): string {
   if (typeof given !== 'string') throw new InvalidCall(`${field} must be a string.`);
   const error = textError(given, EVENT_NAME_LENGTH_MAX);
   if (error !== undefined) throw new InvalidCall(`${field} ${error}.`);
@@ -210,8 +214,10 @@ function changesOf(
  * Returns the time of a call: its timestamp, else its originalTimestamp, else the time in its messageId; `undefined` when it
  * has none. The clock decides whether a time is accepted, never what it becomes: a repeat has the same time whenever it
  * arrives.
+ *
+ * @throws {InvalidCall}
  */
-function timeOf(
+export function timeOf(
   value: JsonObject,
   messageId: string | undefined,
   uuid: string | undefined,
@@ -222,7 +228,7 @@ function timeOf(
     const written = NODE_MESSAGE_ID.exec(messageId ?? '')?.[1];
     const ms = written === undefined ? uuidV7TimeMs(uuid) : Number(written);
     if (ms === undefined || ms < TIMESTAMP_MS_MIN) return undefined;
-    return notAhead('the time in messageId', ms, now);
+    return notAhead(messageId === undefined ? 'the time in uuid' : 'the time in messageId', ms, now);
   }
   const text = value[name];
   const ms = typeof text === 'string' ? parseTimestamp(text)?.ms : undefined;

@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { asProblem } from '../not-json.ts';
 import type { Pause } from '../pause.ts';
+import { parsePosthogEvent } from '../posthog/posthog-event.ts';
 import { parseSlice, parsingError } from '../reading/body-slices.ts';
 import type { JsonSlice } from '../reading/json-slice.ts';
 import type { Acceptance } from '../rows/acceptance.ts';
@@ -8,7 +9,7 @@ import { outgoingChange, propertyRow } from '../rows/change-row.ts';
 import { EventRows, subjectFields } from '../rows/event-row.ts';
 import type { OutgoingRow, RowCollector } from '../rows/row-collector.ts';
 import { fitsRecord, ROW_BYTES_MAX } from '../rows/row-size.ts';
-import type { Call, CallError, CallRoute } from './call.ts';
+import type { Call, CallError, CallForm } from './call.ts';
 import { type CallOutline, parseBatchContext } from './call-outline.ts';
 import { type CallParserOptions, InvalidCall, parseCall } from './call-parser.ts';
 import { findUserId } from './find-user-id.ts';
@@ -18,7 +19,7 @@ import { rejectedCallRow } from './rejected-call.ts';
 export interface CallRowsOptions extends CallParserOptions {
   /** The largest call, in bytes as sent, without white space between tokens. */
   readonly callBytesMax: number;
-  readonly route: CallRoute;
+  readonly form: CallForm;
   readonly workspace: string;
   readonly idempotencyKey: string | undefined;
   /** Returns the next version; each call has one of its own, so that their order decides between two changes. */
@@ -66,7 +67,7 @@ async function collectAll(
       for (const row of result) collector.add(row);
       continue;
     }
-    const userId = await findUserId(outline.body, result.slice, pause);
+    const userId = await findUserId(outline.body, result.slice, options.form, pause);
     collector.add(reader.rejectedRow(result, userId));
     rejected.push({ index, ...result.error });
   }
@@ -129,8 +130,8 @@ class CallRowsReader {
 
   /** Returns the row of a call that cannot be taken. */
   rejectedRow({ slice, version, error }: RejectedSlice, userId: string | undefined): OutgoingRow {
-    const { route, workspace } = this.#options;
-    return rejectedCallRow(this.#outline, { slice, route, reason: error.message, userId, workspace, version });
+    const { form, workspace } = this.#options;
+    return rejectedCallRow(this.#outline, { slice, form, reason: error.message, userId, workspace, version });
   }
 
   #checkSize(slice: JsonSlice): void {
@@ -144,18 +145,18 @@ class CallRowsReader {
   }
 
   #parse(value: unknown): Call {
-    const { route } = this.#options;
+    const { form } = this.#options;
+    if (form === 'posthog') return parsePosthogEvent(value, this.#options);
     const batchContext = this.#batchContext as Readonly<Record<string, unknown>>;
-    return parseCall(value, route === 'batch' ? undefined : route, batchContext, this.#options);
+    return parseCall(value, form === 'batch' ? undefined : form, batchContext, this.#options);
   }
 }
 
 class CallTooLarge extends InvalidCall {}
 
-function changesOf({ type, userId, groupId, changes }: Call, acceptance: Acceptance): OutgoingRow[] {
-  const kind = type === 'identify' ? 'user' : 'organization';
-  const id = type === 'identify' ? userId : groupId;
+function changesOf({ changed, userId, groupId, changes }: Call, acceptance: Acceptance): OutgoingRow[] {
+  const id = changed === 'user' ? userId : groupId;
   if (id === undefined) return [];
   const changeId = randomUUIDv7();
-  return changes.map((property) => outgoingChange(propertyRow(kind, id, property, acceptance, changeId)));
+  return changes.map((property) => outgoingChange(propertyRow(changed, id, property, acceptance, changeId)));
 }

@@ -1,7 +1,11 @@
 import type { EventIdentifier } from '@sluice/shared/event-identifiers';
+import type { EntityKind } from '@sluice/shared/rows';
 import type { SubmittedProperty } from '../reading/submission.ts';
 
-/** The types of calls that Segment's clients make, and RudderStack's, which have the same format. */
+/**
+ * The types of calls that Segment's clients make, and RudderStack's, which have the same format. An event of PostHog's
+ * clients becomes a call.
+ */
 export const CALL_TYPES = ['track', 'identify', 'group', 'page', 'screen', 'alias'] as const;
 
 export type CallType = (typeof CALL_TYPES)[number];
@@ -15,7 +19,7 @@ export interface Call extends Partial<Record<EventIdentifier, string | undefined
   /** The name of the event. */
   readonly event: string;
   readonly messageId: string | undefined;
-  /** The messageId, when it is a UUID. */
+  /** The messageId, when it is a UUID. Otherwise one is derived of the messageId. */
   readonly uuid: string | undefined;
   /** In milliseconds since 1970; `undefined`: the time of receipt. */
   readonly timestamp: number | undefined;
@@ -25,7 +29,8 @@ export interface Call extends Partial<Record<EventIdentifier, string | undefined
   readonly properties: string | undefined;
   readonly context: string | undefined;
   readonly traits: string | undefined;
-  /** Properties of the user (`identify`) or of the organization (`group`) to set or to remove. */
+  /** Whose properties are set or removed. */
+  readonly changed: EntityKind;
   readonly changes: readonly SubmittedProperty[];
 }
 
@@ -38,3 +43,6 @@ export interface CallError {
 
 /** A call is of a type that its route says, or says its type itself: `batch`. */
 export type CallRoute = CallType | 'batch';
+
+/** How calls are written: as on a route of Segment's clients, or as PostHog's clients write events. */
+export type CallForm = CallRoute | 'posthog';

@@ -2,42 +2,79 @@ import type { Pause } from '../pause.ts';
 import { parseFieldValue } from '../reading/body-slices.ts';
 import { JsonCursor, MalformedJson } from '../reading/json-cursor.ts';
 import type { JsonSlice } from '../reading/json-slice.ts';
+import type { CallForm } from './call.ts';
 import { userIdOf } from './call-parser.ts';
 
-const NAME = Buffer.from('"userId"');
+/** A name to look for, as most clients write it. */
+interface Field {
+  readonly name: string;
+  readonly bytes: Buffer;
+  /** The longest way to write it: each character as `\u0075`. */
+  readonly bytesMax: number;
+}
 
-/** The longest way to write the name: each character as `\u0075`. */
-const NAME_BYTES_MAX = 6 * (NAME.length - 2) + 2;
+const USER_ID = field('userId');
+const DISTINCT_ID = field('distinct_id');
+const PROPERTIES = field('properties');
+
+function field(name: string): Field {
+  return { name, bytes: Buffer.from(JSON.stringify(name)), bytesMax: 6 * name.length + 2 };
+}
 
 /**
  * Returns the user that a call names. The call is not parsed: it may be too large or too deep for that, or no JSON inside.
  * Then what stands before the error counts. `undefined` when it names nobody.
  */
-export async function findUserId(body: Buffer, { start, end }: JsonSlice, pause: Pause): Promise<string | undefined> {
+export async function findUserId(
+  body: Buffer,
+  slice: JsonSlice,
+  form: CallForm,
+  pause: Pause,
+): Promise<string | undefined> {
+  if (form !== 'posthog') return (await findIn(body, slice, USER_ID, pause)).userId;
+  // posthog-js has it in the properties alone. Of somebody who is not identified it names no user, and does no harm.
+  const { userId, properties } = await findIn(body, slice, DISTINCT_ID, pause);
+  return userId ?? (properties && (await findIn(body, properties, DISTINCT_ID, pause)).userId);
+}
+
+interface Found {
+  readonly userId?: string | undefined;
+  readonly properties?: Pick<JsonSlice, 'start' | 'end'> | undefined;
+}
+
+async function findIn(
+  body: Buffer,
+  { start, end }: Pick<JsonSlice, 'start' | 'end'>,
+  wanted: Field,
+  pause: Pause,
+): Promise<Found> {
   const bytes = body.subarray(start, end);
   const cursor = new JsonCursor(bytes);
   let userId: string | undefined;
-  if (!cursor.atObject) return undefined;
+  let properties: Found['properties'];
+  if (!cursor.atObject) return {};
   try {
     for (const name of cursor.members()) {
       const waiting = pause();
       if (waiting) await waiting;
-      const isUserId = isName(bytes, name);
+      const isUserId = isName(bytes, name, wanted);
+      const isProperties = isName(bytes, name, PROPERTIES);
       const value = cursor.skip();
+      if (isProperties) properties = { start: start + value.start, end: start + value.end };
       // Of a field that comes twice the last one counts.
       if (isUserId) userId = userIdOf(parse(bytes, value)) ?? userId;
     }
   } catch (error) {
     if (!(error instanceof MalformedJson)) throw error;
   }
-  return userId;
+  return { userId, properties };
 }
 
 /** Most names are told by their length: a large call may have a million. */
-function isName(bytes: Buffer, slice: JsonSlice): boolean {
+function isName(bytes: Buffer, slice: JsonSlice, { name, bytes: plain, bytesMax }: Field): boolean {
   const length = slice.end - slice.start;
-  if (length === NAME.length) return bytes.compare(NAME, 0, NAME.length, slice.start, slice.end) === 0;
-  return length > NAME.length && length <= NAME_BYTES_MAX && parse(bytes, slice) === 'userId';
+  if (length === plain.length) return bytes.compare(plain, 0, length, slice.start, slice.end) === 0;
+  return length > plain.length && length <= bytesMax && parse(bytes, slice) === name;
 }
 
 /** Parses a name or the value of an identifier; `undefined` when it is no JSON. */

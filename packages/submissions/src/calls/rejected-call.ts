@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { JsonSlice } from '../reading/json-slice.ts';
 import type { OutgoingRow } from '../rows/row-collector.ts';
 import { fitsRecord } from '../rows/row-size.ts';
-import { CALL_TYPES, type CallRoute } from './call.ts';
+import { CALL_TYPES, type CallForm } from './call.ts';
 import type { CallOutline } from './call-outline.ts';
 
 /** Of a larger call, or one with a larger context of its batch, only the beginning is kept, in bytes. */
@@ -18,6 +18,8 @@ const rejectedCall = z.object({
   user_id: z.string().optional(),
   /** The type that the route said. */
   type: z.enum(CALL_TYPES).optional(),
+  /** How the call is written. Default: as a client of Segment or RudderStack writes it. */
+  format: z.literal('posthog').optional(),
   /** The text of the call. */
   call: z.string(),
   /** The text of the batch's context. */
@@ -33,7 +35,7 @@ export type RejectedCall = z.output<typeof rejectedCall>;
 
 export interface Rejection {
   readonly slice: JsonSlice;
-  readonly route: CallRoute;
+  readonly form: CallForm;
   readonly reason: string;
   /** The user of the call, as far as it names one: a deletion of the user erases what is kept of the call. */
   readonly userId: string | undefined;
@@ -43,24 +45,34 @@ export interface Rejection {
 
 /** Creates the row of a call that cannot be taken. Kafka keeps it like any other, and the writer makes it a dead letter. */
 export function rejectedCallRow(outline: CallOutline, { slice, ...rejection }: Rejection): OutgoingRow {
-  const { body, context } = outline;
+  const { body, context, writeKey } = outline;
+  // posthog-js has the API key in the properties of each event.
+  const withoutKey = (text: string) =>
+    rejection.form === 'posthog' && writeKey !== undefined ? text.replaceAll(JSON.stringify(writeKey), '""') : text;
   // Looked at first: a large context would be encoded again for each rejected call of its batch.
   const isSmall = lengthOf(slice) <= KEPT_BYTES_MAX && (!context || lengthOf(context) <= KEPT_BYTES_MAX);
-  const whole = isSmall ? lineOf(rejection, textOf(body, slice), context && textOf(body, context)) : undefined;
-  const line = whole !== undefined && fitsRecord(whole) ? whole : cutLine(body, slice, rejection);
+  const whole = isSmall
+    ? lineOf(rejection, withoutKey(textOf(body, slice)), context && textOf(body, context))
+    : undefined;
+  const line = whole !== undefined && fitsRecord(whole) ? whole : cutLine(body, slice, rejection, withoutKey);
   return { topic: 'events', kind: 'rejected', hash: eventHash(line), line };
 }
 
 /** The row of as much of the beginning of a call as fits. A character that is cut in two becomes U+FFFD. */
-function cutLine(body: Buffer, { start, end }: JsonSlice, rejection: Omit<Rejection, 'slice'>): string {
+function cutLine(
+  body: Buffer,
+  { start, end }: JsonSlice,
+  rejection: Omit<Rejection, 'slice'>,
+  withoutKey: (text: string) => string,
+): string {
   for (let bytes = Math.min(KEPT_BYTES_MAX, end - start); ; bytes = Math.floor(bytes / 2)) {
-    const line = lineOf(rejection, body.toString('utf8', start, start + bytes), undefined, true);
+    const line = lineOf(rejection, withoutKey(body.toString('utf8', start, start + bytes)), undefined, true);
     if (fitsRecord(line)) return line;
   }
 }
 
 function lineOf(
-  { reason, userId, route, workspace, version }: Omit<Rejection, 'slice'>,
+  { reason, userId, form, workspace, version }: Omit<Rejection, 'slice'>,
   call: string,
   context: string | undefined,
   cut?: true,
@@ -68,7 +80,8 @@ function lineOf(
   const row: RejectedCall = {
     workspace_id: workspace,
     user_id: userId,
-    type: route === 'batch' ? undefined : route,
+    type: form === 'batch' || form === 'posthog' ? undefined : form,
+    format: form === 'posthog' ? form : undefined,
     call,
     context,
     cut,

@@ -1,7 +1,8 @@
 import { Problem } from '@sluice/shared/http/problem';
 import { NO_PAUSE } from '../pause.ts';
+import { readPosthogOutline } from '../posthog/posthog-outline.ts';
 import { type PartitionRows, RowCollector } from '../rows/row-collector.ts';
-import type { CallRoute } from './call.ts';
+import type { CallForm } from './call.ts';
 import { readCallOutline } from './call-outline.ts';
 import { type CallRowsOptions, collectCalls } from './call-rows.ts';
 import type { RejectedCall } from './rejected-call.ts';
@@ -31,17 +32,19 @@ export async function rowsOfRejectedCall(
 }
 
 async function readAgain(
-  { call, context, type, workspace_id: workspace, received_at: version, cut }: RejectedCall,
+  { call, context, type, format, workspace_id: workspace, received_at: version, cut }: RejectedCall,
   { id, partitionCount, ...limits }: ReplayOptions,
 ): Promise<readonly PartitionRows[] | string> {
   if (cut) return 'Only the beginning of the call is kept.';
-  const route: CallRoute = type ?? 'batch';
+  const form: CallForm = format ?? type ?? 'batch';
   const text = type ? call : `{"batch":[${call}]${context === undefined ? '' : `,"context":${context}`}}`;
-  const outline = await readCallOutline(Buffer.from(text), route, 1, NO_PAUSE);
+  const outline = await (form === 'posthog'
+    ? readPosthogOutline(Buffer.from(text), 1, NO_PAUSE)
+    : readCallOutline(Buffer.from(text), form, 1, NO_PAUSE));
   const collector = new RowCollector(partitionCount, () => undefined);
   const options = {
     ...limits,
-    route,
+    form,
     workspace,
     idempotencyKey: id,
     versions: () => version,

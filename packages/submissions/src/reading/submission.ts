@@ -169,6 +169,8 @@ export interface SubmittedProperty {
   readonly name: string;
   /** The value as JSON text. */
   readonly json: string | undefined;
+  /** It counts only while nothing else sets the property, and the first of several wins. */
+  readonly once?: true;
 }
 
 /** A valid body of either route: events, and properties of the entity `subject`. */

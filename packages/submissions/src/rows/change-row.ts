@@ -19,13 +19,13 @@ export function changeRow(
 export function propertyRow(
   kind: EntityKind,
   id: string,
-  { name: property, json }: SubmittedProperty,
+  { name: property, json, once }: SubmittedProperty,
   acceptance: Acceptance,
   changeId: string,
 ): ChangeRow {
   return json === undefined
     ? { ...changeRow(kind, id, acceptance, 'remove', changeId), property }
-    : { ...changeRow(kind, id, acceptance, 'set', changeId), property, value: json };
+    : { ...changeRow(kind, id, acceptance, once ? 'set_once' : 'set', changeId), property, value: json };
 }
 
 export function outgoingChange(row: ChangeRow): OutgoingRow {

@@ -112,6 +112,17 @@ export class Admission {
     };
   }
 
+  /** Checks a key and counts nothing. Throws `unauthorized`, `missing_scope` and `keys_unavailable`. */
+  checkKey(token: string): void {
+    findKey(token, this.#options.keys, 'ingest');
+  }
+
+  /** Returns the seconds until a key may send another request; 0: now. Throws what {@link checkKey} throws. */
+  secondsLeft(token: string): number {
+    const { keys, limiter } = this.#options;
+    return limiter.secondsLeft(findKey(token, keys, 'ingest'));
+  }
+
   /** Admits a request by the key that its body has. Throws what the hooks throw. */
   admitBodyKey(request: FastifyRequest, token: string): void {
     const { keys, memory } = this.#options;

@@ -99,7 +99,7 @@ class PostCalls {
       outline,
       collector,
       {
-        ...{ callBytesMax, propertiesMax, now, route },
+        ...{ callBytesMax, propertiesMax, now, form: route },
         versions: () => versions.next(),
         workspace: request.apiKey.workspace,
         // A key that is not valid is ignored: these clients do not send one.

@@ -1,3 +1,4 @@
+import { acceptedSql } from '@sluice/shared/clickhouse/property-versions';
 import type { Sql } from '../clickhouse/sql.ts';
 import type { Tables } from '../clickhouse/tables.ts';
 import { lastDeletion } from '../deletions/last-deletions.ts';
@@ -21,6 +22,8 @@ ORDER BY id`,
     params: { kind, ids },
   };
 }
+
+const ACCEPTED = acceptedSql("tupleElement(winner, 'version')");
 
 /** Short, however long the name of a property is. */
 const KEY = 'toString(sipHash64(property))';
@@ -62,12 +65,12 @@ ORDER BY property`,
 }
 
 /**
- * SQL for the newest registers that set a property, of the entities that meet a condition: `id`, `property`, `value`
- * and `version`.
+ * SQL for the newest registers that set a property, of the entities that meet a condition: `id`, `property`, `value`,
+ * and as `version` when the change was accepted.
  */
 export function currentProperties(tables: Tables, condition: string): string {
   return `
-  SELECT id, property, tupleElement(winner, 'value') AS value, tupleElement(winner, 'version') AS version
+  SELECT id, property, tupleElement(winner, 'value') AS value, ${ACCEPTED} AS version
   FROM (
     SELECT id, property, max(register) AS winner
     FROM ${tables.entityProperties}

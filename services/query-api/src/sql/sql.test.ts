@@ -3,7 +3,7 @@ import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { metric } from '../testing/load.ts';
-import { anEvent } from '../testing/query-service.ts';
+import { anEvent, aRegister } from '../testing/query-service.ts';
 import { type SqlService, startSql } from '../testing/sql-service.ts';
 
 const START = Date.UTC(2026, 0, 1);
@@ -72,6 +72,29 @@ test('what one workspace has asked decides nothing for another one in the same g
       expect(found).toEqual(user === `of-${workspace}` ? [{ user_id: user }] : []);
     }
   }
+});
+
+test('of a user who came back, what was set once before the deletion is hidden, and what was set once after it is not', async () => {
+  const deletedUs = START * 1_000;
+  const user = { workspace_id: 'f', kind: 'user', id: 'back' };
+  await service.insert('user_deletions', [{ workspace_id: 'f', user_id: 'back', version: deletedUs }]);
+  const seen = { first_seen_at: START + 1, last_seen_at: START + 1, version: deletedUs + 1_000 };
+  await service.insert('entities', [{ ...user, other_id: String(deletedUs), ...seen }]);
+  await service.insert(
+    'entity_properties',
+    [
+      ['before', deletedUs - 5],
+      ['after', deletedUs + 5],
+    ].map(([property, acceptedUs]) => ({
+      ...user,
+      property,
+      // As the writer stores what is set once.
+      register: aRegister(2_650_000_000_000_000 - Number(acceptedUs), 'set', '"x"'),
+    })),
+  );
+  expect(await service.rows('SELECT user_id, properties FROM users', 'f')).toEqual([
+    { user_id: 'back', properties: '{"after":"x"}' },
+  ]);
 });
 
 describe('keys', () => {

@@ -92,6 +92,55 @@ describe('events', () => {
   });
 });
 
+describe('set_once', () => {
+  const once = (id: string, order: number, value = JSON.stringify(order)) =>
+    changeRow({ operation: 'set_once', id, property: 'p', value, version: NOON * 1_000 + order });
+
+  async function currentValue(id: string): Promise<unknown> {
+    const [winner] = await db.read<{ operation: string; value: string }>(`
+      SELECT winner.operation AS operation, winner.value AS value
+      FROM (SELECT max(register) AS winner FROM entity_properties WHERE workspace_id = 'test' AND id = '${id}' GROUP BY id)`);
+    return winner?.operation === 'set' ? JSON.parse(winner.value) : undefined;
+  }
+
+  test.each([
+    ['in one batch', (rows: readonly ChangeRow[]) => [rows]],
+    ['in batches of their own', (rows: readonly ChangeRow[]) => rows.map((row) => [row])],
+    ['in any order', (rows: readonly ChangeRow[]) => rows.toReversed().map((row) => [row])],
+  ])('the first that was accepted wins, when they arrive %s', async (name, batches) => {
+    const id = `once ${name}`;
+    for (const changes of batches([once(id, 1), once(id, 2), once(id, 3)])) await db.store(batchOf([], changes));
+    expect(await currentValue(id)).toBe(1);
+  });
+
+  test.each([
+    ['set before it', 'set', 0],
+    ['set after it', 'set', 2],
+    ['removed before it', 'remove', 0],
+    ['removed after it', 'remove', 2],
+  ] as const)('does not count for a property that is %s', async (name, operation, order) => {
+    for (const [suffix, isReversed] of [
+      ['', false],
+      [' reversed', true],
+    ] as const) {
+      const id = `${name}${suffix}`;
+      const value = operation === 'set' ? '"set"' : '';
+      const other = changeRow({ operation, id, property: 'p', value, version: NOON * 1_000 + order });
+      for (const row of isReversed ? [other, once(id, 1)] : [once(id, 1), other]) await db.store(batchOf([], [row]));
+      expect(await currentValue(id)).toBe(operation === 'set' ? 'set' : undefined);
+    }
+  });
+
+  test('is left out when its user was deleted after it was accepted', async () => {
+    const id = 'once and deleted';
+    await db.store(batchOf([], [changeRow({ operation: 'delete', id, version: NOON * 1_000 + 5 })]));
+    await db.store(batchOf([], [once(id, 1)]));
+    expect(await currentValue(id)).toBeUndefined();
+    await db.store(batchOf([], [once(id, 6)]));
+    expect(await currentValue(id)).toBe(6);
+  });
+});
+
 test('a statement that begins after its session was closed fails and stores nothing', async () => {
   const session = new ClickHouseSession(db.writerClient, 'test', 5_000);
   await session.run(STATEMENTS['stage-events']);

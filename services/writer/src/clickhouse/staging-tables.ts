@@ -55,7 +55,7 @@ const CHANGES = {
   constraints: {
     complete: "workspace_id != '' AND id != '' AND version > 0",
     known_kind: "kind IN ('user', 'organization')",
-    known_operation: "operation IN ('seen', 'set', 'remove', 'delete')",
+    known_operation: "operation IN ('seen', 'set', 'set_once', 'remove', 'delete')",
   },
 };
 

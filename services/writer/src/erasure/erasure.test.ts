@@ -86,6 +86,23 @@ test('a deletion that cannot be erased does not block the others', async () => {
   await eventually(() => db.read(`SELECT user_id FROM ${NOT_ERASED}`)).toEqual([{ user_id: 'poison' }]);
 });
 
+test('what was set once before a deletion is erased, and what was set once after it stays', async () => {
+  for (const version of [DELETED_US - 5, DELETED_US + 5]) {
+    const changes = ['back', 'other'].map((id) =>
+      changeRow({ id, operation: 'set_once', property: `at ${version}`, value: '1', version }),
+    );
+    await db.store(batchOf([], changes));
+  }
+  await db.store(batchOf([], [deletionOf('back')]));
+  erasure.start();
+  await eventually(() => count(NOT_ERASED)).toBe(0);
+  expect(await db.read('SELECT id, property FROM entity_properties ORDER BY id, property')).toEqual([
+    { id: 'back', property: `at ${DELETED_US + 5}` },
+    { id: 'other', property: `at ${DELETED_US - 5}` },
+    { id: 'other', property: `at ${DELETED_US + 5}` },
+  ]);
+});
+
 test('only the deletion is left of a deleted user, and what came after it of a user who came back', async () => {
   const seen = (id: string, version: number) =>
     changeRow({ id, operation: 'seen', version, group_id: version < DELETED_US ? 'seen before' : 'seen after' });

@@ -1,3 +1,5 @@
+import { acceptedSql } from '@sluice/shared/clickhouse/property-versions';
+
 /** A table that two servers have to have alike, as it is compared. */
 export interface ComparedTable {
   readonly name: string;
@@ -83,12 +85,14 @@ const ENTITIES: ComparedTable = {
   isFolded: true,
 };
 
+const ACCEPTED = acceptedSql('newest_register.version');
+
 const PROPERTIES: ComparedTable = {
   name: 'entity_properties',
   rows: `
     SELECT
       toString(workspace_id) AS workspace, if(kind = 'user', id, '') AS user, (toString(kind), id, property) AS key,
-      cityHash64(newest_register) AS content, toInt64(newest_register.version) AS newest, toInt64(newest_register.version) AS accepted
+      cityHash64(newest_register) AS content, toInt64(${ACCEPTED}) AS newest, toInt64(${ACCEPTED}) AS accepted
     FROM (
       SELECT workspace_id, kind, id, property, max(register) AS newest_register
       FROM entity_properties GROUP BY workspace_id, kind, id, property

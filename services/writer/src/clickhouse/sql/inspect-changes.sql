@@ -10,7 +10,7 @@ WITH
   ) AS last_deletion
 SELECT
   countIf(operation = 'seen') AS seen,
-  countIf(operation IN ('set', 'remove')) AS properties,
+  countIf(operation IN ('set', 'set_once', 'remove')) AS properties,
   countIf(operation = 'delete') AS deletions,
   deletions > 0 OR last_deletion > 0 AS were_deleted,
   deletions > 0 OR last_deletion >= min(staged_changes.version) AS may_be_deleted

@@ -1,0 +1,130 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { ERRORS_MAX, Problem } from '@sluice/shared/http/problem';
+import type { CallOutline } from '@sluice/submissions/calls/call-outline';
+import { collectCalls, type RejectedIndex } from '@sluice/submissions/calls/call-rows';
+import type { Pause } from '@sluice/submissions/pause';
+import { jsonOfForm } from '@sluice/submissions/posthog/form-data';
+import { readPosthogOutline } from '@sluice/submissions/posthog/posthog-outline';
+import { type PartitionRows, RowCollector } from '@sluice/submissions/rows/row-collector';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { registerAnyBodyReader } from '../../http/body-reader.ts';
+import type { PostCallsOptions } from '../post-calls.ts';
+import { publishRows } from '../publish-rows.ts';
+import { keyOf, renameUnauthorized } from './posthog-keys.ts';
+
+/**
+ * How long a request waits at most, for its key's rate and for Kafka, in milliseconds: less than the clients wait.
+ * posthog-node gives up after 10 s.
+ */
+const HOLD_MS_MAX = 8_000;
+
+/** How much of it a request may wait for its key's rate. */
+export const HOLD_FOR_RATE_MS_MAX = 4_000;
+
+/** How much it may wait for Kafka in any case. */
+const PUBLISH_MS_MIN = 1_000;
+
+/** How often a request that waits looks whether its key may send again. */
+const RATE_POLL_MS = 100;
+
+const MEGABYTE = 1_000_000;
+
+/** The paths of one event or a few, and the largest body there, in bytes after decompression, as PostHog has it. */
+export const EVENT_PATHS = ['/e', '/i/v0/e', '/capture'] as const;
+export const EVENT_BODY_BYTES_MAX = 2 * MEGABYTE;
+
+/** The path of batches, likewise. */
+export const BATCH_PATH = '/batch';
+export const BATCH_BODY_BYTES_MAX = 20 * MEGABYTE;
+
+/**
+ * The routes of PostHog's clients. A response is exactly `200`, since posthog-python and posthog-js send again what gets
+ * another one, once Kafka has everything, with the events that were rejected, which Kafka has as well.
+ */
+export function registerPostEvents(app: FastifyInstance, options: PostCallsOptions): void {
+  const events = new PostEvents(options);
+  const register = (paths: readonly string[], bytesMax: number) => {
+    app.register(async (instance) => {
+      renameUnauthorized(instance);
+      registerAnyBodyReader(instance, Math.min(bytesMax, options.bodyBytesMax));
+      // The key is in the body. What may be elsewhere is looked at afterwards.
+      const onRequest = options.admission.admitCalls(() => undefined);
+      for (const path of paths) {
+        instance.post(path, { onRequest }, (request, reply) => events.post(request, reply));
+      }
+    });
+  };
+  register(EVENT_PATHS, EVENT_BODY_BYTES_MAX);
+  register([BATCH_PATH], BATCH_BODY_BYTES_MAX);
+}
+
+class PostEvents {
+  readonly #options: PostCallsOptions;
+
+  constructor(options: PostCallsOptions) {
+    this.#options = options;
+  }
+
+  async post(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { publisher, metrics, turns, produceTimeoutMs, callsMax } = this.#options;
+    const heldUntil = performance.now() + HOLD_MS_MAX;
+    const body = bodyOf(request);
+    const turn = request.network ?? '';
+    const outline = await turns.read(turn, body, (pause) => readPosthogOutline(body, callsMax, pause));
+    await this.#admit(request, outline);
+    const { rows, rejected } = await turns.read(request.apiKey.workspace, body, (pause) =>
+      this.#createRows(request, outline, pause),
+    );
+    // The rows hold everything that is needed. The body, which may be much larger, can go.
+    request.body = undefined;
+    const timeoutMs = Math.min(produceTimeoutMs, Math.max(heldUntil - performance.now(), PUBLISH_MS_MIN));
+    if (rows.length > 0) await publishRows(publisher, request, rows, timeoutMs);
+    metrics.acceptedEvents.inc(outline.calls.length - rejected.length);
+    if (rejected.length > 0) metrics.rejectedCalls.inc(rejected.length);
+    reply.code(200).type('application/json; charset=utf-8');
+    return reply.send(responseBody(rejected));
+  }
+
+  /** Waits a while for the key's rate: posthog-js drops what gets 429. */
+  async #admit(request: FastifyRequest, { calls, writeKey }: CallOutline): Promise<void> {
+    const { admission } = this.#options;
+    const key = keyOf(request, writeKey);
+    const heldUntil = performance.now() + HOLD_FOR_RATE_MS_MAX;
+    while (admission.secondsLeft(key) > 0 && performance.now() < heldUntil) await delay(RATE_POLL_MS);
+    admission.admitBodyKey(request, key);
+    admission.admitEvents(request, calls.length);
+  }
+
+  async #createRows(
+    request: FastifyRequest,
+    outline: CallOutline,
+    pause: Pause,
+  ): Promise<{ rows: readonly PartitionRows[]; rejected: RejectedIndex[] }> {
+    const { admission, versions, partitionCount, callBytesMax, propertiesMax, now } = this.#options;
+    const collector = new RowCollector(partitionCount, admission.rowMemory(request));
+    const { workspace } = request.apiKey;
+    const limits = { callBytesMax, propertiesMax, now };
+    const rejected = await collectCalls(
+      outline,
+      collector,
+      { ...limits, form: 'posthog', versions: () => versions.next(), workspace, idempotencyKey: undefined },
+      pause,
+    );
+    const rows = collector.finish();
+    request.reservation?.shrink(outline.body.length);
+    return { rows, rejected };
+  }
+}
+
+/** Returns the JSON of the body. @throws {Problem} `malformed_json` */
+export function bodyOf(request: FastifyRequest): Buffer {
+  const body = request.body as Buffer | undefined;
+  if (body === undefined) throw new Problem('malformed_json', 'A JSON body is needed.');
+  return jsonOfForm(body);
+}
+
+/** The JSON of the response. Of many rejected events it names the first. */
+function responseBody(rejected: readonly RejectedIndex[]): string {
+  if (rejected.length === 0) return '{"status":1}';
+  return JSON.stringify({ status: 1, rejected: rejected.slice(0, ERRORS_MAX), rejectedCount: rejected.length });
+}

@@ -1,0 +1,96 @@
+import type { Page } from 'playwright-core';
+import { servePage } from '../browser.ts';
+import { launchChromium } from '../chromium.ts';
+import { PAGE } from '../clients.ts';
+import type { ProgramOutcome } from '../programs/program.ts';
+import type { PosthogPage } from './clients.ts';
+import { type PosthogStep, VISITOR } from './steps.ts';
+
+/** The build that a `<script>` loads. It loads further scripts from ingest-api. */
+const SCRIPT = 'posthog-js/dist/array.js';
+
+/** What a page gets. */
+interface PageInput {
+  /** Of ingest-api. */
+  readonly url: string;
+  readonly key: string;
+  readonly steps: readonly PosthogStep[];
+  readonly paceMs: number;
+  readonly options: object;
+  readonly visitor: string;
+}
+
+export interface PageRun extends Omit<PageInput, 'options' | 'visitor'> {
+  /** Resolves when ingest-api has all events. */
+  readonly received: () => Promise<void>;
+  /** Errors of the network are expected. Default: everything that fails is an error. */
+  readonly withFaults?: boolean;
+}
+
+/** Captures events in a page of Chromium that has posthog-js, and waits until all are received. */
+export async function runInPage(
+  { options, left }: PosthogPage,
+  { received, withFaults, ...input }: PageRun,
+): Promise<ProgramOutcome> {
+  await using pages = await servePage(SCRIPT);
+  await using browser = await launchChromium(`MAP app.localhost:80 127.0.0.1:${pages.port}`);
+  const page = await browser.newPage();
+  const errors: string[] = [];
+  if (!withFaults) watch(page, input.url, errors);
+  await page.goto(PAGE.url);
+  await page.evaluate(captureSteps, { ...input, options, visitor: VISITOR });
+  if (left) await page.goto('about:blank');
+  await received();
+  return { errors, delivered: errors.length === 0 ? [...input.steps.keys()] : [] };
+}
+
+/** Notes everything that fails in the page. */
+function watch(page: Page, url: string, errors: string[]): void {
+  page.on('pageerror', (error) => errors.push(String(error)));
+  page.on('console', (message) => {
+    if (message.type() === 'error') errors.push(message.text());
+  });
+  page.on('request', (request) => {
+    const { origin, protocol } = new URL(request.url());
+    if (protocol !== 'about:' && ![PAGE.origin, url].includes(origin)) errors.push(`asked ${request.url()}`);
+  });
+  page.on('requestfinished', async (request) => {
+    const status = (await request.response())?.status() ?? 0;
+    if (status !== 200) errors.push(`${request.url()}: ${status}`);
+  });
+}
+
+/** Runs in the page: it can use nothing from outside. */
+const captureSteps = async ({ url, key, steps, paceMs, options, visitor }: PageInput): Promise<void> => {
+  type Method = (...args: unknown[]) => unknown;
+  const { posthog } = globalThis as unknown as { posthog: Record<string, Method> };
+  await new Promise<void>((loaded) => {
+    posthog['init']?.(key, {
+      api_host: url,
+      bootstrap: { distinctID: visitor },
+      // Without it, what a browser that a program drives captures is dropped.
+      opt_out_useragent_filter: true,
+      ...{ autocapture: false, capture_pageview: false, capture_pageleave: false },
+      ...options,
+      loaded: () => loaded(),
+    });
+  });
+  // What posthog-js reads of its configuration decides how it sends.
+  await new Promise((done) => setTimeout(done, 500));
+  for (const step of steps) {
+    switch (step.do) {
+      case 'capture':
+        posthog['capture']?.(step.event, step.properties, step.timestamp ? { timestamp: step.timestamp } : {});
+        break;
+      case 'identify':
+        posthog['identify']?.(step.distinctId, step.set, step.setOnce);
+        break;
+      case 'group':
+        posthog['group']?.(step.type, step.key, step.properties);
+        break;
+      case 'alias':
+        posthog['alias']?.(step.alias);
+    }
+    await new Promise((done) => setTimeout(done, paceMs));
+  }
+};

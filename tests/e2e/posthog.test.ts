@@ -1,0 +1,50 @@
+import { until } from '@sluice/shared/testing/until';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import type { EntityRecord } from '../support/records.ts';
+
+let pipeline: Pipeline;
+
+beforeAll(async () => {
+  pipeline = await startPipeline({
+    kafkaBrokers: inject('kafkaBrokers'),
+    clickhouseUrl: inject('clickhouseUrl'),
+    name: 'posthog',
+  });
+});
+afterAll(() => pipeline?.stop());
+
+async function send(user: string, ...events: readonly object[]): Promise<void> {
+  const batch = events.map((event) => ({ event: '$set', distinct_id: user, ...event }));
+  const { status } = await pipeline.submit({ api_key: pipeline.key, batch }, { path: '/batch/' });
+  expect(status).toBe(200);
+  await pipeline.drained();
+}
+
+async function propertiesOf(user: string): Promise<unknown> {
+  return (await pipeline.get<EntityRecord>(`/users/${user}`)).body.properties;
+}
+
+test('of what was set once the first counts, and only while nothing else sets or removes it', async () => {
+  await send('ada', { $set_once: { a: 1, b: 1 } }, { $set_once: { a: 2 } }, { $set: { b: 2 } });
+  expect(await propertiesOf('ada')).toEqual({ a: 1, b: 2 });
+  await send('ada', { $set_once: { a: 3, b: 3 } });
+  await send('ada', { $unset: ['a'] }, { $set_once: { a: 4 } });
+  expect(await propertiesOf('ada')).toEqual({ b: 2 });
+  await send('ada', { $set: { a: 5 } });
+  expect(await propertiesOf('ada')).toEqual({ a: 5, b: 2 });
+});
+
+test('a filter finds users by what was set once', async () => {
+  await send('bob', { $set_once: { from: 'an ad' } });
+  const { body } = await pipeline.get<{ results: EntityRecord[] }>('/users?properties.from=an%20ad');
+  expect(body.results).toMatchObject([{ foreignId: 'bob', properties: { from: 'an ad' } }]);
+});
+
+test('a deleted user has nothing that was set once, and what is set once after the deletion shows', async () => {
+  await send('eve', { $set_once: { before: 1 } });
+  await pipeline.deleteUser('eve');
+  await until('the user to be gone', async () => (await pipeline.get('/users/eve')).status === 404);
+  await send('eve', { $set_once: { after: 2 } });
+  expect(await propertiesOf('eve')).toEqual({ after: 2 });
+});
