@@ -93,6 +93,16 @@ const REFUSED = {
     "BACKUP TABLE events TO File('/tmp/backup')",
     "SELECT * FROM remote('127.0.0.1:1', 'default', 't')",
   ],
+  // Here it has its rights for all tables (clickhouse-accounts.ts).
+  sluice_webhooks: [
+    'ALTER TABLE webhooks DELETE WHERE 1',
+    'DELETE FROM webhooks WHERE 1',
+    'CREATE TABLE other (n UInt64) ENGINE = MergeTree ORDER BY n',
+    'CREATE TEMPORARY TABLE t (n UInt64) ENGINE = Memory',
+    'SELECT * FROM system.processes',
+    "BACKUP TABLE events TO File('/tmp/backup')",
+    "SELECT * FROM remote('127.0.0.1:1', 'default', 't')",
+  ],
   sluice_query: [
     'INSERT INTO schema_migrations (number) VALUES (1)',
     'ALTER TABLE events DELETE WHERE 1',
@@ -226,6 +236,7 @@ test('ClickHouse takes every statement of the script, with its parameters', asyn
   const query_params = {
     database: database.config.CLICKHOUSE_DATABASE,
     ...{ migrate_password_sha256: hash, writer_password_sha256: hash, query_password_sha256: hash },
+    webhooks_password_sha256: hash,
   };
   const script = await readFile(new URL('../../deploy/clickhouse/accounts.sql', import.meta.url), 'utf8');
   for (const query of statementsOf(script)) {
