@@ -1,0 +1,98 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { WEBHOOKS_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
+import type { QueryService } from './query-service.ts';
+
+/** What services of tests have that deliver to this machine, quickly. */
+export const WEBHOOKS_ENV = {
+  ...WEBHOOKS_ACCOUNT,
+  ...{ WEBHOOK_ALLOW_NETWORKS: '127.0.0.1', WEBHOOK_RETRY_MS_MAX: '1000', STREAM_INTERVAL_MS: '50' },
+} as const;
+
+/** A request that a receiver got. */
+export interface Received {
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+/** Treats a request; without a response the sender waits. */
+export type Behaviour = (received: Received, response: ServerResponse) => void;
+
+export const accept: Behaviour = (_, response) => response.writeHead(204).end();
+
+/** A server that deliveries are sent to. */
+export class Receiver implements AsyncDisposable {
+  readonly received: Received[] = [];
+  behaviour: Behaviour = accept;
+  readonly #server: Server;
+
+  private constructor(server: Server) {
+    this.#server = server;
+    server.on('request', async (request, response) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+      const received = { headers: request.headers, body: Buffer.concat(chunks).toString() };
+      this.received.push(received);
+      this.behaviour(received, response);
+    });
+  }
+
+  static async start(): Promise<Receiver> {
+    const server = createServer();
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return new Receiver(server);
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}/events`;
+  }
+
+  /** The uuids of the events of all requests that got a 2xx or any other answer, in their order. */
+  get uuids(): readonly string[] {
+    return this.received.flatMap(({ body }) => uuidsOf(body));
+  }
+
+  /** The headers `webhook-id` of all requests. */
+  get ids(): readonly unknown[] {
+    return this.received.map(({ headers }) => headers['webhook-id']);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+}
+
+/** Returns the uuids of the events of a body. */
+export function uuidsOf(body: string): readonly string[] {
+  const { data } = JSON.parse(body) as { data: { uuid: string } | { uuid: string }[] };
+  return [data].flat().map(({ uuid }) => uuid);
+}
+
+export interface WebhookResponse {
+  readonly status: number;
+  readonly body: Record<string, unknown> & { readonly id: string; readonly secret: string };
+}
+
+/** Sends a request with a key that manages webhooks; the default is that of workspace `a`. */
+export async function manage(
+  service: Pick<QueryService, 'app'>,
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE',
+  url: string,
+  payload?: object,
+  workspace = 'a',
+): Promise<WebhookResponse> {
+  const headers = { authorization: `Bearer webhooks-${workspace}` };
+  const response = await service.app.inject({ method, url, headers, ...(payload && { payload }) });
+  return {
+    status: response.statusCode,
+    body: (response.body === '' ? {} : response.json()) as WebhookResponse['body'],
+  };
+}
