@@ -28,6 +28,7 @@ import { SqlRunner } from './sql/sql-runner.ts';
 import { StreamHubs } from './stream/stream-hubs.ts';
 import { registerStream } from './stream/stream-route.ts';
 import { AllowedAddresses } from './webhooks/allowed-addresses.ts';
+import { WebhookMetrics } from './webhooks/webhook-metrics.ts';
 import { WebhookOperations } from './webhooks/webhook-operations.ts';
 import { Webhooks } from './webhooks/webhooks.ts';
 import { registerWebhooks } from './webhooks/webhooks-route.ts';
@@ -79,7 +80,9 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     metrics: streamMetrics,
     logger,
   });
-  const webhooks = deps.webhooks && new Webhooks({ config, client: deps.webhooks, streams, registry, logger });
+  const webhookMetrics = new WebhookMetrics(registry);
+  const webhooks =
+    deps.webhooks && new Webhooks({ config, client: deps.webhooks, streams, metrics: webhookMetrics, logger });
   app.addHook('onReady', async () => {
     await open.start();
     await webhooks?.start();

@@ -110,7 +110,8 @@ export class Deliverer {
       } catch (error) {
         if (signal.aborted) return;
         failures += 1;
-        await this.#fail(error);
+        // It may be the pause itself that fails: the next attempt pauses it.
+        await this.#fail(error).catch(() => undefined);
         await sleep(this.#delayAfter(failures), signal);
       }
     }
@@ -155,13 +156,11 @@ export class Deliverer {
     const { sender, metrics } = this.#options;
     if (!delivery.isWhole) await this.#store({ sendingTo: delivery.end });
     // The process may have been frozen since it renewed its lease.
-    const leaseMsLeft = this.#start.leaseMsLeft();
-    if (signal.aborted || leaseMsLeft <= 0) return false;
-    const held = AbortSignal.any([signal, AbortSignal.timeout(Math.floor(leaseMsLeft))]);
+    if (signal.aborted || this.#start.leaseMsLeft() <= 0) return false;
     const secrets = secretsOf(this.webhook, Date.now());
-    const attempt = await sender.send(this.webhook.url, delivery, secrets, held);
+    const attempt = await sender.send(this.webhook.url, delivery, secrets, signal);
     // Aborted, it is no failure of the receiver.
-    if (held.aborted && !attempt.isDelivered) return false;
+    if (signal.aborted && !attempt.isDelivered) return false;
     this.#log(delivery, attempt);
     metrics.attempts.inc({ outcome: attempt.isDelivered ? 'delivered' : 'failed' });
     const logLines = this.#progress.logLines + 1;

@@ -66,15 +66,21 @@ export class DeliveryLog {
     const key = `${webhook} ${slot}`;
     if (this.#waiting.size >= WAITING_MAX && !this.#waiting.has(key)) return;
     this.#waiting.set(key, { webhook_id: webhook, slot, at, ...columns });
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined;
-    });
+    this.#keepRunning();
   }
 
   /** Stores what waits. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
+  }
+
+  #keepRunning(): void {
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined;
+      // One may have come while the loop ended.
+      if (this.#waiting.size > 0) this.#keepRunning();
+    });
   }
 
   async #run(): Promise<void> {

@@ -35,6 +35,8 @@ export class WebhookDeliveries {
   /** Until when the leases are in force, on the clock of `performance`. */
   #heldUntil = 0;
   #recordedAt = Number.NEGATIVE_INFINITY;
+  /** Ends all deliveries when the leases end. */
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(options: DeliveriesOptions) {
     this.#options = options;
@@ -54,6 +56,7 @@ export class WebhookDeliveries {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
+    clearTimeout(this.#timer);
     await this.#stopAll();
     if (this.#recordedAt < 0) return;
     await this.#options.leases.release(this.#leasesOf(this.#held.keys()), true).catch(() => undefined);
@@ -81,7 +84,10 @@ export class WebhookDeliveries {
     const active = new Map((await register.list()).filter(isActive).map((one) => [one.webhook.id, one]));
     if (active.size === 0 && this.#held.size === 0) return;
     if (this.#hasLost()) await this.#loseAll();
+    const isNew = performance.now() - this.#recordedAt > this.#options.leaseMs;
     await this.#renew();
+    // Other instances that are new record themselves now: what is claimed at the next poll stays where it is.
+    if (isNew) return;
     const [newest, instances] = [await leases.newest(), await leases.instances()];
     const isMine = (id: string) => this.#chosen(id, instances) === leases.holder;
     for (const [id, epoch] of this.#held) {
@@ -106,6 +112,9 @@ export class WebhookDeliveries {
     for (const { webhook, epoch } of renewed) if (newest.get(webhook)?.epoch !== epoch) await this.#giveUp(webhook);
     this.#recordedAt = begun;
     this.#heldUntil = begun + leaseMs;
+    clearTimeout(this.#timer);
+    // Also while the next renewal waits for ClickHouse.
+    this.#timer = setTimeout(() => void this.#loseAll(), this.#heldUntil - performance.now());
   }
 
   async #claim(claims: readonly HeldLease[]): Promise<void> {

@@ -36,9 +36,7 @@ export class WebhookPositions {
     const waiting = this.#waiting.get(webhook);
     if (waiting) waiting.progress = progress;
     const { stored } = waiting ?? this.#add(webhook, progress);
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined;
-    });
+    this.#keepRunning();
     return stored.promise;
   }
 
@@ -54,6 +52,14 @@ export class WebhookPositions {
     added.stored.promise.catch(() => undefined);
     this.#waiting.set(webhook, added);
     return added;
+  }
+
+  #keepRunning(): void {
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined;
+      // One may have come while the loop ended.
+      if (this.#waiting.size > 0) this.#keepRunning();
+    });
   }
 
   async #run(): Promise<void> {

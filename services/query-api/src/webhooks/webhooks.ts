@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
-import type { Registry } from 'prom-client';
 import type { QueryConfig } from '../config.ts';
 import type { StreamHubs } from '../stream/stream-hubs.ts';
 import { AllowedAddresses } from './allowed-addresses.ts';
@@ -10,7 +9,7 @@ import { DeliveryLog } from './delivery-log.ts';
 import { HttpSender } from './http-sender.ts';
 import { WebhookDeliveries } from './webhook-deliveries.ts';
 import { WebhookLeases } from './webhook-leases.ts';
-import { WebhookMetrics } from './webhook-metrics.ts';
+import type { WebhookMetrics } from './webhook-metrics.ts';
 import { WebhookPositions } from './webhook-positions.ts';
 import { WebhookRegister } from './webhook-register.ts';
 
@@ -19,7 +18,7 @@ export interface WebhooksOptions {
   /** With the account that stores the state of webhooks. */
   readonly client: ClickHouseClient;
   readonly streams: StreamHubs;
-  readonly registry: Registry;
+  readonly metrics: WebhookMetrics;
   readonly logger: Logger;
 }
 
@@ -34,7 +33,7 @@ export class Webhooks implements Component {
   readonly sender: HttpSender;
   readonly #deliveries: WebhookDeliveries | undefined;
 
-  constructor({ config, client, streams, registry, logger }: WebhooksOptions) {
+  constructor({ config, client, streams, metrics, logger }: WebhooksOptions) {
     const { WEBHOOK_LEASE_MS: leaseMs, WEBHOOK_TIMEOUT_MS: timeoutMs } = config;
     this.addresses = new AllowedAddresses(config.WEBHOOK_ALLOW_NETWORKS);
     this.register = new WebhookRegister(client);
@@ -42,7 +41,6 @@ export class Webhooks implements Component {
     this.positions = new WebhookPositions(client, logger);
     this.log = new DeliveryLog(client, logger);
     this.sender = new HttpSender({ addresses: this.addresses, timeoutMs });
-    const metrics = new WebhookMetrics(registry);
     if (!config.WEBHOOK_DELIVERY) return;
     const { register, leases, positions, log, sender } = this;
     this.#deliveries = new WebhookDeliveries({

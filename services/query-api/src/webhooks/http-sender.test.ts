@@ -1,0 +1,65 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { expect, test } from 'vitest';
+import { Receiver } from '../testing/webhooks.ts';
+import { AllowedAddresses } from './allowed-addresses.ts';
+import { HttpSender } from './http-sender.ts';
+import { newSecret } from './webhook.ts';
+
+const MESSAGE = { id: 'msg_1', body: '{}' } as const;
+const never = new AbortController().signal;
+
+async function send(url: string, networks: readonly string[], timeoutMs = 600_000) {
+  const sender = new HttpSender({ addresses: new AllowedAddresses(networks), timeoutMs });
+  try {
+    return await sender.send(url, MESSAGE, [newSecret()], never);
+  } finally {
+    sender.close();
+  }
+}
+
+test('an address that is not public is never connected to, whether it is in the URL or what a name stands for', async () => {
+  await using receiver = await Receiver.start();
+  for (const host of ['127.0.0.1', 'localhost', '127.1', '2130706433', '0x7f.1', '[::ffff:127.0.0.1]']) {
+    const attempt = await send(`http://${host}:${receiver.port}/`, []);
+    expect([host, attempt.isDelivered, attempt.status]).toEqual([host, false, 0]);
+    expect(attempt.error).toMatch(/is not a public address$/);
+  }
+  expect(receiver.received).toEqual([]);
+  expect(await send(`http://localhost:${receiver.port}/`, ['127.0.0.1', '::1'])).toMatchObject({ isDelivered: true });
+});
+
+test('a redirect is not followed', async () => {
+  await using receiver = await Receiver.start();
+  await using elsewhere = await Receiver.start();
+  receiver.behaviour = (_, response) => response.writeHead(307, { location: elsewhere.url }).end();
+  expect(await send(receiver.url, ['127.0.0.1'])).toMatchObject({ isDelivered: false, status: 307 });
+  expect(elsewhere.received).toEqual([]);
+});
+
+test('a receiver that does not answer in time is given up', async () => {
+  await using receiver = await Receiver.start();
+  receiver.behaviour = () => undefined;
+  const attempt = await send(receiver.url, ['127.0.0.1'], 200);
+  expect(attempt).toMatchObject({ isDelivered: false, status: 0, error: 'the receiver took longer than 200 ms' });
+});
+
+test('a response without an end is cut off after 4 kB, and its status counts', async () => {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n');
+    const flood = () => {
+      while (socket.writable && socket.write('x'.repeat(16_384)));
+    };
+    socket.on('drain', flood);
+    flood();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const closed = new Promise((resolve) => server.once('connection', (socket) => socket.once('close', resolve)));
+  const { port } = server.address() as AddressInfo;
+  expect(await send(`http://127.0.0.1:${port}/`, ['127.0.0.1'])).toMatchObject({ isDelivered: true, status: 200 });
+  await closed;
+  server.close();
+});
