@@ -47,6 +47,9 @@ function clickHouseErrors(env: Environment): string[] {
   if (env['CLICKHOUSE_SQL_PASSWORD'] !== undefined && env['CLICKHOUSE_SQL_USER'] === undefined) {
     errors.push('CLICKHOUSE_SQL_USER: is required with CLICKHOUSE_SQL_PASSWORD');
   }
+  if (env['CLICKHOUSE_WEBHOOKS_PASSWORD'] !== undefined && env['CLICKHOUSE_WEBHOOKS_USER'] === undefined) {
+    errors.push('CLICKHOUSE_WEBHOOKS_USER: is required with CLICKHOUSE_WEBHOOKS_PASSWORD');
+  }
   return errors;
 }
 
