@@ -16,3 +16,9 @@ CREATE TABLE IF NOT EXISTS webhook_deliveries (
 ENGINE = ReplacingMergeTree(at)
 ORDER BY (webhook_id, slot)
 TTL toDateTime(at) + INTERVAL 30 DAY
+-- Durability: 0001-events.sql explains these settings.
+SETTINGS
+  fsync_after_insert = 1,
+  fsync_part_directory = 1,
+  min_rows_to_fsync_after_merge = 1,
+  min_free_disk_bytes_to_perform_insert = 67108864
