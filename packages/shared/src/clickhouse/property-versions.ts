@@ -1,7 +1,7 @@
 /**
  * Returns when the change in a register of `entity_properties` was accepted, in microseconds since 1970, as ClickHouse
  * computes it. The register of `set_once` has a version before 2000, which falls as time passes: the writer's
- * store-properties.sql explains it. That lasts until 2053. The SQL files of the writer repeat this expression.
+ * store-properties.ts explains it. That lasts until 2053. The SQL files of the writer repeat this expression.
  *
  * @param version an expression for the version of the register
  */
