@@ -1,3 +1,4 @@
+import { setOnceVersionSql } from '@sluice/shared/clickhouse/property-versions';
 import { deletedVersionOf, lastDeletionsOf, USERS_OF_CHANGES } from './last-deletions.ts';
 import type { Statement } from './statement.ts';
 
@@ -9,8 +10,10 @@ import type { Statement } from './statement.ts';
 // first version after the deletion, and of several the change_id of the first is the highest. Deletions are looked up only
 // for batches with users who were ever deleted.
 
+const SET_ONCE = setOnceVersionSql('version');
+
 /** Where a user was never deleted. */
-const NEVER_DELETED = { deletions: '', version: 'toUInt64(2650000000000000 - version)', changeId: 'change_id' };
+const NEVER_DELETED = { deletions: '', version: SET_ONCE, changeId: 'change_id' };
 
 const HEX = 'hex(18446744073709551615 - staged_changes.version)';
 
@@ -19,7 +22,7 @@ const SINCE_DELETIONS = {
 WITH
   ${lastDeletionsOf(USERS_OF_CHANGES)} AS deletions,
   if(kind = 'user', ${deletedVersionOf(USERS_OF_CHANGES)}, 0) AS deleted_version`,
-  version: 'if(deleted_version > 0, deleted_version + 1, toUInt64(2650000000000000 - version))',
+  version: `if(deleted_version > 0, deleted_version + 1, ${SET_ONCE})`,
   // Both halves: ClickHouse compares the second one first.
   changeId: `if(deleted_version > 0, toUUID(concat(${HEX}, ${HEX})), change_id)`,
 };
