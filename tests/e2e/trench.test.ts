@@ -114,6 +114,15 @@ async function found(key: string, parameters: Readonly<Record<string, string>>):
   });
 }
 
+test('a stop ends the service cleanly', async () => {
+  const [port = 0] = await findFreePorts(1);
+  const urls = { INGEST_URL: pipeline.services['ingest-api'].url, QUERY_URL: pipeline.services['query-api'].url };
+  const other = startService('trench-api', port, urls);
+  await other.ready();
+  expect(await other.stop()).toBe(0);
+  expect(other.log()).toContain('"msg":"stopped"');
+});
+
 test('the service says that it runs, as Trench does', async () => {
   expect(await call('GET', '/')).toMatchObject({ status: 200, text: 'Trench server is running' });
   expect((await call('GET', '/livez')).status).toBe(200);
@@ -327,6 +336,13 @@ describe('queries', () => {
   });
 });
 
+test('a request has 20 statements at most', async () => {
+  const { privateApiKey } = await createWorkspace();
+  const queries = (count: number) => ({ queries: Array.from({ length: count }, (_, index) => `SELECT ${index}`) });
+  expect((await call('POST', '/queries', privateApiKey, queries(20))).body['total']).toBe(20);
+  expect((await call('POST', '/queries', privateApiKey, queries(21))).status).toBe(400);
+});
+
 describe('keys', () => {
   test('a key of the other kind, an unknown one and none get 401', async () => {
     const { publicApiKey, privateApiKey } = await createWorkspace();
@@ -409,6 +425,11 @@ describe('workspaces', () => {
       return statuses.every((status) => status === 401);
     });
     expect((await pipeline.get('/events?limit=0', pipeline.key)).status).toBe(200);
+  });
+
+  test('what a workspace may add to the keys file has a limit', async () => {
+    const properties = { text: 'x'.repeat(17_000) };
+    expect((await call('POST', '/workspaces', ADMIN_KEY, { name: 'Large', properties })).status).toBe(413);
   });
 
   test('no two workspaces have one name or one databaseName', async () => {

@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import cors from '@fastify/cors';
+import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { ownTls } from '@sluice/shared/http/own-tls';
 import { registerDocument } from '@sluice/shared/http/reference';
@@ -13,6 +14,7 @@ import { registerPostEvents } from './events/post-events.ts';
 import { registerJsonReader } from './json-body.ts';
 import { trenchDocument } from './openapi.ts';
 import { registerPostQueries } from './queries/post-queries.ts';
+import { holdRequests } from './request-memory.ts';
 import { Service } from './upstream/service.ts';
 import { registerWorkspaces } from './workspaces/workspaces-route.ts';
 
@@ -48,14 +50,17 @@ export function buildApp(config: TrenchConfig, { logger, registry, now }: Trench
   registerJsonReader(app);
   allowOrigins(app, config.CORS_ORIGINS);
   app.get('/', async (_request, reply) => await reply.type('text/plain; charset=utf-8').send(RUNNING));
-  registerPostEvents(app, {
-    ...{ ingest, now },
-    propertiesMax: config.PROPERTIES_PER_SUBMISSION_MAX,
-    eventBytesMax: config.EVENT_BYTES_MAX,
+  app.register(async (routes) => {
+    holdRequests(routes, new MemoryBudget(config.PENDING_BYTES_MAX), config.BODY_BYTES_MAX);
+    registerPostEvents(routes, {
+      ...{ ingest, now },
+      propertiesMax: config.PROPERTIES_PER_SUBMISSION_MAX,
+      eventBytesMax: config.EVENT_BYTES_MAX,
+    });
+    registerGetEvents(routes, query);
+    registerPostQueries(routes, query);
+    registerWorkspaces(routes, { config, ingest, query, now });
   });
-  registerGetEvents(app, query);
-  registerPostQueries(app, query);
-  registerWorkspaces(app, { ...{ config, ingest, query, now } });
   registerDocument(app, trenchDocument(config));
   refuseOtherMethods(app);
   return app;

@@ -1,4 +1,4 @@
-import { commaSeparated, integer, serviceEnv } from '@sluice/shared/config';
+import { commaSeparated, integer, quarterOfHeap, serviceEnv } from '@sluice/shared/config';
 import { secret } from '@sluice/shared/secret-files';
 import { limitsEnv } from '@sluice/submissions/limits-env';
 import { z } from 'zod';
@@ -19,6 +19,7 @@ export const configSchema = z
     CORS_ORIGINS: commaSeparated.default([]),
     BODY_BYTES_MAX: integer(1_024, 64 * MEBIBYTE).default(4 * MEBIBYTE),
     RESPONSE_BYTES_MAX: integer(MEBIBYTE, 256 * MEBIBYTE).default(16 * MEBIBYTE),
+    PENDING_BYTES_MAX: integer(MEBIBYTE).default(quarterOfHeap),
     SERVICE_TIMEOUT_MS: integer(100, 600_000).default(30_000),
   })
   .refine((config) => config.TRENCH_ADMIN_KEY === undefined || config.API_KEYS_FILE !== undefined, {

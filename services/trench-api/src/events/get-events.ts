@@ -2,7 +2,6 @@ import { Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { keyOf } from '../bearer.ts';
 import type { Service } from '../upstream/service.ts';
 import { whileConnected } from '../while-connected.ts';
 import { queryParameters } from './event-parameters.ts';
@@ -18,16 +17,15 @@ const page = z.object({
 /** Registers `GET /events`: a page of events with the exact total. */
 export function registerGetEvents(app: FastifyInstance, query: Service): void {
   app.get('/events', async (request, reply) => {
-    const key = keyOf(request);
     const parameters = queryParameters(request.query as QueryParameters);
     const response = await whileConnected(reply, (signal) =>
-      query.send({ method: 'GET', path: `/events?${parameters}`, key, of: request, signal }),
+      query.send({ method: 'GET', path: `/events?${parameters}`, of: request, signal }),
     );
     const { results, limit, offset, total } = page.parse(response);
     if (total === null) {
       throw new Problem('query_too_expensive', 'There are too many events to count in time; narrow the query down.');
     }
-    // What a workspace has is for whoever holds its key, and may be deleted.
+    // What a workspace has is for whoever holds its and may be deleted.
     reply.header('cache-control', 'no-store').type('application/json; charset=utf-8');
     return await reply.send(JSON.stringify({ results: results.map(shownOf), limit, offset, total }));
   });

@@ -2,7 +2,6 @@ import { ERRORS_MAX, type InputError, Problem } from '@sluice/shared/http/proble
 import { InvalidCall } from '@sluice/submissions/calls/call-parser';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { keyOf } from '../bearer.ts';
 import { listOf } from '../json-body.ts';
 import type { Service } from '../upstream/service.ts';
 import { type EventCall, type EventCallOptions, eventCall } from './event-call.ts';
@@ -19,12 +18,9 @@ const batchResponse = z.object({
 /** Registers `POST /events`: `201` once Kafka has the events. */
 export function registerPostEvents(app: FastifyInstance, { ingest, ...options }: PostEventsOptions): void {
   app.post('/events', async (request, reply) => {
-    const key = keyOf(request);
     const calls = callsOf(listOf(request.body, 'events'), options);
     const body = `{"batch":[${calls.map(({ json }) => json).join(',')}]}`;
-    const response = batchResponse.parse(
-      await ingest.send({ method: 'POST', path: '/v1/batch', key, body, of: request }),
-    );
+    const response = batchResponse.parse(await ingest.send({ method: 'POST', path: '/v1/batch', body, of: request }));
     const { rejected = [], rejectedCount } = response;
     if (rejected.length > 0) {
       const others = calls.length - rejectedCount;

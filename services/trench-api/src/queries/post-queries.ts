@@ -2,7 +2,6 @@ import { Problem } from '@sluice/shared/http/problem';
 import { parseExactJson } from '@sluice/shared/json';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { keyOf } from '../bearer.ts';
 import { listOf } from '../json-body.ts';
 import type { Service } from '../upstream/service.ts';
 import { whileConnected } from '../while-connected.ts';
@@ -16,13 +15,12 @@ const result = z.object({ data: z.array(z.custom<Readonly<Record<string, unknown
 /** Registers `POST /queries`: statements, one after the other, so that a request takes one of the slots of reports. */
 export function registerPostQueries(app: FastifyInstance, query: Service): void {
   app.post('/queries', async (request, reply) => {
-    const key = keyOf(request);
     const statements = statementsOf(request.body);
     const results = await whileConnected(reply, async (signal) => {
       const found: unknown[] = [];
       for (const sql of statements) {
         const body = JSON.stringify({ sql: withOurNames(sql), format: 'json' });
-        const response = await query.send({ method: 'POST', path: '/queries', key, body, of: request, signal });
+        const response = await query.send({ method: 'POST', path: '/queries', body, of: request, signal });
         found.push(result.parse(response).data.map((row) => withTheirNames(row, parseExactJson)));
       }
       return found;

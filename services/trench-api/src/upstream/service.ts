@@ -1,6 +1,7 @@
 import { Problem, type ProblemCode } from '@sluice/shared/http/problem';
 import { parseExactJson } from '@sluice/shared/json';
 import type { FastifyRequest } from 'fastify';
+import { reserveResponse } from '../request-memory.ts';
 import { problemOf } from './service-problem.ts';
 
 /** How long a service may take to say whether it is ready, in milliseconds. */
@@ -25,10 +26,11 @@ export interface ServiceRequest {
   readonly method: 'GET' | 'POST';
   /** With the query. */
   readonly path: string;
-  readonly key: string;
+  /** Default: that of the request. */
+  readonly key?: string;
   /** JSON text. */
   readonly body?: string;
-  /** The request that needs it: its id and its trace go on. */
+  /** The request that needs it: its id and its trace go on, and it holds the memory. */
   readonly of: FastifyRequest;
   /** Ends the request. */
   readonly signal?: AbortSignal;
@@ -51,7 +53,7 @@ export class Service {
    * @throws {Problem} that of the service; that it cannot be reached or is too slow; `query_too_expensive` when the response
    * is too large
    */
-  async send({ method, path, key, body, of, signal }: ServiceRequest): Promise<unknown> {
+  async send({ method, path, of, key = of.key, body, signal }: ServiceRequest): Promise<unknown> {
     const headers: Record<string, string> = {
       authorization: `Bearer ${key}`,
       'x-request-id': of.id,
@@ -70,7 +72,7 @@ export class Service {
         ...(body !== undefined && { body }),
         signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
       });
-      const content = parseExactJson(await this.#textOf(response));
+      const content = parseExactJson(await this.#textOf(response, of));
       if (!response.ok) throw problemOf(response, content, this.#options.unavailable);
       return content;
     } catch (cause) {
@@ -91,7 +93,7 @@ export class Service {
     }
   }
 
-  async #textOf(response: Response): Promise<string> {
+  async #textOf(response: Response, request: FastifyRequest): Promise<string> {
     const { bytesMax } = this.#options;
     const chunks: Uint8Array[] = [];
     let bytes = 0;
@@ -103,6 +105,7 @@ export class Service {
           `The response would be larger than ${bytesMax} bytes; ask for fewer records.`,
         );
       }
+      reserveResponse(request, chunk.length);
       chunks.push(chunk);
     }
     return Buffer.concat(chunks).toString();
