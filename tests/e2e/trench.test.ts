@@ -187,8 +187,10 @@ describe('events', () => {
   test('identify and group set the properties of the user and the organization', async () => {
     const { databaseName, publicApiKey, privateApiKey } = await createWorkspace({ databaseName: 'trench_traits' });
     expect(databaseName).toBe('trench_traits');
+    // As analytics-plugin-trench sends them.
     await send(
       publicApiKey,
+      { anonymousId: 'a-1', userId: 'a-1', event: '$pageview', properties: { path: '/' }, type: 'track' },
       { type: 'identify', event: 'identify', userId: 'ada', properties: { $set: { plan: 'pro' }, $set_once: {} } },
       { type: 'group', event: 'group', userId: 'ada', groupId: 'acme', traits: { name: 'Acme' } },
     );

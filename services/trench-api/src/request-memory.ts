@@ -31,6 +31,8 @@ export function holdRequests(app: FastifyInstance, budget: MemoryBudget, bodyByt
   // The hook below opens one for each request.
   app.decorateRequest('memory');
   app.addHook('onRequest', async (request, reply) => {
+    // What a workspace has is for whoever holds its key, and may be deleted.
+    reply.header('cache-control', 'no-store');
     request.key = keyOf(request);
     request.memory = budget.open({ hash: request.key, workspace: request.key });
     reply.raw.once('close', () => request.memory.release());

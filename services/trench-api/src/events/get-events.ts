@@ -25,8 +25,7 @@ export function registerGetEvents(app: FastifyInstance, query: Service): void {
     if (total === null) {
       throw new Problem('query_too_expensive', 'There are too many events to count in time; narrow the query down.');
     }
-    // What a workspace has is for whoever holds its and may be deleted.
-    reply.header('cache-control', 'no-store').type('application/json; charset=utf-8');
+    reply.type('application/json; charset=utf-8');
     return await reply.send(JSON.stringify({ results: results.map(shownOf), limit, offset, total }));
   });
 }

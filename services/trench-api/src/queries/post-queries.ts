@@ -25,7 +25,7 @@ export function registerPostQueries(app: FastifyInstance, query: Service): void 
       }
       return found;
     });
-    reply.code(201).header('cache-control', 'no-store').type('application/json; charset=utf-8');
+    reply.code(201).type('application/json; charset=utf-8');
     return await reply.send(JSON.stringify({ results, limit: 0, offset: 0, total: results.length }));
   });
 }

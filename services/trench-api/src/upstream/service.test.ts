@@ -50,7 +50,8 @@ test('the key, the id and the trace of a request go on', async () => {
   await start();
   respond = json(200, PAGE);
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-  expect((await get({ 'x-request-id': 'mine', traceparent })).statusCode).toBe(200);
+  const response = await get({ 'x-request-id': 'mine', traceparent });
+  expect([response.statusCode, response.headers['x-request-id']]).toEqual([200, 'mine']);
   expect(received[0]?.headers).toMatchObject({ authorization: 'Bearer key', 'x-request-id': 'mine', traceparent });
 });
 
@@ -70,6 +71,12 @@ test.each([
     expect(response.json().message).toBe('Why.');
     expect(response.headers['retry-after']).toBe('7');
   }
+});
+
+test('no cache keeps a response', async () => {
+  await start();
+  respond = json(200, PAGE);
+  expect((await get()).headers['cache-control']).toBe('no-store');
 });
 
 test('a total that could not be counted is an error, never null', async () => {
@@ -102,7 +109,8 @@ test('what a request reads is held in a budget of all requests', async () => {
   respond = json(200, { ...PAGE, padding: 'x'.repeat(300_000) });
   expect((await get()).json()).toMatchObject({ code: 'overloaded', statusCode: 503 });
   respond = json(200, PAGE);
-  expect((await get()).statusCode).toBe(200);
+  // Each is released with its response.
+  for (let count = 0; count < 100; count += 1) expect((await get()).statusCode).toBe(200);
   const payload = JSON.stringify({ events: ['x'.repeat(300_000)] });
   const headers = { authorization: 'Bearer key', 'content-type': 'application/json' };
   const post = await app.inject({ method: 'POST', url: '/events', headers, payload });
@@ -120,6 +128,20 @@ test('a client that leaves ends what it asked for', async () => {
   const closed = once(request.socket, 'close');
   client.destroy();
   await closed;
+});
+
+test('pages of the origins that are named may send and read, and others may not', async () => {
+  await start({ CORS_ORIGINS: 'https://acme.example' });
+  respond = json(200, PAGE);
+  const headers = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization' };
+  const allowedTo = async (origin: string) => {
+    const preflight = await app.inject({ method: 'OPTIONS', url: '/events', headers: { ...headers, origin } });
+    const response = await get({ origin });
+    expect(preflight.statusCode).toBe(204);
+    return [preflight, response].map((one) => one.headers['access-control-allow-origin']);
+  };
+  expect(await allowedTo('https://acme.example')).toEqual(['https://acme.example', 'https://acme.example']);
+  expect(await allowedTo('https://other.example')).toEqual([undefined, undefined]);
 });
 
 test('calls that ingest-api alone refuses are named, and so is that others are stored', async () => {

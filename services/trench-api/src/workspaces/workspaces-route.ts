@@ -37,7 +37,7 @@ export function registerWorkspaces(app: FastifyInstance, { config, ingest, query
     const created = await workspaces.create(parseWorkspace(newWorkspace, request.body));
     requestLog(request).info({ workspace: created.databaseName }, 'workspace created');
     await untilInForce(created, { ingest, query }, request);
-    return await reply.code(201).header('cache-control', 'no-store').send(created);
+    return await reply.code(201).send(created);
   });
   app.get<OfWorkspace>(PATH, options, async ({ params }) => await workspaces.find(params.workspaceId));
   app.put<OfWorkspace>(
