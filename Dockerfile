@@ -21,10 +21,11 @@ COPY services/ingest-api/package.json services/ingest-api/
 COPY services/writer/package.json services/writer/
 COPY packages/console/package.json packages/console/
 COPY services/query-api/package.json services/query-api/
+COPY services/trench-api/package.json services/trench-api/
 ARG SERVICE
 RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
     --mount=type=secret,id=ca,target=/run/secrets/ca.pem \
-    test -n "$SERVICE" || { echo "SERVICE must be ingest-api, writer or query-api" >&2; exit 1; }; \
+    test -n "$SERVICE" || { echo "SERVICE must be ingest-api, writer, query-api or trench-api" >&2; exit 1; }; \
     if [ -s /run/secrets/ca.pem ]; then export NODE_EXTRA_CA_CERTS=/run/secrets/ca.pem; fi; \
     npm install --global pnpm@12.21.0 && \
     pnpm install --frozen-lockfile --prod --no-optional --filter "@sluice/$SERVICE..." --filter @sluice/cli && \

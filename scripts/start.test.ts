@@ -62,14 +62,29 @@ async function usersBySql(port: string | undefined): Promise<unknown> {
   return await response.json();
 }
 
+/** Asks for the users of all events by Trench's interface. */
+async function usersByTrench(port: string | undefined): Promise<unknown> {
+  const response = await postToTrench(port, '/queries', '{"queries":["SELECT userId FROM events"]}');
+  return ((await response.json()) as { results: unknown }).results;
+}
+
+async function createTrenchWorkspace(port: string | undefined): Promise<number> {
+  return (await postToTrench(port, '/workspaces', '{"name":"Acme"}')).status;
+}
+
+async function postToTrench(port: string | undefined, path: string, body: string): Promise<Response> {
+  const headers = { authorization: `Bearer ${DEV_KEY}`, 'content-type': 'application/json' };
+  return await fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST', headers, body });
+}
+
 test('npm start brings up a system that works as its welcome says, keeps its data, restores a backup, and leaves nothing behind', async () => {
   await using dir = await makeTempDir();
   const { PATH, HOME } = process.env;
-  const ports = await findFreePorts(5);
-  const [INGEST_PORT, QUERY_PORT, WRITER_PORT, KAFKA_PORT, CLICKHOUSE_PORT] = ports.map(String);
+  const ports = await findFreePorts(6);
+  const [INGEST_PORT, QUERY_PORT, WRITER_PORT, KAFKA_PORT, CLICKHOUSE_PORT, TRENCH_PORT] = ports.map(String);
   const env = {
     ...{ PATH, HOME },
-    ...{ INGEST_PORT, QUERY_PORT, WRITER_PORT, KAFKA_PORT, CLICKHOUSE_PORT },
+    ...{ INGEST_PORT, QUERY_PORT, WRITER_PORT, KAFKA_PORT, CLICKHOUSE_PORT, TRENCH_PORT },
     SLUICE_DATA_DIR: join(dir.path, 'data'),
     SLUICE_DEV_KEY: DEV_KEY,
   };
@@ -90,6 +105,9 @@ test('npm start brings up a system that works as its welcome says, keeps its dat
   expect(await paste(submit)).toMatchObject({ status: 'accepted' });
   await eventually(() => paste(see)).toMatchObject({ total: 1, results: [{ userId: 'jane' }] });
   expect(await usersBySql(QUERY_PORT)).toEqual({ user_id: 'jane' });
+  expect(first.output()).toContain(`trench-api  http://127.0.0.1:${TRENCH_PORT}\n`);
+  expect(await usersByTrench(TRENCH_PORT)).toEqual([[{ userId: 'jane' }]]);
+  expect(await createTrenchWorkspace(TRENCH_PORT)).toBe(201);
 
   const backup = join(env.SLUICE_DATA_DIR, 'backups', 'one');
   expect(await sluice(env, 'backup', '--to', backup)).toContain('The backup is complete');

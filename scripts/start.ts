@@ -20,6 +20,7 @@ const output = createOutput(process.stdout, process.stdout.isTTY === true, {
   'ingest-api': 'cyan',
   writer: 'yellow',
   'query-api': 'magenta',
+  'trench-api': 'green',
 });
 
 const { engines: onlyEngines } = readArguments();

@@ -66,12 +66,12 @@ async function measure({ rounds }: { rounds: number }): Promise<readonly Figure[
     const measured: Rounds = { ingest: [], calls: [], posthog: [], bare: [], again: [] };
     const warmUp = { ...load, durationMs: ROUND_MS / 2 };
     await bare.measure(system.loader, warmUp);
-    for (const form of [{}, { calls: true }, { posthog: true }]) await measureIngest(system, { ...warmUp, ...form });
+    for (const form of ['submissions', 'calls', 'posthog'] as const) await measureIngest(system, { ...warmUp, form });
     for (let round = 0; round < rounds; round += 1) {
       measured.bare.push(await bare.measure(system.loader, load));
       measured.ingest.push(await measureIngest(system, load));
-      measured.calls.push(await measureIngest(system, { ...load, calls: true }));
-      measured.posthog.push(await measureIngest(system, { ...load, posthog: true }));
+      measured.calls.push(await measureIngest(system, { ...load, form: 'calls' }));
+      measured.posthog.push(await measureIngest(system, { ...load, form: 'posthog' }));
       measured.again.push(await bare.measure(system.loader, load));
     }
     figures.push(...figuresOf(load, measured));

@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { sleep } from '@sluice/shared/retry';
 import { Pool } from 'undici';
 import { callJson, eventJson, posthogJson, subjectsOf } from '../data/event.ts';
-import type { LoadResult, LoadSpec } from './load.ts';
+import type { LoadForm, LoadResult, LoadSpec } from './load.ts';
 
 process.on('disconnect', () => process.exit());
 process.on('message', (spec: LoadSpec) => void new Load(spec).run().then((result) => process.send?.(result)));
@@ -73,20 +73,36 @@ class Load {
 
   /** Sends the events of these numbers in one request. */
   async #send(first: number, last: number, dueAt: number): Promise<void> {
-    const { calls, posthog, gzip, key } = this.#spec;
-    const body = posthog ? posthogBody(key, first, last) : calls ? callsBody(first, last) : submissionBody(first, last);
+    const { form = 'submissions', gzip, key } = this.#spec;
+    const { path, status, bodyOf, hasNumbers } = FORMS[form];
+    const body = bodyOf(first, last, key);
     const response = await this.#pool.request({
       method: 'POST',
-      path: posthog ? '/batch/' : calls ? '/v1/batch' : '/v1/public/userGroups',
+      path,
       headers: this.#headers,
       body: gzip ? gzipSync(body, { level: 1 }) : body,
     });
-    if (response.statusCode === (calls || posthog ? 200 : 202)) await response.body.dump();
+    if (response.statusCode === status) await response.body.dump();
     else this.#faults.push(`${response.statusCode} ${await response.body.text()}`);
     this.#latenciesMs.push(performance.now() - dueAt);
-    if (!calls) this.#numbersSum += (BigInt(first + last) * BigInt(last - first + 1)) / 2n;
+    if (hasNumbers) this.#numbersSum += (BigInt(first + last) * BigInt(last - first + 1)) / 2n;
   }
 }
+
+interface Form {
+  readonly path: string;
+  /** Of the response to what was accepted. */
+  readonly status: number;
+  readonly bodyOf: (first: number, last: number, key: string) => string;
+  /** Whether the uuids of the stored events have the numbers of the events. */
+  readonly hasNumbers: boolean;
+}
+
+const FORMS: Readonly<Record<LoadForm, Form>> = {
+  submissions: { path: '/v1/public/userGroups', status: 202, bodyOf: submissionBody, hasNumbers: true },
+  calls: { path: '/v1/batch', status: 200, bodyOf: callsBody, hasNumbers: false },
+  posthog: { path: '/batch/', status: 200, bodyOf: posthogBody, hasNumbers: true },
+};
 
 function submissionBody(first: number, last: number): string {
   const { user, organization } = subjectsOf(first);
@@ -98,7 +114,7 @@ function callsBody(first: number, last: number): string {
   return `{"batch":[${listOf(callJson, first, last)}],"sentAt":"2026-03-01T12:00:00.000Z"}`;
 }
 
-function posthogBody(key: string, first: number, last: number): string {
+function posthogBody(first: number, last: number, key: string): string {
   return `{"api_key":"${key}","batch":[${listOf(posthogJson, first, last)}],"sent_at":"2026-03-01T12:00:00.000Z"}`;
 }
 

@@ -2,15 +2,15 @@ import { once } from 'node:events';
 import { type Forked, forkReady } from './fork.ts';
 
 /** How much is sent, and how. */
+export type LoadForm = 'submissions' | 'calls' | 'posthog';
+
 export interface LoadShape {
   readonly eventsPerRequest: number;
   readonly connections: number;
   readonly durationMs: number;
   readonly gzip?: boolean;
-  /** Sends batches of track calls, as `@segment/analytics-node` does, instead of submissions. */
-  readonly calls?: boolean;
-  /** Sends batches of events, as `posthog-node` does, instead of submissions. */
-  readonly posthog?: boolean;
+  /** `calls`: batches of track calls, as `@segment/analytics-node` sends them; `posthog`: of events, as `posthog-node` does. Default: `submissions`. */
+  readonly form?: LoadForm;
   /** Sent evenly, as far as the connections suffice. Default: as many as the server responds to. */
   readonly requestsPerSecond?: number;
 }

@@ -13,6 +13,13 @@ test('an empty environment gives the documented defaults', () => {
   });
 });
 
+test("Trench's interface has no port, and is not started, unless it is given one of its own", () => {
+  expect(readSettings({ TRENCH_PORT: '' }, '/repo').settings.ports.trench).toBeUndefined();
+  expect(readSettings({ TRENCH_PORT: '4003' }, '/repo').settings.ports.trench).toBe(4003);
+  expect(readSettings({ TRENCH_PORT: 'yes' }, '/repo').faults).toEqual([expect.stringContaining('TRENCH_PORT must')]);
+  expect(readSettings({ TRENCH_PORT: '4000' }, '/repo').faults).toEqual([expect.stringContaining('INGEST_PORT')]);
+});
+
 test('every wrong variable is named at once', () => {
   const env = {
     INGEST_PORT: 'http',

@@ -11,6 +11,8 @@ export interface Settings {
     readonly writer: number;
     readonly kafka: number;
     readonly clickhouse: number;
+    /** From `TRENCH_PORT`; `undefined`: trench-api is not started. */
+    readonly trench?: number | undefined;
   };
   /** From `KAFKA_BROKERS`: the Kafka to use instead of a local one. */
   readonly externalKafka: string | undefined;
@@ -26,9 +28,11 @@ const PORTS = {
   clickhouse: ['CLICKHOUSE_PORT', 4123],
 } as const;
 
-export type PortName = keyof typeof PORTS;
+const TRENCH_PORT = 'TRENCH_PORT';
 
-export const PORT_NAMES = Object.keys(PORTS) as readonly PortName[];
+export type PortName = keyof Settings['ports'];
+
+export const PORT_NAMES: readonly PortName[] = [...(Object.keys(PORTS) as (keyof typeof PORTS)[]), 'trench'];
 
 export const START_HELP = `Usage: npm start [-- --engines]
 
@@ -41,6 +45,7 @@ Environment variables:
                     the ports (default ${Object.values(PORTS)
                       .map(([, port]) => port)
                       .join(', ')})
+  TRENCH_PORT       the port of Trench's HTTP interface (default: it is not started)
   SLUICE_DATA_DIR   the folder for data, logs and keys (default .sluice in the checkout)
   SLUICE_DEV_KEY    the development key (default: created at the first start)
   KAFKA_BROKERS     host:port of a Kafka to use instead of a local one; several are separated by commas
@@ -51,7 +56,7 @@ All other variables of docs/operate/configuration.md are passed on to the servic
 
 /** The variable that sets a port, for messages. */
 export function portVariable(name: PortName): string {
-  return PORTS[name][0];
+  return name === 'trench' ? TRENCH_PORT : PORTS[name][0];
 }
 
 /**
@@ -84,11 +89,13 @@ export function readSettings(env: NodeJS.ProcessEnv, root: string): { settings: 
   return { settings: { dataDir, devKey, ports, externalKafka, externalClickHouse }, faults };
 }
 
-function readPorts(read: (name: string) => string | undefined, faults: string[]): Record<PortName, number> {
+function readPorts(read: (name: string) => string | undefined, faults: string[]): Settings['ports'] {
   const users = new Map<number, string>();
-  const readPort = (name: PortName): number => {
+  const readPort = (name: keyof typeof PORTS): number => {
     const [variable, fallback] = PORTS[name];
-    const text = read(variable) ?? String(fallback);
+    return parsePort(variable, read(variable) ?? String(fallback));
+  };
+  const parsePort = (variable: string, text: string): number => {
     const port = /^\d{1,5}$/.test(text) ? Number(text) : 0;
     const other = users.get(port);
     users.set(port, variable);
@@ -96,11 +103,13 @@ function readPorts(read: (name: string) => string | undefined, faults: string[])
     else if (other) faults.push(`${variable} and ${other} are both ${port}; each needs a port of its own.`);
     return port;
   };
+  const trench = read(TRENCH_PORT);
   return {
     ingest: readPort('ingest'),
     query: readPort('query'),
     writer: readPort('writer'),
     kafka: readPort('kafka'),
     clickhouse: readPort('clickhouse'),
+    trench: trench === undefined ? undefined : parsePort(TRENCH_PORT, trench),
   };
 }

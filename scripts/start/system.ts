@@ -27,6 +27,8 @@ export async function describeSystem(settings: Settings, root: string, context: 
   if (!settings.externalKafka) engines.push(localKafka(settings, context.report));
   if (!settings.externalClickHouse) engines.push(localClickHouse(settings, passwords));
   const services = describeServices(settings, root, keysFile, passwords);
+  const { trench } = settings.ports;
+  if (trench !== undefined) services.push(trenchApi(settings, trench, { root, keysFile, key, env: context.baseEnv }));
   return { stages: [engines, services.map((spec) => serviceProcess(spec, context))], devKey: key };
 }
 
@@ -109,4 +111,28 @@ function describeServices(
       env: { ...queryClickHouse, ...keys, ...anonymous, ...others },
     },
   ];
+}
+
+interface TrenchContext {
+  readonly root: string;
+  readonly keysFile: string;
+  /** The development key: that of the admin as well, unless the environment has another one. */
+  readonly key: string;
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/** Trench's HTTP interface, before ingest-api and query-api. */
+function trenchApi({ ports }: Settings, port: number, { root, keysFile, key, env }: TrenchContext): ServiceSpec {
+  const hasAdminKey = env['TRENCH_ADMIN_KEY'] || env['TRENCH_ADMIN_KEY_FILE'];
+  return {
+    name: 'trench-api',
+    mainFile: join(root, 'services', 'trench-api', 'src', 'main.ts'),
+    port,
+    env: {
+      INGEST_URL: `http://127.0.0.1:${ports.ingest}`,
+      QUERY_URL: `http://127.0.0.1:${ports.query}`,
+      API_KEYS_FILE: keysFile,
+      ...(!hasAdminKey && { TRENCH_ADMIN_KEY: key }),
+    },
+  };
 }

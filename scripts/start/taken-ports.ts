@@ -17,21 +17,24 @@ const COMMAND_START_LENGTH = 30;
  */
 export async function checkPorts(settings: Settings): Promise<string[]> {
   const needed = neededPorts(settings);
-  const free = await Promise.all(needed.map((name) => isPortFree(settings.ports[name])));
-  const taken = needed.filter((_name, index) => !free[index]);
+  const free = await Promise.all(needed.map(([, port]) => isPortFree(port)));
+  const taken = needed.filter((_port, index) => !free[index]);
   if (taken.length === 0) return [];
-  const holders = await Promise.all(taken.map((name) => describeTaken(settings.ports[name])));
+  const holders = await Promise.all(taken.map(([, port]) => describeTaken(port)));
   const variables = (await findReplacements(taken, settings)).map(([name, port]) => `${portVariable(name)}=${port}`);
   return [...holders, `Stop what holds them, or start on free ports: ${variables.join(' ')} npm start`];
 }
 
-/** Without the ports of engines that run elsewhere. */
-function neededPorts({ externalKafka, externalClickHouse }: Settings): PortName[] {
+/** Without the ports of engines that run elsewhere, and of services that are not started. */
+function neededPorts({ ports, externalKafka, externalClickHouse }: Settings): [PortName, number][] {
   const external: Partial<Record<PortName, string | undefined>> = {
     kafka: externalKafka,
     clickhouse: externalClickHouse,
   };
-  return PORT_NAMES.filter((name) => !external[name]);
+  return PORT_NAMES.filter((name) => !external[name]).flatMap((name): [PortName, number][] => {
+    const port = ports[name];
+    return port === undefined ? [] : [[name, port]];
+  });
 }
 
 async function describeTaken(port: number): Promise<string> {
@@ -50,11 +53,14 @@ function shorten(commandLine: string): string {
 }
 
 /** A free port for each name, none of them used by the other settings. */
-async function findReplacements(taken: readonly PortName[], { ports }: Settings): Promise<[PortName, number][]> {
-  const used = new Set<number>(Object.values(ports));
+async function findReplacements(
+  taken: readonly (readonly [PortName, number])[],
+  { ports }: Settings,
+): Promise<[PortName, number][]> {
+  const used = new Set<number>(Object.values(ports).filter((port) => port !== undefined));
   const found: [PortName, number][] = [];
-  for (const name of taken) {
-    const port = await findReplacement(ports[name], used);
+  for (const [name, from] of taken) {
+    const port = await findReplacement(from, used);
     used.add(port);
     found.push([name, port]);
   }

@@ -7,6 +7,7 @@ export function welcome({ ports, dataDir, externalKafka, externalClickHouse }: S
   const clickhouse = externalClickHouse
     ? 'from CLICKHOUSE_URL'
     : `http://127.0.0.1:${ports.clickhouse} (user sluice, password in ${dataDir}/clickhouse-password)`;
+  const trench = ports.trench === undefined ? '' : `\n  trench-api  http://127.0.0.1:${ports.trench}`;
   const submission = {
     foreignUserGroupId: 'acme',
     foreignUserId: 'jane',
@@ -16,7 +17,7 @@ export function welcome({ ports, dataDir, externalKafka, externalClickHouse }: S
 Sluice is ready.
 
   ingest-api  ${ingest}
-  query-api   ${query}
+  query-api   ${query}${trench}
   console     ${query}/console/
   writer      http://127.0.0.1:${ports.writer}/readyz
   Kafka       ${externalKafka ? 'from KAFKA_BROKERS' : `127.0.0.1:${ports.kafka}`}

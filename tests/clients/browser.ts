@@ -51,10 +51,8 @@ async function documentedLoading(url: string, options: object): Promise<string> 
   return `${start}'${new URL(url).host}${middle}${settings}${end}`;
 }
 
-/** Notes everything that fails in the page. The returned function waits until responses have confirmed all calls. */
-function watch(page: Page, { url, calls }: Pick<PageInput, 'url' | 'calls'>, errors: string[]): () => Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  let open = calls.length;
+/** Notes errors of a page, and requests that are neither for itself nor for ingest-api at `url`. */
+export function noteErrors(page: Page, url: string, errors: string[]): void {
   page.on('pageerror', (error) => errors.push(String(error)));
   page.on('console', (message) => {
     if (message.type() === 'error') errors.push(message.text());
@@ -63,6 +61,13 @@ function watch(page: Page, { url, calls }: Pick<PageInput, 'url' | 'calls'>, err
     const { origin, protocol } = new URL(request.url());
     if (protocol !== 'about:' && ![PAGE.origin, url].includes(origin)) errors.push(`asked ${request.url()}`);
   });
+}
+
+/** Notes everything that fails in the page. The returned function waits until responses have confirmed all calls. */
+function watch(page: Page, { url, calls }: Pick<PageInput, 'url' | 'calls'>, errors: string[]): () => Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  let open = calls.length;
+  noteErrors(page, url, errors);
   page.on('requestfailed', (request) => errors.push(`${request.url()}: ${request.failure()?.errorText}`));
   page.on('requestfinished', async (request) => {
     const status = (await request.response())?.status() ?? 0;

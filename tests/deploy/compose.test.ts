@@ -9,6 +9,7 @@ import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { configSchema as querySchema } from '@sluice/query-api/config';
 import { loadConfig } from '@sluice/shared/config';
+import { configSchema as trenchSchema } from '@sluice/trench-api/config';
 import { configSchema as writerSchema } from '@sluice/writer/config';
 import { beforeAll, describe, expect, inject, test } from 'vitest';
 import { parse } from 'yaml';
@@ -25,11 +26,16 @@ interface ComposeService {
   pull_policy?: string;
   profiles?: string[];
   logging?: { driver: string; options: Record<string, string> };
-  depends_on?: Record<string, { condition: string }>;
+  depends_on?: Record<string, { condition: string }> | string[];
   deploy?: { resources: { limits: { memory: string } } };
 }
 
-const SCHEMAS = { 'ingest-api': ingestSchema, writer: writerSchema, 'query-api': querySchema } as const;
+const SCHEMAS = {
+  'ingest-api': ingestSchema,
+  writer: writerSchema,
+  'query-api': querySchema,
+  'trench-api': trenchSchema,
+} as const;
 const NAMES = Object.keys(SCHEMAS) as (keyof typeof SCHEMAS)[];
 
 const ROOT = new URL('../../', import.meta.url);
@@ -64,8 +70,13 @@ describe.each(NAMES)('%s', (name) => {
     const { build, deploy, depends_on } = service(name);
     expect(build).toEqual({ context: '.', args: { SERVICE: name } });
     expect(deploy?.resources.limits.memory).toMatch(/^\d+[mg]$/);
-    const needs = { 'ingest-api': ['kafka'], writer: ['kafka', 'clickhouse'], 'query-api': ['clickhouse'] }[name];
-    expect(Object.keys(depends_on ?? {})).toEqual(needs);
+    const needs = {
+      'ingest-api': ['kafka'],
+      writer: ['kafka', 'clickhouse'],
+      'query-api': ['clickhouse'],
+      'trench-api': ['ingest-api', 'query-api'],
+    }[name];
+    expect(Array.isArray(depends_on) ? depends_on : Object.keys(depends_on ?? {})).toEqual(needs);
   });
 
   test('reaches the engines at the addresses that they listen on', () => {
@@ -127,13 +138,14 @@ describe('the accounts of ClickHouse', () => {
   }
 });
 
-test('the two APIs are published on loopback, where npm start has them, and Prometheus and Grafana on request', () => {
+test('the two APIs are published on loopback, where npm start has them, and others on request', () => {
   const published = Object.entries(compose.services).flatMap(([name, { ports, profiles = [] }]) =>
     (ports ?? []).map((port) => [name, port, ...profiles]),
   );
   expect(published).toEqual([
     ['ingest-api', '127.0.0.1:4000:8080'],
     ['query-api', '127.0.0.1:4001:8080'],
+    ['trench-api', '127.0.0.1:4003:8080', 'trench'],
     ['prometheus', '127.0.0.1:9090:9090', 'observability'],
     ['grafana', '127.0.0.1:3000:3000', 'observability'],
   ]);
@@ -208,5 +220,17 @@ test('services that check keys read the file that the keys command writes', () =
     expect(environmentOf(name)['API_KEYS_FILE']).toBe(path);
     expect(service(name).volumes).toEqual(['keys:/etc/sluice:ro']);
   }
-  expect(service('keys').volumes).toEqual(['keys:/etc/sluice']);
+  // Those that write it.
+  for (const name of ['keys', 'trench-api']) {
+    expect(environmentOf(name)['API_KEYS_FILE']).toBe(path);
+    expect(service(name).volumes).toEqual(['keys:/etc/sluice']);
+  }
+});
+
+test('trench-api calls the services where they listen, and has no admin key unless one is given', () => {
+  const environment = environmentOf('trench-api');
+  expect(environment['INGEST_URL']).toBe(`http://ingest-api:${environmentOf('ingest-api')['PORT']}`);
+  expect(environment['QUERY_URL']).toBe(`http://query-api:${environmentOf('query-api')['PORT']}`);
+  expect(loadConfig(trenchSchema, environment).TRENCH_ADMIN_KEY).toBeUndefined();
+  expect(environmentOf('trench-api', { TRENCH_ADMIN_KEY: 'a' })['TRENCH_ADMIN_KEY']).toBe('a');
 });

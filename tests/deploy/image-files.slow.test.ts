@@ -13,10 +13,16 @@ const ENVIRONMENTS = {
   'ingest-api': { KAFKA_BROKERS: '127.0.0.1:9', API_KEYS_FILE: '/nonexistent' },
   writer: { KAFKA_BROKERS: '127.0.0.1:9', CLICKHOUSE_URL: 'http://127.0.0.1:9' },
   'query-api': { CLICKHOUSE_URL: 'http://127.0.0.1:9', API_KEYS_FILE: '/nonexistent' },
+  'trench-api': { INGEST_URL: 'http://127.0.0.1:9', QUERY_URL: 'http://127.0.0.1:9' },
 };
 
 const OF_WRITER = ['writer', 'dead-letters', 'migrations', 'backup', 'restore', 'retention'];
-const COMMANDS = { 'ingest-api': ['keys'], writer: ['keys', ...OF_WRITER], 'query-api': ['keys'] };
+const COMMANDS = {
+  'ingest-api': ['keys'],
+  writer: ['keys', ...OF_WRITER],
+  'query-api': ['keys'],
+  'trench-api': ['keys'],
+};
 
 test.each(Object.keys(ENVIRONMENTS) as (keyof typeof ENVIRONMENTS)[])(
   'the files of the image of %s are all that the service and its commands need',

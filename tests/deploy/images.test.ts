@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 
 const ROOT = new URL('../../', import.meta.url);
-const SERVICES = ['ingest-api', 'writer', 'query-api'];
+const SERVICES = ['ingest-api', 'writer', 'query-api', 'trench-api'];
 const PINNED = /^[a-z/-]+:\d+\.\d+\.\d+(?:\.\d+)?(?:-trixie-slim)?@sha256:[0-9a-f]{64}$/;
 
 interface Manifest {

@@ -2,11 +2,13 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { findFreePorts } from '@sluice/local-stack/ports';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { readClickHouse } from '../support/clickhouse.ts';
 import { DocShell, docExamples, withoutVariation } from '../support/doc-examples.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import type { EventPage } from '../support/records.ts';
+import { type Service, startService } from '../support/service.ts';
 
 const EXAMPLES = new URL('../../examples/', import.meta.url);
 const GUIDES = ['from-segment', 'from-rudderstack', 'from-posthog', 'from-trench'] as const;
@@ -14,6 +16,7 @@ type Guide = (typeof GUIDES)[number];
 
 let pipeline: Pipeline;
 let folder: string;
+let trench: Service;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-migrate-'));
@@ -22,8 +25,14 @@ beforeAll(async () => {
     clickhouseUrl: inject('clickhouseUrl'),
     name: 'migrate',
   });
+  const { services } = pipeline;
+  const [port = 0] = await findFreePorts(1);
+  const urls = { INGEST_URL: services['ingest-api'].url, QUERY_URL: services['query-api'].url };
+  trench = startService('trench-api', port, urls);
+  await trench.ready();
 });
 afterAll(async () => {
+  await trench?.kill9();
   await pipeline?.stop();
   await rm(folder, { recursive: true });
 });
@@ -35,7 +44,7 @@ async function openShell(name: string) {
   const path = join(folder, name);
   await mkdir(path);
   const key = await pipeline.addKey(name);
-  return { path, key, shell: await DocShell.create(pipeline, path, key) };
+  return { path, key, shell: await DocShell.create(pipeline, path, key, { 'http://localhost:4003': trench.url }) };
 }
 
 async function storedUuids(key: string): Promise<string[]> {

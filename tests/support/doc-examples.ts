@@ -27,17 +27,30 @@ export class DocShell {
   readonly #pipeline: Pipeline;
   readonly #folder: string;
 
-  private constructor(pipeline: Pipeline, folder: string) {
+  readonly #others: Readonly<Record<string, string>>;
+
+  private constructor(pipeline: Pipeline, folder: string, others: Readonly<Record<string, string>>) {
+    this.#others = others;
     this.#pipeline = pipeline;
     this.#folder = folder;
   }
 
-  /** Prepares `folder` so that the commands find in it what they name. `key` is the development key. */
-  static async create(pipeline: Pipeline, folder: string, key: string): Promise<DocShell> {
+  /**
+   * Prepares `folder` so that the commands find in it what they name.
+   *
+   * @param key the development key
+   * @param others addresses of other services, by those that documents have
+   */
+  static async create(
+    pipeline: Pipeline,
+    folder: string,
+    key: string,
+    others: Readonly<Record<string, string>> = {},
+  ): Promise<DocShell> {
     await mkdir(join(folder, '.sluice'));
     await writeFile(join(folder, '.sluice', 'dev-key'), key);
     await symlink(join(root, 'examples'), join(folder, 'examples'));
-    return new DocShell(pipeline, folder);
+    return new DocShell(pipeline, folder, others);
   }
 
   /** What the commands print, whatever their exit code. */
@@ -45,7 +58,8 @@ export class DocShell {
     const { services } = this.#pipeline;
     const ingestUrl = services['ingest-api'].url;
     const importer = `"${process.execPath}" "${join(root, 'packages/cli/src/main.ts')}" import --url ${ingestUrl}`;
-    const script = commands
+    const ofOthers = Object.entries(this.#others).reduce((text, [from, to]) => text.replaceAll(from, to), commands);
+    const script = ofOthers
       .replaceAll('http://localhost:4000', ingestUrl)
       .replaceAll('http://localhost:4001', services['query-api'].url)
       .replaceAll('npm run import --', importer);
@@ -89,7 +103,7 @@ export async function startDocPipeline(name: string, options: DocPipelineOptions
   return { pipeline, shell, key, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
-/** Output without what differs in every run: times of receipt, durations and the folder. */
+/** Output without what differs in every run: times of receipt (in Trench `parsedAt`), durations and the folder. */
 export function withoutVariation(output: string): unknown {
   if (!output.trimStart().startsWith('{')) {
     return output
@@ -98,6 +112,8 @@ export function withoutVariation(output: string): unknown {
       .replaceAll(/^\/.*\/([^/]+\.refused\.txt) /gm, 'FOLDER/$1 ');
   }
   return JSON.parse(output, (name, value: unknown) =>
-    name === 'receivedAt' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(String(value)) ? 'a time' : value,
+    (name === 'receivedAt' || name === 'parsedAt') && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(String(value))
+      ? 'a time'
+      : value,
   );
 }

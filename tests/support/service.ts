@@ -8,6 +8,9 @@ export const SERVICE_NAMES = ['ingest-api', 'writer', 'query-api'] as const;
 
 export type ServiceName = (typeof SERVICE_NAMES)[number];
 
+/** Every service that can be started; trench-api stands before the others, and the pipeline needs it not. */
+export type AnyServiceName = ServiceName | 'trench-api';
+
 /** A service as a process of its own, as an operator runs it. It ends when this process ends. */
 export interface Service {
   readonly url: string;
@@ -34,7 +37,7 @@ export interface Service {
 /** The folder of this repository. */
 export const THIS_CHECKOUT = join(import.meta.dirname, '../..');
 
-function mainOf(name: ServiceName, checkout: string): string {
+function mainOf(name: AnyServiceName, checkout: string): string {
   return join(checkout, 'services', name, 'src/main.ts');
 }
 
@@ -67,7 +70,7 @@ export function schemeOf(env: Readonly<Record<string, string>>): 'http' | 'https
  * @param checkout the folder of the repository that it runs from, such as one of another version
  */
 export function startService(
-  name: ServiceName,
+  name: AnyServiceName,
   port: number,
   env: Readonly<Record<string, string>>,
   checkout = THIS_CHECKOUT,

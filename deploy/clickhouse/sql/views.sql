@@ -33,7 +33,7 @@ SELECT
   traits
 FROM sluice.events;
 
--- A row of `entities` begins after the deletion in `other_id`. Where that is not the last one, its times may be from before:
+-- A row of `entities` begins after the deletion in `other_id`. Where a later one waits for its erasure, the times may be from before:
 -- the last change stands in for them until the erasure has put that right. The deletions are scalars: in a JOIN, ClickHouse
 -- would evaluate the conditions of a statement on the identifiers of deleted users as well.
 CREATE OR REPLACE VIEW sluice_sql.users (
@@ -62,9 +62,9 @@ FROM (
       toUInt64OrZero(other_id) >= transform(
         id,
         (SELECT groupArray(user_id) FROM (
-          SELECT user_id FROM sluice.user_deletions GROUP BY user_id ORDER BY user_id)),
+          SELECT user_id FROM sluice.pending_deletions GROUP BY user_id ORDER BY user_id)),
         (SELECT groupArray(version) FROM (
-          SELECT max(version) AS version FROM sluice.user_deletions GROUP BY user_id ORDER BY user_id)),
+          SELECT max(version) AS version FROM sluice.pending_deletions GROUP BY user_id ORDER BY user_id)),
         toUInt64(0)
       ) AS begins_after_deletion
     FROM sluice.entities

@@ -348,6 +348,23 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        SqlRequest: {
+            /** @description One SELECT in the SQL of ClickHouse, over `events`, `users` and `organizations`. It has no SETTINGS, FORMAT or INTO OUTFILE. */
+            sql: string;
+            /**
+             * @description Values of the parameters that the statement has: `{name:Type}`.
+             * @default {}
+             */
+            params: {
+                [key: string]: string | number | boolean | string[] | number[];
+            };
+            /**
+             * @description How the result is written.
+             * @default json
+             * @enum {string}
+             */
+            format: "json" | "ndjson" | "csv" | "parquet" | "arrow";
+        };
         EventPage: {
             /** @description The limit that was applied. */
             limit: number;
@@ -614,6 +631,19 @@ export interface components {
              * @description In UTC, with milliseconds.
              */
             lastSeenAt: string;
+        };
+        SqlResult: {
+            /** @description The columns, with their types in ClickHouse. */
+            meta: {
+                name: string;
+                type: string;
+            }[];
+            /** @description The rows. */
+            data: {
+                [key: string]: unknown;
+            }[];
+            rows: number;
+            rows_before_limit_at_least?: number;
         };
         Pipeline: {
             /** @description Of all workspaces, since the ingest-apis of INGEST_URLS started; `null`: `missing` says why. */

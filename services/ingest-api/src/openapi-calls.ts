@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { CALL_PATHS } from './routes/post-calls.ts';
 
 const identifier = (description: string) => z.union([z.string(), z.number()]).nullish().meta({ description });
-const object = (description: string) => z.looseObject({}).nullish().meta({ description });
+export const object = (description: string) => z.looseObject({}).nullish().meta({ description });
 
 const call = z
   .looseObject({
@@ -34,14 +34,21 @@ const batch = z
   })
   .meta({ id: 'CallBatch' });
 
-const acceptedCalls = z
-  .object({
-    success: z.literal(true),
+/** Describes what a response says of what was rejected. @param what they are: `Calls` */
+export function rejectedMembers(what: string) {
+  return {
     rejected: z
       .array(z.object({ index: z.int(), code: z.enum(['invalid_call', 'too_large']), message: z.string() }))
       .optional()
-      .meta({ description: 'Calls that were not taken. They are kept as dead letters. At most the first 1,000.' }),
+      .meta({ description: `${what} that were not taken. They are kept as dead letters. At most the first 1,000.` }),
     rejectedCount: z.int().optional(),
+  };
+}
+
+const acceptedCalls = z
+  .object({
+    success: z.literal(true),
+    ...rejectedMembers('Calls'),
   })
   .meta({ id: 'AcceptedCalls' });
 

@@ -1,5 +1,6 @@
 import type { OperationDescription, PathDescriptions } from '@sluice/shared/http/openapi';
 import { z } from 'zod';
+import { object, rejectedMembers } from './openapi-calls.ts';
 import {
   CLIENT_CONFIG,
   CONFIG_PATH,
@@ -10,8 +11,6 @@ import {
   STATIC_PATHS,
 } from './routes/posthog/client-setup.ts';
 import { BATCH_PATH, EVENT_PATHS } from './routes/posthog/post-events.ts';
-
-const object = (description: string) => z.looseObject({}).nullish().meta({ description });
 
 const event = z
   .looseObject({
@@ -40,11 +39,7 @@ const batch = z.looseObject({ api_key: key, batch: z.array(event) }).meta({ id: 
 const acceptedEvents = z
   .object({
     status: z.literal(1),
-    rejected: z
-      .array(z.object({ index: z.int(), code: z.enum(['invalid_call', 'too_large']), message: z.string() }))
-      .optional()
-      .meta({ description: 'Events that were not taken. They are kept as dead letters. At most the first 1,000.' }),
-    rejectedCount: z.int().optional(),
+    ...rejectedMembers('Events'),
   })
   .meta({ id: 'AcceptedPosthogEvents' });
 

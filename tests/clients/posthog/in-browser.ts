@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core';
-import { servePage } from '../browser.ts';
+import { noteErrors, servePage } from '../browser.ts';
 import { launchChromium } from '../chromium.ts';
 import { PAGE } from '../clients.ts';
 import type { ProgramOutcome } from '../programs/program.ts';
@@ -46,14 +46,7 @@ export async function runInPage(
 
 /** Notes everything that fails in the page. */
 function watch(page: Page, url: string, errors: string[]): void {
-  page.on('pageerror', (error) => errors.push(String(error)));
-  page.on('console', (message) => {
-    if (message.type() === 'error') errors.push(message.text());
-  });
-  page.on('request', (request) => {
-    const { origin, protocol } = new URL(request.url());
-    if (protocol !== 'about:' && ![PAGE.origin, url].includes(origin)) errors.push(`asked ${request.url()}`);
-  });
+  noteErrors(page, url, errors);
   page.on('requestfinished', async (request) => {
     const status = (await request.response())?.status() ?? 0;
     if (status !== 200) errors.push(`${request.url()}: ${status}`);

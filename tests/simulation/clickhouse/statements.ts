@@ -243,16 +243,9 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     }
     return {};
   },
-  'store-properties'({ tables, session }) {
-    for (const change of stagedChanges(session)) {
-      if (change.operation !== 'set' && change.operation !== 'remove') continue;
-      const { workspace_id: workspace, kind, id, property = '' } = change;
-      const key = [workspace, kind, id, property].join('\0');
-      const stored = tables.properties.get(key);
-      if (!stored || isLater(change, stored.change)) tables.properties.set(key, { workspace, kind, id, change });
-    }
-    return {};
-  },
+  'store-properties': storeProperties,
+  // They differ for what is set once, which no client of the simulation does.
+  'store-properties-since-deletions': storeProperties,
   'store-sightings'({ tables, session }) {
     for (const { kind, operation, workspace_id, id, version, group_id = '' } of stagedChanges(session)) {
       if (kind === 'user' && operation === 'seen')
@@ -699,6 +692,17 @@ function isDeletedChange({ deletions }: Session, { kind, operation, workspace_id
 
 function deletionsOf(session: Session): ChangeRow[] {
   return stagedChanges(session).filter(({ kind, operation }) => kind === 'user' && operation === 'delete');
+}
+
+function storeProperties({ tables, session }: Call): Result {
+  for (const change of stagedChanges(session)) {
+    if (change.operation !== 'set' && change.operation !== 'remove') continue;
+    const { workspace_id: workspace, kind, id, property = '' } = change;
+    const key = [workspace, kind, id, property].join('\0');
+    const stored = tables.properties.get(key);
+    if (!stored || isLater(change, stored.change)) tables.properties.set(key, { workspace, kind, id, change });
+  }
+  return {};
 }
 
 /** As the maximum of the registers: between equal versions the UUID decides, whose second half ClickHouse compares first. */

@@ -1,6 +1,5 @@
 import { crc32 } from 'node:zlib';
 import { z } from 'zod';
-import { BATCH_PATH } from './calls.ts';
 import type { Batch, Format, Gatherer } from './format.ts';
 import type { LineContent, LineToSend } from './line-content.ts';
 import { FatalResponse } from './sender.ts';
@@ -24,21 +23,14 @@ const responseSchema = z.object({
   rejected: z.array(z.object({ index: z.number(), code: z.string(), message: z.string() })).default([]),
 });
 
-/**
- * A format whose lines become calls, which are sent as a batch.
- *
- * @param path where they are sent. Default: `/v1/batch`
- */
-export function callFormat(
-  readLine: (bytes: Buffer, number: number) => LineContent,
-  path: string = BATCH_PATH,
-): Format {
+/** A format whose lines become calls, which are sent as a batch: all of a format to one path. */
+export function callFormat(readLine: (bytes: Buffer, number: number) => LineContent): Format {
   return {
     unit: 'calls',
     readLine,
     createGatherer: () => new CallGatherer(),
     requestOf: (lines) => ({
-      path,
+      path: lines[0].path,
       body: Buffer.concat([
         BODY_START,
         ...lines.flatMap(({ body }, index) => (index === 0 ? body : [COMMA, body])),

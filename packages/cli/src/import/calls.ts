@@ -35,7 +35,7 @@ export interface ChangedEntity {
 }
 
 /** Where calls are sent. */
-export const BATCH_PATH = '/v1/batch';
+const BATCH_PATH = '/v1/batch';
 
 /** Creates the line for a call, which has a messageId and a timestamp. */
 export function callLine(

@@ -34,7 +34,7 @@ export const posthogFormat = callFormat((bytes, number): LineContent => {
   const hadKey = KEY_PROPERTIES.map((name) => kept.delete(name)).includes(true);
   event.set('properties', hadKey ? jsonObject(kept) : properties);
   return callLine(number, jsonObject(event), entityOf(row, kept), PATH);
-}, PATH);
+});
 
 function propertiesOf({ properties = null }: Row, members: JsonMembers): string | undefined {
   if (properties === null || properties === '') return '{}';

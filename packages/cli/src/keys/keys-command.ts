@@ -1,10 +1,8 @@
-import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { ArgumentsError, parseArguments, readArguments } from '@sluice/shared/command-line';
 import {
   changeKeysFile,
-  generateKey,
-  hashKey,
+  createKey,
   type KeyEntry,
   KeysFileError,
   rateLimit,
@@ -105,11 +103,10 @@ export async function runKeysCommand(args: readonly string[], context: KeysConte
   }
 }
 
-async function create(file: string, entry: Omit<KeyEntry, 'id' | 'hash'>): Promise<string[]> {
-  const key = generateKey();
-  const id = randomBytes(6).toString('hex');
-  await changeKeysFile(file, (keys) => [...keys, { id, hash: hashKey(key), ...entry }]);
-  const { workspace, scopes, rateLimit: limit } = entry;
+async function create(file: string, fields: Omit<KeyEntry, 'id' | 'hash'>): Promise<string[]> {
+  const { key, entry } = createKey(fields);
+  await changeKeysFile(file, (keys) => [...keys, entry]);
+  const { id, workspace, scopes, rateLimit: limit } = entry;
   return [
     key,
     '',

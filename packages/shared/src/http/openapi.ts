@@ -25,8 +25,8 @@ export interface OperationDescription {
   readonly summary: string;
   readonly description?: string;
   readonly tag: string;
-  /** The scope that the key must have; without it, no key is needed. */
-  readonly scope?: Scope;
+  /** The scope that the key must have, or that it must be the key of the admin; without it, no key is needed. */
+  readonly scope?: Scope | 'admin';
   /** Whether a request without a key is served, too. */
   readonly keyOptional?: boolean;
   readonly parameters?: readonly ZodOpenApiParameterObject[];
@@ -36,11 +36,13 @@ export interface OperationDescription {
   readonly responses: Readonly<Record<string, ZodOpenApiResponseObject>>;
   /** The codes of its problems, in addition to those of every operation. */
   readonly codes?: readonly ProblemCode[];
+  /** Codes that every operation with a key has otherwise, and this one has not. */
+  readonly withoutCodes?: readonly ProblemCode[];
 }
 
 /** Operations by path and method. */
 export type PathDescriptions = Readonly<
-  Record<string, Readonly<Partial<Record<'get' | 'post' | 'patch' | 'delete', OperationDescription>>>>
+  Record<string, Readonly<Partial<Record<'get' | 'post' | 'put' | 'patch' | 'delete', OperationDescription>>>>
 >;
 
 export interface ApiDescription {
@@ -82,7 +84,7 @@ export function createApiDocument({ title, description, tags, paths }: ApiDescri
 
 /** Adds what all operations share: the request id, the key and the problems. */
 function describeOperation(operation: OperationDescription): ZodOpenApiOperationObject {
-  const { tag, scope, keyOptional, parameters, responses, codes: _, ...rest } = operation;
+  const { tag, scope, keyOptional, parameters, responses, codes: _, withoutCodes: __, ...rest } = operation;
   const withRequestId = mapValues(responses, (response) => ({
     ...response,
     headers: { ...REQUEST_ID_HEADER, ...response.headers },
@@ -164,8 +166,9 @@ const PROBLEM_HEADERS: Readonly<Record<number, keyof typeof HEADERS>> = {
   503: 'Retry-After',
 };
 
-function problemCodesOf({ scope, codes = [] }: OperationDescription): readonly ProblemCode[] {
-  return [...COMMON_CODES, ...(scope === undefined ? [] : KEY_CODES), ...codes];
+function problemCodesOf({ scope, codes = [], withoutCodes = [] }: OperationDescription): readonly ProblemCode[] {
+  const all: readonly ProblemCode[] = [...COMMON_CODES, ...(scope === undefined ? [] : KEY_CODES), ...codes];
+  return all.filter((code) => !withoutCodes.includes(code));
 }
 
 function problemsOf(operation: OperationDescription): ZodOpenApiResponsesObject {

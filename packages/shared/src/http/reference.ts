@@ -37,8 +37,13 @@ export const REFERENCE_FILES: Readonly<
  * @param startPage where `GET /` sends a browser; see {@link registerEntryPoint}
  */
 export function registerReference(app: FastifyInstance, document: OpenApiDocument, startPage?: string): void {
-  const text = JSON.stringify(document);
   registerEntryPoint(app, document.info.title, startPage);
+  registerDocument(app, document);
+}
+
+/** {@link registerReference} without `GET /`. */
+export function registerDocument(app: FastifyInstance, document: OpenApiDocument): void {
+  const text = JSON.stringify(document);
   app.get('/openapi.json', async (_request, reply) => {
     reply.type('application/json; charset=utf-8');
     return await reply.send(text);

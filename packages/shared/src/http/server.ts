@@ -36,6 +36,9 @@ const IDLE_CHECK_MS = 50;
 /** An identifier has up to 512 characters of up to 4 bytes, and a URL writes each byte as three characters. */
 const PATH_PARAMETER_LENGTH_MAX = 512 * 4 * 3;
 
+/** Returns more members of the body of an error response. */
+type ProblemMembers = (problem: Problem) => Readonly<Record<string, unknown>>;
+
 export interface HttpServerOptions extends HealthOptions {
   readonly logger: Logger;
   /** The largest body of a request, in bytes. Default: Fastify's, 1 MiB. */
@@ -44,6 +47,8 @@ export interface HttpServerOptions extends HealthOptions {
   readonly trustedProxies?: readonly string[];
   /** The names that the service may be reached by, besides IP addresses. Default: any. */
   readonly allowedHosts?: readonly string[] | undefined;
+  /** Members that the body of an error response has besides those of problem+json. Default: none. */
+  readonly problemMembers?: ProblemMembers;
   /** The service's certificate and key. Default: none, and the server speaks HTTP without TLS. */
   readonly tls?: TlsFiles | undefined;
 }
@@ -53,10 +58,10 @@ export interface HttpServerOptions extends HealthOptions {
  * `/metrics`. After the last route, call `refuseOtherMethods`.
  */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
-  const { logger, bodyLimit, trustedProxies = [], tls } = options;
+  const { logger, bodyLimit, trustedProxies = [], tls, problemMembers = () => ({}) } = options;
   const metrics = new HttpMetrics(options.registry);
   const refusals = new Refusals(metrics);
-  const sendError = createErrorHandler(refusals);
+  const sendError = createErrorHandler(refusals, problemMembers);
   const app: FastifyInstance = Fastify({
     loggerInstance: logger as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -177,13 +182,13 @@ function requestId(given: string | string[] | undefined): string {
   return typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : randomUUIDv7();
 }
 
-function createErrorHandler(refusals: Refusals) {
+function createErrorHandler(refusals: Refusals, members: ProblemMembers) {
   return async (error: FastifyError | Problem, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const problem = toProblem(error);
     refusals.record(problem, error, () => requestLog(request));
     reply.code(problem.status).headers(problem.headers).header('x-request-id', request.id);
     reply.type('application/problem+json; charset=utf-8');
-    return await reply.send(JSON.stringify(problemBody(problem, request.id)));
+    return await reply.send(JSON.stringify({ ...problemBody(problem, request.id), ...members(problem) }));
   };
 }
 

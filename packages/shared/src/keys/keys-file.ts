@@ -23,12 +23,32 @@ const keyEntry = z.strictObject({
   rateLimit: rateLimit.optional(),
 });
 
+/** What trench-api knows of a workspace that was created there; it decides nothing elsewhere. */
+const workspaceEntry = z.strictObject({
+  id: z.string().min(1),
+  name: z.string().min(1),
+  /** The workspace of the keys and the events. */
+  workspace: workspaceName,
+  isDefault: z.boolean(),
+  createdAt: z.string(),
+  properties: z.record(z.string(), z.unknown()).optional(),
+});
+
 const keysFile = z
-  .strictObject({ keys: z.array(keyEntry) })
+  .strictObject({ keys: z.array(keyEntry), workspaces: z.array(workspaceEntry).optional() })
   .refine(({ keys }) => new Set(keys.map(({ hash }) => hash)).size === keys.length, 'two entries have the same hash');
 
 /** An API key as the file holds it: its hash, never the key itself. */
 export type KeyEntry = z.output<typeof keyEntry>;
+
+/** A workspace that trench-api created. */
+export type WorkspaceEntry = z.output<typeof workspaceEntry>;
+
+/** What a keys file holds. */
+export interface KeysFileContent {
+  readonly keys: readonly KeyEntry[];
+  readonly workspaces: readonly WorkspaceEntry[];
+}
 
 /** A keys file cannot be read, cannot be written or is not valid. */
 export class KeysFileError extends Error {
@@ -45,8 +65,18 @@ export function generateKey(): string {
   return `sk_${randomBytes(32).toString('base64url')}`;
 }
 
+/** Creates a key, and its entry for the file. */
+export function createKey(fields: Omit<KeyEntry, 'id' | 'hash'>): { readonly key: string; readonly entry: KeyEntry } {
+  const key = generateKey();
+  return { key, entry: { id: randomBytes(6).toString('hex'), hash: hashKey(key), ...fields } };
+}
+
 /** @throws {KeysFileError} naming every error */
 export function parseKeysFile(text: string): readonly KeyEntry[] {
+  return parseContent(text).keys;
+}
+
+function parseContent(text: string): KeysFileContent {
   let content: unknown;
   try {
     content = JSON.parse(text);
@@ -54,7 +84,7 @@ export function parseKeysFile(text: string): readonly KeyEntry[] {
     throw new KeysFileError('is not JSON');
   }
   const result = keysFile.safeParse(content);
-  if (result.success) return result.data.keys;
+  if (result.success) return { keys: result.data.keys, workspaces: result.data.workspaces ?? [] };
   throw new KeysFileError(
     result.error.issues.map(({ path, message }) => `${path.join('.') || 'file'}: ${message}`).join('; '),
   );
@@ -66,47 +96,79 @@ export function parseKeysFile(text: string): readonly KeyEntry[] {
  * @throws {KeysFileError} when it cannot be read or is not valid
  */
 export async function readKeysFile(path: string): Promise<readonly KeyEntry[]> {
+  return (await readKeysFileContent(path)).keys;
+}
+
+/**
+ * Reads keys and workspaces; none when the file does not exist.
+ *
+ * @throws {KeysFileError} when it cannot be read or is not valid
+ */
+export async function readKeysFileContent(path: string): Promise<KeysFileContent> {
   let text: string;
   try {
     text = await readFile(path, 'utf8');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { keys: [], workspaces: [] };
     throw new KeysFileError(`cannot be read (${(error as NodeJS.ErrnoException).code})`);
   }
-  return parseKeysFile(text);
+  return parseContent(text);
 }
 
 /**
- * Changes the file. One process does so at a time, so that no change is lost. When it throws, the file stays as it is.
+ * Changes the keys of the file; its workspaces stay as they are.
  *
  * @param change returns the new keys
- * @throws {KeysFileError} when the file cannot be read or written, or is not valid
- * @throws what `change` throws
+ * @throws as {@link changeKeysFileContent} does
  */
 export async function changeKeysFile(
   path: string,
   change: (keys: readonly KeyEntry[]) => readonly KeyEntry[],
 ): Promise<void> {
+  await changeKeysFileContent(path, (content) => {
+    const keys = change(content.keys);
+    return keys === content.keys ? content : { ...content, keys };
+  });
+}
+
+/**
+ * Changes the file. One process does so at a time, so that no change is lost. When it throws, the file stays as it is.
+ *
+ * @param change returns the new content
+ * @throws {KeysFileError} when the file cannot be read or written, or is not valid
+ * @throws what `change` throws
+ */
+export async function changeKeysFileContent(
+  path: string,
+  change: (content: KeysFileContent) => KeysFileContent,
+): Promise<void> {
   try {
     await withFileLock(path, async () => {
-      const keys = await readKeysFile(path);
-      const changed = change(keys);
-      if (changed !== keys) await writeKeysFile(path, changed);
+      const content = await readKeysFileContent(path);
+      const changed = change(content);
+      if (changed !== content) await writeContent(path, changed);
     });
   } catch (error) {
     if (error instanceof LockTimeout) {
       throw new KeysFileError(`is being changed by another command; if none runs, remove ${path}.lock`);
     }
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === undefined) throw error;
+    const { code, errno } = error as NodeJS.ErrnoException;
+    // Other errors may have a code as well.
+    if (errno === undefined) throw error;
     throw new KeysFileError(`cannot be written (${code})`);
   }
 }
 
-/** Replaces the file in one step. Only its owner can read it. */
+/** Replaces the file in one step by one with these keys and no workspaces. Only its owner can read it. */
 export async function writeKeysFile(path: string, keys: readonly KeyEntry[]): Promise<void> {
+  await writeContent(path, { keys, workspaces: [] });
+}
+
+async function writeContent(path: string, { keys, workspaces }: KeysFileContent): Promise<void> {
+  // Without workspaces the file is as older versions know it.
+  const content = workspaces.length === 0 ? { keys } : { keys, workspaces };
   await mkdir(dirname(path), { recursive: true });
   const temporary = `${path}.${process.pid}.tmp`;
-  await writeFile(temporary, `${JSON.stringify({ keys }, null, 2)}\n`, { mode: 0o600 });
+  await writeFile(temporary, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
   await rename(temporary, path);
 }

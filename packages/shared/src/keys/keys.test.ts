@@ -1,11 +1,21 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createLogger } from '../log.ts';
 import { eventually } from '../testing/eventually.ts';
 import { FileKeyRing, type KeyRing } from './key-ring.ts';
-import { generateKey, hashKey, type KeyEntry, parseKeysFile, readKeysFile, writeKeysFile } from './keys-file.ts';
+import {
+  changeKeysFile,
+  changeKeysFileContent,
+  generateKey,
+  hashKey,
+  type KeyEntry,
+  parseKeysFile,
+  readKeysFile,
+  readKeysFileContent,
+  writeKeysFile,
+} from './keys-file.ts';
 
 let folder: string;
 let ring: KeyRing | undefined;
@@ -30,6 +40,31 @@ test('a keys file keeps hashes, not keys', async () => {
   expect(await readKeysFile(path)).toEqual([{ ...entry(key), id: 'one' }]);
   expect(JSON.stringify(await readKeysFile(path))).not.toContain(key);
   expect(await readKeysFile(join(folder, 'none.json'))).toEqual([]);
+});
+
+test('workspaces stay in the file when its keys are changed, and a file without any is as before', async () => {
+  const path = join(folder, 'keys.json');
+  await writeKeysFile(path, [entry('first')]);
+  expect(JSON.parse(await readFile(path, 'utf8'))).toEqual({ keys: [entry('first')] });
+  const workspace = {
+    id: 'w',
+    name: 'Acme',
+    workspace: 'acme',
+    isDefault: false,
+    createdAt: '2026-03-01T12:00:00.000Z',
+  };
+  await changeKeysFileContent(path, ({ keys }) => ({ keys, workspaces: [workspace] }));
+  await changeKeysFile(path, (keys) => [...keys, entry('second')]);
+  expect(await readKeysFileContent(path)).toEqual({ keys: [entry('first'), entry('second')], workspaces: [workspace] });
+});
+
+test('what a change throws is thrown as it is, also with a code of its own', async () => {
+  const path = join(folder, 'keys.json');
+  const refusal = Object.assign(new Error('refused'), { code: 'not_found' });
+  const change = changeKeysFile(path, () => {
+    throw refusal;
+  });
+  await expect(change).rejects.toBe(refusal);
 });
 
 test('every error of a keys file is named', () => {

@@ -23,16 +23,20 @@ export async function* measured<Item>(
     yield* items;
     outcome = 'ok';
   } catch (error) {
-    const failed = outcomeOf(error instanceof Problem ? error.cause : error);
-    const ended = query.graceMs === 0 && isTimeout(error) ? 'too_expensive' : failed;
-    if (query.signal?.aborted) outcome = 'cancelled';
-    else outcome = isProblemOfSql(error) ? 'invalid' : ended;
+    const failure = query.signal?.aborted ? 'cancelled' : failureOf(error, query);
+    outcome = failure !== 'cancelled' && isProblemOfSql(error) ? 'invalid' : failure;
     // A problem is that of the query for what is hidden, or of the client's SQL.
-    throw error instanceof Problem ? error : queryProblem(query.signal?.aborted ? 'cancelled' : ended, error);
+    throw error instanceof Problem ? error : queryProblem(failure, error);
   } finally {
     query.signal?.removeEventListener('abort', cancel);
     settle(outcome);
   }
+}
+
+/** Returns how a query failed. Of a problem the cause decides. */
+function failureOf(error: unknown, { graceMs }: QueryOptions): ReturnType<typeof outcomeOf> {
+  if (error instanceof Problem) return outcomeOf(error.cause);
+  return graceMs === 0 && isTimeout(error) ? 'too_expensive' : outcomeOf(error);
 }
 
 /** Starts the clock of a query. The first call of the returned function stops it. */

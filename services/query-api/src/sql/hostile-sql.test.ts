@@ -75,11 +75,10 @@ beforeAll(async () => {
     },
   ]);
   const version = NOW * MICROSECONDS + 1;
-  await service.insert('user_deletions', [
-    { workspace_id: 'a', user_id: 'gone', version },
-    { workspace_id: 'a', user_id: 'back', version: 2_000 },
+  await service.insert('pending_deletions', [
+    { workspace_id: 'a', user_id: 'gone', version, stored_at: NOW },
+    { workspace_id: 'a', user_id: 'back', version: 2_000, stored_at: NOW },
   ]);
-  await service.insert('pending_deletions', [{ workspace_id: 'a', user_id: 'gone', version, stored_at: NOW }]);
   await service.insert('retention', [{ workspace_id: 'a', days: 30 }]);
 });
 afterAll(() => service.stop());

@@ -1,9 +1,10 @@
 import type { AddressInfo } from 'node:net';
 import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
+import { sleep } from '@sluice/shared/retry';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { metric } from '../testing/load.ts';
-import { anEvent, aRegister } from '../testing/query-service.ts';
+import { anEvent, aRegister, DELETIONS_FORGOTTEN_MS } from '../testing/query-service.ts';
 import { type SqlService, startSql } from '../testing/sql-service.ts';
 
 const START = Date.UTC(2026, 0, 1);
@@ -77,7 +78,9 @@ test('what one workspace has asked decides nothing for another one in the same g
 test('of a user who came back, what was set once before the deletion is hidden, and what was set once after it is not', async () => {
   const deletedUs = START * 1_000;
   const user = { workspace_id: 'f', kind: 'user', id: 'back' };
-  await service.insert('user_deletions', [{ workspace_id: 'f', user_id: 'back', version: deletedUs }]);
+  await service.insert('pending_deletions', [
+    { workspace_id: 'f', user_id: 'back', version: deletedUs, stored_at: START },
+  ]);
   const seen = { first_seen_at: START + 1, last_seen_at: START + 1, version: deletedUs + 1_000 };
   await service.insert('entities', [{ ...user, other_id: String(deletedUs), ...seen }]);
   await service.insert(
@@ -92,6 +95,7 @@ test('of a user who came back, what was set once before the deletion is hidden, 
       register: aRegister(2_650_000_000_000_000 - Number(acceptedUs), 'set', '"x"'),
     })),
   );
+  await sleep(DELETIONS_FORGOTTEN_MS);
   expect(await service.rows('SELECT user_id, properties FROM users', 'f')).toEqual([
     { user_id: 'back', properties: '{"after":"x"}' },
   ]);

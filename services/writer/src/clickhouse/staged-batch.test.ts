@@ -131,6 +131,37 @@ describe('set_once', () => {
     }
   });
 
+  test.each([
+    ['set', 'set', 0],
+    ['set once', 'set_once', 0],
+    ['removed', 'remove', 0],
+  ] as const)('counts after a deletion of its user, whatever was %s before', async (name, operation, order) => {
+    const deleted = 5;
+    for (const [suffix, after] of [
+      ['', [6, 7]],
+      [' reversed', [7, 6]],
+    ] as const) {
+      const id = `deleted, ${name}${suffix}`;
+      const before = changeRow({ operation, id, property: 'p', value: '"old"', version: NOON * 1_000 + order });
+      await db.store(batchOf([], [before]));
+      await db.store(batchOf([], [changeRow({ operation: 'delete', id, version: NOON * 1_000 + deleted })]));
+      for (const each of after) await db.store(batchOf([], [once(id, each)]));
+      expect(await currentValue(id)).toBe(6);
+      const later = changeRow({ operation: 'set', id, property: 'p', value: '"set"', version: NOON * 1_000 + 8 });
+      await db.store(batchOf([], [later]));
+      await db.store(batchOf([], [once(id, 9)]));
+      expect(await currentValue(id)).toBe('set');
+    }
+  });
+
+  test('of an organization counts also where a user of the same identifier was deleted', async () => {
+    const id = 'user and organization';
+    await db.store(batchOf([], [changeRow({ operation: 'delete', id, version: NOON * 1_000 + 5 })]));
+    const rows = [once(id, 1), once(id, 2)].map((row): ChangeRow => ({ ...row, kind: 'organization' }));
+    await db.store(batchOf([], [...rows, changeRow({ id, operation: 'seen', version: NOON * 1_000 + 6 })]));
+    expect(await currentValue(id)).toBe(1);
+  });
+
   test('is left out when its user was deleted after it was accepted', async () => {
     const id = 'once and deleted';
     await db.store(batchOf([], [changeRow({ operation: 'delete', id, version: NOON * 1_000 + 5 })]));

@@ -121,18 +121,18 @@ export class StagedBatch {
       case 'store-deletions':
         return await this.#storeDeletions();
       case 'store-properties':
-        if (this.#staged?.changes.properties !== 0) await this.#staging.run(STATEMENTS[step]);
+        if (this.#staged?.changes.properties !== 0) await this.#runSinceDeletions(step);
         return;
       case 'store-sightings':
         if (this.#staged?.changes.seen !== 0) await this.#staging.run(STATEMENTS[step]);
         return;
       case 'store-seen-in-changes':
-        if (this.#staged?.changes.seen !== 0) await this.#storeSeen(step);
+        if (this.#staged?.changes.seen !== 0) await this.#runSinceDeletions(step);
         return;
       case 'find-repeats':
         return await this.#findRepeats();
       case 'store-seen-in-events':
-        return await this.#storeSeen(step);
+        return await this.#runSinceDeletions(step);
       case 'store-events':
         return await this.#storeEvents();
       case 'close-session':
@@ -221,7 +221,8 @@ export class StagedBatch {
     await this.#staging.run(STATEMENTS['store-pending-deletions']);
   }
 
-  async #storeSeen(step: 'store-seen-in-changes' | 'store-seen-in-events'): Promise<void> {
+  /** Runs the statement of a step; where one of the users was ever deleted, the one that looks the deletions up. */
+  async #runSinceDeletions(step: 'store-properties' | 'store-seen-in-changes' | 'store-seen-in-events'): Promise<void> {
     const name = this.#staged?.haveDeletions ? (`${step}-since-deletions` as const) : step;
     await this.#staging.run(STATEMENTS[name]);
   }

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { STAGING_STATEMENTS } from './staging-tables.ts';
 import type { Statement } from './statement.ts';
 import { STORE_EVENTS } from './store-events.ts';
+import { STORE_PROPERTIES } from './store-properties.ts';
 import { STORE_SEEN } from './store-seen.ts';
 
 /** The SQL files. A step of `protocol/steps.ts` that runs one of them has the same name. */
@@ -27,7 +28,6 @@ const FILES = [
   'drop-deleted-changes',
   'store-deletions',
   'store-pending-deletions',
-  'store-properties',
   'store-sightings',
   'find-repeats',
   'find-stamped-repeats',
@@ -80,6 +80,7 @@ const FILES = [
 /** All statements of the writer by their names, except those that number rows. */
 export const STATEMENTS = {
   ...STAGING_STATEMENTS,
+  ...STORE_PROPERTIES,
   ...STORE_SEEN,
   'store-events': STORE_EVENTS,
   ...(Object.fromEntries(

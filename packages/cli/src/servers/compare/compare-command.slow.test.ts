@@ -200,6 +200,8 @@ describe('two servers', () => {
       seen('organization', 'acme', nowUs()),
     );
     await a1.insert('entity_properties', property('ann', 'team', nowUs()));
+    // Set once: its version says the same in another way.
+    await a1.insert('entity_properties', property('cid', 'team', 2_650_000_000_000_000 - nowUs()));
     await a2.insert('user_sightings', { workspace_id: 'a', user_id: 'bob', version: nowUs() });
     await a2.insert('dead_letters', deadLetter('three', { row: 'x', recorded_at: timeOf(nowUs()) }));
     await a2.insert('dead_letters', deadLetter('four', { row: `{"received_at":${nowUs()}}` }));

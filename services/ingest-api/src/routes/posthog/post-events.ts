@@ -1,15 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ERRORS_MAX, Problem } from '@sluice/shared/http/problem';
+import { Problem } from '@sluice/shared/http/problem';
 import type { CallOutline } from '@sluice/submissions/calls/call-outline';
-import { collectCalls, type RejectedIndex } from '@sluice/submissions/calls/call-rows';
-import type { Pause } from '@sluice/submissions/pause';
 import { jsonOfForm } from '@sluice/submissions/posthog/form-data';
 import { readPosthogOutline } from '@sluice/submissions/posthog/posthog-outline';
-import { type PartitionRows, RowCollector } from '@sluice/submissions/rows/row-collector';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { registerAnyBodyReader } from '../../http/body-reader.ts';
-import type { PostCallsOptions } from '../post-calls.ts';
-import { publishRows } from '../publish-rows.ts';
+import { type PostCallsOptions, publishCalls, takeCalls } from '../taken-calls.ts';
 import { keyOf, renameUnauthorized } from './posthog-keys.ts';
 
 /**
@@ -66,23 +62,17 @@ class PostEvents {
   }
 
   async post(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const { publisher, metrics, turns, produceTimeoutMs, callsMax } = this.#options;
+    const { turns, produceTimeoutMs, callsMax } = this.#options;
     const heldUntil = performance.now() + HOLD_MS_MAX;
     const body = bodyOf(request);
     const turn = request.network ?? '';
     const outline = await turns.read(turn, body, (pause) => readPosthogOutline(body, callsMax, pause));
     await this.#admit(request, outline);
-    const { rows, rejected } = await turns.read(request.apiKey.workspace, body, (pause) =>
-      this.#createRows(request, outline, pause),
+    const taken = await turns.read(request.apiKey.workspace, body, (pause) =>
+      takeCalls(request, outline, { form: 'posthog', idempotencyKey: undefined }, this.#options, pause),
     );
-    // The rows hold everything that is needed. The body, which may be much larger, can go.
-    request.body = undefined;
     const timeoutMs = Math.min(produceTimeoutMs, Math.max(heldUntil - performance.now(), PUBLISH_MS_MIN));
-    if (rows.length > 0) await publishRows(publisher, request, rows, timeoutMs);
-    metrics.acceptedEvents.inc(outline.calls.length - rejected.length);
-    if (rejected.length > 0) metrics.rejectedCalls.inc(rejected.length);
-    reply.code(200).type('application/json; charset=utf-8');
-    return reply.send(responseBody(rejected));
+    return await publishCalls(request, reply, taken, this.#options, { accepted: { status: 1 }, timeoutMs });
   }
 
   /** Waits a while for the key's rate: posthog-js drops what gets 429. */
@@ -94,26 +84,6 @@ class PostEvents {
     admission.admitBodyKey(request, key);
     admission.admitEvents(request, calls.length);
   }
-
-  async #createRows(
-    request: FastifyRequest,
-    outline: CallOutline,
-    pause: Pause,
-  ): Promise<{ rows: readonly PartitionRows[]; rejected: RejectedIndex[] }> {
-    const { admission, versions, partitionCount, callBytesMax, propertiesMax, now } = this.#options;
-    const collector = new RowCollector(partitionCount, admission.rowMemory(request));
-    const { workspace } = request.apiKey;
-    const limits = { callBytesMax, propertiesMax, now };
-    const rejected = await collectCalls(
-      outline,
-      collector,
-      { ...limits, form: 'posthog', versions: () => versions.next(), workspace, idempotencyKey: undefined },
-      pause,
-    );
-    const rows = collector.finish();
-    request.reservation?.shrink(outline.body.length);
-    return { rows, rejected };
-  }
 }
 
 /** Returns the JSON of the body. @throws {Problem} `malformed_json` */
@@ -121,10 +91,4 @@ export function bodyOf(request: FastifyRequest): Buffer {
   const body = request.body as Buffer | undefined;
   if (body === undefined) throw new Problem('malformed_json', 'A JSON body is needed.');
   return jsonOfForm(body);
-}
-
-/** The JSON of the response. Of many rejected events it names the first. */
-function responseBody(rejected: readonly RejectedIndex[]): string {
-  if (rejected.length === 0) return '{"status":1}';
-  return JSON.stringify({ status: 1, rejected: rejected.slice(0, ERRORS_MAX), rejectedCount: rejected.length });
 }

@@ -1,0 +1,79 @@
+import { ERRORS_MAX } from '@sluice/shared/http/problem';
+import type { CallOutline } from '@sluice/submissions/calls/call-outline';
+import { type CallRowsOptions, collectCalls, type RejectedIndex } from '@sluice/submissions/calls/call-rows';
+import type { Pause } from '@sluice/submissions/pause';
+import { type PartitionRows, RowCollector } from '@sluice/submissions/rows/row-collector';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Admission } from '../http/admission.ts';
+import type { Turns } from '../http/turns.ts';
+import type { RowPublisher } from '../kafka/row-publisher.ts';
+import type { IngestMetrics } from '../metrics.ts';
+import { publishRows } from './publish-rows.ts';
+import type { VersionClock } from './version-clock.ts';
+
+/** What the routes of calls need, whichever clients they are for. */
+export interface PostCallsOptions extends Pick<CallRowsOptions, 'callBytesMax' | 'propertiesMax' | 'now'> {
+  readonly admission: Admission;
+  readonly turns: Turns;
+  readonly publisher: RowPublisher;
+  readonly versions: VersionClock;
+  readonly metrics: Pick<IngestMetrics, 'acceptedEvents' | 'rejectedCalls'>;
+  /** The number of partitions of each topic. */
+  readonly partitionCount: number;
+  readonly bodyBytesMax: number;
+  readonly callsMax: number;
+  readonly produceTimeoutMs: number;
+}
+
+/** The calls of a request. */
+export interface TakenCalls {
+  /** Of all of them: those that were rejected are kept as well. */
+  readonly rows: readonly PartitionRows[];
+  readonly count: number;
+  readonly rejected: readonly RejectedIndex[];
+}
+
+/** Creates the rows of the calls of a request whose key and number of events were admitted. */
+export async function takeCalls(
+  request: FastifyRequest,
+  outline: CallOutline,
+  read: Pick<CallRowsOptions, 'form' | 'idempotencyKey'>,
+  { admission, versions, partitionCount, callBytesMax, propertiesMax, now }: PostCallsOptions,
+  pause: Pause,
+): Promise<TakenCalls> {
+  const collector = new RowCollector(partitionCount, admission.rowMemory(request));
+  const { workspace } = request.apiKey;
+  const limits = { callBytesMax, propertiesMax, now };
+  const options = { ...limits, ...read, versions: () => versions.next(), workspace };
+  const rejected = await collectCalls(outline, collector, options, pause);
+  const rows = collector.finish();
+  request.reservation?.shrink(outline.body.length);
+  return { rows, count: outline.calls.length, rejected };
+}
+
+/**
+ * Responds `200` once Kafka has the calls of a request, with those that were rejected, which Kafka has as well.
+ *
+ * @param accepted what the response begins with
+ */
+export async function publishCalls(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { rows, count, rejected }: TakenCalls,
+  { publisher, metrics }: Pick<PostCallsOptions, 'publisher' | 'metrics'>,
+  { accepted, timeoutMs }: { readonly accepted: Readonly<Record<string, unknown>>; readonly timeoutMs: number },
+): Promise<FastifyReply> {
+  // The rows hold everything that is needed. The body, which may be much larger, can go.
+  request.body = undefined;
+  if (rows.length > 0) await publishRows(publisher, request, rows, timeoutMs);
+  metrics.acceptedEvents.inc(count - rejected.length);
+  if (rejected.length > 0) metrics.rejectedCalls.inc(rejected.length);
+  reply.code(200).type('application/json; charset=utf-8');
+  return reply.send(responseBody(accepted, rejected));
+}
+
+/** The JSON of the response. Of many rejected calls it names the first. */
+function responseBody(accepted: Readonly<Record<string, unknown>>, rejected: readonly RejectedIndex[]): string {
+  if (rejected.length === 0) return JSON.stringify(accepted);
+  return JSON.stringify({ ...accepted, rejected: rejected.slice(0, ERRORS_MAX), rejectedCount: rejected.length });
+}

@@ -1,0 +1,78 @@
+import { STATUS_CODES } from 'node:http';
+import cors from '@fastify/cors';
+import { MemoryBudget } from '@sluice/shared/http/memory-budget';
+import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
+import { ownTls } from '@sluice/shared/http/own-tls';
+import { registerDocument } from '@sluice/shared/http/reference';
+import { createHttpServer } from '@sluice/shared/http/server';
+import type { Logger } from '@sluice/shared/log';
+import type { FastifyInstance } from 'fastify';
+import type { Registry } from 'prom-client';
+import type { TrenchConfig } from './config.ts';
+import { registerGetEvents } from './events/get-events.ts';
+import { registerPostEvents } from './events/post-events.ts';
+import { registerJsonReader } from './json-body.ts';
+import { trenchDocument } from './openapi.ts';
+import { registerPostQueries } from './queries/post-queries.ts';
+import { holdRequests } from './request-memory.ts';
+import { Service } from './upstream/service.ts';
+import { registerWorkspaces } from './workspaces/workspaces-route.ts';
+
+export interface TrenchDependencies {
+  readonly logger: Logger;
+  readonly registry: Registry;
+  /** The wall clock, in milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+/** What Trench says at `/`. */
+export const RUNNING = 'Trench server is running';
+
+/** Builds the HTTP server with Trench's routes. Each calls ingest-api or query-api, and nothing is kept here. */
+export function buildApp(config: TrenchConfig, { logger, registry, now }: TrenchDependencies): FastifyInstance {
+  const limits = { timeoutMs: config.SERVICE_TIMEOUT_MS, bytesMax: config.RESPONSE_BYTES_MAX };
+  const ingest = new Service({
+    ...{ name: 'ingest-api', url: config.INGEST_URL, unavailable: 'event_log_unavailable' },
+    ...limits,
+  });
+  const query = new Service({
+    ...{ name: 'query-api', url: config.QUERY_URL, unavailable: 'store_unavailable' },
+    ...limits,
+  });
+  const app = createHttpServer({
+    ...{ logger, registry },
+    readiness: async () => (await Promise.all([ingest.missing(), query.missing()])).flat(),
+    bodyLimit: config.BODY_BYTES_MAX,
+    allowedHosts: config.ALLOWED_HOSTS,
+    problemMembers: ({ status }) => ({ statusCode: status, error: STATUS_CODES[status] ?? 'Error' }),
+    tls: ownTls(config, logger),
+  });
+  registerJsonReader(app);
+  allowOrigins(app, config.CORS_ORIGINS);
+  app.get('/', async (_request, reply) => await reply.type('text/plain; charset=utf-8').send(RUNNING));
+  app.register(async (routes) => {
+    holdRequests(routes, new MemoryBudget(config.PENDING_BYTES_MAX), config.BODY_BYTES_MAX);
+    registerPostEvents(routes, {
+      ...{ ingest, now },
+      propertiesMax: config.PROPERTIES_PER_SUBMISSION_MAX,
+      eventBytesMax: config.EVENT_BYTES_MAX,
+    });
+    registerGetEvents(routes, query);
+    registerPostQueries(routes, query);
+    registerWorkspaces(routes, { config, ingest, query, now });
+  });
+  registerDocument(app, trenchDocument(config));
+  refuseOtherMethods(app);
+  return app;
+}
+
+/** Lets pages of these origins send and read. */
+function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
+  if (origins.length === 0) return;
+  app.register(cors, {
+    origin: [...origins],
+    methods: ['GET', 'POST', 'PUT', 'DELETE'],
+    exposedHeaders: ['x-request-id', 'retry-after'],
+    maxAge: 86_400,
+  });
+}

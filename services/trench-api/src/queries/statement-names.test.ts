@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import { withOurNames, withTheirNames } from './statement-names.ts';
+
+test.each([
+  ['SELECT userId, groupId, instanceId FROM events', 'SELECT user_id, organization_id, instance_id FROM events'],
+  ['SELECT e.group_id FROM events AS e', 'SELECT e.organization_id FROM events AS e'],
+  ['SELECT max(parsed_at), anonymousId', 'SELECT max(received_at), anonymous_id'],
+  ['SELECT "userId", `groupId`', 'SELECT "user_id", `organization_id`'],
+  ['SELECT myuserId, userIds, user_id', 'SELECT myuserId, userIds, user_id'],
+  ['SELECT constructor, toString', 'SELECT constructor, toString'],
+])('%s: names of columns become those of the views', (sql, expected) => {
+  expect(withOurNames(sql)).toBe(expected);
+});
+
+test.each([
+  "SELECT 'userId' = 'it''s groupId' OR 'a\\'userId'",
+  'SELECT 1 -- userId\n',
+  'SELECT /* userId */ 1',
+  'SELECT $tag$ userId $$ $tag$',
+  "SELECT 'userId",
+  "SELECT 'userId\\",
+])('%s: strings and comments stay as they are', (sql) => {
+  expect(withOurNames(sql)).toBe(sql);
+});
+
+test('names after a string, a comment and a heredoc are changed', () => {
+  expect(withOurNames("SELECT 'a\\\\', userId /* ' */, groupId -- '\n, $$'$$, userId")).toBe(
+    "SELECT 'a\\\\', user_id /* ' */, organization_id -- '\n, $$'$$, user_id",
+  );
+});
+
+test('a row has names in camel case, and its JSON parsed', () => {
+  const row = {
+    user_id: 'a',
+    organization_id: 'b',
+    received_at: 'c',
+    first_name: 1,
+    properties: '{"a_b":[1]}',
+    traits: '',
+  };
+  expect(withTheirNames(row, JSON.parse)).toEqual({
+    ...{ userId: 'a', groupId: 'b', parsedAt: 'c', firstName: 1 },
+    ...{ properties: { a_b: [1] }, traits: '' },
+  });
+});

@@ -1,0 +1,128 @@
+import { Problem, type ProblemCode } from '@sluice/shared/http/problem';
+import { parseExactJson } from '@sluice/shared/json';
+import type { FastifyRequest } from 'fastify';
+import { reserveResponse } from '../request-memory.ts';
+import { problemOf } from './service-problem.ts';
+
+/** How long a service may take to say whether it is ready, in milliseconds. */
+const READY_TIMEOUT_MS = 2_000;
+
+/** Seconds after which a client should send its request again when a service cannot be reached. */
+const RETRY_AFTER_SECONDS = 5;
+
+export interface ServiceOptions {
+  readonly name: string;
+  /** The address of the service, or of what distributes requests between several. */
+  readonly url: string;
+  /** The code of the problem when it cannot be reached. */
+  readonly unavailable: ProblemCode;
+  /** How long a request may take, with its response, in milliseconds. */
+  readonly timeoutMs: number;
+  /** The largest response, in bytes. */
+  readonly bytesMax: number;
+}
+
+export interface ServiceRequest {
+  readonly method: 'GET' | 'POST';
+  /** With the query. */
+  readonly path: string;
+  /** Default: that of the request. */
+  readonly key?: string;
+  /** JSON text. */
+  readonly body?: string;
+  /** The request that needs it: its id and its trace go on, and it holds the memory. */
+  readonly of: FastifyRequest;
+  /** Ends the request. */
+  readonly signal?: AbortSignal;
+}
+
+/** Headers of a request that the services get as they came. */
+const TRACE_HEADERS = ['traceparent', 'tracestate'] as const;
+
+/** ingest-api or query-api, over HTTP. */
+export class Service {
+  readonly #options: ServiceOptions;
+
+  constructor(options: ServiceOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Returns the JSON of the response, with all digits of its numbers.
+   *
+   * @throws {Problem} that of the service; that it cannot be reached or is too slow; `query_too_expensive` when the response
+   * is too large
+   */
+  async send({ method, path, of, key = of.key, body, signal }: ServiceRequest): Promise<unknown> {
+    const headers: Record<string, string> = {
+      authorization: `Bearer ${key}`,
+      'x-request-id': of.id,
+      // The services are near: to compress would cost more than it saves.
+      'accept-encoding': 'identity',
+    };
+    for (const name of TRACE_HEADERS) {
+      const value = of.headers[name];
+      if (typeof value === 'string') headers[name] = value;
+    }
+    if (body !== undefined) headers['content-type'] = 'application/json';
+    const timeout = AbortSignal.timeout(this.#options.timeoutMs);
+    try {
+      const response = await fetch(new URL(path, this.#options.url), {
+        ...{ method, headers, redirect: 'error' },
+        ...(body !== undefined && { body }),
+        signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+      });
+      const content = parseExactJson(await this.#textOf(response, of));
+      if (!response.ok) throw problemOf(response, content, this.#options.unavailable);
+      return content;
+    } catch (cause) {
+      if (cause instanceof Problem) throw cause;
+      throw this.#unreachable(cause);
+    }
+  }
+
+  /** Returns why the service cannot do its work; empty when it can. */
+  async missing(): Promise<readonly string[]> {
+    const { name, url } = this.#options;
+    try {
+      const response = await fetch(new URL('/readyz', url), { signal: AbortSignal.timeout(READY_TIMEOUT_MS) });
+      await response.body?.cancel();
+      return response.ok ? [] : [`${name} is not ready`];
+    } catch {
+      return [`${name} cannot be reached`];
+    }
+  }
+
+  async #textOf(response: Response, request: FastifyRequest): Promise<string> {
+    const { bytesMax } = this.#options;
+    const chunks: Uint8Array[] = [];
+    let bytes = 0;
+    for await (const chunk of response.body ?? []) {
+      bytes += chunk.length;
+      if (bytes > bytesMax) {
+        throw new Problem(
+          'query_too_expensive',
+          `The response would be larger than ${bytesMax} bytes; ask for fewer records.`,
+        );
+      }
+      reserveResponse(request, chunk.length);
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks).toString();
+  }
+
+  #unreachable(cause: unknown): Problem {
+    const { name, unavailable } = this.#options;
+    const reason = new Error(`${name} cannot be reached: ${reasonOf(cause)}`, { cause });
+    return new Problem(unavailable, 'The request cannot be served now; send it again.', {
+      retryAfter: RETRY_AFTER_SECONDS,
+      cause: reason,
+    });
+  }
+}
+
+/** `fetch` says why it failed in the cause of its error. */
+function reasonOf(error: unknown): string {
+  const { message, cause } = error as Error;
+  return cause instanceof Error ? `${message} (${cause.message})` : message;
+}
