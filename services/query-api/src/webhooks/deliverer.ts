@@ -24,7 +24,7 @@ const FLUSH_MS_MAX = 5_000;
 const IDLE_STORE_MS = 60_000;
 
 export interface DelivererOptions {
-  readonly streams: StreamHubs;
+  readonly streams: Pick<StreamHubs, 'open'>;
   readonly sender: HttpSender;
   readonly positions: WebhookPositions;
   readonly log: DeliveryLog;
