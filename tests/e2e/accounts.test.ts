@@ -16,6 +16,7 @@ import { createDatabase, type TestDatabase } from '@sluice/shared/clickhouse/tes
 import { writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { ownClickHouse } from '../support/engines.ts';
 import { startService } from '../support/service.ts';
 
 // What the accounts of deploy/clickhouse/accounts.sql may not do. That they may do what the services need, all other
@@ -40,7 +41,7 @@ afterAll(async () => {
   await database.release();
 });
 
-function connect(account: { readonly CLICKHOUSE_USER: string; readonly CLICKHOUSE_PASSWORD: string }) {
+function connect(account: Partial<TestDatabase['config']>) {
   const options = { application: 'test', requestTimeoutMs: 240_000, connectionsMax: 2 };
   const client = createClickHouse({ ...database.config, ...account }, options);
   clients.push(client);
@@ -95,8 +96,8 @@ const REFUSED = {
   ],
   // Here it has its rights for all tables (clickhouse-accounts.ts).
   sluice_webhooks: [
-    'ALTER TABLE webhooks DELETE WHERE 1',
-    'DELETE FROM webhooks WHERE 1',
+    'ALTER TABLE webhooks ADD COLUMN other String',
+    "ALTER TABLE webhooks UPDATE secret = '' WHERE 1",
     'CREATE TABLE other (n UInt64) ENGINE = MergeTree ORDER BY n',
     'CREATE TEMPORARY TABLE t (n UInt64) ENGINE = Memory',
     'SELECT * FROM system.processes',
@@ -143,6 +144,40 @@ describe.each(Object.keys(REFUSED) as (keyof typeof REFUSED)[])('%s', (user) => 
       await expect(refused).rejects.toMatchObject({ type: 'AUTHENTICATION_FAILED' });
     }
   });
+});
+
+test('in one database sluice_webhooks alone reads the secrets of webhooks, and no other table than its own', async () => {
+  const name = 'sluice';
+  await using engine = await ownClickHouse({ accounts: { ...TEST_ACCOUNTS, databases: name } });
+  const one = await createDatabase(engine.url, name);
+  const outcomes = async (user: keyof typeof TEST_ACCOUNTS.passwords, statements: readonly string[]) => {
+    const login = { CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: TEST_ACCOUNTS.passwords[user] };
+    const client = connect({ ...one.config, ...login });
+    return await Promise.all(
+      statements.map(async (query) => {
+        const outcome = await client.command({ query }).then(
+          () => 'done',
+          (error: { readonly type?: string }) => error.type,
+        );
+        return `${query}: ${outcome}`;
+      }),
+    );
+  };
+  const secrets = 'SELECT secret FROM webhooks';
+  const own = [secrets, "INSERT INTO webhooks (workspace_id) VALUES ('a')", 'DELETE FROM webhook_states WHERE 0'];
+  const others = ['SELECT * FROM events', 'DELETE FROM events WHERE 0'];
+  expect(await outcomes('sluice_webhooks', [...own, ...others])).toEqual([
+    ...own.map((query) => `${query}: done`),
+    ...others.map((query) => `${query}: ACCESS_DENIED`),
+  ]);
+  const allowed = 'SELECT * FROM webhook_states';
+  for (const user of ['sluice_query', 'sluice_writer'] as const) {
+    expect(await outcomes(user, [allowed, secrets, 'DELETE FROM webhooks WHERE 0'])).toEqual([
+      `${allowed}: done`,
+      `${secrets}: ACCESS_DENIED`,
+      expect.stringMatching(/ACCESS_DENIED|QUERY_IS_PROHIBITED/),
+    ]);
+  }
 });
 
 test('the limits of sluice_query hold whatever a query asks for', async () => {

@@ -107,6 +107,8 @@ export const OPERATOR_ADVICE: Readonly<Record<string, string>> = {
     'Look into `failed` when it grows: `GET /webhooks/ID/deliveries` has the errors of a receiver.',
   sluice_webhook_pauses_total:
     'Tell the owner of the webhook, which the log names: its events wait until it is resumed.',
+  sluice_webhooks_paused:
+    'Above 0, [see what the reason asks for](alerts.md#sluicewebhookpaused). Every instance that delivers shows all of them.',
   sluice_webhooks_held:
     'Compare the sum of all instances with the active webhooks: none is left out for longer than a lease.',
   sluice_webhook_lag_seconds:

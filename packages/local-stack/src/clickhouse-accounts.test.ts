@@ -18,7 +18,11 @@ test('every account and every right of the script is in the form for users.xml',
 
 test('in one database a right for some tables is for these alone', () => {
   const { accounts } = parseAccounts(script, 'sluice');
-  expect(accounts.get('sluice_webhooks')?.grants).toEqual(['GRANT SELECT, INSERT ON sluice.webhook*']);
+  expect(accounts.get('sluice_webhooks')?.grants).toEqual(['GRANT SELECT, INSERT, ALTER DELETE ON sluice.webhook*']);
+  expect(accounts.get('sluice_query')?.grants).toEqual([
+    'GRANT SELECT ON sluice.*',
+    'REVOKE SELECT ON sluice.webhooks',
+  ]);
 });
 
 test.each([

@@ -50,12 +50,17 @@ export function parseAccounts(script: string, databases: string): AccountsScript
         statement,
       ) ?? [];
     const [, right, grantee] = /^(GRANT .+) TO (\w+)$/.exec(statement) ?? [];
+    const [, exception, table, loser] = /^(REVOKE .+ ON )(\w+) FROM (\w+)$/.exec(statement) ?? [];
     if (profile && settings) profiles.set(profile, parseSettings(settings));
     else if (user) accounts.set(accountOf(user), { profile: ofProfile, grants: [] });
     else if (right && grantee) {
       const grants = accounts.get(accountOf(grantee))?.grants;
       if (!grants) throw new Error(`accounts.sql gives rights to ${grantee} before it creates it`);
       grants.push(right.replace(/ ON (\w*)\*$/, (_, tables: string) => ` ON ${onTables(databases, tables)}`));
+    } else if (exception && table && loser) {
+      // Where databases are several, there is no exception for one table of each.
+      const isOne = !databases.endsWith('*');
+      if (isOne) accounts.get(accountOf(loser))?.grants.push(`${exception}${databases}.${table}`);
     } else if (!/^(CREATE DATABASE|USE|ALTER USER \w+ IDENTIFIED) /.test(statement)) {
       throw new Error(`accounts.sql has a statement that users.xml has no form for: ${statement}`);
     }

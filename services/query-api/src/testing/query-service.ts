@@ -9,7 +9,7 @@ import { type ClickHouseConfig, loadConfig } from '@sluice/shared/config';
 import { parseJson } from '@sluice/shared/json';
 import { FileKeyRing } from '@sluice/shared/keys/key-ring';
 import { hashKey, type KeyEntry, writeKeysFile } from '@sluice/shared/keys/keys-file';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger, type Logger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { buildApp, type QueryDependencies } from '../app.ts';
@@ -145,7 +145,9 @@ export interface TestApp extends Pick<QueryService, 'app' | 'config' | 'get'> {
  */
 export async function startApp(
   env: Readonly<Record<string, string | undefined>>,
-  sourceOf: (config: QueryConfig) => Pick<QueryDependencies, 'source' | 'readiness' | 'webhooks'>,
+  sourceOf: (
+    config: QueryConfig,
+  ) => Pick<QueryDependencies, 'source' | 'readiness' | 'webhooks'> & { readonly logger?: Logger },
 ): Promise<TestApp> {
   const { path, remove } = await writeTestKeys();
   const config = loadConfig(configSchema, { ...QUERY_ACCOUNT, API_KEYS_FILE: path, ...AMPLE_BUDGETS, ...env });

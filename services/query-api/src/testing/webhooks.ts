@@ -1,8 +1,13 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { WEBHOOKS_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
-import type { QueryService } from './query-service.ts';
+import type { TestDatabase } from '@sluice/shared/clickhouse/testing/test-database';
+import { createLogger } from '@sluice/shared/log';
+import { createReadiness } from '../clickhouse/readiness.ts';
+import { webhooksConfigOf } from '../config.ts';
+import { administratorOf, connectReader, insertInto, type QueryService, startApp } from './query-service.ts';
 
 /** What services of tests have that deliver to this machine, quickly. */
 export const WEBHOOKS_ENV = {
@@ -74,6 +79,41 @@ export class Receiver implements AsyncDisposable {
 export function uuidsOf(body: string): readonly string[] {
   const { data } = JSON.parse(body) as { data: { uuid: string } | { uuid: string }[] };
   return [data].flat().map(({ uuid }) => uuid);
+}
+
+/** A service that delivers webhooks, over a database that other services may have as well. */
+export interface WebhookService extends AsyncDisposable, Omit<QueryService, 'stop'> {
+  /** The lines of its log. */
+  readonly log: readonly Readonly<Record<string, unknown>>[];
+}
+
+/** @param wrap returns what the state of webhooks is stored with; default: the client itself */
+export async function startWebhooks(
+  { config: { CLICKHOUSE_URL, CLICKHOUSE_DATABASE } }: TestDatabase,
+  given: Readonly<Record<string, string>> = {},
+  wrap: (client: ClickHouseClient) => ClickHouseClient = (client) => client,
+): Promise<WebhookService> {
+  const log: Record<string, unknown>[] = [];
+  await using started = new AsyncDisposableStack();
+  const env = { CLICKHOUSE_URL, CLICKHOUSE_DATABASE, ...WEBHOOKS_ENV, ...given };
+  const service = await startApp(env, (config) => {
+    const options = { application: 'query-api', requestTimeoutMs: 600_000, connectionsMax: 4 };
+    const [probed, reader] = [createClickHouse(config, options), connectReader(config)];
+    const webhooks = createClickHouse(webhooksConfigOf(config) ?? config, options);
+    for (const client of [probed, webhooks]) started.defer(() => client.close());
+    started.defer(() => reader.close());
+    return {
+      ...{ source: { reader }, readiness: createReadiness(probed), webhooks: wrap(webhooks) },
+      logger: createLogger('query-api', 'info', { write: (line) => void log.push(JSON.parse(line)) }),
+    };
+  });
+  started.defer(() => service.stop());
+  const clickHouse = started.adopt(administratorOf(service.config), (client) => client.close());
+  const kept = started.move();
+  return {
+    ...{ app: service.app, config: service.config, get: service.get, clickHouse, log, ...insertInto(clickHouse) },
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  };
 }
 
 export interface WebhookResponse {

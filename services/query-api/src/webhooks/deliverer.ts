@@ -1,6 +1,6 @@
 import { Problem } from '@sluice/shared/http/problem';
 import type { Logger } from '@sluice/shared/log';
-import { sleep } from '@sluice/shared/retry';
+import { atMost, sleep } from '@sluice/shared/retry';
 import type { StreamHubs } from '../stream/stream-hubs.ts';
 import { decodePosition, isAtLeast } from '../stream/stream-position.ts';
 import { type Delivery, gather } from './delivery.ts';
@@ -14,11 +14,17 @@ import { WebhookStream } from './webhook-stream.ts';
 /** The first delay after a failed attempt, in milliseconds; it doubles with each. */
 const RETRY_MS_MIN = 1_000;
 
+/** How long a stream that ended is not opened again, in milliseconds. */
+const REOPEN_MS = 200;
+
+/** How long it is waited for the last position to be stored, in milliseconds. */
+const FLUSH_MS_MAX = 5_000;
+
 /** How often the position of a webhook without events is stored, in milliseconds. */
 const IDLE_STORE_MS = 60_000;
 
 export interface DelivererOptions {
-  readonly streams: StreamHubs;
+  readonly streams: Pick<StreamHubs, 'open'>;
   readonly sender: HttpSender;
   readonly positions: WebhookPositions;
   readonly log: DeliveryLog;
@@ -44,12 +50,12 @@ export interface DelivererStart {
 /**
  * Delivers the events of one webhook, one delivery after the other, in the order of storage:
  *
- *     gather ──▶ [store where a part of a batch ends] ──▶ send ──▶ store the position ──▶ gather …
+ *     gather ──▶ [store where a part of a batch ends] ──▶ send ──▶ gather …          (the position is stored in a moment)
  *                                                          └─ fails ──▶ store the failure, close the stream, wait, open it again
  *
- * The stream is closed while a receiver is away, so that nothing is read for it. A delivery that was sent, and whose position was
- * not stored, is sent again with the same id, since it has the same events: one event, a whole batch, or what comes up to a
- * stored position.
+ * The stream is closed while a receiver is away, so that nothing is read for it. Positions are stored five times a second, and
+ * deliveries wait when that fails. What was sent after the stored position is sent again with the same ids, since each delivery
+ * has the same events: one event, a whole batch, or what comes up to a stored position.
  */
 export class Deliverer {
   readonly #options: DelivererOptions;
@@ -61,6 +67,8 @@ export class Deliverer {
   #behindSinceMs = 0;
   #idleStored = performance.now();
   #isPaused = false;
+  /** What the receiver has asked for after its last response. */
+  #retryAfterMs: number | undefined;
 
   constructor(options: DelivererOptions, start: DelivererStart) {
     this.#options = options;
@@ -91,22 +99,26 @@ export class Deliverer {
     return this.#isPaused;
   }
 
-  /** Ends what is under way; nothing is sent afterwards. */
+  /** Ends what is under way, and stores how far it is; nothing is sent afterwards. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
+    // Without a lease another instance may have begun already.
+    const waitMs = Math.min(FLUSH_MS_MAX, this.#start.leaseMsLeft());
+    if (waitMs > 0) await atMost(waitMs, this.#options.positions.flush(this.webhook.id)).catch(() => undefined);
   }
 
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
     let failures = 0;
     while (!signal.aborted && !this.#isPaused) {
-      if (this.#progress.attempts > 0) await sleep(this.#delayAfter(this.#progress.attempts), signal);
+      if (this.#progress.attempts > 0) await sleep(this.#delayBeforeNext(), signal);
       while (!signal.aborted && this.#start.leaseMsLeft() <= 0) await sleep(RETRY_MS_MIN, signal);
       if (signal.aborted) return;
       try {
-        await this.#deliverFrom();
+        const hasFailed = await this.#deliverFrom();
         failures = 0;
+        if (!hasFailed) await sleep(REOPEN_MS, signal);
       } catch (error) {
         if (signal.aborted) return;
         failures += 1;
@@ -117,8 +129,8 @@ export class Deliverer {
     }
   }
 
-  /** Delivers until an attempt fails, or the stream ends. @throws what keeps it from reading */
-  async #deliverFrom(): Promise<void> {
+  /** Delivers until an attempt fails, or the stream ends; returns whether one failed. @throws what keeps it from reading */
+  async #deliverFrom(): Promise<boolean> {
     const { signal } = this.#stopping;
     const after = decodePosition(this.#progress.position);
     if (!after) throw new Problem('position_lost', 'The stored position is malformed.');
@@ -128,10 +140,10 @@ export class Deliverer {
         const next = await gather(stream, this.webhook, this.#progress.sendingTo, signal, (receivedAtMs) => {
           this.#behindSinceMs ||= receivedAtMs;
         });
-        if (signal.aborted || next?.kind === 'end') return;
+        if (signal.aborted || next?.kind === 'end') return false;
         if (next?.kind === 'problem') throw new Problem(next.code as 'query_too_expensive', 'The stream ended.');
         if (next?.kind === 'position') this.#passOver(next.id);
-        if (next?.kind === 'delivery' && !(await this.#deliver(next))) return;
+        if (next?.kind === 'delivery' && !(await this.#deliver(next))) return true;
       }
     } finally {
       stream.close();
@@ -144,10 +156,11 @@ export class Deliverer {
     // A stream begins with the position that it was opened at.
     if (!own || !passed || isAtLeast(own, passed)) return;
     this.#behindSinceMs = 0;
+    const hasFailed = this.#progress.attempts > 0;
     this.#progress = { ...this.#progress, position: id, sendingTo: '', attempts: 0, failingSinceMs: 0 };
-    if (performance.now() - this.#idleStored < IDLE_STORE_MS) return;
+    if (!hasFailed && performance.now() - this.#idleStored < IDLE_STORE_MS) return;
     this.#idleStored = performance.now();
-    void this.#options.positions.store(this.webhook.id, this.#progress).catch(() => undefined);
+    void this.#options.positions.storeSoon(this.webhook.id, this.#progress).catch(() => undefined);
   }
 
   /** Returns whether it was delivered. */
@@ -170,12 +183,22 @@ export class Deliverer {
     }
     metrics.deliveredEvents.inc(delivery.events);
     this.#behindSinceMs = 0;
-    await this.#store({ position: delivery.end, sendingTo: '', attempts: 0, failingSinceMs: 0, logLines });
+    this.#progress = {
+      ...this.#progress,
+      position: delivery.end,
+      sendingTo: '',
+      attempts: 0,
+      failingSinceMs: 0,
+      logLines,
+    };
+    const stored = this.#options.positions.storeSoon(this.webhook.id, this.#progress);
+    await Promise.race([stored, this.#aborted]);
     return true;
   }
 
   async #noteFailure(attempt: Attempt, logLines: number, delivery: Delivery): Promise<void> {
     const failingSinceMs = this.#progress.failingSinceMs || Date.now();
+    this.#retryAfterMs = attempt.retryAfterMs;
     const sendingTo = delivery.isWhole ? this.#progress.sendingTo : delivery.end;
     await this.#store({ sendingTo, attempts: this.#progress.attempts + 1, failingSinceMs, logLines });
     if (attempt.status === 410) await this.#pause('gone', attempt.error);
@@ -215,6 +238,14 @@ export class Deliverer {
       { webhook: id, workspace, reason, cause },
       'a webhook is paused: its events are not delivered any more',
     );
+  }
+
+  /** What the receiver has asked for counts instead of the usual delay, within the bounds of that. */
+  #delayBeforeNext(): number {
+    const asked = this.#retryAfterMs;
+    this.#retryAfterMs = undefined;
+    if (asked === undefined) return this.#delayAfter(this.#progress.attempts);
+    return Math.min(Math.max(asked, RETRY_MS_MIN), this.#options.retryMsMax);
   }
 
   #delayAfter(attempts: number): number {

@@ -25,6 +25,14 @@ export interface Attempt {
   readonly durationMs: number;
   /** Why it is not delivered; empty when it is. */
   readonly error: string;
+  /** How long the receiver asks to wait, in milliseconds. */
+  readonly retryAfterMs?: number | undefined;
+}
+
+/** What a receiver has responded. */
+interface Answer {
+  readonly status: number;
+  readonly retryAfterMs: number | undefined;
 }
 
 export interface SenderOptions {
@@ -64,22 +72,23 @@ export class HttpSender {
    */
   async send(address: string, message: Message, secrets: readonly string[], signal: AbortSignal): Promise<Attempt> {
     const begun = performance.now();
-    const ended = (status: number, error: string): Attempt => ({
-      ...{ isDelivered: error === '', status, error },
+    const ended = (status: number, error: string, retryAfterMs?: number): Attempt => ({
+      ...{ isDelivered: error === '', status, error, retryAfterMs },
       durationMs: Math.round(performance.now() - begun),
     });
     const timeout = AbortSignal.timeout(this.#options.timeoutMs);
     try {
-      const status = await this.#post(new URL(address), message, secrets, AbortSignal.any([signal, timeout]));
-      return ended(status, status >= 200 && status < 300 ? '' : `the receiver answered ${status}`);
+      const signals = AbortSignal.any([signal, timeout]);
+      const { status, retryAfterMs } = await this.#post(new URL(address), message, secrets, signals);
+      return ended(status, status >= 200 && status < 300 ? '' : `the receiver answered ${status}`, retryAfterMs);
     } catch (error) {
       if (timeout.aborted) return ended(0, `the receiver took longer than ${this.#options.timeoutMs} ms`);
       return ended(0, (error as Error).message.slice(0, 500) || 'the connection failed');
     }
   }
 
-  /** Returns the status. The rest of a long response is not read, and its connection closed. */
-  #post(url: URL, { id, body }: Message, secrets: readonly string[], signal: AbortSignal): Promise<number> {
+  /** The rest of a long response is not read, and its connection closed. */
+  #post(url: URL, { id, body }: Message, secrets: readonly string[], signal: AbortSignal): Promise<Answer> {
     const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
     // Node.js looks up no name that is an address.
     if (isIP(host) !== 0 && !this.#options.addresses.has(host)) throw new AddressRefused(host);
@@ -98,7 +107,7 @@ export class HttpSender {
       const sent = request(
         url,
         { method: 'POST', headers, agent: this.#agents[protocol], lookup: this.#lookup, signal },
-        (response) => readToEnd(response).then(() => resolve(response.statusCode ?? 0), reject),
+        (response) => readToEnd(response).then(() => resolve(answerOf(response)), reject),
       );
       sent.on('error', reject);
       sent.end(body);
@@ -116,6 +125,17 @@ export class HttpSender {
       return callback(null, first.address, first.family);
     });
   };
+}
+
+function answerOf({ statusCode: status = 0, headers }: IncomingMessage): Answer {
+  return { status, retryAfterMs: status === 429 || status === 503 ? retryAfterOf(headers['retry-after']) : undefined };
+}
+
+/** Returns how many milliseconds the header `retry-after` asks to wait: it has seconds or a date (RFC 9110, 10.2.3). */
+export function retryAfterOf(header: string | undefined, nowMs = Date.now()): number | undefined {
+  if (header === undefined) return undefined;
+  const ms = /^\d{1,9}$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - nowMs;
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
 async function readToEnd(response: IncomingMessage): Promise<void> {

@@ -4,7 +4,7 @@ import { sleep } from '@sluice/shared/retry';
 import { Deliverer, type DelivererOptions } from './deliverer.ts';
 import type { StoredWebhook, Webhook } from './webhook.ts';
 import type { HeldLease, NewestLease, WebhookLeases } from './webhook-leases.ts';
-import type { WebhookMetrics } from './webhook-metrics.ts';
+import type { WebhookMetrics, WebhookReadings } from './webhook-metrics.ts';
 import type { WebhookRegister } from './webhook-register.ts';
 
 /** How often webhooks and leases are read, in milliseconds. */
@@ -35,6 +35,7 @@ export class WebhookDeliveries {
   /** Until when the leases are in force, on the clock of `performance`. */
   #heldUntil = 0;
   #recordedAt = Number.NEGATIVE_INFINITY;
+  #paused: WebhookReadings['paused'] = [];
   /** Ends all deliveries when the leases end. */
   #timer: NodeJS.Timeout | undefined;
 
@@ -44,7 +45,7 @@ export class WebhookDeliveries {
     options.metrics.observe(() => {
       const since = [...this.#deliverers.values()].map(({ behindSinceMs }) => behindSinceMs).filter((ms) => ms > 0);
       const oldest = Math.min(Date.now(), ...since);
-      return { held: this.#deliverers.size, lagSeconds: (Date.now() - oldest) / 1_000 };
+      return { held: this.#deliverers.size, lagSeconds: (Date.now() - oldest) / 1_000, paused: this.#paused };
     });
   }
 
@@ -81,7 +82,9 @@ export class WebhookDeliveries {
 
   async #poll(): Promise<void> {
     const { register, leases } = this.#options;
-    const active = new Map((await register.list()).filter(isActive).map((one) => [one.webhook.id, one]));
+    const all = await register.list();
+    this.#paused = all.filter((one) => !isActive(one)).map(({ state }) => state.reason);
+    const active = new Map(all.filter(isActive).map((one) => [one.webhook.id, one]));
     if (active.size === 0 && this.#held.size === 0) return;
     if (this.#hasLost()) await this.#loseAll();
     const isNew = performance.now() - this.#recordedAt > this.#options.leaseMs;
@@ -164,8 +167,9 @@ export class WebhookDeliveries {
 
   async #giveUp(id: string): Promise<void> {
     const lease = this.#leasesOf([id]);
-    this.#held.delete(id);
+    // Before it is given up: what was delivered last may have to be stored yet.
     await this.#stopDeliverer(id);
+    this.#held.delete(id);
     await this.#options.leases.release(lease);
   }
 

@@ -36,14 +36,22 @@ test('of several instances that claim an epoch at once, one at most has won, and
   expect(won).toBeLessThanOrEqual(10);
 });
 
-test('a webhook that was taken from its holder is not free before the lease of the holder ends', async () => {
+test('a webhook that was taken is not free before it is released, and the lease of its holder ends', async () => {
   const [webhook, holder, other] = [randomUUID(), leasesOf('holder'), leasesOf('other')];
   const own = { webhook, epoch: 1 };
   await holder.claim([own]);
-  expect(await other.take(webhook)).toBe(2);
-  expect((await other.newest(webhook)).get(webhook)).toMatchObject({ epoch: 2, isHeld: false, isOlderHeld: true });
+  const taken = await other.take(webhook);
+  const newest = async () => (await other.newest(webhook)).get(webhook);
+  expect(await newest()).toMatchObject({ epoch: taken.epoch, isHeld: true, isOlderHeld: true });
+  // Not even for deliveries of its own instance.
+  expect(other.hasWon({ webhook, epoch: taken.epoch }, await newest())).toBe(false);
   await holder.release([own]);
-  expect((await other.newest(webhook)).get(webhook)).toMatchObject({ epoch: 2, isHeld: false, isOlderHeld: false });
+  expect(await newest()).toMatchObject({ epoch: 2, isHeld: true, isOlderHeld: false });
+  expect(await taken.isNewest()).toBe(true);
+  await taken.release();
+  expect(await newest()).toMatchObject({ epoch: 2, isHeld: false, isOlderHeld: false });
+  await holder.claim([{ webhook, epoch: 3 }]);
+  expect(await taken.isNewest()).toBe(false);
 });
 
 test('a lease ends by itself, and an instance that stops gives up its own at once', async () => {

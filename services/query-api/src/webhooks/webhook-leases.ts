@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { sleep } from '@sluice/shared/retry';
 
 /** Stands for the instances themselves in the table of leases. */
 const INSTANCES = '00000000-0000-0000-0000-000000000000';
@@ -58,8 +60,18 @@ export interface HeldLease {
   readonly epoch: number;
 }
 
-/** How often one that claims a webhook for a moment tries. */
+/** How often one that takes a webhook tries, and the longest pause after a try, in milliseconds. */
 const CLAIMS_MAX = 20;
+const CLAIM_PAUSE_MS_MAX = 100;
+
+/** A webhook that was taken from its holder. */
+export interface TakenLease {
+  readonly epoch: number;
+  /** Whether nobody has claimed a newer epoch. */
+  isNewest(): Promise<boolean>;
+  /** Leaves the webhook to whoever claims it next. */
+  release(): Promise<void>;
+}
 
 /**
  * Leases of webhooks in ClickHouse. A claim of an epoch is a row; whoever reads afterwards that the epoch is the highest, and
@@ -118,15 +130,19 @@ export class WebhookLeases {
   }
 
   /**
-   * Takes a webhook from its holder and leaves it to whoever claims it next, which begins from what is stored in the epoch.
-   *
-   * @returns the epoch
+   * Takes a webhook from its holder. Whoever claims it after the release begins from what is stored in the epoch. The holder is
+   * nobody else, so that neither the deliveries of this instance nor another request take the claim for their own.
    */
-  async take(webhook: string): Promise<number> {
+  async take(webhook: string): Promise<TakenLease> {
+    const own = new WebhookLeases(this.#client, randomUUID(), this.#leaseMs);
     for (let count = 0; count < CLAIMS_MAX; count += 1) {
-      const epoch = ((await this.newest(webhook)).get(webhook)?.epoch ?? 0) + 1;
-      await this.#insert([{ webhook, epoch }], 0);
-      if (this.hasWon({ webhook, epoch }, (await this.newest(webhook)).get(webhook))) return epoch;
+      const claim = { webhook, epoch: ((await own.newest(webhook)).get(webhook)?.epoch ?? 0) + 1 };
+      await own.claim([claim]);
+      const isNewest = async () => own.hasWon(claim, (await own.newest(webhook)).get(webhook));
+      const release = () => own.release([claim]);
+      if (await isNewest()) return { epoch: claim.epoch, isNewest, release };
+      await release();
+      await sleep(Math.random() * CLAIM_PAUSE_MS_MAX);
     }
     throw new Error(`others claim the webhook ${webhook} all the time`);
   }

@@ -1,11 +1,23 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
+import { PAUSE_REASONS, type PauseReason } from './webhook.ts';
+
+/** Why webhooks are paused that no client has paused. */
+const OWN_REASONS = PAUSE_REASONS.filter((reason) => reason !== 'client');
+
+/** What the gauges show. */
+export interface WebhookReadings {
+  readonly lagSeconds: number;
+  readonly held: number;
+  /** Why each webhook is paused that is paused now. */
+  readonly paused: readonly (PauseReason | '')[];
+}
 
 /** The metrics of webhooks. No label names one: there may be any number of them. */
 export class WebhookMetrics {
   readonly deliveredEvents: Counter;
   readonly attempts: Counter<'outcome'>;
   readonly paused: Counter<'reason'>;
-  #read = () => ({ lagSeconds: 0, held: 0 });
+  #read: () => WebhookReadings = () => ({ lagSeconds: 0, held: 0, paused: [] });
 
   /** Declares them in a registry. */
   constructor(registry: Registry) {
@@ -29,7 +41,17 @@ export class WebhookMetrics {
       labelNames: ['reason'],
       registers,
     });
-    for (const reason of ['gone', 'failing', 'position_lost', 'filter']) this.paused.inc({ reason }, 0);
+    for (const reason of OWN_REASONS) this.paused.inc({ reason }, 0);
+    new Gauge({
+      name: 'sluice_webhooks_paused',
+      help: 'Webhooks of all workspaces that are paused because their events cannot be delivered, by reason.',
+      labelNames: ['reason'],
+      registers,
+      collect() {
+        const { paused } = read();
+        for (const reason of OWN_REASONS) this.set({ reason }, paused.filter((one) => one === reason).length);
+      },
+    });
     new Gauge({
       name: 'sluice_webhooks_held',
       help: 'Active webhooks that this instance delivers.',
@@ -49,7 +71,7 @@ export class WebhookMetrics {
   }
 
   /** From now on the gauges read their values here. */
-  observe(read: () => { readonly lagSeconds: number; readonly held: number }): void {
+  observe(read: () => WebhookReadings): void {
     this.#read = read;
   }
 }

@@ -10,6 +10,22 @@ import type { NewWebhook, WebhookChange } from './webhook-request.ts';
 import { positionNow } from './webhook-stream.ts';
 import type { Webhooks } from './webhooks.ts';
 
+/** Runs work with the same key one after the other. */
+class OneByOne {
+  readonly #last = new Map<string, Promise<unknown>>();
+
+  async run<Result>(key: string, work: () => Promise<Result>): Promise<Result> {
+    const before = this.#last.get(key);
+    const running = (before ?? Promise.resolve()).then(work, work);
+    this.#last.set(key, running);
+    try {
+      return await running;
+    } finally {
+      if (this.#last.get(key) === running) this.#last.delete(key);
+    }
+  }
+}
+
 /** Seconds. */
 const RETRY_AFTER = 5;
 
@@ -39,6 +55,8 @@ export interface WebhookRecord {
 /** What clients do with the webhooks of their workspace. Its methods throw Problems, `not_found` among them. */
 export class WebhookOperations {
   readonly #options: OperationsOptions;
+  /** Of a workspace one after the other, so that each sees how many there are. */
+  readonly #creations = new OneByOne();
 
   constructor(options: OperationsOptions) {
     this.#options = options;
@@ -54,6 +72,10 @@ export class WebhookOperations {
 
   /** Its events begin now. */
   async create(workspace: string, given: NewWebhook): Promise<WebhookRecord & { readonly secret: string }> {
+    return await this.#creations.run(workspace, () => this.#create(workspace, given));
+  }
+
+  async #create(workspace: string, given: NewWebhook): Promise<WebhookRecord & { readonly secret: string }> {
     const { webhooks, streams, perWorkspaceMax } = this.#options;
     if ((await orUnavailable(webhooks.register.list(workspace))).length >= perWorkspaceMax) {
       const detail = `The workspace has ${perWorkspaceMax} webhooks already; delete one.`;
@@ -82,7 +104,10 @@ export class WebhookOperations {
 
   async delete(workspace: string, id: string): Promise<void> {
     const { webhook } = await this.#require(workspace, id);
-    await orUnavailable(this.#options.webhooks.register.delete(webhook));
+    const { register } = this.#options.webhooks;
+    await orUnavailable(register.delete(webhook));
+    // What remains is removed with the next one that is deleted.
+    await register.purge().catch(() => undefined);
   }
 
   /** The secret before signs as well for a day. */
@@ -158,13 +183,17 @@ export class WebhookOperations {
   /** Takes the webhook from the instance that delivers it; the next one begins from here, without failures. */
   async #begin(id: string, change: { readonly position?: string }): Promise<void> {
     const { leases, register, positions } = this.#options.webhooks;
-    const epoch = await orUnavailable(leases.take(id));
+    const lease = await orUnavailable(leases.take(id));
     const stored = (await orUnavailable(register.list())).find(({ webhook }) => webhook.id === id);
     if (!stored?.progress) throw notFound();
     const { position = stored.progress.position } = change;
     const sendingTo = change.position === undefined ? stored.progress.sendingTo : '';
     const { logLines } = stored.progress;
-    await orUnavailable(positions.store(id, { epoch, position, sendingTo, attempts: 0, failingSinceMs: 0, logLines }));
+    const progress = { epoch: lease.epoch, position, sendingTo, attempts: 0, failingSinceMs: 0, logLines };
+    await orUnavailable(positions.store(id, progress));
+    // It may have taken longer than the lease: then an instance may have begun from the position before.
+    if (!(await orUnavailable(lease.isNewest()))) throw unavailable();
+    await orUnavailable(lease.release());
   }
 
   async #storePosition({ id }: Webhook, epoch: number, position: string): Promise<void> {

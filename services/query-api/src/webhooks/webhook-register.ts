@@ -19,6 +19,19 @@ WHERE NOT is_deleted
   AND ({id:String} = '' OR toString(webhooks.id) = {id:String})
 ORDER BY created_at, id`;
 
+/** Nothing of what is removed counts any more: the row of the deletion is newer than every other one of its webhook. */
+const PURGE = [
+  'DELETE FROM webhooks WHERE NOT is_deleted AND id IN (SELECT id FROM webhooks WHERE is_deleted)',
+  ...['webhook_states', 'webhook_positions', 'webhook_leases', 'webhook_deliveries'].map(
+    (table) => `DELETE FROM ${table} WHERE webhook_id IN (SELECT id FROM webhooks WHERE is_deleted)`,
+  ),
+  // Last, since the others are removed by it; and late, since a change or a delivery may have been under way.
+  'DELETE FROM webhooks WHERE is_deleted AND changed_at < now64(6) + toIntervalDay(36525) - toIntervalHour(1)',
+] as const;
+
+/** How much later than now the row of a deletion is dated, in milliseconds: no change that comes later is above it. */
+const DELETED_LATER_MS = 36_525 * 86_400_000;
+
 interface StoredRow {
   readonly id: string;
   readonly workspace: string;
@@ -62,9 +75,14 @@ export class WebhookRegister {
     await this.#insert(webhook, false);
   }
 
-  /** Deletes it, and its secrets. */
+  /** Deletes it for good, whatever is stored of it afterwards. {@link purge} removes its rows. */
   async delete(webhook: Webhook): Promise<void> {
     await this.#insert({ ...webhook, secret: '', previousSecret: '', filter: {} }, true);
+  }
+
+  /** Removes what is stored of deleted webhooks. It may be repeated. */
+  async purge(): Promise<void> {
+    for (const query of PURGE) await this.#client.command({ query });
   }
 
   async setState(id: string, state: WebhookState['state'], reason: PauseReason | ''): Promise<void> {
@@ -84,6 +102,7 @@ export class WebhookRegister {
       previous_secret_until: webhook.previousSecretUntilMs,
       created_at: webhook.createdAtMs,
       is_deleted: isDeleted,
+      ...(isDeleted && { changed_at: (Date.now() + DELETED_LATER_MS) * 1_000 }),
     };
     await this.#client.insert({ table: 'webhooks', values: [row], format: 'JSONEachRow' });
   }

@@ -59,7 +59,7 @@ export class WebhookStream {
    * @param after where it begins; default: now
    * @throws {Problem} `position_lost`, `store_unavailable`, `overloaded`, or `invalid_request` when the filter is not valid any more
    */
-  static async open(streams: StreamHubs, webhook: Webhook, after?: StreamId): Promise<WebhookStream> {
+  static async open(streams: Pick<StreamHubs, 'open'>, webhook: Webhook, after?: StreamId): Promise<WebhookStream> {
     const parameters = Object.fromEntries(Object.entries(webhook.filter).map(([name, value]) => [name, [value]]));
     const { selection, key, weight } = parseStreamRequest(parameters, undefined, webhook.workspace);
     const request = { selection, key, weight, isInternal: true, isAllowed: () => true };
@@ -103,7 +103,7 @@ export class WebhookStream {
 }
 
 /** Returns the position at which the order of storage ends now. @throws {Problem} as {@link WebhookStream.open} */
-export async function positionNow(streams: StreamHubs, webhook: Webhook): Promise<string> {
+export async function positionNow(streams: Pick<StreamHubs, 'open'>, webhook: Webhook): Promise<string> {
   const stream = await WebhookStream.open(streams, webhook);
   try {
     const first = await stream.next(10_000, new AbortController().signal);
