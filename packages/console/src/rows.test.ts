@@ -1,3 +1,4 @@
+import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, test } from 'vitest';
 import { readRows } from './rows.ts';
 
@@ -32,7 +33,7 @@ test('a result that is too long for a browser is read no further', async () => {
     3,
   );
   expect(read).toEqual({ rows: [{ a: 0 }, { a: 1 }, { a: 2 }], isWhole: false });
-  await expect.poll(() => isCancelled).toBe(true);
+  await eventually(() => isCancelled).toBe(true);
   expect(await readRows(responseOf(['{"a":"long"}\n{"a":"longer"}\n']), 1_000, 5)).toEqual({
     rows: [{ a: 'long' }],
     isWhole: false,
