@@ -1,14 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
-import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import type { EventPage } from '../support/records.ts';
 import { launchChromium } from './chromium.ts';
-import { shown, takePicture, violationsOf } from './pages.ts';
-
-const SCHEMES = ['light', 'dark'] as const;
+import { type Look, openConsole, openSignedInConsole, SCHEMES } from './console-page.ts';
+import { shown, tabTo, takePicture, violationsOf } from './pages.ts';
 
 /** A page of each kind. */
 const PAGES: Readonly<Record<string, { readonly hash: string; readonly shows: string }>> = {
@@ -44,58 +43,8 @@ afterAll(async () => {
   await pipeline?.stop();
 });
 
-interface Opened {
-  readonly page: Page;
-  readonly context: BrowserContext;
-  /** What went wrong in the page, a violation of its policy included, and requests that left query-api. */
-  readonly faults: readonly string[];
-}
-
-interface Look {
-  readonly scheme?: (typeof SCHEMES)[number];
-  /** The time zone of the browser. Default: Berlin. */
-  readonly zone?: string;
-}
-
-/** Opens the console in a browser without storage. */
-async function open(hash = '', { scheme = 'light', zone = 'Europe/Berlin' }: Look = {}): Promise<Opened> {
-  const { url } = pipeline.services['query-api'];
-  const context = await browser.newContext({ colorScheme: scheme, timezoneId: zone, locale: 'en-GB' });
-  onTestFinished(() => context.close());
-  const page = await context.newPage();
-  const faults: string[] = [];
-  page.on('pageerror', (error) => faults.push(String(error)));
-  page.on('console', (message) => {
-    // Chromium reports every status from 400 as an error of the page.
-    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
-      faults.push(message.text());
-  });
-  page.on('request', (request) => {
-    if (new URL(request.url()).origin !== url) faults.push(`asked ${request.url()}`);
-    if (request.url().includes(pipeline.key)) faults.push(`the key is in ${request.url()}`);
-  });
-  await page.goto(`${url}/console/${hash}`);
-  return { page, context, faults };
-}
-
-/** Opens the console and signs in, by keyboard. */
-async function openSignedIn(hash = '', look?: Look): Promise<Opened> {
-  const opened = await open(hash, look);
-  await opened.page.getByLabel('API key').focus();
-  await opened.page.keyboard.type(pipeline.key);
-  await opened.page.keyboard.press('Enter');
-  await shown(opened.page.getByRole('navigation', { name: 'Pages', exact: true }));
-  return opened;
-}
-
-/** Presses Tab until an element has the focus. */
-async function tabTo(page: Page, target: Locator): Promise<void> {
-  const isFocused = () => target.evaluate((element) => element === element.ownerDocument.activeElement);
-  for (let count = 0; !(await isFocused()); count += 1) {
-    if (count === 100) throw new Error('the keyboard does not reach it');
-    await page.keyboard.press('Tab');
-  }
-}
+const open = (hash?: string, look?: Look) => openConsole({ pipeline, browser }, hash, look);
+const openSignedIn = (hash?: string, look?: Look) => openSignedInConsole({ pipeline, browser }, hash, look);
 
 test('a wrong key is refused; a right one is kept for the tab, and gone after signing out', async () => {
   const { page, context, faults } = await open('#/events');

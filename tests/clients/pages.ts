@@ -16,6 +16,15 @@ export async function shown(element: Locator): Promise<void> {
   });
 }
 
+/** Presses Tab until an element has the focus. */
+export async function tabTo(page: Page, target: Locator): Promise<void> {
+  const isFocused = () => target.evaluate((element) => element === element.ownerDocument.activeElement);
+  for (let count = 0; !(await isFocused()); count += 1) {
+    if (count === 100) throw new Error('the keyboard does not reach it');
+    await page.keyboard.press('Tab');
+  }
+}
+
 /** Returns the violations that axe-core finds. */
 export async function violationsOf(page: Page): Promise<string[]> {
   // The policy of the page does not hold for what the debugger evaluates.

@@ -1,4 +1,5 @@
 import type { components } from '../../client/src/query-schema.ts';
+import { parseRecords } from './records.ts';
 import { access, key } from './session.ts';
 
 export type Event = components['schemas']['Event'];
@@ -56,20 +57,6 @@ export async function request(path: string, init: RequestInit = {}, withKey = ke
     response.status,
     message,
     errors.map((error) => `${error.path} ${error.message}.`),
-  );
-}
-
-/** Not yet in TypeScript's library, nor in every browser. */
-const { rawJSON } = JSON as unknown as { rawJSON?(text: string): unknown };
-
-/**
- * Parses JSON that came from outside. A number that a double does not hold exactly keeps its digits, as it is shown again
- * with `JSON.stringify`; a browser without `JSON.rawJSON` shows the nearest double.
- */
-export function parseRecords(text: string): unknown {
-  if (!rawJSON) return JSON.parse(text);
-  return JSON.parse(text, (_name, value, { source = '' }: { source?: string } = {}) =>
-    typeof value === 'number' && String(value) !== source ? rawJSON(source) : value,
   );
 }
 

@@ -9,6 +9,7 @@ import { loadMenus } from './menus.ts';
 import { hrefOf, type Route, route } from './route.ts';
 import { access, key, useKey } from './session.ts';
 import { SignIn } from './sign-in.tsx';
+import { SqlPage } from './sql-page.tsx';
 
 interface PageDescription {
   readonly title: string;
@@ -18,6 +19,7 @@ interface PageDescription {
 const LINKS = [
   ['events', 'Events'],
   ['chart', 'Chart'],
+  ['sql', 'SQL'],
   ['pipeline', 'Pipeline'],
 ] as const;
 
@@ -27,6 +29,8 @@ function pageOf({ path: [name = 'events', id = ''], params }: Route): PageDescri
       return { title: 'Events', content: <EventsPage params={params} /> };
     case 'chart':
       return { title: 'Chart', content: <ChartPage params={params} /> };
+    case 'sql':
+      return { title: 'SQL', content: <SqlPage params={params} /> };
     case 'pipeline':
       return { title: 'Pipeline', content: <HealthPage /> };
     case 'users':

@@ -7,25 +7,27 @@ type JsonObject = Readonly<Record<string, unknown>>;
  * long as nobody needs its members.
  */
 export class CallContext {
-  readonly #text: ObjectText | undefined;
+  readonly #text: string | undefined;
   #members: Record<string, unknown> | undefined;
 
   constructor(own: JsonObject | ObjectText | undefined, batch: JsonObject) {
-    if (own instanceof ObjectText && Object.keys(batch).length === 0) this.#text = own;
+    if (own instanceof ObjectText && Object.keys(batch).length === 0) this.#text = own.json;
     // A copy. As a spread, it has `__proto__` as a name like any other.
     else this.#members = { ...batch, ...(own instanceof ObjectText ? own.parse() : own) };
   }
 
   /** Returns a member; `undefined` when there is none. */
   get(name: string): unknown {
-    return this.#members === undefined && !this.#text?.mayHave(name) ? undefined : this.#parsed()[name];
+    return this.#members === undefined && !this.#text?.includes(`"${name}"`) ? undefined : this.#parsed()[name];
   }
 
   /** Returns the context with a messageId, unless it has one: an object, or its text; `undefined` when it is empty. */
   with(messageId: string | undefined): JsonObject | string | undefined {
-    if (this.#members === undefined && this.#text && !this.#text.mayHave('messageId')) {
-      if (messageId !== undefined) return this.#text.withMember('messageId', messageId);
-      return this.#text.isEmpty ? undefined : this.#text.json;
+    const text = this.#text;
+    if (this.#members === undefined && text !== undefined && !text.includes('"messageId"')) {
+      if (messageId === undefined) return text === '{}' ? undefined : text;
+      const separator = text === '{}' ? '' : ',';
+      return `${text.slice(0, -1)}${separator}"messageId":${JSON.stringify(messageId)}}`;
     }
     const members = this.#parsed();
     if (messageId !== undefined) members['messageId'] ??= messageId;
@@ -33,7 +35,7 @@ export class CallContext {
   }
 
   #parsed(): Record<string, unknown> {
-    this.#members ??= { ...this.#text?.parse() };
+    this.#members ??= JSON.parse(this.#text ?? '{}') as Record<string, unknown>;
     return this.#members;
   }
 }

@@ -55,8 +55,8 @@ export function parseCall(
 ): Call {
   if (!isJsonObject(value)) throw new InvalidCall('A call must be an object.');
   const callType = type ?? typeOf(value);
-  const context = new CallContext(objectOf(value, 'context'), batchContext);
-  const messageId = identifierOf(value, 'messageId', MESSAGE_ID_LENGTH_MAX);
+  const context = new CallContext(objectOf('context', value['context']), batchContext);
+  const messageId = identifierOf('messageId', value['messageId'], MESSAGE_ID_LENGTH_MAX);
   const uuid = messageId !== undefined && UUID.test(messageId) ? messageId.toLowerCase() : undefined;
   const timestamp = timeOf(value, messageId, uuid, options.now());
   const subject = subjectOf(value, context);
@@ -85,7 +85,7 @@ function typeOf({ type }: JsonObject): CallType {
 /** Returns the user that a `userId` names; `undefined` when it is no identifier. */
 export function userIdOf(userId: unknown): string | undefined {
   try {
-    return identifierOf({ userId }, 'userId', IDENTIFIER_LENGTH_MAX);
+    return identifierOf('userId', userId, IDENTIFIER_LENGTH_MAX);
   } catch {
     return undefined;
   }
@@ -99,12 +99,12 @@ interface Subject extends Partial<Record<EventIdentifier, string | undefined>> {
 
 function subjectOf(value: JsonObject, context: CallContext): Subject {
   const subject: Record<string, string | undefined> = {};
-  for (const { field } of EVENT_IDENTIFIERS) subject[field] = identifierOf(value, field, IDENTIFIER_LENGTH_MAX);
-  subject['userId'] = identifierOf(value, 'userId', IDENTIFIER_LENGTH_MAX);
+  for (const { field } of EVENT_IDENTIFIERS) subject[field] = identifierOf(field, value[field], IDENTIFIER_LENGTH_MAX);
+  subject['userId'] = identifierOf('userId', value['userId'], IDENTIFIER_LENGTH_MAX);
   subject['groupId'] =
-    identifierOf(value, 'groupId', IDENTIFIER_LENGTH_MAX) ??
-    identifierOf({ groupId: context.get('groupId') }, 'groupId', IDENTIFIER_LENGTH_MAX);
-  subject['previousId'] = identifierOf(value, 'previousId', IDENTIFIER_LENGTH_MAX);
+    identifierOf('groupId', value['groupId'], IDENTIFIER_LENGTH_MAX) ??
+    identifierOf('groupId', context.get('groupId'), IDENTIFIER_LENGTH_MAX);
+  subject['previousId'] = identifierOf('previousId', value['previousId'], IDENTIFIER_LENGTH_MAX);
   const { userId, anonymousId, groupId, previousId } = subject;
   if ((userId ?? anonymousId ?? groupId ?? previousId) === undefined) {
     throw new InvalidCall('One of userId, anonymousId, groupId and previousId is needed.');
@@ -112,9 +112,8 @@ function subjectOf(value: JsonObject, context: CallContext): Subject {
   return subject as unknown as Subject;
 }
 
-/** Returns a member that is an identifier: a text, or a number as JSON.stringify writes it. @throws {InvalidCall} */
-export function identifierOf(value: JsonObject, name: string, lengthMax: number): string | undefined {
-  const given = value[name];
+/** Returns what is given as an identifier: a text, or a number as JSON.stringify writes it. @throws {InvalidCall} */
+export function identifierOf(name: string, given: unknown, lengthMax: number): string | undefined {
   if (given === undefined || given === null || given === '') return undefined;
   // JSON.stringify writes an infinite number as null: all of them would be one user, or repeats of one event.
   if (typeof given === 'number' && !Number.isFinite(given)) throw new InvalidCall(`${name} is ${NUMBER_TOO_LARGE}.`);
@@ -125,9 +124,8 @@ export function identifierOf(value: JsonObject, name: string, lengthMax: number)
   return text;
 }
 
-/** Returns a member that is an object, parsed or not. @throws {InvalidCall} */
-export function objectOf(value: JsonObject, name: string): JsonObject | ObjectText | undefined {
-  const given = value[name];
+/** Returns what is given as an object, parsed or not. @throws {InvalidCall} */
+export function objectOf(name: string, given: unknown): JsonObject | ObjectText | undefined {
   if (given === undefined || given === null) return undefined;
   if (!isJsonObject(given)) throw new InvalidCall(`${name} must be an object.`);
   return given;
@@ -171,7 +169,7 @@ export function eventName(field: string, given: unknown): string {
 }
 
 function propertiesText(value: JsonObject, type: CallType, previousId: string | undefined): string | undefined {
-  const given = objectOf(value, 'properties');
+  const given = objectOf('properties', value['properties']);
   const added: Record<string, unknown> = {};
   if (type === 'page' || type === 'screen') {
     for (const name of ['name', 'category']) {
@@ -188,8 +186,8 @@ function propertiesText(value: JsonObject, type: CallType, previousId: string | 
 
 /** The traits of `identify` may be in the context alone, as RudderStack's Python client sends them. */
 function traitsOf(value: JsonObject, type: CallType, context: CallContext): JsonObject | ObjectText | undefined {
-  const given = objectOf(value, 'traits');
-  return given ?? (type === 'identify' ? objectOf({ traits: context.get('traits') }, 'traits') : undefined);
+  const given = objectOf('traits', value['traits']);
+  return given ?? (type === 'identify' ? objectOf('traits', context.get('traits')) : undefined);
 }
 
 function changesOf(

@@ -11,6 +11,13 @@ test('the uuid is the UUIDv5 of workspace and messageId', () => {
   );
 });
 
+test('a long messageId is hashed to its end, and leaves nothing to the next one', () => {
+  for (const length of [1, 675, 676, 2_000, 1]) {
+    const id = '€'.repeat(length);
+    expect(messageUuid('w', id)).toBe(v5(`w\0${id}`, MESSAGE_ID_NAMESPACE));
+  }
+});
+
 test('the uuid never changes', () => {
   expect(messageUuid('w', 'node-next-1772366400000-1')).toBe(v5('w\0node-next-1772366400000-1', MESSAGE_ID_NAMESPACE));
 });

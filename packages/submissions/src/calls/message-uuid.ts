@@ -6,15 +6,24 @@ export const MESSAGE_ID_NAMESPACE = 'd0a4a3f6-3a0e-4a55-8a5f-6a3bb0a4c3b1';
 
 const NAMESPACE = Buffer.from(MESSAGE_ID_NAMESPACE.replaceAll('-', ''), 'hex');
 
+/** What is hashed, from the namespace on. It is used again: to allocate it each time would take half as long as the hash. */
+const shortBytes = Buffer.alloc(2_048);
+NAMESPACE.copy(shortBytes);
+
 /**
  * Returns the uuid of the event with a messageId that is no UUID: the UUIDv5 of workspace and messageId (RFC 9562, section
- * 5.5). The library `uuid` takes 15 µs for it, as much as everything else in ingest-api together, and this 2.4.
+ * 5.5). The library `uuid` takes 3.9 µs for it, half as much as everything else in ingest-api, and this 0.7.
  */
 export function messageUuid(workspace: string, messageId: string): string {
   const name = `${workspace}\0${messageId}`;
-  // A unit of UTF-16 takes at most three bytes.
-  const bytes = Buffer.allocUnsafe(NAMESPACE.length + 3 * name.length);
-  NAMESPACE.copy(bytes);
+  const bytes = bytesFor(name);
   const end = NAMESPACE.length + bytes.write(name, NAMESPACE.length);
   return hashUuid(hash('sha1', bytes.subarray(0, end), 'hex'), 5);
+}
+
+/** Returns bytes that begin with the namespace, and in which there is room for a name. */
+function bytesFor(name: string): Buffer {
+  // A unit of UTF-16 takes at most three bytes.
+  const bytesMax = NAMESPACE.length + 3 * name.length;
+  return bytesMax <= shortBytes.length ? shortBytes : Buffer.concat([NAMESPACE], bytesMax);
 }

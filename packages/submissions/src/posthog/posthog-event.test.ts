@@ -51,7 +51,7 @@ test('an event whose properties stayed text becomes what it becomes when all of 
       if (typeof expected === 'object') taken += 1;
       expect(outcome(read), text).toEqual(expected);
     }),
-    { numRuns: 3_000 },
+    { numRuns: 6_000 },
   );
   expect(texts).toBeGreaterThan(300);
   expect(taken).toBeGreaterThan(20);

@@ -35,7 +35,7 @@ export function parsePosthogEvent(value: unknown, { propertiesMax, now }: CallPa
   if (!isJsonObject(value)) throw new InvalidCall('An event must be an object.');
   const name = eventName('event', value['event']);
   const type = Object.hasOwn(TYPES, name) ? (TYPES[name] as CallType) : 'track';
-  const properties = new PosthogProperties(objectOf(value, 'properties'));
+  const properties = new PosthogProperties(objectOf('properties', value['properties']));
   const distinctId = idOf('distinct_id', value['distinct_id'] ?? properties.get('distinct_id'));
   const uuid = uuidOf(value);
   const timestamp = timeOf(value, undefined, uuid, now());
@@ -107,7 +107,7 @@ function groupOf(type: unknown, key: unknown): string | undefined {
 }
 
 function idOf(name: string, given: unknown): string | undefined {
-  return given === undefined ? undefined : identifierOf({ [name]: given }, name, IDENTIFIER_LENGTH_MAX);
+  return identifierOf(name, given, IDENTIFIER_LENGTH_MAX);
 }
 
 /** The properties of an alias have both of its identifiers, wherever the client put them. */

@@ -64,21 +64,6 @@ export class ObjectText {
     return this.#body.toString('utf8', this.#start, this.#end);
   }
 
-  get isEmpty(): boolean {
-    return this.#end - this.#start === '{}'.length;
-  }
-
-  /** Whether the object may have a member of this name. False positives are fine: an object in it may have it. */
-  mayHave(name: string): boolean {
-    return this.#body.subarray(this.#start, this.#end).includes(JSON.stringify(name));
-  }
-
-  /** Returns the text with one more member at the end. The object must not have one of this name. */
-  withMember(name: string, value: string): string {
-    const members = this.#body.toString('utf8', this.#start, this.#end - 1);
-    return `${members}${this.isEmpty ? '' : ','}${JSON.stringify(name)}:${JSON.stringify(value)}}`;
-  }
-
   parse(): Readonly<Record<string, unknown>> {
     return JSON.parse(this.json);
   }

@@ -37,11 +37,16 @@ export class MemberFinder {
       const nameEnd = text.indexOf('"', start + 1);
       const valueStart = nameEnd + '":'.length;
       const end = endOfValue(text, valueStart);
-      const name = this.#names[nameEnd - start - 1]?.find((wanted) => text.startsWith(wanted, start + 1));
+      const name = this.#nameAt(text, start + 1, nameEnd);
       if (name !== undefined) found.push({ name, start, valueStart, end });
       if (text.charCodeAt(end) !== COMMA) return found;
       start = end + 1;
     }
+  }
+
+  /** Returns which of the names it is. */
+  #nameAt(text: string, start: number, end: number): string | undefined {
+    return this.#names[end - start]?.find((wanted) => text.startsWith(wanted, start));
   }
 }
 

@@ -1,0 +1,161 @@
+import { useEffect, useState } from 'preact/hooks';
+import { request } from './api.ts';
+import { formatNumber } from './format.ts';
+import { Problem } from './problem.tsx';
+import { hrefOf } from './route.ts';
+import { type Row, type Rows, readRows } from './rows.ts';
+import { useLoad } from './use-load.ts';
+
+const EXAMPLE = 'SELECT event, count() AS events\nFROM events\nGROUP BY event\nORDER BY events DESC';
+
+/** How much of a value a cell shows, in characters. */
+const SHOWN_MAX = 1_000;
+
+function runStatement(sql: string, format: 'ndjson' | 'csv', signal: AbortSignal): Promise<Response> {
+  const headers = { 'content-type': 'application/json' };
+  return request('queries', { method: 'POST', headers, body: JSON.stringify({ sql, format }), signal });
+}
+
+/** A statement in SQL, and its result. The address holds the statement. */
+export function SqlPage({ params }: { readonly params: URLSearchParams }) {
+  const sql = params.get('sql') ?? '';
+  const [typed, setTyped] = useState('');
+  useEffect(() => setTyped(sql || EXAMPLE), [sql]);
+  const [runs, setRuns] = useState(0);
+  const run = () => {
+    if (typed === sql) setRuns(runs + 1);
+    else location.hash = hrefOf(['sql'], new URLSearchParams({ sql: typed }));
+  };
+  return (
+    <>
+      <h1>SQL</h1>
+      <form
+        class="filters"
+        aria-label="Statement"
+        onSubmit={(event) => {
+          event.preventDefault();
+          run();
+        }}
+      >
+        <label class="statement">
+          One SELECT over events, users and organizations
+          <textarea
+            required
+            rows={Math.min(20, Math.max(6, typed.split('\n').length + 1))}
+            spellcheck={false}
+            value={typed}
+            onInput={({ currentTarget }) => setTyped(currentTarget.value)}
+            onKeyDown={(event) => {
+              if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) event.currentTarget.form?.requestSubmit();
+            }}
+          />
+        </label>
+        <div class="actions">
+          <button type="submit" class="primary" aria-keyshortcuts="Control+Enter Meta+Enter">
+            Run
+          </button>
+          <span class="muted">or press Ctrl and Enter</span>
+        </div>
+      </form>
+      {sql !== '' && <Result key={`${runs} ${sql}`} sql={sql} />}
+    </>
+  );
+}
+
+function Result({ sql }: { readonly sql: string }) {
+  const [isStopped, setIsStopped] = useState(false);
+  const { data, error, isLoading } = useLoad<Rows | undefined>(`${sql} ${isStopped}`, async (signal) =>
+    isStopped ? undefined : await readRows(await runStatement(sql, 'ndjson', signal)),
+  );
+  return (
+    <>
+      <div class="bar">
+        <p role="status">{isLoading ? 'Running …' : isStopped ? 'Stopped.' : data && summaryOf(data)}</p>
+        {isLoading && !isStopped && (
+          <button type="button" onClick={() => setIsStopped(true)}>
+            Stop
+          </button>
+        )}
+        {data && data.rows.length > 0 && <Download sql={sql} />}
+      </div>
+      {error && <Problem error={error} />}
+      {data && data.rows.length > 0 && <ResultTable rows={data.rows} />}
+    </>
+  );
+}
+
+function summaryOf({ rows, isWhole }: Rows): string {
+  const count = formatNumber(rows.length);
+  if (!isWhole) return `The first ${count} rows.`;
+  return rows.length === 1 ? '1 row.' : `${count} rows.`;
+}
+
+/** Runs the statement again, for all of its rows. */
+function Download({ sql }: { readonly sql: string }) {
+  const [isRunning, setIsRunning] = useState(false);
+  const [error, setError] = useState<Error>();
+  const save = async () => {
+    setIsRunning(true);
+    setError(undefined);
+    try {
+      const response = await runStatement(sql, 'csv', new AbortController().signal);
+      const href = URL.createObjectURL(await response.blob());
+      Object.assign(document.createElement('a'), { href, download: 'result.csv' }).click();
+      URL.revokeObjectURL(href);
+    } catch (caught) {
+      setError(caught as Error);
+    }
+    setIsRunning(false);
+  };
+  return (
+    <>
+      <button type="button" disabled={isRunning} onClick={() => void save()}>
+        {isRunning ? 'Downloading …' : 'Download as CSV'}
+      </button>
+      {error && <Problem error={error} />}
+    </>
+  );
+}
+
+function ResultTable({ rows }: { readonly rows: readonly Row[] }) {
+  const columns = Object.keys(rows[0] ?? {});
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section class="scroll" aria-label="Result" tabIndex={0}>
+      <table class="numbers result">
+        <caption>Result</caption>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <th key={column} scope="col" class={classOf(rows[0]?.[column])}>
+                {column}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, index) => (
+            <tr key={index}>
+              {columns.map((column) => (
+                <td key={column} class={classOf(row[column])}>
+                  {textOf(row[column])}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function classOf(value: unknown): string | undefined {
+  // A number of which a double does not hold all digits is an object.
+  const isNumber = typeof value === 'number' || (typeof value === 'object' && value !== null && 'rawJSON' in value);
+  return isNumber ? 'number' : undefined;
+}
+
+function textOf(value: unknown): string {
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)} …` : text;
+}
