@@ -6,7 +6,7 @@ import type { AllowedAddresses } from './allowed-addresses.ts';
 import { signatures } from './signature.ts';
 
 /** How much of a response is read, in bytes. */
-const RESPONSE_BYTES_MAX = 4_096;
+export const RESPONSE_BYTES_MAX = 4_096;
 
 /** How long an idle connection is kept, in milliseconds. Many servers close theirs after 5 s. */
 const IDLE_MS = 4_000;
