@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer, Server as SecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { WEBHOOKS_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
@@ -43,9 +44,17 @@ export class Receiver implements AsyncDisposable {
     });
   }
 
-  static async start(): Promise<Receiver> {
-    const server = createServer();
-    server.listen(0, '127.0.0.1');
+  static start(address = '127.0.0.1', port = 0): Promise<Receiver> {
+    return Receiver.#listen(createServer(), address, port);
+  }
+
+  /** Starts one that is reached by https. */
+  static startSecure(certificate: { readonly cert: string; readonly key: string }): Promise<Receiver> {
+    return Receiver.#listen(createSecureServer(certificate), '127.0.0.1', 0);
+  }
+
+  static async #listen(server: Server, address: string, port: number): Promise<Receiver> {
+    server.listen(port, address);
     await once(server, 'listening');
     return new Receiver(server);
   }
@@ -55,7 +64,7 @@ export class Receiver implements AsyncDisposable {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.port}/events`;
+    return `${this.#server instanceof SecureServer ? 'https' : 'http'}://127.0.0.1:${this.port}/events`;
   }
 
   /** The uuids of the events of all requests that got a 2xx or any other answer, in their order. */
