@@ -7,8 +7,14 @@ import { WEBHOOKS_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-account
 import type { TestDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { createLogger } from '@sluice/shared/log';
 import { createReadiness } from '../clickhouse/readiness.ts';
-import { webhooksConfigOf } from '../config.ts';
-import { administratorOf, connectReader, insertInto, type QueryService, startApp } from './query-service.ts';
+import {
+  administratorOf,
+  connectReader,
+  connectWebhooks,
+  insertInto,
+  type QueryService,
+  startApp,
+} from './query-service.ts';
 
 /** What services of tests have that deliver to this machine, quickly. */
 export const WEBHOOKS_ENV = {
@@ -108,11 +114,11 @@ export async function startWebhooks(
   const service = await startApp(env, (config) => {
     const options = { application: 'query-api', requestTimeoutMs: 600_000, connectionsMax: 4 };
     const [probed, reader] = [createClickHouse(config, options), connectReader(config)];
-    const webhooks = createClickHouse(webhooksConfigOf(config) ?? config, options);
-    for (const client of [probed, webhooks]) started.defer(() => client.close());
+    const webhooks = connectWebhooks(config);
+    for (const client of [probed, webhooks]) started.defer(async () => client?.close());
     started.defer(() => reader.close());
     return {
-      ...{ source: { reader }, readiness: createReadiness(probed), webhooks: wrap(webhooks) },
+      ...{ source: { reader }, readiness: createReadiness(probed), webhooks: webhooks && wrap(webhooks) },
       logger: createLogger('query-api', 'info', { write: (line) => void log.push(JSON.parse(line)) }),
     };
   });
