@@ -181,6 +181,13 @@ export function connectReader(config: QueryConfig): ClickHouseReader {
   });
 }
 
+/** Connects for the state of webhooks; undefined where it has no account. */
+export function connectWebhooks(config: QueryConfig): ClickHouseClient | undefined {
+  const clickHouse = webhooksConfigOf(config);
+  const options = { application: 'query-api', requestTimeoutMs: 600_000, connectionsMax: 4 };
+  return clickHouse && createClickHouse(clickHouse, options);
+}
+
 /**
  * Starts the service, as {@link startApp} does, over a database of its own.
  *
@@ -199,8 +206,7 @@ export async function startQuery(
     const options = { application: 'query-api', requestTimeoutMs: 600_000, connectionsMax: 4 };
     const [probed, reader] = [createClickHouse(config, options), connectReader(config)];
     own.push(probed, reader);
-    const ofWebhooks = webhooksConfigOf(config);
-    const webhooks = ofWebhooks && createClickHouse(ofWebhooks, options);
+    const webhooks = connectWebhooks(config);
     if (webhooks) own.push(webhooks);
     return { source: { reader: wrapReader(reader) }, readiness: createReadiness(probed), webhooks };
   });

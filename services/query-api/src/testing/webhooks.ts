@@ -1,13 +1,20 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer, Server as SecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { WEBHOOKS_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import type { TestDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { createLogger } from '@sluice/shared/log';
 import { createReadiness } from '../clickhouse/readiness.ts';
-import { webhooksConfigOf } from '../config.ts';
-import { administratorOf, connectReader, insertInto, type QueryService, startApp } from './query-service.ts';
+import {
+  administratorOf,
+  connectReader,
+  connectWebhooks,
+  insertInto,
+  type QueryService,
+  startApp,
+} from './query-service.ts';
 
 /** What services of tests have that deliver to this machine, quickly. */
 export const WEBHOOKS_ENV = {
@@ -43,9 +50,17 @@ export class Receiver implements AsyncDisposable {
     });
   }
 
-  static async start(): Promise<Receiver> {
-    const server = createServer();
-    server.listen(0, '127.0.0.1');
+  static start(address = '127.0.0.1', port = 0): Promise<Receiver> {
+    return Receiver.#listen(createServer(), address, port);
+  }
+
+  /** Starts one that is reached by https. */
+  static startSecure(certificate: { readonly cert: string; readonly key: string }): Promise<Receiver> {
+    return Receiver.#listen(createSecureServer(certificate), '127.0.0.1', 0);
+  }
+
+  static async #listen(server: Server, address: string, port: number): Promise<Receiver> {
+    server.listen(port, address);
     await once(server, 'listening');
     return new Receiver(server);
   }
@@ -55,7 +70,7 @@ export class Receiver implements AsyncDisposable {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.port}/events`;
+    return `${this.#server instanceof SecureServer ? 'https' : 'http'}://127.0.0.1:${this.port}/events`;
   }
 
   /** The uuids of the events of all requests that got a 2xx or any other answer, in their order. */
@@ -99,11 +114,11 @@ export async function startWebhooks(
   const service = await startApp(env, (config) => {
     const options = { application: 'query-api', requestTimeoutMs: 600_000, connectionsMax: 4 };
     const [probed, reader] = [createClickHouse(config, options), connectReader(config)];
-    const webhooks = createClickHouse(webhooksConfigOf(config) ?? config, options);
-    for (const client of [probed, webhooks]) started.defer(() => client.close());
+    const webhooks = connectWebhooks(config);
+    for (const client of [probed, webhooks]) started.defer(async () => client?.close());
     started.defer(() => reader.close());
     return {
-      ...{ source: { reader }, readiness: createReadiness(probed), webhooks: wrap(webhooks) },
+      ...{ source: { reader }, readiness: createReadiness(probed), webhooks: webhooks && wrap(webhooks) },
       logger: createLogger('query-api', 'info', { write: (line) => void log.push(JSON.parse(line)) }),
     };
   });

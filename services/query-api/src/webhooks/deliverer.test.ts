@@ -73,7 +73,7 @@ test('an event that is read after the lease has ended is not sent', async () => 
   msLeft = 0;
   const before = asked;
   await query.store('a', [second]);
-  await eventually(() => asked).toBeGreaterThan(before + 1);
+  await eventually(() => asked > before + 1 || receiver.received.length > 1).toBe(true);
   expect(receiver.uuids).toEqual([first.uuid]);
   msLeft = 60_000;
   await eventually(() => receiver.uuids).toEqual([first.uuid, second.uuid]);

@@ -5,7 +5,7 @@ import type { StreamMessage, WebhookStream } from './webhook-stream.ts';
 
 /** A delivery of several events has so many at most, and ends before the event with which it would have more bytes. */
 export const BATCH_EVENTS_MAX = 100;
-const BATCH_BYTES_MAX = 1_048_576;
+export const BATCH_BYTES_MAX = 1_048_576;
 
 /** How long a delivery of several events is gathered, in milliseconds. */
 export const BATCH_MS_MAX = 5_000;

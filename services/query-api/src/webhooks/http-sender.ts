@@ -6,7 +6,7 @@ import type { AllowedAddresses } from './allowed-addresses.ts';
 import { signatures } from './signature.ts';
 
 /** How much of a response is read, in bytes. */
-const RESPONSE_BYTES_MAX = 4_096;
+export const RESPONSE_BYTES_MAX = 4_096;
 
 /** How long an idle connection is kept, in milliseconds. Many servers close theirs after 5 s. */
 const IDLE_MS = 4_000;
@@ -39,6 +39,8 @@ export interface SenderOptions {
   readonly addresses: AllowedAddresses;
   /** How long an attempt may take, in milliseconds. */
   readonly timeoutMs: number;
+  /** Looks up names. Default: that of Node.js. */
+  readonly lookUp?: typeof lookup;
 }
 
 class AddressRefused extends Error {
@@ -83,7 +85,7 @@ export class HttpSender {
       return ended(status, status >= 200 && status < 300 ? '' : `the receiver answered ${status}`, retryAfterMs);
     } catch (error) {
       if (timeout.aborted) return ended(0, `the receiver took longer than ${this.#options.timeoutMs} ms`);
-      return ended(0, (error as Error).message.slice(0, 500) || 'the connection failed');
+      return ended(0, reasonOf(error as NodeJS.ErrnoException).slice(0, 500));
     }
   }
 
@@ -115,7 +117,8 @@ export class HttpSender {
   }
 
   readonly #lookup: LookupFunction = (host, options, callback) => {
-    lookup(host, { ...options, all: true }, (error, found) => {
+    const { lookUp = lookup } = this.#options;
+    lookUp(host, { ...options, all: true }, (error, found) => {
       if (error) return callback(error, '');
       const allowed = found.filter(({ address }) => this.#options.addresses.has(address));
       const [first] = allowed;
@@ -127,6 +130,14 @@ export class HttpSender {
   };
 }
 
+/** Codes of OpenSSL and Node.js for a certificate that does not pass, such as DEPTH_ZERO_SELF_SIGNED_CERT. */
+const CERTIFICATE_CODE = /CERT|UNABLE_TO_VERIFY_LEAF_SIGNATURE/;
+
+function reasonOf({ code = '', message }: NodeJS.ErrnoException): string {
+  if (CERTIFICATE_CODE.test(code)) return `the certificate of the receiver is not accepted: ${message}`;
+  return message || 'the connection failed';
+}
+
 function answerOf({ statusCode: status = 0, headers }: IncomingMessage): Answer {
   return { status, retryAfterMs: status === 429 || status === 503 ? retryAfterOf(headers['retry-after']) : undefined };
 }
@@ -134,7 +145,8 @@ function answerOf({ statusCode: status = 0, headers }: IncomingMessage): Answer 
 /** Returns how many milliseconds the header `retry-after` asks to wait: it has seconds or a date (RFC 9110, 10.2.3). */
 export function retryAfterOf(header: string | undefined, nowMs = Date.now()): number | undefined {
   if (header === undefined) return undefined;
-  const ms = /^\d{1,9}$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - nowMs;
+  if (/^\d{1,9}$/.test(header)) return Number(header) * 1_000;
+  const ms = / GMT$/.test(header) ? Date.parse(header) - nowMs : Number.NaN;
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 

@@ -71,8 +71,10 @@ export class WebhookDeliveries {
         await this.#poll();
         isFailing = false;
       } catch (error) {
-        const reason = (error as Error).message;
-        if (!isFailing) this.#options.logger.warn({ reason }, 'cannot read or claim webhooks; retrying');
+        const { message: reason } = error as Error;
+        const remedy = accountRemedy(error);
+        if (!isFailing && remedy) this.#options.logger.error({ reason, remedy }, 'cannot read or claim webhooks');
+        else if (!isFailing) this.#options.logger.warn({ reason }, 'cannot read or claim webhooks; retrying');
         isFailing = true;
       }
       if (this.#hasLost()) await this.#loseAll();
@@ -197,6 +199,13 @@ export class WebhookDeliveries {
     const hash = (instance: string) => createHash('sha256').update(`${instance} ${webhook}`).digest('hex');
     return instances.reduce((best, one) => (hash(one) > hash(best) ? one : best), holder);
   }
+}
+
+/** Returns what an operator has to do about an error of ClickHouse; undefined if it may pass by itself. */
+function accountRemedy(error: unknown): string | undefined {
+  const { type = '' } = error as { readonly type?: string };
+  if (!['AUTHENTICATION_FAILED', 'ACCESS_DENIED'].includes(type)) return undefined;
+  return 'create the account of CLICKHOUSE_WEBHOOKS_USER, or give it its rights: run deploy/clickhouse/accounts.sql of this version with webhooks_password_sha256 (docs/operate/secure.md#accounts)';
 }
 
 function isActive({ state }: StoredWebhook): boolean {

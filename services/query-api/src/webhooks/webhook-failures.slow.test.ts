@@ -4,6 +4,7 @@ import { metric } from '../testing/load.ts';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
 import { someEvents } from '../testing/streams.ts';
 import { accept, manage, Receiver, uuidsOf, WEBHOOKS_ENV } from '../testing/webhooks.ts';
+import { BATCH_BYTES_MAX } from './delivery.ts';
 
 let query: QueryService;
 let workspace = 'a';
@@ -32,6 +33,17 @@ test('a batched webhook gets several events at once', async () => {
   await eventually(() => receiver.uuids.length).toBe(250);
   expect([...receiver.uuids].sort()).toEqual(events.map(({ uuid }) => uuid).sort());
   expect(receiver.received.map(({ body }) => uuidsOf(body).length)).toEqual([100, 100, 50]);
+  await api('DELETE', path);
+});
+
+test('a batch ends before the event with which it would have more than a mebibyte', async () => {
+  await using receiver = await Receiver.start();
+  const { path } = await subscribe('h', { url: receiver.url, batched: true });
+  const text = 'x'.repeat(300_000);
+  await query.store('h', someEvents(8, { properties: JSON.stringify({ text }) }));
+  await eventually(() => receiver.uuids.length).toBe(8);
+  expect(receiver.received.map(({ body }) => uuidsOf(body).length)).toEqual([3, 3, 2]);
+  for (const { body } of receiver.received) expect(body.length).toBeLessThanOrEqual(BATCH_BYTES_MAX + 200);
   await api('DELETE', path);
 });
 

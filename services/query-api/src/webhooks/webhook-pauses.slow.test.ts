@@ -94,6 +94,14 @@ test('a webhook whose position the database does not have any more is paused, sa
   }
 });
 
+test('without its account in ClickHouse, the log of the service says what to do', async () => {
+  await using query = await startWebhooks(database, { CLICKHOUSE_WEBHOOKS_USER: 'nobody' });
+  await eventually(() => query.log.filter(({ level }) => level === 50)).toMatchObject([
+    { msg: 'cannot read or claim webhooks', remedy: expect.stringContaining('deploy/clickhouse/accounts.sql') },
+  ]);
+  expect(await manage(query, 'GET', '/webhooks')).toMatchObject({ status: 503, body: { code: 'store_unavailable' } });
+});
+
 test.each([429, 503])('after %i the receiver is sent nothing before the time of Retry-After', async (status) => {
   await using query = await startWebhooks(database, { WEBHOOK_RETRY_MS_MAX: '60000' });
   await using receiver = await Receiver.start();

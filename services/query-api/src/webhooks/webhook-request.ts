@@ -4,9 +4,10 @@ import { z } from 'zod';
 import { parseStreamRequest } from '../stream/stream-parameters.ts';
 import type { AllowedAddresses } from './allowed-addresses.ts';
 
-const URL_CHARACTERS_MAX = 2_000;
-const FILTERS_MAX = 50;
-const FILTER_CHARACTERS_MAX = 2_000;
+export const URL_CHARACTERS_MAX = 2_000;
+/** Members of a filter, and the text of each, in characters. */
+export const FILTERS_MAX = 50;
+export const FILTER_CHARACTERS_MAX = 2_000;
 
 const url = z
   .url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' })

@@ -1,7 +1,10 @@
 import { createDocumentChecker } from '@sluice/shared/testing/openapi';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { PROPERTY_FILTERS_MAX } from '../limits.ts';
 import { type QueryService, startQuery } from '../testing/query-service.ts';
 import { manage, Receiver, WEBHOOKS_ENV } from '../testing/webhooks.ts';
+import { FILTER_CHARACTERS_MAX, FILTERS_MAX, URL_CHARACTERS_MAX } from './webhook-request.ts';
+import { WEBHOOK_BODY_BYTES_MAX } from './webhooks-route.ts';
 
 let query: QueryService;
 
@@ -84,6 +87,37 @@ test.each([
   const { status, body } = await manage(query, 'POST', '/webhooks', given, 'd');
   expect([status, body['code']]).toEqual([400, 'invalid_request']);
   expect((body['errors'] as { path: string }[]).map((error) => error.path)).toEqual([path]);
+});
+
+/** Returns the paths of the errors of a creation; none when it is accepted. */
+async function errorsOf(given: object): Promise<readonly string[]> {
+  const { status, body } = await manage(query, 'POST', '/webhooks', given, 'h');
+  if (status === 201) await manage(query, 'DELETE', `/webhooks/${body.id}`, undefined, 'h');
+  return status === 201 ? [] : (body['errors'] as { path: string }[]).map(({ path }) => path);
+}
+
+test('each limit of a webhook: at it, it is created, and beyond it, it is refused', async () => {
+  const urlOf = (characters: number) => URL.padEnd(characters, 'x');
+  expect(await errorsOf({ url: urlOf(URL_CHARACTERS_MAX) })).toEqual([]);
+  expect(await errorsOf({ url: urlOf(URL_CHARACTERS_MAX + 1) })).toEqual(['url']);
+  const textOf = (characters: number) => ({ url: URL, filter: { event: 'x'.repeat(characters) } });
+  expect(await errorsOf(textOf(FILTER_CHARACTERS_MAX))).toEqual([]);
+  expect(await errorsOf(textOf(FILTER_CHARACTERS_MAX + 1))).toEqual(['filter.event']);
+  const filterOf = (members: number) => ({
+    url: URL,
+    filter: Object.fromEntries(Array.from({ length: members }, (_, index) => [`properties.p${index}`, 'x'])),
+  });
+  // There may be fewer filters on properties than members.
+  expect(await errorsOf(filterOf(PROPERTY_FILTERS_MAX))).toEqual([]);
+  expect(await errorsOf(filterOf(FILTERS_MAX))).not.toContain('filter');
+  expect(await errorsOf(filterOf(FILTERS_MAX + 1))).toEqual(['filter']);
+  const headers = { authorization: 'Bearer webhooks-h', 'content-type': 'application/json' };
+  const bodyOf = (bytes: number) => ({ headers, payload: JSON.stringify({ url: URL }).padEnd(bytes, ' ') });
+  const post = { method: 'POST', url: '/webhooks' } as const;
+  expect((await query.app.inject({ ...post, ...bodyOf(WEBHOOK_BODY_BYTES_MAX) })).statusCode).toBe(201);
+  expect((await query.app.inject({ ...post, ...bodyOf(WEBHOOK_BODY_BYTES_MAX + 1) })).json()).toMatchObject({
+    code: 'body_too_large',
+  });
 });
 
 test('a workspace has no more webhooks than it may have', async () => {
