@@ -1,3 +1,4 @@
+import { Problem } from '@sluice/shared/http/problem';
 import { createLogger } from '@sluice/shared/log';
 import { sleep } from '@sluice/shared/retry';
 import { eventually } from '@sluice/shared/testing/eventually';
@@ -96,6 +97,33 @@ test('a stream that ends at once is not opened again and again', async () => {
   await sleep(1_000);
   expect(opened).toBeLessThanOrEqual(20);
   await deliverer.stop();
+});
+
+test('a webhook whose events could not be read in time is not paused, and one whose filter is no longer valid is', async () => {
+  await using receiver = await Receiver.start();
+  const problems: Problem[] = [];
+  const failing: DelivererOptions['streams'] = {
+    async open(...request) {
+      const problem = problems.shift();
+      if (problem) throw problem;
+      return await streams.open(...request);
+    },
+  };
+  const reasons: string[] = [];
+  const pause: DelivererOptions['pause'] = async (_, reason) => void reasons.push(reason);
+  problems.push(new Problem('query_too_expensive', 'late'), new Problem('store_unavailable', 'away'));
+  const busy = await begin(receiver.url, () => 60_000, { streams: failing, pause });
+  const event = anEvent();
+  await query.store('a', [event]);
+  await eventually(() => receiver.uuids).toEqual([event.uuid]);
+  expect(reasons).toEqual([]);
+  await busy.stop();
+  expect(problems).toEqual([]);
+  problems.push(new Problem('invalid_request', 'no such filter'));
+  const wrong = await begin(receiver.url, () => 60_000, { streams: failing, pause });
+  await eventually(() => wrong.isPaused).toBe(true);
+  expect(reasons).toEqual(['filter']);
+  await wrong.stop();
 });
 
 test('one that stops has stored what it delivered last', async () => {

@@ -1,4 +1,4 @@
-import { Problem } from '@sluice/shared/http/problem';
+import { Problem, type ProblemCode } from '@sluice/shared/http/problem';
 import type { Logger } from '@sluice/shared/log';
 import { atMost, sleep } from '@sluice/shared/retry';
 import type { StreamHubs } from '../stream/stream-hubs.ts';
@@ -141,7 +141,7 @@ export class Deliverer {
           this.#behindSinceMs ||= receivedAtMs;
         });
         if (signal.aborted || next?.kind === 'end') return false;
-        if (next?.kind === 'problem') throw new Problem(next.code as 'query_too_expensive', 'The stream ended.');
+        if (next?.kind === 'problem') throw new Problem(next.code as ProblemCode, 'The stream ended.');
         if (next?.kind === 'position') this.#passOver(next.id);
         if (next?.kind === 'delivery' && !(await this.#deliver(next))) return true;
       }
@@ -223,7 +223,8 @@ export class Deliverer {
     const { message: reason } = error as Error;
     const code = error instanceof Problem ? error.code : undefined;
     if (code === 'position_lost') return await this.#pause('position_lost', reason);
-    if (code === 'invalid_request' || code === 'query_too_expensive') return await this.#pause('filter', reason);
+    if (code === 'invalid_request') return await this.#pause('filter', reason);
+    // Whatever else it is may pass: also a query that ran out of time, since ClickHouse may have been busy.
     this.#options.logger.warn({ webhook: this.webhook.id, reason }, 'cannot read the events of a webhook; retrying');
   }
 
