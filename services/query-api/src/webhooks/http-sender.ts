@@ -106,12 +106,20 @@ export class HttpSender {
     const protocol = url.protocol === 'https:' ? 'https:' : 'http:';
     const request = protocol === 'https:' ? requestHttps : requestHttp;
     return new Promise((resolve, reject) => {
+      let isAnswered = false;
       const sent = request(
         url,
         { method: 'POST', headers, agent: this.#agents[protocol], lookup: this.#lookup, signal },
-        (response) => readToEnd(response).then(() => resolve(answerOf(response)), reject),
+        (response) => {
+          isAnswered = true;
+          readToEnd(response).then(() => resolve(answerOf(response)), reject);
+        },
       );
       sent.on('error', reject);
+      // Where the receiver switches protocols, Node.js closes the connection without an error.
+      sent.on('close', () => {
+        if (!isAnswered) reject(new Error('the connection was closed without a response'));
+      });
       sent.end(body);
     });
   }
