@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
 import { type ChaosOutcome, runChaos } from '../tests/chaos/chaos.ts';
+import type { Receipt } from '../tests/chaos/receivers.ts';
 import { FAULT_KINDS, type FaultKind, isOneServer } from '../tests/chaos/schedule.ts';
 import { faultsOf, NO_FAULTS } from '../tests/support/verify-delivery.ts';
 import { removeAbandoned } from './temporary-folders.ts';
@@ -18,7 +19,9 @@ const HELP = `Usage: npm run chaos -- [--seed N] [--minutes M] [--without KINDS]
 Starts three Kafka brokers, ClickHouse, two ingest-apis, three writers and two query-apis, and submits events,
 properties and deletions. Meanwhile it kills, stops and freezes processes, loses and delays responses, changes the
 profile of ClickHouse's account, and cuts off Kafka's logs, at random. At the end it compares the responses with what is
-stored and served. Only events that Kafka lost with a log before they were stored may be missing.
+stored and served. Only events that Kafka lost with a log before they were stored may be missing. Two webhooks get the
+events, one in batches, one event by event; their receivers refuse, break off, hang, answer slowly and go away. Each event
+has to come at least once; those that come again are counted.
 
   --seed N         a whole number; the same seed gives the same faults at the same times (default: random, and printed)
   --minutes M      how long faults happen, 0.2 to 600 (default 5)
@@ -31,9 +34,9 @@ stored and served. Only events that Kafka lost with a log before they were store
 With more than one ClickHouse server, each has writers of its own. Servers are killed, stopped, frozen, and lose their
 disks, one of each range at a time: a wiped one is filled by "servers copy", which may be broken off. All the time a
 dashboard is read. With mirrors none of its requests may fail, and at the end mirrors have to be equal row by row.
-Neither query-apis nor logs are disturbed then, and no responses of ClickHouse.
+Neither query-apis nor logs are disturbed then, and no responses of ClickHouse, and there are no webhooks.
 
-Exit codes: 0 all is well; 1 something was lost, doubled, invented, wrong, refused or became a dead letter, a request of
+Exit codes: 0 all is well; 1 something was lost, missing at a webhook, doubled, invented, wrong, refused or became a dead letter, a request of
 the dashboard failed, or mirrors differ (the folder with the logs is printed); 2 the arguments are wrong.`;
 
 const NAMED_MAX = 20;
@@ -82,7 +85,8 @@ async function main(): Promise<number> {
   printTally(outcome);
   await rm(process.env['TMPDIR'], { recursive: true, force: true });
   const { failed, different } = outcome.ofServers ?? { failed: [], different: [] };
-  const isDelivered = isDeepStrictEqual(faultsOf(outcome.delivery), NO_FAULTS);
+  const areReceived = outcome.receipts.every(({ missing, wrong }) => missing.length === 0 && wrong.length === 0);
+  const isDelivered = areReceived && isDeepStrictEqual(faultsOf(outcome.delivery), NO_FAULTS);
   if (isDelivered && failed.length === 0 && different.length === 0) return 0;
   console.log(`Logs are in ${await keepLogs(seed, outcome.logs)}`);
   return 1;
@@ -101,7 +105,7 @@ function parseKinds(text: string | undefined): readonly FaultKind[] {
   throw new ArgumentsError(`--without does not know "${unknown.join('", "')}"; use some of ${FAULT_KINDS.join(', ')}.`);
 }
 
-function printTally({ delivery, faults, pages, cutOff, ofServers }: ChaosOutcome): void {
+function printTally({ delivery, faults, pages, cutOff, receipts, ofServers }: ChaosOutcome): void {
   const { accepted, unknown, required, visible, entities, lost, doubled, invented, wrong, deadLetters, refused } =
     delivery;
   console.log(`
@@ -119,12 +123,24 @@ invented               ${invented.length}
 wrong                  ${wrong.length}
 refused                ${refused.length}
 dead letters           ${deadLetters}`);
+  for (const receipt of receipts) printReceipt(receipt);
   if (ofServers) printServers(ofServers, faults);
   const failed = ofServers?.failed.map(({ at, path, status, text }) => `${at} ${path} got ${status}: ${text}`) ?? [];
   const different = ofServers?.different ?? [];
   for (const [name, faulty] of Object.entries({ lost, doubled, invented, wrong, refused, failed, different })) {
     for (const fault of faulty.slice(0, NAMED_MAX)) console.log(`${name}: ${fault}`);
   }
+}
+
+function printReceipt({ name, required, requests, treatments, copies, missing, wrong }: Receipt): void {
+  console.log(`webhook of ${name}
+  must come            ${required} events
+  requests             ${requests}, ${describe(new Map(Object.entries(treatments)))}
+  copies               ${copies}
+  missing              ${missing.length}
+  wrong                ${wrong.length}`);
+  for (const key of missing.slice(0, NAMED_MAX)) console.log(`missing at the webhook of ${name}: ${key}`);
+  for (const fault of wrong.slice(0, NAMED_MAX)) console.log(`wrong at the webhook of ${name}: ${fault}`);
 }
 
 function printServers(

@@ -1,4 +1,4 @@
--- The three accounts of Sluice in ClickHouse: docs/operate/secure.md#accounts says how to run this, and what each may do.
+-- The four accounts of Sluice in ClickHouse: docs/operate/secure.md#accounts says how to run this, and what each may do.
 -- It may be run again, after an upgrade or with new passwords: it takes no rights away, and keeps limits that you changed.
 -- `ON *` is every table of the database that USE has chosen, also one that an upgrade adds.
 CREATE DATABASE IF NOT EXISTS {database:Identifier};
@@ -42,3 +42,12 @@ CREATE USER IF NOT EXISTS sluice_query IDENTIFIED WITH sha256_hash BY {query_pas
   SETTINGS PROFILE sluice_query;
 ALTER USER sluice_query IDENTIFIED WITH sha256_hash BY {query_password_sha256:String};
 GRANT SELECT ON * TO sluice_query;
+
+-- Stores the state of webhooks for query-api, and nothing else: their tables have names that begin with `webhook`.
+CREATE USER IF NOT EXISTS sluice_webhooks IDENTIFIED WITH sha256_hash BY {webhooks_password_sha256:String};
+ALTER USER sluice_webhooks IDENTIFIED WITH sha256_hash BY {webhooks_password_sha256:String};
+GRANT SELECT, INSERT, ALTER DELETE ON webhook* TO sluice_webhooks;
+
+-- The secrets of webhooks are for that account, and for backups. A grant for all tables takes such an exception back, so these come last.
+REVOKE SELECT, INSERT, ALTER DELETE ON webhooks FROM sluice_writer;
+REVOKE SELECT ON webhooks FROM sluice_query;

@@ -12,4 +12,5 @@ clickhouse-client --host 127.0.0.1 --user "$CLICKHOUSE_USER" --password "$CLICKH
   --param_database "$CLICKHOUSE_DB" \
   --param_migrate_password_sha256 "$(hash "$MIGRATE_PASSWORD")" \
   --param_writer_password_sha256 "$(hash "$WRITER_PASSWORD")" \
-  --param_query_password_sha256 "$(hash "$QUERY_PASSWORD")"
+  --param_query_password_sha256 "$(hash "$QUERY_PASSWORD")" \
+  --param_webhooks_password_sha256 "$(hash "$WEBHOOKS_PASSWORD")"

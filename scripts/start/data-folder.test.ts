@@ -36,7 +36,7 @@ test('the development key is created once, in a file that only its owner can rea
   const [entry, ...others] = parseKeysFile(await readFile(first.keysFile, 'utf8'));
   expect(others).toEqual([]);
   expect(entry).toMatchObject({ id: 'dev', hash: hashKey(first.key), workspace: 'local' });
-  expect(entry?.scopes).toEqual(['ingest', 'query', 'delete', 'sql']);
+  expect(entry?.scopes).toEqual(['ingest', 'query', 'delete', 'sql', 'webhooks']);
   for (const file of ['dev-key', 'keys.json']) expect((await stat(join(dir.path, file))).mode & 0o777).toBe(0o600);
 });
 
@@ -46,7 +46,9 @@ test('the development key of an older version gets the scopes that are new', asy
   const entry = { id: 'dev', hash: hashKey(key), workspace: 'local', scopes: ['ingest' as const, 'query' as const] };
   await writeKeysFile(keysFile, [entry]);
   expect(await ensureDevKey(dir.path, undefined)).toEqual({ key, keysFile });
-  expect((await readKeysFile(keysFile)).map(({ scopes }) => scopes)).toEqual([['ingest', 'query', 'delete', 'sql']]);
+  expect((await readKeysFile(keysFile)).map(({ scopes }) => scopes)).toEqual([
+    ['ingest', 'query', 'delete', 'sql', 'webhooks'],
+  ]);
 });
 
 test('a chosen development key replaces the last one, and other entries stay', async () => {
@@ -65,7 +67,7 @@ test('the passwords of the local ClickHouse are created once', async () => {
   await using dir = await makeTempDir();
   const passwords = await ensureClickHousePasswords(dir.path);
   const all = [passwords.administrator, ...Object.values(passwords.accounts), passwords.sql];
-  expect(new Set(all).size).toBe(5);
+  expect(new Set(all).size).toBe(6);
   for (const password of all) expect(password).toHaveLength(32);
   expect(await ensureClickHousePasswords(dir.path)).toEqual(passwords);
 });

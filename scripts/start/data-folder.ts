@@ -66,6 +66,7 @@ export async function ensureClickHousePasswords(dataDir: string): Promise<ClickH
       sluice_migrate: await ensure('clickhouse-migrate-password'),
       sluice_writer: await ensure('clickhouse-writer-password'),
       sluice_query: await ensure('clickhouse-query-password'),
+      sluice_webhooks: await ensure('clickhouse-webhooks-password'),
     },
     sql: await ensure('clickhouse-sql-password'),
   };

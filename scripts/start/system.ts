@@ -93,6 +93,10 @@ function describeServices(
     CLICKHOUSE_PASSWORD: accounts.sluice_query,
     CLICKHOUSE_SQL_USER: 'sluice_sql',
     CLICKHOUSE_SQL_PASSWORD: sql,
+    CLICKHOUSE_WEBHOOKS_USER: 'sluice_webhooks',
+    CLICKHOUSE_WEBHOOKS_PASSWORD: accounts.sluice_webhooks,
+    // Receivers of a developer are on this machine.
+    WEBHOOK_ALLOW_NETWORKS: '127.0.0.0/8,::1',
   };
   const keys = { API_KEYS_FILE: keysFile };
   const others = { INGEST_URLS: `http://127.0.0.1:${ports.ingest}`, WRITER_URL: `http://127.0.0.1:${ports.writer}` };

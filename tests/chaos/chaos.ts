@@ -3,10 +3,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { WEBHOOKS_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { until } from '@sluice/shared/testing/until';
 import { ownKafka } from '../support/engines.ts';
 import { startKafkaProxy } from '../support/kafka-proxy.ts';
-import { startLoad } from '../support/load.ts';
+import { groupOf, startLoad } from '../support/load.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { type FailedRead, type Readers, startReaders } from '../support/readers.ts';
 import type { EventPage } from '../support/records.ts';
@@ -16,6 +17,7 @@ import { createDelays, type Delays, INGEST_SEND, WRITERS_FETCH } from './delays.
 import { freezeFor } from './freeze-for.ts';
 import { createLogCutter, type LogCutter } from './log-cutter.ts';
 import { startOneServer } from './one-server.ts';
+import { RECEIVERS_ENV, type Receipt, startReceivers } from './receivers.ts';
 import {
   describeFault,
   type FaultKind,
@@ -51,6 +53,8 @@ export interface ChaosOutcome {
   readonly cutOff: number;
   /** The log of each service, by its name. */
   readonly logs: ReadonlyMap<string, string>;
+  /** What became of the events of webhooks. With several servers there are none. */
+  readonly receipts: readonly Receipt[];
   /** Of several servers. */
   readonly ofServers?: Comparison & Dashboards & { readonly deletions: number };
 }
@@ -63,7 +67,7 @@ export interface Dashboards {
   readonly failed: readonly FailedRead[];
 }
 
-/** Begins the names of the topics and of the writers' group. */
+/** Begins the names of the topics, of the writers' group, and of the users and organizations of the load. */
 const NAME = 'chaos';
 
 const BROKERS = 3;
@@ -112,7 +116,9 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
     await startPipeline({
       ...{ kafkaBrokers: kafka.brokers, clickhouseUrl, name: NAME, env: { KAFKA_REPLICATION_FACTOR: '3' } },
       // On a busy machine a server may take more than a minute to catch up, while its mirror is away.
-      ...(servers && { servers, envOf: { 'query-api': { READ_STALE_MS_MAX: '600000' } } }),
+      ...(servers
+        ? { servers, envOf: { 'query-api': { READ_STALE_MS_MAX: '600000' } } }
+        : { envOf: { 'query-api': { ...WEBHOOKS_ACCOUNT, ...RECEIVERS_ENV } } }),
     }),
   );
   const slots = cleanup.adopt(await openSlots(pipeline, topology), closeSlots);
@@ -120,9 +126,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
 
   const dashboards = servers && cleanup.use(await startDashboards(pipeline, () => urls('query-api')));
 
+  const receivers = servers ? undefined : cleanup.use(await startReceivers(pipeline, seed, groupOf(NAME, 0)));
+
   onProgress(`${minutes} minutes of load with ${plan.length} faults`);
   const load = cleanup.use(
-    startLoad({ pipeline, urls: () => urls('ingest-api'), concurrency: CLIENTS, pauseMs: PAUSE_MS, seed }),
+    startLoad({ pipeline, urls: () => urls('ingest-api'), concurrency: CLIENTS, pauseMs: PAUSE_MS, seed, name: NAME }),
   );
   const reading = cleanup.use(startReading(pipeline.key, () => urls('query-api')));
   const failed = new AbortController();
@@ -155,6 +163,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
   const { pages, doubled } = await reading.stop();
   const requests = dashboards && (await endOf(dashboards, topology));
   const { delivery, comparison } = await store.verify({ pipeline, slots }, tally, logCutter.cutOff);
+  const receipts = (await receivers?.verify(tally, logCutter.cutOff)) ?? [];
   const deletions = tally.operations.filter(
     ({ action: { kind }, outcome }) => kind === 'delete' && outcome === 'accepted',
   );
@@ -163,6 +172,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
     faults: plan,
     pages,
     cutOff: [...tally.accepted.keys()].filter((key) => logCutter.cutOff.has(key)).length,
+    receipts,
     logs: new Map([...slots].map(([name, { log, service }]) => [name, log + service.log()])),
     ...(comparison && requests && { ofServers: { ...comparison, ...requests, deletions: deletions.length } }),
   };

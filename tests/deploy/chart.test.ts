@@ -31,6 +31,7 @@ const NAMES = Object.keys(SERVICES) as (keyof typeof SERVICES)[];
 const LEFT_OUT = [
   ...['EXIT_ON_STDIN_END', 'PORT', 'TLS_CERT_FILE', 'TLS_KEY_FILE'],
   ...['KAFKA_SASL_PASSWORD', 'CLICKHOUSE_PASSWORD', 'CLICKHOUSE_MIGRATE_PASSWORD', 'CLICKHOUSE_SQL_PASSWORD'],
+  'CLICKHOUSE_WEBHOOKS_PASSWORD',
 ];
 
 const schema = JSON.parse(await readFile(join(CHART, 'values.schema.json'), 'utf8'));

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { configSchema as querySchema } from '@sluice/query-api/config';
+import { configSchema as querySchema, webhooksConfigOf } from '@sluice/query-api/config';
 import { loadServerConfig, loadServersConfig } from '@sluice/shared/servers/server-config';
 import { configSchema as writerSchema } from '@sluice/writer/config';
 import { expect, test } from 'vitest';
@@ -65,6 +65,11 @@ test('each of two writers has a ClickHouse of its own; the first one is that of 
     ['a1', base.services['writer']?.environment['CLICKHOUSE_URL'], 'sluice', 'sluice-writer'],
     ['a2', 'http://clickhouse-2:8123', 'sluice', 'sluice-writer.a2'],
   ]);
+});
+
+test('query-api stores webhooks on the first one', () => {
+  const { config } = loadServersConfig(querySchema, environmentOf('query-api'));
+  expect(webhooksConfigOf(config)?.CLICKHOUSE_URL).toBe(`${base.services['writer']?.environment['CLICKHOUSE_URL']}/`);
 });
 
 test('query-api reads both', () => {

@@ -16,6 +16,7 @@ import { createDatabase, type TestDatabase } from '@sluice/shared/clickhouse/tes
 import { writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { ownClickHouse } from '../support/engines.ts';
 import { startService } from '../support/service.ts';
 
 // What the accounts of deploy/clickhouse/accounts.sql may not do. That they may do what the services need, all other
@@ -40,7 +41,7 @@ afterAll(async () => {
   await database.release();
 });
 
-function connect(account: { readonly CLICKHOUSE_USER: string; readonly CLICKHOUSE_PASSWORD: string }) {
+function connect(account: Partial<TestDatabase['config']>) {
   const options = { application: 'test', requestTimeoutMs: 240_000, connectionsMax: 2 };
   const client = createClickHouse({ ...database.config, ...account }, options);
   clients.push(client);
@@ -93,6 +94,16 @@ const REFUSED = {
     "BACKUP TABLE events TO File('/tmp/backup')",
     "SELECT * FROM remote('127.0.0.1:1', 'default', 't')",
   ],
+  // Here it has its rights for all tables (clickhouse-accounts.ts).
+  sluice_webhooks: [
+    'ALTER TABLE webhooks ADD COLUMN other String',
+    "ALTER TABLE webhooks UPDATE secret = '' WHERE 1",
+    'CREATE TABLE other (n UInt64) ENGINE = MergeTree ORDER BY n',
+    'CREATE TEMPORARY TABLE t (n UInt64) ENGINE = Memory',
+    'SELECT * FROM system.processes',
+    "BACKUP TABLE events TO File('/tmp/backup')",
+    "SELECT * FROM remote('127.0.0.1:1', 'default', 't')",
+  ],
   sluice_query: [
     'INSERT INTO schema_migrations (number) VALUES (1)',
     'ALTER TABLE events DELETE WHERE 1',
@@ -133,6 +144,40 @@ describe.each(Object.keys(REFUSED) as (keyof typeof REFUSED)[])('%s', (user) => 
       await expect(refused).rejects.toMatchObject({ type: 'AUTHENTICATION_FAILED' });
     }
   });
+});
+
+test('in one database sluice_webhooks alone reads the secrets of webhooks, and no other table than its own', async () => {
+  const name = 'sluice';
+  await using engine = await ownClickHouse({ accounts: { ...TEST_ACCOUNTS, databases: name } });
+  const one = await createDatabase(engine.url, name);
+  const outcomes = async (user: keyof typeof TEST_ACCOUNTS.passwords, statements: readonly string[]) => {
+    const login = { CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: TEST_ACCOUNTS.passwords[user] };
+    const client = connect({ ...one.config, ...login });
+    return await Promise.all(
+      statements.map(async (query) => {
+        const outcome = await client.command({ query }).then(
+          () => 'done',
+          (error: { readonly type?: string }) => error.type,
+        );
+        return `${query}: ${outcome}`;
+      }),
+    );
+  };
+  const secrets = 'SELECT secret FROM webhooks';
+  const own = [secrets, "INSERT INTO webhooks (workspace_id) VALUES ('a')", 'DELETE FROM webhook_states WHERE 0'];
+  const others = ['SELECT * FROM events', 'DELETE FROM events WHERE 0'];
+  expect(await outcomes('sluice_webhooks', [...own, ...others])).toEqual([
+    ...own.map((query) => `${query}: done`),
+    ...others.map((query) => `${query}: ACCESS_DENIED`),
+  ]);
+  const allowed = 'SELECT * FROM webhook_states';
+  for (const user of ['sluice_query', 'sluice_writer'] as const) {
+    expect(await outcomes(user, [allowed, secrets, 'DELETE FROM webhooks WHERE 0'])).toEqual([
+      `${allowed}: done`,
+      `${secrets}: ACCESS_DENIED`,
+      expect.stringMatching(/ACCESS_DENIED|QUERY_IS_PROHIBITED/),
+    ]);
+  }
 });
 
 test('the limits of sluice_query hold whatever a query asks for', async () => {
@@ -226,6 +271,7 @@ test('ClickHouse takes every statement of the script, with its parameters', asyn
   const query_params = {
     database: database.config.CLICKHOUSE_DATABASE,
     ...{ migrate_password_sha256: hash, writer_password_sha256: hash, query_password_sha256: hash },
+    webhooks_password_sha256: hash,
   };
   const script = await readFile(new URL('../../deploy/clickhouse/accounts.sql', import.meta.url), 'utf8');
   for (const query of statementsOf(script)) {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { Receiver, WEBHOOKS_ENV } from '@sluice/query-api/testing/webhooks';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
@@ -75,7 +76,7 @@ beforeAll(async () => {
       kafkaBrokers: kafkaProcess.brokers,
       clickhouseUrl: clickhouse.url,
       name: 'alerts',
-      env: { KAFKA_PARTITIONS: '2', PRODUCE_TIMEOUT_MS: '4000' },
+      env: { KAFKA_PARTITIONS: '2', PRODUCE_TIMEOUT_MS: '4000', ...WEBHOOKS_ENV },
     }),
   );
   const config = loadConfig(configSchema, {
@@ -199,6 +200,25 @@ test('while Kafka is down, after it deleted rows that were not stored, and after
   );
   await until('ingest-api to send to the new topic', async () => (await submitTo(services['ingest-api'])) === 202);
   await firing('SluiceMessagesLost');
+});
+
+test('a webhook whose receiver fails lags, and one whose receiver is gone is paused', async () => {
+  await using receiver = await Receiver.start();
+  receiver.behaviour = (_, response) => response.writeHead(500).end();
+  const response = await fetch(`${running.services['query-api'].url}/webhooks`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${running.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ url: receiver.url }),
+  });
+  expect(response.status).toBe(201);
+  await cause('SluiceWebhookLagging', 'the receiver of a webhook responds with 500', async () => {
+    await submitTo(running.services['ingest-api']);
+  });
+  await firing('SluiceWebhookLagging');
+  await cause('SluiceWebhookPaused', 'the receiver of a webhook responds with 410', async () => {
+    receiver.behaviour = (_, response) => response.writeHead(410).end();
+  });
+  await firing('SluiceWebhookPaused');
 });
 
 test('every alert had its fault', async () => {

@@ -2,11 +2,16 @@ import { expect, test } from 'vitest';
 import { runChaos } from '../chaos/chaos.ts';
 import { faultsOf, NO_FAULTS } from '../support/verify-delivery.ts';
 
-test('half a minute of random faults loses, doubles and invents nothing', async () => {
-  const { delivery, faults } = await runChaos({ seed: 7, minutes: 0.5, onProgress: () => undefined });
+test('half a minute of random faults loses, doubles and invents nothing, and webhooks get everything', async () => {
+  const { delivery, faults, receipts } = await runChaos({ seed: 7, minutes: 0.5, onProgress: () => undefined });
   expect(faultsOf(delivery)).toEqual(NO_FAULTS);
   expect(delivery.required).toBeGreaterThan(0);
   expect(faults.length).toBeGreaterThan(5);
+  for (const { missing, wrong, required } of receipts) {
+    expect({ missing, wrong }).toEqual({ missing: [], wrong: [] });
+    expect(required).toBeGreaterThan(0);
+  }
+  expect(receipts).toHaveLength(2);
 });
 
 test('two ranges of two mirrors: one server of a range at a time fails or is wiped, no request fails, and mirrors are equal', async () => {

@@ -29,6 +29,11 @@ import { SAMPLE_CHARACTERS_MAX, SAMPLE_EVENTS_MAX } from '@sluice/query-api/repo
 import { MENU_ENTRIES_MAX } from '@sluice/query-api/reports/menus/menu-entries';
 import { NAME_CHARACTERS_MAX, NAMES_CHARACTERS_MAX } from '@sluice/query-api/reports/menus/property-paths';
 import { SQL_BODY_BYTES_MAX } from '@sluice/query-api/sql/sql-route';
+import { BATCH_BYTES_MAX, BATCH_EVENTS_MAX } from '@sluice/query-api/webhooks/delivery';
+import { LOG_LINES_MAX } from '@sluice/query-api/webhooks/delivery-log';
+import { RESPONSE_BYTES_MAX } from '@sluice/query-api/webhooks/http-sender';
+import { FILTER_CHARACTERS_MAX, FILTERS_MAX, URL_CHARACTERS_MAX } from '@sluice/query-api/webhooks/webhook-request';
+import { WEBHOOK_BODY_BYTES_MAX } from '@sluice/query-api/webhooks/webhooks-route';
 import { ERRORS_MAX, type ProblemCode } from '@sluice/shared/http/problem';
 import { REQUEST_TIMEOUT_MS } from '@sluice/shared/http/server';
 import { MESSAGE_ID_LENGTH_MAX } from '@sluice/submissions/calls/call';
@@ -321,6 +326,63 @@ const STATEMENT_LIMITS = {
   },
 } as const satisfies Record<string, Limit>;
 
+const WEBHOOK_LIMITS = {
+  webhooks: {
+    title: 'webhooks of a workspace',
+    max: query.WEBHOOKS_PER_WORKSPACE,
+    unit: '',
+    variable: 'WEBHOOKS_PER_WORKSPACE',
+    beyond: 'invalid_request',
+  },
+  webhookBody: { title: 'body', max: WEBHOOK_BODY_BYTES_MAX, unit: 'bytes', beyond: 'body_too_large' },
+  webhookUrl: { title: '`url`', max: URL_CHARACTERS_MAX, unit: 'characters', beyond: 'invalid_request' },
+  webhookFilters: { title: 'members of `filter`', max: FILTERS_MAX, unit: '', beyond: 'invalid_request' },
+  webhookFilter: {
+    title: 'text of a member of `filter`',
+    max: FILTER_CHARACTERS_MAX,
+    unit: 'characters',
+    beyond: 'invalid_request',
+  },
+  webhookEvents: {
+    title: 'events of a delivery with `batched`',
+    max: BATCH_EVENTS_MAX,
+    unit: '',
+    beyond: 'the next delivery has the others',
+  },
+  webhookBytes: {
+    title: 'body of such a delivery with more than one event',
+    max: BATCH_BYTES_MAX,
+    unit: 'bytes',
+    beyond: 'the next delivery has the others',
+  },
+  webhookTime: {
+    title: 'time of a receiver for a response',
+    max: query.WEBHOOK_TIMEOUT_MS / SECOND_MS,
+    unit: 'seconds',
+    variable: 'WEBHOOK_TIMEOUT_MS',
+    beyond: 'the attempt has failed',
+  },
+  webhookResponse: {
+    title: 'response of a receiver',
+    max: RESPONSE_BYTES_MAX,
+    unit: 'bytes',
+    beyond: 'the rest is not read',
+  },
+  webhookFailing: {
+    title: 'failures of a receiver',
+    max: query.WEBHOOK_GIVE_UP_MS / HOUR_MS,
+    unit: 'hours',
+    variable: 'WEBHOOK_GIVE_UP_MS',
+    beyond: 'the webhook is paused',
+  },
+  webhookLog: {
+    title: 'attempts in the log of a webhook',
+    max: LOG_LINES_MAX,
+    unit: '',
+    beyond: 'the oldest are gone',
+  },
+} as const satisfies Record<string, Limit>;
+
 /** The limits by what they limit. */
 export const LIMIT_GROUPS = {
   'All requests': REQUEST_LIMITS,
@@ -328,6 +390,7 @@ export const LIMIT_GROUPS = {
   Calls: CALL_LIMITS,
   Queries: QUERY_LIMITS,
   SQL: STATEMENT_LIMITS,
+  Webhooks: WEBHOOK_LIMITS,
 } as const;
 
 export const LIMITS = {
@@ -336,6 +399,7 @@ export const LIMITS = {
   ...CALL_LIMITS,
   ...QUERY_LIMITS,
   ...STATEMENT_LIMITS,
+  ...WEBHOOK_LIMITS,
 } as const;
 
 export type LimitId = keyof typeof LIMITS;

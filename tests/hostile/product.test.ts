@@ -26,6 +26,17 @@ const NOT_WALKED: Partial<Record<LimitId, string>> = {
   statement: 'needs an account of its own: hostile-sql.test.ts',
   statementParams: 'needs an account of its own: hostile-sql.test.ts',
   statementParam: 'needs an account of its own: hostile-sql.test.ts',
+  webhooks: 'needs an account of its own: webhooks-api.test.ts',
+  webhookBody: 'needs an account of its own: webhooks-api.test.ts',
+  webhookUrl: 'needs an account of its own: webhooks-api.test.ts',
+  webhookFilters: 'needs an account of its own: webhooks-api.test.ts',
+  webhookFilter: 'needs an account of its own: webhooks-api.test.ts',
+  webhookEvents: 'a property of what is stored: webhook-failures.slow.test.ts',
+  webhookBytes: 'a property of what is stored: webhook-failures.slow.test.ts',
+  webhookTime: 'a property of a receiver: http-sender.test.ts',
+  webhookResponse: 'a property of a receiver: http-sender.test.ts',
+  webhookFailing: 'a property of a receiver: webhook-pauses.slow.test.ts',
+  webhookLog: 'a property of a receiver: webhook-takeover.slow.test.ts',
   statementRows: 'needs an account of its own: hostile-sql.test.ts',
 };
 

@@ -1,6 +1,7 @@
 import { createIngestMetrics } from '@sluice/ingest-api/metrics';
 import { declareMemoryMetrics, QueryMetrics, StreamMetrics } from '@sluice/query-api/metrics';
 import { declareServerMetrics, GivenUpServers } from '@sluice/query-api/servers/server-metrics';
+import { WebhookMetrics } from '@sluice/query-api/webhooks/webhook-metrics';
 import { createRateLimitMetrics, HttpMetrics } from '@sluice/shared/http/metrics';
 import { declareKeysFileMetrics } from '@sluice/shared/keys/measured-key-ring';
 import { configSchema } from '@sluice/writer/config';
@@ -44,6 +45,7 @@ const DECLARATIONS: Declarations = {
     new QueryMetrics(registry);
     declareMemoryMetrics(registry, 0, () => 0);
     new StreamMetrics(registry);
+    new WebhookMetrics(registry);
   },
 };
 

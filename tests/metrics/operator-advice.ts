@@ -102,5 +102,16 @@ export const OPERATOR_ADVICE: Readonly<Record<string, string>> = {
   sluice_stream_events_total: 'Nothing; it tells how much streams cost.',
   sluice_stream_ended_total:
     'Look into `failed` and `stalled` when they grow: queries fail, or clients read too slowly.',
+  sluice_webhook_events_total: 'Nothing; it tells how much webhooks cost.',
+  sluice_webhook_attempts_total:
+    'Look into `failed` when it grows: `GET /webhooks/ID/deliveries` has the errors of a receiver.',
+  sluice_webhook_pauses_total:
+    'Tell the owner of the webhook, which the log names: its events wait until it is resumed.',
+  sluice_webhooks_paused:
+    'Above 0, [see what the reason asks for](alerts.md#sluicewebhookpaused). Every instance that delivers shows all of them.',
+  sluice_webhooks_held:
+    'Compare the sum of all instances with the active webhooks: none is left out for longer than a lease.',
+  sluice_webhook_lag_seconds:
+    'Where it grows, receivers fail or are slow; with many webhooks, add instances of query-api.',
   sluice_stream_moves_total: 'Where it grows, a server is away or lags: its log and the lag of its writers say why.',
 };

@@ -17,6 +17,8 @@ export interface LoadOptions {
    * a busy machine gets a smaller load.
    */
   readonly pauseMs?: number;
+  /** Begins the names of its users and organizations. Default: a name that no other load has. */
+  readonly name?: string;
 }
 
 export interface SentEvent {
@@ -110,9 +112,14 @@ let loads = 0;
  * deletions. Some events have a timestamp of their own, others are stamped on receipt, with a uuid or with
  * an `Idempotency-Key`. Each request is repeated until it is accepted or its attempts are used up.
  */
-export function startLoad({ pipeline, urls, concurrency, seed = 1, pauseMs = 400 }: LoadOptions): Load {
-  loads += 1;
-  const name = `load-${process.pid}-${loads}`;
+export function startLoad({
+  pipeline,
+  urls,
+  concurrency,
+  seed = 1,
+  pauseMs = 400,
+  name = newName(),
+}: LoadOptions): Load {
   const operations: Operation[] = [];
   const accepted = new Map<string, string>();
   const refused: string[] = [];
@@ -166,7 +173,7 @@ export function startLoad({ pipeline, urls, concurrency, seed = 1, pauseMs = 400
 
   async function runClient(index: number): Promise<void> {
     const random = seededRandom(seed * 1_000 + index);
-    const draw = createDraw(`${name}-${index}`, random);
+    const draw = createDraw(`${name}-${index}`, groupOf(name, index), random);
     let tookMs = 0;
     while (running) {
       await delay(Math.max(random() * pauseMs, Math.min(tookMs, PAUSE_MS_MAX)));
@@ -195,12 +202,21 @@ export function startLoad({ pipeline, urls, concurrency, seed = 1, pauseMs = 400
   };
 }
 
+function newName(): string {
+  loads += 1;
+  return `load-${process.pid}-${loads}`;
+}
+
+/** Returns the organization of a client of a load. */
+export function groupOf(load: string, client: number): string {
+  return `${load}-${client}-g`;
+}
+
 /** Draws what a client does next. */
-function createDraw(client: string, random: () => number): () => Action {
+function createDraw(client: string, group: string, random: () => number): () => Action {
   const below = (count: number) => Math.floor(random() * count);
   const sent: (Action & { kind: 'events' })[] = [];
   const deleted = new Set<string>();
-  const group = `${client}-g`;
   let counter = 0;
   let idempotencyKey = `${client}/0`;
 

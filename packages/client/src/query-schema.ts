@@ -365,6 +365,53 @@ export interface components {
              */
             format: "json" | "ndjson" | "csv" | "parquet" | "arrow";
         };
+        NewWebhook: {
+            /**
+             * Format: uri
+             * @description Where events are sent by POST. Its host must have public addresses, unless the operator allows others. Redirects are not followed.
+             */
+            url: string;
+            /**
+             * @description Which events are sent: the filters of `GET /events` without its dates, as an object. `{}`: all of the workspace.
+             * @default {}
+             * @example {
+             *       "event": "signed_up",
+             *       "properties.plan[in]": "pro,team"
+             *     }
+             */
+            filter: {
+                [key: string]: string;
+            };
+            /**
+             * @description Whether a delivery has up to 100 events, gathered for 5 s at most, instead of one event.
+             * @default false
+             */
+            batched: boolean;
+        };
+        WebhookChange: {
+            /**
+             * Format: uri
+             * @description Where events are sent by POST. Its host must have public addresses, unless the operator allows others. Redirects are not followed.
+             */
+            url?: string;
+            /**
+             * @description Which events are sent: the filters of `GET /events` without its dates, as an object. `{}`: all of the workspace.
+             * @example {
+             *       "event": "signed_up",
+             *       "properties.plan[in]": "pro,team"
+             *     }
+             */
+            filter?: {
+                [key: string]: string;
+            };
+            /** @description Whether a delivery has up to 100 events, gathered for 5 s at most, instead of one event. */
+            batched?: boolean;
+            /**
+             * @description `active` goes on where it stopped; `paused` sends nothing until it is active again.
+             * @enum {string}
+             */
+            state?: "active" | "paused";
+        };
         EventPage: {
             /** @description The limit that was applied. */
             limit: number;
@@ -644,6 +691,78 @@ export interface components {
             }[];
             rows: number;
             rows_before_limit_at_least?: number;
+        };
+        Webhook: {
+            /** Format: uuid */
+            id: string;
+            url: string;
+            filter: {
+                [key: string]: string;
+            };
+            batched: boolean;
+            /** @enum {string} */
+            state: "active" | "paused";
+            /** @description `client`: by a request. `gone`: the receiver answered 410. `failing`: its attempts failed for too long. `position_lost`: the event store has other data than before; use replay. `filter`: its filter cannot be read any more. */
+            pausedBecause: ("client" | "gone" | "failing" | "position_lost" | "filter") | null;
+            /** Format: date-time */
+            stateSince: string;
+            /** @description Attempts that failed since the last delivery. */
+            failedAttempts: number;
+            failingSince: string | null;
+            /** @description Until when the secret before the last rotation signs as well. */
+            previousSecretUntil: string | null;
+            /** Format: date-time */
+            createdAt: string;
+        };
+        WebhookWithSecret: {
+            /** Format: uuid */
+            id: string;
+            url: string;
+            filter: {
+                [key: string]: string;
+            };
+            batched: boolean;
+            /** @enum {string} */
+            state: "active" | "paused";
+            /** @description `client`: by a request. `gone`: the receiver answered 410. `failing`: its attempts failed for too long. `position_lost`: the event store has other data than before; use replay. `filter`: its filter cannot be read any more. */
+            pausedBecause: ("client" | "gone" | "failing" | "position_lost" | "filter") | null;
+            /** Format: date-time */
+            stateSince: string;
+            /** @description Attempts that failed since the last delivery. */
+            failedAttempts: number;
+            failingSince: string | null;
+            /** @description Until when the secret before the last rotation signs as well. */
+            previousSecretUntil: string | null;
+            /** Format: date-time */
+            createdAt: string;
+            /**
+             * @description The key of signatures. It is shown only in this response.
+             * @example whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYqr
+             */
+            secret: string;
+        };
+        WebhookTest: {
+            /** @description The header `webhook-id`: the same in all attempts of a delivery. */
+            id: string;
+            /** @description The status of the response, if there was one. */
+            status: number | null;
+            durationMs: number;
+            error: string | null;
+            delivered: boolean;
+        };
+        WebhookDelivery: {
+            /** @description The header `webhook-id`: the same in all attempts of a delivery. */
+            id: string;
+            /** @description The status of the response, if there was one. */
+            status: number | null;
+            durationMs: number;
+            error: string | null;
+            /** Format: date-time */
+            at: string;
+            /** @enum {string} */
+            type: "event" | "events" | "test";
+            events: number;
+            attempt: number;
         };
         Pipeline: {
             /** @description Of all workspaces, since the ingest-apis of INGEST_URLS started; `null`: `missing` says why. */

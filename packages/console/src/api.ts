@@ -13,6 +13,9 @@ export type EventNames = components['schemas']['EventNames'];
 export type EventProperties = components['schemas']['EventProperties'];
 export type Activity = components['schemas']['Activity'];
 export type Pipeline = components['schemas']['Pipeline'];
+export type Webhook = components['schemas']['Webhook'];
+export type WebhookTest = components['schemas']['WebhookTest'];
+export type WebhookDelivery = components['schemas']['WebhookDelivery'];
 
 /** query-api, wherever a proxy has put it: the console is one folder below. */
 const BASE = new URL('../', document.baseURI);

@@ -10,6 +10,8 @@ import { hrefOf, type Route, route } from './route.ts';
 import { access, key, useKey } from './session.ts';
 import { SignIn } from './sign-in.tsx';
 import { SqlPage } from './sql-page.tsx';
+import { WebhookPage } from './webhook-page.tsx';
+import { WebhooksPage } from './webhooks-page.tsx';
 
 interface PageDescription {
   readonly title: string;
@@ -20,6 +22,7 @@ const LINKS = [
   ['events', 'Events'],
   ['chart', 'Chart'],
   ['sql', 'SQL'],
+  ['webhooks', 'Webhooks'],
   ['pipeline', 'Pipeline'],
 ] as const;
 
@@ -31,6 +34,9 @@ function pageOf({ path: [name = 'events', id = ''], params }: Route): PageDescri
       return { title: 'Chart', content: <ChartPage params={params} /> };
     case 'sql':
       return { title: 'SQL', content: <SqlPage params={params} /> };
+    case 'webhooks':
+      if (id !== '') return { title: 'Webhook', content: <WebhookPage key={id} id={id} /> };
+      return { title: 'Webhooks', content: <WebhooksPage /> };
     case 'pipeline':
       return { title: 'Pipeline', content: <HealthPage /> };
     case 'users':

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 const SCRIPT = new URL('../../../deploy/clickhouse/accounts.sql', import.meta.url);
 
 /** The accounts that `deploy/clickhouse/accounts.sql` creates. */
-export const ACCOUNTS = ['sluice_migrate', 'sluice_writer', 'sluice_query'] as const;
+export const ACCOUNTS = ['sluice_migrate', 'sluice_writer', 'sluice_query', 'sluice_webhooks'] as const;
 
 export type Account = (typeof ACCOUNTS)[number];
 
@@ -50,17 +50,27 @@ export function parseAccounts(script: string, databases: string): AccountsScript
         statement,
       ) ?? [];
     const [, right, grantee] = /^(GRANT .+) TO (\w+)$/.exec(statement) ?? [];
+    const [, exception, table, loser] = /^(REVOKE .+ ON )(\w+) FROM (\w+)$/.exec(statement) ?? [];
     if (profile && settings) profiles.set(profile, parseSettings(settings));
     else if (user) accounts.set(accountOf(user), { profile: ofProfile, grants: [] });
     else if (right && grantee) {
       const grants = accounts.get(accountOf(grantee))?.grants;
       if (!grants) throw new Error(`accounts.sql gives rights to ${grantee} before it creates it`);
-      grants.push(right.replace(/ ON \*$/, ` ON ${databases}.*`));
+      grants.push(right.replace(/ ON (\w*)\*$/, (_, tables: string) => ` ON ${onTables(databases, tables)}`));
+    } else if (exception && table && loser) {
+      // Where databases are several, there is no exception for one table of each.
+      const isOne = !databases.endsWith('*');
+      if (isOne) accounts.get(accountOf(loser))?.grants.push(`${exception}${databases}.${table}`);
     } else if (!/^(CREATE DATABASE|USE|ALTER USER \w+ IDENTIFIED) /.test(statement)) {
       throw new Error(`accounts.sql has a statement that users.xml has no form for: ${statement}`);
     }
   }
   return { profiles, accounts };
+}
+
+/** Where `databases` are several, a right cannot be for some of their tables: then it is for all. */
+function onTables(databases: string, tables: string): string {
+  return `${databases}.${databases.endsWith('*') ? '' : tables}*`;
 }
 
 /** Returns the statements of the script, each in one line and without comments. */

@@ -41,7 +41,7 @@ function clickHouseErrors(env: Environment): string[] {
   if (env['CLICKHOUSE_CERT_FILE'] !== undefined && passwords.some((password) => password !== undefined)) {
     errors.push('CLICKHOUSE_CERT_FILE: ClickHouse takes a certificate or a password, not both; remove one of them');
   }
-  for (const account of ['CLICKHOUSE_MIGRATE', 'CLICKHOUSE_SQL']) {
+  for (const account of ['CLICKHOUSE_MIGRATE', 'CLICKHOUSE_SQL', 'CLICKHOUSE_WEBHOOKS']) {
     if (env[`${account}_PASSWORD`] !== undefined && env[`${account}_USER`] === undefined) {
       errors.push(`${account}_USER: is required with ${account}_PASSWORD`);
     }

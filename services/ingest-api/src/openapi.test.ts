@@ -48,6 +48,7 @@ test('it describes every code except those of queries', () => {
     'query_too_expensive',
     'invalid_sql',
     'sql_not_available',
+    'webhooks_not_available',
     'store_unavailable',
     'position_lost',
     'too_many_listeners',

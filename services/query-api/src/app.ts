@@ -1,4 +1,5 @@
 import cors from '@fastify/cors';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { ownTls } from '@sluice/shared/http/own-tls';
@@ -26,10 +27,17 @@ import { registerSql } from './sql/sql-route.ts';
 import { SqlRunner } from './sql/sql-runner.ts';
 import { StreamHubs } from './stream/stream-hubs.ts';
 import { registerStream } from './stream/stream-route.ts';
+import { AllowedAddresses } from './webhooks/allowed-addresses.ts';
+import { WebhookMetrics } from './webhooks/webhook-metrics.ts';
+import { WebhookOperations } from './webhooks/webhook-operations.ts';
+import { Webhooks } from './webhooks/webhooks.ts';
+import { registerWebhooks } from './webhooks/webhooks-route.ts';
 import { allowsWorkspace, readerOf } from './workspace.ts';
 
 export interface QueryDependencies {
   readonly source: Source;
+  /** Stores the state of webhooks. Default: they are off. */
+  readonly webhooks?: ClickHouseClient | undefined;
   readonly keys: KeyRing;
   readonly logger: Logger;
   readonly registry: Registry;
@@ -72,10 +80,17 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     metrics: streamMetrics,
     logger,
   });
-  app.addHook('onReady', () => open.start());
+  const webhookMetrics = new WebhookMetrics(registry);
+  const webhooks =
+    deps.webhooks && new Webhooks({ config, client: deps.webhooks, streams, metrics: webhookMetrics, logger });
+  app.addHook('onReady', async () => {
+    await open.start();
+    await webhooks?.start();
+  });
   app.addHook('onClose', () => open.stop());
   // Before the server waits for its requests to end.
   app.addHook('preClose', async () => {
+    await webhooks?.stop();
     queryRunner.close();
     await streams.stop();
   });
@@ -101,6 +116,9 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     registerReports(routes, reads);
     registerStream(routes, streams, (request) => allowsWorkspace(request, keys, config.QUERY_ANONYMOUS_WORKSPACE));
     registerPipeline(routes, reads, registry);
+    const managed = { streams, queryRunner, stores: open.stores, perWorkspaceMax: config.WEBHOOKS_PER_WORKSPACE };
+    const operations = webhooks && new WebhookOperations({ ...managed, webhooks });
+    registerWebhooks(routes, new AllowedAddresses(config.WEBHOOK_ALLOW_NETWORKS), operations);
     registerSql(routes, new SqlRunner({ config, queryRunner, metrics }));
   });
   registerConsole(app);

@@ -1,6 +1,7 @@
 import {
   type ClickHouseConfig,
   ConfigError,
+  clickHouseAddress,
   clickHouseDatabase,
   clickHouseEnv,
   commaSeparated,
@@ -12,6 +13,7 @@ import { workspaceName } from '@sluice/shared/keys/keys-file';
 import { secret } from '@sluice/shared/secret-files';
 import { loadServersConfig, type ServersConfig, serversEnv } from '@sluice/shared/servers/server-config';
 import { z } from 'zod';
+import { network } from './webhooks/allowed-addresses.ts';
 
 const serviceUrl = z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' });
 
@@ -48,6 +50,17 @@ export const configSchema = z
     ...secret('CLICKHOUSE_SQL_PASSWORD'),
     CLICKHOUSE_SQL_DATABASE: clickHouseDatabase.optional(),
     SQL_RESULT_ROWS_MAX: integer(1, 100_000_000).default(1_000_000),
+    CLICKHOUSE_WEBHOOKS_USER: z.string().min(1).optional(),
+    ...secret('CLICKHOUSE_WEBHOOKS_PASSWORD'),
+    CLICKHOUSE_WEBHOOKS_URL: clickHouseAddress.optional(),
+    CLICKHOUSE_WEBHOOKS_DATABASE: clickHouseDatabase.optional(),
+    WEBHOOK_DELIVERY: z.stringbool().default(true),
+    WEBHOOK_ALLOW_NETWORKS: commaSeparated.pipe(z.array(network)).default([]),
+    WEBHOOK_TIMEOUT_MS: integer(100, 60_000).default(10_000),
+    WEBHOOK_RETRY_MS_MAX: integer(1_000, 86_400_000).default(900_000),
+    WEBHOOK_GIVE_UP_MS: integer(1_000, 2_592_000_000).default(86_400_000),
+    WEBHOOK_LEASE_MS: integer(1_000, 600_000).default(15_000),
+    WEBHOOKS_PER_WORKSPACE: integer(1, 10_000).default(20),
     STREAM_INTERVAL_MS: integer(10, 60_000).default(500),
     STREAM_LISTENERS_PER_WORKSPACE: integer(1).default(100),
     STREAM_LISTENERS_MAX: integer(1).default(1_000),
@@ -92,13 +105,34 @@ export function sqlDatabaseOf(config: Pick<QueryConfig, 'CLICKHOUSE_DATABASE' | 
 export function sqlConfigOf(config: QueryConfig): ClickHouseConfig | undefined {
   const { CLICKHOUSE_SQL_USER: user, CLICKHOUSE_SQL_PASSWORD: password } = config;
   if (user === undefined) return undefined;
-  const url = new URL(config.CLICKHOUSE_URL);
+  return ofAccount(config, { user, password, url: config.CLICKHOUSE_URL, database: sqlDatabaseOf(config) });
+}
+
+/** Returns how the state of webhooks reaches ClickHouse; undefined where it has no account. */
+export function webhooksConfigOf(config: QueryConfig): ClickHouseConfig | undefined {
+  const { CLICKHOUSE_WEBHOOKS_USER: user, CLICKHOUSE_WEBHOOKS_PASSWORD: password } = config;
+  if (user === undefined) return undefined;
+  const { CLICKHOUSE_WEBHOOKS_URL: url = config.CLICKHOUSE_URL } = config;
+  return ofAccount(config, {
+    ...{ user, password, url, database: config.CLICKHOUSE_WEBHOOKS_DATABASE ?? config.CLICKHOUSE_DATABASE },
+  });
+}
+
+interface Account {
+  readonly user: string;
+  readonly password: string | undefined;
+  readonly url: string;
+  readonly database: string;
+}
+
+function ofAccount(config: QueryConfig, { user, password, url: address, database }: Account): ClickHouseConfig {
+  const url = new URL(address);
   // A login in the address would come first.
   Object.assign(url, { username: '', password: '' });
   return {
     ...config,
     CLICKHOUSE_URL: url.href,
-    CLICKHOUSE_DATABASE: sqlDatabaseOf(config),
+    CLICKHOUSE_DATABASE: database,
     CLICKHOUSE_USER: user,
     CLICKHOUSE_PASSWORD: password,
     // Certificates are of the account of the service.

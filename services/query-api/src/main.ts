@@ -14,7 +14,7 @@ import { HttpClickHouseReader } from './clickhouse/clickhouse-reader.ts';
 import { querySettings } from './clickhouse/query-settings.ts';
 import { createReadiness } from './clickhouse/readiness.ts';
 import { SchemaComponent } from './clickhouse/schema.ts';
-import { connectionsOf, loadQueryConfig, type QueryConfig, sqlConfigOf } from './config.ts';
+import { connectionsOf, loadQueryConfig, type QueryConfig, sqlConfigOf, webhooksConfigOf } from './config.ts';
 import type { Source } from './servers/open-stores.ts';
 
 /** Without a keys file a request needs no key, and any key that it sends is wrong. */
@@ -31,6 +31,9 @@ const SPARE_CONNECTIONS = 4;
 
 /** Connections for health checks and migrations. */
 const CLIENT_CONNECTIONS = 4;
+
+/** How long a statement about the state of webhooks may take, in milliseconds. */
+const WEBHOOKS_TIMEOUT_MS = 10_000;
 
 const { config, servers } = orExit(() => loadQueryConfig(process.env));
 const logger = createLogger('query-api', config.LOG_LEVEL);
@@ -83,16 +86,37 @@ function readOneServer() {
   return { source: { reader }, components, probe: createReadiness(clickHouse) };
 }
 
+/** Connects for the state of webhooks; undefined where it has no account. */
+function connectWebhooks() {
+  const clickHouse = webhooksConfigOf(config);
+  return (
+    clickHouse &&
+    createClickHouse(clickHouse, {
+      application: 'sluice-query-api-webhooks',
+      requestTimeoutMs: WEBHOOKS_TIMEOUT_MS,
+      connectionsMax: CLIENT_CONNECTIONS,
+      logger,
+    })
+  );
+}
+
+const webhooks = connectWebhooks();
+const webhookConnections: Component = {
+  name: 'ClickHouse connections of webhooks',
+  start: async () => undefined,
+  stop: async () => webhooks?.close(),
+};
+
 const { source, components, probe } =
   servers && config.CLICKHOUSE_SERVERS_FILE ? readServers(config.CLICKHOUSE_SERVERS_FILE) : readOneServer();
 const app = buildApp(config, {
-  ...{ source, keys, logger, registry },
+  ...{ source, keys, logger, registry, webhooks },
   readiness: async () => [...missingKeys(keys), ...(await probe())],
 });
 
 runService({
   logger,
-  components: [...components, keys, listening(app, config.HOST, config.PORT)],
+  components: [...components, webhookConnections, keys, listening(app, config.HOST, config.PORT)],
   shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
   exitOnStdinEnd: config.EXIT_ON_STDIN_END,
 });

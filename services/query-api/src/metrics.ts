@@ -26,7 +26,8 @@ export type QueryKind =
   | 'event_names'
   | 'event_sample'
   | 'activity'
-  | 'sql';
+  | 'sql'
+  | 'webhook_replay';
 
 /** The slots that queries run in: reports never keep pages waiting, and exports, which take long, neither of them. */
 export type QueryPool = 'pages' | 'reports' | 'exports';

@@ -215,10 +215,20 @@ test('the response with rate_limited is as documented', async () => {
   expect(response && checker.errorsOfResponse('GET /events', response)).toBeUndefined();
 });
 
+/** An operation of a path, a method that the path does not have, and those that it has; the others have GET alone. */
+const REFUSED_METHODS: Readonly<Record<string, readonly [operation: string, method: 'GET' | 'PUT', allow: string]>> = {
+  '/queries': ['POST', 'GET', 'POST'],
+  '/webhooks': ['GET', 'PUT', 'GET, HEAD, POST'],
+  '/webhooks/{id}': ['GET', 'PUT', 'GET, HEAD, PATCH, DELETE'],
+  '/webhooks/{id}/rotate': ['POST', 'GET', 'POST'],
+  '/webhooks/{id}/resume': ['POST', 'GET', 'POST'],
+  '/webhooks/{id}/test': ['POST', 'GET', 'POST'],
+  '/webhooks/{id}/replay': ['POST', 'GET', 'POST'],
+};
+
 test('the response with 405 is as documented on every path', async () => {
   for (const path of Object.keys(document.paths ?? {})) {
-    const [operation, method, allow] =
-      path === '/queries' ? (['POST', 'GET', 'POST'] as const) : (['GET', 'POST', 'GET, HEAD'] as const);
+    const [operation, method, allow] = REFUSED_METHODS[path] ?? ['GET', 'PUT', 'GET, HEAD'];
     const response = await query.app.inject({ method, url: path.replaceAll(/\{\w+\}/g, 'x') });
     expect([path, response.statusCode, response.headers.allow]).toEqual([path, 405, allow]);
     expect(checker.errorsOfResponse(`${operation} ${path}`, response)).toBeUndefined();

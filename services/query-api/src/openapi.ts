@@ -10,6 +10,7 @@ import { pipelinePaths } from './pipeline/pipeline-openapi.ts';
 import { reportPaths } from './reports/reports-openapi.ts';
 import { sqlPaths } from './sql/sql-openapi.ts';
 import { streamPaths } from './stream/stream-openapi.ts';
+import { webhookPaths } from './webhooks/webhooks-openapi.ts';
 
 /** Returns the OpenAPI document of query-api: its routes, with the limits that are in force. */
 export function queryDocument(config: QueryConfig): OpenApiDocument {
@@ -21,6 +22,7 @@ export function queryDocument(config: QueryConfig): OpenApiDocument {
       { name: 'users', description: 'Users as they are now' },
       { name: 'organizations', description: 'Organizations as they are now' },
       { name: 'sql', description: 'SQL over events, users and organizations' },
+      { name: 'webhooks', description: 'Events that are sent to addresses of the workspace' },
       { name: 'pipeline', description: 'What is accepted, stored and refused' },
       OPERATIONAL_TAG,
     ],
@@ -40,6 +42,7 @@ function paths(config: QueryConfig): PathDescriptions {
     ...streamPaths(common, config),
     ...reportPaths(common),
     ...sqlPaths(common, config),
+    ...webhookPaths(common, config),
     ...pipelinePaths(common),
     ...Object.assign({}, ...entities),
   };

@@ -16,6 +16,7 @@ import { trenchDocument } from './openapi.ts';
 import { registerPostQueries } from './queries/post-queries.ts';
 import { holdRequests } from './request-memory.ts';
 import { Service } from './upstream/service.ts';
+import { registerWebhooks } from './webhooks/webhooks-route.ts';
 import { registerWorkspaces } from './workspaces/workspaces-route.ts';
 
 export interface TrenchDependencies {
@@ -59,6 +60,7 @@ export function buildApp(config: TrenchConfig, { logger, registry, now }: Trench
     });
     registerGetEvents(routes, query);
     registerPostQueries(routes, query);
+    registerWebhooks(routes, query);
     registerWorkspaces(routes, { config, ingest, query, now });
   });
   registerDocument(app, trenchDocument(config));

@@ -5,7 +5,9 @@ import type { TrenchConfig } from './config.ts';
 import { EVENT_TYPES } from './events/event-call.ts';
 import { LIMIT_MAX } from './events/event-parameters.ts';
 import { shownEvents } from './events/shown-event.ts';
+import { BODY_CODES, json, WITH_KEY } from './openapi-parts.ts';
 import { STATEMENTS_MAX } from './queries/post-queries.ts';
+import { WEBHOOKS } from './webhooks/webhooks-openapi.ts';
 import { changedWorkspace, createdWorkspace, newWorkspace, shownWorkspace } from './workspaces/workspace-body.ts';
 
 const number = new Intl.NumberFormat('en');
@@ -16,7 +18,8 @@ export function trenchDocument(config: TrenchConfig): OpenApiDocument {
     title: 'Trench API of Sluice',
     description: `The HTTP interface of Trench, for clients that stay as they are. It calls ingest-api and query-api, and keeps nothing.
 
-A public key is one with the scope \`ingest\`, a private key one with \`query\` and \`sql\`. A key of the other kind gets \`401\`.
+A public key is one with the scope \`ingest\`, a private key one with \`query\`, \`sql\` and
+\`webhooks\`. A key of the other kind gets \`401\`.
 Errors have \`statusCode\` and \`error\` as well, as in Trench.
 
 ## Limits
@@ -32,10 +35,11 @@ Errors have \`statusCode\` and \`error\` as well, as in Trench.
     tags: [
       { name: 'events', description: 'Events' },
       { name: 'queries', description: 'SQL' },
+      { name: 'webhooks', description: 'Webhooks' },
       { name: 'workspaces', description: 'Workspaces and their keys' },
       OPERATIONAL_TAG,
     ],
-    paths: { ...OPERATIONAL_PATHS, '/': ROOT, ...EVENTS, ...QUERIES, ...WORKSPACES },
+    paths: { ...OPERATIONAL_PATHS, '/': ROOT, ...EVENTS, ...QUERIES, ...WEBHOOKS, ...WORKSPACES },
   });
 }
 
@@ -85,11 +89,6 @@ const EVENT_EXAMPLE = {
 const PAGE_EXAMPLE = { results: [EVENT_EXAMPLE], limit: 1, offset: 0, total: 1 };
 
 const text = (description: string) => z.string().optional().meta({ description });
-
-/** What the operations with a key have in common: a key without the scope is of the other kind. */
-const WITH_KEY = { withoutCodes: ['missing_scope'] } as const;
-
-const BODY_CODES = ['malformed_json', 'body_too_large', 'unsupported_media_type'] as const;
 
 const QUERY_CODES = ['query_too_expensive', 'store_unavailable', 'overloaded'] as const;
 
@@ -210,10 +209,6 @@ const WORKSPACE_EXAMPLE = {
 
 /** The key is that of the admin, which ingest-api and query-api do not know. */
 const WITH_ADMIN_KEY = { tag: 'workspaces', scope: 'admin', withoutCodes: ['missing_scope', 'rate_limited'] } as const;
-
-const json = <Schema extends z.ZodType>(schema: Schema, example: z.input<Schema>) => ({
-  'application/json': { schema, example },
-});
 
 const WORKSPACE = {
   200: { description: 'The workspace.', content: json(shownWorkspace, WORKSPACE_EXAMPLE) },

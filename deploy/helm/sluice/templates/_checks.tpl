@@ -55,6 +55,9 @@
 {{- if and (not .migrate.user) .migrate.passwordSecret.name -}}
 {{- $errors = append $errors "clickhouse.migrate: passwordSecret needs a user" -}}
 {{- end -}}
+{{- if and (not .webhooks.user) .webhooks.passwordSecret.name -}}
+{{- $errors = append $errors "clickhouse.webhooks: passwordSecret needs a user" -}}
+{{- end -}}
 {{- if and (not .sql.user) .sql.passwordSecret.name -}}
 {{- $errors = append $errors "clickhouse.sql: passwordSecret needs a user" -}}
 {{- end -}}

@@ -26,6 +26,9 @@ below /etc/sluice, and the secret with its key, or the ConfigMap.
 {{- if and (eq $.service "writer") .migrate.user -}}
 {{- $files = append $files (list "CLICKHOUSE_MIGRATE_PASSWORD_FILE" "clickhouse/migrate-password" .migrate.passwordSecret.name .migrate.passwordSecret.key) -}}
 {{- end -}}
+{{- if and (eq $.service "query-api") .webhooks.user -}}
+{{- $files = append $files (list "CLICKHOUSE_WEBHOOKS_PASSWORD_FILE" "clickhouse/webhooks-password" .webhooks.passwordSecret.name .webhooks.passwordSecret.key) -}}
+{{- end -}}
 {{- if and (eq $.service "query-api") .sql.user -}}
 {{- $files = append $files (list "CLICKHOUSE_SQL_PASSWORD_FILE" "clickhouse/sql-password" .sql.passwordSecret.name .sql.passwordSecret.key) -}}
 {{- end -}}
@@ -87,6 +90,9 @@ below /etc/sluice, and the secret with its key, or the ConfigMap.
 {{- $_ := set $env "CLICKHOUSE_USER" (eq $.service "writer" | ternary .writer.user .query.user) -}}
 {{- if and (eq $.service "writer") .migrate.user -}}
 {{- $_ := set $env "CLICKHOUSE_MIGRATE_USER" .migrate.user -}}
+{{- end -}}
+{{- if and (eq $.service "query-api") .webhooks.user -}}
+{{- $_ := set $env "CLICKHOUSE_WEBHOOKS_USER" .webhooks.user -}}
 {{- end -}}
 {{- if and (eq $.service "query-api") .sql.user -}}
 {{- $_ := set $env "CLICKHOUSE_SQL_USER" .sql.user -}}

@@ -42,7 +42,7 @@ export interface OperationDescription {
 
 /** Operations by path and method. */
 export type PathDescriptions = Readonly<
-  Record<string, Readonly<Partial<Record<'get' | 'post' | 'put' | 'delete', OperationDescription>>>>
+  Record<string, Readonly<Partial<Record<'get' | 'post' | 'put' | 'patch' | 'delete', OperationDescription>>>>
 >;
 
 export interface ApiDescription {
@@ -115,7 +115,7 @@ const API_KEY = {
   type: 'http',
   scheme: 'bearer',
   description:
-    'An API key. Operations list the scope that the key must have: `ingest` (submit), `query` (read), `delete` (delete users) or `sql` (send SQL).',
+    'An API key. Operations list the scope that the key must have: `ingest` (submit), `query` (read), `delete` (delete users), `sql` (send SQL) or `webhooks` (manage webhooks).',
 } as const;
 
 const REQUEST_ID_PARAMETER = {

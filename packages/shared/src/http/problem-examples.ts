@@ -81,6 +81,10 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
     summary: 'SQL is off, or not available where servers have ranges of partitions; `detail` says which',
     detail: 'SQL is not available where servers have ranges of partitions.',
   },
+  webhooks_not_available: {
+    summary: 'Webhooks are off',
+    detail: 'Webhooks are off; the operator can turn them on.',
+  },
   event_log_unavailable: {
     summary: 'The event log cannot be reached; send the request again',
     detail: 'The event log cannot be reached; send the request again.',

@@ -48,7 +48,10 @@ export class StreamHubs {
     this.#places = new ListenerPlaces(options.config);
     const { metrics } = options;
     for (const reason of STREAM_ENDS) metrics.endedStreams.inc({ reason }, 0);
-    metrics.countListeners(() => [...this.#hubs].reduce((sum, { listeners }) => sum + listeners.size, 0));
+    metrics.countListeners(() => {
+      const listeners = [...this.#hubs].flatMap((hub) => [...hub.listeners]);
+      return listeners.filter(({ request }) => !request.isInternal).length;
+    });
   }
 
   /** Ends all streams. */
@@ -65,14 +68,15 @@ export class StreamHubs {
    * @throws {Problem} `too_many_listeners`, `position_lost`, `store_unavailable`, `overloaded`
    */
   async open(request: ListenRequest, after?: StreamId): Promise<StreamListener> {
-    const free = this.#places.take(request.selection.workspace);
+    const { isInternal = false, selection } = request;
+    const free = isInternal ? () => undefined : this.#places.take(selection.workspace);
     try {
       await this.#requireMigrations();
       const listener = await this.#openAnywhere(request, after);
       listener.onceEnded((reason) => {
         for (const hub of this.#hubs) hub.remove(listener);
         free();
-        this.#options.metrics.endedStreams.inc({ reason });
+        if (!isInternal) this.#options.metrics.endedStreams.inc({ reason });
       });
       return listener;
     } catch (error) {

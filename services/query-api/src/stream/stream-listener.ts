@@ -32,6 +32,8 @@ export interface ListenRequest {
   readonly isAllowed: () => boolean;
   /** What the request holds. Default: nothing is reserved. */
   readonly memory?: Reservation;
+  /** Whether it is no client of `GET /events/stream`, and takes none of their places. Default: false. */
+  readonly isInternal?: boolean;
   /** How many bytes wait for the client outside of {@link StreamListener.body}. Default: none. */
   readonly unsentBytes?: () => number;
 }

@@ -7,10 +7,12 @@ import { loginOf } from '@sluice/shared/clickhouse/connection';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import type { ClickHouseReader, ReadRequest } from '../clickhouse/clickhouse-reader.ts';
 import { ConnectionFailure } from '../clickhouse/read-failures.ts';
+import type { QueryConfig } from '../config.ts';
 import { samplesOf } from '../pipeline/service-metrics.ts';
 import {
   administratorOf,
   connectReader,
+  connectWebhooks,
   insertInto,
   type QueryService,
   startApp,
@@ -76,9 +78,16 @@ export async function startMirrors<Name extends string>(
     await mirror.identify();
     await mirror.progress();
   }
+  let webhooks: ClickHouseClient | undefined;
+  const connected = (config: QueryConfig) => {
+    webhooks = connectWebhooks(config);
+    return webhooks;
+  };
   const service = await startApp(
     { ...databases[0]?.config, CLICKHOUSE_SERVERS_FILE: path, ...env } as never,
     (config) => ({
+      // On the first one.
+      webhooks: connected(config),
       source: {
         path,
         defaults: { database: 'sluice', group: 'g' },
@@ -102,6 +111,7 @@ export async function startMirrors<Name extends string>(
     async stop() {
       for (const mirror of mirrors) mirror.behaviour = 'answers';
       await service.stop();
+      await webhooks?.close();
       await Promise.all(mirrors.map(({ clickHouse }) => clickHouse.close()));
       await Promise.all(databases.map(({ release }) => release()));
       await rm(folder, { recursive: true });

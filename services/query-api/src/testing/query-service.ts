@@ -9,14 +9,14 @@ import { type ClickHouseConfig, loadConfig } from '@sluice/shared/config';
 import { parseJson } from '@sluice/shared/json';
 import { FileKeyRing } from '@sluice/shared/keys/key-ring';
 import { hashKey, type KeyEntry, writeKeysFile } from '@sluice/shared/keys/keys-file';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger, type Logger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { buildApp, type QueryDependencies } from '../app.ts';
 import { type ClickHouseReader, HttpClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
 import { querySettings } from '../clickhouse/query-settings.ts';
 import { createReadiness } from '../clickhouse/readiness.ts';
-import { configSchema, connectionsOf, type QueryConfig, sqlConfigOf } from '../config.ts';
+import { configSchema, connectionsOf, type QueryConfig, sqlConfigOf, webhooksConfigOf } from '../config.ts';
 import { EVENT_COLUMNS, EVENT_FIELDS, type FieldsLike } from '../events/event-columns.ts';
 
 type Identifier = FieldsLike<{ readonly type: 'identifier' }>;
@@ -124,6 +124,7 @@ async function writeTestKeys(): Promise<TestKeys> {
   await writeKeysFile(path, [
     ...TEST_WORKSPACES.map((id) => key(id, id, ['query'])),
     ...TEST_WORKSPACES.map((id) => key(`sql-${id}`, id, ['sql'])),
+    ...TEST_WORKSPACES.map((id) => key(`webhooks-${id}`, id, ['webhooks'])),
     key('ingest-only', 'a', ['ingest', 'delete']),
     { ...key('limited', 'a', ['query']), rateLimit: 1 },
   ]);
@@ -137,13 +138,16 @@ export interface TestApp extends Pick<QueryService, 'app' | 'config' | 'get'> {
 
 /**
  * Starts the app. Each of the workspaces `a` to `h` has a key of its name; workspace `a` also has the key `ingest-only`,
- * which may not query, and `limited`, with a rate limit of one request a second. The keys `sql-a` to `sql-h` may send SQL.
+ * which may not query, and `limited`, with a rate limit of one request a second. The keys `sql-a` to `sql-h` may send SQL,
+ * `webhooks-a` to `webhooks-h` manage webhooks.
  *
  * @param sourceOf returns what it reads
  */
 export async function startApp(
   env: Readonly<Record<string, string | undefined>>,
-  sourceOf: (config: QueryConfig) => Pick<QueryDependencies, 'source' | 'readiness'>,
+  sourceOf: (
+    config: QueryConfig,
+  ) => Pick<QueryDependencies, 'source' | 'readiness' | 'webhooks'> & { readonly logger?: Logger },
 ): Promise<TestApp> {
   const { path, remove } = await writeTestKeys();
   const config = loadConfig(configSchema, { ...QUERY_ACCOUNT, API_KEYS_FILE: path, ...AMPLE_BUDGETS, ...env });
@@ -177,6 +181,13 @@ export function connectReader(config: QueryConfig): ClickHouseReader {
   });
 }
 
+/** Connects for the state of webhooks; undefined where it has no account. */
+export function connectWebhooks(config: QueryConfig): ClickHouseClient | undefined {
+  const clickHouse = webhooksConfigOf(config);
+  const options = { application: 'query-api', requestTimeoutMs: 600_000, connectionsMax: 4 };
+  return clickHouse && createClickHouse(clickHouse, options);
+}
+
 /**
  * Starts the service, as {@link startApp} does, over a database of its own.
  *
@@ -195,7 +206,9 @@ export async function startQuery(
     const options = { application: 'query-api', requestTimeoutMs: 600_000, connectionsMax: 4 };
     const [probed, reader] = [createClickHouse(config, options), connectReader(config)];
     own.push(probed, reader);
-    return { source: { reader: wrapReader(reader) }, readiness: createReadiness(probed) };
+    const webhooks = connectWebhooks(config);
+    if (webhooks) own.push(webhooks);
+    return { source: { reader: wrapReader(reader) }, readiness: createReadiness(probed), webhooks };
   });
   const clickHouse = administratorOf(service.config);
   const { insert, store } = insertInto(clickHouse);

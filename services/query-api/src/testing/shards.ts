@@ -11,6 +11,7 @@ import type { PartitionRange } from '@sluice/shared/servers/partition-range';
 import {
   administratorOf,
   connectReader,
+  connectWebhooks,
   insertInto,
   type QueryService,
   startApp,
@@ -42,10 +43,12 @@ export interface Shards extends TestApp {
  *
  * @param ranges the partitions of each server, by its name
  * @param profile settings of every account of the servers
+ * @param given variables of the app; webhooks are stored on the first server
  */
 export async function startShards(
   ranges: Readonly<Record<string, PartitionRange>>,
   profile: Readonly<Record<string, string>> = {},
+  given: Readonly<Record<string, string>> = {},
 ): Promise<Shards> {
   const started = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'sluice-shards-'));
@@ -74,9 +77,10 @@ export async function startShards(
   const env = {
     ...{ CLICKHOUSE_URL: shards[0]?.url, CLICKHOUSE_DATABASE: DATABASE, CLICKHOUSE_SERVERS_FILE: path },
     // Nothing stores but the tests, so what is recorded grows old.
-    ...{ READ_LAG_MS_MAX: '3600000', READ_STALE_MS_MAX: '3600000' },
+    ...{ READ_LAG_MS_MAX: '3600000', READ_STALE_MS_MAX: '3600000', ...given },
   };
   const app = await startApp(env, (config) => ({
+    webhooks: started.adopt(connectWebhooks(config), async (client) => client?.close()),
     source: {
       path,
       defaults: { database: DATABASE, group: 'g' },

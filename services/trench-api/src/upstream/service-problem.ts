@@ -25,13 +25,18 @@ const OWN_FAULTS: readonly ProblemCode[] = [
  * other kind.
  *
  * @param unavailable the code where the response has none of the service
+ * @param mayBeMissing whether `not_found` is for the client
  */
-export function problemOf(response: Response, content: unknown, unavailable: ProblemCode): Problem {
+export function problemOf(
+  response: Response,
+  content: unknown,
+  { unavailable, mayBeMissing }: { readonly unavailable: ProblemCode; readonly mayBeMissing: boolean },
+): Problem {
   const { success, data } = problem.safeParse(content);
   if (!success) return new Problem(unavailable, 'The request cannot be served now; send it again.', { retryAfter: 5 });
   const { code, detail, errors } = data;
   if (code === 'unauthorized' || code === 'missing_scope') return unauthorized(detail);
-  if (OWN_FAULTS.includes(code)) {
+  if (OWN_FAULTS.includes(code) && !(code === 'not_found' && mayBeMissing)) {
     const cause = new Error(`${response.url.split('?', 1)[0]} responded ${code}: ${detail}`);
     return new Problem('internal', 'The service failed; its log has the cause under this request id.', { cause });
   }

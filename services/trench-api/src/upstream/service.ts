@@ -23,7 +23,7 @@ export interface ServiceOptions {
 }
 
 export interface ServiceRequest {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** With the query. */
   readonly path: string;
   /** Default: that of the request. */
@@ -32,6 +32,8 @@ export interface ServiceRequest {
   readonly body?: string;
   /** The request that needs it: its id and its trace go on, and it holds the memory. */
   readonly of: FastifyRequest;
+  /** Whether `404` of the service is one of the client's request. Default: it is a fault of this service. */
+  readonly mayBeMissing?: boolean;
   /** Ends the request. */
   readonly signal?: AbortSignal;
 }
@@ -48,12 +50,12 @@ export class Service {
   }
 
   /**
-   * Returns the JSON of the response, with all digits of its numbers.
+   * Returns the JSON of the response, with all digits of its numbers; undefined where it has none.
    *
    * @throws {Problem} that of the service; that it cannot be reached or is too slow; `query_too_expensive` when the response
    * is too large
    */
-  async send({ method, path, of, key = of.key, body, signal }: ServiceRequest): Promise<unknown> {
+  async send({ method, path, of, key = of.key, body, mayBeMissing = false, signal }: ServiceRequest): Promise<unknown> {
     const headers: Record<string, string> = {
       authorization: `Bearer ${key}`,
       'x-request-id': of.id,
@@ -72,8 +74,9 @@ export class Service {
         ...(body !== undefined && { body }),
         signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
       });
-      const content = parseExactJson(await this.#textOf(response, of));
-      if (!response.ok) throw problemOf(response, content, this.#options.unavailable);
+      const text = await this.#textOf(response, of);
+      const content = text === '' ? undefined : parseExactJson(text);
+      if (!response.ok) throw problemOf(response, content, { unavailable: this.#options.unavailable, mayBeMissing });
       return content;
     } catch (cause) {
       if (cause instanceof Problem) throw cause;

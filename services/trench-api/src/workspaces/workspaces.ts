@@ -24,7 +24,7 @@ export class Workspaces {
   }
 
   /**
-   * Creates a workspace, a public key (scope `ingest`) and a private one (scopes `query` and `sql`).
+   * Creates a workspace, a public key (scope `ingest`) and a private one (scopes `query`, `sql` and `webhooks`).
    *
    * @throws {Problem} `invalid_request` when another one has its name or its databaseName
    */
@@ -34,7 +34,7 @@ export class Workspaces {
     const workspace = databaseName ?? id;
     const entry = { id, name, workspace, isDefault, createdAt, ...(properties && { properties }) };
     const publicKey = createKey({ workspace, scopes: ['ingest'], createdAt });
-    const privateKey = createKey({ workspace, scopes: ['query', 'sql'], createdAt });
+    const privateKey = createKey({ workspace, scopes: ['query', 'sql', 'webhooks'], createdAt });
     await this.#use(() =>
       changeKeysFileContent(this.#path, ({ keys, workspaces }) => {
         refuseTaken(workspaces, 'name', name, (other) => other.name === name);

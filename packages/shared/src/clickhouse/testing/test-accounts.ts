@@ -6,6 +6,7 @@ const PASSWORDS = {
   sluice_migrate: 'migrate of tests',
   sluice_writer: 'writer of tests',
   sluice_query: 'query of tests',
+  sluice_webhooks: 'webhooks of tests',
 } as const;
 
 /** What the engines of tests are started with. */
@@ -28,6 +29,12 @@ export const WRITER_ACCOUNT = {
 export const QUERY_ACCOUNT = {
   CLICKHOUSE_USER: 'sluice_query',
   CLICKHOUSE_PASSWORD: PASSWORDS.sluice_query,
+} as const;
+
+/** How query-api logs in to store the state of webhooks. */
+export const WEBHOOKS_ACCOUNT = {
+  CLICKHOUSE_WEBHOOKS_USER: 'sluice_webhooks',
+  CLICKHOUSE_WEBHOOKS_PASSWORD: PASSWORDS.sluice_webhooks,
 } as const;
 
 /** How the tests themselves log in. */

@@ -1,0 +1,130 @@
+import { useState } from 'preact/hooks';
+import { getJson, request, type Webhook, type WebhookDelivery, type WebhookTest } from './api.ts';
+import { formatNumber } from './format.ts';
+import { Problem } from './problem.tsx';
+import { Time } from './time.tsx';
+import { useLoad } from './use-load.ts';
+import { eventsOf, stateOf } from './webhooks-page.tsx';
+
+const READ_EVERY_MS = 5_000;
+
+interface Loaded {
+  readonly webhook: Webhook;
+  readonly deliveries: readonly WebhookDelivery[];
+}
+
+/** A webhook: its state, what can be done with it, and its last attempts. */
+export function WebhookPage({ id }: { readonly id: string }) {
+  const path = `webhooks/${encodeURIComponent(id)}`;
+  const [actions, setActions] = useState(0);
+  const [outcome, setOutcome] = useState<string>();
+  const [failure, setFailure] = useState<Error>();
+  const { data, error } = useLoad<Loaded>(
+    `${path} ${actions}`,
+    async (signal) => {
+      const [webhook, { deliveries }] = await Promise.all([
+        getJson<Webhook>(path, signal),
+        getJson<Pick<Loaded, 'deliveries'>>(`${path}/deliveries`, signal),
+      ]);
+      return { webhook, deliveries };
+    },
+    READ_EVERY_MS,
+  );
+  const act = async (action: () => Promise<string>) => {
+    setFailure(undefined);
+    try {
+      setOutcome(await action());
+    } catch (caught) {
+      setFailure(caught as Error);
+    }
+    setActions((count) => count + 1);
+  };
+  const pause = async () => {
+    const headers = { 'content-type': 'application/json' };
+    await request(path, { method: 'PATCH', headers, body: JSON.stringify({ state: 'paused' }) });
+    return 'It is paused. Events wait until it is resumed.';
+  };
+  const resume = async () => {
+    await request(`${path}/resume`, { method: 'POST' });
+    return 'It goes on where it stopped.';
+  };
+  const sendTest = async () => {
+    const response = await request(`${path}/test`, { method: 'POST' });
+    const { delivered, status, error: reason, durationMs } = (await response.json()) as WebhookTest;
+    return delivered ? `The receiver responded ${status} after ${durationMs} ms.` : `The test failed: ${reason}.`;
+  };
+  return (
+    <>
+      <h1>{data?.webhook.url ?? 'Webhook'}</h1>
+      {error && <Problem error={error} />}
+      {failure && <Problem error={failure} />}
+      {data && (
+        <>
+          <p>
+            Events: {eventsOf(data.webhook)}. State: {stateOf(data.webhook)}, since{' '}
+            <Time value={data.webhook.failingSince ?? data.webhook.stateSince} />.
+          </p>
+          <div class="bar">
+            <button type="button" onClick={() => void act(sendTest)}>
+              Send a test
+            </button>
+            {data.webhook.state === 'active' && (
+              <button type="button" onClick={() => void act(pause)}>
+                Pause
+              </button>
+            )}
+            {(data.webhook.state === 'paused' || data.webhook.failedAttempts > 0) && (
+              <button type="button" class="primary" onClick={() => void act(resume)}>
+                Resume
+              </button>
+            )}
+            <p role="status">{outcome}</p>
+          </div>
+          <Deliveries deliveries={data.deliveries} />
+        </>
+      )}
+    </>
+  );
+}
+
+function Deliveries({ deliveries }: Pick<Loaded, 'deliveries'>) {
+  if (deliveries.length === 0) return <p>Nothing was sent yet.</p>;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section class="scroll" aria-label="Last attempts" tabIndex={0}>
+      <table class="numbers">
+        <caption>The last attempts, the newest first</caption>
+        <thead>
+          <tr>
+            <th scope="col">Time</th>
+            <th scope="col">Response</th>
+            <th scope="col" class="number">
+              Events
+            </th>
+            <th scope="col" class="number">
+              Attempt
+            </th>
+            <th scope="col" class="number">
+              Milliseconds
+            </th>
+            <th scope="col">Message</th>
+          </tr>
+        </thead>
+        <tbody>
+          {deliveries.map(({ id, at, type, events, attempt, status, durationMs, error }) => (
+            <tr key={`${id} ${at}`}>
+              <td>
+                <Time value={at} />
+              </td>
+              <td>{error === null ? status : `${error}`}</td>
+              <td class="number">{type === 'test' ? 'test' : formatNumber(events)}</td>
+              <td class="number">{formatNumber(attempt)}</td>
+              <td class="number">{formatNumber(durationMs)}</td>
+              <td class="json">{id}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

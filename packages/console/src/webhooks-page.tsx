@@ -1,0 +1,77 @@
+import { getJson, type Webhook } from './api.ts';
+import { Problem } from './problem.tsx';
+import { hrefOf } from './route.ts';
+import { Time } from './time.tsx';
+import { useLoad } from './use-load.ts';
+
+const READ_EVERY_MS = 10_000;
+
+/** Why a webhook is paused, as a person says it. */
+const REASONS: Readonly<Record<NonNullable<Webhook['pausedBecause']>, string>> = {
+  client: 'by a request',
+  gone: 'the receiver responded 410',
+  failing: 'attempts failed for too long',
+  position_lost: 'the event store has other data than before; replay it',
+  filter: 'its filter cannot be read any more',
+};
+
+/** The webhooks of the workspace, each with its state. */
+export function WebhooksPage() {
+  const { data, error } = useLoad(
+    'webhooks',
+    (signal) => getJson<{ readonly webhooks: readonly Webhook[] }>('webhooks', signal),
+    READ_EVERY_MS,
+  );
+  return (
+    <>
+      <h1>Webhooks</h1>
+      {error && <Problem error={error} />}
+      {data?.webhooks.length === 0 && <p>There are no webhooks. POST /webhooks creates one.</p>}
+      {data && data.webhooks.length > 0 && <WebhookTable webhooks={data.webhooks} />}
+    </>
+  );
+}
+
+function WebhookTable({ webhooks }: { readonly webhooks: readonly Webhook[] }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section class="scroll" aria-label="Webhooks" tabIndex={0}>
+      <table class="events">
+        <caption>Webhooks</caption>
+        <thead>
+          <tr>
+            <th scope="col">Address</th>
+            <th scope="col">Events</th>
+            <th scope="col">State</th>
+            <th scope="col">Since</th>
+          </tr>
+        </thead>
+        <tbody>
+          {webhooks.map((webhook) => (
+            <tr key={webhook.id}>
+              <th scope="row">
+                <a href={hrefOf(['webhooks', webhook.id])}>{webhook.url}</a>
+              </th>
+              <td>{eventsOf(webhook)}</td>
+              <td>{stateOf(webhook)}</td>
+              <td>
+                <Time value={webhook.failingSince ?? webhook.stateSince} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+/** Which events a webhook gets, and how. */
+export function eventsOf({ filter, batched }: Webhook): string {
+  const filters = Object.entries(filter).map(([name, value]) => `${name}=${value}`);
+  return `${filters.length === 0 ? 'all' : filters.join(' ')}, ${batched ? 'in batches' : 'one by one'}`;
+}
+
+export function stateOf({ state, pausedBecause, failedAttempts }: Webhook): string {
+  if (state === 'paused') return `paused: ${pausedBecause ? REASONS[pausedBecause] : ''}`;
+  return failedAttempts === 0 ? 'active' : `active, ${failedAttempts} failed attempts`;
+}

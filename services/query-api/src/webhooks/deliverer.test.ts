@@ -1,0 +1,141 @@
+import { Problem } from '@sluice/shared/http/problem';
+import { createLogger } from '@sluice/shared/log';
+import { sleep } from '@sluice/shared/retry';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { Registry } from 'prom-client';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { QueryRunner } from '../clickhouse/query-runner.ts';
+import { QueryMetrics, StreamMetrics } from '../metrics.ts';
+import { openStores } from '../servers/open-stores.ts';
+import { StreamHubs } from '../stream/stream-hubs.ts';
+import { anEvent, connectReader, type QueryService, startQuery } from '../testing/query-service.ts';
+import { Receiver, WEBHOOKS_ENV } from '../testing/webhooks.ts';
+import { AllowedAddresses } from './allowed-addresses.ts';
+import { Deliverer, type DelivererOptions } from './deliverer.ts';
+import { DeliveryLog } from './delivery-log.ts';
+import { HttpSender } from './http-sender.ts';
+import type { Webhook } from './webhook.ts';
+import { WebhookMetrics } from './webhook-metrics.ts';
+import { WebhookPositions } from './webhook-positions.ts';
+import { positionNow } from './webhook-stream.ts';
+
+let query: QueryService;
+let streams: StreamHubs;
+let options: DelivererOptions;
+const started = new AsyncDisposableStack();
+
+beforeAll(async () => {
+  query = await startQuery(inject('clickhouseUrl'), WEBHOOKS_ENV);
+  started.defer(() => query.stop());
+  const { config, clickHouse } = query;
+  const [registry, logger] = [new Registry(), createLogger('query-api', 'silent')];
+  const reader = connectReader(config);
+  started.defer(() => reader.close());
+  const all: QueryRunner['all'] = (one) => queryRunner.all(one);
+  const { stores } = openStores({ reader }, { config, registry, logger, queryRunner: { all } });
+  const queryRunner: QueryRunner = new QueryRunner(stores, config, new QueryMetrics(registry));
+  const readiness = async () => [];
+  streams = new StreamHubs({ config, queryRunner, stores, readiness, metrics: new StreamMetrics(registry), logger });
+  started.defer(() => streams.stop());
+  const sender = new HttpSender({ addresses: new AllowedAddresses(['127.0.0.1']), timeoutMs: 60_000 });
+  started.defer(() => sender.close());
+  const [positions, log] = [new WebhookPositions(clickHouse, logger), new DeliveryLog(clickHouse, logger)];
+  started.defer(() => positions.stop());
+  started.defer(() => log.stop());
+  options = {
+    ...{ streams, sender, positions, log, metrics: new WebhookMetrics(registry), logger },
+    ...{ retryMsMax: 1_000, giveUpMs: 600_000, pause: async () => undefined },
+  };
+});
+afterAll(() => started.disposeAsync());
+
+async function begin(url: string, leaseMsLeft: () => number, given: Partial<DelivererOptions> = {}) {
+  const webhook: Webhook = {
+    ...{ id: crypto.randomUUID(), workspace: 'a', url, filter: {}, batched: false, secret: 'whsec_AAAA' },
+    ...{ previousSecret: '', previousSecretUntilMs: 0, createdAtMs: 0 },
+  };
+  const position = await positionNow(streams, webhook);
+  const progress = { epoch: 1, position, sendingTo: '', attempts: 0, failingSinceMs: 0, logLines: 0 };
+  return new Deliverer({ ...options, ...given }, { webhook, progress, leaseMsLeft });
+}
+
+test('an event that is read after the lease has ended is not sent', async () => {
+  await using receiver = await Receiver.start();
+  let msLeft = 60_000;
+  let asked = 0;
+  const deliverer = await begin(receiver.url, () => {
+    asked += 1;
+    return msLeft;
+  });
+  const [first, second] = [anEvent(), anEvent()];
+  await query.store('a', [first]);
+  await eventually(() => receiver.uuids).toEqual([first.uuid]);
+  // The process was frozen: its stream is open, and its time is over.
+  msLeft = 0;
+  const before = asked;
+  await query.store('a', [second]);
+  await eventually(() => asked > before + 1 || receiver.received.length > 1).toBe(true);
+  expect(receiver.uuids).toEqual([first.uuid]);
+  msLeft = 60_000;
+  await eventually(() => receiver.uuids).toEqual([first.uuid, second.uuid]);
+  await deliverer.stop();
+});
+
+test('a stream that ends at once is not opened again and again', async () => {
+  await using receiver = await Receiver.start();
+  let opened = 0;
+  const ending: DelivererOptions['streams'] = {
+    async open(...request) {
+      opened += 1;
+      const listener = await streams.open(...request);
+      listener.end('failed');
+      return listener;
+    },
+  };
+  const deliverer = await begin(receiver.url, () => 60_000, { streams: ending });
+  await eventually(() => opened).toBeGreaterThan(1);
+  await sleep(1_000);
+  expect(opened).toBeLessThanOrEqual(20);
+  await deliverer.stop();
+});
+
+test('a webhook whose events could not be read in time is not paused, and one whose filter is no longer valid is', async () => {
+  await using receiver = await Receiver.start();
+  const problems: Problem[] = [];
+  const failing: DelivererOptions['streams'] = {
+    async open(...request) {
+      const problem = problems.shift();
+      if (problem) throw problem;
+      return await streams.open(...request);
+    },
+  };
+  const reasons: string[] = [];
+  const pause: DelivererOptions['pause'] = async (_, reason) => void reasons.push(reason);
+  problems.push(new Problem('query_too_expensive', 'late'), new Problem('store_unavailable', 'away'));
+  const busy = await begin(receiver.url, () => 60_000, { streams: failing, pause });
+  const event = anEvent();
+  await query.store('a', [event]);
+  await eventually(() => receiver.uuids).toEqual([event.uuid]);
+  expect(reasons).toEqual([]);
+  await busy.stop();
+  expect(problems).toEqual([]);
+  problems.push(new Problem('invalid_request', 'no such filter'));
+  const wrong = await begin(receiver.url, () => 60_000, { streams: failing, pause });
+  await eventually(() => wrong.isPaused).toBe(true);
+  expect(reasons).toEqual(['filter']);
+  await wrong.stop();
+});
+
+test('one that stops has stored what it delivered last', async () => {
+  await using receiver = await Receiver.start();
+  const deliverer = await begin(receiver.url, () => 60_000);
+  const event = anEvent();
+  await query.store('a', [event]);
+  await eventually(() => receiver.uuids).toContain(event.uuid);
+  await deliverer.stop();
+  const result = await query.clickHouse.query({
+    query: 'SELECT count() AS stored FROM webhook_positions WHERE webhook_id = {id:UUID}',
+    ...{ query_params: { id: deliverer.webhook.id }, format: 'JSONEachRow' },
+  });
+  expect(await result.json()).toEqual([{ stored: 1 }]);
+});

@@ -1,0 +1,217 @@
+import { createHash } from 'node:crypto';
+import type { Logger } from '@sluice/shared/log';
+import { sleep } from '@sluice/shared/retry';
+import { Deliverer, type DelivererOptions } from './deliverer.ts';
+import type { StoredWebhook, Webhook } from './webhook.ts';
+import type { HeldLease, NewestLease, WebhookLeases } from './webhook-leases.ts';
+import type { WebhookMetrics, WebhookReadings } from './webhook-metrics.ts';
+import type { WebhookRegister } from './webhook-register.ts';
+
+/** How often webhooks and leases are read, in milliseconds. */
+const POLL_MS_MAX = 1_000;
+
+export interface DeliveriesOptions {
+  readonly register: WebhookRegister;
+  readonly leases: WebhookLeases;
+  /** How long a lease is in force, in milliseconds. It is renewed after a third of that. */
+  readonly leaseMs: number;
+  readonly metrics: WebhookMetrics;
+  readonly logger: Logger;
+  readonly deliverer: Omit<DelivererOptions, 'pause' | 'metrics' | 'logger'>;
+}
+
+/**
+ * The webhooks that this instance delivers. Each of the instances that deliver claims those webhooks for which its hash is the
+ * highest, and gives up those for which it no longer is; so they share them, and one that comes or goes moves few.
+ */
+export class WebhookDeliveries {
+  readonly #options: DeliveriesOptions;
+  readonly #pollMs: number;
+  readonly #stopping = new AbortController();
+  readonly #deliverers = new Map<string, Deliverer>();
+  /** Claimed, and perhaps not delivered yet: a lease of an older epoch may be in force. */
+  readonly #held = new Map<string, number>();
+  #running: Promise<void> | undefined;
+  /** Until when the leases are in force, on the clock of `performance`. */
+  #heldUntil = 0;
+  #recordedAt = Number.NEGATIVE_INFINITY;
+  #paused: WebhookReadings['paused'] = [];
+  /** Ends all deliveries when the leases end. */
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: DeliveriesOptions) {
+    this.#options = options;
+    this.#pollMs = Math.min(POLL_MS_MAX, options.leaseMs / 5);
+    options.metrics.observe(() => {
+      const since = [...this.#deliverers.values()].map(({ behindSinceMs }) => behindSinceMs).filter((ms) => ms > 0);
+      const oldest = Math.min(Date.now(), ...since);
+      return { held: this.#deliverers.size, lagSeconds: (Date.now() - oldest) / 1_000, paused: this.#paused };
+    });
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** Stops delivering, and leaves its webhooks to others at once. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+    clearTimeout(this.#timer);
+    await this.#stopAll();
+    if (this.#recordedAt < 0) return;
+    await this.#options.leases.release(this.#leasesOf(this.#held.keys()), true).catch(() => undefined);
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    let isFailing = false;
+    while (!signal.aborted) {
+      try {
+        await this.#poll();
+        isFailing = false;
+      } catch (error) {
+        const { message: reason } = error as Error;
+        const remedy = accountRemedy(error);
+        if (!isFailing && remedy) this.#options.logger.error({ reason, remedy }, 'cannot read or claim webhooks');
+        else if (!isFailing) this.#options.logger.warn({ reason }, 'cannot read or claim webhooks; retrying');
+        isFailing = true;
+      }
+      if (this.#hasLost()) await this.#loseAll();
+      await sleep(this.#pollMs, signal);
+    }
+  }
+
+  async #poll(): Promise<void> {
+    const { register, leases } = this.#options;
+    const all = await register.list();
+    this.#paused = all.filter((one) => !isActive(one)).map(({ state }) => state.reason);
+    const active = new Map(all.filter(isActive).map((one) => [one.webhook.id, one]));
+    if (active.size === 0 && this.#held.size === 0) return;
+    if (this.#hasLost()) await this.#loseAll();
+    const isNew = performance.now() - this.#recordedAt > this.#options.leaseMs;
+    await this.#renew();
+    // Other instances that are new record themselves now: what is claimed at the next poll stays where it is.
+    if (isNew) return;
+    const [newest, instances] = [await leases.newest(), await leases.instances()];
+    const isMine = (id: string) => this.#chosen(id, instances) === leases.holder;
+    for (const [id, epoch] of this.#held) {
+      const stored = active.get(id);
+      if (newest.get(id)?.epoch !== epoch || !stored || !isMine(id)) await this.#giveUp(id);
+      else if (this.#deliverers.has(id) && this.#isChanged(id, stored.webhook)) await this.#stopDeliverer(id);
+    }
+    const free = [...active.keys()].filter((id) => !this.#held.has(id) && isMine(id) && isFree(newest.get(id)));
+    await this.#claim(free.map((webhook) => ({ webhook, epoch: (newest.get(webhook)?.epoch ?? 0) + 1 })));
+    await this.#startAll();
+  }
+
+  /** Leases that are not renewed in time are lost, though nobody may have claimed them yet. */
+  async #renew(): Promise<void> {
+    const { leases, leaseMs } = this.#options;
+    if (performance.now() - this.#recordedAt < leaseMs / 3) return;
+    const begun = performance.now();
+    const renewed = this.#leasesOf(this.#held.keys());
+    await leases.record(renewed);
+    const newest = await leases.newest();
+    // One that claimed a webhook before this waits until the lease is over, so it must not be prolonged.
+    for (const { webhook, epoch } of renewed) if (newest.get(webhook)?.epoch !== epoch) await this.#giveUp(webhook);
+    this.#recordedAt = begun;
+    this.#heldUntil = begun + leaseMs;
+    clearTimeout(this.#timer);
+    // Also while the next renewal waits for ClickHouse.
+    this.#timer = setTimeout(() => void this.#loseAll(), this.#heldUntil - performance.now());
+  }
+
+  async #claim(claims: readonly HeldLease[]): Promise<void> {
+    if (claims.length === 0) return;
+    const { leases } = this.#options;
+    await leases.claim(claims);
+    const newest = await leases.newest();
+    const lost = claims.filter((claim) => !leases.hasWon(claim, newest.get(claim.webhook)));
+    for (const { webhook, epoch } of claims) this.#held.set(webhook, epoch);
+    for (const { webhook } of lost) await this.#giveUp(webhook);
+  }
+
+  /** Begins to deliver what is held, from what is stored now. */
+  async #startAll(): Promise<void> {
+    const { register, leases, deliverer, metrics, logger } = this.#options;
+    const waiting = [...this.#held.keys()].filter((id) => !this.#deliverers.has(id));
+    if (waiting.length === 0) return;
+    const newest = await leases.newest();
+    const stored = new Map((await register.list()).filter(isActive).map((one) => [one.webhook.id, one]));
+    for (const id of waiting) {
+      const epoch = this.#held.get(id);
+      const { webhook, progress } = stored.get(id) ?? {};
+      if (!webhook || !progress || epoch === undefined || newest.get(id)?.isOlderHeld !== false) continue;
+      const pause: DelivererOptions['pause'] = ({ id: paused }, reason) => register.setState(paused, 'paused', reason);
+      this.#deliverers.set(
+        id,
+        new Deliverer(
+          { ...deliverer, metrics, logger, pause },
+          {
+            webhook,
+            progress: { ...progress, epoch },
+            leaseMsLeft: () => (this.#held.get(id) === epoch ? this.#heldUntil - performance.now() : 0),
+          },
+        ),
+      );
+    }
+  }
+
+  #hasLost(): boolean {
+    return this.#held.size > 0 && performance.now() >= this.#heldUntil;
+  }
+
+  #isChanged(id: string, webhook: Webhook): boolean {
+    const deliverer = this.#deliverers.get(id);
+    return deliverer?.isPaused || JSON.stringify(deliverer?.webhook) !== JSON.stringify(webhook);
+  }
+
+  async #giveUp(id: string): Promise<void> {
+    const lease = this.#leasesOf([id]);
+    // Before it is given up: what was delivered last may have to be stored yet.
+    await this.#stopDeliverer(id);
+    this.#held.delete(id);
+    await this.#options.leases.release(lease);
+  }
+
+  async #loseAll(): Promise<void> {
+    this.#held.clear();
+    await this.#stopAll();
+  }
+
+  async #stopDeliverer(id: string): Promise<void> {
+    await this.#deliverers.get(id)?.stop();
+    this.#deliverers.delete(id);
+  }
+
+  async #stopAll(): Promise<void> {
+    await Promise.all([...this.#deliverers.keys()].map((id) => this.#stopDeliverer(id)));
+  }
+
+  #leasesOf(ids: Iterable<string>): HeldLease[] {
+    return [...ids].map((webhook) => ({ webhook, epoch: this.#held.get(webhook) ?? 0 }));
+  }
+
+  /** Returns the instance that a webhook falls to: the one with the highest hash. */
+  #chosen(webhook: string, instances: readonly string[]): string {
+    const { holder } = this.#options.leases;
+    const hash = (instance: string) => createHash('sha256').update(`${instance} ${webhook}`).digest('hex');
+    return instances.reduce((best, one) => (hash(one) > hash(best) ? one : best), holder);
+  }
+}
+
+/** Returns what an operator has to do about an error of ClickHouse; undefined if it may pass by itself. */
+function accountRemedy(error: unknown): string | undefined {
+  const { type = '' } = error as { readonly type?: string };
+  if (!['AUTHENTICATION_FAILED', 'ACCESS_DENIED'].includes(type)) return undefined;
+  return 'create the account of CLICKHOUSE_WEBHOOKS_USER, or give it its rights: run deploy/clickhouse/accounts.sql of this version with webhooks_password_sha256 (docs/operate/secure.md#accounts)';
+}
+
+function isActive({ state }: StoredWebhook): boolean {
+  return state.state === 'active';
+}
+
+function isFree(lease: NewestLease | undefined): boolean {
+  return !lease || !(lease.isHeld || lease.isOlderHeld);
+}

@@ -1,0 +1,156 @@
+import { randomUUID } from 'node:crypto';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { sleep } from '@sluice/shared/retry';
+
+/** Stands for the instances themselves in the table of leases. */
+const INSTANCES = '00000000-0000-0000-0000-000000000000';
+
+/**
+ * Of each webhook the highest epoch, who has claimed it, and whether a lease of it, or of an older epoch, is in force. The epoch
+ * of a position counts as well: rows of leases expire.
+ */
+const NEWEST_LEASES = `
+SELECT
+  toString(webhook_id) AS webhook, max(epoch) AS newest_epoch,
+  groupUniqArrayIf(holder, epoch = newest AND holder != '') AS holders,
+  max(is_in_force AND epoch = newest) AS is_held,
+  max(is_in_force AND epoch < newest) AS is_older_held
+FROM (
+  SELECT *, max(epoch) OVER (PARTITION BY webhook_id) AS newest
+  FROM (
+    SELECT webhook_id, epoch, holder, argMax(expires_at, recorded_at) > now64(3) AS is_in_force
+    FROM webhook_leases WHERE webhook_id != {instances:UUID} GROUP BY webhook_id, epoch, holder
+    UNION ALL
+    SELECT webhook_id, epoch, '' AS holder, 0 AS is_in_force FROM webhook_positions FINAL
+  )
+  WHERE {webhook:String} = '' OR toString(webhook_id) = {webhook:String}
+)
+GROUP BY webhook_id`;
+
+const LIVE_INSTANCES = `
+SELECT holder
+FROM (
+  SELECT holder, argMax(expires_at, recorded_at) AS expires
+  FROM webhook_leases WHERE webhook_id = {instances:UUID} GROUP BY holder
+)
+WHERE expires > now64(3)
+ORDER BY holder`;
+
+/** What is known of a webhook's lease. */
+export interface NewestLease {
+  readonly webhook: string;
+  readonly epoch: number;
+  /** Who has claimed the epoch. If there are several, nobody has it, or the one that was first: the others cannot tell. */
+  readonly holders: readonly string[];
+  readonly isHeld: boolean;
+  /** Whether a lease of an older epoch is in force. Its holder may be about to learn of the newer one. */
+  readonly isOlderHeld: boolean;
+}
+
+interface LeaseRow {
+  readonly webhook: string;
+  readonly newest_epoch: number;
+  readonly holders: readonly string[];
+  readonly is_held: number;
+  readonly is_older_held: number;
+}
+
+export interface HeldLease {
+  readonly webhook: string;
+  readonly epoch: number;
+}
+
+/** How often one that takes a webhook tries, and the longest pause after a try, in milliseconds. */
+const CLAIMS_MAX = 20;
+const CLAIM_PAUSE_MS_MAX = 100;
+
+/** A webhook that was taken from its holder. */
+export interface TakenLease {
+  readonly epoch: number;
+  /** Whether nobody has claimed a newer epoch. */
+  isNewest(): Promise<boolean>;
+  /** Leaves the webhook to whoever claims it next. */
+  release(): Promise<void>;
+}
+
+/**
+ * Leases of webhooks in ClickHouse. A claim of an epoch is a row; whoever reads afterwards that the epoch is the highest, and
+ * that nobody else has claimed it, has the webhook, once no lease of an older epoch is in force. Of two that claim the same epoch, the
+ * one whose row came later reads both, so two never have it. Its methods throw ClickHouse's errors.
+ */
+export class WebhookLeases {
+  readonly #client: ClickHouseClient;
+  /** Unique among all instances, past ones included. */
+  readonly holder: string;
+  readonly #leaseMs: number;
+
+  constructor(client: ClickHouseClient, holder: string, leaseMs: number) {
+    this.#client = client;
+    this.holder = holder;
+    this.#leaseMs = leaseMs;
+  }
+
+  /** Returns the newest lease of each webhook that ever had one, by its id; of one webhook alone if it is named. */
+  async newest(webhook = ''): Promise<ReadonlyMap<string, NewestLease>> {
+    const query_params = { instances: INSTANCES, webhook };
+    const result = await this.#client.query({ query: NEWEST_LEASES, query_params, format: 'JSONEachRow' });
+    const leases = (await result.json<LeaseRow>()).map((row) => ({
+      ...{ webhook: row.webhook, epoch: row.newest_epoch, holders: row.holders },
+      ...{ isHeld: row.is_held === 1, isOlderHeld: row.is_older_held === 1 },
+    }));
+    return new Map(leases.map((lease) => [lease.webhook, lease]));
+  }
+
+  /** Returns the instances that deliver. */
+  async instances(): Promise<readonly string[]> {
+    const query_params = { instances: INSTANCES };
+    const result = await this.#client.query({ query: LIVE_INSTANCES, query_params, format: 'JSONEachRow' });
+    return (await result.json<{ readonly holder: string }>()).map(({ holder }) => holder);
+  }
+
+  /** Records that this instance delivers, and has these webhooks from now on for the time of a lease. */
+  async record(leases: readonly HeldLease[]): Promise<void> {
+    await this.#insert([...leases, { webhook: INSTANCES, epoch: 0 }], this.#leaseMs);
+  }
+
+  /** Claims epochs. Read afterwards who {@link hasWon}. */
+  async claim(leases: readonly HeldLease[]): Promise<void> {
+    await this.#insert(leases, this.#leaseMs);
+  }
+
+  /** Gives webhooks up; also the instance itself, if it stops. */
+  async release(leases: readonly HeldLease[], isStopping = false): Promise<void> {
+    const all = isStopping ? [...leases, { webhook: INSTANCES, epoch: 0 }] : leases;
+    if (all.length > 0) await this.#insert(all, 0);
+  }
+
+  /** Whether this instance, which has claimed the epoch before the others were read, has it. */
+  hasWon({ epoch }: HeldLease, newest: NewestLease | undefined): boolean {
+    return newest?.epoch === epoch && newest.holders.length === 1 && newest.holders[0] === this.holder;
+  }
+
+  /**
+   * Takes a webhook from its holder. Whoever claims it after the release begins from what is stored in the epoch. The holder is
+   * nobody else, so that neither the deliveries of this instance nor another request take the claim for their own.
+   */
+  async take(webhook: string): Promise<TakenLease> {
+    const own = new WebhookLeases(this.#client, randomUUID(), this.#leaseMs);
+    for (let count = 0; count < CLAIMS_MAX; count += 1) {
+      const claim = { webhook, epoch: ((await own.newest(webhook)).get(webhook)?.epoch ?? 0) + 1 };
+      await own.claim([claim]);
+      const isNewest = async () => own.hasWon(claim, (await own.newest(webhook)).get(webhook));
+      const release = () => own.release([claim]);
+      if (await isNewest()) return { epoch: claim.epoch, isNewest, release };
+      await release();
+      await sleep(Math.random() * CLAIM_PAUSE_MS_MAX);
+    }
+    throw new Error(`others claim the webhook ${webhook} all the time`);
+  }
+
+  async #insert(leases: readonly HeldLease[], leaseMs: number): Promise<void> {
+    const values = leases.map(({ webhook, epoch }) => ({
+      ...{ webhook_id: webhook, epoch, holder: this.holder, lease_ms: leaseMs },
+    }));
+    await this.#client.insert({ table: 'webhook_leases', values, format: 'JSONEachRow' });
+  }
+}

@@ -1,0 +1,246 @@
+import { randomUUID } from 'node:crypto';
+import { Problem } from '@sluice/shared/http/problem';
+import type { QueryRunner } from '../clickhouse/query-runner.ts';
+import { RequestStore, type Stores } from '../clickhouse/store.ts';
+import type { StreamHubs } from '../stream/stream-hubs.ts';
+import { decodePosition } from '../stream/stream-position.ts';
+import { firstBlocksQuery, positionBefore } from './replay-query.ts';
+import { newSecret, ROTATION_MS, type StoredWebhook, secretsOf, type Webhook } from './webhook.ts';
+import type { NewWebhook, WebhookChange } from './webhook-request.ts';
+import { positionNow } from './webhook-stream.ts';
+import type { Webhooks } from './webhooks.ts';
+
+/** Runs work with the same key one after the other. */
+class OneByOne {
+  readonly #last = new Map<string, Promise<unknown>>();
+
+  async run<Result>(key: string, work: () => Promise<Result>): Promise<Result> {
+    const before = this.#last.get(key);
+    const running = (before ?? Promise.resolve()).then(work, work);
+    this.#last.set(key, running);
+    try {
+      return await running;
+    } finally {
+      if (this.#last.get(key) === running) this.#last.delete(key);
+    }
+  }
+}
+
+/** Seconds. */
+const RETRY_AFTER = 5;
+
+export interface OperationsOptions {
+  readonly webhooks: Webhooks;
+  readonly streams: StreamHubs;
+  readonly queryRunner: QueryRunner;
+  readonly stores: Stores;
+  readonly perWorkspaceMax: number;
+}
+
+/** A webhook as its responses show it. */
+export interface WebhookRecord {
+  readonly id: string;
+  readonly url: string;
+  readonly filter: Readonly<Record<string, string>>;
+  readonly batched: boolean;
+  readonly state: 'active' | 'paused';
+  readonly pausedBecause: string | null;
+  readonly stateSince: string;
+  readonly failedAttempts: number;
+  readonly failingSince: string | null;
+  readonly previousSecretUntil: string | null;
+  readonly createdAt: string;
+}
+
+/** What clients do with the webhooks of their workspace. Its methods throw Problems, `not_found` among them. */
+export class WebhookOperations {
+  readonly #options: OperationsOptions;
+  /** Of a workspace one after the other, so that each sees how many there are. */
+  readonly #creations = new OneByOne();
+
+  constructor(options: OperationsOptions) {
+    this.#options = options;
+  }
+
+  async list(workspace: string): Promise<readonly WebhookRecord[]> {
+    return (await orUnavailable(this.#options.webhooks.register.list(workspace))).map(recordOf);
+  }
+
+  async find(workspace: string, id: string): Promise<WebhookRecord> {
+    return recordOf(await this.#require(workspace, id));
+  }
+
+  /** Its events begin now. */
+  async create(workspace: string, given: NewWebhook): Promise<WebhookRecord & { readonly secret: string }> {
+    return await this.#creations.run(workspace, () => this.#create(workspace, given));
+  }
+
+  async #create(workspace: string, given: NewWebhook): Promise<WebhookRecord & { readonly secret: string }> {
+    const { webhooks, streams, perWorkspaceMax } = this.#options;
+    if ((await orUnavailable(webhooks.register.list(workspace))).length >= perWorkspaceMax) {
+      const detail = `The workspace has ${perWorkspaceMax} webhooks already; delete one.`;
+      throw new Problem('invalid_request', detail, {
+        errors: [{ path: 'webhooks', code: 'too_many', message: `must be ${perWorkspaceMax} at most` }],
+      });
+    }
+    const webhook: Webhook = {
+      ...{ id: randomUUID(), workspace, ...given, secret: newSecret() },
+      ...{ previousSecret: '', previousSecretUntilMs: 0, createdAtMs: Date.now() },
+    };
+    const position = await orUnavailable(positionNow(streams, webhook));
+    await this.#storePosition(webhook, 0, position);
+    await orUnavailable(webhooks.register.save(webhook));
+    return { ...(await this.find(workspace, webhook.id)), secret: webhook.secret };
+  }
+
+  async change(workspace: string, id: string, { state, ...change }: WebhookChange): Promise<WebhookRecord> {
+    const { register } = this.#options.webhooks;
+    const { webhook } = await this.#require(workspace, id);
+    if (Object.keys(change).length > 0) await orUnavailable(register.save({ ...webhook, ...given(change) }));
+    if (state === 'paused') await orUnavailable(register.setState(webhook.id, 'paused', 'client'));
+    if (state === 'active') await this.#resume(await this.#require(workspace, id));
+    return await this.find(workspace, id);
+  }
+
+  async delete(workspace: string, id: string): Promise<void> {
+    const { webhook } = await this.#require(workspace, id);
+    const { register } = this.#options.webhooks;
+    await orUnavailable(register.delete(webhook));
+    // What remains is removed with the next one that is deleted.
+    await register.purge().catch(() => undefined);
+  }
+
+  /** The secret before signs as well for a day. */
+  async rotate(workspace: string, id: string): Promise<WebhookRecord & { readonly secret: string }> {
+    const { webhook } = await this.#require(workspace, id);
+    const secret = newSecret();
+    const rotated = {
+      ...{ ...webhook, secret, previousSecret: webhook.secret },
+      previousSecretUntilMs: Date.now() + ROTATION_MS,
+    };
+    await orUnavailable(this.#options.webhooks.register.save(rotated));
+    return { ...(await this.find(workspace, id)), secret };
+  }
+
+  /** A paused webhook goes on where it stopped; one that waits for its next attempt makes it now. */
+  async resume(workspace: string, id: string): Promise<WebhookRecord> {
+    await this.#resume(await this.#require(workspace, id));
+    return await this.find(workspace, id);
+  }
+
+  /** Sends a message that has no event, once, whatever the state is. */
+  async test(workspace: string, id: string): Promise<object> {
+    const { sender, log } = this.#options.webhooks;
+    const { webhook } = await this.#require(workspace, id);
+    const now = Date.now();
+    const message = {
+      id: `msg_${randomUUID()}`,
+      body: JSON.stringify({ type: 'test', timestamp: new Date(now).toISOString(), data: { webhook: webhook.id } }),
+    };
+    const attempt = await sender.send(webhook.url, message, secretsOf(webhook, now), new AbortController().signal);
+    const { isDelivered: delivered, status, durationMs, error } = attempt;
+    log.add(webhook.id, Math.floor(now / 1_000), {
+      ...{ at_ms: now, message_id: message.id, type: 'test', events: 0, attempt: 1 },
+      ...{ status, duration_ms: durationMs, error },
+    });
+    return { id: message.id, delivered, status: status || null, durationMs, error: error || null };
+  }
+
+  /** Delivers again what was received since a time, in milliseconds, and everything after it; an active webhook stays active. */
+  async replay(workspace: string, id: string, fromMs: number): Promise<WebhookRecord> {
+    const { streams, queryRunner, stores } = this.#options;
+    const { webhook } = await this.#require(workspace, id);
+    const now = decodePosition(await orUnavailable(positionNow(streams, webhook)));
+    if (!now) throw new Error('a stream begins with a malformed position');
+    const store = new RequestStore(stores);
+    const rows = await queryRunner.all({
+      ...({ kind: 'webhook_replay', pool: 'reports', workspace, store, signal: undefined } as const),
+      statement: (tables) => firstBlocksQuery(tables, fromMs),
+    });
+    if (now.origin && (await store.current()).name !== now.origin.server) throw unavailable();
+    const blocks = new Map(rows.map(([shard, block]) => [shard as number, block as number]));
+    const position = positionBefore(blocks, now);
+    await this.#begin(webhook.id, { position });
+    return await this.find(workspace, id);
+  }
+
+  /** Returns its last attempts, newest first. */
+  async deliveries(workspace: string, id: string): Promise<readonly object[]> {
+    const { webhook } = await this.#require(workspace, id);
+    const lines = await orUnavailable(this.#options.webhooks.log.read(webhook.id));
+    return lines.map(({ at_ms, message_id, type, events, attempt, status, duration_ms, error }) => ({
+      ...{ id: message_id, at: new Date(at_ms).toISOString(), type, events, attempt },
+      ...{ status: status || null, durationMs: duration_ms, error: error || null },
+    }));
+  }
+
+  async #resume({ webhook, state, progress }: StoredWebhook): Promise<void> {
+    if (progress && progress.attempts > 0) await this.#begin(webhook.id, {});
+    if (state.state === 'paused')
+      await orUnavailable(this.#options.webhooks.register.setState(webhook.id, 'active', ''));
+  }
+
+  /** Takes the webhook from the instance that delivers it; the next one begins from here, without failures. */
+  async #begin(id: string, change: { readonly position?: string }): Promise<void> {
+    const { leases, register, positions } = this.#options.webhooks;
+    const lease = await orUnavailable(leases.take(id));
+    const stored = (await orUnavailable(register.list())).find(({ webhook }) => webhook.id === id);
+    if (!stored?.progress) throw notFound();
+    const { position = stored.progress.position } = change;
+    const sendingTo = change.position === undefined ? stored.progress.sendingTo : '';
+    const { logLines } = stored.progress;
+    const progress = { epoch: lease.epoch, position, sendingTo, attempts: 0, failingSinceMs: 0, logLines };
+    await orUnavailable(positions.store(id, progress));
+    // It may have taken longer than the lease: then an instance may have begun from the position before.
+    if (!(await orUnavailable(lease.isNewest()))) throw unavailable();
+    await orUnavailable(lease.release());
+  }
+
+  async #storePosition({ id }: Webhook, epoch: number, position: string): Promise<void> {
+    const { positions } = this.#options.webhooks;
+    const progress = { epoch, position, sendingTo: '', attempts: 0, failingSinceMs: 0, logLines: 0 };
+    await orUnavailable(positions.store(id, progress));
+  }
+
+  async #require(workspace: string, id: string): Promise<StoredWebhook> {
+    const found = await orUnavailable(this.#options.webhooks.register.find(workspace, id));
+    if (!found) throw notFound();
+    return found;
+  }
+}
+
+function recordOf({ webhook, state, progress }: StoredWebhook): WebhookRecord {
+  const time = (ms: number | undefined) => (ms ? new Date(ms).toISOString() : null);
+  const { id, url, filter, batched, previousSecretUntilMs, createdAtMs } = webhook;
+  return {
+    ...{ id, url, filter, batched, state: state.state, pausedBecause: state.reason || null },
+    stateSince: new Date(state.sinceMs).toISOString(),
+    failedAttempts: progress?.attempts ?? 0,
+    failingSince: time(progress?.failingSinceMs),
+    previousSecretUntil: previousSecretUntilMs > Date.now() ? time(previousSecretUntilMs) : null,
+    createdAt: new Date(createdAtMs).toISOString(),
+  };
+}
+
+/** Leaves out members without a value. */
+function given<Value extends object>(value: Value): { [Name in keyof Value]: Exclude<Value[Name], undefined> } {
+  const members = Object.entries(value).filter(([, member]) => member !== undefined);
+  return Object.fromEntries(members) as { [Name in keyof Value]: Exclude<Value[Name], undefined> };
+}
+
+function notFound(): Problem {
+  return new Problem('not_found', 'The workspace has no such webhook.');
+}
+
+function unavailable(cause?: unknown): Problem {
+  const detail = 'The event store cannot be reached; send the request again.';
+  return new Problem('store_unavailable', detail, { retryAfter: RETRY_AFTER, cause });
+}
+
+async function orUnavailable<Result>(work: Promise<Result>): Promise<Result> {
+  try {
+    return await work;
+  } catch (cause) {
+    throw cause instanceof Problem ? cause : unavailable(cause);
+  }
+}

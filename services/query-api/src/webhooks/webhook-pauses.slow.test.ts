@@ -1,0 +1,134 @@
+import { createDatabase, type TestDatabase } from '@sluice/shared/clickhouse/testing/test-database';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { metric } from '../testing/load.ts';
+import { anEvent } from '../testing/query-service.ts';
+import { someEvents } from '../testing/streams.ts';
+import { accept, manage, Receiver, startWebhooks, type WebhookService } from '../testing/webhooks.ts';
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createDatabase(inject('clickhouseUrl'));
+});
+afterAll(() => database.release());
+
+async function subscribe(query: WebhookService, url: string): Promise<string> {
+  const { status, body } = await manage(query, 'POST', '/webhooks', { url });
+  expect(status).toBe(201);
+  return `/webhooks/${body.id}`;
+}
+
+const refuse: Receiver['behaviour'] = (_, response) => response.writeHead(500).end();
+
+/** The line that says that a webhook is paused. */
+const saidOf = ({ log }: WebhookService, path: string) =>
+  log.find(({ level, webhook }) => level === 50 && path.endsWith(String(webhook)));
+
+test.each([
+  ['POST /resume', (query: WebhookService, path: string) => manage(query, 'POST', `${path}/resume`)],
+  ['PATCH', (query: WebhookService, path: string) => manage(query, 'PATCH', path, { state: 'active' })],
+])(
+  'a webhook whose receiver fails for too long is paused, says so, and goes on with %s where it stopped',
+  async (_, goOn) => {
+    await using query = await startWebhooks(database, { WEBHOOK_GIVE_UP_MS: '2000' });
+    await using receiver = await Receiver.start();
+    const path = await subscribe(query, receiver.url);
+    const events = someEvents(6);
+    const uuids = events.map(({ uuid }) => uuid);
+    for (const event of events.slice(0, 2)) await query.store('a', [event]);
+    await eventually(() => receiver.uuids).toEqual(uuids.slice(0, 2));
+    receiver.behaviour = refuse;
+    for (const event of events.slice(2, 4)) await query.store('a', [event]);
+    await eventually(async () => (await manage(query, 'GET', path)).body).toMatchObject({
+      ...{ state: 'paused', pausedBecause: 'failing', failingSince: expect.any(String) },
+    });
+    const said = { reason: 'failing', workspace: 'a', cause: 'the receiver answered 500' };
+    expect(saidOf(query, path)).toMatchObject({ ...said, msg: expect.stringContaining('is paused') });
+    expect(await metric(query, 'sluice_webhook_pauses_total{reason="failing"}')).toBe(1);
+    await eventually(() => metric(query, 'sluice_webhooks_paused{reason="failing"}')).toBe(1);
+    await eventually(() => metric(query, 'sluice_webhooks_held')).toBe(0);
+    // Nothing is sent while it is paused, and nothing is lost.
+    const sent = receiver.received.length;
+    for (const event of events.slice(4)) await query.store('a', [event]);
+    receiver.behaviour = accept;
+    expect((await goOn(query, path)).body).toMatchObject({ state: 'active', pausedBecause: null, failingSince: null });
+    await eventually(() => receiver.uuids.slice(sent)).toEqual(uuids.slice(2));
+    expect(new Set(receiver.uuids.slice(2, sent))).toEqual(new Set([uuids[2]]));
+    await eventually(() => metric(query, 'sluice_webhooks_paused{reason="failing"}')).toBe(0);
+    await manage(query, 'DELETE', path);
+  },
+);
+
+test('a webhook whose position the database does not have any more is paused, says so, and replay sends what is there', async () => {
+  const own = await createDatabase(inject('clickhouseUrl'));
+  try {
+    await using query = await startWebhooks(own);
+    await using receiver = await Receiver.start();
+    const path = await subscribe(query, receiver.url);
+    for (const event of someEvents(20)) await query.store('a', [event]);
+    await eventually(() => receiver.received.length).toBe(20);
+    await manage(query, 'PATCH', path, { state: 'paused' });
+    await eventually(() => metric(query, 'sluice_webhooks_held')).toBe(0);
+    // As after a restore of an older backup: ClickHouse counts its blocks anew.
+    await query.clickHouse.command({ query: 'CREATE TABLE anew AS events' });
+    await query.clickHouse.command({ query: 'EXCHANGE TABLES anew AND events' });
+    const now = Date.now();
+    const [old, recent] = [anEvent({ receivedAtUs: 1 }), anEvent({ receivedAtUs: now * 1_000 })];
+    for (const event of [old, recent]) await query.store('a', [event]);
+    await manage(query, 'PATCH', path, { state: 'active' });
+    await eventually(async () => (await manage(query, 'GET', path)).body).toMatchObject({
+      ...{ state: 'paused', pausedBecause: 'position_lost' },
+    });
+    expect(saidOf(query, path)).toMatchObject({
+      reason: 'position_lost',
+      cause: expect.stringContaining('does not have this position'),
+    });
+    expect(await metric(query, 'sluice_webhook_pauses_total{reason="position_lost"}')).toBe(1);
+    expect(receiver.received.length).toBe(20);
+    await manage(query, 'POST', `${path}/replay?from=${new Date(now).toISOString()}`);
+    await manage(query, 'POST', `${path}/resume`);
+    await eventually(() => receiver.uuids.slice(20)).toEqual([recent.uuid]);
+  } finally {
+    await own.release();
+  }
+});
+
+test('without its account in ClickHouse, the log of the service says what to do', async () => {
+  await using query = await startWebhooks(database, { CLICKHOUSE_WEBHOOKS_USER: 'nobody' });
+  await eventually(() => query.log.filter(({ level }) => level === 50)).toMatchObject([
+    { msg: 'cannot read or claim webhooks', remedy: expect.stringContaining('deploy/clickhouse/accounts.sql') },
+  ]);
+  expect(await manage(query, 'GET', '/webhooks')).toMatchObject({ status: 503, body: { code: 'store_unavailable' } });
+});
+
+test.each([429, 503])('after %i the receiver is sent nothing before the time of Retry-After', async (status) => {
+  await using query = await startWebhooks(database, { WEBHOOK_RETRY_MS_MAX: '60000' });
+  await using receiver = await Receiver.start();
+  const times: number[] = [];
+  receiver.behaviour = (received, response) => {
+    times.push(performance.now());
+    if (times.length > 1) return accept(received, response);
+    return response.writeHead(status, { 'retry-after': '4' }).end();
+  };
+  const path = await subscribe(query, receiver.url);
+  const event = anEvent();
+  await query.store('a', [event]);
+  await eventually(() => receiver.uuids).toEqual([event.uuid, event.uuid]);
+  const [first = 0, second = 0] = times;
+  expect(second - first).toBeGreaterThanOrEqual(3_990);
+  await manage(query, 'DELETE', path);
+});
+
+test('a Retry-After that is longer than the longest delay counts as that', async () => {
+  await using query = await startWebhooks(database);
+  await using receiver = await Receiver.start();
+  receiver.behaviour = (received, response) => {
+    if (receiver.received.length > 1) return accept(received, response);
+    return response.writeHead(503, { 'retry-after': '86400' }).end();
+  };
+  const path = await subscribe(query, receiver.url);
+  await query.store('a', [anEvent()]);
+  await eventually(() => receiver.received.length).toBe(2);
+  await manage(query, 'DELETE', path);
+});

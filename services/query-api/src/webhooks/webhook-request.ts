@@ -1,0 +1,110 @@
+import { isIP } from 'node:net';
+import { invalidRequest, Problem } from '@sluice/shared/http/problem';
+import { z } from 'zod';
+import { parseStreamRequest } from '../stream/stream-parameters.ts';
+import type { AllowedAddresses } from './allowed-addresses.ts';
+
+export const URL_CHARACTERS_MAX = 2_000;
+/** Members of a filter, and the text of each, in characters. */
+export const FILTERS_MAX = 50;
+export const FILTER_CHARACTERS_MAX = 2_000;
+
+const url = z
+  .url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' })
+  .max(URL_CHARACTERS_MAX, `must have at most ${URL_CHARACTERS_MAX} characters`)
+  .refine((text) => {
+    const parsed = URL.parse(text);
+    return !parsed || (parsed.username === '' && parsed.password === '' && parsed.hash === '');
+  }, 'must have no login and no #')
+  .meta({
+    description:
+      'Where events are sent by POST. Its host must have public addresses, unless the operator allows others. Redirects are not followed.',
+  });
+
+const filterText = z.string().max(FILTER_CHARACTERS_MAX, `must have at most ${FILTER_CHARACTERS_MAX} characters`);
+
+const filter = z
+  .record(z.string(), filterText)
+  .refine((value) => Object.keys(value).length <= FILTERS_MAX, `must have at most ${FILTERS_MAX} members`)
+  .meta({
+    description:
+      'Which events are sent: the filters of `GET /events` without its dates, as an object. `{}`: all of the workspace.',
+    example: { event: 'signed_up', 'properties.plan[in]': 'pro,team' },
+  });
+
+const batched = z.boolean().meta({
+  description: 'Whether a delivery has up to 100 events, gathered for 5 s at most, instead of one event.',
+});
+
+/** The body of `POST /webhooks`. */
+export const newWebhookSchema = z
+  .strictObject({ url, filter: filter.default({}), batched: batched.default(false) })
+  .meta({ id: 'NewWebhook' });
+
+/** The body of `PATCH /webhooks/ID`: what is missing stays as it is. */
+export const webhookChangeSchema = z
+  .strictObject({
+    url: url.optional(),
+    filter: filter.optional(),
+    batched: batched.optional(),
+    state: z
+      .enum(['active', 'paused'])
+      .optional()
+      .meta({ description: '`active` goes on where it stopped; `paused` sends nothing until it is active again.' }),
+  })
+  .meta({ id: 'WebhookChange' });
+
+export type NewWebhook = z.output<typeof newWebhookSchema>;
+export type WebhookChange = z.output<typeof webhookChangeSchema>;
+
+/** What is checked besides the form. */
+interface Checked {
+  readonly url?: NewWebhook['url'] | undefined;
+  readonly filter?: NewWebhook['filter'] | undefined;
+}
+
+/**
+ * Parses a body.
+ *
+ * @throws {Problem} `invalid_request`, naming every error
+ */
+export function parseWebhook<Output extends Checked>(
+  schema: z.ZodType<Output>,
+  body: unknown,
+  workspace: string,
+  addresses: AllowedAddresses,
+): Output {
+  const result = schema.safeParse(body);
+  if (!result.success) throw invalidRequest(result.error.issues);
+  const { url: address, filter: filters } = result.data;
+  if (address !== undefined) requireAllowed(address, addresses);
+  if (filters !== undefined) requireValid(filters, workspace);
+  return result.data;
+}
+
+/** What a name stands for is checked when it is connected to. */
+function requireAllowed(address: string, addresses: AllowedAddresses): void {
+  const host = new URL(address).hostname.replace(/^\[(.*)\]$/, '$1');
+  if (isIP(host) === 0 || addresses.has(host)) return;
+  throw new Problem('invalid_request', 'The request has an error.', {
+    errors: [{ path: 'url', code: 'custom', message: 'must not have an address that is not public' }],
+  });
+}
+
+function requireValid(filters: Readonly<Record<string, string>>, workspace: string): void {
+  if (Object.hasOwn(filters, 'after')) {
+    const errors = [{ path: 'filter.after', code: 'unknown_parameter', message: 'is no filter' }];
+    throw new Problem('invalid_request', 'The request has an error.', { errors });
+  }
+  try {
+    parseStreamRequest(
+      Object.fromEntries(Object.entries(filters).map(([name, text]) => [name, [text]])),
+      undefined,
+      workspace,
+    );
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    const errors = error.errors?.map((one) => ({ ...one, path: `filter.${one.path}` }));
+    throw new Problem(error.code, error.message, errors && { errors });
+  }
+}

@@ -1,0 +1,115 @@
+import { sleep } from '@sluice/shared/retry';
+import type { StreamHubs } from '../stream/stream-hubs.ts';
+import type { StreamListener } from '../stream/stream-listener.ts';
+import { parseStreamRequest } from '../stream/stream-parameters.ts';
+import type { StreamId } from '../stream/stream-position.ts';
+import type { Webhook } from './webhook.ts';
+
+/** What a stream says: an event and the position after it, a position alone, or that it cannot go on. */
+export type StreamMessage =
+  | { readonly kind: 'event'; readonly id: string; readonly data: string }
+  | { readonly kind: 'position'; readonly id: string }
+  | { readonly kind: 'problem'; readonly code: string }
+  | { readonly kind: 'end' };
+
+/** The messages of a listener's body. Its lines are those of `GET /events/stream`. */
+async function* messagesOf(body: AsyncIterable<Buffer>): AsyncGenerator<StreamMessage, void, undefined> {
+  let rest: Buffer = Buffer.alloc(0);
+  let id = '';
+  let type = '';
+  let data: string[] = [];
+  for await (const chunk of body) {
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    const end = rest.lastIndexOf(10);
+    if (end < 0) continue;
+    const lines = rest.toString('utf8', 0, end).split('\n');
+    rest = rest.subarray(end + 1);
+    for (const line of lines) {
+      if (line.startsWith('data: ')) data.push(line.slice(6));
+      else if (line.startsWith('id: ')) id = line.slice(4);
+      else if (line.startsWith('event: ')) type = line.slice(7);
+      else if (line === '') {
+        yield messageOf(type, id, data);
+        type = '';
+        data = [];
+      }
+    }
+  }
+}
+
+function messageOf(type: string, id: string, data: readonly string[]): StreamMessage {
+  if (type === 'problem') return { kind: 'problem', code: String(JSON.parse(data.join('\n')).code) };
+  if (data.length === 0 || type !== '') return { kind: 'position', id };
+  return { kind: 'event', id, data: data.join('\n') };
+}
+
+/** The stored events of a webhook, from a position on. It reads what `GET /events/stream` would send, within this process. */
+export class WebhookStream {
+  readonly #listener: StreamListener;
+  readonly #messages: AsyncGenerator<StreamMessage, void, undefined>;
+  #next: Promise<StreamMessage> | undefined;
+  #unread: StreamMessage | undefined;
+
+  private constructor(listener: StreamListener) {
+    this.#listener = listener;
+    this.#messages = messagesOf(listener.body);
+  }
+
+  /**
+   * @param after where it begins; default: now
+   * @throws {Problem} `position_lost`, `store_unavailable`, `overloaded`, or `invalid_request` when the filter is not valid any more
+   */
+  static async open(streams: Pick<StreamHubs, 'open'>, webhook: Webhook, after?: StreamId): Promise<WebhookStream> {
+    const parameters = Object.fromEntries(Object.entries(webhook.filter).map(([name, value]) => [name, [value]]));
+    const { selection, key, weight } = parseStreamRequest(parameters, undefined, webhook.workspace);
+    const request = { selection, key, weight, isInternal: true, isAllowed: () => true };
+    return new WebhookStream(await streams.open(request, after));
+  }
+
+  /** Returns the next message; `undefined` when there is none within so many milliseconds, or the signal aborts. */
+  async next(waitMs: number, signal: AbortSignal): Promise<StreamMessage | undefined> {
+    const unread = this.#unread;
+    this.#unread = undefined;
+    if (unread) return unread;
+    this.#next ??= this.#read();
+    const waiting = new AbortController();
+    const message = await Promise.race([
+      this.#next,
+      sleep(Math.max(0, waitMs), AbortSignal.any([signal, waiting.signal])).then(() => undefined),
+    ]);
+    waiting.abort();
+    if (message) this.#next = undefined;
+    return message;
+  }
+
+  /** The next call of {@link next} returns this message again. */
+  unread(message: StreamMessage): void {
+    this.#unread = message;
+  }
+
+  close(): void {
+    this.#listener.body.destroy();
+  }
+
+  async #read(): Promise<StreamMessage> {
+    try {
+      const { value, done } = await this.#messages.next();
+      return done || !value ? { kind: 'end' } : value;
+    } catch {
+      // The body was destroyed.
+      return { kind: 'end' };
+    }
+  }
+}
+
+/** Returns the position at which the order of storage ends now. @throws {Problem} as {@link WebhookStream.open} */
+export async function positionNow(streams: Pick<StreamHubs, 'open'>, webhook: Webhook): Promise<string> {
+  const stream = await WebhookStream.open(streams, webhook);
+  try {
+    const first = await stream.next(10_000, new AbortController().signal);
+    if (first?.kind === 'position' || first?.kind === 'event') return first.id;
+    throw new Error('a stream begins without a position');
+  } finally {
+    stream.close();
+  }
+}

@@ -1,0 +1,129 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { createDatabase, type TestDatabase } from '@sluice/shared/clickhouse/testing/test-database';
+import { sleep } from '@sluice/shared/retry';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { metric } from '../testing/load.ts';
+import { anEvent } from '../testing/query-service.ts';
+import { someEvents } from '../testing/streams.ts';
+import { accept, manage, Receiver, startWebhooks } from '../testing/webhooks.ts';
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createDatabase(inject('clickhouseUrl'));
+});
+afterAll(() => database.release());
+
+/** Holds what is inserted into the table of positions while it is closed. */
+function gateOfPositions() {
+  let opening: PromiseWithResolvers<void> | undefined;
+  return {
+    close: () => {
+      opening = Promise.withResolvers<void>();
+    },
+    open: () => {
+      opening?.resolve();
+      opening = undefined;
+    },
+    wrap: (client: ClickHouseClient): ClickHouseClient =>
+      new Proxy(client, {
+        get(target, name) {
+          const member = Reflect.get(target, name) as unknown;
+          if (name !== 'insert') return typeof member === 'function' ? member.bind(target) : member;
+          return async (given: Parameters<ClickHouseClient['insert']>[0]) => {
+            if (given.table === 'webhook_positions') await opening?.promise;
+            return await target.insert(given);
+          };
+        },
+      }),
+  };
+}
+
+test('a replay counts also when its position is stored late: nobody claims the webhook before', async () => {
+  const gate = gateOfPositions();
+  await using api = await startWebhooks(database, { WEBHOOK_DELIVERY: 'false', WEBHOOK_LEASE_MS: '60000' }, gate.wrap);
+  await using delivering = await startWebhooks(database);
+  await using receiver = await Receiver.start();
+  const { body } = await manage(api, 'POST', '/webhooks', { url: receiver.url });
+  const event = anEvent({ receivedAtUs: Date.UTC(2026, 2, 2) * 1_000 });
+  await delivering.store('a', [event]);
+  await eventually(() => receiver.uuids).toEqual([event.uuid]);
+  gate.close();
+  const replayed = manage(api, 'POST', `/webhooks/${body.id}/replay?from=2026-03-02`);
+  await eventually(() => metric(delivering, 'sluice_webhooks_held')).toBe(0);
+  // Long enough for an instance to claim it.
+  await sleep(5_000);
+  expect(await metric(delivering, 'sluice_webhooks_held')).toBe(0);
+  gate.open();
+  expect((await replayed).status).toBe(200);
+  await eventually(() => receiver.uuids).toEqual([event.uuid, event.uuid]);
+  await manage(api, 'DELETE', `/webhooks/${body.id}`);
+});
+
+test('a replay whose position could not be stored within its lease says so', async () => {
+  const gate = gateOfPositions();
+  await using api = await startWebhooks(database, { WEBHOOK_DELIVERY: 'false', WEBHOOK_LEASE_MS: '1000' }, gate.wrap);
+  await using delivering = await startWebhooks(database);
+  await using receiver = await Receiver.start();
+  const { body } = await manage(api, 'POST', '/webhooks', { url: receiver.url });
+  await eventually(() => metric(delivering, 'sluice_webhooks_held')).toBe(1);
+  gate.close();
+  const replayed = manage(api, 'POST', `/webhooks/${body.id}/replay?from=2026-03-02`);
+  await eventually(() => metric(delivering, 'sluice_webhooks_held')).toBe(0);
+  await eventually(() => metric(delivering, 'sluice_webhooks_held')).toBe(1);
+  gate.open();
+  expect(await replayed).toMatchObject({ status: 503, body: { code: 'store_unavailable' } });
+  await manage(api, 'DELETE', `/webhooks/${body.id}`);
+});
+
+test('deliveries wait when their positions cannot be stored, so that few are sent again', async () => {
+  const gate = gateOfPositions();
+  await using query = await startWebhooks(database, {}, gate.wrap);
+  await using receiver = await Receiver.start();
+  const { body } = await manage(query, 'POST', '/webhooks', { url: receiver.url });
+  await eventually(() => metric(query, 'sluice_webhooks_held')).toBe(1);
+  receiver.behaviour = (received, response) => setTimeout(() => accept(received, response), 100);
+  gate.close();
+  await query.store('a', someEvents(100));
+  await eventually(() => receiver.received.length).toBeGreaterThan(3);
+  await sleep(5_000);
+  const sent = receiver.received.length;
+  await sleep(1_000);
+  expect(receiver.received.length).toBe(sent);
+  expect(sent).toBeLessThan(40);
+  receiver.behaviour = accept;
+  gate.open();
+  await eventually(() => receiver.received.length).toBe(100);
+  expect(new Set(receiver.uuids).size).toBe(100);
+  await manage(query, 'DELETE', `/webhooks/${body.id}`);
+});
+
+test('the log has the last 100 attempts, also of more', async () => {
+  await using query = await startWebhooks(database);
+  await using receiver = await Receiver.start();
+  const { body } = await manage(query, 'POST', '/webhooks', { url: receiver.url });
+  await query.store('a', someEvents(250));
+  await eventually(() => receiver.received.length).toBe(250);
+  const ids = async () => {
+    const { deliveries } = (await manage(query, 'GET', `/webhooks/${body.id}/deliveries`)).body;
+    return (deliveries as { id: string }[]).map(({ id }) => id);
+  };
+  await eventually(async () => [...(await ids())].sort()).toEqual([...receiver.ids.slice(150)].sort());
+  await manage(query, 'DELETE', `/webhooks/${body.id}`);
+});
+
+test('a slow receiver costs no query for each event, however many wait', async () => {
+  await using query = await startWebhooks(database);
+  await using receiver = await Receiver.start();
+  const { body } = await manage(query, 'POST', '/webhooks', { url: receiver.url });
+  await eventually(() => metric(query, 'sluice_webhooks_held')).toBe(1);
+  receiver.behaviour = (received, response) => setTimeout(() => accept(received, response), 50);
+  for (let block = 0; block < 10; block += 1) await query.store('a', someEvents(500));
+  await eventually(() => receiver.received.length).toBeGreaterThan(20);
+  const reads = () => metric(query, 'sluice_query_duration_seconds_count{kind="stream_events",outcome="ok"}');
+  const [readsBefore, sentBefore] = [await reads(), receiver.received.length];
+  await eventually(() => receiver.received.length).toBeGreaterThan(sentBefore + 100);
+  expect((await reads()) - readsBefore).toBeLessThan(10);
+  await manage(query, 'DELETE', `/webhooks/${body.id}`);
+});

@@ -1,0 +1,114 @@
+import { Problem } from '@sluice/shared/http/problem';
+import type { QueryParameters } from '@sluice/shared/http/query-string';
+import { parseJson } from '@sluice/shared/json';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { timestampParameter } from '../filters/parameter-schemas.ts';
+import { parseParameters, refuseErrors, refuseParameters } from '../filters/parameters.ts';
+import { reserve } from '../request-memory.ts';
+import type { AllowedAddresses } from './allowed-addresses.ts';
+import type { WebhookOperations } from './webhook-operations.ts';
+import { newWebhookSchema, parseWebhook, webhookChangeSchema } from './webhook-request.ts';
+
+/** The largest body, in bytes. */
+export const WEBHOOK_BODY_BYTES_MAX = 128 * 1_024;
+
+/** The memory of a body as a multiple of its bytes. */
+const MEMORY_PER_BYTE = 6;
+
+/** The parameters of `POST /webhooks/ID/replay`. */
+export const replayParameters = {
+  from: timestampParameter(
+    (dayMs) => dayMs,
+    'Events that were received since this time are sent again. ISO 8601, in UTC without a zone.',
+  ),
+} as const;
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+interface Parts {
+  Querystring: QueryParameters;
+  Params: { readonly id: string };
+}
+
+type WebhookRequest = FastifyRequest<Parts>;
+
+/**
+ * Registers the routes of webhooks.
+ *
+ * @param operations default: webhooks are off, and each route says so
+ */
+export function registerWebhooks(
+  app: FastifyInstance,
+  addresses: AllowedAddresses,
+  operations: WebhookOperations | undefined,
+): void {
+  app.register(async (routes) => {
+    acceptJson(routes);
+    const config = { scope: 'webhooks' } as const;
+    const options = { config, bodyLimit: WEBHOOK_BODY_BYTES_MAX };
+    const on = () => {
+      if (operations) return operations;
+      throw new Problem('webhooks_not_available', 'Webhooks are off; the operator can turn them on.');
+    };
+    routes.get<Parts>('/webhooks', options, async (request) => {
+      refuseParameters(request.query);
+      return { webhooks: await on().list(request.workspace) };
+    });
+    routes.post<Parts>('/webhooks', options, async (request, reply) => {
+      refuseParameters(request.query);
+      const given = parseWebhook(newWebhookSchema, request.body, request.workspace, addresses);
+      return await reply.status(201).send(await on().create(request.workspace, given));
+    });
+    routes.get<Parts>('/webhooks/:id', options, async (request) => {
+      refuseParameters(request.query);
+      return await on().find(request.workspace, request.params.id);
+    });
+    routes.patch<Parts>('/webhooks/:id', options, async (request) => {
+      refuseParameters(request.query);
+      const change = parseWebhook(webhookChangeSchema, request.body, request.workspace, addresses);
+      return await on().change(request.workspace, request.params.id, change);
+    });
+    routes.delete<Parts>('/webhooks/:id', options, async (request, reply) => {
+      refuseParameters(request.query);
+      await on().delete(request.workspace, request.params.id);
+      return await reply.status(204).send();
+    });
+    const act = (name: 'rotate' | 'resume' | 'test') =>
+      routes.post<Parts>(`/webhooks/:id/${name}`, options, async (request) => {
+        refuseParameters(request.query);
+        return await on()[name](request.workspace, request.params.id);
+      });
+    for (const name of ['rotate', 'resume', 'test'] as const) act(name);
+    routes.post<Parts>('/webhooks/:id/replay', options, async (request) => {
+      const fromMs = parseReplay(request);
+      return await on().replay(request.workspace, request.params.id, fromMs);
+    });
+    routes.get<Parts>('/webhooks/:id/deliveries', options, async (request) => {
+      refuseParameters(request.query);
+      return { deliveries: await on().deliveries(request.workspace, request.params.id) };
+    });
+  });
+}
+
+/** @throws {Problem} `invalid_request` */
+function parseReplay({ query }: WebhookRequest): number {
+  const { values, errors } = parseParameters(replayParameters, { fields: {}, documents: [] }, query);
+  const isMissing = values.from === undefined && errors.length === 0;
+  refuseErrors(isMissing ? [{ path: 'from', code: 'missing', message: 'is required' }] : errors);
+  return values.from as number;
+}
+
+function acceptJson(routes: FastifyInstance): void {
+  routes.removeAllContentTypeParsers();
+  routes.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_: FastifyRequest, body: Buffer) => {
+    try {
+      return parseJson(utf8.decode(body));
+    } catch (cause) {
+      throw new Problem('malformed_json', 'The body is not JSON in UTF-8.', { cause });
+    }
+  });
+  routes.addHook('preParsing', async ({ headers, memory }) => {
+    const announced = Number(headers['content-length'] ?? WEBHOOK_BODY_BYTES_MAX);
+    reserve(memory, MEMORY_PER_BYTE * Math.min(announced, WEBHOOK_BODY_BYTES_MAX));
+  });
+}

@@ -1,0 +1,65 @@
+import { randomUUID } from 'node:crypto';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import type { Component } from '@sluice/shared/lifecycle';
+import type { Logger } from '@sluice/shared/log';
+import type { QueryConfig } from '../config.ts';
+import type { StreamHubs } from '../stream/stream-hubs.ts';
+import { AllowedAddresses } from './allowed-addresses.ts';
+import { DeliveryLog } from './delivery-log.ts';
+import { HttpSender } from './http-sender.ts';
+import { WebhookDeliveries } from './webhook-deliveries.ts';
+import { WebhookLeases } from './webhook-leases.ts';
+import type { WebhookMetrics } from './webhook-metrics.ts';
+import { WebhookPositions } from './webhook-positions.ts';
+import { WebhookRegister } from './webhook-register.ts';
+
+export interface WebhooksOptions {
+  readonly config: QueryConfig;
+  /** With the account that stores the state of webhooks. */
+  readonly client: ClickHouseClient;
+  readonly streams: StreamHubs;
+  readonly metrics: WebhookMetrics;
+  readonly logger: Logger;
+}
+
+/** Everything about webhooks in this instance: what is stored, and where it is on, the deliveries. */
+export class Webhooks implements Component {
+  readonly name = 'webhooks';
+  readonly addresses: AllowedAddresses;
+  readonly register: WebhookRegister;
+  readonly leases: WebhookLeases;
+  readonly positions: WebhookPositions;
+  readonly log: DeliveryLog;
+  readonly sender: HttpSender;
+  readonly #deliveries: WebhookDeliveries | undefined;
+
+  constructor({ config, client, streams, metrics, logger }: WebhooksOptions) {
+    const { WEBHOOK_LEASE_MS: leaseMs, WEBHOOK_TIMEOUT_MS: timeoutMs } = config;
+    this.addresses = new AllowedAddresses(config.WEBHOOK_ALLOW_NETWORKS);
+    this.register = new WebhookRegister(client);
+    this.leases = new WebhookLeases(client, randomUUID(), leaseMs);
+    this.positions = new WebhookPositions(client, logger);
+    this.log = new DeliveryLog(client, logger);
+    this.sender = new HttpSender({ addresses: this.addresses, timeoutMs });
+    if (!config.WEBHOOK_DELIVERY) return;
+    const { register, leases, positions, log, sender } = this;
+    this.#deliveries = new WebhookDeliveries({
+      ...{ register, leases, leaseMs, metrics, logger },
+      deliverer: {
+        ...{ streams, sender, positions, log },
+        ...{ retryMsMax: config.WEBHOOK_RETRY_MS_MAX, giveUpMs: config.WEBHOOK_GIVE_UP_MS },
+      },
+    });
+  }
+
+  async start(): Promise<void> {
+    this.#deliveries?.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#deliveries?.stop();
+    await this.positions.stop();
+    await this.log.stop();
+    this.sender.close();
+  }
+}
