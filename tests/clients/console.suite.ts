@@ -14,6 +14,8 @@ const PAGES: Readonly<Record<string, { readonly hash: string; readonly shows: st
   events: { hash: '#/events?event=signed_up&properties.plan%5Bin%5D=pro%2Cfree', shows: 'Events' },
   user: { hash: '#/users/jane%2Fdoe', shows: 'jane/doe' },
   organization: { hash: '#/organizations/acme', shows: 'acme' },
+  users: { hash: '#/users', shows: 'Users' },
+  organizations: { hash: '#/organizations?properties.tier=gold', shows: 'Organizations' },
   chart: { hash: '#/chart?startDate=2026-01-01&endDate=2026-01-20&groupBy=event&compare=previous', shows: 'Chart' },
   pipeline: { hash: '#/pipeline', shows: 'Pipeline' },
 };
@@ -123,6 +125,21 @@ test('a page of a user or an organization has its properties, its members and it
   await shown(page.getByRole('table', { name: /newest/ }));
   await page.goto(`${pipeline.services['query-api'].url}/console/#/users/nobody`);
   await eventually(() => page.getByRole('alert').textContent()).toBe('There is no such user.');
+  expect(faults).toEqual([]);
+});
+
+test('organizations are filtered by a property, and a user is opened by identifier, by keyboard', async () => {
+  const { page, faults } = await openSignedIn('#/organizations?properties.tier=silver');
+  await shown(page.getByText('None match.'));
+  await page.goto(`${pipeline.services['query-api'].url}/console/#/organizations?properties.tier=gold`);
+  await shown(page.getByRole('row', { name: /^acme .*"tier":"gold"/ }));
+  await tabTo(page, page.getByRole('link', { name: 'Users', exact: true }));
+  await page.keyboard.press('Enter');
+  await shown(page.getByRole('row', { name: /^jane\/doe/ }));
+  await tabTo(page, page.getByLabel('Identifier', { exact: true }));
+  await page.keyboard.type('jane/doe');
+  await page.keyboard.press('Enter');
+  await shown(page.getByRole('heading', { level: 1, name: 'jane/doe' }));
   expect(faults).toEqual([]);
 });
 

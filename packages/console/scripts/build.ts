@@ -1,4 +1,4 @@
-// Builds the console into dist: one script and one style sheet, named by their content, and the page that names them.
+// Builds the console into dist: scripts and a style sheet, named by their content, and the page that names them.
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -16,19 +16,21 @@ export async function bundleConsole(): Promise<ReadonlyMap<string, string>> {
     platform: 'browser',
     tsconfig: false,
     transform: { target: 'es2024', jsx: { runtime: 'automatic', importSource: 'preact' } },
-    output: { format: 'esm', minify: true, comments: false },
+    output: {
+      ...{ format: 'esm', minify: true, comments: false },
+      ...{ entryFileNames: 'script-[hash:16].js', chunkFileNames: 'part-[hash:16].js', hashCharacters: 'hex' },
+    },
     write: false,
     logLevel: 'warn',
   });
-  const [script, ...others] = output;
-  if (others.length > 0) throw new Error('The console must be one script.');
+  const scripts = output.filter((file) => file.type === 'chunk');
   const styles = await Promise.all(
     [resolve('uplot/dist/uPlot.min.css'), join(FOLDER, 'src/theme.css'), join(FOLDER, 'src/style.css')].map((file) =>
       readFile(file, 'utf8'),
     ),
   );
   const files = new Map([
-    named('script', 'js', script.code),
+    ...scripts.map(({ fileName, code }): [string, string] => [fileName, code]),
     named('style', 'css', styles.join('\n')),
     named('icon', 'svg', await readFile(join(FOLDER, 'src/icon.svg'), 'utf8')),
   ]);

@@ -1,10 +1,12 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { checkKey } from './api.ts';
 import { ChartPage } from './chart-page.tsx';
+import { EntitiesPage } from './entities-page.tsx';
 import { EntityPage } from './entity-page.tsx';
 import { ErrorBoundary } from './error-boundary.tsx';
 import { EventsPage } from './events-page.tsx';
 import { HealthPage } from './health-page.tsx';
+import { HomePage } from './home-page.tsx';
 import { loadMenus } from './menus.ts';
 import { hrefOf, type Route, route } from './route.ts';
 import { access, key, useKey } from './session.ts';
@@ -19,15 +21,20 @@ interface PageDescription {
 }
 
 const LINKS = [
+  ['home', 'Home'],
   ['events', 'Events'],
   ['chart', 'Chart'],
+  ['users', 'Users'],
+  ['organizations', 'Organizations'],
   ['sql', 'SQL'],
   ['webhooks', 'Webhooks'],
   ['pipeline', 'Pipeline'],
 ] as const;
 
-function pageOf({ path: [name = 'events', id = ''], params }: Route): PageDescription {
+function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescription {
   switch (name) {
+    case 'home':
+      return { title: 'Home', content: <HomePage /> };
     case 'events':
       return { title: 'Events', content: <EventsPage params={params} /> };
     case 'chart':
@@ -41,7 +48,12 @@ function pageOf({ path: [name = 'events', id = ''], params }: Route): PageDescri
       return { title: 'Pipeline', content: <HealthPage /> };
     case 'users':
     case 'organizations':
-      if (id === '') break;
+      if (id === '') {
+        return {
+          title: name === 'users' ? 'Users' : 'Organizations',
+          content: <EntitiesPage key={name} path={name} params={params} />,
+        };
+      }
       return { title: id, content: <EntityPage key={`${name}/${id}`} path={name} id={id} /> };
   }
   return { title: 'Not found', content: <h1>There is no such page</h1> };
@@ -80,7 +92,7 @@ export function App() {
         <button type="button" class="skip" onClick={() => main.current?.focus()}>
           Skip to the content
         </button>
-        <a class="brand" href="#/events">
+        <a class="brand" href="#/home">
           Sluice
         </a>
         {isOpen && <Navigation />}
@@ -95,7 +107,7 @@ export function App() {
 }
 
 function Navigation() {
-  const [current = 'events'] = route.value.path;
+  const [current = 'home'] = route.value.path;
   return (
     <>
       <nav aria-label="Pages">

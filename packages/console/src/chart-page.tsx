@@ -8,8 +8,9 @@ import { formatChange, formatNumber } from './format.ts';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
 import { type Line, linesOf, seriesParams } from './series.ts';
-import { SeriesChart, strokeOf } from './series-chart.tsx';
+import { SeriesChart } from './series-chart.tsx';
 import { SeriesTable } from './series-table.tsx';
+import { strokeOf } from './stroke.ts';
 import { TIME_ZONE, Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
 

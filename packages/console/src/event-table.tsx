@@ -44,7 +44,7 @@ function EventRow({ event }: { readonly event: Event }) {
         <td>{event.type}</td>
         <td>{event.userId !== null && <a href={hrefOf(['users', event.userId])}>{event.userId}</a>}</td>
         <td>{event.groupId !== null && <a href={hrefOf(['organizations', event.groupId])}>{event.groupId}</a>}</td>
-        <td class="json">{beginning(JSON.stringify(event.properties))}</td>
+        <td class="json">{beginningOf(JSON.stringify(event.properties))}</td>
         <td>
           <button type="button" aria-expanded={isOpen} aria-controls={id} onClick={() => setIsOpen(!isOpen)}>
             JSON<span class="hidden"> of {event.event}</span>
@@ -58,9 +58,10 @@ function EventRow({ event }: { readonly event: Event }) {
   );
 }
 
-/** How much of an event's properties a row shows, in characters; the rest is in its JSON. */
+/** How much of a value a cell shows, in characters. */
 const SHOWN_MAX = 1_000;
 
-function beginning(text: string): string {
+/** Returns a text, or the beginning of a long one. */
+export function beginningOf(text: string): string {
   return text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)} …` : text;
 }

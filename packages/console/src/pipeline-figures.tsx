@@ -1,5 +1,5 @@
-import type { ComponentChildren } from 'preact';
 import type { Pipeline } from './api.ts';
+import { Figure } from './figure.tsx';
 import { formatBytes, formatDuration, formatNumber } from './format.ts';
 import { Time } from './time.tsx';
 
@@ -139,21 +139,5 @@ function OtherFigures({ keysFile, backup }: Pick<Pipeline, 'keysFile' | 'backup'
         {backup ? 'since the last one, or else since the database was created' : 'not known to the writers'}
       </Figure>
     </dl>
-  );
-}
-
-interface FigureProps {
-  readonly term: string;
-  readonly value: string;
-  readonly children?: ComponentChildren;
-}
-
-function Figure({ term, value, children }: FigureProps) {
-  return (
-    <div>
-      <dt>{term}</dt>
-      <dd class="figure">{value}</dd>
-      <dd class="muted">{children}</dd>
-    </div>
   );
 }

@@ -58,6 +58,12 @@ export function seriesParams(params: URLSearchParams, timeZone: string, now: Dat
   return query;
 }
 
+/** Returns the parameters of `GET /events/series` that count the days up to a time beside as many days before. */
+export function comparison(days: number, now: Date): URLSearchParams {
+  const startDate = new Date(now.getTime() - days * 24 * HOUR_MS).toISOString();
+  return new URLSearchParams({ startDate, endDate: now.toISOString(), interval: 'none', compare: 'previous' });
+}
+
 function startOf(range: string, now: Date): Date {
   const { hours = 0, days = 0, months = 0 } = RANGES[range] ?? { days: 30 };
   if (hours > 0) return new Date(now.getTime() - hours * HOUR_MS);

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { request } from './api.ts';
+import { beginningOf } from './event-table.tsx';
 import { formatNumber } from './format.ts';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
@@ -7,9 +8,6 @@ import { type Row, type Rows, readRows } from './rows.ts';
 import { useLoad } from './use-load.ts';
 
 const EXAMPLE = 'SELECT event, count() AS events\nFROM events\nGROUP BY event\nORDER BY events DESC';
-
-/** How much of a value a cell shows, in characters. */
-const SHOWN_MAX = 1_000;
 
 function runStatement(sql: string, format: 'ndjson' | 'csv', signal: AbortSignal): Promise<Response> {
   const headers = { 'content-type': 'application/json' };
@@ -156,6 +154,5 @@ function classOf(value: unknown): string | undefined {
 }
 
 function textOf(value: unknown): string {
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)} …` : text;
+  return beginningOf(typeof value === 'string' ? value : JSON.stringify(value));
 }

@@ -1,0 +1,64 @@
+import { useState } from 'preact/hooks';
+import { EventTable } from './event-table.tsx';
+import { useLiveTail } from './live-tail.ts';
+import { Problem } from './problem.tsx';
+import { key } from './session.ts';
+
+/** Where ingest-api listens next to this page, unless a proxy says otherwise. */
+const INGEST_URL = `${location.protocol}//${location.hostname}:4000`;
+
+const NO_FILTERS = new URLSearchParams();
+
+/** What to do while the workspace has no event. The first one appears as it is stored. */
+export function FirstVisit({ onBegin }: { readonly onBegin: () => void }) {
+  const tail = useLiveTail(true, NO_FILTERS);
+  const withKey = key.value === '' ? 'YOUR_KEY' : key.value;
+  const curl = `curl -X POST ${INGEST_URL}/v1/public/userGroups \\
+  -H 'Authorization: Bearer ${withKey}' -H 'Content-Type: application/json' \\
+  -d '{"foreignUserGroupId":"acme","foreignUserId":"jane","events":[{"event":"signed_up","properties":{"plan":"pro"}}]}'`;
+  const client = `import { createClient } from '@sluice/client';
+
+const client = createClient({ url: '${INGEST_URL}', key: '${withKey}' });
+client.track('signed_up', { plan: 'pro' }, { userId: 'jane' });
+await client.close();`;
+  return (
+    <>
+      <p>There are no events in this workspace yet. Send the first one, with a key that has the scope ingest:</p>
+      <Snippet title="With curl" text={curl} />
+      <Snippet title="With the client for JavaScript" text={client} />
+      <p class="muted">{INGEST_URL} stands for the address of ingest-api, which may be another one here.</p>
+      {tail.error && <Problem error={tail.error} />}
+      {tail.events.length === 0 ? (
+        <p role="status">Waiting for the first event …</p>
+      ) : (
+        <>
+          <p role="status">The first event has arrived.</p>
+          <EventTable events={tail.events} caption="First events" />
+          <p class="bar">
+            <button type="button" class="primary" onClick={onBegin}>
+              Show the numbers
+            </button>
+          </p>
+        </>
+      )}
+    </>
+  );
+}
+
+function Snippet({ title, text }: { readonly title: string; readonly text: string }) {
+  const [isCopied, setIsCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    setIsCopied(true);
+  };
+  return (
+    <section>
+      <h2>{title}</h2>
+      <pre class="snippet">{text}</pre>
+      <button type="button" onClick={() => void copy().catch(() => undefined)}>
+        {isCopied ? 'Copied' : 'Copy'}
+        <span class="hidden"> {title}</span>
+      </button>
+    </section>
+  );
+}

@@ -1,0 +1,162 @@
+import { useMemo, useState } from 'preact/hooks';
+import { type EventPage, type EventSeries, getJson, getRecords } from './api.ts';
+import { Figure } from './figure.tsx';
+import { FirstVisit } from './first-visit.tsx';
+import { formatChange, formatNumber } from './format.ts';
+import { NewestEntities } from './newest-entities.tsx';
+import { PipelineState } from './pipeline-state.tsx';
+import { Problem } from './problem.tsx';
+import { hrefOf } from './route.ts';
+import { comparison, linesOf, seriesParams } from './series.ts';
+import { SeriesChart } from './series-chart.tsx';
+import { SeriesTable } from './series-table.tsx';
+import { TIME_ZONE } from './time.tsx';
+import { useLoad } from './use-load.ts';
+
+/** Numbers of the home page are read again so often. */
+const READ_EVERY_MS = 60_000;
+
+/** What has changed: numbers beside those of the time before, what happens most, who is new, and whether all of it is stored. */
+export function HomePage() {
+  const [hasBegun, setHasBegun] = useState(false);
+  const { data, error } = useLoad(`home ${hasBegun}`, (signal) =>
+    getRecords<EventPage>('events?limit=1&total=none', signal),
+  );
+  return (
+    <>
+      <h1>Home</h1>
+      {error && <Problem error={error} />}
+      {data && (data.results.length > 0 ? <Overview /> : <FirstVisit onBegin={() => setHasBegun(true)} />)}
+    </>
+  );
+}
+
+function Overview() {
+  return (
+    <>
+      <PipelineState />
+      <dl class="figures">
+        <Compared term="Events, last 24 hours" days={1} measure="count" />
+        <Compared term="Events, last 7 days" days={7} measure="count" />
+        <Compared term="Events, last 30 days" days={30} measure="count" />
+        <Compared term="Users, last 24 hours" days={1} measure="users" />
+        <Compared term="Users, last 7 days" days={7} measure="users" />
+        <Compared term="Users, last 30 days" days={30} measure="users" />
+      </dl>
+      <Trend />
+      <TopEvents />
+      <NewestEntities path="users" title="Newest users" />
+      <NewestEntities path="organizations" title="Newest organizations" />
+    </>
+  );
+}
+
+interface ComparedProps {
+  readonly term: string;
+  readonly days: number;
+  readonly measure: 'count' | 'users';
+}
+
+/** A number of the last days beside that of as many days before. */
+function Compared({ term, days, measure }: ComparedProps) {
+  const { data, error } = useLoad<EventSeries>(
+    `${measure} ${days}`,
+    (signal) => getJson(`events/series?${comparison(days, new Date())}&measure=${measure}`, signal),
+    READ_EVERY_MS,
+  );
+  const before = data?.previous?.total ?? null;
+  const href = hrefOf(['chart'], new URLSearchParams({ range: `${days === 1 ? '24h' : `${days}d`}`, measure }));
+  return (
+    <Figure term={term} value={data ? formatNumber(data.total) : '…'}>
+      {error ? (
+        error.message
+      ) : (
+        <>
+          {data && `${formatChange(data.total, before)}, before: ${formatNumber(before)}`} <a href={href}>Chart</a>
+        </>
+      )}
+    </Figure>
+  );
+}
+
+/** The events of each of the last 30 days, beside those of the 30 days before. */
+function Trend() {
+  const { data, error } = useLoad<EventSeries>(
+    'trend',
+    (signal) => {
+      const params = new URLSearchParams({ range: '30d', interval: 'day', compare: 'previous' });
+      return getJson(`events/series?${seriesParams(params, TIME_ZONE, new Date())}`, signal);
+    },
+    READ_EVERY_MS,
+  );
+  const drawn = useMemo(() => {
+    if (!data) return undefined;
+    const { buckets, interval, timeZone } = data;
+    const lines = linesOf(data).map((line) => ({ ...line, label: 'Events' }));
+    return { buckets, interval, timeZone, lines };
+  }, [data]);
+  return (
+    <section aria-labelledby="trend">
+      <h2 id="trend">Events by day</h2>
+      {error && <Problem error={error} />}
+      {drawn && (
+        <>
+          <p class="muted">The dashed line is the 30 days before.</p>
+          <SeriesChart {...drawn} label="Chart of events by day, beside the 30 days before" />
+          <SeriesTable {...drawn} />
+        </>
+      )}
+    </section>
+  );
+}
+
+const TOP_EVENTS = 10;
+
+/** What happened most in the last 7 days. */
+function TopEvents() {
+  const { data, error } = useLoad<EventSeries>(
+    'top',
+    (signal) => getJson(`events/series?${comparison(7, new Date())}&groupBy=event&groups=${TOP_EVENTS}`, signal),
+    READ_EVERY_MS,
+  );
+  return (
+    <section aria-labelledby="top">
+      <h2 id="top">Most frequent events</h2>
+      {error && <Problem error={error} />}
+      {data && (
+        <table class="totals">
+          <caption>In the last 7 days, beside the 7 days before</caption>
+          <thead>
+            <tr>
+              <th scope="col">Event</th>
+              <th scope="col" class="number">
+                Count
+              </th>
+              <th scope="col" class="number">
+                Before
+              </th>
+              <th scope="col" class="number">
+                Change
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {linesOf(data)
+              .slice(0, data.series.length)
+              .map(({ label, total, previous }) => (
+                <tr key={label}>
+                  <th scope="row">
+                    <a href={hrefOf(['chart'], new URLSearchParams({ event: label, range: '7d' }))}>{label}</a>
+                  </th>
+                  <td class="number">{formatNumber(total)}</td>
+                  <td class="number">{formatNumber(previous?.total ?? null)}</td>
+                  <td class="number">{formatChange(total, previous?.total ?? null)}</td>
+                </tr>
+              ))}
+          </tbody>
+        </table>
+      )}
+      {data?.series.length === 0 && <p class="muted">Nothing happened in the last 7 days.</p>}
+    </section>
+  );
+}

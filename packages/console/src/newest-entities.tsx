@@ -1,0 +1,47 @@
+import { getJson, type OrganizationPage, type UserPage } from './api.ts';
+import { Problem } from './problem.tsx';
+import { hrefOf } from './route.ts';
+import { Time } from './time.tsx';
+import { useLoad } from './use-load.ts';
+
+const NEWEST = 5;
+const READ_EVERY_MS = 60_000;
+
+interface NewestProps {
+  readonly path: 'users' | 'organizations';
+  readonly title: string;
+}
+
+/** The users or organizations that were seen first lately. */
+export function NewestEntities({ path, title }: NewestProps) {
+  const { data, error } = useLoad(
+    path,
+    (signal) =>
+      getJson<UserPage | OrganizationPage>(
+        `${path}?orderByField=firstSeenAt&orderByDirection=DESC&limit=${NEWEST}`,
+        signal,
+      ),
+    READ_EVERY_MS,
+  );
+  return (
+    <section aria-labelledby={`newest-${path}`}>
+      <h2 id={`newest-${path}`}>{title}</h2>
+      {error && <Problem error={error} />}
+      {data?.results.length === 0 && <p class="muted">None.</p>}
+      <ul class="members">
+        {data?.results.map((entity) => {
+          const id = 'foreignId' in entity ? entity.foreignId : entity.foreignUserGroupId;
+          return (
+            <li key={id}>
+              <a href={hrefOf([path, id])}>{id}</a>
+              <span class="muted">
+                {' '}
+                first seen <Time value={entity.firstSeenAt} />
+              </span>
+            </li>
+          );
+        })}
+      </ul>
+    </section>
+  );
+}
