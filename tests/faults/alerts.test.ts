@@ -117,6 +117,25 @@ test('over a healthy load no alert fires', async () => {
   expect(seen.filter(({ alert }) => !MAY_BE_PENDING.includes(alert))).toEqual([]);
 });
 
+test('a webhook whose receiver fails lags, and one whose receiver is gone is paused', async () => {
+  await using receiver = await Receiver.start();
+  receiver.behaviour = (_, response) => response.writeHead(500).end();
+  const response = await fetch(`${running.services['query-api'].url}/webhooks`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${running.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ url: receiver.url }),
+  });
+  expect(response.status).toBe(201);
+  await cause('SluiceWebhookLagging', 'the receiver of a webhook responds with 500', async () => {
+    await submitTo(running.services['ingest-api']);
+  });
+  await firing('SluiceWebhookLagging');
+  await cause('SluiceWebhookPaused', 'the receiver of a webhook responds with 410', async () => {
+    receiver.behaviour = (_, response) => response.writeHead(410).end();
+  });
+  await firing('SluiceWebhookPaused');
+});
+
 test('each fault of a process, of a clock, of rows, of ClickHouse and of what was forgotten fires its alert', async () => {
   const { services, database } = running;
   const faultsAt = new Date();
@@ -200,25 +219,6 @@ test('while Kafka is down, after it deleted rows that were not stored, and after
   );
   await until('ingest-api to send to the new topic', async () => (await submitTo(services['ingest-api'])) === 202);
   await firing('SluiceMessagesLost');
-});
-
-test('a webhook whose receiver fails lags, and one whose receiver is gone is paused', async () => {
-  await using receiver = await Receiver.start();
-  receiver.behaviour = (_, response) => response.writeHead(500).end();
-  const response = await fetch(`${running.services['query-api'].url}/webhooks`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${running.key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ url: receiver.url }),
-  });
-  expect(response.status).toBe(201);
-  await cause('SluiceWebhookLagging', 'the receiver of a webhook responds with 500', async () => {
-    await submitTo(running.services['ingest-api']);
-  });
-  await firing('SluiceWebhookLagging');
-  await cause('SluiceWebhookPaused', 'the receiver of a webhook responds with 410', async () => {
-    receiver.behaviour = (_, response) => response.writeHead(410).end();
-  });
-  await firing('SluiceWebhookPaused');
 });
 
 test('every alert had its fault', async () => {
