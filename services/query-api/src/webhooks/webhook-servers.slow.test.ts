@@ -26,6 +26,12 @@ test('a webhook goes on at a mirror when the other one cannot be read: nothing i
     };
     // Blocks of the two have different numbers.
     for (const event of someEvents(3)) await service.a2.store('h', [event]);
+    // A server goes on where another one stopped from what it had stored five seconds before.
+    const [old] = someEvents(1);
+    for (const { store, progress } of service.mirrors) {
+      await store('a', old ? [old] : []);
+      await progress(0, Date.now() - 60_000);
+    }
     await storeInBoth(someEvents(1));
     await subscribe(service, receiver.url);
     const events = someEvents(20);
