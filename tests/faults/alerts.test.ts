@@ -126,6 +126,7 @@ test('a webhook whose receiver fails lags, and one whose receiver is gone is pau
     body: JSON.stringify({ url: receiver.url }),
   });
   expect(response.status).toBe(201);
+  const { id } = (await response.json()) as { id: string };
   await cause('SluiceWebhookLagging', 'the receiver of a webhook responds with 500', async () => {
     await submitTo(running.services['ingest-api']);
   });
@@ -134,6 +135,13 @@ test('a webhook whose receiver fails lags, and one whose receiver is gone is pau
     receiver.behaviour = (_, response) => response.writeHead(410).end();
   });
   await firing('SluiceWebhookPaused');
+  await fetch(`${running.services['query-api'].url}/webhooks/${id}`, {
+    method: 'DELETE',
+    headers: { authorization: `Bearer ${running.key}` },
+  });
+  await until('the alert to end', async () =>
+    (await alertsSince(new Date())).every(({ alert }) => alert !== 'SluiceWebhookPaused'),
+  );
 });
 
 test('each fault of a process, of a clock, of rows, of ClickHouse and of what was forgotten fires its alert', async () => {
@@ -189,7 +197,8 @@ test('each fault of a process, of a clock, of rows, of ClickHouse and of what wa
   ];
   await firing(...expected, 'SluiceServiceDown', 'SluiceClockSkew');
   const fired = (await alertsSince(faultsAt)).filter(({ state }) => state === 'firing').map(({ alert }) => alert);
-  expect([...new Set(fired)].sort()).toEqual([...faults.keys()].sort());
+  const caused = [...faults].filter(([, { at }]) => at >= faultsAt).map(([alert]) => alert);
+  expect([...new Set(fired)].sort()).toEqual(caused.sort());
 
   await writeFile(running.keysFile, keys);
   await disk.free();
