@@ -19,6 +19,11 @@ export type Webhook = components['schemas']['Webhook'];
 export type WebhookTest = components['schemas']['WebhookTest'];
 export type WebhookDelivery = components['schemas']['WebhookDelivery'];
 
+/** Returns the identifier of a user or an organization. */
+export function idOf(entity: { readonly foreignId: string } | { readonly foreignUserGroupId: string }): string {
+  return 'foreignId' in entity ? entity.foreignId : entity.foreignUserGroupId;
+}
+
 /** query-api, wherever a proxy has put it: the console is one folder below. */
 const BASE = new URL('../', document.baseURI);
 

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { getRecords, type Organization, type OrganizationPage, type User, type UserPage } from './api.ts';
+import { getRecords, idOf, type Organization, type OrganizationPage, type User, type UserPage } from './api.ts';
 import { beginningOf } from './event-table.tsx';
 import type { FieldDescription } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
@@ -119,7 +119,7 @@ function EntityTable({ path, title, results }: EntityTableProps) {
         </thead>
         <tbody>
           {results.map((entity) => {
-            const id = 'foreignId' in entity ? entity.foreignId : entity.foreignUserGroupId;
+            const id = idOf(entity);
             return (
               <tr key={id}>
                 <th scope="row">

@@ -5,6 +5,7 @@ import {
   type EventPage,
   getJson,
   getRecords,
+  idOf,
   type Organization,
   type OrganizationUserPage,
   type User,
@@ -128,7 +129,7 @@ function Members({ path, id }: EntityProps) {
       {data?.results.length === 0 && <p class="muted">None.</p>}
       <ul class="members">
         {data?.results.map((member) => {
-          const memberId = 'foreignId' in member ? member.foreignId : member.foreignUserGroupId;
+          const memberId = idOf(member);
           return (
             <li key={memberId}>
               <a href={hrefOf([members, memberId])}>{memberId}</a>

@@ -1,4 +1,4 @@
-import { getJson, type OrganizationPage, type UserPage } from './api.ts';
+import { getJson, idOf, type OrganizationPage, type UserPage } from './api.ts';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
 import { Time } from './time.tsx';
@@ -30,7 +30,7 @@ export function NewestEntities({ path, title }: NewestProps) {
       {data?.results.length === 0 && <p class="muted">None.</p>}
       <ul class="members">
         {data?.results.map((entity) => {
-          const id = 'foreignId' in entity ? entity.foreignId : entity.foreignUserGroupId;
+          const id = idOf(entity);
           return (
             <li key={id}>
               <a href={hrefOf([path, id])}>{id}</a>
