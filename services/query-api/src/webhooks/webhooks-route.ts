@@ -1,19 +1,15 @@
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
-import { parseJson } from '@sluice/shared/json';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { timestampParameter } from '../filters/parameter-schemas.ts';
 import { parseParameters, refuseErrors, refuseParameters } from '../filters/parameters.ts';
-import { reserve } from '../request-memory.ts';
+import { acceptJson } from '../json-body.ts';
 import type { AllowedAddresses } from './allowed-addresses.ts';
 import type { WebhookOperations } from './webhook-operations.ts';
 import { newWebhookSchema, parseWebhook, webhookChangeSchema } from './webhook-request.ts';
 
 /** The largest body, in bytes. */
 export const WEBHOOK_BODY_BYTES_MAX = 128 * 1_024;
-
-/** The memory of a body as a multiple of its bytes. */
-const MEMORY_PER_BYTE = 6;
 
 /** The parameters of `POST /webhooks/ID/replay`. */
 export const replayParameters = {
@@ -22,8 +18,6 @@ export const replayParameters = {
     'Events that were received since this time are sent again. ISO 8601, in UTC without a zone.',
   ),
 } as const;
-
-const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 interface Parts {
   Querystring: QueryParameters;
@@ -43,7 +37,7 @@ export function registerWebhooks(
   operations: WebhookOperations | undefined,
 ): void {
   app.register(async (routes) => {
-    acceptJson(routes);
+    acceptJson(routes, WEBHOOK_BODY_BYTES_MAX);
     const config = { scope: 'webhooks' } as const;
     const options = { config, bodyLimit: WEBHOOK_BODY_BYTES_MAX };
     const on = () => {
@@ -96,19 +90,4 @@ function parseReplay({ query }: WebhookRequest): number {
   const isMissing = values.from === undefined && errors.length === 0;
   refuseErrors(isMissing ? [{ path: 'from', code: 'missing', message: 'is required' }] : errors);
   return values.from as number;
-}
-
-function acceptJson(routes: FastifyInstance): void {
-  routes.removeAllContentTypeParsers();
-  routes.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_: FastifyRequest, body: Buffer) => {
-    try {
-      return parseJson(utf8.decode(body));
-    } catch (cause) {
-      throw new Problem('malformed_json', 'The body is not JSON in UTF-8.', { cause });
-    }
-  });
-  routes.addHook('preParsing', async ({ headers, memory }) => {
-    const announced = Number(headers['content-length'] ?? WEBHOOK_BODY_BYTES_MAX);
-    reserve(memory, MEMORY_PER_BYTE * Math.min(announced, WEBHOOK_BODY_BYTES_MAX));
-  });
 }
