@@ -1,32 +1,24 @@
 import { readFile } from 'node:fs/promises';
-import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { ownClickHouse } from '../support/engines.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { clickHouseWithSql, SQL_DATABASE, SQL_ENV } from '../support/sql.ts';
 import { launchChromium } from './chromium.ts';
 import { openSignedInConsole, SCHEMES } from './console-page.ts';
 import { shown, tabTo, takePicture, violationsOf } from './pages.ts';
-
-const SQL_PASSWORD = 'sql of tests';
 
 const stack = new AsyncDisposableStack();
 let pipeline: Pipeline;
 let browser: Browser;
 
 beforeAll(async () => {
-  const clickhouse = stack.use(
-    await ownClickHouse({
-      accounts: { ...TEST_ACCOUNTS, databases: 'sluice' },
-      sql: { database: 'sluice', password: SQL_PASSWORD },
-    }),
-  );
+  const clickhouse = stack.use(await clickHouseWithSql());
   pipeline = stack.use(
     await startPipeline({
       kafkaBrokers: inject('kafkaBrokers'),
-      ...{ clickhouseUrl: clickhouse.url, database: 'sluice', name: 'consolesql' },
-      env: { CLICKHOUSE_SQL_USER: 'sluice_sql', CLICKHOUSE_SQL_PASSWORD: SQL_PASSWORD },
+      ...{ clickhouseUrl: clickhouse.url, database: SQL_DATABASE, name: 'consolesql' },
+      env: SQL_ENV,
     }),
   );
   browser = await launchChromium();

@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises';
-import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type DocPipeline, docExamples, startDocPipeline, withoutVariation } from '../support/doc-examples.ts';
-import { ownClickHouse } from '../support/engines.ts';
+import { clickHouseWithSql, SQL_DATABASE, SQL_ENV } from '../support/sql.ts';
 
 // Does what docs/guide/sql.md says, over a ClickHouse with the accounts and views of deploy/clickhouse/sql.
 
@@ -10,22 +9,15 @@ const text = await readFile(new URL('../../docs/guide/sql.md', import.meta.url),
 const examples = docExamples(text);
 const [submission, ...queries] = examples;
 
-const SQL_PASSWORD = 'sql of tests';
-
 const stack = new AsyncDisposableStack();
 let docs: DocPipeline;
 
 beforeAll(async () => {
-  const clickhouse = stack.use(
-    await ownClickHouse({
-      accounts: { ...TEST_ACCOUNTS, databases: 'sluice' },
-      sql: { database: 'sluice', password: SQL_PASSWORD },
-    }),
-  );
+  const clickhouse = stack.use(await clickHouseWithSql());
   docs = stack.use(
     await startDocPipeline('sql', {
-      ...{ clickhouseUrl: clickhouse.url, database: 'sluice' },
-      env: { CLICKHOUSE_SQL_USER: 'sluice_sql', CLICKHOUSE_SQL_PASSWORD: SQL_PASSWORD },
+      ...{ clickhouseUrl: clickhouse.url, database: SQL_DATABASE },
+      env: SQL_ENV,
     }),
   );
   const { pipeline, shell, key } = docs;

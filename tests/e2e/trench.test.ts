@@ -1,18 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import { findFreePorts } from '@sluice/local-stack/ports';
-import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { parseJson } from '@sluice/shared/json';
 import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { ownClickHouse } from '../support/engines.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { type Service, startService } from '../support/service.ts';
+import { clickHouseWithSql, SQL_DATABASE, SQL_ENV } from '../support/sql.ts';
 
 // Trench's routes, as a client of Trench uses them, over the whole pipeline.
 
 const ADMIN_KEY = 'private-key-of-the-admin';
-const SQL_PASSWORD = 'sql of tests';
-
 interface Answer {
   readonly status: number;
   readonly headers: Headers;
@@ -40,19 +37,14 @@ let trench: Service;
 let names = 0;
 
 beforeAll(async () => {
-  const clickhouse = stack.use(
-    await ownClickHouse({
-      accounts: { ...TEST_ACCOUNTS, databases: 'sluice' },
-      sql: { database: 'sluice', password: SQL_PASSWORD },
-    }),
-  );
+  const clickhouse = stack.use(await clickHouseWithSql());
   pipeline = stack.use(
     await startPipeline({
       kafkaBrokers: inject('kafkaBrokers'),
-      ...{ clickhouseUrl: clickhouse.url, name: 'trench', database: 'sluice' },
+      ...{ clickhouseUrl: clickhouse.url, name: 'trench', database: SQL_DATABASE },
       envOf: {
         'query-api': {
-          ...{ CLICKHOUSE_SQL_USER: 'sluice_sql', CLICKHOUSE_SQL_PASSWORD: SQL_PASSWORD },
+          ...SQL_ENV,
           QUERY_ANONYMOUS_WORKSPACE: 'test',
         },
       },
