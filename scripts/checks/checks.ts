@@ -24,9 +24,11 @@ const CHECKS: readonly Check[] = [
 
 /** Runs every check, prints one line each, and a failing check's whole output before it. Each check counts as a test. */
 export async function runChecks(root: string): Promise<TestCounts> {
-  const outcomes = await Promise.all(CHECKS.map((check) => runCheck(check, root)));
-  const passed = outcomes.filter(Boolean).length;
-  return { passed, failed: outcomes.length - passed, faults: [] };
+  const outcomes = await Promise.all(
+    CHECKS.map(async (check) => ({ name: check.name, passed: await runCheck(check, root) })),
+  );
+  const failures = outcomes.filter(({ passed }) => !passed).map(({ name }) => name);
+  return { passed: outcomes.length - failures.length, failed: failures.length, failures, faults: [] };
 }
 
 async function runCheck({ name, command: [program, ...args] }: Check, root: string): Promise<boolean> {

@@ -1,7 +1,15 @@
 import { expect, test } from 'vitest';
 import { countTests, type FileReport, type VitestRun } from './test-report.ts';
 
-const PASSED: FileReport = { file: 'one', passed: 1, failed: 0, skipped: 0, isBroken: false, isLate: false };
+const PASSED: FileReport = {
+  file: 'one',
+  passed: 1,
+  failed: 0,
+  skipped: 0,
+  isBroken: false,
+  isLate: false,
+  failures: [],
+};
 
 function runOf(files: readonly Partial<FileReport>[], given: Partial<VitestRun> & { errorsOutside?: number } = {}) {
   const { errorsOutside = 0, ...run } = given;
@@ -11,16 +19,21 @@ function runOf(files: readonly Partial<FileReport>[], given: Partial<VitestRun> 
 
 test('passed and failed tests are counted over all files', () => {
   const run = runOf([{ passed: 2 }, { passed: 1, failed: 1 }], { exitCode: 1 });
-  expect(countTests(run)).toEqual({ passed: 3, failed: 1, faults: [] });
+  expect(countTests(run)).toEqual({ passed: 3, failed: 1, failures: [], faults: [] });
 });
 
 test('a file that fails outside its tests is one failed test', () => {
   const run = runOf([{}, { passed: 0, isBroken: true }], { exitCode: 1 });
-  expect(countTests(run)).toEqual({ passed: 1, failed: 1, faults: [] });
+  expect(countTests(run)).toEqual({ passed: 1, failed: 1, failures: [], faults: [] });
 });
 
 test('tests that were not selected are no fault', () => {
-  expect(countTests(runOf([{ skipped: 1 }], { isSelection: true }))).toEqual({ passed: 1, failed: 0, faults: [] });
+  expect(countTests(runOf([{ skipped: 1 }], { isSelection: true }))).toEqual({
+    passed: 1,
+    failed: 0,
+    failures: [],
+    faults: [],
+  });
 });
 
 test.each([

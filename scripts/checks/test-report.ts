@@ -10,6 +10,8 @@ export interface FileReport {
   readonly isBroken: boolean;
   /** It failed, and only because something that a test waited for did not happen in time (`TooLate`). */
   readonly isLate: boolean;
+  /** Of each failed test, and of what failed outside of them: its name and the beginning of its first error. */
+  readonly failures: readonly string[];
 }
 
 /** What vitest says about a run. */
@@ -22,6 +24,8 @@ export interface TestReport {
 export interface TestCounts {
   readonly passed: number;
   readonly failed: number;
+  /** What failed, with the file. */
+  readonly failures: readonly string[];
   /** What is wrong beyond failed tests, one sentence each. */
   readonly faults: readonly string[];
 }
@@ -40,23 +44,29 @@ export interface VitestRun {
  * errors outside of the files, a missing report and a run that failed without a failed test are faults.
  */
 export function countTests({ report, exitCode, isSelection }: VitestRun): TestCounts {
-  if (report === undefined) return { passed: 0, failed: 0, faults: [`vitest ended with ${exitCode} and no report.`] };
+  if (report === undefined)
+    return { passed: 0, failed: 0, failures: [], faults: [`vitest ended with ${exitCode} and no report.`] };
   const { files, errorsOutside } = report;
   const sum = (count: (file: FileReport) => number) => files.reduce((total, file) => total + count(file), 0);
   const passed = sum((file) => file.passed);
   const failed = sum((file) => (file.isBroken ? 1 : file.failed));
   const skipped = sum((file) => file.skipped);
+  const failures = files.flatMap(({ file, failures }) => failures.map((failure) => `${file} > ${failure}`));
   const faults: string[] = [];
   if (skipped > 0 && !isSelection) faults.push(`${skipped} tests were skipped.`);
   if (passed + failed + skipped === 0) faults.push('No test was run.');
   if (errorsOutside > 0) faults.push(`${errorsOutside} errors happened outside of the tests.`);
   if (exitCode !== 0 && failed === 0 && faults.length === 0) faults.push(`vitest ended with exit code ${exitCode}.`);
-  return { passed, failed, faults };
+  return { passed, failed, failures, faults };
 }
 
-/** Prints what is wrong and, as the last line, "N passed, N failed" of all parts of a command. Returns its exit code. */
+/**
+ * Prints what failed, where a log that is cut off still has it, and, as the last line, "N passed, N failed" of all parts of a
+ * command. Returns its exit code.
+ */
 export function printCounts(parts: readonly TestCounts[]): number {
   const faults = parts.flatMap((part) => part.faults);
+  for (const failure of parts.flatMap((part) => part.failures)) console.log(`failed: ${failure}`);
   for (const fault of faults) console.log(fault);
   const passed = parts.reduce((sum, part) => sum + part.passed, 0);
   const failed = parts.reduce((sum, part) => sum + part.failed, 0) + faults.length;

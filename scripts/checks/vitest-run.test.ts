@@ -35,7 +35,7 @@ const path = (name: string) => `scripts/checks/fixtures/${name}.fixture.ts`;
 
 test('a file that was late is run once more, and its second result counts; no other file is', async () => {
   const { counts, runs, output } = await runFixtures('passing', 'late-once');
-  expect(counts).toEqual({ passed: 3, failed: 0, faults: [], late: [path('late-once')] });
+  expect(counts).toEqual({ passed: 3, failed: 0, failures: [], faults: [], late: [path('late-once')] });
   expect(runs).toEqual({ passing: 1, 'late-once': 2 });
   expect(output).toContain(`late, and are run once more:\n  ${path('late-once')}\n`);
 });
@@ -49,5 +49,8 @@ test('a file that is late a second time fails, and is not run a third time', asy
 test('a file with a wrong result fails, and is not run again, also when it was late as well', async () => {
   const { counts, runs } = await runFixtures('late-and-wrong', 'wrong');
   expect(counts).toMatchObject({ passed: 0, failed: 3, late: [] });
+  expect(counts).toMatchObject({
+    failures: expect.arrayContaining([expect.stringMatching(`^${path('wrong')} > [^:]+: .+`)]),
+  });
   expect(runs).toEqual({ 'late-and-wrong': 1, wrong: 1 });
 });
