@@ -1222,6 +1222,8 @@ export interface operations {
                 interval?: "minute" | "hour" | "day" | "week" | "month" | "none";
                 /** @description The IANA time zone of the intervals. */
                 timeZone?: string;
+                /** @description The day that weeks begin on, for `interval=week`. */
+                weekStart?: "monday" | "saturday" | "sunday";
                 /** @description One of count, users, organizations, sum:properties.<name>, avg:properties.<name>, min:properties.<name>, max:properties.<name>, p50:properties.<name>, p90:properties.<name>, p95:properties.<name>, p99:properties.<name>. `users` and `organizations` count those that are distinct and not null. Values that are not JSON numbers are left out; numbers are 64-bit floats. Quantiles are interpolated between two values. */
                 measure?: string;
                 /** @description The fields whose values define the groups: one or two of `type`, `event`, `userId`, `groupId`, `instanceId` and `properties.<name>`, separated by commas. */
@@ -1501,12 +1503,14 @@ export interface operations {
                 endDate?: string;
                 /** @description What counts as a return: an event of this name. The same as `event` unless given. */
                 returnEvent?: string;
-                /** @description The length of a cohort and of a period. Weeks begin on Monday. */
+                /** @description The length of a cohort and of a period. */
                 interval?: "day" | "week" | "month";
                 /** @description How many intervals to count returns in, that of the cohort among them. */
                 periods?: number;
                 /** @description The IANA time zone of the intervals. */
                 timeZone?: string;
+                /** @description The day that weeks begin on, for `interval=week`. */
+                weekStart?: "monday" | "saturday" | "sunday";
                 /**
                  * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
                  *

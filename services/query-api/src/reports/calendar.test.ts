@@ -1,13 +1,12 @@
 import fc from '@sluice/shared/testing/fast-check';
 import { expect, test } from 'vitest';
 import { BUCKETS_MAX } from '../limits.ts';
-import {
-  bucketStarts,
-  bucketStartsBefore,
-  CALENDAR_INTERVALS,
-  type CalendarInterval,
-  timeZoneParameter,
-} from './calendar.ts';
+import { bucketStarts, bucketStartsBefore, type CalendarUnit, timeZoneParameter } from './calendar.ts';
+
+const UNITS = [
+  ...['minute', 'hour', 'day', 'month'],
+  ...['week from monday', 'week from saturday', 'week from sunday'],
+] as readonly CalendarUnit[];
 
 /** Where days and hours are odd: half-hour changes, skipped and repeated midnights, a day that never was. */
 const ZONES = [
@@ -23,8 +22,8 @@ const ZONES = [
 ];
 
 const iso = (times: readonly number[]) => times.map((ms) => new Date(ms).toISOString().replace(':00.000Z', 'Z'));
-const starts = (interval: CalendarInterval, zone: string, start: string, end: string) =>
-  iso(bucketStarts(interval, zone, Date.parse(start), Date.parse(end)));
+const starts = (unit: CalendarUnit, zone: string, start: string, end: string) =>
+  iso(bucketStarts(unit, zone, Date.parse(start), Date.parse(end)));
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
@@ -46,34 +45,43 @@ function clockAt(zone: string, ms: number): { readonly date: string; readonly ti
 }
 
 /** The interval that Intl says an instant is in, so that a later interval has a greater text. */
-function intervalAt(interval: CalendarInterval, zone: string, ms: number): string {
+function intervalAt(unit: CalendarUnit, zone: string, ms: number): string {
   const { date, time, offset } = clockAt(zone, ms);
-  switch (interval) {
+  switch (unit) {
     case 'minute':
       return `${date}T${time}${offset}`;
     case 'hour':
       return `${date}T${time.slice(0, 2)}${offset}`;
     case 'day':
       return date;
-    case 'week': {
-      const day = new Date(date);
-      return new Date(day.getTime() - ((day.getUTCDay() + 6) % 7) * 86_400_000).toISOString().slice(0, 10);
-    }
     case 'month':
       return date.slice(0, 7);
+    case 'week from monday':
+      return weekOf(date, 1);
+    case 'week from saturday':
+      return weekOf(date, 6);
+    case 'week from sunday':
+      return weekOf(date, 0);
   }
 }
 
+/** The first date of a date's week, which begins on a day from 0 (Sunday) to 6. */
+function weekOf(date: string, firstDay: number): string {
+  const day = new Date(date);
+  return new Date(day.getTime() - ((day.getUTCDay() - firstDay + 7) % 7) * 86_400_000).toISOString().slice(0, 10);
+}
+
 const LENGTH_MS = { minute: 6e4, hour: 36e5, day: 864e5, week: 7 * 864e5, month: 30 * 864e5 } as const;
+const lengthMs = (unit: CalendarUnit) => LENGTH_MS[unit.replace(/ .*/, '') as keyof typeof LENGTH_MS];
 
 const cases = fc
   .record({
-    interval: fc.constantFrom(...CALENDAR_INTERVALS),
+    unit: fc.constantFrom(...UNITS),
     zone: fc.constantFrom(...ZONES),
     startMs: fc.integer({ min: Date.UTC(1985, 0), max: Date.UTC(2035, 0) }),
     length: fc.double({ min: 0, max: 40, noNaN: true }),
   })
-  .map(({ length, ...one }) => ({ ...one, endMs: Math.floor(one.startMs + length * LENGTH_MS[one.interval]) }));
+  .map(({ length, ...one }) => ({ ...one, endMs: Math.floor(one.startMs + length * lengthMs(one.unit)) }));
 
 /** In St. John's the clocks once went back from 00:01 to 23:01: the date of the day before again. */
 const repeatsDate = (zone: string, ms: number) =>
@@ -82,21 +90,21 @@ const repeatsDate = (zone: string, ms: number) =>
 test('buckets are the local intervals that Intl knows, and cover a range without gap', () => {
   fc.assert(
     fc.property(cases, fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 20 }), (given, shares) => {
-      const { interval, zone, startMs, endMs } = given;
-      const found = bucketStarts(interval, zone, startMs, endMs);
+      const { unit, zone, startMs, endMs } = given;
+      const found = bucketStarts(unit, zone, startMs, endMs);
       expect(found).toEqual(found.toSorted((a, b) => a - b));
       expect(found[0]).toBeLessThanOrEqual(startMs);
       expect(found[1] ?? Number.POSITIVE_INFINITY).toBeGreaterThan(startMs);
       expect(found.at(-1)).toBeLessThanOrEqual(endMs);
       // The millisecond before a bucket is in another interval.
       for (const start of found) {
-        expect(intervalAt(interval, zone, start)).not.toBe(intervalAt(interval, zone, start - 1));
+        expect(intervalAt(unit, zone, start)).not.toBe(intervalAt(unit, zone, start - 1));
       }
       for (const share of shares) {
         const ms = Math.floor(startMs + share * (endMs - startMs));
         if (repeatsDate(zone, ms)) continue;
         const start = found.findLast((one) => one <= ms) ?? Number.NaN;
-        expect(intervalAt(interval, zone, start)).toBe(intervalAt(interval, zone, ms));
+        expect(intervalAt(unit, zone, start)).toBe(intervalAt(unit, zone, ms));
       }
     }),
     { numRuns: 500 },
@@ -105,11 +113,11 @@ test('buckets are the local intervals that Intl knows, and cover a range without
 
 test('a range that is counted back has as many intervals, and ends where it began', () => {
   fc.assert(
-    fc.property(cases, fc.integer({ min: 0, max: 30 }), ({ interval, zone, startMs }, count) => {
-      const [start = Number.NaN] = bucketStarts(interval, zone, startMs, startMs);
-      const before = bucketStartsBefore(interval, zone, start, count);
+    fc.property(cases, fc.integer({ min: 0, max: 30 }), ({ unit, zone, startMs }, count) => {
+      const [start = Number.NaN] = bucketStarts(unit, zone, startMs, startMs);
+      const before = bucketStartsBefore(unit, zone, start, count);
       expect(before).toHaveLength(count);
-      expect([...before, start]).toEqual(bucketStarts(interval, zone, before[0] ?? start, start));
+      expect([...before, start]).toEqual(bucketStarts(unit, zone, before[0] ?? start, start));
     }),
     { numRuns: 300 },
   );
@@ -134,9 +142,13 @@ test('Berlin: days of 23 and 25 hours, and the repeated hour is two buckets', ()
     '2026-03-31T22:00Z',
     '2026-04-30T22:00Z',
   ]);
-  expect(starts('week', 'Europe/Berlin', '2026-03-29T12:00Z', '2026-03-30T12:00Z')).toEqual([
+  expect(starts('week from monday', 'Europe/Berlin', '2026-03-29T12:00Z', '2026-03-30T12:00Z')).toEqual([
     '2026-03-22T23:00Z',
     '2026-03-29T22:00Z',
+  ]);
+  expect(starts('week from sunday', 'Europe/Berlin', '2026-03-28T12:00Z', '2026-03-29T12:00Z')).toEqual([
+    '2026-03-21T23:00Z',
+    '2026-03-28T23:00Z',
   ]);
 });
 

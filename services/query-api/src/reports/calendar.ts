@@ -5,17 +5,26 @@ import { BUCKETS_MAX } from '../limits.ts';
 // The calendar of a time zone as instants. In a time zone the offset from UTC is constant between two transitions, so
 // the bounds of local intervals are plain arithmetic there; only transitions are looked up.
 
-/** The intervals of a calendar. Weeks begin on Monday, as in ISO 8601. */
+/** The intervals of a calendar. */
 export const CALENDAR_INTERVALS = ['minute', 'hour', 'day', 'week', 'month'] as const;
 
 export type CalendarInterval = (typeof CALENDAR_INTERVALS)[number];
 
+/** The days that a week can begin on. */
+const WEEK_STARTS = ['monday', 'saturday', 'sunday'] as const;
+
+type WeekStart = (typeof WEEK_STARTS)[number];
+
+/** An interval, and for weeks the day that they begin on. */
+export type CalendarUnit = Exclude<CalendarInterval, 'week'> | `week from ${WeekStart}`;
+
+export function calendarUnit(interval: CalendarInterval, weekStart: WeekStart = 'monday'): CalendarUnit {
+  return interval === 'week' ? `week from ${weekStart}` : interval;
+}
+
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-
-/** 1970-01-01 was a Thursday. */
-const FIRST_MONDAY_MS = 4 * DAY_MS;
 
 interface Unit {
   /** Numbers the intervals of a local time, in milliseconds since 1970 as its clocks show it. */
@@ -28,11 +37,14 @@ interface Unit {
   readonly splitsAtTransitions: boolean;
 }
 
-const UNITS: Readonly<Record<CalendarInterval, Unit>> = {
+const UNITS: Readonly<Record<CalendarUnit, Unit>> = {
   minute: { ...evenUnit(MINUTE_MS), lengthMsMax: MINUTE_MS, splitsAtTransitions: true },
   hour: { ...evenUnit(HOUR_MS), lengthMsMax: HOUR_MS, splitsAtTransitions: true },
   day: { ...evenUnit(DAY_MS), lengthMsMax: 2 * DAY_MS, splitsAtTransitions: false },
-  week: { ...evenUnit(7 * DAY_MS, FIRST_MONDAY_MS), lengthMsMax: 8 * DAY_MS, splitsAtTransitions: false },
+  // 1970-01-01 was a Thursday.
+  'week from saturday': weekFrom(2 * DAY_MS),
+  'week from sunday': weekFrom(3 * DAY_MS),
+  'week from monday': weekFrom(4 * DAY_MS),
   month: {
     numberOf(localMs) {
       const local = new Date(localMs);
@@ -43,6 +55,10 @@ const UNITS: Readonly<Record<CalendarInterval, Unit>> = {
     splitsAtTransitions: false,
   },
 };
+
+function weekFrom(firstMs: number): Unit {
+  return { ...evenUnit(7 * DAY_MS, firstMs), lengthMsMax: 8 * DAY_MS, splitsAtTransitions: false };
+}
 
 function evenUnit(lengthMs: number, originMs = 0): Pick<Unit, 'numberOf' | 'startOf'> {
   return {
@@ -66,9 +82,9 @@ function evenUnit(lengthMs: number, originMs = 0): Pick<Unit, 'numberOf' | 'star
  * @param startMs the first millisecond of the range
  * @param endMs the last millisecond of the range
  */
-export function bucketStarts(interval: CalendarInterval, timeZone: string, startMs: number, endMs: number): number[] {
+export function bucketStarts(unit: CalendarUnit, timeZone: string, startMs: number, endMs: number): number[] {
   const starts: number[] = [];
-  for (const start of startsFrom(interval, timeZone, startMs - UNITS[interval].lengthMsMax)) {
+  for (const start of startsFrom(unit, timeZone, startMs - UNITS[unit].lengthMsMax)) {
     if (start > endMs || starts.length > BUCKETS_MAX) break;
     if (start <= startMs) starts.length = 0;
     starts.push(start);
@@ -77,14 +93,9 @@ export function bucketStarts(interval: CalendarInterval, timeZone: string, start
 }
 
 /** Returns when each of the `count` local intervals before an interval begins; `startMs` is where that one begins. */
-export function bucketStartsBefore(
-  interval: CalendarInterval,
-  timeZone: string,
-  startMs: number,
-  count: number,
-): number[] {
+export function bucketStartsBefore(unit: CalendarUnit, timeZone: string, startMs: number, count: number): number[] {
   const starts: number[] = [];
-  for (const start of startsFrom(interval, timeZone, startMs - (count + 1) * UNITS[interval].lengthMsMax)) {
+  for (const start of startsFrom(unit, timeZone, startMs - (count + 1) * UNITS[unit].lengthMsMax)) {
     if (start >= startMs) break;
     starts.push(start);
   }
@@ -92,12 +103,8 @@ export function bucketStartsBefore(
 }
 
 /** The starts of all intervals that begin after an instant. */
-function* startsFrom(
-  interval: CalendarInterval,
-  timeZone: string,
-  afterMs: number,
-): Generator<number, void, undefined> {
-  const { numberOf, startOf, splitsAtTransitions } = UNITS[interval];
+function* startsFrom(unit: CalendarUnit, timeZone: string, afterMs: number): Generator<number, void, undefined> {
+  const { numberOf, startOf, splitsAtTransitions } = UNITS[unit];
   let here = Temporal.Instant.fromEpochMilliseconds(afterMs).toZonedDateTimeISO(timeZone);
   let last = numberOf(afterMs + offsetMsOf(here));
   for (;;) {
@@ -137,3 +144,7 @@ export const timeZoneParameter = notEmpty
     return z.NEVER;
   })
   .meta({ default: 'UTC', description: 'The IANA time zone of the intervals.' });
+
+export const weekStartParameter = z
+  .enum(WEEK_STARTS, `must be one of ${WEEK_STARTS.join(', ')}`)
+  .meta({ default: 'monday', description: 'The day that weeks begin on, for `interval=week`.' });

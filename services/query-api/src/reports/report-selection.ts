@@ -3,7 +3,7 @@ import type { DocumentField, FilterField } from '../events/event-columns.ts';
 import { type EventSelection, START_AFTER_END, type selectionParameters } from '../events/event-selection.ts';
 import type { ParsedParameters } from '../filters/parameters.ts';
 import { BUCKETS_MAX } from '../limits.ts';
-import { bucketStarts, type CalendarInterval } from './calendar.ts';
+import { bucketStarts, type CalendarUnit } from './calendar.ts';
 
 /** The events that a report is about: its range has both ends. */
 export interface ReportSelection extends EventSelection {
@@ -37,16 +37,16 @@ const TOO_MANY_BUCKETS: InputError = {
 };
 
 /** What the buckets depend on. */
-const BUCKET_PARAMETERS: readonly string[] = ['interval', 'timeZone', 'startDate', 'endDate'];
+const BUCKET_PARAMETERS: readonly string[] = ['interval', 'weekStart', 'timeZone', 'startDate', 'endDate'];
 
 /** Returns when the buckets of a report begin. Adds an error when there are too many; then they must not be used. */
 export function reportBuckets(
-  interval: CalendarInterval,
+  unit: CalendarUnit,
   timeZone: string,
   { startMs, endMs }: ReportSelection,
   errors: InputError[],
 ): readonly number[] {
-  const starts = bucketStarts(interval, timeZone, startMs, endMs);
+  const starts = bucketStarts(unit, timeZone, startMs, endMs);
   const isRangeKnown = !errors.some(({ path }) => BUCKET_PARAMETERS.includes(path));
   if (isRangeKnown && starts.length > BUCKETS_MAX) errors.push(TOO_MANY_BUCKETS);
   return starts;

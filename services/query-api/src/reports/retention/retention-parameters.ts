@@ -6,7 +6,7 @@ import type { FieldFilter } from '../../filters/operators.ts';
 import { numberParameter, textParameter } from '../../filters/parameter-schemas.ts';
 import { type Filterable, parseParameters, refuseErrors } from '../../filters/parameters.ts';
 import { PERIODS_MAX } from '../../limits.ts';
-import { timeZoneParameter } from '../calendar.ts';
+import { calendarUnit, timeZoneParameter, weekStartParameter } from '../calendar.ts';
 import { type ReportSelection, reportBuckets, reportSelection } from '../report-selection.ts';
 
 const RETENTION_INTERVALS = ['day', 'week', 'month'] as const;
@@ -20,7 +20,7 @@ export const retentionParameters = {
   returnEvent: textParameter('What counts as a return: an event of this name. The same as `event` unless given.'),
   interval: z.enum(RETENTION_INTERVALS, `must be one of ${RETENTION_INTERVALS.join(', ')}`).meta({
     default: 'day',
-    description: 'The length of a cohort and of a period. Weeks begin on Monday.',
+    description: 'The length of a cohort and of a period.',
   }),
   periods: numberParameter(
     PERIODS_MAX,
@@ -28,6 +28,7 @@ export const retentionParameters = {
     'How many intervals to count returns in, that of the cohort among them.',
   ),
   timeZone: timeZoneParameter,
+  weekStart: weekStartParameter,
 } as const;
 
 /** A valid request for retention. */
@@ -66,7 +67,7 @@ export function parseRetentionRequest(query: QueryParameters): RetentionRequest 
     else fields.push({ field, condition });
   }
   const { selection, errors } = reportSelection({ ...parsed, fields });
-  const starts = reportBuckets(interval, timeZone, selection, errors);
+  const starts = reportBuckets(calendarUnit(interval, parsed.values.weekStart), timeZone, selection, errors);
   refuseErrors(errors);
   return {
     selection,

@@ -101,7 +101,7 @@ test.each([
     'startDate=2026-03-01&by=organization&returnEvent[exists]=true&groupBy=type',
     ['by', 'groupBy', 'returnEvent[exists]'],
   ],
-  ['startDate=2026-03-01&timeZone=%2B01:00', ['timeZone']],
+  ['startDate=2026-03-01&timeZone=%2B01:00&weekStart=Monday', ['timeZone', 'weekStart']],
 ])('refuses %s', async (parameters, paths) => {
   const { status, body } = await query.get(`/events/retention?${parameters}`);
   expect([status, body.code]).toEqual([400, 'invalid_request']);
@@ -127,6 +127,17 @@ test('responses and parameters are as documented', async () => {
 
     'operators',
   ]);
+});
+
+test('cohorts of weeks begin on the day of weekStart', async () => {
+  const starts = async (weekStart: string) => {
+    const { body } = await query.get(
+      `/events/retention?startDate=2026-03-04&endDate=2026-03-04&interval=week${weekStart}`,
+    );
+    return (body as unknown as { cohorts: { start: string }[] }).cohorts.map(({ start }) => start);
+  };
+  expect(await starts('&weekStart=sunday')).toEqual(['2026-03-01T00:00:00.000Z']);
+  expect(await starts('')).toEqual(['2026-03-02T00:00:00.000Z']);
 });
 
 test('retention that runs out of its time says so, and has no cohorts', async () => {

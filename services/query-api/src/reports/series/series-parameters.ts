@@ -10,8 +10,10 @@ import {
   bucketStarts,
   bucketStartsBefore,
   CALENDAR_INTERVALS,
-  type CalendarInterval,
+  type CalendarUnit,
+  calendarUnit,
   timeZoneParameter,
+  weekStartParameter,
 } from '../calendar.ts';
 import { GROUP_KEYS, type GroupKey, groupKeyParameter, nameOfKey } from '../group-key.ts';
 import { type ReportSelection, reportBuckets, reportSelection } from '../report-selection.ts';
@@ -31,6 +33,7 @@ export const seriesParameters = {
     description: `How long a bucket is; \`none\` is one bucket for the whole range. At most ${BUCKETS_MAX} buckets.`,
   }),
   timeZone: timeZoneParameter,
+  weekStart: weekStartParameter,
   measure: measureParameter,
   groupBy: listOf(notEmpty)
     .pipe(z.array(groupKeyParameter))
@@ -85,23 +88,28 @@ export function parseSeriesRequest(query: QueryParameters): SeriesRequest {
   const { interval = 'day', timeZone = 'UTC', measure = { kind: 'count' }, groupBy = [], groups } = parsed.values;
   if (query['groups'] && !query['groupBy']) errors.push(NO_GROUPS);
   const { startMs, endMs } = selection;
-  const buckets = interval === 'none' ? [startMs] : reportBuckets(interval, timeZone, selection, errors);
+  const unit = interval === 'none' ? undefined : calendarUnit(interval, parsed.values.weekStart);
+  const buckets = unit ? reportBuckets(unit, timeZone, selection, errors) : [startMs];
   refuseErrors(errors);
   const range = { startMs, endMs, buckets };
-  const previous = parsed.values.compare && previousRange(interval, timeZone, range);
+  const previous = parsed.values.compare && previousRange(unit, timeZone, range);
   return { selection, interval, timeZone, measure, groupBy, groups: groups ?? GROUPS_DEFAULT, range, previous };
 }
 
-function previousRange(interval: Interval, timeZone: string, { startMs, endMs, buckets }: SeriesRange): SeriesRange {
+function previousRange(
+  unit: CalendarUnit | undefined,
+  timeZone: string,
+  { startMs, endMs, buckets }: SeriesRange,
+): SeriesRange {
   const before = { startMs: startMs - (endMs + 1 - startMs), endMs: startMs - 1 };
-  if (interval === 'none') return { ...before, buckets: [before.startMs] };
-  if (buckets[0] === startMs && isStart(interval, timeZone, endMs + 1)) {
-    const starts = bucketStartsBefore(interval, timeZone, startMs, buckets.length);
+  if (!unit) return { ...before, buckets: [before.startMs] };
+  if (buckets[0] === startMs && isStart(unit, timeZone, endMs + 1)) {
+    const starts = bucketStartsBefore(unit, timeZone, startMs, buckets.length);
     return { ...before, startMs: starts[0] as number, buckets: starts };
   }
-  return { ...before, buckets: bucketStarts(interval, timeZone, before.startMs, before.endMs) };
+  return { ...before, buckets: bucketStarts(unit, timeZone, before.startMs, before.endMs) };
 }
 
-function isStart(interval: CalendarInterval, timeZone: string, ms: number): boolean {
-  return bucketStarts(interval, timeZone, ms, ms)[0] === ms;
+function isStart(unit: CalendarUnit, timeZone: string, ms: number): boolean {
+  return bucketStarts(unit, timeZone, ms, ms)[0] === ms;
 }

@@ -177,6 +177,19 @@ test('a range of whole months is compared with as many months, any other with as
   expect(await previous(`${week}&interval=none`)).toEqual(['2026-03-16T00:00:00.000Z', '2026-03-22T22:59:59.999Z', 1]);
 });
 
+test('weeks begin on the day of weekStart, also when whole ones are compared', async () => {
+  // 2026-03-01 was a Sunday.
+  const weeks = 'startDate=2026-03-01&endDate=2026-03-14&interval=week&compare=previous';
+  const starting = async (weekStart: string) => await series(`${weeks}${weekStart}`);
+  expect(await starting('&weekStart=sunday')).toMatchObject({
+    buckets: ['2026-03-01T00:00:00.000Z', '2026-03-08T00:00:00.000Z'],
+    previous: { buckets: ['2026-02-15T00:00:00.000Z', '2026-02-22T00:00:00.000Z'] },
+  });
+  expect((await starting('&weekStart=saturday')).buckets[0]).toBe('2026-02-28T00:00:00.000Z');
+  expect((await starting('')).buckets).toEqual((await starting('&weekStart=monday')).buckets);
+  expect((await starting('')).buckets[0]).toBe('2026-02-23T00:00:00.000Z');
+});
+
 test('previous numbers are of the same groups in the same order', async () => {
   const { series: lines, previous } = await series(
     'startDate=2026-03-03&endDate=2026-03-04&groupBy=properties.plan&compare=previous&measure=users',

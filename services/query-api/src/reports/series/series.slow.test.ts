@@ -9,7 +9,7 @@ import {
   HOUR_MS,
 } from '../../testing/generated-workspaces.ts';
 import { eachIdentifier, type QueryService, startQuery, type TestEvent } from '../../testing/query-service.ts';
-import { bucketStarts, bucketStartsBefore, type CalendarInterval } from '../calendar.ts';
+import { bucketStarts, bucketStartsBefore, type CalendarInterval, calendarUnit } from '../calendar.ts';
 import type { SeriesReport } from './series.ts';
 
 let query: QueryService;
@@ -183,11 +183,17 @@ function rangesOf({ interval = 'day', timeZone = 'UTC', startMs, endMs }: Asked)
   if (interval === 'none') {
     return { range: { startMs, endMs, buckets: [startMs] }, previous: { ...before, buckets: [before.startMs] } };
   }
-  const starts = (from: number, to: number) => bucketStarts(interval as CalendarInterval, timeZone, from, to);
+  const starts = (from: number, to: number) =>
+    bucketStarts(calendarUnit(interval as CalendarInterval), timeZone, from, to);
   const range = { startMs, endMs, buckets: starts(startMs, endMs) };
   const isWhole = range.buckets[0] === startMs && starts(endMs + 1, endMs + 1)[0] === endMs + 1;
   if (!isWhole) return { range, previous: { ...before, buckets: starts(before.startMs, before.endMs) } };
-  const buckets = bucketStartsBefore(interval as CalendarInterval, timeZone, startMs, range.buckets.length);
+  const buckets = bucketStartsBefore(
+    calendarUnit(interval as CalendarInterval),
+    timeZone,
+    startMs,
+    range.buckets.length,
+  );
   return { range, previous: { startMs: buckets[0] ?? 0, endMs: startMs - 1, buckets } };
 }
 
