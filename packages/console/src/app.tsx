@@ -10,6 +10,8 @@ import { HomePage } from './home-page.tsx';
 import { loadMenus } from './menus.ts';
 import { hrefOf, type Route, route } from './route.ts';
 import { access, key, useKey } from './session.ts';
+import { SettingsPage } from './settings-page.tsx';
+import { Shortcuts } from './shortcuts.tsx';
 import { SignIn } from './sign-in.tsx';
 import { SqlPage } from './sql-page.tsx';
 import { WebhookPage } from './webhook-page.tsx';
@@ -29,6 +31,7 @@ const LINKS = [
   ['sql', 'SQL'],
   ['webhooks', 'Webhooks'],
   ['pipeline', 'Pipeline'],
+  ['settings', 'Settings'],
 ] as const;
 
 function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescription {
@@ -46,6 +49,8 @@ function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescript
       return { title: 'Webhooks', content: <WebhooksPage /> };
     case 'pipeline':
       return { title: 'Pipeline', content: <HealthPage /> };
+    case 'settings':
+      return { title: 'Settings', content: <SettingsPage /> };
     case 'users':
     case 'organizations':
       if (id === '') {
@@ -102,6 +107,7 @@ export function App() {
           <ErrorBoundary subject={`${page}?${route.value.params}`}>{content}</ErrorBoundary>
         )}
       </main>
+      {isOpen && <Shortcuts />}
     </>
   );
 }

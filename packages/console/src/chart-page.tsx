@@ -1,5 +1,6 @@
 import { useMemo } from 'preact/hooks';
 import { type EventSeries, getJson } from './api.ts';
+import { calendar } from './current-settings.ts';
 import { partialBuckets } from './days.ts';
 import { CHART_FIELDS } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
@@ -11,13 +12,13 @@ import { type Line, linesOf, seriesParams } from './series.ts';
 import { SeriesChart } from './series-chart.tsx';
 import { SeriesTable } from './series-table.tsx';
 import { strokeOf } from './stroke.ts';
-import { TIME_ZONE, Time } from './time.tsx';
+import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
 
 /** A chart of `GET /events/series`, whose parameters the address has, and a table of the same numbers. */
 export function ChartPage({ params }: { readonly params: URLSearchParams }) {
-  const { data, error, isLoading } = useLoad(params.toString(), (signal) =>
-    getJson<EventSeries>(`events/series?${seriesParams(params, TIME_ZONE, new Date())}`, signal),
+  const { data, error, isLoading } = useLoad(`${params} ${Object.values(calendar.value)}`, (signal) =>
+    getJson<EventSeries>(`events/series?${seriesParams(params, calendar.value, new Date())}`, signal),
   );
   return (
     <>

@@ -1,28 +1,24 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { partialBuckets, withLocalDays } from './days.ts';
-
-afterEach(() => vi.unstubAllEnvs());
 
 test.each([
   ['Asia/Tokyo', '2026-02-28T15:00:00.000Z', '2026-03-01T14:59:59.999Z'],
   ['America/New_York', '2026-03-01T05:00:00.000Z', '2026-03-02T04:59:59.999Z'],
   ['UTC', '2026-03-01T00:00:00.000Z', '2026-03-01T23:59:59.999Z'],
-])('a date alone is the whole day of the browser in %s', (timeZone, startDate, endDate) => {
-  vi.stubEnv('TZ', timeZone);
-  const query = withLocalDays(new URLSearchParams('startDate=2026-03-01&endDate=2026-03-01&event=e'));
+])('a date alone is the whole day in %s', (timeZone, startDate, endDate) => {
+  const query = withLocalDays(new URLSearchParams('startDate=2026-03-01&endDate=2026-03-01&event=e'), timeZone);
   expect(Object.fromEntries(query)).toEqual({ startDate, endDate, event: 'e' });
 });
 
 test('a day without its midnight begins when the clocks first show it, and a day of 23 hours is whole', () => {
-  vi.stubEnv('TZ', 'America/Havana');
-  const query = withLocalDays(new URLSearchParams('startDate=2026-03-08&endDate=2026-03-08'));
+  const query = withLocalDays(new URLSearchParams('startDate=2026-03-08&endDate=2026-03-08'), 'America/Havana');
   expect([...query.values()]).toEqual(['2026-03-08T05:00:00.000Z', '2026-03-09T03:59:59.999Z']);
 });
 
 test.each(['2026-02-30', '2026-13-01', '2026-03-01T12:00', '2026-03-01T12:00:00Z', 'never', ''])(
   'what is no day, "%s", stays as it is',
   (startDate) => {
-    expect(withLocalDays(new URLSearchParams({ startDate })).get('startDate')).toBe(startDate);
+    expect(withLocalDays(new URLSearchParams({ startDate }), 'UTC').get('startDate')).toBe(startDate);
   },
 );
 
@@ -39,6 +35,9 @@ test.each([
   ['minute', 'UTC', ['2026-03-01T10:00:00.000Z'], '2026-03-01T10:00:30.000Z', '2026-03-01T10:00:59.999Z', [0]],
   ['week', 'UTC', ['2026-03-02T00:00:00.000Z'], '2026-03-02T00:00:00.000Z', '2026-03-08T23:59:59.999Z', []],
   ['week', 'UTC', ['2026-03-02T00:00:00.000Z'], '2026-03-02T00:00:00.000Z', '2026-03-05T23:59:59.999Z', [0]],
+  // Weeks that begin on a Sunday.
+  ['week', 'UTC', ['2026-03-01T00:00:00.000Z'], '2026-03-01T00:00:00.000Z', '2026-03-07T23:59:59.999Z', []],
+  ['week', 'UTC', ['2026-03-01T00:00:00.000Z'], '2026-03-01T00:00:00.000Z', '2026-03-08T23:59:59.999Z', [0]],
   ['month', 'UTC', ['2026-03-01T00:00:00.000Z'], '2026-03-01T00:00:00.000Z', '2026-03-31T23:59:59.999Z', []],
   ['month', 'UTC', ['2026-03-01T00:00:00.000Z'], '2026-03-01T00:00:00.000Z', '2026-03-15T23:59:59.999Z', [0]],
   ['none', 'UTC', ['2026-03-01T10:00:00.000Z'], '2026-03-01T10:00:00.000Z', '2026-03-15T10:00:00.000Z', []],

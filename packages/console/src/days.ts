@@ -1,27 +1,34 @@
 import { without } from './filters.ts';
+import { startOfDate } from './zoned-time.ts';
 
 const DAY = /^(\d{4})-(\d{2})-(\d{2})$/;
 
 /**
- * Returns parameters as query-api takes them. A date alone in `startDate` or `endDate` is a day of the browser's time
- * zone, as charts draw it; for query-api it would be one of UTC. Anything else stays as it is.
+ * Returns parameters as query-api takes them. A date alone in `startDate` or `endDate` is a day of the time zone, as
+ * charts draw it; for query-api it would be one of UTC. Anything else stays as it is.
  */
-export function withLocalDays(params: URLSearchParams): URLSearchParams {
+export function withLocalDays(params: URLSearchParams, timeZone: string): URLSearchParams {
   const query = without(params);
-  const [from, to] = [localDay(params.get('startDate')), localDay(params.get('endDate'))];
-  if (from) query.set('startDate', from.start.toISOString());
-  if (to) query.set('endDate', new Date(to.next.getTime() - 1).toISOString());
+  const [from, to] = ['startDate', 'endDate'].map((name) => localDay(params.get(name), timeZone));
+  if (from) query.set('startDate', new Date(from.start).toISOString());
+  if (to) query.set('endDate', new Date(to.next - 1).toISOString());
   return query;
 }
 
-/** Returns when a day of the browser's time zone and the day after it begin; `undefined` for a text that is no date. */
-function localDay(text: string | null): { readonly start: Date; readonly next: Date } | undefined {
+/** Returns when a day of a time zone and the day after it begin; `undefined` for a text that is no date. */
+function localDay(
+  text: string | null,
+  timeZone: string,
+): { readonly start: number; readonly next: number } | undefined {
   const [, year, month, day] = DAY.exec(text ?? '')?.map(Number) ?? [];
   if (year === undefined || month === undefined || day === undefined) return undefined;
-  const start = new Date(year, month - 1, day);
+  const date = new Date(`${text}T00:00:00Z`);
   // A day that the calendar does not have is query-api's to refuse.
-  if (start.getFullYear() !== year || start.getMonth() !== month - 1 || start.getDate() !== day) return undefined;
-  return { start, next: new Date(year, month - 1, day + 1) };
+  if (Number.isNaN(date.getTime()) || date.getUTCDate() !== day) return undefined;
+  return {
+    start: startOfDate(timeZone, { year, month, day }),
+    next: startOfDate(timeZone, { year, month, day: day + 1 }),
+  };
 }
 
 interface Buckets {
@@ -39,7 +46,7 @@ export function partialBuckets({ buckets, interval, timeZone, startDate, endDate
   const [first, last] = [buckets[0], buckets.at(-1)];
   if (interval === 'none' || first === undefined || last === undefined) return partial;
   if (Date.parse(first) < Date.parse(startDate)) partial.add(first);
-  if (!isStart(interval, timeZone, Date.parse(endDate) + 1)) partial.add(last);
+  if (!isStart(interval, timeZone, Date.parse(endDate) + 1, first)) partial.add(last);
   return partial;
 }
 
@@ -51,11 +58,11 @@ const PARTS: Readonly<Record<string, Intl.DateTimeFormatOptions>> = {
   month: { year: 'numeric', month: 'numeric' },
 };
 
-/** Whether an interval of a calendar begins at a time. */
-function isStart(interval: string, timeZone: string, ms: number): boolean {
+/** Whether an interval of a calendar begins at a time. Another one begins at `other`: a week has the same weekday there. */
+function isStart(interval: string, timeZone: string, ms: number, other: string): boolean {
   if (interval === 'minute') return ms % 60_000 === 0;
   const { format } = new Intl.DateTimeFormat('en', { ...PARTS[interval], timeZone });
   if (format(ms) === format(ms - 1)) return false;
   const weekday = new Intl.DateTimeFormat('en', { weekday: 'short', timeZone });
-  return interval !== 'week' || weekday.format(ms) === 'Mon';
+  return interval !== 'week' || weekday.format(ms) === weekday.format(new Date(other));
 }

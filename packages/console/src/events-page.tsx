@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { type EventPage, getRecords } from './api.ts';
+import { timeZone } from './current-settings.ts';
 import { withLocalDays } from './days.ts';
 import { EventTable } from './event-table.tsx';
 import { EVENT_FIELDS } from './fields.ts';
@@ -18,7 +19,7 @@ export function EventsPage({ params }: { readonly params: URLSearchParams }) {
   const [isLive, setIsLive] = useState(false);
   const tail = useLiveTail(isLive, params);
   const defaults = Object.entries(DEFAULTS).filter(([name]) => !params.has(name));
-  const query = new URLSearchParams([...defaults, ...withLocalDays(params)]);
+  const query = new URLSearchParams([...defaults, ...withLocalDays(params, timeZone.value)]);
   const { data, error, isLoading } = useLoad(`${query} ${tail.starts}`, (signal) =>
     getRecords<EventPage>(`events?${query}`, signal),
   );

@@ -1,5 +1,6 @@
 import { useMemo, useState } from 'preact/hooks';
 import { type EventPage, type EventSeries, getJson, getRecords } from './api.ts';
+import { calendar, timeZone } from './current-settings.ts';
 import { Figure } from './figure.tsx';
 import { FirstVisit } from './first-visit.tsx';
 import { formatChange, formatNumber } from './format.ts';
@@ -10,7 +11,6 @@ import { hrefOf } from './route.ts';
 import { comparison, linesOf, seriesParams } from './series.ts';
 import { SeriesChart } from './series-chart.tsx';
 import { SeriesTable } from './series-table.tsx';
-import { TIME_ZONE } from './time.tsx';
 import { useLoad } from './use-load.ts';
 
 /** Numbers of the home page are read again so often. */
@@ -82,10 +82,10 @@ function Compared({ term, days, measure }: ComparedProps) {
 /** The events of each of the last 30 days, beside those of the 30 days before. */
 function Trend() {
   const { data, error } = useLoad<EventSeries>(
-    'trend',
+    `trend ${timeZone.value}`,
     (signal) => {
       const params = new URLSearchParams({ range: '30d', interval: 'day', compare: 'previous' });
-      return getJson(`events/series?${seriesParams(params, TIME_ZONE, new Date())}`, signal);
+      return getJson(`events/series?${seriesParams(params, calendar.value, new Date())}`, signal);
     },
     READ_EVERY_MS,
   );

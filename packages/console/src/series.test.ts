@@ -2,31 +2,31 @@ import { expect, test } from 'vitest';
 import type { EventSeries } from './api.ts';
 import { linesOf, seriesParams } from './series.ts';
 
-const NOW = new Date(2026, 2, 15, 12, 30);
+const NOW = new Date('2026-03-15T02:30:00Z');
 
-const paramsOf = (query: string) => Object.fromEntries(seriesParams(new URLSearchParams(query), 'Europe/Berlin', NOW));
+/** In New York it is still the 14th. */
+const CALENDAR = { timeZone: 'America/New_York', weekStart: 'sunday' } as const;
+
+const paramsOf = (query: string) => Object.fromEntries(seriesParams(new URLSearchParams(query), CALENDAR, NOW));
 
 test.each([
-  ['', new Date(2026, 1, 14), 'day'],
-  ['range=1h', new Date(2026, 2, 15, 11, 30), 'minute'],
-  ['range=24h', new Date(2026, 2, 14, 12, 30), 'hour'],
-  ['range=7d', new Date(2026, 2, 9), 'day'],
-  ['range=12m', new Date(2025, 3, 1), 'month'],
-])('the range of "%s" begins with a whole day or month of the browser', (query, start, interval) => {
-  expect(paramsOf(query)).toEqual({ timeZone: 'Europe/Berlin', startDate: start.toISOString(), interval });
+  ['', '2026-02-13T05:00:00.000Z', 'day'],
+  ['range=1h', '2026-03-15T01:30:00.000Z', 'minute'],
+  ['range=24h', '2026-03-14T02:30:00.000Z', 'hour'],
+  ['range=7d', '2026-03-08T05:00:00.000Z', 'day'],
+  ['range=12m', '2025-04-01T04:00:00.000Z', 'month'],
+])('the range of "%s" begins with a whole day or month of the time zone', (query, startDate, interval) => {
+  expect(paramsOf(query)).toEqual({ ...CALENDAR, startDate, interval });
 });
 
 test('dates and an interval of the address count', () => {
   const given = { startDate: '2026-01-01T10:00:00Z', endDate: '2026-01-02T10:00:00Z', interval: 'week', event: 'e' };
-  expect(paramsOf(`${new URLSearchParams(given)}&range=7d`)).toEqual({ ...given, timeZone: 'Europe/Berlin' });
+  expect(paramsOf(`${new URLSearchParams(given)}&range=7d`)).toEqual({ ...given, ...CALENDAR });
 });
 
-test('a date alone is a day of the browser', () => {
+test('a date alone is a day of the time zone', () => {
   const { startDate, endDate } = paramsOf('startDate=2026-01-01&endDate=2026-01-02');
-  expect([startDate, endDate]).toEqual([
-    new Date(2026, 0, 1).toISOString(),
-    new Date(new Date(2026, 0, 3).getTime() - 1).toISOString(),
-  ]);
+  expect([startDate, endDate]).toEqual(['2026-01-01T05:00:00.000Z', '2026-01-03T04:59:59.999Z']);
 });
 
 test('groups have the names of their values, the others come last, each with the time before', () => {

@@ -1,6 +1,8 @@
 import type { EventSeries } from './api.ts';
 import { withLocalDays } from './days.ts';
 import { without } from './filters.ts';
+import type { Calendar } from './settings.ts';
+import { dateIn, startOfDate } from './zoned-time.ts';
 
 type Series = EventSeries['series'][number];
 type GroupKey = Series['group'][number];
@@ -47,13 +49,16 @@ const HOUR_MS = 3_600_000;
 
 /**
  * Returns the parameters of `GET /events/series` for those of the page. The page also has `range`, whose last day or month
- * is the current one; dates count instead of it, and are days of the browser's zone. The interval follows from the range
+ * is the current one; dates count instead of it, and are days of the calendar's zone. The interval follows from the range
  * when the page has none.
  */
-export function seriesParams(params: URLSearchParams, timeZone: string, now: Date): URLSearchParams {
-  const query = without(withLocalDays(params), 'range');
-  query.set('timeZone', timeZone);
-  if (!query.has('startDate')) query.set('startDate', startOf(params.get('range') ?? RANGE_DEFAULT, now).toISOString());
+export function seriesParams(params: URLSearchParams, calendar: Calendar, now: Date): URLSearchParams {
+  const query = without(withLocalDays(params, calendar.timeZone), 'range');
+  for (const [name, value] of Object.entries(calendar)) query.set(name, value);
+  if (!query.has('startDate')) {
+    const startMs = startOf(params.get('range') ?? RANGE_DEFAULT, calendar.timeZone, now.getTime());
+    query.set('startDate', new Date(startMs).toISOString());
+  }
   if (!query.has('interval')) query.set('interval', intervalOf(query, now));
   return query;
 }
@@ -64,11 +69,14 @@ export function comparison(days: number, now: Date): URLSearchParams {
   return new URLSearchParams({ startDate, endDate: now.toISOString(), interval: 'none', compare: 'previous' });
 }
 
-function startOf(range: string, now: Date): Date {
+function startOf(range: string, timeZone: string, nowMs: number): number {
   const { hours = 0, days = 0, months = 0 } = RANGES[range] ?? { days: 30 };
-  if (hours > 0) return new Date(now.getTime() - hours * HOUR_MS);
-  if (months > 0) return new Date(now.getFullYear(), now.getMonth() - months + 1, 1);
-  return new Date(now.getFullYear(), now.getMonth(), now.getDate() - days + 1);
+  if (hours > 0) return nowMs - hours * HOUR_MS;
+  const { year, month, day } = dateIn(timeZone, nowMs);
+  return startOfDate(
+    timeZone,
+    months > 0 ? { year, month: month - months + 1, day: 1 } : { year, month, day: day - days + 1 },
+  );
 }
 
 function intervalOf(query: URLSearchParams, now: Date): string {

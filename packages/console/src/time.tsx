@@ -1,13 +1,15 @@
-const LOCAL = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+import { computed } from '@preact/signals';
+import { timeZone } from './current-settings.ts';
 
-/** The browser's time zone. */
-export const TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const clock = computed(
+  () => new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium', timeZone: timeZone.value }),
+);
 
-/** A time in the browser's zone; its title is UTC. */
+/** A time in the time zone of the settings; its title is UTC. */
 export function Time({ value }: { readonly value: string }) {
   return (
     <time dateTime={value} title={value}>
-      {LOCAL.format(new Date(value))}
+      {clock.value.format(new Date(value))}
     </time>
   );
 }

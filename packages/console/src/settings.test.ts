@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest';
+import { isTimeZone, parseSettings } from './settings.ts';
+
+const DEFAULTS = { timeZone: '', weekStart: 'monday', shortcuts: true };
+
+test.each([
+  [null, {}],
+  ['', {}],
+  ['null', {}],
+  ['{"timeZone":"Mars/Olympus","weekStart":"friday","shortcuts":"no","theme":"dark"}', {}],
+  ['{"timeZone":"Asia/Tokyo"}', { timeZone: 'Asia/Tokyo' }],
+  ['{"weekStart":"sunday","shortcuts":false}', { weekStart: 'sunday', shortcuts: false }],
+])('%j is read as far as it is valid', (text, valid) => {
+  expect(parseSettings(text)).toEqual({ ...DEFAULTS, ...valid });
+});
+
+test.each([
+  ['Europe/Berlin', true],
+  ['UTC', true],
+  ['Berlin', false],
+  ['+01:00', false],
+  ['', false],
+])('%j is a time zone: %s', (name, expected) => {
+  expect(isTimeZone(name)).toBe(expected);
+});
