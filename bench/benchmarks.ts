@@ -1,3 +1,4 @@
+import { CONSOLE } from './benchmarks/console.ts';
 import { COPY } from './benchmarks/copy.ts';
 import { CURVE } from './benchmarks/curve.ts';
 import { DASHBOARDS } from './benchmarks/dashboards.ts';
@@ -24,6 +25,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   SCALE,
   DASHBOARDS,
   EXPORT_BENCHMARK,
+  CONSOLE,
   SERVERS,
   COPY,
 ];
