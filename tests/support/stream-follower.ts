@@ -116,6 +116,20 @@ export async function untilKnown(followers: readonly StreamFollower[], url: stri
   });
 }
 
+/** Waits until a stream that begins now at one of some servers can go on at every other: until all of them have run for a while. */
+export async function untilAllCanTakeOver(urls: readonly string[], database: string): Promise<void> {
+  const sql = `
+    SELECT toUnixTimestamp64Milli(min(recorded_at)), toUnixTimestamp64Milli(max(through))
+    FROM storing_progress HAVING count() > 0 FORMAT JSONCompactEachRow`;
+  await until('each server to know where streams of the others go on', async () => {
+    // The first server has its tables before the others.
+    const rows = await Promise.all(urls.map((url) => readClickHouse(url, sql, { database }).catch(() => '')));
+    const known = rows.filter((row) => row !== '').map((row) => JSON.parse(row).map(Number) as [number, number]);
+    const firstMs = Math.max(...known.map(([first]) => first));
+    return known.length === urls.length && known.every(([, throughMs]) => throughMs >= firstMs + CLOCKS_MS);
+  });
+}
+
 /** An event that is sent again after the deletion of its user is a new one: it was received at another time. */
 export function identityOf({ uuid, timestamp, receivedAt }: Partial<Record<keyof EventRecord, unknown>>): string {
   return `${uuid} ${timestamp} ${receivedAt}`;
