@@ -7,7 +7,6 @@ import { ErrorBoundary } from './error-boundary.tsx';
 import { EventsPage } from './events-page.tsx';
 import { HealthPage } from './health-page.tsx';
 import { HomePage } from './home-page.tsx';
-import { loadMenus } from './menus.ts';
 import { hrefOf, type Route, route } from './route.ts';
 import { access, key, useKey } from './session.ts';
 import { SignIn } from './sign-in.tsx';
@@ -67,12 +66,6 @@ export function App() {
   useEffect(() => {
     if (access.value === 'checking') void openWith(key.value);
   }, []);
-  useEffect(() => {
-    if (!isOpen) return;
-    const controller = new AbortController();
-    void loadMenus(controller.signal);
-    return () => controller.abort();
-  }, [isOpen]);
   useEffect(() => {
     document.title = `${title} · Sluice`;
   }, [title]);

@@ -1,6 +1,6 @@
 import type { EventSeries } from './api.ts';
-import { withLocalDays } from './days.ts';
-import { without } from './filters.ts';
+import { labelOfMeasure } from './names.ts';
+import { hoursOf, withDates } from './ranges.ts';
 
 type Series = EventSeries['series'][number];
 type GroupKey = Series['group'][number];
@@ -8,6 +8,8 @@ type GroupKey = Series['group'][number];
 /** A series as it is drawn: with a name, and beside the series of the time before. */
 export interface Line {
   readonly label: string;
+  /** The values of `groupBy`; `undefined` for all other groups. */
+  readonly group?: Series['group'] | undefined;
   readonly total: number | null;
   readonly values: readonly (number | null)[];
   readonly previous: Pick<Series, 'total' | 'values'> | undefined;
@@ -15,65 +17,41 @@ export interface Line {
 
 /** Returns the lines of a response, the remaining groups last. */
 export function linesOf({ series, other, measure, previous }: EventSeries): Line[] {
-  const lines = series.map(({ group, ...rest }, index) => ({
-    ...rest,
-    label: group.length === 0 ? measure : group.map(labelOf).join(' / '),
+  const lines = series.map((line, index) => ({
+    ...line,
+    label: line.group.length === 0 ? labelOfMeasure(measure) : line.group.map(labelOfKey).join(' / '),
     previous: previous?.series[index],
   }));
   if (!other) return lines;
   return [...lines, { ...other, label: 'All others', previous: previous?.other ?? undefined }];
 }
 
-function labelOf(key: GroupKey): string {
+/** Returns the value of a group as a person reads it. */
+export function labelOfKey(key: GroupKey): string {
   if (key === null) return '(none)';
   return typeof key === 'string' ? key : JSON.stringify(key);
 }
 
-/** How long a range is, and the interval that draws it well. */
-const RANGES: Readonly<Record<string, { readonly hours?: number; readonly days?: number; readonly months?: number }>> =
-  {
-    '1h': { hours: 1 },
-    '24h': { hours: 24 },
-    '7d': { days: 7 },
-    '30d': { days: 30 },
-    '90d': { days: 90 },
-    '12m': { months: 12 },
-    '60m': { months: 60 },
-  };
-
-const RANGE_DEFAULT = '30d';
-
-const HOUR_MS = 3_600_000;
-
 /**
- * Returns the parameters of `GET /events/series` for those of the page. The page also has `range`, whose last day or month
- * is the current one; dates count instead of it, and are days of the browser's zone. The interval follows from the range
- * when the page has none.
+ * Returns the parameters of `GET /events/series` for those of the page. The interval follows from the range when the page
+ * has none.
+ *
+ * @param timeZone the zone of the intervals, unless the page has one
  */
 export function seriesParams(params: URLSearchParams, timeZone: string, now: Date): URLSearchParams {
-  const query = without(withLocalDays(params), 'range');
-  query.set('timeZone', timeZone);
-  if (!query.has('startDate')) query.set('startDate', startOf(params.get('range') ?? RANGE_DEFAULT, now).toISOString());
-  if (!query.has('interval')) query.set('interval', intervalOf(query, now));
+  const query = withDates(params, now);
+  if (!query.has('timeZone')) query.set('timeZone', timeZone);
+  if (!query.has('interval')) query.set('interval', intervalOf(hoursOf(query, now)));
   return query;
 }
 
 /** Returns the parameters of `GET /events/series` that count the days up to a time beside as many days before. */
 export function comparison(days: number, now: Date): URLSearchParams {
-  const startDate = new Date(now.getTime() - days * 24 * HOUR_MS).toISOString();
+  const startDate = new Date(now.getTime() - days * 24 * 3_600_000).toISOString();
   return new URLSearchParams({ startDate, endDate: now.toISOString(), interval: 'none', compare: 'previous' });
 }
 
-function startOf(range: string, now: Date): Date {
-  const { hours = 0, days = 0, months = 0 } = RANGES[range] ?? { days: 30 };
-  if (hours > 0) return new Date(now.getTime() - hours * HOUR_MS);
-  if (months > 0) return new Date(now.getFullYear(), now.getMonth() - months + 1, 1);
-  return new Date(now.getFullYear(), now.getMonth(), now.getDate() - days + 1);
-}
-
-function intervalOf(query: URLSearchParams, now: Date): string {
-  const end = query.get('endDate');
-  const hours = (Number(end === null ? now : new Date(end)) - Number(new Date(query.get('startDate') ?? ''))) / HOUR_MS;
+function intervalOf(hours: number): string {
   if (hours <= 2) return 'minute';
   if (hours <= 3 * 24) return 'hour';
   return hours <= 200 * 24 ? 'day' : 'month';
