@@ -69,9 +69,7 @@ export function Combobox({ label, isLabelHidden = false, value, placeholder, sug
           act();
         }}
       />
-      {isShown && (
-        <Suggestions id={id} label={label} suggestions={suggestions} active={active} onTake={take} />
-      )}
+      {isShown && <Suggestions id={id} label={label} suggestions={suggestions} active={active} onTake={take} />}
       <span class="hidden" role="status">
         {status}
       </span>
@@ -114,7 +112,7 @@ interface SuggestionsProps {
 
 function Suggestions({ id, label, suggestions, active, onTake }: SuggestionsProps) {
   return (
-    <div id={`${id}-list`} class="suggestions" role="listbox" aria-label={label}>
+    <div id={`${id}-list`} class="suggestions" role="listbox" aria-label={`Suggestions for ${label}`}>
       {suggestions.map((suggestion, index) => (
         // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the focus and the keys
         <div

@@ -24,6 +24,12 @@ function localDay(text: string | null): { readonly start: Date; readonly next: D
   return { start, next: new Date(year, month - 1, day + 1) };
 }
 
+/** Returns a day of the browser's zone as an address has it. */
+export function dayOf(time: Date): string {
+  const two = (value: number) => String(value).padStart(2, '0');
+  return `${String(time.getFullYear()).padStart(4, '0')}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
+}
+
 interface Buckets {
   /** When each bucket begins. */
   readonly buckets: readonly string[];

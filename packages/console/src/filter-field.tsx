@@ -1,3 +1,4 @@
+import { useId } from 'preact/hooks';
 import { Combobox } from './combobox.tsx';
 import type { FieldDescription } from './fields.ts';
 
@@ -11,9 +12,11 @@ interface FilterFieldProps {
 
 /** The control of a parameter: a choice, a day, a text, or a text with suggestions. */
 export function FilterField({ field, value, onChange }: FilterFieldProps) {
-  const { label, placeholder, options, suggest, isDay = false } = field;
+  const { label, placeholder, options, suggest } = field;
   if (suggest) {
-    return <Combobox label={label} value={value} placeholder={placeholder ?? ''} suggest={suggest} onChange={onChange} />;
+    return (
+      <Combobox label={label} value={value} placeholder={placeholder ?? ''} suggest={suggest} onChange={onChange} />
+    );
   }
   if (options) {
     // What the address has is shown, also where it is none of the choices.
@@ -31,16 +34,23 @@ export function FilterField({ field, value, onChange }: FilterFieldProps) {
       </label>
     );
   }
+  return <TextField {...field} value={value} onChange={onChange} />;
+}
+
+type TextFieldProps = Pick<FieldDescription, 'label' | 'placeholder' | 'isDay'> & Omit<FilterFieldProps, 'field'>;
+
+function TextField({ label, placeholder, isDay = false, value, onChange }: TextFieldProps) {
+  const id = useId();
+  const change = ({ currentTarget }: { readonly currentTarget: HTMLInputElement }) => onChange(currentTarget.value);
   return (
-    <label>
+    <label for={id}>
       {label}
-      <input
-        // A time is no day: an address may have one.
-        type={isDay && DAY.test(value) ? 'date' : 'text'}
-        value={value}
-        placeholder={placeholder}
-        onInput={({ currentTarget }) => onChange(currentTarget.value)}
-      />
+      {/* A time is no day: an address may have one. */}
+      {isDay && DAY.test(value) ? (
+        <input id={id} type="date" value={value} onInput={change} />
+      ) : (
+        <input id={id} value={value} placeholder={placeholder} onInput={change} />
+      )}
     </label>
   );
 }

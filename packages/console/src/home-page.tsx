@@ -65,7 +65,7 @@ function Compared({ term, days, measure }: ComparedProps) {
     READ_EVERY_MS,
   );
   const before = data?.previous?.total ?? null;
-  const href = hrefOf(['chart'], new URLSearchParams({ range: `${days === 1 ? '24h' : `${days}d`}`, measure }));
+  const href = hrefOf(['explore'], new URLSearchParams({ range: `${days === 1 ? '24h' : `${days}d`}`, measure }));
   return (
     <Figure term={term} value={data ? formatNumber(data.total) : '…'}>
       {error ? (
@@ -146,7 +146,7 @@ function TopEvents() {
               .map(({ label, total, previous }) => (
                 <tr key={label}>
                   <th scope="row">
-                    <a href={hrefOf(['chart'], new URLSearchParams({ event: label, range: '7d' }))}>{label}</a>
+                    <a href={hrefOf(['explore'], new URLSearchParams({ event: label, range: '7d' }))}>{label}</a>
                   </th>
                   <td class="number">{formatNumber(total)}</td>
                   <td class="number">{formatNumber(previous?.total ?? null)}</td>

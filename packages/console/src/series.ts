@@ -1,6 +1,7 @@
 import type { EventSeries } from './api.ts';
 import { labelOfMeasure } from './names.ts';
 import { hoursOf, withDates } from './ranges.ts';
+import { toDouble } from './records.ts';
 
 type Series = EventSeries['series'][number];
 type GroupKey = Series['group'][number];
@@ -12,18 +13,26 @@ export interface Line {
   readonly group?: Series['group'] | undefined;
   readonly total: number | null;
   readonly values: readonly (number | null)[];
-  readonly previous: Pick<Series, 'total' | 'values'> | undefined;
+  readonly previous: Numbers | undefined;
 }
 
 /** Returns the lines of a response, the remaining groups last. */
 export function linesOf({ series, other, measure, previous }: EventSeries): Line[] {
-  const lines = series.map((line, index) => ({
-    ...line,
+  const lines: Line[] = series.map((line, index) => ({
+    ...doublesOf(line),
+    group: line.group,
     label: line.group.length === 0 ? labelOfMeasure(measure) : line.group.map(labelOfKey).join(' / '),
-    previous: previous?.series[index],
+    previous: doublesOf(previous?.series[index]),
   }));
   if (!other) return lines;
-  return [...lines, { ...other, label: 'All others', previous: previous?.other ?? undefined }];
+  return [...lines, { ...doublesOf(other), label: 'All others', previous: doublesOf(previous?.other ?? undefined) }];
+}
+
+type Numbers = Pick<Series, 'total' | 'values'>;
+
+function doublesOf<Given extends Numbers | undefined>(line: Given): Given extends undefined ? undefined : Numbers;
+function doublesOf(line: Numbers | undefined): Numbers | undefined {
+  return line && { total: toDouble(line.total), values: line.values.map(toDouble) };
 }
 
 /** Returns the value of a group as a person reads it. */
