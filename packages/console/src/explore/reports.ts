@@ -1,4 +1,3 @@
-import { ApiError, getRecords } from '../api.ts';
 import { eventFilters, without } from '../filters.ts';
 import { joinList, splitList } from '../names.ts';
 import { hoursOf, RANGES, withDates } from '../ranges.ts';
@@ -69,29 +68,6 @@ function cohortOf(hours: number): string {
 export function isReady(report: Report, params: URLSearchParams): boolean {
   if (report === 'funnel') return splitList(params.get('steps') ?? '').filter((step) => step !== '').length > 1;
   return report !== 'values' || (params.get('property') ?? '') !== '';
-}
-
-/**
- * Loads a report.
- *
- * @throws {ApiError} as `request` does. It names the faults of the console's own parameters as well
- */
-export async function loadReport<Body>(
-  report: Report,
-  params: URLSearchParams,
-  timeZone: string,
-  signal: AbortSignal,
-): Promise<Body> {
-  const faults = faultsOf(params);
-  const query = reportParams(report, params, timeZone, new Date());
-  try {
-    const body = await getRecords<Body>(`${REPORTS[report].path}?${query}`, signal);
-    if (faults.length === 0) return body;
-  } catch (error) {
-    if (faults.length === 0 || !(error instanceof ApiError) || error.status !== 400) throw error;
-    faults.push(...error.errors);
-  }
-  throw new ApiError(400, 'The address has parameters that cannot be used.', faults);
 }
 
 /** Returns the parameters with which another report shows the same events. */

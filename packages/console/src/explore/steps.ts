@@ -19,38 +19,31 @@ export function withSteps(filters: Filters, steps: readonly string[]): Filters {
 
 /** Returns the form with a step at another place; its filters stay with it. */
 export function moveStep(filters: Filters, from: number, to: number): Filters {
-  const steps = stepsOf(filters);
-  const order = steps.map((_, index) => index);
+  const order = [...stepsOf(filters).keys()];
   order.splice(to, 0, ...order.splice(from, 1));
-  return renumber(
-    withSteps(
-      filters,
-      order.map((index) => steps[index] ?? ''),
-    ),
-    order,
-  );
+  return reorder(filters, order);
 }
 
 /** Returns the form without a step and its filters. */
 export function removeStep(filters: Filters, removed: number): Filters {
-  const steps = stepsOf(filters);
-  const order = steps.flatMap((_, index) => (index === removed ? [] : [index]));
-  return renumber(
-    withSteps(
-      filters,
-      order.map((index) => steps[index] ?? ''),
-    ),
-    order,
+  return reorder(
+    filters,
+    [...stepsOf(filters).keys()].filter((index) => index !== removed),
   );
 }
 
 /** @param order which step was where each one is now */
-function renumber(filters: Filters, order: readonly number[]): Filters {
+function reorder(filters: Filters, order: readonly number[]): Filters {
+  const steps = stepsOf(filters);
   const conditions = filters.conditions.flatMap((condition) => {
     const { step, name } = stepOf(condition.name);
-    if (step === undefined || step > Math.max(...order) + 1) return [condition];
+    // query-api says that there is no such step.
+    if (step === undefined || step > steps.length) return [condition];
     const at = order.indexOf(step - 1);
     return at === -1 ? [] : [{ ...condition, name: `step${at + 1}.${name}` }];
   });
-  return { ...filters, conditions };
+  return withSteps(
+    { ...filters, conditions },
+    order.map((index) => steps[index] ?? ''),
+  );
 }
