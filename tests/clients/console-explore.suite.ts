@@ -222,7 +222,7 @@ test('a chart is read and zoomed by keyboard and by dragging, and saved as a pic
     zone: 'UTC',
   });
   await shown(page.locator('.chart canvas'));
-  await shown(page.getByText('1 vertical lines: deployed'));
+  await shown(page.getByText('Vertical lines: deployed (1)'));
   await tabTo(page, page.getByLabel('Read a time'));
   await page.keyboard.press('Home');
   await page.keyboard.press('ArrowRight');

@@ -40,8 +40,8 @@ export function FilterForm({ params, fields, controls, ofEvents = true, stepsOf,
   };
   return (
     <form class="filters" onSubmit={submit} aria-label="Filters">
-      {controls?.render(filters, setFilters)}
       <div class="fields">
+        {controls?.render(filters, setFilters)}
         {fields.map((field) => (
           <FilterField
             key={field.name}

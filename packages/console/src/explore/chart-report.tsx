@@ -28,11 +28,13 @@ interface ChartReportProps {
 /** A measure over time, by group, in the form that the address names, with all of its numbers. */
 export function ChartReport({ response, params }: ChartReportProps) {
   const { interval, timeZone, measure, startDate, endDate } = response;
+  const isTimed = interval !== 'none';
   const lines = useMemo(() => linesOf(response), [response]);
   const partial = useMemo(() => partialBuckets(response), [response]);
   const buckets = response.buckets;
   const total = toDouble(response.total);
-  const subject = [labelOfMeasure(measure), ...response.groupBy.map(labelOfName)].join(' by ');
+  const groups = response.groupBy.map(labelOfName).join(' and ');
+  const subject = `${labelOfMeasure(measure)}${groups === '' ? '' : ` by ${groups}`}`;
   const chosen = formOf(params);
   const isStacked = chosen === 'stacked' && isStackable(measure);
   const form = chosen === 'stacked' && !isStacked ? 'bar' : chosen;
@@ -44,15 +46,14 @@ export function ChartReport({ response, params }: ChartReportProps) {
     if (!one || (response.other && one.group === undefined)) return undefined;
     return eventsHref(params, timeOfBuckets(response, bucket), valuesOf(one));
   };
-  const isTimed = interval !== 'none';
   return (
     <>
       <div class="bar">
         <p role="status">{`Total ${formatNumber(total)}.`}</p>
-        <FormSwitch params={params} measure={measure} />
+        {isTimed && <FormSwitch params={params} measure={measure} />}
       </div>
       <ReportNotes
-        {...{ ...response, complete: response.complete, exact: response.exact }}
+        {...response}
         note={partial.size > 0 ? `; a ${interval} that is only partly in it is dotted or pale, on a shaded ground` : ''}
       />
       {chosen === 'stacked' && !isStacked && <p class="notice">{labelOfMeasure(measure)} of groups do not add up.</p>}

@@ -109,36 +109,34 @@ function Controls({ report, filters, onChange }: ControlProps & { readonly repor
   return (
     <>
       {report === 'funnel' && <Steps filters={filters} onChange={onChange} />}
-      <div class="fields">
-        {report === 'series' && (
-          <>
-            <FilterField
-              field={EVENT_FIELD}
-              value={filters.fields['event'] ?? ''}
-              onChange={(value) => set('event', value)}
-            />
-            <MeasureFields value={filters.fields['measure'] ?? ''} onChange={(value) => set('measure', value)} />
-          </>
-        )}
-        {report === 'values' && (
-          <NameBox
-            label="Property"
-            value={filters.fields['property'] ?? ''}
-            suggest={suggestGroups}
-            onChange={(value) => set('property', value)}
+      {report === 'series' && (
+        <>
+          <FilterField
+            field={EVENT_FIELD}
+            value={filters.fields['event'] ?? ''}
+            onChange={(value) => set('event', value)}
           />
-        )}
-        <RangeFields filters={filters} onChange={onChange} />
-        {report === 'series' && <Breakdown value={groupBy} onChange={(value) => set('groupBy', value)} />}
-        {report === 'funnel' && (
-          <NameBox
-            label="Break down by"
-            value={groupBy}
-            suggest={suggestGroups}
-            onChange={(value) => set('groupBy', value)}
-          />
-        )}
-      </div>
+          <MeasureFields value={filters.fields['measure'] ?? ''} onChange={(value) => set('measure', value)} />
+        </>
+      )}
+      {report === 'values' && (
+        <NameBox
+          label="Property"
+          value={filters.fields['property'] ?? ''}
+          suggest={suggestGroups}
+          onChange={(value) => set('property', value)}
+        />
+      )}
+      <RangeFields filters={filters} onChange={onChange} />
+      {report === 'series' && <Breakdown value={groupBy} onChange={(value) => set('groupBy', value)} />}
+      {report === 'funnel' && (
+        <NameBox
+          label="Break down by"
+          value={groupBy}
+          suggest={suggestGroups}
+          onChange={(value) => set('groupBy', value)}
+        />
+      )}
     </>
   );
 }

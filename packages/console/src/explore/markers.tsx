@@ -40,7 +40,8 @@ export function Markers({ event, events, error, range }: Marked & { readonly ran
   return (
     <details>
       <summary>
-        {events.length === MARKERS_MAX ? `The newest ${MARKERS_MAX}` : events.length} vertical lines: {event}
+        Vertical lines: <bdi>{event}</bdi> (
+        {events.length === MARKERS_MAX ? `the newest ${MARKERS_MAX}` : events.length})
       </summary>
       <ul>
         {events.map(({ uuid, timestamp }) => (

@@ -42,7 +42,7 @@ function LoadedReport({ report, params }: ReportViewProps) {
     <>
       {isLoading && (
         <div class="bar late">
-          <p>Loading …</p>
+          <p role="status">Loading …</p>
           <button type="button" onClick={stop}>
             Cancel
           </button>
