@@ -41,7 +41,12 @@ export function EventsPage({ params }: { readonly params: URLSearchParams }) {
         <p role="status">
           {isLoading ? 'Loading …' : data && totalText(data)} {tail.status}
         </p>
-        <a href={hrefOf(['explore'], without(params, 'cursor', 'limit', 'total', 'orderByField', 'orderByDirection'))}>
+        <a
+          href={hrefOf(
+            ['explore'],
+            without(params, 'cursor', 'offset', 'limit', 'total', 'orderByField', 'orderByDirection'),
+          )}
+        >
           Explore these
         </a>
       </div>

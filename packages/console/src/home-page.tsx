@@ -1,5 +1,6 @@
 import { useMemo, useState } from 'preact/hooks';
 import { type EventPage, type EventSeries, getJson, getRecords } from './api.ts';
+import { partialBuckets } from './days.ts';
 import { Figure } from './figure.tsx';
 import { FirstVisit } from './first-visit.tsx';
 import { formatChange, formatNumber } from './format.ts';
@@ -93,7 +94,7 @@ function Trend() {
     if (!data) return undefined;
     const { buckets, interval, timeZone } = data;
     const lines = linesOf(data).map((line) => ({ ...line, label: 'Events' }));
-    return { buckets, interval, timeZone, lines };
+    return { buckets, interval, timeZone, lines, partial: partialBuckets(data) };
   }, [data]);
   return (
     <section aria-labelledby="trend">

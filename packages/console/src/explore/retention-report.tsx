@@ -1,6 +1,7 @@
 import type { Retention } from '../api.ts';
 import { timeOfBuckets } from '../bucket-time.ts';
 import type { Table } from '../csv.ts';
+import { partialBuckets } from '../days.ts';
 import { formatBucket, formatNumber, formatShare } from '../format.ts';
 import { NumberLink } from '../number-link.tsx';
 import { CsvButton } from './csv-button.tsx';
@@ -42,7 +43,7 @@ function CohortTable({ response, params }: RetentionReportProps) {
   const { cohorts, interval, periods, timeZone } = response;
   const columns = Math.min(periods, cohorts.length);
   const buckets = cohorts.map(({ start }) => start);
-  const isPartial = Date.parse(response.endDate) <= Date.now();
+  const isPartial = partialBuckets({ ...response, buckets }).has(buckets.at(-1) ?? '');
   const returns = ofReturns(params);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
@@ -50,7 +51,7 @@ function CohortTable({ response, params }: RetentionReportProps) {
       <table class="numbers cohorts">
         <caption>
           Users by the {interval} of their first event, and how many came back so many {interval}s later
-          {isPartial && `; the last number of a row is of a ${interval} that may not be over`}
+          {isPartial && `; the last ${interval} is only partly in the range, so the last number of a row may grow`}
         </caption>
         <thead>
           <tr>
@@ -74,17 +75,21 @@ function CohortTable({ response, params }: RetentionReportProps) {
               <td class="number">
                 <NumberLink value={size} href={eventsHref(params, timeOfBuckets({ ...response, buckets }, row))} />
               </td>
-              {returned.slice(0, Math.min(columns, cohorts.length - row)).map((count, period) => (
-                <td key={period} class={`number ${shadeOf(count, size)}`}>
-                  {size > 0 && (
-                    <NumberLink
-                      value={count}
-                      text={formatShare(count / size)}
-                      href={eventsHref(returns, timeOfBuckets({ ...response, buckets }, row + period))}
-                    />
-                  )}
-                </td>
-              ))}
+              {Array.from({ length: columns }, (_, period) => {
+                // What is after the range has not been counted.
+                const count = row + period < cohorts.length && size > 0 ? (returned[period] ?? 0) : undefined;
+                return (
+                  <td key={period} class={`number ${shadeOf(count ?? 0, size)}`}>
+                    {count !== undefined && (
+                      <NumberLink
+                        value={count}
+                        text={formatShare(count / size)}
+                        href={eventsHref(returns, timeOfBuckets({ ...response, buckets }, row + period))}
+                      />
+                    )}
+                  </td>
+                );
+              })}
             </tr>
           ))}
         </tbody>
