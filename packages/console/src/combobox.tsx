@@ -116,7 +116,7 @@ function Suggestions({ id, label, suggestions, active, onTake }: SuggestionsProp
       {suggestions.map((suggestion, index) => (
         // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the focus and the keys
         <div
-          key={suggestion.text}
+          key={index}
           id={`${id}-${index}`}
           role="option"
           tabIndex={-1}

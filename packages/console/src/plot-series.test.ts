@@ -11,15 +11,19 @@ test('a line leads to its partial buckets in another stroke', () => {
 });
 
 test('values are stacked in the order of the lines; one without a number leaves the others where they are', () => {
-  expect(
-    stack([
-      [1, 2],
-      [10, null],
-      [100, 100],
-    ]),
-  ).toEqual([
+  const bars = stack([
+    [1, 2],
+    [10, null],
+    [100, 100],
+  ]);
+  expect(bars.map(({ tops }) => tops)).toEqual([
     [1, 2],
     [11, null],
     [111, 102],
+  ]);
+  expect(bars.map(({ bases }) => bases)).toEqual([
+    [0, 0],
+    [1, 2],
+    [11, 2],
   ]);
 });

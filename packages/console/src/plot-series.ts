@@ -45,9 +45,10 @@ function linesOf({ buckets, lines, partial }: Drawn, colorOf: (name: string) => 
     const { color, dash: dashIndex } = strokeOf(index);
     const stroke = colorOf(`--series-${color}`);
     const dash = [...(DASHES[dashIndex] ?? [])];
+    const dotted: Part = [{ stroke, dash: [1, 4], width: 2, points }, partialOf(buckets, values, partial)];
     return [
       [{ stroke, dash, width: 2, points }, wholeOf(buckets, values, partial)],
-      [{ stroke, dash: [1, 4], width: 2, points }, partialOf(buckets, values, partial)],
+      ...(partial.size > 0 ? [dotted] : []),
       ...beforeOf(buckets, previous, stroke),
     ];
   });
@@ -83,45 +84,58 @@ function barsOf(
   ends: readonly number[],
   colorOf: (name: string) => string,
 ): Part[] {
-  const tops = form === 'stacked' ? stack(lines.map(({ values }) => values)) : lines.map(({ values }) => values);
-  const parts = tops.flatMap((values, index): Part[] => {
+  const isStacked = form === 'stacked';
+  const bars = isStacked ? stack(lines.map(({ values }) => values)) : lines.map(({ values }) => ({ tops: values }));
+  return bars.flatMap((bar, index): Part[] => {
     const fill = colorOf(`--series-${strokeOf(index).color}`);
-    const paths = form === 'stacked' ? barPaths(ends, 0, 1) : barPaths(ends, index, lines.length);
+    const paths = isStacked ? barPaths(ends, 0, 1, bar.bases) : barPaths(ends, index, lines.length);
     const series = { fill, paths, width: 0, points: { show: false } };
-    const faint = buckets.map((bucket, at) => (partial.has(bucket) ? (values[at] ?? null) : null));
+    const pale = buckets.map((bucket, at) => (partial.has(bucket) ? (bar.tops[at] ?? null) : null));
     return [
-      [series, wholeOf(buckets, values, partial)],
-      [{ ...series, alpha: 0.4 }, faint],
-      ...(form === 'bar' ? beforeOf(buckets, lines[index]?.previous, fill, uPlot.paths.stepped?.({ align: 1 })) : []),
+      [series, wholeOf(buckets, bar.tops, partial)],
+      [{ ...series, alpha: 0.4 }, pale],
+      ...(isStacked ? [] : beforeOf(buckets, lines[index]?.previous, fill, uPlot.paths.stepped?.({ align: 1 }))),
     ];
   });
-  // A bar of a stack begins at zero and is covered by those below it.
-  return form === 'stacked' ? parts.toReversed() : parts;
 }
 
-/** Returns each line's values on top of those of the lines before it. */
-export function stack(lines: readonly Values[]): (number | null)[][] {
-  const sums: number[] = [];
-  return lines.map((values) =>
-    values.map((value, index) => {
-      const sum = (sums[index] ?? 0) + (value ?? 0);
-      sums[index] = sum;
-      return value === null ? null : sum;
-    }),
-  );
+/** The bars of one line: where each ends and, unless that is at zero, where it begins. */
+interface Bars {
+  readonly tops: Values;
+  readonly bases?: readonly number[];
 }
 
-/** Returns what draws the bars of one of `count` lines, each in its share of its bucket. */
-function barPaths(ends: readonly number[], index: number, count: number): uPlot.Series.PathBuilder {
+/** Puts the bars of each line on top of those of the lines before it. */
+export function stack(lines: readonly Values[]): Bars[] {
+  let bases: readonly number[] = lines[0]?.map(() => 0) ?? [];
+  return lines.map((values) => {
+    const from = bases;
+    bases = values.map((value, index) => (from[index] ?? 0) + (value ?? 0));
+    const sums = bases;
+    return { tops: values.map((value, index) => (value === null ? null : (sums[index] ?? 0))), bases: from };
+  });
+}
+
+/**
+ * Returns what draws the bars of one of `count` lines, each in its share of its bucket.
+ *
+ * @param bases where the bars begin. Default: at zero
+ */
+function barPaths(
+  ends: readonly number[],
+  index: number,
+  count: number,
+  bases: readonly number[] = [],
+): uPlot.Series.PathBuilder {
   return (plot, seriesIndex, first, last) => {
     const fill = new Path2D();
-    const base = plot.valToPos(0, 'y', true);
     for (let at = first; at <= last; at += 1) {
       const [start, end, value] = [plot.data[0][at], ends[at], plot.data[seriesIndex]?.[at]];
       if (start === undefined || end === undefined || value === null || value === undefined) continue;
       const left = plot.valToPos(start, 'x', true);
       const room = plot.valToPos(end, 'x', true) - left;
       const width = Math.max(1, (0.84 * room) / count);
+      const base = plot.valToPos(bases[at] ?? 0, 'y', true);
       const top = plot.valToPos(value, 'y', true);
       fill.rect(left + 0.08 * room + index * width, Math.min(top, base), width, Math.abs(top - base));
     }

@@ -25,6 +25,9 @@ interface SeriesChartProps {
   readonly onZoom?: (first: number, last: number) => void;
 }
 
+/** More numbers at once are no help to who hears them; the table has all. */
+const SPOKEN_MAX = 10;
+
 const NOTHING: readonly number[] = [];
 const NONE: ReadonlySet<string> = new Set();
 
@@ -50,7 +53,9 @@ export function SeriesChart(props: SeriesChartProps) {
             max={buckets.length - 1}
             value={pointed ?? buckets.length - 1}
             aria-valuetext={
-              name === undefined || pointed === undefined ? 'none' : `${name}: ${readingOf(lines, pointed)}`
+              name === undefined || pointed === undefined
+                ? 'none'
+                : `${name}: ${readingOf(lines.slice(0, SPOKEN_MAX), pointed)}`
             }
             onInput={({ currentTarget }) => {
               setPointed(currentTarget.valueAsNumber);

@@ -247,10 +247,10 @@ function Breakdown({ value, onChange }: FieldProps) {
 function Steps({ filters, onChange }: ControlProps) {
   const steps = stepsOf(filters);
   const id = useId();
-  // A step that has moved keeps the focus.
+  // The focus goes with the step, whose new place has a button already.
   const move = (from: number, to: number) => {
     onChange(moveStep(filters, from, to));
-    requestAnimationFrame(() => document.getElementById(`${id}-${to}-${from < to ? 'down' : 'up'}`)?.focus());
+    document.getElementById(`${id}-${to}-${from < to ? 'down' : 'up'}`)?.focus();
   };
   return (
     <fieldset class="steps">
