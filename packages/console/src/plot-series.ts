@@ -85,7 +85,8 @@ function barsOf(
   colorOf: (name: string) => string,
 ): Part[] {
   const isStacked = form === 'stacked';
-  const bars = isStacked ? stack(lines.map(({ values }) => values)) : lines.map(({ values }) => ({ tops: values }));
+  const all = lines.map(({ values }) => values);
+  const bars: readonly Bars[] = isStacked ? stack(all) : all.map((tops) => ({ tops }));
   return bars.flatMap((bar, index): Part[] => {
     const fill = colorOf(`--series-${strokeOf(index).color}`);
     const paths = isStacked ? barPaths(ends, 0, 1, bar.bases) : barPaths(ends, index, lines.length);
