@@ -64,7 +64,7 @@ export function Combobox({ label, isLabelHidden = false, value, placeholder, sug
         onBlur={close}
         onKeyDown={(event) => {
           const act = keys[event.key];
-          if (!act) return;
+          if (!act || event.isComposing) return;
           event.preventDefault();
           act();
         }}
