@@ -330,7 +330,7 @@ test.each(Object.entries(PAGES).flatMap(([name, page]) => SCHEMES.map((scheme) =
       await takePicture(page, `explore-${name}-${scheme}-${look}`);
     }
     await page.setViewportSize({ width: 360, height: 800 });
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360);
+    await eventually(() => page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360);
     expect(faults).toEqual([]);
   },
 );

@@ -51,6 +51,10 @@ export function FilterForm({ params, fields, controls, ofEvents = true, stepsOf,
           />
         ))}
       </div>
+      <OtherParameters
+        parameters={filters.other}
+        onRemove={(index) => setFilters({ ...filters, other: filters.other.toSpliced(index, 1) })}
+      />
       {filters.conditions.map((condition, index) => (
         <ConditionFields
           key={index}
@@ -60,10 +64,6 @@ export function FilterForm({ params, fields, controls, ofEvents = true, stepsOf,
           onChange={(changed) => setCondition(index, changed)}
         />
       ))}
-      <OtherParameters
-        parameters={filters.other}
-        onRemove={(index) => setFilters({ ...filters, other: filters.other.toSpliced(index, 1) })}
-      />
       <div class="actions">
         <button
           type="button"

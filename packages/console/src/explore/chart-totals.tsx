@@ -24,57 +24,63 @@ export function ChartTotals({ response, lines, subject, params, valuesOf, hasBar
   const isGrouped = response.groupBy.length > 0;
   const largest = Math.max(0, ...lines.map(({ total }) => total ?? 0));
   return (
-    <table class="totals">
-      <caption>Totals of {subject}</caption>
-      <thead>
-        <tr>
-          <th scope="col">Group</th>
-          <th scope="col" class="number">
-            Total
-          </th>
-          {previous && (
-            <>
-              <th scope="col" class="number">
-                <span class="swatch before" />
-                Before
-              </th>
-              <th scope="col" class="number">
-                Change
-              </th>
-            </>
-          )}
-        </tr>
-      </thead>
-      <tbody>
-        {lines.map((line, index) => {
-          const isOther = isGrouped && line.group === undefined;
-          return (
-            <tr key={index}>
-              <th scope="row">
-                <Swatch index={index} />
-                {isGrouped && !isOther ? (
-                  <GroupLink line={line} href={narrowedHref(params, valuesOf(line))} />
-                ) : (
-                  line.label
-                )}
-              </th>
-              <td class="number">
-                <NumberLink value={line.total} href={isOther ? undefined : eventsHref(params, range, valuesOf(line))} />
-                {hasBars && largest > 0 && <ShareBar share={(line.total ?? 0) / largest} />}
-              </td>
-              {previous && <Before total={line.total} before={line.previous?.total ?? null} />}
-            </tr>
-          );
-        })}
-        <tr>
-          <th scope="row">Total</th>
-          <td class="number">
-            <NumberLink value={toDouble(response.total)} href={eventsHref(params, range)} />
-          </td>
-          {previous && <Before total={toDouble(response.total)} before={toDouble(previous.total)} />}
-        </tr>
-      </tbody>
-    </table>
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section class="scroll" aria-label="Totals" tabIndex={0}>
+      <table class="totals">
+        <caption>Totals of {subject}</caption>
+        <thead>
+          <tr>
+            <th scope="col">Group</th>
+            <th scope="col" class="number">
+              Total
+            </th>
+            {previous && (
+              <>
+                <th scope="col" class="number">
+                  <span class="swatch before" />
+                  Before
+                </th>
+                <th scope="col" class="number">
+                  Change
+                </th>
+              </>
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          {lines.map((line, index) => {
+            const isOther = isGrouped && line.group === undefined;
+            return (
+              <tr key={index}>
+                <th scope="row">
+                  <Swatch index={index} />
+                  {isGrouped && !isOther ? (
+                    <GroupLink line={line} href={narrowedHref(params, valuesOf(line))} />
+                  ) : (
+                    line.label
+                  )}
+                </th>
+                <td class="number">
+                  <NumberLink
+                    value={line.total}
+                    href={isOther ? undefined : eventsHref(params, range, valuesOf(line))}
+                  />
+                  {hasBars && largest > 0 && <ShareBar share={(line.total ?? 0) / largest} />}
+                </td>
+                {previous && <Before total={line.total} before={line.previous?.total ?? null} />}
+              </tr>
+            );
+          })}
+          <tr>
+            <th scope="row">Total</th>
+            <td class="number">
+              <NumberLink value={toDouble(response.total)} href={eventsHref(params, range)} />
+            </td>
+            {previous && <Before total={toDouble(response.total)} before={toDouble(previous.total)} />}
+          </tr>
+        </tbody>
+      </table>
+    </section>
   );
 }
 

@@ -57,34 +57,37 @@ function StepTable({ response, params, who }: StepTableProps) {
   const { steps } = response;
   const first = steps[0]?.count ?? null;
   return (
-    <table class="totals funnel">
-      <caption>{who} at each step; a number opens the events of the step</caption>
-      <thead>
-        <tr>
-          {['Step', who, 'Of the first', 'Of the step before', 'Median time'].map((column, index) => (
-            <th key={column} scope="col" class={index > 0 ? 'number' : undefined}>
-              {column}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {steps.map(({ event, count, medianSecondsFromPrevious }, index) => (
-          <tr key={index}>
-            <th scope="row">
-              {index + 1}. <bdi>{event}</bdi>
-              <ShareBar share={shareOf(count, first) ?? 0} />
-            </th>
-            <td class="number">
-              <NumberLink value={count} href={eventsHref(ofStep(params, index + 1, event), response)} />
-            </td>
-            <td class="number">{formatShare(shareOf(count, first))}</td>
-            <td class="number">{index === 0 ? '' : formatShare(shareOf(count, steps[index - 1]?.count ?? null))}</td>
-            <td class="number">{index === 0 ? '' : formatDuration(medianSecondsFromPrevious)}</td>
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section class="scroll" aria-label="Steps" tabIndex={0}>
+      <table class="totals funnel">
+        <caption>{who} at each step; a number opens the events of the step</caption>
+        <thead>
+          <tr>
+            {['Step', who, 'Of the first', 'Of the step before', 'Median time'].map((column, index) => (
+              <th key={column} scope="col" class={index > 0 ? 'number' : undefined}>
+                {column}
+              </th>
+            ))}
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {steps.map(({ event, count, medianSecondsFromPrevious }, index) => (
+            <tr key={index}>
+              <th scope="row">
+                {index + 1}. <bdi>{event}</bdi>
+                <ShareBar share={shareOf(count, first) ?? 0} />
+              </th>
+              <td class="number">
+                <NumberLink value={count} href={eventsHref(ofStep(params, index + 1, event), response)} />
+              </td>
+              <td class="number">{formatShare(shareOf(count, first))}</td>
+              <td class="number">{index === 0 ? '' : formatShare(shareOf(count, steps[index - 1]?.count ?? null))}</td>
+              <td class="number">{index === 0 ? '' : formatDuration(medianSecondsFromPrevious)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
   );
 }
 
