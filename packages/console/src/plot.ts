@@ -140,6 +140,7 @@ function drawMarkers(plot: uPlot, markers: readonly number[], color: string): vo
   ctx.strokeStyle = color;
   ctx.fillStyle = color;
   ctx.lineWidth = devicePixelRatio;
+  ctx.setLineDash([]);
   for (const marker of markers) {
     const x = Math.round(plot.valToPos(marker / 1_000, 'x', true));
     if (x < bbox.left || x > bbox.left + bbox.width) continue;

@@ -29,12 +29,16 @@ function ask(path: string, typed: string, more: Readonly<Record<string, string>>
   return `${path}?${query}`;
 }
 
+function countOf(count: number): string {
+  return `${formatNumber(count)} ${count === 1 ? 'event' : 'events'}`;
+}
+
 /** Names of events, the most frequent first. */
 export const suggestEvents: Suggest = async (typed, signal) => {
   const { results } = await getJson<EventNames>(ask('events/names', typed), signal);
   const counts = new Map<string, number>();
   for (const { event, count } of results) counts.set(event, (counts.get(event) ?? 0) + count);
-  return [...counts].map(([text, count]) => ({ text, note: formatNumber(count) }));
+  return [...counts].map(([text, count]) => ({ text, note: countOf(count) }));
 };
 
 /** Returns a function that suggests fields and properties, as a person reads them. */
@@ -81,7 +85,7 @@ export function valuesOf(name: string): Suggest {
     return results
       .map(({ value, count }) => ({
         text: typeof value === 'string' ? value : JSON.stringify(value),
-        note: formatNumber(count),
+        note: countOf(count),
       }))
       .filter(({ text }) => text !== '' && text.length <= TEXT_MAX);
   };
