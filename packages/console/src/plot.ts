@@ -45,8 +45,11 @@ export function drawPlot(element: HTMLElement, drawn: Drawn, listener: Listener)
   dark.addEventListener('change', draw);
   return {
     point(index) {
-      const seconds = plot.data[0][index];
-      if (seconds !== undefined) plot.setCursor({ left: plot.valToPos(seconds, 'x'), top: 0 });
+      const start = plot.data[0][index];
+      if (start === undefined) return;
+      // In the middle of its bars.
+      const end = drawn.form === 'line' ? start : (endsOf(drawn.buckets, drawn.interval)[index] ?? 0) / 1_000;
+      plot.setCursor({ left: plot.valToPos((start + end) / 2, 'x'), top: 0 });
     },
     toPng: (title) => pictureOf(element, plot.ctx.canvas, title, drawn.lines),
     remove() {
@@ -92,18 +95,30 @@ function plotOf(element: HTMLElement, drawn: Drawn, { onPoint, onZoom }: Listene
     hooks: {
       drawClear: [(plot) => shadePartial(plot, drawn, ends, colorOf)],
       draw: [(plot) => drawMarkers(plot, drawn.markers, colorOf('--text'))],
-      setCursor: [({ cursor: { idx } }) => typeof idx === 'number' && onPoint(idx)],
+      setCursor: [
+        (plot) => typeof plot.cursor.idx === 'number' && onPoint(bucketAt(plot, plot.cursor.left ?? 0, form)),
+      ],
       setSelect: [
         (plot) => {
           const { left, width } = plot.select;
           if (width < DRAG_MIN) return;
           plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-          onZoom?.(plot.posToIdx(left), plot.posToIdx(left + width));
+          onZoom?.(bucketAt(plot, left, form), bucketAt(plot, left + width, form));
         },
       ],
     },
   };
   return { options, data: [starts, ...data] as uPlot.AlignedData };
+}
+
+/** Returns the bucket at a place: of a line the nearest point, otherwise the one whose bars are there. */
+function bucketAt(plot: uPlot, left: number, form: Drawn['form']): number {
+  if (form === 'line') return plot.posToIdx(left);
+  const seconds = plot.posToVal(left, 'x');
+  return Math.max(
+    0,
+    [...plot.data[0]].findLastIndex((start) => start <= seconds),
+  );
 }
 
 /** One point alone needs room. */
