@@ -251,6 +251,22 @@ test('a chart is read and zoomed by keyboard and by dragging, and saved as a pic
   expect(faults).toEqual([]);
 });
 
+test('a bar is read wherever the pointer is on it, and by the slider', async () => {
+  const { page, faults } = await open(`#/explore?event=signed_up&${MONTHS}&form=bar&timeZone=UTC`, { zone: 'UTC' });
+  await shown(page.locator('.chart canvas'));
+  const box = await page.locator('.chart .u-over').boundingBox();
+  if (!box) throw new Error('the chart has no size');
+  for (const place of [1.2, 1.8]) {
+    await page.mouse.move(box.x + (10.5 / 28) * box.width, box.y + 50);
+    await shown(page.getByText(/^11 Feb 2026: Events 2/));
+    await page.mouse.move(box.x + (place / 28) * box.width, box.y + 50);
+    await shown(page.getByText(/^2 Feb 2026: Events 2/));
+  }
+  await page.getByLabel('Read a time').press('End');
+  await shown(page.getByText('28 Feb 2026: Events 0'));
+  expect(faults).toEqual([]);
+});
+
 test('every fault of an address is said, and the page goes on', async () => {
   const hash =
     '#/explore?report=pie&form=%00&range=1y&startDate=never&measure=sum:&groupBy=properties.a,b&nonsense=%3Cscript%3E&event=a&event=b&properties.x%5Blike%5D=1';
