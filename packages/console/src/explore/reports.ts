@@ -5,10 +5,10 @@ import { seriesParams } from '../series.ts';
 
 /** The reports of the page, by the parameter `report`. */
 export const REPORTS = {
-  series: { title: 'Chart', path: 'events/series', required: undefined },
-  funnel: { title: 'Funnel', path: 'events/funnel', required: 'steps' },
-  retention: { title: 'Retention', path: 'events/retention', required: undefined },
-  values: { title: 'Values', path: 'events/values', required: 'property' },
+  series: { title: 'Chart', path: 'events/series' },
+  funnel: { title: 'Funnel', path: 'events/funnel' },
+  retention: { title: 'Retention', path: 'events/retention' },
+  values: { title: 'Values', path: 'events/values' },
 } as const;
 
 export type Report = keyof typeof REPORTS;
