@@ -88,6 +88,23 @@ test('two months are compared: the numbers of both, and a legend that has the da
   expect(faults).toEqual([]);
 });
 
+test('the range says Custom exactly while days count', async () => {
+  const { page, faults } = await open('#/explore?range=7d');
+  const range = page.getByLabel('Range');
+  await eventually(() => range.inputValue()).toBe('7d');
+  expect(await page.getByLabel('From').count()).toBe(0);
+  await range.selectOption('Custom');
+  await page.getByLabel('From').fill('2026-02-01');
+  await page.getByLabel('To').fill('2026-02-28');
+  await page.getByRole('button', { name: 'Apply' }).click();
+  await eventually(() => parametersOf(page)).toEqual({ startDate: '2026-02-01', endDate: '2026-02-28' });
+  expect(await range.inputValue()).toBe('custom');
+  await page.goBack();
+  await eventually(() => range.inputValue()).toBe('7d');
+  expect(await page.getByLabel('From').count()).toBe(0);
+  expect(faults).toEqual([]);
+});
+
 test('a funnel is built, reordered and broken down by keyboard alone; a number opens the events of its step', async () => {
   const { page, faults } = await open(`#/explore?${MONTHS}`, { zone: 'UTC' });
   await tabTo(page, page.getByRole('link', { name: 'Funnel' }));

@@ -1,10 +1,10 @@
-import { useId, useState } from 'preact/hooks';
+import { useId } from 'preact/hooks';
 import { Combobox, NameBox } from '../combobox.tsx';
 import { dayOf } from '../days.ts';
 import { DAY_FIELDS, EVENT_FIELD, type FieldDescription } from '../fields.ts';
 import { FilterField } from '../filter-field.tsx';
 import { FilterForm } from '../filter-form.tsx';
-import type { Filters } from '../filters.ts';
+import { type Filters, without } from '../filters.ts';
 import { COUNTS, joinList, parseMeasure, STATISTICS_OF_PROPERTY, splitList } from '../names.ts';
 import { RANGE_DEFAULT, RANGES, startOf } from '../ranges.ts';
 import { hrefOf } from '../route.ts';
@@ -92,7 +92,7 @@ export function ExploreForm({ report, params }: ExploreFormProps) {
         render: (filters, onChange) => <Controls report={report} filters={filters} onChange={onChange} />,
       }}
       onApply={(applied) => {
-        location.hash = hrefOf(['explore'], applied);
+        location.hash = hrefOf(['explore'], applied.get('range') === CUSTOM ? without(applied, 'range') : applied);
       }}
     />
   );
@@ -174,6 +174,7 @@ function MeasureFields({ value, onChange }: FieldProps) {
   );
 }
 
+/** The range of a form while days count; no address has it. */
 const CUSTOM = 'custom';
 
 const RANGE_OPTIONS = [
@@ -184,14 +185,15 @@ const RANGE_OPTIONS = [
 /** The time: one that ends now, or the days from one to another. */
 function RangeFields({ filters, onChange }: ControlProps) {
   const { range = '', startDate = '', endDate = '' } = filters.fields;
-  const [isChosen, setIsChosen] = useState(false);
-  const isCustom = isChosen || startDate !== '' || endDate !== '';
+  const isCustom = range === CUSTOM || startDate !== '' || endDate !== '';
   const choose = (chosen: string) => {
-    setIsChosen(chosen === CUSTOM);
     const now = new Date();
     const days = { startDate: dayOf(startOf(range || RANGE_DEFAULT, now)), endDate: dayOf(now) };
     onChange(
-      withFields(filters, chosen === CUSTOM ? { range: '', ...days } : { range: chosen, startDate: '', endDate: '' }),
+      withFields(
+        filters,
+        chosen === CUSTOM ? { range: CUSTOM, ...days } : { range: chosen, startDate: '', endDate: '' },
+      ),
     );
   };
   return (
@@ -207,10 +209,7 @@ function RangeFields({ filters, onChange }: ControlProps) {
             key={field.name}
             field={field}
             value={filters.fields[field.name] ?? ''}
-            onChange={(value) => {
-              setIsChosen(true);
-              onChange(withFields(filters, { range: '', [field.name]: value }));
-            }}
+            onChange={(value) => onChange(withFields(filters, { range: CUSTOM, [field.name]: value }))}
           />
         ))}
     </>
