@@ -16,7 +16,7 @@ const PAGES: Readonly<Record<string, { readonly hash: string; readonly shows: st
   organization: { hash: '#/organizations/acme', shows: 'acme' },
   users: { hash: '#/users', shows: 'Users' },
   organizations: { hash: '#/organizations?properties.tier=gold', shows: 'Organizations' },
-  chart: { hash: '#/chart?startDate=2026-01-01&endDate=2026-01-20&groupBy=event&compare=previous', shows: 'Chart' },
+  chart: { hash: '#/chart?startDate=2026-01-01&endDate=2026-01-20&groupBy=event&compare=previous', shows: 'Explore' },
   pipeline: { hash: '#/pipeline', shows: 'Pipeline' },
 };
 

@@ -1,13 +1,12 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { checkKey } from './api.ts';
-import { ChartPage } from './chart-page.tsx';
+import { deferred } from './deferred.tsx';
 import { EntitiesPage } from './entities-page.tsx';
 import { EntityPage } from './entity-page.tsx';
 import { ErrorBoundary } from './error-boundary.tsx';
 import { EventsPage } from './events-page.tsx';
 import { HealthPage } from './health-page.tsx';
 import { HomePage } from './home-page.tsx';
-import { loadMenus } from './menus.ts';
 import { hrefOf, type Route, route } from './route.ts';
 import { access, key, useKey } from './session.ts';
 import { SettingsPage } from './settings-page.tsx';
@@ -17,6 +16,8 @@ import { SqlPage } from './sql-page.tsx';
 import { WebhookPage } from './webhook-page.tsx';
 import { WebhooksPage } from './webhooks-page.tsx';
 
+const ExplorePage = deferred(() => import('./explore/explore-page.tsx').then(({ ExplorePage }) => ExplorePage));
+
 interface PageDescription {
   readonly title: string;
   readonly content: preact.ComponentChild;
@@ -25,7 +26,7 @@ interface PageDescription {
 const LINKS = [
   ['home', 'Home'],
   ['events', 'Events'],
-  ['chart', 'Chart'],
+  ['explore', 'Explore'],
   ['users', 'Users'],
   ['organizations', 'Organizations'],
   ['sql', 'SQL'],
@@ -34,14 +35,18 @@ const LINKS = [
   ['settings', 'Settings'],
 ] as const;
 
+/** Addresses of older links, which go on working. */
+const ALIASES: Readonly<Record<string, string>> = { chart: 'explore' };
+
 function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescription {
   switch (name) {
     case 'home':
       return { title: 'Home', content: <HomePage /> };
     case 'events':
       return { title: 'Events', content: <EventsPage params={params} /> };
+    case 'explore':
     case 'chart':
-      return { title: 'Chart', content: <ChartPage params={params} /> };
+      return { title: 'Explore', content: <ExplorePage params={params} /> };
     case 'sql':
       return { title: 'SQL', content: <SqlPage params={params} /> };
     case 'webhooks':
@@ -72,12 +77,6 @@ export function App() {
   useEffect(() => {
     if (access.value === 'checking') void openWith(key.value);
   }, []);
-  useEffect(() => {
-    if (!isOpen) return;
-    const controller = new AbortController();
-    void loadMenus(controller.signal);
-    return () => controller.abort();
-  }, [isOpen]);
   useEffect(() => {
     document.title = `${title} · Sluice`;
   }, [title]);
@@ -120,7 +119,7 @@ function Navigation() {
         <ul>
           {LINKS.map(([name, title]) => (
             <li key={name}>
-              <a href={hrefOf([name])} aria-current={name === current ? 'page' : undefined}>
+              <a href={hrefOf([name])} aria-current={name === (ALIASES[current] ?? current) ? 'page' : undefined}>
                 {title}
               </a>
             </li>

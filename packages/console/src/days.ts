@@ -1,5 +1,5 @@
 import { without } from './filters.ts';
-import { startOfDate } from './zoned-time.ts';
+import { type CalendarDate, startOfDate } from './zoned-time.ts';
 
 const DAY = /^(\d{4})-(\d{2})-(\d{2})$/;
 
@@ -29,6 +29,11 @@ function localDay(
     start: startOfDate(timeZone, { year, month, day }),
     next: startOfDate(timeZone, { year, month, day: day + 1 }),
   };
+}
+
+/** Returns a day as an address has it. */
+export function dayText({ year, month, day }: CalendarDate): string {
+  return new Date(Date.UTC(year, month - 1, day)).toISOString().slice(0, 10);
 }
 
 interface Buckets {

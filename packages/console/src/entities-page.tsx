@@ -48,6 +48,7 @@ export function EntitiesPage({ path, params }: EntitiesProps) {
       <FilterForm
         params={params}
         fields={FIELDS}
+        ofEvents={false}
         onApply={(applied) => {
           location.hash = hrefOf([path], applied);
         }}

@@ -42,8 +42,13 @@ export function EventsPage({ params }: { readonly params: URLSearchParams }) {
         <p role="status">
           {isLoading ? 'Loading …' : data && totalText(data)} {tail.status}
         </p>
-        <a href={hrefOf(['chart'], without(params, 'cursor', 'limit', 'total', 'orderByField', 'orderByDirection'))}>
-          Chart of these
+        <a
+          href={hrefOf(
+            ['explore'],
+            without(params, 'cursor', 'offset', 'limit', 'total', 'orderByField', 'orderByDirection'),
+          )}
+        >
+          Explore these
         </a>
       </div>
       {tail.error && <Problem error={tail.error} />}

@@ -1,36 +1,34 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { ConditionFields } from './condition-fields.tsx';
 import type { FieldDescription } from './fields.ts';
-import { type Condition, type Filters, filterParams, OPERATORS, parseFilters } from './filters.ts';
-import { menus } from './menus.ts';
+import { FilterField } from './filter-field.tsx';
+import { type Condition, type Filters, filterParams, parseFilters } from './filters.ts';
 
-const OPERATOR_LABELS: Readonly<Record<string, string>> = {
-  eq: 'is',
-  ne: 'is not',
-  in: 'is one of',
-  exists: 'exists',
-  lt: '<',
-  lte: '≤',
-  gt: '>',
-  gte: '≥',
-  prefix: 'begins with',
-  contains: 'contains',
-};
+const NEW_CONDITION: Condition = { name: '', operator: 'eq', value: '' };
 
-const NEW_CONDITION: Condition = { name: 'properties.', operator: 'eq', value: '' };
+/** What a form has apart from fields, each for one parameter. */
+interface Controls {
+  /** The parameters that they have. */
+  readonly names: readonly string[];
+  readonly render: (filters: Filters, onChange: (filters: Filters) => void) => ComponentChildren;
+}
 
 interface FilterFormProps {
   readonly params: URLSearchParams;
   readonly fields: readonly FieldDescription[];
+  /** Before the fields. Default: none. */
+  readonly controls?: Controls;
+  /** Whether the filters are those of events, whose names and values are suggested. Default: yes. */
+  readonly ofEvents?: boolean;
+  /** Returns how many steps there are that a filter may be of. Default: none. */
+  readonly stepsOf?: (filters: Filters) => number;
   readonly onApply: (params: URLSearchParams) => void;
 }
 
-/** A form for the parameters of a page: fields, conditions, and all others as text. */
-export function FilterForm({ params, fields, onApply }: FilterFormProps) {
-  const parse = () =>
-    parseFilters(
-      params,
-      fields.map(({ name }) => name),
-    );
+/** A form for the parameters of a page: fields, filters, and all others to be removed. */
+export function FilterForm({ params, fields, controls, ofEvents = true, stepsOf, onApply }: FilterFormProps) {
+  const parse = () => parseFilters(params, [...(controls?.names ?? []), ...fields.map(({ name }) => name)]);
   const [filters, setFilters] = useState<Filters>(parse);
   useEffect(() => setFilters(parse()), [params.toString()]);
   const setCondition = (index: number, condition: Condition | undefined) => {
@@ -43,6 +41,7 @@ export function FilterForm({ params, fields, onApply }: FilterFormProps) {
   return (
     <form class="filters" onSubmit={submit} aria-label="Filters">
       <div class="fields">
+        {controls?.render(filters, setFilters)}
         {fields.map((field) => (
           <FilterField
             key={field.name}
@@ -51,22 +50,19 @@ export function FilterForm({ params, fields, onApply }: FilterFormProps) {
             onChange={(value) => setFilters({ ...filters, fields: { ...filters.fields, [field.name]: value } })}
           />
         ))}
-        <label class="other">
-          Other parameters
-          <input
-            value={filters.other}
-            placeholder="anonymousId=…"
-            onInput={({ currentTarget }) => setFilters({ ...filters, other: currentTarget.value })}
-          />
-        </label>
       </div>
-      <datalist id="suggestions-properties">
-        {menus.value.properties.map(({ path }) => (
-          <option key={path} value={path} />
-        ))}
-      </datalist>
+      <OtherParameters
+        parameters={filters.other}
+        onRemove={(index) => setFilters({ ...filters, other: filters.other.toSpliced(index, 1) })}
+      />
       {filters.conditions.map((condition, index) => (
-        <ConditionFields key={index} condition={condition} onChange={(changed) => setCondition(index, changed)} />
+        <ConditionFields
+          key={index}
+          condition={condition}
+          ofEvents={ofEvents}
+          steps={stepsOf?.(filters) ?? 0}
+          onChange={(changed) => setCondition(index, changed)}
+        />
       ))}
       <div class="actions">
         <button
@@ -83,85 +79,24 @@ export function FilterForm({ params, fields, onApply }: FilterFormProps) {
   );
 }
 
-interface FilterFieldProps {
-  readonly field: FieldDescription;
-  readonly value: string;
-  readonly onChange: (value: string) => void;
+interface OtherParametersProps {
+  readonly parameters: Filters['other'];
+  readonly onRemove: (index: number) => void;
 }
 
-function FilterField({ field, value, onChange }: FilterFieldProps) {
-  const { name, label, placeholder, options, suggestions } = field;
-  const listId = `suggestions-${name}`;
-  if (options) {
-    return (
-      <label>
-        {label}
-        <select value={value} onChange={({ currentTarget }) => onChange(currentTarget.value)}>
-          {options.map(([one, text]) => (
-            <option key={one} value={one}>
-              {text}
-            </option>
-          ))}
-        </select>
-      </label>
-    );
-  }
+/** What else the address has. */
+function OtherParameters({ parameters, onRemove }: OtherParametersProps) {
+  if (parameters.length === 0) return null;
   return (
-    <label>
-      {label}
-      <input
-        value={value}
-        placeholder={placeholder}
-        list={suggestions && listId}
-        onInput={({ currentTarget }) => onChange(currentTarget.value)}
-      />
-      {suggestions && (
-        <datalist id={listId}>
-          {suggestions(menus.value).map((one) => (
-            <option key={one} value={one} />
-          ))}
-        </datalist>
-      )}
-    </label>
-  );
-}
-
-interface ConditionFieldsProps {
-  readonly condition: Condition;
-  /** Called without a condition to remove it. */
-  readonly onChange: (condition?: Condition) => void;
-}
-
-function ConditionFields({ condition, onChange }: ConditionFieldsProps) {
-  const { name, operator, value } = condition;
-  return (
-    <fieldset class="condition">
-      <legend>Filter on {name}</legend>
-      <input
-        aria-label="Property or field"
-        value={name}
-        list="suggestions-properties"
-        onInput={({ currentTarget }) => onChange({ ...condition, name: currentTarget.value })}
-      />
-      <select
-        aria-label="Operator"
-        value={operator}
-        onChange={({ currentTarget }) => onChange({ ...condition, operator: currentTarget.value })}
-      >
-        {OPERATORS.map((one) => (
-          <option key={one} value={one}>
-            {OPERATOR_LABELS[one]}
-          </option>
-        ))}
-      </select>
-      <input
-        aria-label="Value"
-        value={value}
-        onInput={({ currentTarget }) => onChange({ ...condition, value: currentTarget.value })}
-      />
-      <button type="button" onClick={() => onChange()}>
-        Remove
-      </button>
-    </fieldset>
+    <ul class="chips" aria-label="Also in the address">
+      {parameters.map(([name, value], index) => (
+        <li key={index}>
+          <bdi>{name}</bdi> = <bdi>{value}</bdi>
+          <button type="button" onClick={() => onRemove(index)}>
+            Remove<span class="hidden"> {name}</span>
+          </button>
+        </li>
+      ))}
+    </ul>
   );
 }

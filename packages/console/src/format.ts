@@ -10,6 +10,13 @@ export function formatNumber(value: number | null): string {
   return value === null ? '–' : NUMBER.format(value);
 }
 
+const SHARE = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 1 });
+
+/** A part of a whole in percent; a dash where there is none. */
+export function formatShare(share: number | null): string {
+  return share === null ? '–' : SHARE.format(share);
+}
+
 /** By how much a value has changed: "new" where there was nothing before, a dash where it cannot be said. */
 export function formatChange(value: number | null, before: number | null): string {
   if (value === null || before === null) return '–';

@@ -1,6 +1,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import { type EventPage, type EventSeries, getJson, getRecords } from './api.ts';
 import { calendar, timeZone } from './current-settings.ts';
+import { partialBuckets } from './days.ts';
 import { Figure } from './figure.tsx';
 import { FirstVisit } from './first-visit.tsx';
 import { formatChange, formatNumber } from './format.ts';
@@ -65,7 +66,7 @@ function Compared({ term, days, measure }: ComparedProps) {
     READ_EVERY_MS,
   );
   const before = data?.previous?.total ?? null;
-  const href = hrefOf(['chart'], new URLSearchParams({ range: `${days === 1 ? '24h' : `${days}d`}`, measure }));
+  const href = hrefOf(['explore'], new URLSearchParams({ range: `${days === 1 ? '24h' : `${days}d`}`, measure }));
   return (
     <Figure term={term} value={data ? formatNumber(data.total) : '…'}>
       {error ? (
@@ -93,7 +94,7 @@ function Trend() {
     if (!data) return undefined;
     const { buckets, interval, timeZone } = data;
     const lines = linesOf(data).map((line) => ({ ...line, label: 'Events' }));
-    return { buckets, interval, timeZone, lines };
+    return { buckets, interval, timeZone, lines, partial: partialBuckets(data) };
   }, [data]);
   return (
     <section aria-labelledby="trend">
@@ -146,7 +147,7 @@ function TopEvents() {
               .map(({ label, total, previous }) => (
                 <tr key={label}>
                   <th scope="row">
-                    <a href={hrefOf(['chart'], new URLSearchParams({ event: label, range: '7d' }))}>{label}</a>
+                    <a href={hrefOf(['explore'], new URLSearchParams({ event: label, range: '7d' }))}>{label}</a>
                   </th>
                   <td class="number">{formatNumber(total)}</td>
                   <td class="number">{formatNumber(previous?.total ?? null)}</td>

@@ -11,3 +11,8 @@ export function parseRecords(text: string): unknown {
     typeof value === 'number' && String(value) !== source ? rawJSON(source) : value,
   );
 }
+
+/** Returns a number of {@link parseRecords} as the nearest double, to be drawn and compared. */
+export function toDouble(value: number | null): number | null {
+  return value === null || typeof value === 'number' ? value : Number(JSON.stringify(value));
+}

@@ -1,6 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { formatBucket, formatNumber } from './format.ts';
 import type { Plot } from './plot.ts';
+import type { Drawn, Form } from './plot-series.ts';
+import { saveFile } from './save-file.ts';
 import type { Line } from './series.ts';
 
 interface SeriesChartProps {
@@ -11,44 +13,140 @@ interface SeriesChartProps {
   readonly lines: readonly Line[];
   /** The buckets that are only partly in the range. Default: none. */
   readonly partial?: ReadonlySet<string>;
-  /** What it shows, for those who do not see it. */
+  /** Default: lines. */
+  readonly form?: Form;
+  /** Times to mark, in milliseconds since 1970. Default: none. */
+  readonly markers?: readonly number[];
+  /** What it shows, for those who do not see it, and the title of its picture. */
   readonly label: string;
+  /** Returns the address of what is behind a bucket. Default: there is none. */
+  readonly hrefOf?: (index: number) => string;
+  /** Shows only some buckets. Default: it cannot be zoomed. */
+  readonly onZoom?: (first: number, last: number) => void;
 }
 
-/** Draws lines. A table must have the same numbers: this is a picture. */
-export function SeriesChart({ buckets, interval, timeZone, lines, partial, label }: SeriesChartProps) {
+/** More numbers at once are no help to who hears them; the table has all. */
+const SPOKEN_MAX = 10;
+
+const NOTHING: readonly number[] = [];
+const NONE: ReadonlySet<string> = new Set();
+
+/** Draws lines or bars. A table must have the same numbers: this is a picture, with a slider to read it by keyboard. */
+export function SeriesChart(props: SeriesChartProps) {
+  const { buckets, interval, timeZone, lines, partial = NONE, form = 'line', markers = NOTHING, label } = props;
   const place = useRef<HTMLDivElement>(null);
-  const [pointed, setPointed] = useState<number | null>(null);
+  const [pointed, setPointed] = useState<number>();
+  const drawn: Drawn = { buckets, interval, timeZone, lines, partial, form, markers };
+  const { plot, isMissing } = usePlot(place, drawn, setPointed, props.onZoom);
+  const bucket = pointed === undefined ? undefined : buckets[pointed];
+  const name = bucket && `${formatBucket(bucket, interval, timeZone)}${partial.has(bucket) ? ' (partial)' : ''}`;
+  return (
+    <figure>
+      <div class="chart" role="img" aria-label={label} ref={place} />
+      <figcaption>
+        {isMissing && 'The chart could not be loaded: load the page again. '}
+        <label class="reader">
+          Read a time{' '}
+          <input
+            type="range"
+            min={0}
+            max={buckets.length - 1}
+            value={pointed ?? buckets.length - 1}
+            aria-valuetext={
+              name === undefined || pointed === undefined
+                ? 'none'
+                : `${name}: ${readingOf(lines.slice(0, SPOKEN_MAX), pointed)}`
+            }
+            onInput={({ currentTarget }) => {
+              setPointed(currentTarget.valueAsNumber);
+              plot.current?.point(currentTarget.valueAsNumber);
+            }}
+          />
+        </label>
+        {name === undefined || pointed === undefined ? (
+          <p>Point at the chart or move the slider to read a time; the table below has all numbers.</p>
+        ) : (
+          <Reading {...props} name={name} index={pointed} />
+        )}
+        <PictureButton plot={plot} label={label} />
+      </figcaption>
+    </figure>
+  );
+}
+
+interface ReadingProps extends SeriesChartProps {
+  readonly name: string;
+  readonly index: number;
+}
+
+/** The numbers of one bucket. */
+function Reading({ name, index, lines, interval, hrefOf, onZoom }: ReadingProps) {
+  return (
+    <p>
+      <strong>{name}:</strong> {readingOf(lines, index)}{' '}
+      {hrefOf && <a href={hrefOf(index)}>Events of this {interval}</a>}{' '}
+      {onZoom && interval !== 'minute' && (
+        <button type="button" onClick={() => onZoom(index, index)}>
+          Zoom in on this {interval}
+        </button>
+      )}
+    </p>
+  );
+}
+
+function readingOf(lines: readonly Line[], index: number): string {
+  return lines.map(({ label, values }) => `${label} ${formatNumber(values[index] ?? null)}`).join(', ');
+}
+
+/** Draws into a place while it is shown. */
+function usePlot(
+  place: { readonly current: HTMLDivElement | null },
+  drawn: Drawn,
+  onPoint: (index: number | undefined) => void,
+  onZoom: SeriesChartProps['onZoom'],
+) {
+  const plot = useRef<Plot | undefined>(undefined);
   const [isMissing, setIsMissing] = useState(false);
+  const { buckets, lines, interval, timeZone, partial, form, markers } = drawn;
   useEffect(() => {
     const element = place.current;
     if (!element) return;
-    setPointed(null);
+    onPoint(undefined);
     let isGone = false;
-    let plot: Plot | undefined;
     // Loaded with the first chart: it is as large as the rest of the console.
     void import('./plot.ts').then(
       ({ drawPlot }) => {
-        if (!isGone) plot = drawPlot(element, { buckets, interval, timeZone, lines }, setPointed);
+        if (!isGone) plot.current = drawPlot(element, drawn, { onPoint, onZoom });
       },
       // Another version was installed meanwhile, or query-api is away.
       () => setIsMissing(true),
     );
     return () => {
       isGone = true;
-      plot?.remove();
+      plot.current?.remove();
+      plot.current = undefined;
     };
-  }, [buckets, lines, interval, timeZone]);
-  const bucket = pointed === null ? undefined : buckets[pointed];
+  }, [buckets, lines, interval, timeZone, partial, form, markers]);
+  return { plot, isMissing };
+}
+
+interface PictureButtonProps {
+  readonly plot: { readonly current: Plot | undefined };
+  readonly label: string;
+}
+
+function PictureButton({ plot, label }: PictureButtonProps) {
+  const [error, setError] = useState('');
+  const save = async () => {
+    const picture = await plot.current?.toPng(label);
+    if (picture) saveFile('chart.png', picture);
+  };
   return (
-    <figure>
-      <div class="chart" role="img" aria-label={label} ref={place} />
-      <figcaption>
-        {isMissing && 'The chart could not be loaded: load the page again. '}
-        {bucket === undefined || pointed === null
-          ? 'Point at the chart to read a time; the table below has all numbers.'
-          : `${formatBucket(bucket, interval, timeZone)}${partial?.has(bucket) ? ' (partial)' : ''}: ${lines.map((line) => `${line.label} ${formatNumber(line.values[pointed] ?? null)}`).join(', ')}`}
-      </figcaption>
-    </figure>
+    <p>
+      <button type="button" onClick={() => void save().catch(({ message }: Error) => setError(message))}>
+        Save as PNG
+      </button>{' '}
+      {error}
+    </p>
   );
 }

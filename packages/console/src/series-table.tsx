@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { formatBucket, formatNumber } from './format.ts';
+import { NumberLink } from './number-link.tsx';
 import type { Line } from './series.ts';
 
 interface SeriesTableProps {
@@ -10,6 +11,8 @@ interface SeriesTableProps {
   readonly lines: readonly Line[];
   /** The buckets that are only partly in the range. Default: none. */
   readonly partial?: ReadonlySet<string>;
+  /** Returns the address of what is behind a number; `undefined` where there is none. Default: there is none. */
+  readonly hrefOf?: (bucket: number, line: number) => string | undefined;
 }
 
 /** A browser lays out so many cells at once; more buckets are shown one part after the other. */
@@ -26,7 +29,7 @@ export function SeriesTable(props: SeriesTableProps) {
   );
 }
 
-function Numbers({ buckets, interval, timeZone, lines, partial }: SeriesTableProps) {
+function Numbers({ buckets, interval, timeZone, lines, partial, hrefOf }: SeriesTableProps) {
   const [chosen, setFrom] = useState(0);
   const rowsMax = Math.ceil(CELLS_MAX / (lines.length + 1));
   const from = chosen < buckets.length ? chosen : 0;
@@ -69,7 +72,7 @@ function Numbers({ buckets, interval, timeZone, lines, partial }: SeriesTablePro
                 </th>
                 {lines.map(({ values }, index) => (
                   <td key={index} class="number">
-                    {formatNumber(values[from + row] ?? null)}
+                    <NumberLink value={values[from + row] ?? null} href={hrefOf?.(from + row, index)} />
                   </td>
                 ))}
               </tr>

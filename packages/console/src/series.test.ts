@@ -42,5 +42,5 @@ test('groups have the names of their values, the others come last, each with the
     ['All others', 9],
   ]);
   const alone = { measure: 'users', series: [{ group: [], total: 3, values: [3] }], other: null };
-  expect(linesOf(alone as unknown as EventSeries)).toMatchObject([{ label: 'users', total: 3 }]);
+  expect(linesOf(alone as unknown as EventSeries)).toMatchObject([{ label: 'Distinct users', total: 3 }]);
 });

@@ -1,8 +1,8 @@
 import type { EventSeries } from './api.ts';
-import { withLocalDays } from './days.ts';
-import { without } from './filters.ts';
+import { labelOfMeasure } from './names.ts';
+import { hoursOf, withDates } from './ranges.ts';
+import { toDouble } from './records.ts';
 import type { Calendar } from './settings.ts';
-import { dateIn, startOfDate } from './zoned-time.ts';
 
 type Series = EventSeries['series'][number];
 type GroupKey = Series['group'][number];
@@ -10,78 +10,59 @@ type GroupKey = Series['group'][number];
 /** A series as it is drawn: with a name, and beside the series of the time before. */
 export interface Line {
   readonly label: string;
+  /** The values of `groupBy`; `undefined` for all other groups. */
+  readonly group?: Series['group'] | undefined;
   readonly total: number | null;
   readonly values: readonly (number | null)[];
-  readonly previous: Pick<Series, 'total' | 'values'> | undefined;
+  readonly previous: Numbers | undefined;
 }
 
 /** Returns the lines of a response, the remaining groups last. */
 export function linesOf({ series, other, measure, previous }: EventSeries): Line[] {
-  const lines = series.map(({ group, ...rest }, index) => ({
-    ...rest,
-    label: group.length === 0 ? measure : group.map(labelOf).join(' / '),
-    previous: previous?.series[index],
+  const lines: Line[] = series.map((line, index) => ({
+    ...doublesOf(line),
+    group: line.group,
+    label: line.group.length === 0 ? labelOfMeasure(measure) : line.group.map(labelOfKey).join(' / '),
+    previous: doublesOf(previous?.series[index]),
   }));
   if (!other) return lines;
-  return [...lines, { ...other, label: 'All others', previous: previous?.other ?? undefined }];
+  return [...lines, { ...doublesOf(other), label: 'All others', previous: doublesOf(previous?.other ?? undefined) }];
 }
 
-function labelOf(key: GroupKey): string {
+type Numbers = Pick<Series, 'total' | 'values'>;
+
+function doublesOf<Given extends Numbers | undefined>(line: Given): Given extends undefined ? undefined : Numbers;
+function doublesOf(line: Numbers | undefined): Numbers | undefined {
+  return line && { total: toDouble(line.total), values: line.values.map(toDouble) };
+}
+
+/** Returns the value of a group as a person reads it. */
+export function labelOfKey(key: GroupKey): string {
   if (key === null) return '(none)';
   return typeof key === 'string' ? key : JSON.stringify(key);
 }
 
-/** How long a range is, and the interval that draws it well. */
-const RANGES: Readonly<Record<string, { readonly hours?: number; readonly days?: number; readonly months?: number }>> =
-  {
-    '1h': { hours: 1 },
-    '24h': { hours: 24 },
-    '7d': { days: 7 },
-    '30d': { days: 30 },
-    '90d': { days: 90 },
-    '12m': { months: 12 },
-    '60m': { months: 60 },
-  };
-
-const RANGE_DEFAULT = '30d';
-
-const HOUR_MS = 3_600_000;
-
 /**
- * Returns the parameters of `GET /events/series` for those of the page. The page also has `range`, whose last day or month
- * is the current one; dates count instead of it, and are days of the calendar's zone. The interval follows from the range
- * when the page has none.
+/**
+ * Returns the parameters of `GET /events/series` for those of the page. The interval follows from the range when the page
+ * has none.
+ *
+ * @param calendar what days and weeks are by, as far as the page does not say
  */
 export function seriesParams(params: URLSearchParams, calendar: Calendar, now: Date): URLSearchParams {
-  const query = without(withLocalDays(params, calendar.timeZone), 'range');
-  for (const [name, value] of Object.entries(calendar)) query.set(name, value);
-  if (!query.has('startDate')) {
-    const startMs = startOf(params.get('range') ?? RANGE_DEFAULT, calendar.timeZone, now.getTime());
-    query.set('startDate', new Date(startMs).toISOString());
-  }
-  if (!query.has('interval')) query.set('interval', intervalOf(query, now));
+  const query = withDates(params, calendar, now);
+  for (const [name, value] of Object.entries(calendar)) if (!query.has(name)) query.set(name, value);
+  if (!query.has('interval')) query.set('interval', intervalOf(hoursOf(query, now)));
   return query;
 }
 
 /** Returns the parameters of `GET /events/series` that count the days up to a time beside as many days before. */
 export function comparison(days: number, now: Date): URLSearchParams {
-  const startDate = new Date(now.getTime() - days * 24 * HOUR_MS).toISOString();
+  const startDate = new Date(now.getTime() - days * 24 * 3_600_000).toISOString();
   return new URLSearchParams({ startDate, endDate: now.toISOString(), interval: 'none', compare: 'previous' });
 }
 
-function startOf(range: string, timeZone: string, nowMs: number): number {
-  const { hours = 0, days = 0, months = 0 } = RANGES[range] ?? { days: 30 };
-  if (hours > 0) return nowMs - hours * HOUR_MS;
-  const { year, month, day } = dateIn(timeZone, nowMs);
-  return startOfDate(
-    timeZone,
-    months > 0 ? { year, month: month - months + 1, day: 1 } : { year, month, day: day - days + 1 },
-  );
-}
-
-function intervalOf(query: URLSearchParams, now: Date): string {
-  const end = query.get('endDate');
-  const hours = (Number(end === null ? now : new Date(end)) - Number(new Date(query.get('startDate') ?? ''))) / HOUR_MS;
+function intervalOf(hours: number): string {
   if (hours <= 2) return 'minute';
   if (hours <= 3 * 24) return 'hour';
   return hours <= 200 * 24 ? 'day' : 'month';

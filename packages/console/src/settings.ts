@@ -14,6 +14,12 @@ const DEFAULTS: Settings = { timeZone: '', weekStart: 'monday', shortcuts: true 
 /** What days and weeks of reports are by. */
 export type Calendar = Pick<Settings, 'timeZone' | 'weekStart'>;
 
+/** The time zone that an address names, or that of the calendar. */
+export function zoneOf(params: URLSearchParams, { timeZone }: Calendar): string {
+  const named = params.get('timeZone') ?? '';
+  return isTimeZone(named) ? named : timeZone;
+}
+
 /** Reads stored settings. What is missing or not valid has its default: another version may have stored it. */
 export function parseSettings(text: string | null): Settings {
   let stored: Partial<Record<keyof Settings, unknown>>;

@@ -6,7 +6,7 @@ import { hrefOf } from './route.ts';
 const PAGES: Readonly<Record<string, readonly [name: string, title: string]>> = {
   h: ['home', 'Home'],
   e: ['events', 'Events'],
-  x: ['chart', 'Chart'],
+  x: ['explore', 'Explore'],
   u: ['users', 'Users'],
   o: ['organizations', 'Organizations'],
   s: ['sql', 'SQL'],

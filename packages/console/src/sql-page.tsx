@@ -5,6 +5,7 @@ import { formatNumber } from './format.ts';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
 import { type Row, type Rows, readRows } from './rows.ts';
+import { saveFile } from './save-file.ts';
 import { useLoad } from './use-load.ts';
 
 const EXAMPLE = 'SELECT event, count() AS events\nFROM events\nGROUP BY event\nORDER BY events DESC';
@@ -97,9 +98,7 @@ function Download({ sql }: { readonly sql: string }) {
     setError(undefined);
     try {
       const response = await runStatement(sql, 'csv', new AbortController().signal);
-      const href = URL.createObjectURL(await response.blob());
-      Object.assign(document.createElement('a'), { href, download: 'result.csv' }).click();
-      URL.revokeObjectURL(href);
+      saveFile('result.csv', await response.blob());
     } catch (caught) {
       setError(caught as Error);
     }

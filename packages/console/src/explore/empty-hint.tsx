@@ -1,0 +1,38 @@
+import { type EventPage, getRecords } from '../api.ts';
+import { timeZone } from '../current-settings.ts';
+import { dayText } from '../days.ts';
+import { eventFilters, without } from '../filters.ts';
+import { hrefOf } from '../route.ts';
+import { useLoad } from '../use-load.ts';
+import { dateIn } from '../zoned-time.ts';
+
+/** Says that nothing matches in the range, and where there is something. */
+export function EmptyHint({ params }: { readonly params: URLSearchParams }) {
+  const query = new URLSearchParams([...eventFilters(params), ['limit', '1'], ['total', 'none']]);
+  const { data } = useLoad(query.toString(), (signal) => getRecords<EventPage>(`events?${query}`, signal));
+  const newest = data?.results[0];
+  return (
+    <p class="notice">
+      Nothing matches in this range. {data && !newest && 'Nothing matches at any other time either.'}
+      {newest && (
+        <>
+          The newest such event is of {formatDate(newest.timestamp)}:{' '}
+          <a href={monthHref(params, Date.parse(newest.timestamp))}>show that month</a>.
+        </>
+      )}
+    </p>
+  );
+}
+
+function formatDate(timestamp: string): string {
+  const format = new Intl.DateTimeFormat(undefined, { dateStyle: 'long', timeZone: timeZone.value });
+  return format.format(new Date(timestamp));
+}
+
+function monthHref(params: URLSearchParams, ms: number): string {
+  const month = without(params, 'range', 'startDate', 'endDate', 'interval');
+  const date = dateIn(timeZone.value, ms);
+  month.set('startDate', dayText({ ...date, day: 1 }));
+  month.set('endDate', dayText({ ...date, month: date.month + 1, day: 0 }));
+  return hrefOf(['explore'], month);
+}

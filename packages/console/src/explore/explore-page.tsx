@@ -1,0 +1,68 @@
+import { useState } from 'preact/hooks';
+import { calendar } from '../current-settings.ts';
+import { eventFilters } from '../filters.ts';
+import { hrefOf } from '../route.ts';
+import { ExploreForm } from './explore-form.tsx';
+import { ReportView } from './report-view.tsx';
+import { REPORTS, type Report, reportOf, reportParams, switchReport } from './reports.ts';
+
+/** A chart, a funnel, retention or the values of a property, as the address says. */
+export function ExplorePage({ params }: { readonly params: URLSearchParams }) {
+  const report = reportOf(params);
+  return (
+    <>
+      <h1>Explore</h1>
+      <nav class="switch" aria-label="Reports">
+        {(Object.keys(REPORTS) as Report[]).map((one) => (
+          <a
+            key={one}
+            href={hrefOf(['explore'], one === report ? params : switchReport(params, one))}
+            aria-current={one === report ? 'page' : undefined}
+          >
+            {REPORTS[one].title}
+          </a>
+        ))}
+      </nav>
+      <ExploreForm key={`form ${report}`} report={report} params={params} />
+      <p class="bar">
+        <a href={hrefOf(['events'], behind(report, params))}>These events</a>
+        <CopyLink />
+      </p>
+      <ReportView key={`view ${report}`} report={report} params={params} />
+    </>
+  );
+}
+
+/** Returns the parameters of the events of a report. */
+function behind(report: Report, params: URLSearchParams): URLSearchParams {
+  const events = eventFilters(params);
+  const query = reportParams(report, params, calendar.value, new Date());
+  for (const name of ['startDate', 'endDate']) {
+    const date = query.get(name);
+    if (date !== null) events.set(name, date);
+  }
+  const steps = query.get('steps');
+  if (steps !== null) events.set('event[in]', steps);
+  return events;
+}
+
+/** Copies the address of the page, or shows it where the browser lets no page copy. */
+function CopyLink() {
+  const [state, setState] = useState<'idle' | 'copied' | 'refused'>('idle');
+  const copy = async () => {
+    await navigator.clipboard.writeText(location.href);
+    setState('copied');
+  };
+  return (
+    <>
+      <button
+        type="button"
+        onClick={() => void copy().catch(() => setState('refused'))}
+        onBlur={() => setState('idle')}
+      >
+        {state === 'copied' ? 'Copied' : 'Copy the link'}
+      </button>
+      {state === 'refused' && <span role="status">Copy it from the address bar: this browser lets no page copy.</span>}
+    </>
+  );
+}

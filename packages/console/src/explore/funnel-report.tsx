@@ -1,0 +1,152 @@
+import type { Funnel } from '../api.ts';
+import type { Table } from '../csv.ts';
+import { stepOf } from '../filters.ts';
+import { formatDuration, formatNumber, formatShare } from '../format.ts';
+import { labelOfName } from '../names.ts';
+import { NumberLink } from '../number-link.tsx';
+import { labelOfKey } from '../series.ts';
+import { CsvButton } from './csv-button.tsx';
+import { eventsHref, narrowedHref } from './drill-down.ts';
+import { EmptyHint } from './empty-hint.tsx';
+import { ReportNotes } from './report-notes.tsx';
+import { ShareBar } from './share-bar.tsx';
+
+type Step = Funnel['steps'][number];
+
+interface FunnelReportProps {
+  readonly response: Funnel;
+  readonly params: URLSearchParams;
+}
+
+/** How many got to each step, by group. */
+export function FunnelReport({ response, params }: FunnelReportProps) {
+  const { steps, groups = [], groupBy } = response;
+  const who = params.get('by') === 'organization' ? 'Organizations' : 'Users';
+  const [first, last] = [steps[0]?.count ?? null, steps.at(-1)?.count ?? null];
+  return (
+    <>
+      <p role="status">
+        {first !== null && last !== null && `${formatNumber(last)} of ${formatNumber(first)} went all the way.`}
+      </p>
+      <ReportNotes {...response} />
+      {first === 0 && <EmptyHint params={ofStep(params, 1, steps[0]?.event ?? '')} />}
+      <StepTable response={response} params={params} who={who} />
+      {groupBy.length > 0 && <GroupTable {...{ response, params, who }} />}
+      <p class="bar">
+        <CsvButton name="Funnel" table={() => tableOf(steps, groups, groupBy.map(labelOfName))} />
+      </p>
+    </>
+  );
+}
+
+/** Returns the parameters of the events of one step. */
+function ofStep(params: URLSearchParams, step: number, event: string): URLSearchParams {
+  const own = [...params].flatMap(([name, value]): [string, string][] => {
+    const found = stepOf(name);
+    if (found.step === undefined) return name === 'event' ? [] : [[name, value]];
+    return found.step === step ? [[found.name, value]] : [];
+  });
+  return new URLSearchParams([...own, ['event', event]]);
+}
+
+interface StepTableProps extends FunnelReportProps {
+  readonly who: string;
+}
+
+function StepTable({ response, params, who }: StepTableProps) {
+  const { steps } = response;
+  const first = steps[0]?.count ?? null;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section class="scroll" aria-label="Steps" tabIndex={0}>
+      <table class="totals funnel">
+        <caption>{who} at each step; a number opens the events of the step</caption>
+        <thead>
+          <tr>
+            {['Step', who, 'Of the first', 'Of the step before', 'Median time'].map((column, index) => (
+              <th key={column} scope="col" class={index > 0 ? 'number' : undefined}>
+                {column}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {steps.map(({ event, count, medianSecondsFromPrevious }, index) => (
+            <tr key={index}>
+              <th scope="row">
+                {index + 1}. <bdi>{event}</bdi>
+                <ShareBar share={shareOf(count, first) ?? 0} />
+              </th>
+              <td class="number">
+                <NumberLink value={count} href={eventsHref(ofStep(params, index + 1, event), response)} />
+              </td>
+              <td class="number">{formatShare(shareOf(count, first))}</td>
+              <td class="number">{index === 0 ? '' : formatShare(shareOf(count, steps[index - 1]?.count ?? null))}</td>
+              <td class="number">{index === 0 ? '' : formatDuration(medianSecondsFromPrevious)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function GroupTable({ response, params, who }: StepTableProps) {
+  const { steps, groups = [], groupBy } = response;
+  const [name = ''] = groupBy;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section class="scroll" aria-label="Groups" tabIndex={0}>
+      <table class="numbers">
+        <caption>
+          {who} at each step, by {labelOfName(name)}; of each group, the share that got there
+        </caption>
+        <thead>
+          <tr>
+            <th scope="col">{labelOfName(name)}</th>
+            {steps.map(({ event }, index) => (
+              <th key={index} scope="col" class="number">
+                {index + 1}. <bdi>{event}</bdi>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {groups.map(({ group: [key], steps: own }, row) => {
+            // The group is that of the first step.
+            const href = narrowedHref(params, [[`step1.${name}`, key]]);
+            return (
+              <tr key={row}>
+                <th scope="row">
+                  <bdi>
+                    {name.startsWith('properties.') && href ? <a href={href}>{labelOfKey(key)}</a> : labelOfKey(key)}
+                  </bdi>
+                </th>
+                {own.map(({ count }, index) => (
+                  <td key={index} class="number">
+                    {formatNumber(count)}
+                    {index > 0 && ` (${formatShare(shareOf(count, own[0]?.count ?? null))})`}
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function shareOf(count: number | null, whole: number | null): number | null {
+  return count === null || whole === null || whole === 0 ? null : count / whole;
+}
+
+function tableOf(steps: readonly Step[], groups: NonNullable<Funnel['groups']>, groupBy: readonly string[]): Table {
+  const rowsOf = (group: readonly string[], of: readonly Step[]) =>
+    of.map((step, index) => [...group, index + 1, step.event, step.count, step.medianSecondsFromPrevious]);
+  const all = groupBy.map(() => 'All');
+  return {
+    columns: [...groupBy, 'Step', 'Event', 'Count', 'Median seconds'],
+    rows: [...rowsOf(all, steps), ...groups.flatMap(({ group, steps: own }) => rowsOf(group.map(labelOfKey), own))],
+  };
+}

@@ -1,0 +1,97 @@
+import { eventFilters, without } from '../filters.ts';
+import { joinList, splitList } from '../names.ts';
+import { hoursOf, RANGES, withDates } from '../ranges.ts';
+import { seriesParams } from '../series.ts';
+import type { Calendar } from '../settings.ts';
+
+/** The reports of the page, by the parameter `report`. */
+export const REPORTS = {
+  series: { title: 'Chart', path: 'events/series' },
+  funnel: { title: 'Funnel', path: 'events/funnel' },
+  retention: { title: 'Retention', path: 'events/retention' },
+  values: { title: 'Values', path: 'events/values' },
+} as const;
+
+export type Report = keyof typeof REPORTS;
+
+/** How a chart shows its numbers, by the parameter `form`. */
+export const FORMS = { line: 'Lines', bar: 'Bars', stacked: 'Stacked', number: 'Number' } as const;
+
+export type ReportForm = keyof typeof FORMS;
+
+/** The parameters that only the console has. */
+const OWN = ['report', 'form', 'markers'] as const;
+
+/** Returns the report that an address shows; an unknown one is the chart, and {@link faultsOf} says so. */
+export function reportOf(params: URLSearchParams): Report {
+  return oneOf(REPORTS, params.get('report')) ?? 'series';
+}
+
+/** Returns the form of a chart; an unknown one is lines, and {@link faultsOf} says so. */
+export function formOf(params: URLSearchParams): ReportForm {
+  return oneOf(FORMS, params.get('form')) ?? 'line';
+}
+
+function oneOf<Choices extends object>(choices: Choices, text: string | null): keyof Choices | undefined {
+  return text !== null && Object.hasOwn(choices, text) ? (text as keyof Choices) : undefined;
+}
+
+/** Returns what is wrong with the console's own parameters, as sentences. */
+export function faultsOf(params: URLSearchParams): string[] {
+  const choices = { report: REPORTS, form: FORMS, range: RANGES };
+  const unknown = Object.entries(choices).flatMap(([name, known]) => {
+    const value = params.get(name);
+    return value === null || Object.hasOwn(known, value)
+      ? []
+      : [`${name} must be one of ${Object.keys(known).join(', ')}.`];
+  });
+  const repeated = [...OWN, 'range'].filter((name) => params.getAll(name).length > 1);
+  return [...unknown, ...repeated.map((name) => `${name} is given more than once.`)];
+}
+
+/** Returns the parameters of query-api for those of the page. */
+export function reportParams(report: Report, params: URLSearchParams, calendar: Calendar, now: Date): URLSearchParams {
+  const query = without(params, ...OWN);
+  if (report === 'series') return seriesParams(query, calendar, now);
+  const dated = withDates(query, calendar, now);
+  if (report !== 'retention') return dated;
+  for (const [name, value] of Object.entries(calendar)) if (!dated.has(name)) dated.set(name, value);
+  if (!dated.has('interval')) dated.set('interval', cohortOf(hoursOf(dated, now)));
+  return dated;
+}
+
+function cohortOf(hours: number): string {
+  if (hours <= 31 * 24) return 'day';
+  return hours <= 200 * 24 ? 'week' : 'month';
+}
+
+/** Whether the address has what the report cannot do without. */
+export function isReady(report: Report, params: URLSearchParams): boolean {
+  if (report === 'funnel') return splitList(params.get('steps') ?? '').filter((step) => step !== '').length > 1;
+  return report !== 'values' || (params.get('property') ?? '') !== '';
+}
+
+/** Returns the parameters with which another report shows the same events. */
+export function switchReport(params: URLSearchParams, to: Report): URLSearchParams {
+  const from = reportOf(params);
+  const kept = new URLSearchParams([
+    ['report', to],
+    ...[...params].filter(([name]) => ['range', 'startDate', 'endDate', 'timeZone', 'weekStart'].includes(name)),
+    ...eventFilters(params),
+  ]);
+  const [step] = splitList(params.get('steps') ?? '');
+  const event = kept.get('event');
+  if (from === 'funnel' && step !== undefined) kept.set('event', step);
+  if (to === 'funnel' && event !== null) {
+    kept.delete('event');
+    kept.set('steps', joinList([event]));
+  }
+  const groupBy = params.get('groupBy');
+  const groups = groupBy === null ? [] : from === 'funnel' ? [groupBy] : splitList(groupBy);
+  const [group] = groups;
+  if (group === undefined) return kept;
+  if (to === 'series') kept.set('groupBy', joinList(groups));
+  if (to === 'funnel') kept.set('groupBy', group);
+  if (to === 'values') kept.set('property', group);
+  return kept;
+}

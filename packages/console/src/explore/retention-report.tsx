@@ -1,0 +1,128 @@
+import type { Retention } from '../api.ts';
+import { timeOfBuckets } from '../bucket-time.ts';
+import type { Table } from '../csv.ts';
+import { partialBuckets } from '../days.ts';
+import { formatBucket, formatNumber, formatShare } from '../format.ts';
+import { NumberLink } from '../number-link.tsx';
+import { CsvButton } from './csv-button.tsx';
+import { eventsHref } from './drill-down.ts';
+import { EmptyHint } from './empty-hint.tsx';
+import { ReportNotes } from './report-notes.tsx';
+
+interface RetentionReportProps {
+  readonly response: Retention;
+  readonly params: URLSearchParams;
+}
+
+/** The style sheet has so many shades. */
+const SHADES = 10;
+
+/** How many of each cohort came back, interval by interval. */
+export function RetentionReport({ response, params }: RetentionReportProps) {
+  const { cohorts, interval } = response;
+  const users = cohorts.reduce((sum, { size }) => sum + size, 0);
+  return (
+    <>
+      <p role="status">
+        {response.complete && `${formatNumber(users)} users in ${formatNumber(cohorts.length)} cohorts.`}
+      </p>
+      <ReportNotes {...response} />
+      {response.complete && users === 0 && <EmptyHint params={params} />}
+      {users > 0 && <CohortTable response={response} params={params} />}
+      {users > 0 && (
+        <p class="bar">
+          <CsvButton name="Retention" table={() => tableOf(response)} />
+          <span class="muted">A number opens the events of that {interval}.</span>
+        </p>
+      )}
+    </>
+  );
+}
+
+function CohortTable({ response, params }: RetentionReportProps) {
+  const { cohorts, interval, periods, timeZone } = response;
+  const columns = Math.min(periods, cohorts.length);
+  const buckets = cohorts.map(({ start }) => start);
+  const isPartial = partialBuckets({ ...response, buckets }).has(buckets.at(-1) ?? '');
+  const returns = ofReturns(params);
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section class="scroll" aria-label="Retention" tabIndex={0}>
+      <table class="numbers cohorts">
+        <caption>
+          Users by the {interval} of their first event, and how many came back so many {interval}s later
+          {isPartial && `; the last ${interval} is only partly in the range, so the last number of a row may grow`}
+        </caption>
+        <thead>
+          <tr>
+            <th scope="col">Cohort</th>
+            <th scope="col" class="number">
+              Users
+            </th>
+            {Array.from({ length: columns }, (_, period) => (
+              <th key={period} scope="col" class="number">
+                {period === 0 ? `Same ${interval}` : `+${period}`}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {cohorts.map(({ start, size, returned }, row) => (
+            <tr key={start}>
+              <th scope="row">
+                <time dateTime={start}>{formatBucket(start, interval, timeZone)}</time>
+              </th>
+              <td class="number">
+                <NumberLink value={size} href={eventsHref(params, timeOfBuckets({ ...response, buckets }, row))} />
+              </td>
+              {Array.from({ length: columns }, (_, period) => {
+                // What is after the range has not been counted.
+                const count = row + period < cohorts.length && size > 0 ? (returned[period] ?? 0) : undefined;
+                return (
+                  <td key={period} class={`number ${shadeOf(count ?? 0, size)}`}>
+                    {count !== undefined && (
+                      <NumberLink
+                        value={count}
+                        text={formatShare(count / size)}
+                        href={eventsHref(returns, timeOfBuckets({ ...response, buckets }, row + period))}
+                      />
+                    )}
+                  </td>
+                );
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+/** Returns the parameters of the events that count as returns. */
+function ofReturns(params: URLSearchParams): URLSearchParams {
+  if (![...params.keys()].some((name) => /^returnEvent(?:\[|$)/.test(name))) return params;
+  return new URLSearchParams(
+    [...params].flatMap(([name, value]): [string, string][] => {
+      if (/^event(?:\[|$)/.test(name)) return [];
+      return [[name.replace(/^returnEvent(?=\[|$)/, 'event'), value]];
+    }),
+  );
+}
+
+function shadeOf(count: number, size: number): string {
+  return count === 0 || size === 0 ? '' : `shade-${Math.ceil((SHADES * count) / size)}`;
+}
+
+function tableOf({ cohorts, periods }: Retention): Table {
+  const columns = Math.min(periods, cohorts.length);
+  return {
+    columns: ['Cohort', 'Users', ...Array.from({ length: columns }, (_, period) => `Interval ${period}`)],
+    rows: cohorts.map(({ start, size, returned }, row) => [
+      start,
+      size,
+      ...Array.from({ length: columns }, (_, period) =>
+        row + period < cohorts.length ? (returned[period] ?? null) : null,
+      ),
+    ]),
+  };
+}

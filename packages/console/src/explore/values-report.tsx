@@ -1,0 +1,92 @@
+import type { EventValues } from '../api.ts';
+import { beginningOf } from '../event-table.tsx';
+import { formatNumber, formatShare } from '../format.ts';
+import { labelOfName } from '../names.ts';
+import { NumberLink } from '../number-link.tsx';
+import { labelOfKey } from '../series.ts';
+import { CsvButton } from './csv-button.tsx';
+import { eventsHref, narrowedHref } from './drill-down.ts';
+import { EmptyHint } from './empty-hint.tsx';
+import { ReportNotes } from './report-notes.tsx';
+import { ShareBar } from './share-bar.tsx';
+
+interface ValuesReportProps {
+  readonly response: EventValues;
+  readonly params: URLSearchParams;
+}
+
+/** The values of a property with how often each occurs. */
+export function ValuesReport({ response, params }: ValuesReportProps) {
+  const { results, sampledEvents } = response;
+  const name = params.get('property') ?? '';
+  // An array counts for itself and for each of its items: the whole is the number of events, not the sum.
+  const whole = sampledEvents ?? results.reduce((sum, { count }) => sum + count, 0);
+  const label = labelOfName(name);
+  return (
+    <>
+      <p role="status">{`${formatNumber(results.length)} values.`}</p>
+      <ReportNotes {...response} complete exact />
+      {sampledEvents !== null && (
+        <p class="muted">
+          Counted in the newest {formatNumber(sampledEvents)} matching events. To count all of them, break a chart down
+          by it.
+        </p>
+      )}
+      {results.length === 0 ? (
+        <EmptyHint params={params} />
+      ) : (
+        <>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+          <section class="scroll" aria-label="Values" tabIndex={0}>
+            <table class="totals values">
+              <caption>Values of {label}, the most frequent first</caption>
+              <thead>
+                <tr>
+                  <th scope="col">{label}</th>
+                  <th scope="col" class="number">
+                    Events
+                  </th>
+                  <th scope="col" class="number">
+                    Share
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {results.map(({ value, count }, index) => (
+                  <tr key={index}>
+                    <th scope="row">
+                      <ValueLink text={beginningOf(labelOfKey(value))} href={narrowedHref(params, [[name, value]])} />
+                      <ShareBar share={count / whole} />
+                    </th>
+                    <td class="number">
+                      <NumberLink value={count} href={eventsHref(params, response, [[name, value]])} />
+                    </td>
+                    <td class="number">{formatShare(count / whole)}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </section>
+          <p class="bar">
+            <CsvButton
+              name="Values"
+              table={() => ({
+                columns: [label, 'Events'],
+                rows: results.map(({ value, count }) => [labelOfKey(value), count]),
+              })}
+            />
+          </p>
+        </>
+      )}
+    </>
+  );
+}
+
+function ValueLink({ text, href }: { readonly text: string; readonly href: string | undefined }) {
+  if (href === undefined) return <bdi>{text}</bdi>;
+  return (
+    <a href={href} title="Filter by this value">
+      <bdi>{text}</bdi>
+    </a>
+  );
+}

@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest';
+import { joinList, labelOfMeasure, labelOfName, nameOf, splitList } from './names.ts';
+
+test.each([
+  ['groupId', 'Organization'],
+  ['properties.plan', 'plan'],
+  ['properties.address.city', 'address.city'],
+  ['context.browser', 'context.browser'],
+  ['properties.User', 'properties.User'],
+  ['properties.userId', 'properties.userId'],
+  ['properties.context.x', 'properties.context.x'],
+  ['properties. x', 'properties. x'],
+  ['properties.', 'properties.'],
+  ['properties.🙂', '🙂'],
+  ['', ''],
+])('%s reads "%s", which means it again', (name, label) => {
+  expect(labelOfName(name)).toBe(label);
+  expect(nameOf(label)).toBe(name);
+});
+
+test('a list keeps its items, also with commas and backslashes', () => {
+  const items = ['plan', 'price, net', String.raw`a\b`, String.raw`\,`, '🙂'];
+  expect(splitList(joinList(items))).toEqual(items);
+  expect(joinList(items)).toBe(String.raw`plan,price\, net,a\\b,\\\,,🙂`);
+  expect(splitList('')).toEqual([]);
+});
+
+test.each([
+  ['count', 'Events'],
+  ['users', 'Distinct users'],
+  ['sum:properties.amount', 'Sum of amount'],
+  ['p50:properties.a:b', 'Median of a:b'],
+  ['nonsense', 'nonsense'],
+])('the measure %s reads "%s"', (measure, label) => {
+  expect(labelOfMeasure(measure)).toBe(label);
+});

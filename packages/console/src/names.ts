@@ -1,0 +1,95 @@
+/** The fields of an event that a person may choose, by their names in the API. */
+const FIELD_LABELS: Readonly<Record<string, string>> = {
+  event: 'Event',
+  type: 'Type',
+  userId: 'User',
+  groupId: 'Organization',
+  anonymousId: 'Anonymous person',
+  instanceId: 'Installation',
+  uuid: 'UUID',
+};
+
+const FIELDS: ReadonlyMap<string, string> = new Map(Object.entries(FIELD_LABELS));
+
+/** The fields that a report can group by and list the values of. */
+export const GROUPED_FIELDS = ['event', 'type', 'userId', 'groupId', 'instanceId'] as const;
+
+const FIELD_OF_LABEL: ReadonlyMap<string, string> = new Map([...FIELDS].map(([field, label]) => [label, field]));
+
+const DOCUMENT = /^(?:properties|context|traits)\./;
+
+/** Whether events are filtered by this name: a field, or a property with its document. */
+export function isFilterName(name: string): boolean {
+  return FIELDS.has(name) || DOCUMENT.test(name);
+}
+
+/** Returns the name in the API of what a person typed: `Organization` is `groupId`, `plan` is `properties.plan`. */
+export function nameOf(text: string): string {
+  const trimmed = text.trim();
+  const field = FIELD_OF_LABEL.get(trimmed);
+  if (field !== undefined) return field;
+  return trimmed === '' || isFilterName(trimmed) ? trimmed : `properties.${trimmed}`;
+}
+
+/** Returns a name of the API as a person reads it, of which {@link nameOf} is the reverse. */
+export function labelOfName(name: string): string {
+  const label = FIELDS.get(name);
+  if (label !== undefined) return label;
+  const short = name.replace(/^properties\./, '');
+  return nameOf(short) === name ? short : name;
+}
+
+/** Returns the items of a list in the API, in which `\,` is a comma and `\\` a backslash. */
+export function splitList(list: string): string[] {
+  if (list === '') return [];
+  const items = [''];
+  for (const [token] of list.matchAll(/\\[\\,]|./gsu)) {
+    if (token === ',') items.push('');
+    else items.push(`${items.pop()}${token.length === 2 && token.startsWith('\\') ? token[1] : token}`);
+  }
+  return items;
+}
+
+/** Returns a list as {@link splitList} reads it. */
+export function joinList(items: readonly string[]): string {
+  return items.map((item) => item.replaceAll(/[\\,]/g, '\\$&')).join(',');
+}
+
+const MEASURES: Readonly<Record<string, string>> = {
+  count: 'Events',
+  users: 'Distinct users',
+  organizations: 'Distinct organizations',
+};
+
+const STATISTICS: Readonly<Record<string, string>> = {
+  sum: 'Sum',
+  avg: 'Average',
+  min: 'Minimum',
+  max: 'Maximum',
+  p50: 'Median',
+  p90: '90th percentile',
+  p95: '95th percentile',
+  p99: '99th percentile',
+};
+
+/** The measures that count, and those of a number property, each with its label. */
+export const COUNTS = Object.entries(MEASURES);
+export const STATISTICS_OF_PROPERTY = Object.entries(STATISTICS);
+
+/** Splits `sum:properties.amount` into the statistic and the property; the property of a count is `undefined`. */
+export function parseMeasure(measure: string): { readonly kind: string; readonly property: string | undefined } {
+  const [, kind = measure, property] = /^([^:]*):(.*)$/s.exec(measure) ?? [];
+  return { kind, property };
+}
+
+/** Returns a measure of the API as a person reads it. */
+export function labelOfMeasure(measure: string): string {
+  const { kind, property } = parseMeasure(measure);
+  if (property === undefined) return MEASURES[kind] ?? measure;
+  return `${STATISTICS[kind] ?? kind} of ${labelOfName(property)}`;
+}
+
+/** Whether values of several groups add up to a height that means something. */
+export function isStackable(measure: string): boolean {
+  return ['count', 'users', 'organizations', 'sum'].includes(parseMeasure(measure).kind);
+}
