@@ -25,7 +25,10 @@ export async function bundleConsole(): Promise<ReadonlyMap<string, string>> {
   });
   const scripts = output.filter((file) => file.type === 'chunk');
   const styles = await Promise.all(
-    [resolve('uplot/dist/uPlot.min.css'), join(FOLDER, 'src/theme.css'), join(FOLDER, 'src/style.css')].map((file) =>
+    [
+      resolve('uplot/dist/uPlot.min.css'),
+      ...['theme', 'style', 'entities'].map((name) => join(FOLDER, `src/${name}.css`)),
+    ].map((file) =>
       readFile(file, 'utf8'),
     ),
   );

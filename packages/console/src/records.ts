@@ -1,5 +1,8 @@
 /** Not yet in TypeScript's library, nor in every browser. */
-const { rawJSON } = JSON as unknown as { rawJSON?(text: string): unknown };
+const { rawJSON, isRawJSON } = JSON as unknown as {
+  rawJSON?(text: string): unknown;
+  isRawJSON?(value: unknown): boolean;
+};
 
 /**
  * Parses JSON that came from outside. A number that a double does not hold exactly keeps its digits, as it is shown again
@@ -10,4 +13,14 @@ export function parseRecords(text: string): unknown {
   return JSON.parse(text, (_name, value, { source = '' }: { source?: string } = {}) =>
     typeof value === 'number' && String(value) !== source ? rawJSON(source) : value,
   );
+}
+
+/** Whether a value of {@link parseRecords} is a number, also one that no double holds. */
+export function isNumber(value: unknown): boolean {
+  return typeof value === 'number' || isRawJSON?.(value) === true;
+}
+
+/** Whether a value of {@link parseRecords} is an object or an array. */
+export function isNested(value: unknown): value is Readonly<Record<string, unknown>> | readonly unknown[] {
+  return typeof value === 'object' && value !== null && !isNumber(value);
 }
