@@ -2,11 +2,11 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { checkKey } from './api.ts';
 import { ChartPage } from './chart-page.tsx';
 import { EntitiesPage } from './entities-page.tsx';
-import { EntityPage } from './entity-page.tsx';
 import { ErrorBoundary } from './error-boundary.tsx';
 import { EventsPage } from './events-page.tsx';
 import { HealthPage } from './health-page.tsx';
 import { HomePage } from './home-page.tsx';
+import { Lazy } from './lazy.tsx';
 import { loadMenus } from './menus.ts';
 import { hrefOf, type Route, route } from './route.ts';
 import { access, key, useKey } from './session.ts';
@@ -31,6 +31,8 @@ const LINKS = [
   ['pipeline', 'Pipeline'],
 ] as const;
 
+const loadEntityPage = () => import('./entity-page.tsx');
+
 function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescription {
   switch (name) {
     case 'home':
@@ -54,7 +56,10 @@ function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescript
           content: <EntitiesPage key={name} path={name} params={params} />,
         };
       }
-      return { title: id, content: <EntityPage key={`${name}/${id}`} path={name} id={id} /> };
+      return {
+        title: id,
+        content: <Lazy key={`${name}/${id}`} load={loadEntityPage} props={{ path: name, id, params }} />,
+      };
   }
   return { title: 'Not found', content: <h1>There is no such page</h1> };
 }
