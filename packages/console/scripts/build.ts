@@ -28,9 +28,7 @@ export async function bundleConsole(): Promise<ReadonlyMap<string, string>> {
     [
       resolve('uplot/dist/uPlot.min.css'),
       ...['theme', 'style', 'entities'].map((name) => join(FOLDER, `src/${name}.css`)),
-    ].map((file) =>
-      readFile(file, 'utf8'),
-    ),
+    ].map((file) => readFile(file, 'utf8')),
   );
   const files = new Map([
     ...scripts.map(({ fileName, code }): [string, string] => [fileName, code]),

@@ -13,7 +13,10 @@ export function EntityMembers(entity: EntityProps) {
   const { members, membersTitle } = ENTITY_KINDS[entity.path];
   /** The cursors of the pages up to this one. */
   const [cursors, setCursors] = useState<readonly string[]>([]);
-  const query = new URLSearchParams({ limit: String(LIMIT), ...(cursors.length > 0 && { cursor: cursors.at(-1) ?? '' }) });
+  const query = new URLSearchParams({
+    limit: String(LIMIT),
+    ...(cursors.length > 0 && { cursor: cursors.at(-1) ?? '' }),
+  });
   const { data, error, isLoading, retry } = useLoad(query.toString(), (signal) =>
     getJson<UserOrganizationPage | OrganizationUserPage>(`${apiPathOf(entity)}/${members}?${query}`, signal),
   );

@@ -44,7 +44,9 @@ test('an event of an organization is sent with it, one of nobody or of another t
   const [url, body] = sent({ ...EVENT, userId: null, anonymousId: 'a' });
   expect([url, body]).toEqual([
     'http://127.0.0.1:4000/v1/batch',
-    { batch: [expect.objectContaining({ type: 'track', event: EVENT.event, anonymousId: 'a', messageId: EVENT.uuid })] },
+    {
+      batch: [expect.objectContaining({ type: 'track', event: EVENT.event, anonymousId: 'a', messageId: EVENT.uuid })],
+    },
   ]);
   expect(sent({ ...EVENT, type: 'page' })[1]).toEqual({
     batch: [expect.objectContaining({ type: 'page', name: EVENT.event, userId: 'jane' })],

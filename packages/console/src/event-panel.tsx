@@ -63,7 +63,8 @@ export default function EventPanel({ uuid, events, filters, onShow }: EventPanel
       {!event && isLoading && <p class="muted late">Loading …</p>}
       {!event && !isLoading && !error && (
         <p class="notice">
-          There is no event with the uuid {uuid}. It may not be stored yet, it may have expired, or its user was deleted.
+          There is no event with the uuid {uuid}. It may not be stored yet, it may have expired, or its user was
+          deleted.
         </p>
       )}
       {event && <EventDetails event={event} filters={filters} />}

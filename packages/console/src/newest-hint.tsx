@@ -5,7 +5,18 @@ import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
 
 /** The parameters that say which time a page shows, and what it shows of it. */
-const NOT_FILTERS = ['startDate', 'endDate', 'range', 'cursor', 'offset', 'limit', 'orderByField', 'orderByDirection', 'total', 'show'];
+const NOT_FILTERS = [
+  'startDate',
+  'endDate',
+  'range',
+  'cursor',
+  'offset',
+  'limit',
+  'orderByField',
+  'orderByDirection',
+  'total',
+  'show',
+];
 
 /** Where a time has no events: says when the newest one is that matches the other filters. */
 export function NewestHint({ filters }: { readonly filters: URLSearchParams }) {

@@ -1,5 +1,6 @@
 import type { PathDescriptions } from '@sluice/shared/http/openapi';
 import { z } from 'zod';
+import { DELETE_USER } from '../deletions/delete-user-openapi.ts';
 import { documentFilters, querySchema } from '../filters/filters-openapi.ts';
 import {
   type CommonDescription,
@@ -9,7 +10,6 @@ import {
   timeSchema,
 } from '../openapi-schemas.ts';
 import { entitiesParameters, entityParameters, membershipsParameters } from './entities-parameters.ts';
-import { DELETE_USER } from '../deletions/delete-user-openapi.ts';
 import { ENTITY_ROUTES, type EntityKind, OTHER_KIND } from './entity-kinds.ts';
 
 /** The identifier of a user or an organization in a path. */
@@ -24,7 +24,8 @@ export function entityPaths(kind: EntityKind, common: CommonDescription): PathDe
     .object({
       ...{ [idName]: z.string(), properties: jsonObjectSchema, firstSeenAt: timeSchema, lastSeenAt: timeSchema },
       propertiesSetAt: z.record(z.string(), timeSchema).optional().meta({
-        description: 'When each property was set last, also to the same value. Only of one record, with `propertyTimes=true`.',
+        description:
+          'When each property was set last, also to the same value. Only of one record, with `propertyTimes=true`.',
       }),
     })
     .meta({ id: name });
