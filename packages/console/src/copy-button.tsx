@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 
 interface CopyButtonProps {
   readonly label: string;
@@ -11,7 +11,6 @@ interface CopyButtonProps {
 /** Copies a text, and says whether that worked. */
 export function CopyButton({ label, subject = '', textOf }: CopyButtonProps) {
   const [result, setResult] = useState('');
-  useEffect(() => setResult(''), [label, subject]);
   const copy = () => {
     navigator.clipboard.writeText(textOf()).then(
       () => setResult('Copied'),

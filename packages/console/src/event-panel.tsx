@@ -67,7 +67,7 @@ export default function EventPanel({ uuid, events, filters, onShow }: EventPanel
           deleted.
         </p>
       )}
-      {event && <EventDetails event={event} filters={filters} />}
+      {event && <EventDetails key={uuid} event={event} filters={filters} />}
     </section>
   );
 }
@@ -82,8 +82,8 @@ function EventDetails({ event, filters }: { readonly event: Event; readonly filt
   return (
     <>
       <p class="bar">
-        <CopyButton label="Copy as JSON" subject={uuid} textOf={() => JSON.stringify(event, null, 2)} />
-        <CopyButton label="Copy as curl" subject={uuid} textOf={() => curlOf(event, INGEST_URL)} />
+        <CopyButton label="Copy as JSON" textOf={() => JSON.stringify(event, null, 2)} />
+        <CopyButton label="Copy as curl" textOf={() => curlOf(event, INGEST_URL)} />
       </p>
       <dl class="facts">
         <dt>Time</dt>
@@ -107,7 +107,7 @@ function EventDetails({ event, filters }: { readonly event: Event; readonly filt
         <Fact term="uuid" value={uuid} />
       </dl>
       {DOCUMENTS.map((document) => (
-        <section key={`${uuid} ${document}`} aria-labelledby={`event-${document}`}>
+        <section key={document} aria-labelledby={`event-${document}`}>
           <h3 id={`event-${document}`}>{TITLES[document]}</h3>
           {Object.keys(event[document]).length === 0 ? (
             <p class="muted">None.</p>

@@ -7,7 +7,7 @@ import type { Place } from './value-links.ts';
 const MEMBERS_MAX = 100;
 
 /** A value shows so many characters at once. */
-const CHARACTERS_MAX = 1_000;
+const CHARACTERS_MAX = 300;
 
 /** One that somebody has asked for shows so many more each time. */
 const CHARACTERS_STEP = 100_000;
@@ -17,8 +17,9 @@ const OPEN_MEMBERS_MAX = 20;
 
 interface TreeProps {
   readonly value: Readonly<Record<string, unknown>> | readonly unknown[];
-  readonly place: Place;
-  /** Returns what can be done with a value that has no members. */
+  /** Where the value is; without one, no filter can find what it holds. */
+  readonly place: Place | undefined;
+  /** Returns what can be done with a value that has a place and no members. */
   readonly actionsOf: (place: Place, value: unknown) => preact.ComponentChild;
 }
 
@@ -34,8 +35,7 @@ export function ValueTree({ value, place, actionsOf }: TreeProps) {
           key={name}
           name={name}
           value={member}
-          // Filters find the items of an array by the name of the array.
-          place={Array.isArray(value) ? place : { ...place, names: [...place.names, name] }}
+          place={placeOf(value, place, name, member)}
           actionsOf={actionsOf}
         />
       ))}
@@ -48,6 +48,12 @@ export function ValueTree({ value, place, actionsOf }: TreeProps) {
       )}
     </ul>
   );
+}
+
+/** Filters find the items of an array by the name of the array, but not what is inside these. */
+function placeOf(value: TreeProps['value'], place: Place | undefined, name: string, member: unknown) {
+  if (Array.isArray(value)) return isNested(member) ? undefined : place;
+  return place && { ...place, names: [...place.names, name] };
 }
 
 interface MemberProps extends Omit<TreeProps, 'value'> {
@@ -69,14 +75,14 @@ function Member({ name, value, place, actionsOf }: MemberProps) {
         <bdi>{name}</bdi>
       </span>{' '}
       <Leaf value={value} />
-      <span class="value-actions">{actionsOf(place, value)}</span>
+      {place && <span class="value-actions">{actionsOf(place, value)}</span>}
     </li>
   );
 }
 
 function Branch({ name, value, place, actionsOf }: TreeProps & { readonly name: string }) {
   const count = Object.keys(value).length;
-  const [isOpen, setIsOpen] = useState(place.names.length === 1 && count <= OPEN_MEMBERS_MAX && !Array.isArray(value));
+  const [isOpen, setIsOpen] = useState(place?.names.length === 1 && count <= OPEN_MEMBERS_MAX && !Array.isArray(value));
   return (
     <details open={isOpen} onToggle={({ currentTarget }) => setIsOpen(currentTarget.open)}>
       <summary>
