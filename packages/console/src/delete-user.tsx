@@ -42,6 +42,7 @@ export function DeleteUser({ id, onDeleted }: DeleteUserProps) {
       <details open={error !== undefined || key.value === ''}>
         <summary>With curl</summary>
         <pre>{command}</pre>
+        <p class="muted">{INGEST_URL} stands for the address of ingest-api, which may be another one here.</p>
         <CopyButton label="Copy" subject="the command" textOf={() => command} />
       </details>
     </section>

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { getRecords, idOf, type Organization, type OrganizationPage, type User, type UserPage } from './api.ts';
-import { beginningOf, EntityLink } from './event-table.tsx';
+import { Beginning, EntityLink } from './event-table.tsx';
 import type { FieldDescription } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
 import { without } from './filters.ts';
@@ -131,7 +131,9 @@ function EntityTable({ path, title, results }: EntityTableProps) {
                 <td>
                   <Time value={entity.firstSeenAt} />
                 </td>
-                <td class="json">{beginningOf(JSON.stringify(entity.properties))}</td>
+                <td class="json">
+                  <Beginning value={entity.properties} />
+                </td>
               </tr>
             );
           })}

@@ -78,7 +78,7 @@ function Record({ path, id, children }: KnownProps) {
   return (
     <>
       {error && <Problem error={error} onRetry={retry} />}
-      {!data && !error && <p class="skeleton late">Loading …</p>}
+      {!data && !error && <p class="muted late">Loading …</p>}
       {data && (
         <>
           <p>

@@ -2,7 +2,7 @@ import { useMemo, useRef, useState } from 'preact/hooks';
 import { type Event, type EventPage, getRecords } from './api.ts';
 import { ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
 import { EventLink, EventList } from './event-list.tsx';
-import { beginningOf, EntityLink } from './event-table.tsx';
+import { Beginning, EntityLink } from './event-table.tsx';
 import { without } from './filters.ts';
 import { formatDuration, formatNumber } from './format.ts';
 import { menus } from './menus.ts';
@@ -164,7 +164,9 @@ function TimelineRow({ path, event, shown, addressOf }: TimelineRowProps) {
       </time>
       <EventLink {...{ event, shown, addressOf }} />
       {other !== null && <EntityLink path={members} id={other} />}
-      <span class="json">{beginningOf(JSON.stringify(event.properties))}</span>
+      <span class="json">
+        <Beginning value={event.properties} />
+      </span>
     </li>
   );
 }

@@ -1,3 +1,4 @@
+import { useMemo } from 'preact/hooks';
 import type { Event } from './api.ts';
 import { EventLink } from './event-list.tsx';
 import { hrefOf } from './route.ts';
@@ -42,7 +43,9 @@ export function EventTable({ events, caption, shown = null, addressOf = besideAl
               <td>{event.type}</td>
               <td>{event.userId !== null && <EntityLink path="users" id={event.userId} />}</td>
               <td>{event.groupId !== null && <EntityLink path="organizations" id={event.groupId} />}</td>
-              <td class="json">{beginningOf(JSON.stringify(event.properties))}</td>
+              <td class="json">
+                <Beginning value={event.properties} />
+              </td>
             </tr>
           ))}
         </tbody>
@@ -67,6 +70,11 @@ export function EntityLink({ path, id }: EntityLinkProps) {
       <bdi>{id}</bdi>
     </a>
   );
+}
+
+/** The beginning of a value as JSON. */
+export function Beginning({ value }: { readonly value: unknown }) {
+  return <>{useMemo(() => beginningOf(JSON.stringify(value)), [value])}</>;
 }
 
 /** How much of a value a cell shows, in characters. */
