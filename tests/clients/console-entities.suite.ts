@@ -144,7 +144,7 @@ test('the tree of a large and deep event opens by keyboard, and filters and char
   await panel.locator('summary', { hasText: /^many/ }).click();
 
   const summaries = panel.locator('summary', { hasText: /^(deep|level\d+)/ });
-  for (let depth = 0; depth < DEPTH - 1; depth += 1) {
+  for (let depth = 0; depth < DEPTH - 2; depth += 1) {
     const summary = summaries.nth(depth);
     await shown(summary);
     await summary.focus();
