@@ -67,6 +67,13 @@ beforeAll(async () => {
         timestamp: new Date(Date.UTC(2026, 0, 13, 8) + index * 60_000).toISOString(),
       })),
     },
+    {
+      ...{ foreignUserGroupId: 'acme', foreignUserId: 'recent' },
+      events: range(60).map((index) => ({
+        event: index % 3 === 0 ? 'signed_in' : 'clicked',
+        timestamp: new Date(Date.now() - index * 9 * 3_600_000).toISOString(),
+      })),
+    },
   ];
   for (const submission of submissions) expect((await pipeline.submit(submission)).status).toBe(202);
   const properties = { foreignId: 'jane', properties: { plan: 'pro', address: { city: 'Bonn' } } };
@@ -348,6 +355,7 @@ const PAGES: Readonly<Record<string, { readonly hash: string; readonly shows: st
   'event-beside': { hash: '#/events?event[contains]=img&show=FIRST', shows: '"pro"' },
   user: { hash: userHash('jane'), shows: 'All 5 events.' },
   'user-busy': { hash: userHash('busy'), shows: 'The newest 100 events.' },
+  'user-recent': { hash: '#/users/recent', shows: '60 events in the last 30 days (UTC).' },
   'user-hostile': { hash: userHash(HOSTILE), shows: 'All 2 events.' },
   'user-unknown': { hash: '#/users/nobody', shows: 'There is no such user.' },
   organization: { hash: '#/organizations/crowd', shows: 'The newest 100 events.' },
