@@ -34,7 +34,10 @@ export function registerDeleteUser(app: FastifyInstance, ingestUrls: readonly st
         cause,
       });
     });
-    for (const name of PASSED_ON) reply.header(name, response.headers.get(name) ?? undefined);
+    for (const name of PASSED_ON) {
+      const value = response.headers.get(name);
+      if (value !== null) reply.header(name, value);
+    }
     reply.code(response.status);
     return await reply.send(Buffer.from(await response.arrayBuffer()));
   });
