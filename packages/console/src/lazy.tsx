@@ -1,6 +1,6 @@
 import type { ComponentType } from 'preact';
+import { useLayoutEffect, useState } from 'preact/hooks';
 import { Problem } from './problem.tsx';
-import { useLoad } from './use-load.ts';
 
 interface LazyProps<Props> {
   /** Imports the module whose default export is the component. It is one function, whoever shows the component. */
@@ -8,17 +8,25 @@ interface LazyProps<Props> {
   readonly props: Props;
 }
 
+/** What was loaded, by its function. */
 const loaded = new Map<unknown, unknown>();
 
 /** A component that is loaded when it is first shown, so that the first page is quick. */
 export function Lazy<Props extends object>({ load, props }: LazyProps<Props>) {
-  const { data = loaded.get(load), error } = useLoad('', async () => {
-    const module = await load();
-    loaded.set(load, module.default);
-    return module.default;
-  });
+  const [state, setState] = useState<'loading' | 'failed' | 'loaded'>('loading');
+  const Component = loaded.get(load) as ComponentType<Props> | undefined;
+  useLayoutEffect(() => {
+    if (Component) return;
+    load().then(
+      (module) => {
+        loaded.set(load, module.default);
+        setState('loaded');
+      },
+      () => setState('failed'),
+    );
+  }, [load]);
+  if (Component) return <Component {...props} />;
   // Another version was installed meanwhile, or query-api is away.
-  if (error) return <Problem error={new Error('A part of this page could not be loaded: load the page again.')} />;
-  const Component = data as ComponentType<Props> | undefined;
-  return Component ? <Component {...props} /> : <p class="muted late">Loading …</p>;
+  const error = new Error('A part of this page could not be loaded: load the page again.');
+  return state === 'failed' ? <Problem error={error} /> : <p class="muted late">Loading …</p>;
 }
