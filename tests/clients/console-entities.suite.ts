@@ -183,7 +183,7 @@ test('an event is copied as JSON and as a command, which repeats it', async () =
         .getByRole('button', { name: /^Copied/ })
         .first(),
     );
-    return await page.evaluate(() => navigator.clipboard.readText());
+    return await page.evaluate<string>('navigator.clipboard.readText()');
   };
   const { body } = await pipeline.get<EventPage>('/events?event=exact');
   const json = await copy(/Copy as JSON/);
