@@ -90,7 +90,8 @@ function Branch({ name, value, place, actionsOf }: TreeProps & { readonly name: 
           <bdi>{name}</bdi>
         </span>{' '}
         <span class="muted">
-          {formatNumber(count)} {Array.isArray(value) ? 'items' : 'members'}
+          {formatNumber(count)} {Array.isArray(value) ? 'item' : 'member'}
+          {count === 1 ? '' : 's'}
         </span>
       </summary>
       {isOpen && <ValueTree value={value} place={place} actionsOf={actionsOf} />}
