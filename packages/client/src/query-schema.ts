@@ -880,6 +880,15 @@ export interface components {
              * @description In UTC, with milliseconds.
              */
             lastSeenAt: string;
+            /** @description When each property was set last, also to the same value. Only of one record, with `propertyTimes=true`. */
+            propertiesSetAt?: {
+                [key: string]: string;
+            };
+        };
+        AcceptedDeletion: {
+            /** @constant */
+            status: "accepted";
+            foreignId: string;
         };
         UserOrganizationPage: {
             /** @description The limit that was applied. */
@@ -923,6 +932,10 @@ export interface components {
              * @description In UTC, with milliseconds.
              */
             lastSeenAt: string;
+            /** @description When each property was set last, also to the same value. Only of one record, with `propertyTimes=true`. */
+            propertiesSetAt?: {
+                [key: string]: string;
+            };
         };
         OrganizationUserPage: {
             /** @description The limit that was applied. */
@@ -2552,7 +2565,10 @@ export interface operations {
     };
     getUser: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether `propertiesSetAt` is returned. */
+                propertyTimes?: "true" | "false";
+            };
             header?: never;
             path: {
                 /** @description The identifier, percent-encoded. */
@@ -2686,7 +2702,10 @@ export interface operations {
     };
     getOrganization: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether `propertiesSetAt` is returned. */
+                propertyTimes?: "true" | "false";
+            };
             header?: never;
             path: {
                 /** @description The identifier, percent-encoded. */

@@ -2,7 +2,6 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { checkKey } from './api.ts';
 import { deferred } from './deferred.tsx';
 import { EntitiesPage } from './entities-page.tsx';
-import { EntityPage } from './entity-page.tsx';
 import { ErrorBoundary } from './error-boundary.tsx';
 import { EventsPage } from './events-page.tsx';
 import { HealthPage } from './health-page.tsx';
@@ -16,6 +15,7 @@ import { SqlPage } from './sql-page.tsx';
 import { WebhookPage } from './webhook-page.tsx';
 import { WebhooksPage } from './webhooks-page.tsx';
 
+const EntityPage = deferred(() => import('./entity-page.tsx').then(({ EntityPage }) => EntityPage));
 const ExplorePage = deferred(() => import('./explore/explore-page.tsx').then(({ ExplorePage }) => ExplorePage));
 
 interface PageDescription {
@@ -64,7 +64,10 @@ function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescript
           content: <EntitiesPage key={name} path={name} params={params} />,
         };
       }
-      return { title: id, content: <EntityPage key={`${name}/${id}`} path={name} id={id} /> };
+      return {
+        title: id,
+        content: <EntityPage key={`${name}/${id}`} path={name} id={id} params={params} />,
+      };
   }
   return { title: 'Not found', content: <h1>There is no such page</h1> };
 }

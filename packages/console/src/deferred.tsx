@@ -19,10 +19,10 @@ export function deferred<Props extends object>(load: () => Promise<ComponentType
           setIsLoaded(true);
         },
         // Another version was installed meanwhile, or query-api is away.
-        () => setError(new Error('The page could not be loaded: load it again.')),
+        () => setError(new Error('A part of this page could not be loaded: load the page again.')),
       );
     }, []);
     if (error) return <Problem error={error} />;
-    return Loaded ? <Loaded {...props} /> : null;
+    return Loaded ? <Loaded {...props} /> : <p class="muted late">Loading …</p>;
   };
 }

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { getRecords, idOf, type Organization, type OrganizationPage, type User, type UserPage } from './api.ts';
-import { beginningOf } from './event-table.tsx';
+import { Beginning, EntityLink } from './event-table.tsx';
 import type { FieldDescription } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
 import { without } from './filters.ts';
@@ -38,7 +38,7 @@ interface EntitiesProps {
 export function EntitiesPage({ path, params }: EntitiesProps) {
   const { title, open } = KINDS[path];
   const query = listParams(params);
-  const { data, error, isLoading } = useLoad(`${path} ${query}`, (signal) =>
+  const { data, error, isLoading, retry } = useLoad(`${path} ${query}`, (signal) =>
     getRecords<UserPage | OrganizationPage>(`${path}?${query}`, signal),
   );
   return (
@@ -56,7 +56,7 @@ export function EntitiesPage({ path, params }: EntitiesProps) {
       <div class="bar">
         <p role="status">{isLoading ? 'Loading …' : data?.results.length === 0 && 'None match.'}</p>
       </div>
-      {error && <Problem error={error} />}
+      {error && <Problem error={error} onRetry={retry} />}
       {data && data.results.length > 0 && <EntityTable path={path} title={title} results={data.results} />}
       <nav class="bar" aria-label={`Pages of ${path}`}>
         {params.has('cursor') && <a href={hrefOf([path], without(params, 'cursor'))}>First page</a>}
@@ -124,7 +124,7 @@ function EntityTable({ path, title, results }: EntityTableProps) {
             return (
               <tr key={id}>
                 <th scope="row">
-                  <a href={hrefOf([path, id])}>{id}</a>
+                  <EntityLink path={path} id={id} />
                 </th>
                 <td>
                   <Time value={entity.lastSeenAt} />
@@ -132,7 +132,9 @@ function EntityTable({ path, title, results }: EntityTableProps) {
                 <td>
                   <Time value={entity.firstSeenAt} />
                 </td>
-                <td class="json">{beginningOf(JSON.stringify(entity.properties))}</td>
+                <td class="json">
+                  <Beginning value={entity.properties} />
+                </td>
               </tr>
             );
           })}

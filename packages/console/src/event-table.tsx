@@ -1,12 +1,22 @@
-import { useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import type { Event } from './api.ts';
+import { EventLink } from './event-list.tsx';
 import { hrefOf } from './route.ts';
 import { Time } from './time.tsx';
 
-const COLUMNS = ['Time', 'Event', 'Type', 'User', 'Organization', 'Properties', 'Details'] as const;
+const COLUMNS = ['Time', 'Event', 'Type', 'User', 'Organization', 'Properties'] as const;
 
-/** Events, one a row. Each can show its whole record below. */
-export function EventTable({ events, caption }: { readonly events: readonly Event[]; readonly caption: string }) {
+interface EventTableProps {
+  readonly events: readonly Event[];
+  readonly caption: string;
+  /** The uuid of the event that is open beside the table. */
+  readonly shown?: string | null;
+  /** Returns the address that opens an event. Default: beside the list of all events. */
+  readonly addressOf?: (uuid?: string) => string;
+}
+
+/** Events, one a row. The name of each opens it. */
+export function EventTable({ events, caption, shown = null, addressOf = besideAll }: EventTableProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
     <section class="scroll" aria-label={caption} tabIndex={0}>
@@ -23,7 +33,20 @@ export function EventTable({ events, caption }: { readonly events: readonly Even
         </thead>
         <tbody>
           {events.map((event) => (
-            <EventRow key={event.uuid} event={event} />
+            <tr key={event.uuid} class={event.uuid === shown ? 'shown' : undefined}>
+              <td>
+                <Time value={event.timestamp} />
+              </td>
+              <th scope="row">
+                <EventLink event={event} shown={shown} addressOf={addressOf} />
+              </th>
+              <td>{event.type}</td>
+              <td>{event.userId !== null && <EntityLink path="users" id={event.userId} />}</td>
+              <td>{event.groupId !== null && <EntityLink path="organizations" id={event.groupId} />}</td>
+              <td class="json">
+                <Beginning value={event.properties} />
+              </td>
+            </tr>
           ))}
         </tbody>
       </table>
@@ -31,31 +54,27 @@ export function EventTable({ events, caption }: { readonly events: readonly Even
   );
 }
 
-function EventRow({ event }: { readonly event: Event }) {
-  const [isOpen, setIsOpen] = useState(false);
-  const id = `event-${event.uuid}`;
+function besideAll(uuid?: string): string {
+  return hrefOf(['events'], uuid === undefined ? undefined : new URLSearchParams({ show: uuid }));
+}
+
+interface EntityLinkProps {
+  readonly path: 'users' | 'organizations';
+  readonly id: string;
+}
+
+/** The identifier of a user or an organization, in the direction of its own script, which leads to its page. */
+export function EntityLink({ path, id }: EntityLinkProps) {
   return (
-    <>
-      <tr>
-        <td>
-          <Time value={event.timestamp} />
-        </td>
-        <th scope="row">{event.event}</th>
-        <td>{event.type}</td>
-        <td>{event.userId !== null && <a href={hrefOf(['users', event.userId])}>{event.userId}</a>}</td>
-        <td>{event.groupId !== null && <a href={hrefOf(['organizations', event.groupId])}>{event.groupId}</a>}</td>
-        <td class="json">{beginningOf(JSON.stringify(event.properties))}</td>
-        <td>
-          <button type="button" aria-expanded={isOpen} aria-controls={id} onClick={() => setIsOpen(!isOpen)}>
-            JSON<span class="hidden"> of {event.event}</span>
-          </button>
-        </td>
-      </tr>
-      <tr id={id} hidden={!isOpen}>
-        <td colSpan={COLUMNS.length}>{isOpen && <pre>{JSON.stringify(event, null, 2)}</pre>}</td>
-      </tr>
-    </>
+    <a href={hrefOf([path, id])}>
+      <bdi>{id}</bdi>
+    </a>
   );
+}
+
+/** The beginning of a value as JSON. */
+export function Beginning({ value }: { readonly value: unknown }) {
+  return <>{useMemo(() => beginningOf(JSON.stringify(value)), [value])}</>;
 }
 
 /** How much of a value a cell shows, in characters. */

@@ -2,11 +2,13 @@ import { useState } from 'preact/hooks';
 import { type EventPage, getRecords } from './api.ts';
 import { timeZone } from './current-settings.ts';
 import { withLocalDays } from './days.ts';
+import { EventList } from './event-list.tsx';
 import { EventTable } from './event-table.tsx';
 import { EVENT_FIELDS } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
 import { without } from './filters.ts';
 import { useLiveTail } from './live-tail.ts';
+import { NewestHint } from './newest-hint.tsx';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
 import { useLoad } from './use-load.ts';
@@ -14,17 +16,27 @@ import { useLoad } from './use-load.ts';
 /** A page is small, and its count fast, unless the address says otherwise. */
 const DEFAULTS = { limit: '50', total: 'capped' } as const;
 
-/** The events that match the parameters of the address, which are those of `GET /events`. */
-export function EventsPage({ params }: { readonly params: URLSearchParams }) {
+interface EventsPageProps {
+  /** Those of `GET /events`, and `show`, the uuid of the event that is open beside the list. */
+  readonly params: URLSearchParams;
+}
+
+/** The events that match the parameters of the address. */
+export function EventsPage({ params: all }: EventsPageProps) {
+  const params = without(all, 'show');
+  const shown = all.get('show');
   const [isLive, setIsLive] = useState(false);
   const tail = useLiveTail(isLive, params);
   const defaults = Object.entries(DEFAULTS).filter(([name]) => !params.has(name));
   const query = new URLSearchParams([...defaults, ...withLocalDays(params, timeZone.value)]);
-  const { data, error, isLoading } = useLoad(`${query} ${tail.starts}`, (signal) =>
+  const { data, error, isLoading, retry } = useLoad(`${query} ${tail.starts}`, (signal) =>
     getRecords<EventPage>(`events?${query}`, signal),
   );
   const tailed = new Set(tail.events.map(({ uuid }) => uuid));
   const events = [...tail.events, ...(data?.results ?? []).filter(({ uuid }) => !tailed.has(uuid))];
+  const addressOf = (uuid?: string) =>
+    hrefOf(['events'], uuid === undefined ? params : new URLSearchParams([...params, ['show', uuid]]));
+  const isTimed = params.has('startDate') || params.has('endDate');
   return (
     <>
       <h1>Events</h1>
@@ -52,9 +64,12 @@ export function EventsPage({ params }: { readonly params: URLSearchParams }) {
         </a>
       </div>
       {tail.error && <Problem error={tail.error} />}
-      {error && <Problem error={error} />}
-      {events.length > 0 && <EventTable events={events} caption="Events" />}
-      <Pages params={params} nextCursor={data?.nextCursor ?? null} />
+      {error && <Problem error={error} onRetry={retry} />}
+      {isTimed && !isLoading && data && events.length === 0 && <NewestHint filters={params} />}
+      <EventList events={events} filters={params} shown={shown} addressOf={addressOf}>
+        {events.length > 0 && <EventTable events={events} caption="Events" shown={shown} addressOf={addressOf} />}
+        <Pages params={params} nextCursor={data?.nextCursor ?? null} />
+      </EventList>
     </>
   );
 }

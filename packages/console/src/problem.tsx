@@ -1,7 +1,13 @@
 import { ApiError } from './api.ts';
 
+interface ProblemProps {
+  readonly error: Error;
+  /** Tries again. Default: there is no button for it. */
+  readonly onRetry?: () => void;
+}
+
 /** Says what went wrong, with every error that query-api has named. */
-export function Problem({ error }: { readonly error: Error }) {
+export function Problem({ error, onRetry }: ProblemProps) {
   const errors = error instanceof ApiError ? error.errors : [];
   return (
     <div class="problem" role="alert">
@@ -12,6 +18,11 @@ export function Problem({ error }: { readonly error: Error }) {
             <li key={error}>{error}</li>
           ))}
         </ul>
+      )}
+      {onRetry && (
+        <button type="button" onClick={onRetry}>
+          Try again
+        </button>
       )}
     </div>
   );

@@ -1,5 +1,8 @@
 /** Not yet in TypeScript's library, nor in every browser. */
-const { rawJSON } = JSON as unknown as { rawJSON?(text: string): unknown };
+const { rawJSON, isRawJSON } = JSON as unknown as {
+  rawJSON?(text: string): unknown;
+  isRawJSON?(value: unknown): boolean;
+};
 
 /**
  * Parses JSON that came from outside. A number that a double does not hold exactly keeps its digits, as it is shown again
@@ -15,4 +18,14 @@ export function parseRecords(text: string): unknown {
 /** Returns a number of {@link parseRecords} as the nearest double, to be drawn and compared. */
 export function toDouble(value: number | null): number | null {
   return value === null || typeof value === 'number' ? value : Number(JSON.stringify(value));
+}
+
+/** Whether a value of {@link parseRecords} is a number, also one that no double holds. */
+export function isNumber(value: unknown): boolean {
+  return typeof value === 'number' || isRawJSON?.(value) === true;
+}
+
+/** Whether a value of {@link parseRecords} is an object or an array. */
+export function isNested(value: unknown): value is Readonly<Record<string, unknown>> | readonly unknown[] {
+  return typeof value === 'object' && value !== null && !isNumber(value);
 }

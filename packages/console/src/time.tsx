@@ -1,15 +1,21 @@
 import { computed } from '@preact/signals';
 import { timeZone } from './current-settings.ts';
 
-const clock = computed(
-  () => new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium', timeZone: timeZone.value }),
-);
+/** What a time is called in the time zone of the settings: with its date, its date alone in full, and its time alone. */
+export const clocks = computed(() => {
+  const zone = { timeZone: timeZone.value };
+  return {
+    both: new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium', ...zone }),
+    date: new Intl.DateTimeFormat(undefined, { dateStyle: 'full', ...zone }),
+    time: new Intl.DateTimeFormat(undefined, { timeStyle: 'medium', ...zone }),
+  };
+});
 
 /** A time in the time zone of the settings; its title is UTC. */
 export function Time({ value }: { readonly value: string }) {
   return (
     <time dateTime={value} title={value}>
-      {clock.value.format(new Date(value))}
+      {clocks.value.both.format(new Date(value))}
     </time>
   );
 }

@@ -5,6 +5,8 @@ export interface Loaded<Data> {
   readonly data: Data | undefined;
   readonly error: Error | undefined;
   readonly isLoading: boolean;
+  /** Loads again. */
+  readonly retry: () => void;
 }
 
 /**
@@ -17,7 +19,10 @@ export function useLoad<Data>(
   load: (signal: AbortSignal) => Promise<Data>,
   intervalMs?: number,
 ): Loaded<Data> {
-  const [loaded, setLoaded] = useState<Loaded<Data>>({ data: undefined, error: undefined, isLoading: true });
+  const [attempt, setAttempt] = useState(0);
+  const [loaded, setLoaded] = useState<Omit<Loaded<Data>, 'retry'>>({
+    ...{ data: undefined, error: undefined, isLoading: true },
+  });
   useEffect(() => {
     const controller = new AbortController();
     const { signal } = controller;
@@ -36,6 +41,6 @@ export function useLoad<Data>(
       clearInterval(timer);
       controller.abort();
     };
-  }, [key]);
-  return loaded;
+  }, [key, attempt]);
+  return { ...loaded, retry: () => setAttempt(attempt + 1) };
 }

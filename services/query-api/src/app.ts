@@ -15,6 +15,7 @@ import { RequestStore } from './clickhouse/store.ts';
 import { compressResponses } from './compression.ts';
 import type { QueryConfig } from './config.ts';
 import { registerConsole } from './console/console-route.ts';
+import { registerDeleteUser } from './deletions/delete-user-route.ts';
 import { registerEntities } from './entities/entities-route.ts';
 import { registerEvents } from './events/events-route.ts';
 import { declareMemoryMetrics, QueryMetrics, StreamMetrics } from './metrics.ts';
@@ -113,6 +114,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     });
     registerEvents(routes, reads);
     registerEntities(routes, reads);
+    registerDeleteUser(routes, config.INGEST_URLS);
     registerReports(routes, reads);
     registerStream(routes, streams, (request) => allowsWorkspace(request, keys, config.QUERY_ANONYMOUS_WORKSPACE));
     registerPipeline(routes, reads, registry);

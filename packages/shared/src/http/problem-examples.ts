@@ -85,6 +85,10 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
     summary: 'Webhooks are off',
     detail: 'Webhooks are off; the operator can turn them on.',
   },
+  deletions_not_available: {
+    summary: 'This service knows no ingest-api, which deletes users',
+    detail: 'query-api knows no ingest-api: send DELETE /v1/users to that.',
+  },
   event_log_unavailable: {
     summary: 'The event log cannot be reached; send the request again',
     detail: 'The event log cannot be reached; send the request again.',

@@ -1,5 +1,6 @@
 import type { PathDescriptions } from '@sluice/shared/http/openapi';
 import { z } from 'zod';
+import { DELETE_USER } from '../deletions/delete-user-openapi.ts';
 import { documentFilters, querySchema } from '../filters/filters-openapi.ts';
 import {
   type CommonDescription,
@@ -8,7 +9,7 @@ import {
   nextCursorSchema,
   timeSchema,
 } from '../openapi-schemas.ts';
-import { entitiesParameters, membershipsParameters } from './entities-parameters.ts';
+import { entitiesParameters, entityParameters, membershipsParameters } from './entities-parameters.ts';
 import { ENTITY_ROUTES, type EntityKind, OTHER_KIND } from './entity-kinds.ts';
 
 /** The identifier of a user or an organization in a path. */
@@ -20,7 +21,13 @@ const filters = { properties: documentFilters('properties') };
 export function entityPaths(kind: EntityKind, common: CommonDescription): PathDescriptions {
   const { path, idName, schema: name, tag, noun, exampleId } = ENTITY_ROUTES[kind];
   const entity = z
-    .object({ [idName]: z.string(), properties: jsonObjectSchema, firstSeenAt: timeSchema, lastSeenAt: timeSchema })
+    .object({
+      ...{ [idName]: z.string(), properties: jsonObjectSchema, firstSeenAt: timeSchema, lastSeenAt: timeSchema },
+      propertiesSetAt: z.record(z.string(), timeSchema).optional().meta({
+        description:
+          'When each property was set last, also to the same value. Only of one record, with `propertyTimes=true`.',
+      }),
+    })
     .meta({ id: name });
   const example = {
     [idName]: exampleId,
@@ -51,6 +58,7 @@ export function entityPaths(kind: EntityKind, common: CommonDescription): PathDe
           },
         },
       },
+      ...(kind === 'user' && { delete: DELETE_USER }),
     },
     [`${path}/{${idName}}`]: {
       get: {
@@ -59,7 +67,10 @@ export function entityPaths(kind: EntityKind, common: CommonDescription): PathDe
         operationId: `get${name}`,
         summary: `${noun[0]?.toUpperCase()}${noun.slice(1)} as it is now`,
         tag,
-        requestParams: { path: z.object({ [idName]: identifierParameter }) },
+        requestParams: {
+          path: z.object({ [idName]: identifierParameter }),
+          query: querySchema(entityParameters, {}),
+        },
         responses: {
           200: { description: 'As it is now.', content: { 'application/json': { schema: entity, example } } },
         },

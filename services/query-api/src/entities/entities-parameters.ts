@@ -58,8 +58,33 @@ export function parseEntitiesRequest(kind: EntityKind, query: QueryParameters, w
   return { properties, order, ...listRequest(list, sortKey, values, errors) };
 }
 
+/** The parameters of one user or organization. */
+export const entityParameters = {
+  propertyTimes: z.enum(['true', 'false'], 'must be true or false').meta({
+    default: 'false',
+    description: 'Whether `propertiesSetAt` is returned.',
+  }),
+} as const;
+
+/** A valid request for one user or organization. */
+export interface EntityRequest {
+  readonly id: string;
+  readonly propertyTimes: boolean;
+}
+
 /**
- * Returns the identifier in the path of one user or organization, which has no parameters.
+ * Parses the request for one user or organization.
+ *
+ * @throws {Problem} `invalid_request`, naming every error
+ */
+export function parseRecordRequest({ query, params: { id } }: EntityPath): EntityRequest {
+  const { values, errors } = parseParameters(entityParameters, { fields: {}, documents: [] }, query);
+  refuseErrors(errors);
+  return { id, propertyTimes: values.propertyTimes === 'true' };
+}
+
+/**
+ * Returns the identifier in the path of a report about one user or organization, which has no parameters.
  *
  * @throws {Problem} `invalid_request`, naming every error
  */

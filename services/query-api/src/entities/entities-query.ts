@@ -51,12 +51,12 @@ ORDER BY id, property`,
 }
 
 /**
- * Returns the query for some properties of one entity, ordered by name: name and JSON. Those of a user count if no deletion
- * is stored by now that hides them: a client that reads slowly takes them one piece after the other.
+ * Returns the query for some properties of one entity, ordered by name: name, JSON and version. Those of a user count if no
+ * deletion is stored by now that hides them: a client that reads slowly takes them one piece after the other.
  */
 export function propertiesByKeyQuery(tables: Tables, kind: EntityKind, id: string, keys: readonly string[]): Sql {
   return {
-    sql: `SELECT property, value
+    sql: `SELECT property, value, version
 FROM (${currentProperties(tables, `id = {id:String} AND ${KEY} IN {keys:Array(String)}`)})
 ${kind === 'user' ? `WHERE toInt64(version) > ${lastDeletion(tables)}` : ''}
 ORDER BY property`,

@@ -131,7 +131,7 @@ async function* propertiesByKey(
       readSome,
       readAlone: (key, options) => readSome([key], options),
     });
-    for await (const piece of pieces) yield piece.found as readonly (readonly [name: string, json: string])[];
+    for await (const piece of pieces) yield piece.found as unknown as readonly Property[];
   }
 }
 
@@ -166,7 +166,7 @@ async function readPiece(
   return (await currentTimes(queries, found, deletions)).map((current) => ({
     ...current,
     stored: seen.get(current.id) ?? current,
-    properties: [(byId.get(current.id) ?? []).map(([, name, json]) => [name, json] as const)],
+    properties: [(byId.get(current.id) ?? []).map(([, name, json, version]) => [name, json, version] as const)],
   }));
 }
 

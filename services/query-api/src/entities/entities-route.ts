@@ -9,8 +9,8 @@ import {
   type EntitiesRequest,
   type ListRequest,
   parseEntitiesRequest,
-  parseEntityRequest,
   parseMembershipsRequest,
+  parseRecordRequest,
 } from './entities-parameters.ts';
 import { entityExists, readEntity, readPage } from './entities-reader.ts';
 import { ENTITY_KINDS, ENTITY_ROUTES, type EntityKind, noSuchEntity, OTHER_KIND } from './entity-kinds.ts';
@@ -40,12 +40,12 @@ export function registerEntities(app: FastifyInstance, deps: ReadDependencies): 
 
     registerRead(app, {
       path: `${path}/:id`,
-      parse: parseEntityRequest,
-      async respond(id, context, reply) {
+      parse: parseRecordRequest,
+      async respond({ id, propertyTimes }, context, reply) {
         const queries = await whenHeld(deps, context, reply);
         const entity = await readEntity(queries, kind, id);
         if (!entity) throw noSuchEntity(kind);
-        return await sendJson(reply, entityRecord(idName, entity));
+        return await sendJson(reply, entityRecord(idName, entity, propertyTimes));
       },
     });
 

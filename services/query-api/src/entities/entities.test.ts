@@ -57,19 +57,27 @@ interface Expected {
   readonly lastSeenAt: string;
 }
 
+/** As the record of one entity has it. */
+interface ExpectedAlone extends Expected {
+  readonly propertiesSetAt: Record<string, string>;
+}
+
 /** Entities as the contract defines them, in the plainest way: the changes after the last deletion, in order. */
-function fold(changes: readonly Change[], kind: Kind): Expected[] {
+function fold(changes: readonly Change[], kind: Kind): ExpectedAlone[] {
   const byId = Map.groupBy([...changes.entries()], ([, one]) => (one.kind === kind ? one.id : ''));
   byId.delete('');
-  const entities = [...byId].flatMap(([entityId, all]): Expected[] => {
+  const entities = [...byId].flatMap(([entityId, all]): ExpectedAlone[] => {
     const lastDeletion = all.findLastIndex(([, { deleted }]) => deleted && kind === 'user');
     const live = all.slice(lastDeletion + 1).filter(([, { deleted }]) => !deleted);
     if (live.length === 0) return [];
     const properties = new Map<string, unknown>();
-    for (const [, one] of live) {
+    const setAt = new Map<string, string>();
+    for (const [index, one] of live) {
       for (const [name, json] of one.properties) {
         if (json === null) properties.delete(name);
         else properties.set(name, json);
+        if (json === null) setAt.delete(name);
+        else setAt.set(name, new Date(Math.floor(versionUs(index) / 1_000)).toISOString());
       }
     }
     const times = live.flatMap(([index, { events }]) =>
@@ -81,10 +89,15 @@ function fold(changes: readonly Change[], kind: Kind): Expected[] {
         properties: Object.fromEntries(properties),
         firstSeenAt: new Date(Math.min(...times)).toISOString(),
         lastSeenAt: new Date(Math.max(...times)).toISOString(),
+        propertiesSetAt: Object.fromEntries(setAt),
       },
     ];
   });
   return entities.sort((a, b) => Buffer.compare(Buffer.from(a.id), Buffer.from(b.id)));
+}
+
+function inList({ propertiesSetAt: _, ...record }: ExpectedAlone): Expected {
+  return record;
 }
 
 interface StoredRow {
@@ -177,14 +190,19 @@ test('users and organizations are what the last changes made them, in whatever o
         await store(changes, order);
         for (const kind of kinds) {
           const expected = fold(changes, kind);
-          expect(await readAll(kind, limit)).toEqual(expected);
+          expect(await readAll(kind, limit)).toEqual(expected.map(inList));
 
           const one = changes[choice % changes.length] as Change;
-          const { status, body } = await query.get(`${paths[kind]}/${encodeURIComponent(one.id)}`);
+          const path = `${paths[kind]}/${encodeURIComponent(one.id)}`;
           const alone = expected.find((entity) => entity.id === one.id);
-          expect(status).toBe(alone ? 200 : 404);
-          if (alone) {
-            const { id: entityId, ...rest } = alone;
+          for (const [parameters, record] of [
+            ['', alone && inList(alone)],
+            ['?propertyTimes=true', alone],
+          ] as const) {
+            const { status, body } = await query.get(path + parameters);
+            expect(status).toBe(record ? 200 : 404);
+            if (!record) continue;
+            const { id: entityId, ...rest } = record;
             expect(body).toEqual({ [idNames[kind]]: entityId, ...rest });
           }
 
@@ -196,7 +214,7 @@ test('users and organizations are what the last changes made them, in whatever o
           if (text === '' || !text.isWellFormed()) continue;
           const filter = `&${new URLSearchParams({ [`properties.${name}[${condition.operator}]`]: text })}`;
           const matching = expected.filter(({ properties }) => meets(properties, name, condition));
-          expect(await readAll(kind, limit, filter), filter).toEqual(matching);
+          expect(await readAll(kind, limit, filter), filter).toEqual(matching.map(inList));
         }
       },
     ),

@@ -7,8 +7,8 @@ export interface SeenEntity {
   readonly lastSeenMs: number;
 }
 
-/** A property of a user or an organization, as JSON. */
-export type Property = readonly [name: string, json: string];
+/** A property of a user or an organization, as JSON, and when it was set last, in microseconds. */
+export type Property = readonly [name: string, json: string, setUs: number];
 
 /** A user or an organization as it is now. Its properties come in pieces; those of a large one are read as they are taken. */
 export interface Entity extends SeenEntity {
@@ -21,23 +21,29 @@ const CHUNK_CHARACTERS = 64 * 1_024;
 /**
  * Returns an entity's record as JSON, in chunks, with the values of its properties as they were stored. It builds no
  * object of the properties, since a name such as `__proto__` would change that.
+ *
+ * @param hasTimes whether the record says of each property when it was set last
  */
 export async function* entityRecord(
   idName: EntityRoute['idName'],
   entity: Entity,
+  hasTimes = false,
 ): AsyncGenerator<string, void, undefined> {
   let text = `{"${idName}":${JSON.stringify(entity.id)},"properties":{`;
   let separator = '';
+  const times: string[] = [];
   for await (const properties of entity.properties) {
-    for (const [name, json] of properties) {
+    for (const [name, json, setUs] of properties) {
       text += `${separator}${JSON.stringify(name)}:${json}`;
       separator = ',';
+      if (hasTimes) times.push(`${JSON.stringify(name)}:"${isoTime(Math.floor(setUs / 1_000))}"`);
       if (text.length < CHUNK_CHARACTERS) continue;
       yield text;
       text = '';
     }
   }
-  yield `${text}},"firstSeenAt":"${isoTime(entity.firstSeenMs)}","lastSeenAt":"${isoTime(entity.lastSeenMs)}"}`;
+  yield `${text}},"firstSeenAt":"${isoTime(entity.firstSeenMs)}","lastSeenAt":"${isoTime(entity.lastSeenMs)}"`;
+  yield hasTimes ? `,"propertiesSetAt":{${times.join(',')}}}` : '}';
 }
 
 /** Returns the record of a membership as JSON: the other user or organization, and when the two were seen together. */

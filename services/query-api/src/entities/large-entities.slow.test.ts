@@ -108,9 +108,10 @@ function sorted(properties: Record<string, string>): Record<string, string> {
 
 test('a large user is read in pieces', async () => {
   results = [];
-  const { status, body } = await query.get(`/users/${LARGE}`);
+  const { status, body } = await query.get(`/users/${LARGE}?propertyTimes=true`);
   expect(status).toBe(200);
-  const { properties } = body as unknown as { readonly properties: Record<string, string> };
+  const { properties, propertiesSetAt } = body as unknown as Record<string, Record<string, string>>;
+  expect(Object.keys(propertiesSetAt ?? {})).toEqual(Object.keys(properties ?? {}));
   expect(JSON.stringify(properties) === JSON.stringify(sorted(propertiesOf(LARGE)))).toBe(true);
   expect(Math.max(...results.map(({ bytes }) => bytes))).toBeLessThanOrEqual(PIECE_BYTES_MAX);
 });

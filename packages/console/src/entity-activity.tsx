@@ -1,0 +1,76 @@
+import { useMemo } from 'preact/hooks';
+import { type Activity, getJson } from './api.ts';
+import { apiPathOf, ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
+import { formatNumber } from './format.ts';
+import { NewestHint } from './newest-hint.tsx';
+import { Problem } from './problem.tsx';
+import { hrefOf } from './route.ts';
+import { SeriesChart } from './series-chart.tsx';
+import { SeriesTable } from './series-table.tsx';
+import { useLoad } from './use-load.ts';
+
+/** What a user or an organization did in the last days. */
+export function EntityActivity(entity: EntityProps) {
+  const address = `${apiPathOf(entity)}/activity`;
+  const { data, error, isLoading, retry } = useLoad(address, (signal) => getJson<Activity>(address, signal));
+  const total = data?.days.reduce((sum, { count }) => sum + count, 0) ?? 0;
+  return (
+    <section aria-labelledby="activity">
+      <h2 id="activity">Activity</h2>
+      {!data && isLoading && <p class="muted late">Loading …</p>}
+      {error && <Problem error={error} onRetry={retry} />}
+      {data && total === 0 && (
+        <>
+          <p class="muted">No events in the last {data.days.length} days.</p>
+          <NewestHint filters={new URLSearchParams({ [ENTITY_KINDS[entity.path].filter]: entity.id })} />
+        </>
+      )}
+      {data && total > 0 && <Days {...entity} activity={data} total={total} />}
+    </section>
+  );
+}
+
+interface DaysProps extends EntityProps {
+  readonly activity: Activity;
+  readonly total: number;
+}
+
+function Days({ path, id, activity: { days, events }, total }: DaysProps) {
+  const { filter } = ENTITY_KINDS[path];
+  const drawn = useMemo(() => {
+    const line = { label: 'Events', total, values: days.map(({ count }) => count), previous: undefined };
+    return { buckets: days.map(({ date }) => date), lines: [line] };
+  }, [days]);
+  return (
+    <>
+      <p class="muted">
+        {formatNumber(total)} events in the last {days.length} days (UTC).
+      </p>
+      <SeriesChart {...drawn} interval="day" timeZone="UTC" label="Chart of events by day" />
+      <SeriesTable {...drawn} interval="day" timeZone="UTC" />
+      <table class="totals">
+        <caption>Most frequent events</caption>
+        <thead>
+          <tr>
+            <th scope="col">Event</th>
+            <th scope="col" class="number">
+              Count
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {events.map(({ event, count }) => (
+            <tr key={event}>
+              <th scope="row">
+                <a href={hrefOf(['events'], new URLSearchParams({ event, [filter]: id }))}>
+                  <bdi>{event}</bdi>
+                </a>
+              </th>
+              <td class="number">{formatNumber(count)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </>
+  );
+}

@@ -1,0 +1,61 @@
+import { useState } from 'preact/hooks';
+import { getJson, idOf, type OrganizationUserPage, type UserOrganizationPage } from './api.ts';
+import { apiPathOf, ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
+import { EntityLink } from './event-table.tsx';
+import { Problem } from './problem.tsx';
+import { Time } from './time.tsx';
+import { useLoad } from './use-load.ts';
+
+const LIMIT = 12;
+
+/** The organizations of a user, or the users of an organization, a page at a time. */
+export function EntityMembers(entity: EntityProps) {
+  const { members, membersTitle } = ENTITY_KINDS[entity.path];
+  /** The cursors of the pages up to this one. */
+  const [cursors, setCursors] = useState<readonly string[]>([]);
+  const query = new URLSearchParams({
+    limit: String(LIMIT),
+    ...(cursors.length > 0 && { cursor: cursors.at(-1) ?? '' }),
+  });
+  const { data, error, isLoading, retry } = useLoad(query.toString(), (signal) =>
+    getJson<UserOrganizationPage | OrganizationUserPage>(`${apiPathOf(entity)}/${members}?${query}`, signal),
+  );
+  const next = data?.nextCursor ?? null;
+  return (
+    <section aria-labelledby="members">
+      <h2 id="members">{membersTitle}</h2>
+      {!data && isLoading && <p class="muted late">Loading …</p>}
+      {error && <Problem error={error} onRetry={retry} />}
+      {data?.results.length === 0 && <p class="muted">None.</p>}
+      <ul class="members-page">
+        {data?.results.map((member) => (
+          <li key={idOf(member)}>
+            <EntityLink path={members} id={idOf(member)} />
+            <span class="muted">
+              last seen <Time value={member.lastSeenAt} />
+            </span>
+          </li>
+        ))}
+      </ul>
+      {(cursors.length > 0 || next !== null) && (
+        <div class="bar">
+          <button
+            type="button"
+            disabled={cursors.length === 0 || isLoading}
+            onClick={() => setCursors(cursors.slice(0, -1))}
+          >
+            Previous {members}
+          </button>
+          <button
+            type="button"
+            disabled={next === null || isLoading}
+            onClick={() => setCursors([...cursors, next ?? ''])}
+          >
+            Next {members}
+          </button>
+          <p role="status">Page {cursors.length + 1}</p>
+        </div>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,32 @@
+import { z } from 'zod';
+
+/** Describes `DELETE /users`. */
+export const DELETE_USER = {
+  operationId: 'deleteUser',
+  summary: 'Delete a user, its properties and its events',
+  description:
+    'Passed on to ingest-api, whose `DELETE /v1/users` it is: for pages that reach query-api alone, such as the console.',
+  tag: 'users',
+  scope: 'delete',
+  codes: ['event_log_unavailable', 'deletions_not_available'],
+  requestParams: {
+    query: z.object({
+      foreignId: z.string().meta({ description: 'The identifier. A plus is `%2B`, and a space `%20`.' }),
+      before: z
+        .string()
+        .optional()
+        .meta({ format: 'date-time', description: 'Only what was accepted before this time. Default: now.' }),
+    }),
+  },
+  responses: {
+    202: {
+      description: 'The event log has the deletion.',
+      content: {
+        'application/json': {
+          schema: z.object({ status: z.literal('accepted'), foreignId: z.string() }).meta({ id: 'AcceptedDeletion' }),
+          example: { status: 'accepted', foreignId: 'jane' },
+        },
+      },
+    },
+  },
+} as const;
