@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { deadLettersConfig } from '@sluice/cli/dead-letters/config';
-import { DeadLetters } from '@sluice/cli/dead-letters/dead-letters';
+import { DeadLetters } from '@sluice/writer/dead-letters/dead-letters';
 import { parse, runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';

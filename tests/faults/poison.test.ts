@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type DeadLettersConfig, deadLettersConfig } from '@sluice/cli/dead-letters/config';
-import { DeadLetters } from '@sluice/cli/dead-letters/dead-letters';
+import { DeadLetters } from '@sluice/writer/dead-letters/dead-letters';
 import { parse, runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';

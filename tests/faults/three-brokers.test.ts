@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { deadLettersConfig } from '@sluice/cli/dead-letters/config';
-import { DeadLetters } from '@sluice/cli/dead-letters/dead-letters';
+import { DeadLetters } from '@sluice/writer/dead-letters/dead-letters';
 import { parse, runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { findFreePorts } from '@sluice/local-stack/ports';

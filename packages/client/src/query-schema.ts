@@ -412,6 +412,12 @@ export interface components {
              */
             state?: "active" | "paused";
         };
+        NewKey: {
+            /** @description What the key may do. A key can give only scopes that it has itself. */
+            scopes: ("ingest" | "query" | "delete" | "sql" | "webhooks" | "admin")[];
+            /** @description How many events a second the key may submit, and how many queries a second it may send. Not more than the key that creates it; default: as that one. */
+            rateLimit?: number;
+        };
         EventPage: {
             /** @description The limit that was applied. */
             limit: number;
@@ -857,6 +863,82 @@ export interface components {
                 lastDay: number;
                 newestAt: string | null;
             };
+        };
+        Keys: {
+            keys: components["schemas"]["Key"][];
+            /** @description Whether keys can be created and revoked here, as API_KEYS_CHANGEABLE says. */
+            changeable: boolean;
+        };
+        Key: {
+            id: string;
+            scopes: ("ingest" | "query" | "delete" | "sql" | "webhooks" | "admin")[];
+            /** @description `null`: the one of the services, if they have one. */
+            rateLimit: number | null;
+            createdAt: string | null;
+            /** @description Whether it is the key of this request. */
+            current: boolean;
+        };
+        CreatedKey: {
+            id: string;
+            scopes: ("ingest" | "query" | "delete" | "sql" | "webhooks" | "admin")[];
+            /** @description `null`: the one of the services, if they have one. */
+            rateLimit: number | null;
+            createdAt: string | null;
+            /** @description Whether it is the key of this request. */
+            current: boolean;
+            /** @description The key. It is shown only in this response. */
+            key: string;
+        };
+        DeadLetterPage: {
+            /** @description The limit that was applied. */
+            limit: number;
+            results: components["schemas"]["DeadLetter"][];
+            /** @description Where the next page begins; `null` at the end. */
+            nextCursor: string | null;
+        };
+        DeadLetter: {
+            id: string;
+            /**
+             * Format: date-time
+             * @description In UTC, with milliseconds.
+             */
+            recordedAt: string;
+            /** @description `null`: it was not, or has failed again since then. */
+            replayedAt: string | null;
+            /** @description `events`, `changes` or `rejected`. */
+            kind: string;
+            /** @description Where it was in Kafka: topic, partition, offset and line of the message. */
+            topic: string;
+            partition: number;
+            offset: string;
+            line: number;
+            /** @description Why it could not be stored, or taken. */
+            reason: string;
+            /** @description The length of the row. */
+            bytes: number;
+        };
+        DeadLetterWithRow: {
+            id: string;
+            /**
+             * Format: date-time
+             * @description In UTC, with milliseconds.
+             */
+            recordedAt: string;
+            /** @description `null`: it was not, or has failed again since then. */
+            replayedAt: string | null;
+            /** @description `events`, `changes` or `rejected`. */
+            kind: string;
+            /** @description Where it was in Kafka: topic, partition, offset and line of the message. */
+            topic: string;
+            partition: number;
+            offset: string;
+            line: number;
+            /** @description Why it could not be stored, or taken. */
+            reason: string;
+            /** @description The length of the row. */
+            bytes: number;
+            /** @description As it came. Bytes that are no UTF-8 are shown as U+FFFD. */
+            row: string;
         };
         UserPage: {
             /** @description The limit that was applied. */

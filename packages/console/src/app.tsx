@@ -1,15 +1,19 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { checkKey } from './api.ts';
 import { ChartPage } from './chart-page.tsx';
+import { DeadLetterPage } from './dead-letter-page.tsx';
+import { DeadLettersPage } from './dead-letters-page.tsx';
 import { EntitiesPage } from './entities-page.tsx';
 import { EntityPage } from './entity-page.tsx';
 import { ErrorBoundary } from './error-boundary.tsx';
 import { EventsPage } from './events-page.tsx';
 import { HealthPage } from './health-page.tsx';
 import { HomePage } from './home-page.tsx';
+import { KeysPage } from './keys-page.tsx';
 import { loadMenus } from './menus.ts';
-import { hrefOf, type Route, route } from './route.ts';
-import { access, key, useKey } from './session.ts';
+import { Navigation } from './navigation.tsx';
+import { type Route, route } from './route.ts';
+import { access, key } from './session.ts';
 import { SignIn } from './sign-in.tsx';
 import { SqlPage } from './sql-page.tsx';
 import { WebhookPage } from './webhook-page.tsx';
@@ -19,17 +23,6 @@ interface PageDescription {
   readonly title: string;
   readonly content: preact.ComponentChild;
 }
-
-const LINKS = [
-  ['home', 'Home'],
-  ['events', 'Events'],
-  ['chart', 'Chart'],
-  ['users', 'Users'],
-  ['organizations', 'Organizations'],
-  ['sql', 'SQL'],
-  ['webhooks', 'Webhooks'],
-  ['pipeline', 'Pipeline'],
-] as const;
 
 function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescription {
   switch (name) {
@@ -44,6 +37,11 @@ function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescript
     case 'webhooks':
       if (id !== '') return { title: 'Webhook', content: <WebhookPage key={id} id={id} /> };
       return { title: 'Webhooks', content: <WebhooksPage /> };
+    case 'keys':
+      return { title: 'Keys', content: <KeysPage /> };
+    case 'dead-letters':
+      if (id !== '') return { title: 'Dead letter', content: <DeadLetterPage key={id} id={id} /> };
+      return { title: 'Dead letters', content: <DeadLettersPage params={params} /> };
     case 'pipeline':
       return { title: 'Pipeline', content: <HealthPage /> };
     case 'users':
@@ -104,34 +102,6 @@ export function App() {
       </main>
     </>
   );
-}
-
-function Navigation() {
-  const [current = 'home'] = route.value.path;
-  return (
-    <>
-      <nav aria-label="Pages">
-        <ul>
-          {LINKS.map(([name, title]) => (
-            <li key={name}>
-              <a href={hrefOf([name])} aria-current={name === current ? 'page' : undefined}>
-                {title}
-              </a>
-            </li>
-          ))}
-        </ul>
-      </nav>
-      <a href="../docs">API reference</a>
-      <button type="button" onClick={() => signOut()}>
-        {key.value === '' ? 'Use a key' : 'Sign out'}
-      </button>
-    </>
-  );
-}
-
-function signOut(): void {
-  useKey('');
-  access.value = 'closed';
 }
 
 /** Without a key too: an operator may let everybody read a workspace. */

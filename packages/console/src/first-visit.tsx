@@ -1,8 +1,8 @@
-import { useState } from 'preact/hooks';
 import { EventTable } from './event-table.tsx';
 import { useLiveTail } from './live-tail.ts';
 import { Problem } from './problem.tsx';
 import { key } from './session.ts';
+import { Snippet } from './snippet.tsx';
 
 /** Where ingest-api listens next to this page, unless a proxy says otherwise. */
 const INGEST_URL = `${location.protocol}//${location.hostname}:4000`;
@@ -42,23 +42,5 @@ await client.close();`;
         </>
       )}
     </>
-  );
-}
-
-function Snippet({ title, text }: { readonly title: string; readonly text: string }) {
-  const [isCopied, setIsCopied] = useState(false);
-  const copy = async () => {
-    await navigator.clipboard.writeText(text);
-    setIsCopied(true);
-  };
-  return (
-    <section>
-      <h2>{title}</h2>
-      <pre class="snippet">{text}</pre>
-      <button type="button" onClick={() => void copy().catch(() => undefined)}>
-        {isCopied ? 'Copied' : 'Copy'}
-        <span class="hidden"> {title}</span>
-      </button>
-    </section>
   );
 }

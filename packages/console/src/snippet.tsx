@@ -1,0 +1,20 @@
+import { useState } from 'preact/hooks';
+
+/** A text to be copied, with a heading. */
+export function Snippet({ title, text }: { readonly title: string; readonly text: string }) {
+  const [isCopied, setIsCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    setIsCopied(true);
+  };
+  return (
+    <section>
+      <h2>{title}</h2>
+      <pre class="snippet">{text}</pre>
+      <button type="button" onClick={() => void copy().catch(() => undefined)}>
+        {isCopied ? 'Copied' : 'Copy'}
+        <span class="hidden"> {title}</span>
+      </button>
+    </section>
+  );
+}
