@@ -1,6 +1,7 @@
 import { createDocumentChecker } from '@sluice/shared/testing/openapi';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { type QueryService, startQuery } from '../testing/query-service.ts';
+import { Receiver } from '../testing/webhooks.ts';
 
 let query: QueryService;
 
@@ -158,4 +159,36 @@ test('the responses are as documented', async () => {
   expect(checker.errorsOfResponse('GET /dead-letters', page)).toBeUndefined();
   const one = await query.app.inject({ url: '/dead-letters/d1', headers });
   expect(checker.errorsOfResponse('GET /dead-letters/{id}', one)).toBeUndefined();
+});
+
+test('the first writer that responds replays, and says what cannot be taken', async () => {
+  await using receiver = await Receiver.start();
+  const writer = receiver.url.replace('/events', '/');
+  // Nothing listens on port 9.
+  const service = await startQuery(inject('clickhouseUrl'), { REPLAY_URL: `http://127.0.0.1:9,${writer}` });
+  onTestFinished(service.stop);
+  await service.insert('dead_letters', [letter('a b', { row: row('a') })]);
+  const replay = async () => {
+    const request = {
+      method: 'POST',
+      url: '/dead-letters/a%20b/replay',
+      headers: { authorization: 'Bearer admin-a' },
+    } as const;
+    const response = await service.app.inject(request);
+    return [response.statusCode, response.body === '' ? '' : response.json().detail];
+  };
+  const paths: unknown[] = [];
+  const respond = (status: number, body = '') => {
+    receiver.behaviour = (_, response) => {
+      paths.push(response.req.url);
+      response.writeHead(status).end(body);
+    };
+  };
+  respond(204);
+  expect(await replay()).toEqual([204, '']);
+  respond(409, '{"detail":"Only the beginning of the call is kept."}');
+  expect(await replay()).toEqual([409, 'Only the beginning of the call is kept.']);
+  respond(503, 'a proxy');
+  expect(await replay()).toEqual([503, expect.stringContaining('send the request again')]);
+  expect(new Set(paths)).toEqual(new Set(['/dead-letters/a%20b/replay']));
 });
