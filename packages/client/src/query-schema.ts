@@ -242,6 +242,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/pipeline/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The pipeline over the last hour
+         * @description A sample each minute, the oldest first, since this query-api started; an hour at most. `null`: it was not known then, as in `GET /pipeline`, or a service had started again.
+         */
+        get: operations["getPipelineHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/users": {
         parameters: {
             query?: never;
@@ -794,6 +814,8 @@ export interface components {
             } | null;
             /** @description Since the writers of WRITER_URL started; `null`: `missing` says why. */
             writers: {
+                /** @description Kafka messages stored; a message has up to thousands of rows. */
+                storedMessages: number;
                 /** @description Attempts to store a batch that failed and were retried. */
                 batchFailures: number;
                 /** @description Rows of all workspaces that could not be stored. */
@@ -863,6 +885,22 @@ export interface components {
                 lastDay: number;
                 newestAt: string | null;
             };
+        };
+        PipelineHistory: {
+            samples: {
+                /**
+                 * Format: date-time
+                 * @description In UTC, with milliseconds.
+                 */
+                at: string;
+                /** @description Events that Kafka has acknowledged, since the sample before. */
+                acceptedPerSecond: number | null;
+                /** @description Kafka messages stored, since the sample before. */
+                storedPerSecond: number | null;
+                lagMessages: number | null;
+                lagSeconds: number | null;
+                haltedPartitions: number | null;
+            }[];
         };
         Keys: {
             keys: components["schemas"]["Key"][];
@@ -2508,6 +2546,7 @@ export interface operations {
                      *         "headroomSeconds": 604799.6
                      *       },
                      *       "writers": {
+                     *         "storedMessages": 3120,
                      *         "batchFailures": 0,
                      *         "deadLetters": 2,
                      *         "deadLetterAlarm": false,
@@ -2564,6 +2603,26 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Pipeline"];
+                };
+            };
+        };
+    };
+    getPipelineHistory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The samples. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineHistory"];
                 };
             };
         };

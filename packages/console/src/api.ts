@@ -15,6 +15,7 @@ export type EventNames = components['schemas']['EventNames'];
 export type EventProperties = components['schemas']['EventProperties'];
 export type Activity = components['schemas']['Activity'];
 export type Pipeline = components['schemas']['Pipeline'];
+export type PipelineHistory = components['schemas']['PipelineHistory'];
 export type Keys = components['schemas']['Keys'];
 export type Key = components['schemas']['Key'];
 export type CreatedKey = components['schemas']['CreatedKey'];
