@@ -67,7 +67,8 @@ test('a key is made, used and revoked by keyboard, and is refused then', async (
   await page.keyboard.press('Enter');
   await shown(page.getByText('The key is created.'));
   const text = (await page.locator('.snippet').textContent()) ?? '';
-  const id = /The new key (\w+)/.exec((await page.locator('.notice').textContent()) ?? '')?.[1] ?? '';
+  const title = await page.getByRole('heading', { name: /^The new key/ }).textContent();
+  const id = title?.split(' ').at(-1) ?? '';
   await until('the key to be accepted', async () => (await statusWith(text)) === 200);
   await shown(page.getByRole('row', { name: new RegExp(`^${id} query 50`) }));
   await takePicture(page, 'keys-created');
@@ -223,6 +224,31 @@ test('the menu opens, closes and leads on by keyboard, also on a phone', async (
     await page.waitForLoadState('networkidle');
     expect([hash, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([hash, 360]);
   }
+  expect(faults).toEqual([]);
+});
+
+test.each(SCHEMES)('the pipeline has its last hour as lines and as numbers, %s', async (scheme) => {
+  const { page, faults } = await openSignedIn('#/pipeline', { scheme });
+  await shown(page.getByRole('heading', { name: 'The last hour' }));
+  const { body } = await pipeline.get<{ samples: readonly object[] }>('/pipeline/history');
+  expect(body.samples[0]).toMatchObject({ acceptedPerSecond: null, haltedPartitions: expect.any(Number) });
+  // An hour in place of the minutes since the services of this test started.
+  const samples = Array.from({ length: 60 }, (_, minute) => ({
+    at: new Date(Date.UTC(2026, 2, 1, 12, minute)).toISOString(),
+    acceptedPerSecond: minute === 0 ? null : 100 + (minute % 7),
+    storedPerSecond: minute === 0 ? null : 9,
+    ...{ lagMessages: minute, lagSeconds: minute > 40 ? null : minute / 10, haltedPartitions: minute > 30 ? 1 : 0 },
+  }));
+  await page.route('**/pipeline/history', (route) => route.fulfill({ json: { samples } }));
+  await page.reload();
+  await shown(page.getByRole('img', { name: /^Accepted and stored/ }).locator('canvas'));
+  const lag = page.getByRole('region', { name: 'Lag and halts' });
+  await tabTo(page, lag.locator('summary'));
+  await page.keyboard.press('Enter');
+  await shown(lag.getByRole('row', { name: /13:31 3.1 1$/ }));
+  await shown(lag.getByRole('row', { name: /13:59 – 1$/ }));
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, `pipeline-history-${scheme}`);
   expect(faults).toEqual([]);
 });
 

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 interface ConfirmButtonProps {
   readonly label: string;
@@ -15,8 +15,8 @@ export function ConfirmButton({ label, subject, question, confirm, onConfirm }: 
   const [isAsked, setIsAsked] = useState(false);
   const first = useRef<HTMLButtonElement>(null);
   const wasAsked = useRef(false);
-  // The button that had the focus is gone.
-  useEffect(() => {
+  // The button that had the focus is gone. At once: after the next frame, the next key would get lost.
+  useLayoutEffect(() => {
     if (isAsked || wasAsked.current) first.current?.focus();
     wasAsked.current = isAsked;
   }, [isAsked]);

@@ -137,7 +137,7 @@ function DeadLetterTable({ results }: { readonly results: readonly DeadLetter[] 
                 </a>
               </th>
               <td>{KINDS[kind] ?? kind}</td>
-              <td class="json verbatim">{beginningOf(reason)}</td>
+              <td class="verbatim">{beginningOf(reason)}</td>
               <td class="number">{formatBytes(bytes)}</td>
               <td>{replayedAt === null ? 'no' : <Time value={replayedAt} />}</td>
             </tr>

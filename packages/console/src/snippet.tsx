@@ -10,7 +10,10 @@ export function Snippet({ title, text }: { readonly title: string; readonly text
   return (
     <section>
       <h2>{title}</h2>
-      <pre class="snippet">{text}</pre>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+      <section class="snippet" aria-label={title} tabIndex={0}>
+        <pre>{text}</pre>
+      </section>
       <button type="button" onClick={() => void copy().catch(() => undefined)}>
         {isCopied ? 'Copied' : 'Copy'}
         <span class="hidden"> {title}</span>

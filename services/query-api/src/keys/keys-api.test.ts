@@ -41,7 +41,7 @@ async function send(
     ...{ method, url, headers: { authorization: `Bearer ${key}` } },
     ...(payload !== undefined && { payload: payload as object }),
   });
-  return { status: response.statusCode, body: response.body === '' ? undefined : response.json() };
+  return { status: response.statusCode, body: JSON.parse(response.body || 'null') };
 }
 
 /** Adds keys to the file; the key with the id `x` is `x` itself. */

@@ -65,18 +65,20 @@ export class WorkspaceKeys {
 
   /** Returns the new key, which is not stored anywhere. */
   async create(acting: ActingKey, given: NewKey): Promise<KeyRecord & { readonly key: string }> {
-    const fields = { workspace: acting.workspace, scopes: given.scopes, createdAt: new Date().toISOString() };
-    const { key, entry } = createKey(fields);
-    let added: KeyEntry = entry;
+    let created: ReturnType<typeof createKey> | undefined;
     await this.#change(acting, (own, all) => {
       requireScopes(own, given.scopes);
       const perSecond = this.#rateLimitOf(own, given.rateLimit);
       const count = all.filter(({ workspace }) => workspace === own.workspace).length;
       if (count >= KEYS_PER_WORKSPACE_MAX) throw tooMany();
-      added = { ...entry, ...(perSecond !== undefined && { rateLimit: perSecond }) };
-      return [...all, added];
+      created = createKey({
+        ...{ workspace: own.workspace, scopes: given.scopes, createdAt: new Date().toISOString() },
+        ...(perSecond !== undefined && { rateLimit: perSecond }),
+      });
+      return [...all, created.entry];
     });
-    return { ...recordOf(added, acting), key };
+    if (!created) throw new Error('the keys file was changed without a key');
+    return { ...recordOf(created.entry, acting), key: created.key };
   }
 
   /** @throws {Problem} `not_found`; `invalid_request` for the acting key itself, so that one that may undo it remains */
