@@ -5,6 +5,7 @@ import { until } from '@sluice/shared/testing/until';
 import { beforeEach, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { KEYS_PER_WORKSPACE_MAX } from '../limits.ts';
 import { type QueryService, startQuery } from '../testing/query-service.ts';
+import { KEY_BODY_BYTES_MAX } from './keys-route.ts';
 import { WorkspaceKeys } from './workspace-keys.ts';
 
 let query: QueryService;
@@ -193,6 +194,19 @@ describe('with a file that may be changed', () => {
     const answers = await Promise.all([create(), create(), create()]);
     expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 400, 400]);
     expect((await send('POST', '/keys', 'admin-b', { scopes: ['query'] })).status).toBe(201);
+  });
+
+  test('a body that is too large, or of another type, is refused', async () => {
+    const sent = (payload: string, type: string) =>
+      query.app.inject({
+        ...{ method: 'POST', url: '/keys', payload },
+        headers: { authorization: 'Bearer admin-a', 'content-type': type },
+      });
+    const body = JSON.stringify({ scopes: ['query'] });
+    expect((await sent(body.padEnd(KEY_BODY_BYTES_MAX), 'application/json')).statusCode).toBe(201);
+    expect((await sent(body.padEnd(KEY_BODY_BYTES_MAX + 1), 'application/json')).statusCode).toBe(413);
+    // What a form of another site could send.
+    expect((await sent(body, 'text/plain')).statusCode).toBe(415);
   });
 
   test('a file that is not valid is neither shown nor replaced', async () => {

@@ -29,7 +29,6 @@ export class PipelineHistory {
   #timer: NodeJS.Timeout | undefined;
   #last: Promise<void> = Promise.resolve();
 
-  /** @param read must not throw */
   constructor(read: () => Promise<Reading['state']>, now: () => number = Date.now) {
     this.#read = read;
     this.#now = now;
@@ -37,7 +36,8 @@ export class PipelineHistory {
 
   start(): void {
     const sample = () => {
-      this.#last = this.sample();
+      // Without a sample, the next one has the rates of two minutes.
+      this.#last = this.sample().catch(() => undefined);
     };
     this.#timer = setInterval(sample, SAMPLE_EVERY_MS);
     sample();
