@@ -14,7 +14,7 @@ import { useLoad } from './use-load.ts';
 export function DeadLetterPage({ id }: { readonly id: string }) {
   const path = `dead-letters/${encodeURIComponent(id)}`;
   const { count, outcome, failure, act } = useAction();
-  const { data, error } = useLoad(`${path} ${count}`, (signal) => getJson<DeadLetterWithRow>(path, signal));
+  const { data, error, isLoading } = useLoad(`${path} ${count}`, (signal) => getJson<DeadLetterWithRow>(path, signal));
   const replay = () =>
     act(async () => {
       await request(`${path}/replay`, { method: 'POST' });
@@ -26,6 +26,7 @@ export function DeadLetterPage({ id }: { readonly id: string }) {
         <a href={hrefOf(['dead-letters'])}>Dead letters</a>
       </p>
       <h1>Dead letter {id}</h1>
+      {isLoading && !data && <p role="status">Loading …</p>}
       {error && <ScopeProblem error={error} scope="admin" />}
       {failure && <Problem error={failure} />}
       {data && (

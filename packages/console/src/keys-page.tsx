@@ -23,7 +23,7 @@ const SCOPES: Readonly<Record<Key['scopes'][number], string>> = {
 export function KeysPage() {
   const { count, outcome, failure, act } = useAction();
   const [created, setCreated] = useState<CreatedKey>();
-  const { data, error } = useLoad(`keys ${count}`, (signal) => getJson<Keys>('keys', signal));
+  const { data, error, isLoading } = useLoad(`keys ${count}`, (signal) => getJson<Keys>('keys', signal));
   const create = (given: object) =>
     act(async () => {
       const response = await sendJson('keys', 'POST', given);
@@ -43,7 +43,7 @@ export function KeysPage() {
       <h1>Keys</h1>
       {error && <ScopeProblem error={error} scope="admin" />}
       {failure && <Problem error={failure} />}
-      <p role="status">{outcome}</p>
+      <p role="status">{outcome ?? (isLoading && 'Loading …')}</p>
       {created && (
         <div class="notice">
           <Snippet title={`The new key ${created.id}`} text={created.key} />
