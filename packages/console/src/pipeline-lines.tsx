@@ -4,6 +4,7 @@ import { Problem } from './problem.tsx';
 import type { Line } from './series.ts';
 import { SeriesChart } from './series-chart.tsx';
 import { SeriesTable } from './series-table.tsx';
+import { strokeOf } from './stroke.ts';
 import { TIME_ZONE } from './time.tsx';
 import { useLoad } from './use-load.ts';
 
@@ -61,6 +62,14 @@ function Charts({ samples }: { readonly samples: readonly Sample[] }) {
   return charts.map(({ label, props }) => (
     <section key={label} aria-label={label}>
       <h3>{label}</h3>
+      <p>
+        {props.lines.map((line, index) => (
+          <span key={line.label} class="legend">
+            <span class={`swatch color-${strokeOf(index).color} dash-${strokeOf(index).dash}`} />
+            {line.label}
+          </span>
+        ))}
+      </p>
       <SeriesChart {...props} label={`${label}, of all workspaces, each minute of the last hour`} />
       <SeriesTable {...props} />
     </section>

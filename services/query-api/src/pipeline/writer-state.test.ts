@@ -65,7 +65,8 @@ test('what each writer knows of itself alone is added up', async () => {
     lastStoredAt: '2026-03-01T12:00:05.500Z',
   });
   expect(writersOf([await metricsText({ sluice_writer_dead_letter_alarm: 0 })])).toEqual({
-    ...{ batchFailures: 0, deadLetters: 0, deadLetterAlarm: false, haltedPartitions: 0, lastStoredAt: null },
+    ...{ storedMessages: 0, batchFailures: 0, deadLetters: 0, deadLetterAlarm: false },
+    ...{ haltedPartitions: 0, lastStoredAt: null },
   });
 });
 
