@@ -99,7 +99,8 @@ function describeServices(
     WEBHOOK_ALLOW_NETWORKS: '127.0.0.0/8,::1',
   };
   const keys = { API_KEYS_FILE: keysFile };
-  const others = { INGEST_URLS: `http://127.0.0.1:${ports.ingest}`, WRITER_URL: `http://127.0.0.1:${ports.writer}` };
+  const writer = `http://127.0.0.1:${ports.writer}`;
+  const others = { INGEST_URLS: `http://127.0.0.1:${ports.ingest}`, WRITER_URL: writer, REPLAY_URL: writer };
   const anonymous = { QUERY_ANONYMOUS_WORKSPACE: 'local' };
   return [
     { name: 'ingest-api', mainFile: mainFile('ingest-api'), port: ports.ingest, env: { ...kafka, ...keys } },
@@ -108,7 +109,7 @@ function describeServices(
       name: 'query-api',
       mainFile: mainFile('query-api'),
       port: ports.query,
-      env: { ...queryClickHouse, ...keys, ...anonymous, ...others },
+      env: { ...queryClickHouse, ...keys, API_KEYS_CHANGEABLE: 'true', ...anonymous, ...others },
     },
   ];
 }

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { deadLettersConfig } from '@sluice/cli/dead-letters/config';
-import { DeadLetters } from '@sluice/cli/dead-letters/dead-letters';
 import { parse, runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
@@ -8,6 +7,7 @@ import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { expectInTime, until } from '@sluice/shared/testing/until';
+import { DeadLetters } from '@sluice/writer/dead-letters/dead-letters';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
 import { freeze } from '../support/freeze.ts';

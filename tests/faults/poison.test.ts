@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { type DeadLettersConfig, deadLettersConfig } from '@sluice/cli/dead-letters/config';
-import { DeadLetters } from '@sluice/cli/dead-letters/dead-letters';
 import { parse, runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
@@ -8,6 +7,7 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { messageHeaders } from '@sluice/shared/rows';
 import { until } from '@sluice/shared/testing/until';
+import { DeadLetters } from '@sluice/writer/dead-letters/dead-letters';
 import type { Kafka } from 'kafkajs';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { readMetric } from '../support/metrics.ts';

@@ -4,7 +4,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { deadLettersConfig } from '@sluice/cli/dead-letters/config';
-import { DeadLetters } from '@sluice/cli/dead-letters/dead-letters';
 import { parse, runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { findFreePorts } from '@sluice/local-stack/ports';
@@ -15,6 +14,7 @@ import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
+import { DeadLetters } from '@sluice/writer/dead-letters/dead-letters';
 import type { Admin, PartitionMetadata } from 'kafkajs';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { ownKafka } from '../support/engines.ts';

@@ -8,11 +8,13 @@ import {
 } from '@sluice/ingest-api/routes/posthog/post-events';
 import { SQL_BYTES_MAX, VALUE_CHARACTERS_MAX } from '@sluice/query-api/clickhouse/request-limits';
 import { configSchema as querySchema } from '@sluice/query-api/config';
+import { KEY_BODY_BYTES_MAX } from '@sluice/query-api/keys/keys-route';
 import {
   BUCKETS_MAX,
   GROUP_KEYS_MAX,
   GROUPS_MAX,
   ITEMS_MAX,
+  KEYS_PER_WORKSPACE_MAX,
   LIMIT_MAX,
   NAME_DOTS_MAX,
   PARAM_CHARACTERS_MAX,
@@ -326,6 +328,16 @@ const STATEMENT_LIMITS = {
   },
 } as const satisfies Record<string, Limit>;
 
+const KEY_LIMITS = {
+  keys: {
+    title: 'keys of a workspace',
+    max: KEYS_PER_WORKSPACE_MAX,
+    unit: '',
+    beyond: 'invalid_request',
+  },
+  keyBody: { title: 'body of `POST /keys`', max: KEY_BODY_BYTES_MAX, unit: 'bytes', beyond: 'body_too_large' },
+} as const satisfies Record<string, Limit>;
+
 const WEBHOOK_LIMITS = {
   webhooks: {
     title: 'webhooks of a workspace',
@@ -391,6 +403,7 @@ export const LIMIT_GROUPS = {
   Queries: QUERY_LIMITS,
   SQL: STATEMENT_LIMITS,
   Webhooks: WEBHOOK_LIMITS,
+  Keys: KEY_LIMITS,
 } as const;
 
 export const LIMITS = {
@@ -400,6 +413,7 @@ export const LIMITS = {
   ...QUERY_LIMITS,
   ...STATEMENT_LIMITS,
   ...WEBHOOK_LIMITS,
+  ...KEY_LIMITS,
 } as const;
 
 export type LimitId = keyof typeof LIMITS;

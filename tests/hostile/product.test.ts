@@ -37,6 +37,8 @@ const NOT_WALKED: Partial<Record<LimitId, string>> = {
   webhookResponse: 'a property of a receiver: http-sender.test.ts',
   webhookFailing: 'a property of a receiver: webhook-pauses.slow.test.ts',
   webhookLog: 'a property of a receiver: webhook-takeover.slow.test.ts',
+  keys: 'changes the keys of the product: keys-api.test.ts',
+  keyBody: 'changes the keys of the product: keys-api.test.ts',
   statementRows: 'needs an account of its own: hostile-sql.test.ts',
 };
 

@@ -134,6 +134,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
   const env = {
     INGEST_URLS: `${scheme}://127.0.0.1:${addresses['ingest-api']}`,
     WRITER_URL: `${scheme}://127.0.0.1:${addresses.writer}`,
+    REPLAY_URL: `${scheme}://127.0.0.1:${addresses.writer}`,
     ...environment(options, { keysFile, serversFile, database }),
   };
   const extra: Service[] = [];

@@ -242,6 +242,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/pipeline/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The pipeline over the last hour
+         * @description A sample each minute, the oldest first, since this query-api started; an hour at most. `null`: it was not known then, as in `GET /pipeline`, or a service had started again.
+         */
+        get: operations["getPipelineHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/users": {
         parameters: {
             query?: never;
@@ -411,6 +431,12 @@ export interface components {
              * @enum {string}
              */
             state?: "active" | "paused";
+        };
+        NewKey: {
+            /** @description What the key may do. A key can give only scopes that it has itself. */
+            scopes: ("ingest" | "query" | "delete" | "sql" | "webhooks" | "admin")[];
+            /** @description How many events a second the key may submit, and how many queries a second it may send. Not more than the key that creates it; default: as that one. */
+            rateLimit?: number;
         };
         EventPage: {
             /** @description The limit that was applied. */
@@ -788,6 +814,8 @@ export interface components {
             } | null;
             /** @description Since the writers of WRITER_URL started; `null`: `missing` says why. */
             writers: {
+                /** @description Kafka messages stored; a message has up to thousands of rows. */
+                storedMessages: number;
                 /** @description Attempts to store a batch that failed and were retried. */
                 batchFailures: number;
                 /** @description Rows of all workspaces that could not be stored. */
@@ -857,6 +885,98 @@ export interface components {
                 lastDay: number;
                 newestAt: string | null;
             };
+        };
+        PipelineHistory: {
+            samples: {
+                /**
+                 * Format: date-time
+                 * @description In UTC, with milliseconds.
+                 */
+                at: string;
+                /** @description Events that Kafka has acknowledged, since the sample before. */
+                acceptedPerSecond: number | null;
+                /** @description Kafka messages stored, since the sample before. */
+                storedPerSecond: number | null;
+                lagMessages: number | null;
+                lagSeconds: number | null;
+                haltedPartitions: number | null;
+            }[];
+        };
+        Keys: {
+            keys: components["schemas"]["Key"][];
+            /** @description Whether keys can be created and revoked here, as API_KEYS_CHANGEABLE says. */
+            changeable: boolean;
+        };
+        Key: {
+            id: string;
+            scopes: ("ingest" | "query" | "delete" | "sql" | "webhooks" | "admin")[];
+            /** @description `null`: the one of the services, if they have one. */
+            rateLimit: number | null;
+            createdAt: string | null;
+            /** @description Whether it is the key of this request. */
+            current: boolean;
+        };
+        CreatedKey: {
+            id: string;
+            scopes: ("ingest" | "query" | "delete" | "sql" | "webhooks" | "admin")[];
+            /** @description `null`: the one of the services, if they have one. */
+            rateLimit: number | null;
+            createdAt: string | null;
+            /** @description Whether it is the key of this request. */
+            current: boolean;
+            /** @description The key. It is shown only in this response. */
+            key: string;
+        };
+        DeadLetterPage: {
+            /** @description The limit that was applied. */
+            limit: number;
+            results: components["schemas"]["DeadLetter"][];
+            /** @description Where the next page begins; `null` at the end. */
+            nextCursor: string | null;
+        };
+        DeadLetter: {
+            id: string;
+            /**
+             * Format: date-time
+             * @description In UTC, with milliseconds.
+             */
+            recordedAt: string;
+            /** @description `null`: it was not, or has failed again since then. */
+            replayedAt: string | null;
+            /** @description `events`, `changes` or `rejected`. */
+            kind: string;
+            /** @description Where it was in Kafka: topic, partition, offset and line of the message. */
+            topic: string;
+            partition: number;
+            offset: string;
+            line: number;
+            /** @description Why it could not be stored, or taken. */
+            reason: string;
+            /** @description The length of the row. */
+            bytes: number;
+        };
+        DeadLetterWithRow: {
+            id: string;
+            /**
+             * Format: date-time
+             * @description In UTC, with milliseconds.
+             */
+            recordedAt: string;
+            /** @description `null`: it was not, or has failed again since then. */
+            replayedAt: string | null;
+            /** @description `events`, `changes` or `rejected`. */
+            kind: string;
+            /** @description Where it was in Kafka: topic, partition, offset and line of the message. */
+            topic: string;
+            partition: number;
+            offset: string;
+            line: number;
+            /** @description Why it could not be stored, or taken. */
+            reason: string;
+            /** @description The length of the row. */
+            bytes: number;
+            /** @description As it came. Bytes that are no UTF-8 are shown as U+FFFD. */
+            row: string;
         };
         UserPage: {
             /** @description The limit that was applied. */
@@ -2443,6 +2563,7 @@ export interface operations {
                      *         "headroomSeconds": 604799.6
                      *       },
                      *       "writers": {
+                     *         "storedMessages": 3120,
                      *         "batchFailures": 0,
                      *         "deadLetters": 2,
                      *         "deadLetterAlarm": false,
@@ -2499,6 +2620,26 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Pipeline"];
+                };
+            };
+        };
+    };
+    getPipelineHistory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The samples. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineHistory"];
                 };
             };
         };

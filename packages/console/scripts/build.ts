@@ -27,7 +27,9 @@ export async function bundleConsole(): Promise<ReadonlyMap<string, string>> {
   const styles = await Promise.all(
     [
       resolve('uplot/dist/uPlot.min.css'),
-      ...['theme', 'style', 'settings', 'entities', 'explore/explore'].map((name) => join(FOLDER, `src/${name}.css`)),
+      ...['theme', 'style', 'settings', 'entities', 'explore/explore', 'operate'].map((name) =>
+        join(FOLDER, `src/${name}.css`),
+      ),
     ].map((file) => readFile(file, 'utf8')),
   );
   const files = new Map([

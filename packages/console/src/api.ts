@@ -18,7 +18,15 @@ export type Funnel = components['schemas']['Funnel'];
 export type Retention = components['schemas']['Retention'];
 export type Activity = components['schemas']['Activity'];
 export type Pipeline = components['schemas']['Pipeline'];
+export type PipelineHistory = components['schemas']['PipelineHistory'];
+export type Keys = components['schemas']['Keys'];
+export type Key = components['schemas']['Key'];
+export type CreatedKey = components['schemas']['CreatedKey'];
+export type DeadLetter = components['schemas']['DeadLetter'];
+export type DeadLetterPage = components['schemas']['DeadLetterPage'];
+export type DeadLetterWithRow = components['schemas']['DeadLetterWithRow'];
 export type Webhook = components['schemas']['Webhook'];
+export type WebhookWithSecret = components['schemas']['WebhookWithSecret'];
 export type WebhookTest = components['schemas']['WebhookTest'];
 export type WebhookDelivery = components['schemas']['WebhookDelivery'];
 
@@ -81,6 +89,12 @@ export async function getRecords<Body>(path: string, signal: AbortSignal): Promi
 /** Returns the JSON of a response; throws as {@link request} does. */
 export async function getJson<Body>(path: string, signal: AbortSignal): Promise<Body> {
   return await (await request(path, { signal })).json();
+}
+
+/** Sends a body as JSON; throws as {@link request} does. */
+export async function sendJson(path: string, method: 'POST' | 'PATCH', body: object): Promise<Response> {
+  const headers = { 'content-type': 'application/json' };
+  return await request(path, { method, headers, body: JSON.stringify(body) });
 }
 
 /** Finds out whether a key may read, `''` for none. */

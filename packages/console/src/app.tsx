@@ -1,13 +1,17 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { checkKey } from './api.ts';
+import { DeadLetterPage } from './dead-letter-page.tsx';
+import { DeadLettersPage } from './dead-letters-page.tsx';
 import { deferred } from './deferred.tsx';
 import { EntitiesPage } from './entities-page.tsx';
 import { ErrorBoundary } from './error-boundary.tsx';
 import { EventsPage } from './events-page.tsx';
 import { HealthPage } from './health-page.tsx';
 import { HomePage } from './home-page.tsx';
-import { hrefOf, type Route, route } from './route.ts';
-import { access, key, useKey } from './session.ts';
+import { KeysPage } from './keys-page.tsx';
+import { Navigation } from './navigation.tsx';
+import { type Route, route } from './route.ts';
+import { access, key } from './session.ts';
 import { SettingsPage } from './settings-page.tsx';
 import { Shortcuts } from './shortcuts.tsx';
 import { SignIn } from './sign-in.tsx';
@@ -23,21 +27,6 @@ interface PageDescription {
   readonly content: preact.ComponentChild;
 }
 
-const LINKS = [
-  ['home', 'Home'],
-  ['events', 'Events'],
-  ['explore', 'Explore'],
-  ['users', 'Users'],
-  ['organizations', 'Organizations'],
-  ['sql', 'SQL'],
-  ['webhooks', 'Webhooks'],
-  ['pipeline', 'Pipeline'],
-  ['settings', 'Settings'],
-] as const;
-
-/** Addresses of older links, which go on working. */
-const ALIASES: Readonly<Record<string, string>> = { chart: 'explore' };
-
 function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescription {
   switch (name) {
     case 'home':
@@ -52,6 +41,11 @@ function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescript
     case 'webhooks':
       if (id !== '') return { title: 'Webhook', content: <WebhookPage key={id} id={id} /> };
       return { title: 'Webhooks', content: <WebhooksPage /> };
+    case 'keys':
+      return { title: 'Keys', content: <KeysPage /> };
+    case 'dead-letters':
+      if (id !== '') return { title: 'Dead letter', content: <DeadLetterPage key={id} id={id} /> };
+      return { title: 'Dead letters', content: <DeadLettersPage params={params} /> };
     case 'pipeline':
       return { title: 'Pipeline', content: <HealthPage /> };
     case 'settings':
@@ -112,34 +106,6 @@ export function App() {
       {isOpen && <Shortcuts />}
     </>
   );
-}
-
-function Navigation() {
-  const [current = 'home'] = route.value.path;
-  return (
-    <>
-      <nav aria-label="Pages">
-        <ul>
-          {LINKS.map(([name, title]) => (
-            <li key={name}>
-              <a href={hrefOf([name])} aria-current={name === (ALIASES[current] ?? current) ? 'page' : undefined}>
-                {title}
-              </a>
-            </li>
-          ))}
-        </ul>
-      </nav>
-      <a href="../docs">API reference</a>
-      <button type="button" onClick={() => signOut()}>
-        {key.value === '' ? 'Use a key' : 'Sign out'}
-      </button>
-    </>
-  );
-}
-
-function signOut(): void {
-  useKey('');
-  access.value = 'closed';
 }
 
 /** Without a key too: an operator may let everybody read a workspace. */

@@ -5,7 +5,10 @@ import { attentionOf } from './attention.ts';
 const WELL: Pipeline = {
   accepted: { events: 1, rejectedCalls: 0, refused: [] },
   lag: { messages: 1, seconds: 0.5, headroomSeconds: 604_800 },
-  writers: { batchFailures: 3, deadLetters: 1, deadLetterAlarm: false, haltedPartitions: 0, lastStoredAt: null },
+  writers: {
+    ...{ storedMessages: 9, batchFailures: 3, deadLetters: 1, deadLetterAlarm: false },
+    ...{ haltedPartitions: 0, lastStoredAt: null },
+  },
   clickHouse: {
     disks: [{ name: 'default', freeBytes: 100, totalBytes: 1_000 }],
     fullestPartition: { table: 'events', parts: 1_500, partsLimit: 3_000 },

@@ -1,9 +1,9 @@
-import { CopyButton } from './copy-button.tsx';
 import { EventTable } from './event-table.tsx';
 import { INGEST_URL } from './ingest-url.ts';
 import { useLiveTail } from './live-tail.ts';
 import { Problem } from './problem.tsx';
 import { key } from './session.ts';
+import { Snippet } from './snippet.tsx';
 
 const NO_FILTERS = new URLSearchParams();
 
@@ -40,15 +40,5 @@ await client.close();`;
         </>
       )}
     </>
-  );
-}
-
-function Snippet({ title, text }: { readonly title: string; readonly text: string }) {
-  return (
-    <section>
-      <h2>{title}</h2>
-      <pre class="snippet">{text}</pre>
-      <CopyButton label="Copy" subject={title} textOf={() => text} />
-    </section>
   );
 }

@@ -2,6 +2,7 @@ import { useRef } from 'preact/hooks';
 import { getJson, type Pipeline } from './api.ts';
 import { attentionOf } from './attention.ts';
 import { PipelineFigures } from './pipeline-figures.tsx';
+import { PipelineLines } from './pipeline-lines.tsx';
 import { Problem } from './problem.tsx';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
@@ -44,6 +45,7 @@ export function HealthPage() {
             </p>
           ))}
           <PipelineFigures {...data.pipeline} rate={data.rate} />
+          {(data.pipeline.accepted || data.pipeline.writers) && <PipelineLines />}
         </>
       )}
     </>

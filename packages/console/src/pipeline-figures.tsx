@@ -1,6 +1,7 @@
 import type { Pipeline } from './api.ts';
 import { Figure } from './figure.tsx';
 import { formatBytes, formatDuration, formatNumber } from './format.ts';
+import { hrefOf } from './route.ts';
 import { Time } from './time.tsx';
 
 /** The figures of the pipeline. One that is not known is a dash. */
@@ -57,6 +58,7 @@ function DeadLetters({ deadLetters }: Pick<Pipeline, 'deadLetters'>) {
           , the newest at <Time value={deadLetters.newestAt} />
         </>
       )}
+      . <a href={hrefOf(['dead-letters'])}>Dead letters</a>
     </Figure>
   );
 }

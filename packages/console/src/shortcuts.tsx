@@ -11,6 +11,8 @@ const PAGES: Readonly<Record<string, readonly [name: string, title: string]>> = 
   o: ['organizations', 'Organizations'],
   s: ['sql', 'SQL'],
   w: ['webhooks', 'Webhooks'],
+  k: ['keys', 'Keys'],
+  l: ['dead-letters', 'Dead letters'],
   p: ['pipeline', 'Pipeline'],
 };
 

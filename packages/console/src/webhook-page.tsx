@@ -1,8 +1,11 @@
-import { useState } from 'preact/hooks';
-import { getJson, request, type Webhook, type WebhookDelivery, type WebhookTest } from './api.ts';
+import { getJson, request, sendJson, type Webhook, type WebhookDelivery, type WebhookTest } from './api.ts';
+import { ConfirmButton } from './confirm-button.tsx';
 import { formatNumber } from './format.ts';
 import { Problem } from './problem.tsx';
+import { hrefOf } from './route.ts';
+import { ScopeProblem } from './scope-problem.tsx';
 import { Time } from './time.tsx';
+import { useAction } from './use-action.ts';
 import { useLoad } from './use-load.ts';
 import { eventsOf, stateOf } from './webhooks-page.tsx';
 
@@ -16,11 +19,9 @@ interface Loaded {
 /** A webhook: its state, what can be done with it, and its last attempts. */
 export function WebhookPage({ id }: { readonly id: string }) {
   const path = `webhooks/${encodeURIComponent(id)}`;
-  const [actions, setActions] = useState(0);
-  const [outcome, setOutcome] = useState<string>();
-  const [failure, setFailure] = useState<Error>();
+  const { count, outcome, failure, act } = useAction();
   const { data, error } = useLoad<Loaded>(
-    `${path} ${actions}`,
+    `${path} ${count}`,
     async (signal) => {
       const [webhook, { deliveries }] = await Promise.all([
         getJson<Webhook>(path, signal),
@@ -30,23 +31,18 @@ export function WebhookPage({ id }: { readonly id: string }) {
     },
     READ_EVERY_MS,
   );
-  const act = async (action: () => Promise<string>) => {
-    setFailure(undefined);
-    try {
-      setOutcome(await action());
-    } catch (caught) {
-      setFailure(caught as Error);
-    }
-    setActions((count) => count + 1);
-  };
   const pause = async () => {
-    const headers = { 'content-type': 'application/json' };
-    await request(path, { method: 'PATCH', headers, body: JSON.stringify({ state: 'paused' }) });
+    await sendJson(path, 'PATCH', { state: 'paused' });
     return 'It is paused. Events wait until it is resumed.';
   };
   const resume = async () => {
     await request(`${path}/resume`, { method: 'POST' });
     return 'It goes on where it stopped.';
+  };
+  const remove = async () => {
+    await request(path, { method: 'DELETE' });
+    location.hash = hrefOf(['webhooks']);
+    return 'It is deleted.';
   };
   const sendTest = async () => {
     const response = await request(`${path}/test`, { method: 'POST' });
@@ -56,7 +52,7 @@ export function WebhookPage({ id }: { readonly id: string }) {
   return (
     <>
       <h1>{data?.webhook.url ?? 'Webhook'}</h1>
-      {error && <Problem error={error} />}
+      {error && <ScopeProblem error={error} scope="webhooks" />}
       {failure && <Problem error={failure} />}
       {data && (
         <>
@@ -78,6 +74,12 @@ export function WebhookPage({ id }: { readonly id: string }) {
                 Resume
               </button>
             )}
+            <ConfirmButton
+              label="Delete"
+              question="Nothing is sent any more, and its secret is gone."
+              confirm="Delete it"
+              onConfirm={() => void act(remove)}
+            />
             <p role="status">{outcome}</p>
           </div>
           <Deliveries deliveries={data.deliveries} />

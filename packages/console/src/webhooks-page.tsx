@@ -1,8 +1,13 @@
-import { getJson, type Webhook } from './api.ts';
+import { useState } from 'preact/hooks';
+import { getJson, sendJson, type Webhook, type WebhookWithSecret } from './api.ts';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
+import { ScopeProblem } from './scope-problem.tsx';
+import { Snippet } from './snippet.tsx';
 import { Time } from './time.tsx';
+import { useAction } from './use-action.ts';
 import { useLoad } from './use-load.ts';
+import { WebhookForm } from './webhook-form.tsx';
 
 const READ_EVERY_MS = 10_000;
 
@@ -15,18 +20,35 @@ const REASONS: Readonly<Record<NonNullable<Webhook['pausedBecause']>, string>> =
   filter: 'its filter cannot be read any more',
 };
 
-/** The webhooks of the workspace, each with its state. */
+/** The webhooks of the workspace, each with its state; new ones are created. */
 export function WebhooksPage() {
+  const { count, outcome, failure, act } = useAction();
+  const [created, setCreated] = useState<WebhookWithSecret>();
   const { data, error } = useLoad(
-    'webhooks',
+    `webhooks ${count}`,
     (signal) => getJson<{ readonly webhooks: readonly Webhook[] }>('webhooks', signal),
     READ_EVERY_MS,
   );
+  const create = (given: object) =>
+    act(async () => {
+      const response = await sendJson('webhooks', 'POST', given);
+      setCreated(await response.json());
+      return 'The webhook is created. It gets the events that are stored from now on.';
+    });
   return (
     <>
       <h1>Webhooks</h1>
-      {error && <Problem error={error} />}
-      {data?.webhooks.length === 0 && <p>There are no webhooks. POST /webhooks creates one.</p>}
+      {error && <ScopeProblem error={error} scope="webhooks" />}
+      {failure && <Problem error={failure} />}
+      <p role="status">{outcome}</p>
+      {created && (
+        <div class="notice">
+          <Snippet title={`The secret of ${created.url}`} text={created.secret} />
+          <p>It is shown only now: the receiver checks signatures with it.</p>
+        </div>
+      )}
+      {data && <WebhookForm key={created?.id ?? ''} onCreate={(given) => void create(given)} />}
+      {data?.webhooks.length === 0 && <p>There are no webhooks.</p>}
       {data && data.webhooks.length > 0 && <WebhookTable webhooks={data.webhooks} />}
     </>
   );

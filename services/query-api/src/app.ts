@@ -15,9 +15,11 @@ import { RequestStore } from './clickhouse/store.ts';
 import { compressResponses } from './compression.ts';
 import type { QueryConfig } from './config.ts';
 import { registerConsole } from './console/console-route.ts';
+import { registerDeadLetters } from './dead-letters/dead-letters-route.ts';
 import { registerDeleteUser } from './deletions/delete-user-route.ts';
 import { registerEntities } from './entities/entities-route.ts';
 import { registerEvents } from './events/events-route.ts';
+import { registerKeys } from './keys/keys-route.ts';
 import { declareMemoryMetrics, QueryMetrics, StreamMetrics } from './metrics.ts';
 import { queryDocument } from './openapi.ts';
 import { registerPipeline } from './pipeline/pipeline-route.ts';
@@ -48,6 +50,8 @@ export interface QueryDependencies {
 
 declare module 'fastify' {
   interface FastifyRequest {
+    /** Of the key of the request; empty without one. */
+    keyHash: string;
     /** The one workspace that the request may read. */
     workspace: string;
     /** What all queries of the request read. */
@@ -101,6 +105,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const memory = createRequestMemory(config, registry);
   app.register(async (routes) => {
     routes.decorateRequest('workspace', '');
+    routes.decorateRequest('keyHash', '');
     // The hook below opens one for each request.
     routes.decorateRequest('store');
     memory.register(routes);
@@ -109,6 +114,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
       reply.header('cache-control', 'no-store');
       const reader = readerOf(request, keys, limiter, config.QUERY_ANONYMOUS_WORKSPACE);
       request.workspace = reader.workspace;
+      request.keyHash = reader.hash;
       request.store = new RequestStore(open.stores);
       memory.open(request, reply, reader);
     });
@@ -118,6 +124,8 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     registerReports(routes, reads);
     registerStream(routes, streams, (request) => allowsWorkspace(request, keys, config.QUERY_ANONYMOUS_WORKSPACE));
     registerPipeline(routes, reads, registry);
+    registerKeys(routes, config);
+    registerDeadLetters(routes, reads);
     const managed = { streams, queryRunner, stores: open.stores, perWorkspaceMax: config.WEBHOOKS_PER_WORKSPACE };
     const operations = webhooks && new WebhookOperations({ ...managed, webhooks });
     registerWebhooks(routes, new AllowedAddresses(config.WEBHOOK_ALLOW_NETWORKS), operations);

@@ -40,6 +40,9 @@ export const PERIODS_MAX = 60;
 /** How long a position of the stream can be resumed, in days. */
 export const RESUMABLE_DAYS = 7;
 
+/** Keys of a workspace beyond which none can be created by a request. */
+export const KEYS_PER_WORKSPACE_MAX = 100;
+
 /** The SQL of a statement, in bytes. */
 export const STATEMENT_BYTES_MAX = 128 * 1_024;
 

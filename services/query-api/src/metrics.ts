@@ -20,6 +20,7 @@ export type QueryKind =
   | 'stream_events'
   | 'stream_progress'
   | 'dead_letters'
+  | 'dead_letters_page'
   | 'series'
   | 'funnel'
   | 'retention'

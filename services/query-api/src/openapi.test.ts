@@ -224,6 +224,9 @@ test('the response with rate_limited is as documented', async () => {
 const REFUSED_METHODS: Readonly<Record<string, readonly [operation: string, method: 'GET' | 'PUT', allow: string]>> = {
   '/queries': ['POST', 'GET', 'POST'],
   '/users': ['GET', 'PUT', 'GET, HEAD, DELETE'],
+  '/keys': ['GET', 'PUT', 'GET, HEAD, POST'],
+  '/keys/{id}': ['DELETE', 'GET', 'DELETE'],
+  '/dead-letters/{id}/replay': ['POST', 'GET', 'POST'],
   '/webhooks': ['GET', 'PUT', 'GET, HEAD, POST'],
   '/webhooks/{id}': ['GET', 'PUT', 'GET, HEAD, PATCH, DELETE'],
   '/webhooks/{id}/rotate': ['POST', 'GET', 'POST'],

@@ -2,9 +2,11 @@ import { createApiDocument, type OpenApiDocument, type PathDescriptions } from '
 import { OPERATIONAL_PATHS, OPERATIONAL_TAG } from '@sluice/shared/http/operational-paths';
 import type { QueryConfig } from './config.ts';
 import { CONSOLE_PATHS } from './console/console-openapi.ts';
+import { deadLetterPaths } from './dead-letters/dead-letters-openapi.ts';
 import { entityPaths } from './entities/entities-openapi.ts';
 import { ENTITY_KINDS } from './entities/entity-kinds.ts';
 import { eventPaths } from './events/events-openapi.ts';
+import { keyPaths } from './keys/keys-openapi.ts';
 import { LIMIT_MAX, NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from './limits.ts';
 import { pipelinePaths } from './pipeline/pipeline-openapi.ts';
 import { reportPaths } from './reports/reports-openapi.ts';
@@ -24,6 +26,8 @@ export function queryDocument(config: QueryConfig): OpenApiDocument {
       { name: 'sql', description: 'SQL over events, users and organizations' },
       { name: 'webhooks', description: 'Events that are sent to addresses of the workspace' },
       { name: 'pipeline', description: 'What is accepted, stored and refused' },
+      { name: 'keys', description: 'API keys of the workspace' },
+      { name: 'dead-letters', description: 'Rows that could not be stored, and calls that could not be taken' },
       OPERATIONAL_TAG,
     ],
     paths: { ...paths(config), ...OPERATIONAL_PATHS, ...CONSOLE_PATHS },
@@ -44,6 +48,8 @@ function paths(config: QueryConfig): PathDescriptions {
     ...sqlPaths(common, config),
     ...webhookPaths(common, config),
     ...pipelinePaths(common),
+    ...keyPaths(common),
+    ...deadLetterPaths(common),
     ...Object.assign({}, ...entities),
   };
 }

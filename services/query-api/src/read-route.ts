@@ -1,5 +1,6 @@
 import type { Reservation } from '@sluice/shared/http/memory-budget';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
+import type { Scope } from '@sluice/shared/keys/keys-file';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { untilStoreAnswers } from './clickhouse/in-any-store.ts';
 import type { QueryContext } from './clickhouse/query.ts';
@@ -35,6 +36,8 @@ export interface ReadRoute<Request> {
   readonly repeats?: boolean;
   /** Whether the response may take any time. Default: its client is cut off. */
   readonly endless?: boolean;
+  /** The scope that a key must have. Default: `query`. */
+  readonly scope?: Scope;
   /**
    * Returns what is requested.
    *
@@ -47,8 +50,8 @@ export interface ReadRoute<Request> {
 
 /** Registers a read. Its queries end when the client disconnects, and when one of them has failed. */
 export function registerRead<Request>(app: FastifyInstance, route: ReadRoute<Request>): void {
-  const { path, endless = false, repeats = false, parse, respond } = route;
-  app.get<Parts>(path, { config: { endless } }, async (request, reply) => {
+  const { path, endless = false, repeats = false, scope = 'query', parse, respond } = route;
+  app.get<Parts>(path, { config: { endless, scope } }, async (request, reply) => {
     const parsed = parse(request);
     const { workspace, id: requestId, store, memory, span } = request;
     return await whileConnected(reply, (signal) => {

@@ -1,6 +1,7 @@
 import { clickHouseEnv, integer, kafkaEnv, serviceEnv } from '@sluice/shared/config';
 import { retentionDays } from '@sluice/shared/event-retention';
 import { serverEnv } from '@sluice/shared/servers/server-config';
+import { limitsEnv } from '@sluice/submissions/limits-env';
 import { z } from 'zod';
 
 /** The variable that names the consumer group of the writers. */
@@ -14,6 +15,7 @@ export const configSchema = z
     ...clickHouseEnv,
     ...serverEnv,
     ...groupEnv,
+    ...limitsEnv,
     KAFKA_SESSION_TIMEOUT_MS: integer(6_000, 300_000).default(10_000),
     BATCH_AGE_MS: integer(0, 60_000).default(900),
     BATCH_BYTES_MAX: integer(1_024).default(32 * 1_024 * 1_024),

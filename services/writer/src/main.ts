@@ -14,6 +14,8 @@ import { loadServerConfig } from '@sluice/shared/servers/server-config';
 import { Registry } from 'prom-client';
 import { ClickHouseReadings } from './clickhouse-readings.ts';
 import { configSchema } from './config.ts';
+import { DeadLetters } from './dead-letters/dead-letters.ts';
+import { registerReplay } from './dead-letters/replay-route.ts';
 import { ERASURE_TIMEOUT_MS } from './erasure/erasure.ts';
 import { LagReader } from './kafka/lag.ts';
 import { declareMeasuredMetrics } from './measured-metrics.ts';
@@ -76,6 +78,14 @@ const app = createHttpServer({
   allowedHosts: config.ALLOWED_HOSTS,
   tls: ownTls(config, logger),
 });
+const replays = createClickHouse(config, {
+  application: 'sluice-writer-replay',
+  requestTimeoutMs: config.STATEMENT_TIMEOUT_MS + 5_000,
+  connectionsMax: 1,
+  logger,
+});
+registerReplay(app, new DeadLetters(config, replays, kafka));
+app.addHook('onClose', () => replays.close());
 refuseOtherMethods(app);
 
 const service = runService({

@@ -107,6 +107,9 @@ below /etc/sluice, and the secret with its key, or the ConfigMap.
 {{- end -}}
 {{- end -}}
 {{- $_ := set $env "WRITER_URL" (join "," $urls) -}}
+{{- if not $values.clickhouse.servers -}}
+{{- $_ := set $env "REPLAY_URL" (join "," $urls) -}}
+{{- end -}}
 {{- end -}}
 {{- with .server -}}
 {{- $_ := set $env "CLICKHOUSE_SERVER" . -}}

@@ -7,10 +7,10 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
+import { DeadLetters } from '@sluice/writer/dead-letters/dead-letters';
 import kafkajs, { type Kafka } from 'kafkajs';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { type DeadLettersConfig, deadLettersConfig } from './config.ts';
-import { DeadLetters } from './dead-letters.ts';
 import { parse, runDeadLettersCommand } from './dead-letters-command.ts';
 
 /** Would clear the screen, rename the window, write from right to left, and end the line. */

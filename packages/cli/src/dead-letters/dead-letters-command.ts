@@ -3,13 +3,13 @@ import { ArgumentsError } from '@sluice/shared/command-line';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { printable } from '@sluice/shared/printable';
+import { DeadLetters, NotReplayable, type StoredDeadLetter } from '@sluice/writer/dead-letters/dead-letters';
 import type { Command } from '../command.ts';
 import { withLocalSystem } from '../local-system.ts';
 import { parseCommand } from '../parse-command.ts';
 import { loadServersOf } from '../servers/chosen-server.ts';
 import { unreachable } from '../unreachable.ts';
 import { deadLettersConfig } from './config.ts';
-import { DeadLetters, NotReplayable, type StoredDeadLetter } from './dead-letters.ts';
 import { type Letters, MirroredDeadLetters } from './mirrored-dead-letters.ts';
 
 const APPLICATION = 'sluice-dead-letters';

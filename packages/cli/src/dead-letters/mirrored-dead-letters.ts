@@ -1,4 +1,10 @@
-import type { DeadLetterState, DeadLetters, ListOptions, StoredDeadLetter, WholeDeadLetter } from './dead-letters.ts';
+import type {
+  DeadLetterState,
+  DeadLetters,
+  ListOptions,
+  StoredDeadLetter,
+  WholeDeadLetter,
+} from '@sluice/writer/dead-letters/dead-letters';
 
 /** The dead letters of one ClickHouse server of several. */
 export interface ServerDeadLetters {

@@ -26,7 +26,7 @@ export interface OperationDescription {
   readonly description?: string;
   readonly tag: string;
   /** The scope that the key must have, or that it must be the key of the admin; without it, no key is needed. */
-  readonly scope?: Scope | 'admin';
+  readonly scope?: Scope;
   /** Whether a request without a key is served, too. */
   readonly keyOptional?: boolean;
   readonly parameters?: readonly ZodOpenApiParameterObject[];
@@ -115,7 +115,7 @@ const API_KEY = {
   type: 'http',
   scheme: 'bearer',
   description:
-    'An API key. Operations list the scope that the key must have: `ingest` (submit), `query` (read), `delete` (delete users), `sql` (send SQL) or `webhooks` (manage webhooks).',
+    'An API key. Operations list the scope that the key must have: `ingest` (submit), `query` (read), `delete` (delete users), `sql` (send SQL), `webhooks` (manage webhooks) or `admin` (manage keys and dead letters).',
 } as const;
 
 const REQUEST_ID_PARAMETER = {

@@ -64,6 +64,10 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
     summary: 'The workspace has its maximum number of stream clients',
     detail: '100 clients listen to this workspace already; close one, or try again later.',
   },
+  not_replayable: {
+    summary: 'The dead letter cannot be taken now either; `detail` says why',
+    detail: 'Only the beginning of the call is kept.',
+  },
   internal: {
     summary: 'The service failed',
     detail: 'The service failed; its log has the cause under this request id.',
@@ -88,6 +92,14 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
   deletions_not_available: {
     summary: 'This service knows no ingest-api, which deletes users',
     detail: 'query-api knows no ingest-api: send DELETE /v1/users to that.',
+  },
+  keys_read_only: {
+    summary: 'Keys can only be changed by the operator here',
+    detail: 'This service may not change the keys file here; the operator does, with "sluice keys".',
+  },
+  replay_not_available: {
+    summary: 'Dead letters can only be replayed by the operator here',
+    detail: 'This service cannot replay dead letters; the operator can, with "sluice dead-letters replay".',
   },
   event_log_unavailable: {
     summary: 'The event log cannot be reached; send the request again',

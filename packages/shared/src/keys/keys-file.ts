@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { z } from 'zod';
 import { LockTimeout, withFileLock } from './file-lock.ts';
 
-export const SCOPES = ['ingest', 'query', 'delete', 'sql', 'webhooks'] as const;
+export const SCOPES = ['ingest', 'query', 'delete', 'sql', 'webhooks', 'admin'] as const;
 export type Scope = (typeof SCOPES)[number];
 
 export const workspaceName = z
@@ -53,6 +53,13 @@ export interface KeysFileContent {
 /** A keys file cannot be read, cannot be written or is not valid. */
 export class KeysFileError extends Error {
   override readonly name = 'KeysFileError';
+  /** The code of the system's error with which writing failed, such as `EROFS`; undefined when it was not that. */
+  readonly writeCode: string | undefined;
+
+  constructor(message: string, writeCode?: string) {
+    super(message);
+    this.writeCode = writeCode;
+  }
 }
 
 /** Returns the SHA-256 of a key, in hex. Keys are long random strings, so a fast hash is enough. */
@@ -155,7 +162,7 @@ export async function changeKeysFileContent(
     const { code, errno } = error as NodeJS.ErrnoException;
     // Other errors may have a code as well.
     if (errno === undefined) throw error;
-    throw new KeysFileError(`cannot be written (${code})`);
+    throw new KeysFileError(`cannot be written (${code})`, code);
   }
 }
 

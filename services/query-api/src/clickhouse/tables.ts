@@ -30,7 +30,7 @@ export interface Tables {
   readonly userDeletions: string;
   readonly pendingDeletions: string;
   readonly userSightings: string;
-  /** The newest state of each dead letter. */
+  /** The newest state of each dead letter, with the user and the version that its row names. */
   readonly deadLetters: string;
   /** To learn which workspaces have pending deletions. */
   readonly pendingDeletionsOfAllWorkspaces: string;
@@ -163,7 +163,7 @@ function createTables(source: Source, params: Sql['params'], workspace = 'worksp
     userDeletions: deletions('user_deletions'),
     pendingDeletions: deletions('pending_deletions'),
     userSightings: source(ofWorkspace('user_sightings')),
-    deadLetters: source(ofWorkspace('dead_letters FINAL')),
+    deadLetters: source(ofWorkspace('dead_letters FINAL', '*, user_id, version')),
     pendingDeletionsOfAllWorkspaces: 'pending_deletions',
     retentionOfAllWorkspaces: 'retention FINAL',
     eventsOfAllWorkspaces: source(selectEventsWithBlocks),

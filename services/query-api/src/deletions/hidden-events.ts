@@ -14,6 +14,15 @@ import type { Tables } from '../clickhouse/tables.ts';
  * its own events, however many deletions are pending.
  */
 export function hiddenEvents(tables: Tables): Sql {
+  return deletedBefore(tables, 'toUnixTimestamp64Micro(received_at)');
+}
+
+/** The same for dead letters, which have the version of their row. */
+export function hiddenDeadLetters(tables: Tables): Sql {
+  return deletedBefore(tables, 'version');
+}
+
+function deletedBefore(tables: Tables, version: string): Sql {
   const pending = `
 SELECT user_id, max(version) AS deleted_version
 FROM ${tables.pendingDeletions}
@@ -22,7 +31,7 @@ GROUP BY user_id`;
   const arrays = `(SELECT (groupArray(user_id), groupArray(toInt64(deleted_version))) FROM (${pending}))`;
   return {
     sql: `user_id GLOBAL IN (SELECT user_id FROM (${pending}))
-  AND toUnixTimestamp64Micro(received_at) <= transform(user_id, ${arrays}.1, ${arrays}.2, toInt64(-1))`,
+  AND ${version} <= transform(user_id, ${arrays}.1, ${arrays}.2, toInt64(-1))`,
     params: tables.params,
   };
 }

@@ -36,6 +36,7 @@ const lag = z
 
 const writers = z
   .object({
+    storedMessages: count.meta({ description: 'Kafka messages stored; a message has up to thousands of rows.' }),
     batchFailures: count.meta({ description: 'Attempts to store a batch that failed and were retried.' }),
     deadLetters: count.meta({ description: 'Rows of all workspaces that could not be stored.' }),
     deadLetterAlarm: z.boolean().meta({ description: 'Whether more than single rows could not be stored lately.' }),
@@ -126,6 +127,7 @@ const EXAMPLE = {
   accepted: { events: 80019, rejectedCalls: 2, refused: [{ code: 'unauthorized', requests: 3 }] },
   lag: { messages: 12, seconds: 0.4, headroomSeconds: 604799.6 },
   writers: {
+    storedMessages: 3120,
     batchFailures: 0,
     deadLetters: 2,
     deadLetterAlarm: false,
@@ -148,7 +150,24 @@ const EXAMPLE = {
   deadLetters: { waiting: 2, lastDay: 2, newestAt: '2026-03-01T12:00:00.000Z' },
 };
 
-/** Describes `GET /pipeline`. */
+const rate = z.number().min(0).nullable();
+
+const historySchema = z
+  .object({
+    samples: z.array(
+      z.object({
+        at: timeSchema,
+        acceptedPerSecond: rate.meta({ description: 'Events that Kafka has acknowledged, since the sample before.' }),
+        storedPerSecond: rate.meta({ description: 'Kafka messages stored, since the sample before.' }),
+        lagMessages: count.nullable(),
+        lagSeconds: seconds.nullable(),
+        haltedPartitions: count.nullable(),
+      }),
+    ),
+  })
+  .meta({ id: 'PipelineHistory' });
+
+/** Describes `GET /pipeline` and its history. */
 export function pipelinePaths(common: CommonDescription): PathDescriptions {
   return {
     '/pipeline': {
@@ -162,6 +181,20 @@ export function pipelinePaths(common: CommonDescription): PathDescriptions {
             description: 'The state of the pipeline.',
             content: { 'application/json': { schema: pipelineSchema, example: EXAMPLE } },
           },
+        },
+      },
+    },
+    '/pipeline/history': {
+      get: {
+        ...common,
+        codes: ['overloaded'],
+        operationId: 'getPipelineHistory',
+        summary: 'The pipeline over the last hour',
+        description:
+          'A sample each minute, the oldest first, since this query-api started; an hour at most. `null`: it was not known then, as in `GET /pipeline`, or a service had started again.',
+        tag: 'pipeline',
+        responses: {
+          200: { description: 'The samples.', content: { 'application/json': { schema: historySchema } } },
         },
       },
     },

@@ -42,6 +42,7 @@ test('nothing that waits has no headroom', async () => {
 test('what each writer knows of itself alone is added up', async () => {
   const first = await metricsText({
     ...{
+      sluice_writer_stored_messages_total: 10,
       sluice_writer_batch_failures_total: 2,
       sluice_writer_dead_letters_total: 1,
       sluice_writer_dead_letter_alarm: 0,
@@ -51,6 +52,7 @@ test('what each writer knows of itself alone is added up', async () => {
   });
   const second = await metricsText({
     ...{
+      sluice_writer_stored_messages_total: 5,
       sluice_writer_batch_failures_total: 3,
       sluice_writer_dead_letters_total: 4,
       sluice_writer_dead_letter_alarm: 1,
@@ -58,11 +60,13 @@ test('what each writer knows of itself alone is added up', async () => {
     sluice_writer_last_stored_timestamp_seconds: 1_772_366_405.5,
   });
   expect(writersOf([first, second])).toEqual({
+    storedMessages: 15,
     ...{ batchFailures: 5, deadLetters: 5, deadLetterAlarm: true, haltedPartitions: 2 },
     lastStoredAt: '2026-03-01T12:00:05.500Z',
   });
   expect(writersOf([await metricsText({ sluice_writer_dead_letter_alarm: 0 })])).toEqual({
-    ...{ batchFailures: 0, deadLetters: 0, deadLetterAlarm: false, haltedPartitions: 0, lastStoredAt: null },
+    ...{ storedMessages: 0, batchFailures: 0, deadLetters: 0, deadLetterAlarm: false },
+    ...{ haltedPartitions: 0, lastStoredAt: null },
   });
 });
 

@@ -10,6 +10,7 @@ export interface LagState {
 
 /** What the writers say of their own work, since they started. */
 export interface WritersState {
+  readonly storedMessages: number;
   readonly batchFailures: number;
   readonly deadLetters: number;
   readonly deadLetterAlarm: boolean;
@@ -47,6 +48,7 @@ export function writersOf(writers: readonly string[]): WritersState {
   const valuesOfAll = (metric: string) => writers.flatMap((text) => valuesOf(text, metric));
   const lastStored = valuesOfAll('sluice_writer_last_stored_timestamp_seconds');
   return {
+    storedMessages: sum(valuesOfAll('sluice_writer_stored_messages_total')),
     batchFailures: sum(valuesOfAll('sluice_writer_batch_failures_total')),
     deadLetters: sum(valuesOfAll('sluice_writer_dead_letters_total')),
     deadLetterAlarm: valuesOfAll('sluice_writer_dead_letter_alarm').includes(1),

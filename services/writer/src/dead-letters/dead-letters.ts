@@ -1,11 +1,17 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import type { KafkaConfig } from '@sluice/shared/config';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { parseRejectedCall } from '@sluice/submissions/calls/rejected-call';
 import { type ReplayOptions, rowsOfRejectedCall } from '@sluice/submissions/calls/replay-call';
 import { packMessages } from '@sluice/submissions/rows/message-packing';
-import type { DeadLetter } from '@sluice/writer/protocol/dead-letter';
 import type { Kafka, TopicMessages } from 'kafkajs';
-import type { DeadLettersConfig } from './config.ts';
+import type { DeadLetter } from '../protocol/dead-letter.ts';
+
+/** The topics, and the limits with which rejected calls are read again. */
+export interface ReplayConfig extends Pick<KafkaConfig, 'KAFKA_TOPIC_PREFIX' | 'KAFKA_PARTITIONS'> {
+  readonly EVENT_BYTES_MAX: number;
+  readonly PROPERTIES_PER_SUBMISSION_MAX: number;
+}
 
 /** A dead letter as ClickHouse has it, without its row. */
 export interface StoredDeadLetter extends Omit<DeadLetter, 'row'> {
@@ -76,7 +82,7 @@ export class DeadLetters {
   readonly #topics: ReturnType<typeof topicNames>;
   readonly #limits: Omit<ReplayOptions, 'id'>;
 
-  constructor(config: DeadLettersConfig, client: ClickHouseClient, kafka: Kafka) {
+  constructor(config: ReplayConfig, client: ClickHouseClient, kafka: Kafka) {
     this.#client = client;
     this.#kafka = kafka;
     this.#topics = topicNames(config);

@@ -1,0 +1,149 @@
+import { type DeadLetter, type DeadLetterPage, getJson } from './api.ts';
+import { beginningOf } from './event-table.tsx';
+import { without } from './filters.ts';
+import { formatBytes } from './format.ts';
+import { hrefOf } from './route.ts';
+import { ScopeProblem } from './scope-problem.tsx';
+import { Time } from './time.tsx';
+import { useLoad } from './use-load.ts';
+
+const LIMIT = '50';
+
+const STATES = [
+  ['false', 'Waiting'],
+  ['true', 'Replayed'],
+  ['all', 'All'],
+] as const;
+
+/** What dead letters are. */
+export const KINDS: Readonly<Record<string, string>> = {
+  events: 'event',
+  changes: 'change of a user or an organization',
+  rejected: 'rejected call',
+};
+
+/** The dead letters that match the parameters of the address: those of `GET /dead-letters`, and `replayed=all`. */
+export function DeadLettersPage({ params }: { readonly params: URLSearchParams }) {
+  const query = listParams(params);
+  const { data, error, isLoading } = useLoad(`${query}`, (signal) =>
+    getJson<DeadLetterPage>(`dead-letters?${query}`, signal),
+  );
+  const isDefault = [...params].length === 0;
+  const nothing = isDefault ? 'No dead letter waits to be replayed.' : 'None match.';
+  return (
+    <>
+      <h1>Dead letters</h1>
+      <p class="muted">
+        Rows of this workspace that could not be stored, and calls that could not be taken. They are kept as they came,
+        and can be replayed once the reason is gone.
+      </p>
+      <StateForm key={`${params}`} params={params} />
+      <div class="bar">
+        <p role="status">{isLoading ? 'Loading …' : data?.results.length === 0 && nothing}</p>
+      </div>
+      {error && <ScopeProblem error={error} scope="admin" />}
+      {data && data.results.length > 0 && <DeadLetterTable results={data.results} />}
+      <nav class="bar" aria-label="Pages of dead letters">
+        {params.has('cursor') && <a href={hrefOf(['dead-letters'], without(params, 'cursor'))}>First page</a>}
+        {data?.nextCursor && (
+          <a
+            href={hrefOf(
+              ['dead-letters'],
+              new URLSearchParams([...without(params, 'cursor'), ['cursor', data.nextCursor]]),
+            )}
+          >
+            Next page
+          </a>
+        )}
+      </nav>
+    </>
+  );
+}
+
+/** Returns the parameters of the API for those of the page: those that wait, unless it says otherwise. */
+function listParams(params: URLSearchParams): URLSearchParams {
+  const query = without(params);
+  if (!query.has('limit')) query.set('limit', LIMIT);
+  if (!query.has('replayed')) query.set('replayed', 'false');
+  if (query.get('replayed') === 'all') query.delete('replayed');
+  return query;
+}
+
+function StateForm({ params }: { readonly params: URLSearchParams }) {
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget as HTMLFormElement);
+    const given = [...form].map(([name, value]) => [name, String(value)]).filter(([, value]) => value !== '');
+    location.hash = hrefOf(['dead-letters'], new URLSearchParams(given));
+  };
+  return (
+    <form class="filters" aria-label="Filters" onSubmit={submit}>
+      <div class="fields">
+        <label>
+          State
+          <select name="replayed">
+            {STATES.map(([value, text]) => (
+              <option key={value} value={value} selected={value === (params.get('replayed') ?? 'false')}>
+                {text}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          Kind
+          <select name="kind">
+            <option value="">any</option>
+            {Object.entries(KINDS).map(([value, text]) => (
+              <option key={value} value={value} selected={value === params.get('kind')}>
+                {text}
+              </option>
+            ))}
+          </select>
+        </label>
+      </div>
+      <div class="actions">
+        <button type="submit" class="primary">
+          Apply
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function DeadLetterTable({ results }: { readonly results: readonly DeadLetter[] }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section class="scroll" aria-label="Dead letters" tabIndex={0}>
+      <table class="events">
+        <caption>Dead letters, the newest first</caption>
+        <thead>
+          <tr>
+            <th scope="col">Recorded</th>
+            <th scope="col">Kind</th>
+            <th scope="col">Reason</th>
+            <th scope="col" class="number">
+              Size
+            </th>
+            <th scope="col">Replayed</th>
+          </tr>
+        </thead>
+        <tbody>
+          {results.map(({ id, recordedAt, kind, reason, bytes, replayedAt }) => (
+            <tr key={id}>
+              <th scope="row">
+                <a href={hrefOf(['dead-letters', id])}>
+                  <Time value={recordedAt} />
+                  <span class="hidden"> {id}</span>
+                </a>
+              </th>
+              <td>{KINDS[kind] ?? kind}</td>
+              <td class="verbatim">{beginningOf(reason)}</td>
+              <td class="number">{formatBytes(bytes)}</td>
+              <td>{replayedAt === null ? 'no' : <Time value={replayedAt} />}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

@@ -1,0 +1,32 @@
+import { Problem } from '@sluice/shared/http/problem';
+import type { FastifyInstance } from 'fastify';
+import { type DeadLetters, NotReplayable } from './dead-letters.ts';
+
+interface Parts {
+  Params: { readonly id: string };
+}
+
+/** Seconds. */
+const RETRY_AFTER = 5;
+
+/**
+ * Registers `POST /dead-letters/:id/replay`, which query-api sends once it has checked whose dead letter it is. It needs no key, as
+ * all routes of the writer: it tells nothing of the row, and to repeat it changes nothing.
+ */
+export function registerReplay(app: FastifyInstance, deadLetters: Pick<DeadLetters, 'replay'>): void {
+  // One after the other: each opens a connection to Kafka.
+  let last: Promise<unknown> = Promise.resolve();
+  app.post<Parts>('/dead-letters/:id/replay', async ({ params: { id } }, reply) => {
+    const replay = () => deadLetters.replay(id);
+    const running = last.then(replay, replay);
+    last = running.catch(() => undefined);
+    if (!(await running.catch(problemOf))) throw new Problem('not_found', 'There is no such dead letter.');
+    return await reply.status(204).send();
+  });
+}
+
+function problemOf(cause: unknown): never {
+  if (cause instanceof NotReplayable) throw new Problem('not_replayable', cause.message);
+  const detail = 'Kafka or ClickHouse has not acknowledged the dead letter; send the request again.';
+  throw new Problem('event_log_unavailable', detail, { retryAfter: RETRY_AFTER, cause });
+}
