@@ -36,7 +36,7 @@ test('the development key is created once, in a file that only its owner can rea
   const [entry, ...others] = parseKeysFile(await readFile(first.keysFile, 'utf8'));
   expect(others).toEqual([]);
   expect(entry).toMatchObject({ id: 'dev', hash: hashKey(first.key), workspace: 'local' });
-  expect(entry?.scopes).toEqual(['ingest', 'query', 'delete', 'sql', 'webhooks']);
+  expect(entry?.scopes).toEqual(['ingest', 'query', 'delete', 'sql', 'webhooks', 'admin']);
   for (const file of ['dev-key', 'keys.json']) expect((await stat(join(dir.path, file))).mode & 0o777).toBe(0o600);
 });
 
@@ -47,7 +47,7 @@ test('the development key of an older version gets the scopes that are new', asy
   await writeKeysFile(keysFile, [entry]);
   expect(await ensureDevKey(dir.path, undefined)).toEqual({ key, keysFile });
   expect((await readKeysFile(keysFile)).map(({ scopes }) => scopes)).toEqual([
-    ['ingest', 'query', 'delete', 'sql', 'webhooks'],
+    ['ingest', 'query', 'delete', 'sql', 'webhooks', 'admin'],
   ]);
 });
 

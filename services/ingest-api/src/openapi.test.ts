@@ -49,6 +49,7 @@ test('it describes every code except those of queries', () => {
     'invalid_sql',
     'sql_not_available',
     'webhooks_not_available',
+    'views_not_available',
     'store_unavailable',
     'position_lost',
     'too_many_listeners',

@@ -218,6 +218,12 @@ test('the response with rate_limited is as documented', async () => {
 /** An operation of a path, a method that the path does not have, and those that it has; the others have GET alone. */
 const REFUSED_METHODS: Readonly<Record<string, readonly [operation: string, method: 'GET' | 'PUT', allow: string]>> = {
   '/queries': ['POST', 'GET', 'POST'],
+  '/views': ['GET', 'PUT', 'GET, HEAD, POST'],
+  '/views/{id}': ['GET', 'PUT', 'GET, HEAD, PATCH, DELETE'],
+  '/dashboards': ['GET', 'PUT', 'GET, HEAD, POST'],
+  '/dashboards/{id}': ['GET', 'PUT', 'GET, HEAD, PATCH, DELETE'],
+  '/dashboards/{id}/links': ['GET', 'PUT', 'GET, HEAD, POST'],
+  '/dashboards/{id}/links/{link}': ['DELETE', 'GET', 'DELETE'],
   '/webhooks': ['GET', 'PUT', 'GET, HEAD, POST'],
   '/webhooks/{id}': ['GET', 'PUT', 'GET, HEAD, PATCH, DELETE'],
   '/webhooks/{id}/rotate': ['POST', 'GET', 'POST'],

@@ -41,7 +41,7 @@ function help(name: string): string {
 
   --workspace NAME   the workspace that the key may write or read: 1 to 100 letters, digits, dots, underscores or hyphens
   --scopes LIST      some of ${SCOPES.join(', ')}, separated by commas; with sql a key may send SQL over its workspace, with
-                     webhooks it manages webhooks
+                     webhooks it manages webhooks, with admin it creates read-only links to dashboards
   --rate-limit N     how many events a second the key may submit, and how many queries a second it may send; a request
                      without events counts as one (default: RATE_LIMIT_DEFAULT of the services, else no limit)
   --file FILE        the keys file (default: API_KEYS_FILE, else keys.json in the data folder of npm start)

@@ -115,7 +115,7 @@ const API_KEY = {
   type: 'http',
   scheme: 'bearer',
   description:
-    'An API key. Operations list the scope that the key must have: `ingest` (submit), `query` (read), `delete` (delete users), `sql` (send SQL) or `webhooks` (manage webhooks).',
+    'An API key. Operations list the scope that the key must have: `ingest` (submit), `query` (read), `delete` (delete users), `sql` (send SQL), `webhooks` (manage webhooks) or `admin` (create links to dashboards).',
 } as const;
 
 const REQUEST_ID_PARAMETER = {

@@ -85,6 +85,10 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
     summary: 'Webhooks are off',
     detail: 'Webhooks are off; the operator can turn them on.',
   },
+  views_not_available: {
+    summary: 'Saved views are off',
+    detail: 'Saved views are off; the operator can turn them on.',
+  },
   event_log_unavailable: {
     summary: 'The event log cannot be reached; send the request again',
     detail: 'The event log cannot be reached; send the request again.',

@@ -22,6 +22,7 @@ export const PROBLEMS = {
   invalid_sql: 400,
   sql_not_available: 501,
   webhooks_not_available: 501,
+  views_not_available: 501,
   event_log_unavailable: 503,
   store_unavailable: 503,
   overloaded: 503,

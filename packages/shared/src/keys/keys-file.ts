@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { z } from 'zod';
 import { LockTimeout, withFileLock } from './file-lock.ts';
 
-export const SCOPES = ['ingest', 'query', 'delete', 'sql', 'webhooks'] as const;
+export const SCOPES = ['ingest', 'query', 'delete', 'sql', 'webhooks', 'admin'] as const;
 export type Scope = (typeof SCOPES)[number];
 
 export const workspaceName = z

@@ -125,6 +125,7 @@ async function writeTestKeys(): Promise<TestKeys> {
     ...TEST_WORKSPACES.map((id) => key(id, id, ['query'])),
     ...TEST_WORKSPACES.map((id) => key(`sql-${id}`, id, ['sql'])),
     ...TEST_WORKSPACES.map((id) => key(`webhooks-${id}`, id, ['webhooks'])),
+    ...TEST_WORKSPACES.map((id) => key(`admin-${id}`, id, ['admin'])),
     key('ingest-only', 'a', ['ingest', 'delete']),
     { ...key('limited', 'a', ['query']), rateLimit: 1 },
   ]);
@@ -139,7 +140,7 @@ export interface TestApp extends Pick<QueryService, 'app' | 'config' | 'get'> {
 /**
  * Starts the app. Each of the workspaces `a` to `h` has a key of its name; workspace `a` also has the key `ingest-only`,
  * which may not query, and `limited`, with a rate limit of one request a second. The keys `sql-a` to `sql-h` may send SQL,
- * `webhooks-a` to `webhooks-h` manage webhooks.
+ * `webhooks-a` to `webhooks-h` manage webhooks, `admin-a` to `admin-h` links to dashboards.
  *
  * @param sourceOf returns what it reads
  */
