@@ -25,9 +25,12 @@ export async function bundleConsole(): Promise<ReadonlyMap<string, string>> {
   });
   const scripts = output.filter((file) => file.type === 'chunk');
   const styles = await Promise.all(
-    [resolve('uplot/dist/uPlot.min.css'), join(FOLDER, 'src/theme.css'), join(FOLDER, 'src/style.css')].map((file) =>
-      readFile(file, 'utf8'),
-    ),
+    [
+      resolve('uplot/dist/uPlot.min.css'),
+      join(FOLDER, 'src/theme.css'),
+      join(FOLDER, 'src/style.css'),
+      join(FOLDER, 'src/views/views.css'),
+    ].map((file) => readFile(file, 'utf8')),
   );
   const files = new Map([
     ...scripts.map(({ fileName, code }): [string, string] => [fileName, code]),

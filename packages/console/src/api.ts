@@ -15,6 +15,14 @@ export type EventNames = components['schemas']['EventNames'];
 export type EventProperties = components['schemas']['EventProperties'];
 export type Activity = components['schemas']['Activity'];
 export type Pipeline = components['schemas']['Pipeline'];
+export type Funnel = components['schemas']['Funnel'];
+export type Retention = components['schemas']['Retention'];
+export type EventValues = components['schemas']['EventValues'];
+export type View = components['schemas']['View'];
+export type Dashboard = components['schemas']['Dashboard'];
+export type StoredDashboard = components['schemas']['StoredDashboard'];
+export type DashboardLink = components['schemas']['DashboardLink'];
+export type DashboardLinkWithKey = components['schemas']['DashboardLinkWithKey'];
 export type Webhook = components['schemas']['Webhook'];
 export type WebhookTest = components['schemas']['WebhookTest'];
 export type WebhookDelivery = components['schemas']['WebhookDelivery'];
@@ -51,7 +59,7 @@ interface Problem {
  * Sends a GET with the key.
  *
  * @param path without a leading slash
- * @throws {ApiError} after any other response than 200. After `401` the console asks for a key
+ * @throws {ApiError} after any other response than 2xx. After `401` the console asks for a key
  */
 export async function request(path: string, init: RequestInit = {}, withKey = key.value): Promise<Response> {
   const headers = new Headers(init.headers);
@@ -61,7 +69,8 @@ export async function request(path: string, init: RequestInit = {}, withKey = ke
     throw new ApiError(0, 'query-api does not respond.');
   });
   if (response.ok) return response;
-  if (response.status === 401) access.value = 'closed';
+  // The key of a link is not that of the person who signed in.
+  if (response.status === 401 && withKey === key.value) access.value = 'closed';
   const { message = `query-api responded ${response.status}.`, errors = [] } = await problemOf(response);
   throw new ApiError(
     response.status,
@@ -78,6 +87,12 @@ export async function getRecords<Body>(path: string, signal: AbortSignal): Promi
 /** Returns the JSON of a response; throws as {@link request} does. */
 export async function getJson<Body>(path: string, signal: AbortSignal): Promise<Body> {
   return await (await request(path, { signal })).json();
+}
+
+/** Sends a body as JSON; throws as {@link request} does. */
+export async function sendJson(path: string, method: 'POST' | 'PATCH', body: object): Promise<Response> {
+  const headers = { 'content-type': 'application/json' };
+  return await request(path, { method, headers, body: JSON.stringify(body) });
 }
 
 /** Finds out whether a key may read, `''` for none. */

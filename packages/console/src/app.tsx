@@ -1,6 +1,7 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { checkKey } from './api.ts';
 import { ChartPage } from './chart-page.tsx';
+import { deferred } from './deferred.tsx';
 import { EntitiesPage } from './entities-page.tsx';
 import { EntityPage } from './entity-page.tsx';
 import { ErrorBoundary } from './error-boundary.tsx';
@@ -12,8 +13,14 @@ import { hrefOf, type Route, route } from './route.ts';
 import { access, key, useKey } from './session.ts';
 import { SignIn } from './sign-in.tsx';
 import { SqlPage } from './sql-page.tsx';
+import { linkOf } from './views/link.ts';
+import { ViewsPage } from './views/views-page.tsx';
 import { WebhookPage } from './webhook-page.tsx';
 import { WebhooksPage } from './webhooks-page.tsx';
+
+const DashboardsPage = deferred(() => import('./views/dashboards-page.tsx').then((file) => file.DashboardsPage));
+const DashboardPage = deferred(() => import('./views/dashboard-page.tsx').then((file) => file.DashboardPage));
+const WallPage = deferred(() => import('./views/wall-page.tsx').then((file) => file.WallPage));
 
 interface PageDescription {
   readonly title: string;
@@ -24,6 +31,8 @@ const LINKS = [
   ['home', 'Home'],
   ['events', 'Events'],
   ['chart', 'Chart'],
+  ['dashboards', 'Dashboards'],
+  ['views', 'Views'],
   ['users', 'Users'],
   ['organizations', 'Organizations'],
   ['sql', 'SQL'],
@@ -37,8 +46,14 @@ function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescript
       return { title: 'Home', content: <HomePage /> };
     case 'events':
       return { title: 'Events', content: <EventsPage params={params} /> };
+    case 'explore':
     case 'chart':
       return { title: 'Chart', content: <ChartPage params={params} /> };
+    case 'views':
+      return { title: 'Views', content: <ViewsPage /> };
+    case 'dashboards':
+      if (id !== '') return { title: 'Dashboard', content: <DashboardPage key={id} id={id} /> };
+      return { title: 'Dashboards', content: <DashboardsPage /> };
     case 'sql':
       return { title: 'SQL', content: <SqlPage params={params} /> };
     case 'webhooks':
@@ -59,8 +74,14 @@ function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescript
   return { title: 'Not found', content: <h1>There is no such page</h1> };
 }
 
-/** The whole console: its navigation, and the page that the address names, or the form for a key. */
+/** The whole console, or the dashboard alone that a link of it has opened. */
 export function App() {
+  const link = linkOf(route.value);
+  return link ? <WallPage key={link.key} link={link} /> : <Console />;
+}
+
+/** Its navigation, and the page that the address names, or the form for a key. */
+function Console() {
   const main = useRef<HTMLElement>(null);
   const isOpen = access.value === 'open';
   const { title, content } = isOpen ? pageOf(route.value) : { title: 'Sign in', content: <SignIn /> };

@@ -13,6 +13,7 @@ import { SeriesTable } from './series-table.tsx';
 import { strokeOf } from './stroke.ts';
 import { TIME_ZONE, Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
+import { SaveView } from './views/save-view.tsx';
 
 /** A chart of `GET /events/series`, whose parameters the address has, and a table of the same numbers. */
 export function ChartPage({ params }: { readonly params: URLSearchParams }) {
@@ -34,6 +35,7 @@ export function ChartPage({ params }: { readonly params: URLSearchParams }) {
         <a href={hrefOf(['events'], without(params, 'range', 'interval', 'measure', 'groupBy', 'groups', 'compare'))}>
           These events
         </a>
+        <SaveView report="series" params={params} />
       </div>
       {error && <Problem error={error} />}
       {data && <Results response={data} />}

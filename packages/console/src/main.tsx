@@ -1,6 +1,7 @@
 import { render } from 'preact';
 import { App } from './app.tsx';
 import { followAddress } from './route.ts';
+import { takeLink } from './views/link.ts';
 
-followAddress();
+followAddress(takeLink);
 render(<App />, document.body);

@@ -54,7 +54,7 @@ export type View = z.output<typeof newViewSchema>;
 
 const tile = z.strictObject({
   view: z.uuid('must be the id of a view').transform((id) => id.toLowerCase()),
-  width: z.union([z.literal(1), z.literal(2)], 'must be 1 or 2').meta({ description: 'Of two columns.' }),
+  width: z.union([z.literal(1), z.literal(2)], 'must be 1 or 2').meta({ description: 'How many columns it takes.' }),
 });
 
 const tiles = z

@@ -1,0 +1,58 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+
+interface ConfirmButtonProps {
+  readonly label: string;
+  /** What the label is about, for those who do not see the row that the button is in. Default: nothing more. */
+  readonly subject?: string;
+  readonly question: string;
+  /** What is done, on the button that does it. */
+  readonly confirm: string;
+  readonly onConfirm: () => void;
+}
+
+/** A button that asks before it acts, in its own place. */
+export function ConfirmButton({ label, subject, question, confirm, onConfirm }: ConfirmButtonProps) {
+  const [isAsked, setIsAsked] = useState(false);
+  const first = useRef<HTMLButtonElement>(null);
+  const wasAsked = useRef(false);
+  // The button that had the focus is gone.
+  useEffect(() => {
+    if (isAsked || wasAsked.current) first.current?.focus();
+    wasAsked.current = isAsked;
+  }, [isAsked]);
+  if (!isAsked) {
+    return (
+      <button type="button" ref={first} onClick={() => setIsAsked(true)}>
+        {label}
+        {subject !== undefined && <span class="hidden"> {subject}</span>}
+      </button>
+    );
+  }
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset would be for fields of a form
+    <span
+      class="confirm"
+      role="group"
+      aria-label={question}
+      onKeyDown={({ key }) => {
+        if (key === 'Escape') setIsAsked(false);
+      }}
+    >
+      <span>{question}</span>
+      <button
+        type="button"
+        class="primary"
+        ref={first}
+        onClick={() => {
+          setIsAsked(false);
+          onConfirm();
+        }}
+      >
+        {confirm}
+      </button>
+      <button type="button" onClick={() => setIsAsked(false)}>
+        Cancel
+      </button>
+    </span>
+  );
+}

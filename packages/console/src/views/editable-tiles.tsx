@@ -1,0 +1,91 @@
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { getJson } from '../api.ts';
+import { reordered } from './reordered.ts';
+import { Tile, type TileOf } from './tile.tsx';
+
+interface EditableTilesProps {
+  readonly dashboard: string;
+  readonly tiles: readonly TileOf[];
+  readonly onChange: (tiles: readonly TileOf[]) => void;
+}
+
+/** Tiles that are moved by dragging or by their buttons, made wider, and removed. What happened is announced. */
+export function EditableTiles({ dashboard, tiles, onChange }: EditableTilesProps) {
+  const [said, setSaid] = useState('');
+  const [dragged, setDragged] = useState<string>();
+  const focused = useRef<HTMLElement>(null);
+  // An element that was moved has lost the focus.
+  useLayoutEffect(() => {
+    focused.current?.focus();
+    focused.current = null;
+  }, [tiles]);
+  const nameOf = ({ name }: TileOf) => name ?? 'The deleted view';
+  const move = (from: number, to: number) => {
+    const tile = tiles[from];
+    if (!tile) return;
+    if (to < 0 || to >= tiles.length) {
+      setSaid(`${nameOf(tile)} is ${to < 0 ? 'the first' : 'the last'} already.`);
+      return;
+    }
+    focused.current = document.activeElement as HTMLElement;
+    onChange(reordered(tiles, from, to));
+    setSaid(`${nameOf(tile)} is now ${to + 1} of ${tiles.length}.`);
+  };
+  const widen = (tile: TileOf) => {
+    const width = tile.width === 1 ? 2 : 1;
+    onChange(tiles.map((other) => (other === tile ? { ...tile, width } : other)));
+    setSaid(`${nameOf(tile)} is now ${width === 1 ? 'narrow' : 'wide'}.`);
+  };
+  const remove = (tile: TileOf) => {
+    onChange(tiles.filter((other) => other !== tile));
+    setSaid(`${nameOf(tile)} is removed.`);
+  };
+  return (
+    <>
+      <p role="status" class="muted">
+        {said}
+      </p>
+      <div class="tiles">
+        {tiles.map((tile, index) => (
+          <section
+            key={tile.view}
+            class={`tile width-${tile.width}${dragged === tile.view ? ' dragged' : ''}`}
+            aria-labelledby={`tile-${tile.view}`}
+            draggable
+            onDragStart={(event) => {
+              event.dataTransfer?.setData('text/plain', nameOf(tile));
+              setDragged(tile.view);
+            }}
+            onDragEnd={() => setDragged(undefined)}
+            onDragOver={(event) => {
+              if (dragged !== undefined) event.preventDefault();
+            }}
+            onDrop={(event) => {
+              event.preventDefault();
+              const from = tiles.findIndex(({ view }) => view === dragged);
+              if (from !== -1 && from !== index) move(from, index);
+            }}
+          >
+            <Tile dashboard={dashboard} tile={tile} read={getJson}>
+              {/* biome-ignore lint/a11y/useSemanticElements: a fieldset would be for fields of a form */}
+              <div class="row-actions" role="group" aria-label={`Change ${nameOf(tile)}`}>
+                <button type="button" onClick={() => move(index, index - 1)}>
+                  Move earlier
+                </button>
+                <button type="button" onClick={() => move(index, index + 1)}>
+                  Move later
+                </button>
+                <button type="button" onClick={() => widen(tile)}>
+                  {tile.width === 1 ? 'Make wide' : 'Make narrow'}
+                </button>
+                <button type="button" onClick={() => remove(tile)}>
+                  Remove
+                </button>
+              </div>
+            </Tile>
+          </section>
+        ))}
+      </div>
+    </>
+  );
+}
