@@ -18,9 +18,10 @@ import { ViewsPage } from './views/views-page.tsx';
 import { WebhookPage } from './webhook-page.tsx';
 import { WebhooksPage } from './webhooks-page.tsx';
 
-const DashboardsPage = deferred(() => import('./views/dashboards-page.tsx').then((file) => file.DashboardsPage));
-const DashboardPage = deferred(() => import('./views/dashboard-page.tsx').then((file) => file.DashboardPage));
-const WallPage = deferred(() => import('./views/wall-page.tsx').then((file) => file.WallPage));
+const loadDashboards = () => import('./views/dashboard-pages.ts');
+const DashboardsPage = deferred(() => loadDashboards().then((pages) => pages.DashboardsPage));
+const DashboardPage = deferred(() => loadDashboards().then((pages) => pages.DashboardPage));
+const WallPage = deferred(() => loadDashboards().then((pages) => pages.WallPage));
 
 interface PageDescription {
   readonly title: string;
