@@ -71,7 +71,7 @@ test('a view is saved, opened, renamed and deleted by keyboard', async () => {
   await page.keyboard.press('Enter');
   await shown(page.getByText('is now “Payments”.'));
   await press(page, 'Delete Payments');
-  await page.keyboard.press('Enter');
+  await press(page, 'Delete it');
   await shown(page.getByText('“Payments” is deleted.'));
   await shown(page.getByText('There are no saved views.'));
   expect(faults).toEqual([]);
@@ -134,7 +134,7 @@ test('a dashboard is made, reordered by keyboard and shared, and its link works 
   await shown(wall.page.getByRole('heading', { name: 'Morning' }));
 
   await press(page, 'Revoke The hall');
-  await page.keyboard.press('Enter');
+  await press(page, 'Revoke it');
   await shown(page.getByText('The link for “The hall” is revoked.'));
   await wall.page.reload();
   await shown(wall.page.getByText('This link was revoked, or its dashboard deleted.'));

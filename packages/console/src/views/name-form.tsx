@@ -1,4 +1,4 @@
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 
 interface NameFormProps {
   readonly label: string;
@@ -15,7 +15,8 @@ interface NameFormProps {
 export function NameForm({ label, action, value = '', onName, onCancel }: NameFormProps) {
   const id = useId();
   const input = useRef<HTMLInputElement>(null);
-  useEffect(() => {
+  // At once: what somebody types next belongs to it.
+  useLayoutEffect(() => {
     if (onCancel) input.current?.focus();
   }, []);
   const submit = async (event: SubmitEvent) => {
