@@ -5,10 +5,9 @@ import { Problem } from '../problem.tsx';
 import { hrefOf } from '../route.ts';
 import { useLoad } from '../use-load.ts';
 import { AddView } from './add-view.tsx';
-import { EditableTiles } from './editable-tiles.tsx';
+import { Tiles } from './tiles.tsx';
 import { NameForm } from './name-form.tsx';
 import { Share } from './share.tsx';
-import { Tile } from './tile.tsx';
 import { useSaved } from './use-saved.ts';
 
 /** A dashboard: saved views on one page. */
@@ -46,17 +45,7 @@ function OpenDashboard({ path, loaded }: OpenDashboardProps) {
       {failure && <Problem error={failure} />}
       {isEdited && <AddView tiles={tiles} onAdd={(tile) => change({ tiles: [...tiles, tile] })} />}
       {tiles.length === 0 && <p class="muted">There is nothing on this dashboard yet.</p>}
-      {isEdited ? (
-        <EditableTiles dashboard={id} tiles={tiles} onChange={(tiles) => change({ tiles })} />
-      ) : (
-        <div class="tiles">
-          {tiles.map((tile) => (
-            <section key={tile.view} class={`tile width-${tile.width}`} aria-labelledby={`tile-${tile.view}`}>
-              <Tile dashboard={id} tile={tile} read={getJson} />
-            </section>
-          ))}
-        </div>
-      )}
+      <Tiles dashboard={id} tiles={tiles} isEdited={isEdited} onChange={(tiles) => change({ tiles })} />
       {isEdited && (
         <>
           <h2>Name</h2>

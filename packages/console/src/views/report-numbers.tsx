@@ -2,9 +2,10 @@ import { useMemo } from 'preact/hooks';
 import type { EventSeries, EventValues, Funnel, Retention, View } from '../api.ts';
 import { partialBuckets } from '../days.ts';
 import { formatBucket, formatChange, formatDuration, formatNumber } from '../format.ts';
-import { linesOf } from '../series.ts';
+import { type Line, linesOf } from '../series.ts';
 import { SeriesChart } from '../series-chart.tsx';
 import { SeriesTable } from '../series-table.tsx';
+import { strokeOf } from '../stroke.ts';
 import { NumberTable } from './number-table.tsx';
 
 export type Numbers = EventSeries | Funnel | Retention | EventValues;
@@ -48,6 +49,7 @@ function Series({ numbers, form, name }: Named<EventSeries> & Pick<ReportNumbers
         <strong>{formatNumber(total)}</strong>
         {previous && ` ${formatChange(total, previous.total)}, before: ${formatNumber(previous.total)}`}
       </p>
+      {!isNumber && lines.length > 1 && <Legend lines={lines} />}
       {!isNumber && <SeriesChart {...{ buckets, interval, timeZone, lines, partial }} label={`Chart of ${name}`} />}
       {isNumber && lines.length > 1 && (
         <NumberTable
@@ -58,6 +60,23 @@ function Series({ numbers, form, name }: Named<EventSeries> & Pick<ReportNumbers
       )}
       {!isNumber && <SeriesTable {...{ buckets, interval, timeZone, lines, partial }} />}
     </>
+  );
+}
+
+/** Which line is which, each with its total. */
+function Legend({ lines }: { readonly lines: readonly Line[] }) {
+  return (
+    <ul class="legend">
+      {lines.map(({ label, total }, index) => {
+        const { color, dash } = strokeOf(index);
+        return (
+          <li key={index}>
+            <span class={`swatch color-${color} dash-${dash}`} />
+            <bdi>{label}</bdi> {formatNumber(total)}
+          </li>
+        );
+      })}
+    </ul>
   );
 }
 

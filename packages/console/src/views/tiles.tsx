@@ -3,14 +3,16 @@ import { getJson } from '../api.ts';
 import { reordered } from './reordered.ts';
 import { Tile, type TileOf } from './tile.tsx';
 
-interface EditableTilesProps {
+interface TilesProps {
   readonly dashboard: string;
   readonly tiles: readonly TileOf[];
+  /** Whether they can be changed now. */
+  readonly isEdited: boolean;
   readonly onChange: (tiles: readonly TileOf[]) => void;
 }
 
-/** Tiles that are moved by dragging or by their buttons, made wider, and removed. What happened is announced. */
-export function EditableTiles({ dashboard, tiles, onChange }: EditableTilesProps) {
+/** The tiles of a dashboard. Edited ones are moved by dragging or by their buttons, made wider, and removed. What happened is announced. */
+export function Tiles({ dashboard, tiles, isEdited, onChange }: TilesProps) {
   const [said, setSaid] = useState('');
   const [dragged, setDragged] = useState<string>();
   const focused = useRef<HTMLElement>(null);
@@ -42,16 +44,18 @@ export function EditableTiles({ dashboard, tiles, onChange }: EditableTilesProps
   };
   return (
     <>
-      <p role="status" class="muted">
-        {said}
-      </p>
+      {isEdited && (
+        <p role="status" class="muted">
+          {said}
+        </p>
+      )}
       <div class="tiles">
         {tiles.map((tile, index) => (
           <section
             key={tile.view}
             class={`tile width-${tile.width}${dragged === tile.view ? ' dragged' : ''}`}
             aria-labelledby={`tile-${tile.view}`}
-            draggable
+            draggable={isEdited}
             onDragStart={(event) => {
               event.dataTransfer?.setData('text/plain', nameOf(tile));
               setDragged(tile.view);
@@ -67,25 +71,48 @@ export function EditableTiles({ dashboard, tiles, onChange }: EditableTilesProps
             }}
           >
             <Tile dashboard={dashboard} tile={tile} read={getJson}>
-              {/* biome-ignore lint/a11y/useSemanticElements: a fieldset would be for fields of a form */}
-              <div class="row-actions" role="group" aria-label={`Change ${nameOf(tile)}`}>
-                <button type="button" onClick={() => move(index, index - 1)}>
-                  Move earlier
-                </button>
-                <button type="button" onClick={() => move(index, index + 1)}>
-                  Move later
-                </button>
-                <button type="button" onClick={() => widen(tile)}>
-                  {tile.width === 1 ? 'Make wide' : 'Make narrow'}
-                </button>
-                <button type="button" onClick={() => remove(tile)}>
-                  Remove
-                </button>
-              </div>
+              {isEdited && (
+                <TileButtons
+                  name={nameOf(tile)}
+                  width={tile.width}
+                  onMove={(by) => move(index, index + by)}
+                  onWiden={() => widen(tile)}
+                  onRemove={() => remove(tile)}
+                />
+              )}
             </Tile>
           </section>
         ))}
       </div>
     </>
+  );
+}
+
+interface TileButtonsProps {
+  readonly name: string;
+  readonly width: number;
+  /** By so many places. */
+  readonly onMove: (by: 1 | -1) => void;
+  readonly onWiden: () => void;
+  readonly onRemove: () => void;
+}
+
+function TileButtons({ name, width, onMove, onWiden, onRemove }: TileButtonsProps) {
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset would be for fields of a form
+    <div class="row-actions" role="group" aria-label={`Change ${name}`}>
+      <button type="button" onClick={() => onMove(-1)}>
+        Move earlier
+      </button>
+      <button type="button" onClick={() => onMove(1)}>
+        Move later
+      </button>
+      <button type="button" onClick={onWiden}>
+        {width === 1 ? 'Make wide' : 'Make narrow'}
+      </button>
+      <button type="button" onClick={onRemove}>
+        Remove
+      </button>
+    </div>
   );
 }
