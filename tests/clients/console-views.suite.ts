@@ -173,6 +173,10 @@ test('a tile is dragged to another place, and one whose view was deleted says so
   await fetch(`${url}/views/${tiles[0]?.view}`, { method: 'DELETE', headers });
   await page.reload();
   await shown(page.getByText('The view of this tile was deleted.'));
+  await press(page, 'Edit');
+  await press(page, 'Remove', page.getByRole('group', { name: 'Change The deleted view' }));
+  await shown(page.getByText('The deleted view is removed.'));
+  await eventually(stored).toMatchObject([{ name: 'three' }, { name: 'two' }]);
   expect(faults).toEqual([]);
 });
 

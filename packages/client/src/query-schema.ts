@@ -459,7 +459,7 @@ export interface components {
             tiles?: {
                 /** Format: uuid */
                 view: string;
-                /** @description Of two columns. */
+                /** @description How many columns it takes. */
                 width: 1 | 2;
             }[];
         };
@@ -469,7 +469,7 @@ export interface components {
             tiles?: {
                 /** Format: uuid */
                 view: string;
-                /** @description Of two columns. */
+                /** @description How many columns it takes. */
                 width: 1 | 2;
             }[];
         };

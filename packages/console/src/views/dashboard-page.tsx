@@ -5,9 +5,9 @@ import { Problem } from '../problem.tsx';
 import { hrefOf } from '../route.ts';
 import { useLoad } from '../use-load.ts';
 import { AddView } from './add-view.tsx';
-import { Tiles } from './tiles.tsx';
 import { NameForm } from './name-form.tsx';
 import { Share } from './share.tsx';
+import { Tiles } from './tiles.tsx';
 import { useSaved } from './use-saved.ts';
 
 /** A dashboard: saved views on one page. */

@@ -11,12 +11,13 @@ interface TilesProps {
   readonly onChange: (tiles: readonly TileOf[]) => void;
 }
 
-/** The tiles of a dashboard. Edited ones are moved by dragging or by their buttons, made wider, and removed. What happened is announced. */
+/** The tiles of a dashboard. They can be moved by dragging or by buttons, made wide, and removed; what happened is announced. */
 export function Tiles({ dashboard, tiles, isEdited, onChange }: TilesProps) {
   const [said, setSaid] = useState('');
   const [dragged, setDragged] = useState<string>();
+  const place = useRef<HTMLDivElement>(null);
   const focused = useRef<HTMLElement>(null);
-  // An element that was moved has lost the focus.
+  // An element that was moved has lost the focus, and one that was removed is gone.
   useLayoutEffect(() => {
     focused.current?.focus();
     focused.current = null;
@@ -39,6 +40,7 @@ export function Tiles({ dashboard, tiles, isEdited, onChange }: TilesProps) {
     setSaid(`${nameOf(tile)} is now ${width === 1 ? 'narrow' : 'wide'}.`);
   };
   const remove = (tile: TileOf) => {
+    focused.current = place.current;
     onChange(tiles.filter((other) => other !== tile));
     setSaid(`${nameOf(tile)} is removed.`);
   };
@@ -49,7 +51,7 @@ export function Tiles({ dashboard, tiles, isEdited, onChange }: TilesProps) {
           {said}
         </p>
       )}
-      <div class="tiles">
+      <div class="tiles" tabIndex={-1} ref={place}>
         {tiles.map((tile, index) => (
           <section
             key={tile.view}
