@@ -30,7 +30,7 @@ interface OpenDashboardProps {
 
 function OpenDashboard({ path, loaded }: OpenDashboardProps) {
   const [isEdited, setIsEdited] = useState(loaded.tiles.length === 0);
-  const { dashboard, change, failure } = useSaved(path, loaded);
+  const { dashboard, change, failure, isSaving } = useSaved(path, loaded);
   const { id, name, tiles } = dashboard;
   return (
     <>
@@ -38,6 +38,7 @@ function OpenDashboard({ path, loaded }: OpenDashboardProps) {
         <h1>
           <bdi>{name}</bdi>
         </h1>
+        {isSaving && <span class="muted">Saving …</span>}
         <button type="button" aria-pressed={isEdited} onClick={() => setIsEdited(!isEdited)}>
           Edit
         </button>

@@ -14,6 +14,7 @@ interface Change {
 export function useSaved(path: string, loaded: Dashboard) {
   const [dashboard, setDashboard] = useState(loaded);
   const [failure, setFailure] = useState<Error>();
+  const [waiting, setWaiting] = useState(0);
   const last = useRef<Promise<void>>(Promise.resolve());
   const store = async ({ tiles, ...rest }: Change) => {
     const body = { ...rest, ...(tiles && { tiles: tiles.map(({ view, width }) => ({ view, width })) }) };
@@ -31,7 +32,8 @@ export function useSaved(path: string, loaded: Dashboard) {
       name: given.name ?? name,
       tiles: [...(given.tiles ?? tiles)],
     }));
-    last.current = last.current.then(() => store(given));
+    setWaiting((count) => count + 1);
+    last.current = last.current.then(() => store(given)).finally(() => setWaiting((count) => count - 1));
   };
-  return { dashboard, change, failure };
+  return { dashboard, change, failure, isSaving: waiting > 0 };
 }
