@@ -123,8 +123,8 @@ test('a dashboard is made, reordered by keyboard and shared, and its link works 
   await shown(wall.page.getByRole('heading', { name: 'Morning' }));
   await eventually(() => tilesOf(wall.page)).toEqual(['All by name', 'Payments']);
   await shown(wall.page.locator('.total', { hasText: /^2$/ }));
-  expect(await wall.page.evaluate(() => location.href)).not.toContain('key');
-  expect(await wall.page.evaluate(() => history.length)).toBeLessThanOrEqual(2);
+  expect(await wall.page.evaluate('location.href')).not.toContain('key');
+  expect(await wall.page.evaluate('history.length')).toBeLessThanOrEqual(2);
   expect(wall.requests.filter((url) => url.includes(key))).toEqual([]);
   expect(await wall.page.getByRole('button').count()).toBe(0);
   expect(await wall.page.getByRole('navigation').count()).toBe(0);
@@ -169,7 +169,10 @@ test('a tile is dragged to another place, and one whose view was deleted says so
   await eventually(() => tilesOf(page)).toEqual(['three', 'one', 'two']);
   const { url } = pipeline.services['query-api'];
   const headers = { authorization: `Bearer ${pipeline.key}` };
-  const stored = async () => (await (await fetch(`${url}/dashboards/${id}`, { headers })).json()).tiles;
+  const stored = async () => {
+    const response = await fetch(`${url}/dashboards/${id}`, { headers });
+    return ((await response.json()) as { readonly tiles: readonly object[] }).tiles;
+  };
   await eventually(stored).toMatchObject([{ name: 'three' }, { name: 'one' }, { name: 'two' }]);
   await fetch(`${url}/views/${tiles[0]?.view}`, { method: 'DELETE', headers });
   await page.reload();
@@ -217,7 +220,7 @@ test.each(SCHEMES)('axe-core finds nothing on views, dashboards and links, which
     await page.setViewportSize({ width: 390, height: 844 });
     await takePicture(page, `${name}-${scheme}-390`);
     await page.setViewportSize({ width: 360, height: 800 });
-    expect([name, await page.evaluate(() => document.documentElement.scrollWidth)]).toEqual([name, 360]);
+    expect([name, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([name, 360]);
     await page.setViewportSize({ width: 1280, height: 900 });
   };
   await shown(page.getByRole('link', { name: STRANGE }).first());

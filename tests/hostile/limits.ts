@@ -32,11 +32,11 @@ import { SQL_BODY_BYTES_MAX } from '@sluice/query-api/sql/sql-route';
 import {
   DASHBOARDS_MAX,
   LINKS_MAX,
-  NAME_CHARACTERS_MAX as VIEW_NAME_CHARACTERS_MAX,
   PARAMETER_CHARACTERS_MAX,
   PARAMETERS_MAX,
   TILES_MAX,
   VIEW_BODY_BYTES_MAX,
+  NAME_CHARACTERS_MAX as VIEW_NAME_CHARACTERS_MAX,
   VIEWS_MAX,
 } from '@sluice/query-api/views/view';
 import { BATCH_BYTES_MAX, BATCH_EVENTS_MAX } from '@sluice/query-api/webhooks/delivery';
