@@ -43,10 +43,12 @@ CREATE USER IF NOT EXISTS sluice_query IDENTIFIED WITH sha256_hash BY {query_pas
 ALTER USER sluice_query IDENTIFIED WITH sha256_hash BY {query_password_sha256:String};
 GRANT SELECT ON * TO sluice_query;
 
--- Stores the state of webhooks for query-api, and nothing else: their tables have names that begin with `webhook`.
+-- Stores the state of webhooks for query-api, and what the console keeps, and nothing else: their tables have names that begin
+-- with `webhook` and `console`.
 CREATE USER IF NOT EXISTS sluice_webhooks IDENTIFIED WITH sha256_hash BY {webhooks_password_sha256:String};
 ALTER USER sluice_webhooks IDENTIFIED WITH sha256_hash BY {webhooks_password_sha256:String};
 GRANT SELECT, INSERT, ALTER DELETE ON webhook* TO sluice_webhooks;
+GRANT SELECT, INSERT, ALTER DELETE ON console* TO sluice_webhooks;
 
 -- The secrets of webhooks are for that account, and for backups. A grant for all tables takes such an exception back, so these come last.
 REVOKE SELECT, INSERT, ALTER DELETE ON webhooks FROM sluice_writer;

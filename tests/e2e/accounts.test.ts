@@ -164,7 +164,11 @@ test('in one database sluice_webhooks alone reads the secrets of webhooks, and n
     );
   };
   const secrets = 'SELECT secret FROM webhooks';
-  const own = [secrets, "INSERT INTO webhooks (workspace_id) VALUES ('a')", 'DELETE FROM webhook_states WHERE 0'];
+  const own = [
+    ...[secrets, "INSERT INTO webhooks (workspace_id) VALUES ('a')", 'DELETE FROM webhook_states WHERE 0'],
+    ...['SELECT * FROM console_documents', "INSERT INTO console_documents (workspace_id) VALUES ('a')"],
+    'DELETE FROM console_documents WHERE 0',
+  ];
   const others = ['SELECT * FROM events', 'DELETE FROM events WHERE 0'];
   expect(await outcomes('sluice_webhooks', [...own, ...others])).toEqual([
     ...own.map((query) => `${query}: done`),

@@ -31,6 +31,16 @@ import { SAMPLE_CHARACTERS_MAX, SAMPLE_EVENTS_MAX } from '@sluice/query-api/repo
 import { MENU_ENTRIES_MAX } from '@sluice/query-api/reports/menus/menu-entries';
 import { NAME_CHARACTERS_MAX, NAMES_CHARACTERS_MAX } from '@sluice/query-api/reports/menus/property-paths';
 import { SQL_BODY_BYTES_MAX } from '@sluice/query-api/sql/sql-route';
+import {
+  DASHBOARDS_MAX,
+  LINKS_MAX,
+  PARAMETER_CHARACTERS_MAX,
+  PARAMETERS_MAX,
+  TILES_MAX,
+  VIEW_BODY_BYTES_MAX,
+  NAME_CHARACTERS_MAX as VIEW_NAME_CHARACTERS_MAX,
+  VIEWS_MAX,
+} from '@sluice/query-api/views/view';
 import { BATCH_BYTES_MAX, BATCH_EVENTS_MAX } from '@sluice/query-api/webhooks/delivery';
 import { LOG_LINES_MAX } from '@sluice/query-api/webhooks/delivery-log';
 import { RESPONSE_BYTES_MAX } from '@sluice/query-api/webhooks/http-sender';
@@ -395,6 +405,22 @@ const WEBHOOK_LIMITS = {
   },
 } as const satisfies Record<string, Limit>;
 
+const VIEW_LIMITS = {
+  views: { title: 'views of a workspace', max: VIEWS_MAX, unit: '', beyond: 'invalid_request' },
+  dashboards: { title: 'dashboards of a workspace', max: DASHBOARDS_MAX, unit: '', beyond: 'invalid_request' },
+  dashboardTiles: { title: 'tiles of a dashboard', max: TILES_MAX, unit: '', beyond: 'invalid_request' },
+  dashboardLinks: { title: 'links of a dashboard', max: LINKS_MAX, unit: '', beyond: 'invalid_request' },
+  viewBody: { title: 'body', max: VIEW_BODY_BYTES_MAX, unit: 'bytes', beyond: 'body_too_large' },
+  viewName: { title: '`name`', max: VIEW_NAME_CHARACTERS_MAX, unit: 'characters', beyond: 'invalid_request' },
+  viewParameters: { title: 'members of `parameters`', max: PARAMETERS_MAX, unit: '', beyond: 'invalid_request' },
+  viewParameter: {
+    title: 'text of a member of `parameters`',
+    max: PARAMETER_CHARACTERS_MAX,
+    unit: 'characters',
+    beyond: 'invalid_request',
+  },
+} as const satisfies Record<string, Limit>;
+
 /** The limits by what they limit. */
 export const LIMIT_GROUPS = {
   'All requests': REQUEST_LIMITS,
@@ -402,6 +428,7 @@ export const LIMIT_GROUPS = {
   Calls: CALL_LIMITS,
   Queries: QUERY_LIMITS,
   SQL: STATEMENT_LIMITS,
+  'Saved views': VIEW_LIMITS,
   Webhooks: WEBHOOK_LIMITS,
   Keys: KEY_LIMITS,
 } as const;
@@ -412,6 +439,7 @@ export const LIMITS = {
   ...CALL_LIMITS,
   ...QUERY_LIMITS,
   ...STATEMENT_LIMITS,
+  ...VIEW_LIMITS,
   ...WEBHOOK_LIMITS,
   ...KEY_LIMITS,
 } as const;

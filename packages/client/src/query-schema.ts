@@ -432,6 +432,71 @@ export interface components {
              */
             state?: "active" | "paused";
         };
+        NewView: {
+            name: string;
+            /**
+             * @description The report: that of `GET /events/<report>`.
+             * @enum {string}
+             */
+            report: "series" | "funnel" | "retention" | "values";
+            /**
+             * @description The parameters of the report, and those of the console: `range` (a number with `h`, `d` or `m` for hours, days or months: the time up to now, instead of `startDate`), `form` and `markers`. A `timeZone` says what a day is, for every report.
+             * @default {}
+             * @example {
+             *       "event": "signed_up",
+             *       "range": "30d",
+             *       "groupBy": "properties.plan",
+             *       "timeZone": "Europe/Berlin"
+             *     }
+             */
+            parameters: {
+                [key: string]: string;
+            };
+        };
+        ViewChange: {
+            name?: string;
+            /**
+             * @description The report: that of `GET /events/<report>`.
+             * @enum {string}
+             */
+            report?: "series" | "funnel" | "retention" | "values";
+            /**
+             * @description The parameters of the report, and those of the console: `range` (a number with `h`, `d` or `m` for hours, days or months: the time up to now, instead of `startDate`), `form` and `markers`. A `timeZone` says what a day is, for every report.
+             * @example {
+             *       "event": "signed_up",
+             *       "range": "30d",
+             *       "groupBy": "properties.plan",
+             *       "timeZone": "Europe/Berlin"
+             *     }
+             */
+            parameters?: {
+                [key: string]: string;
+            };
+        };
+        NewDashboard: {
+            name: string;
+            /** @description The views, in their order. */
+            tiles?: {
+                /** Format: uuid */
+                view: string;
+                /** @description How many columns it takes. */
+                width: 1 | 2;
+            }[];
+        };
+        DashboardChange: {
+            name?: string;
+            /** @description The views, in their order. */
+            tiles?: {
+                /** Format: uuid */
+                view: string;
+                /** @description How many columns it takes. */
+                width: 1 | 2;
+            }[];
+        };
+        NewDashboardLink: {
+            /** @description For whom it is, such as the screen that shows it. */
+            name: string;
+        };
         NewKey: {
             /** @description What the key may do. A key can give only scopes that it has itself. */
             scopes: ("ingest" | "query" | "delete" | "sql" | "webhooks" | "admin")[];
@@ -789,6 +854,72 @@ export interface components {
             type: "event" | "events" | "test";
             events: number;
             attempt: number;
+        };
+        View: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** @enum {string} */
+            report: "series" | "funnel" | "retention" | "values";
+            parameters: {
+                [key: string]: string;
+            };
+            /** Format: date-time */
+            changedAt: string;
+        };
+        StoredDashboard: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** Format: date-time */
+            createdAt: string;
+            tiles: {
+                /** Format: uuid */
+                view: string;
+                width: number;
+            }[];
+            /** Format: date-time */
+            changedAt: string;
+        };
+        Dashboard: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** Format: date-time */
+            createdAt: string;
+            tiles: {
+                /** Format: uuid */
+                view: string;
+                width: number;
+                /** @description That of the view; `null`: the view was deleted. */
+                name: string | null;
+                report: ("series" | "funnel" | "retention" | "values") | null;
+                /** @description How the view draws its numbers, if it says so. */
+                form: string | null;
+            }[];
+            /** Format: date-time */
+            changedAt: string;
+        };
+        DashboardLink: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** Format: date-time */
+            createdAt: string;
+        };
+        DashboardLinkWithKey: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** Format: date-time */
+            createdAt: string;
+            /**
+             * @description The key of the link. It is shown only in this response.
+             * @example vk_2sV8Jq1xq0mT6cZb4nYk9LwR3uEoHfGd5aPiXtNv7CM
+             */
+            key: string;
         };
         Pipeline: {
             /** @description Of all workspaces, since the ingest-apis of INGEST_URLS started; `null`: `missing` says why. */

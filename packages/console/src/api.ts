@@ -25,6 +25,11 @@ export type CreatedKey = components['schemas']['CreatedKey'];
 export type DeadLetter = components['schemas']['DeadLetter'];
 export type DeadLetterPage = components['schemas']['DeadLetterPage'];
 export type DeadLetterWithRow = components['schemas']['DeadLetterWithRow'];
+export type View = components['schemas']['View'];
+export type Dashboard = components['schemas']['Dashboard'];
+export type StoredDashboard = components['schemas']['StoredDashboard'];
+export type DashboardLink = components['schemas']['DashboardLink'];
+export type DashboardLinkWithKey = components['schemas']['DashboardLinkWithKey'];
 export type Webhook = components['schemas']['Webhook'];
 export type WebhookWithSecret = components['schemas']['WebhookWithSecret'];
 export type WebhookTest = components['schemas']['WebhookTest'];
@@ -62,7 +67,7 @@ interface Problem {
  * Sends a GET with the key.
  *
  * @param path without a leading slash
- * @throws {ApiError} after any other response than 200. After `401` the console asks for a key
+ * @throws {ApiError} after any other response than 2xx. After `401` the console asks for a key
  */
 export async function request(path: string, init: RequestInit = {}, withKey = key.value): Promise<Response> {
   const headers = new Headers(init.headers);
@@ -72,7 +77,8 @@ export async function request(path: string, init: RequestInit = {}, withKey = ke
     throw new ApiError(0, 'query-api does not respond.');
   });
   if (response.ok) return response;
-  if (response.status === 401) access.value = 'closed';
+  // The key of a link is not that of the person who signed in.
+  if (response.status === 401 && withKey === key.value) access.value = 'closed';
   const { message = `query-api responded ${response.status}.`, errors = [] } = await problemOf(response);
   throw new ApiError(
     response.status,

@@ -16,11 +16,17 @@ import { SettingsPage } from './settings-page.tsx';
 import { Shortcuts } from './shortcuts.tsx';
 import { SignIn } from './sign-in.tsx';
 import { SqlPage } from './sql-page.tsx';
+import { linkOf } from './views/link.ts';
+import { ViewsPage } from './views/views-page.tsx';
 import { WebhookPage } from './webhook-page.tsx';
 import { WebhooksPage } from './webhooks-page.tsx';
 
+const loadDashboards = () => import('./views/dashboard-pages.ts');
+const DashboardsPage = deferred(() => loadDashboards().then((pages) => pages.DashboardsPage));
+const DashboardPage = deferred(() => loadDashboards().then((pages) => pages.DashboardPage));
 const EntityPage = deferred(() => import('./entity-page.tsx').then(({ EntityPage }) => EntityPage));
 const ExplorePage = deferred(() => import('./explore/explore-page.tsx').then(({ ExplorePage }) => ExplorePage));
+const WallPage = deferred(() => loadDashboards().then((pages) => pages.WallPage));
 
 interface PageDescription {
   readonly title: string;
@@ -36,6 +42,11 @@ function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescript
     case 'explore':
     case 'chart':
       return { title: 'Explore', content: <ExplorePage params={params} /> };
+    case 'views':
+      return { title: 'Views', content: <ViewsPage /> };
+    case 'dashboards':
+      if (id !== '') return { title: 'Dashboard', content: <DashboardPage key={id} id={id} /> };
+      return { title: 'Dashboards', content: <DashboardsPage /> };
     case 'sql':
       return { title: 'SQL', content: <SqlPage params={params} /> };
     case 'webhooks':
@@ -66,8 +77,14 @@ function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescript
   return { title: 'Not found', content: <h1>There is no such page</h1> };
 }
 
-/** The whole console: its navigation, and the page that the address names, or the form for a key. */
+/** The whole console, or the dashboard alone that a link of it has opened. */
 export function App() {
+  const link = linkOf(route.value);
+  return link ? <WallPage key={link.key} link={link} /> : <Console />;
+}
+
+/** Its navigation, and the page that the address names, or the form for a key. */
+function Console() {
   const main = useRef<HTMLElement>(null);
   const isOpen = access.value === 'open';
   const { title, content } = isOpen ? pageOf(route.value) : { title: 'Sign in', content: <SignIn /> };

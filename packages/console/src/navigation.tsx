@@ -9,6 +9,8 @@ const LINKS: readonly Link[] = [
   ['home', 'Home'],
   ['events', 'Events'],
   ['explore', 'Explore'],
+  ['dashboards', 'Dashboards'],
+  ['views', 'Views'],
   ['users', 'Users'],
   ['organizations', 'Organizations'],
   ['sql', 'SQL'],

@@ -30,9 +30,14 @@ function decoded(text: string): string {
 /** What the address shows now. */
 export const route = signal<Route>({ path: [], params: new URLSearchParams() });
 
-/** Keeps {@link route} up to date from now on. */
-export function followAddress(): void {
+/**
+ * Keeps {@link route} up to date from now on.
+ *
+ * @param onAddress is called before each address is read, and may replace it
+ */
+export function followAddress(onAddress: () => void): void {
   const read = () => {
+    onAddress();
     route.value = parseRoute(location.hash);
   };
   addEventListener('hashchange', read);

@@ -1,3 +1,4 @@
+import { REPORT_RANGES } from '@sluice/shared/testing/report-ranges';
 import { expect, test } from 'vitest';
 import type { EventSeries } from './api.ts';
 import { linesOf, seriesParams } from './series.ts';
@@ -18,6 +19,18 @@ test.each([
 ])('the range of "%s" begins with a whole day or month of the time zone', (query, startDate, interval) => {
   expect(paramsOf(query)).toEqual({ ...CALENDAR, startDate, interval });
 });
+
+test.each(REPORT_RANGES)(
+  'of $parameters in $timeZone at $now the range is $expected, as that of a saved view',
+  (given) => {
+    const { timeZone, now, parameters, expected } = given;
+    const query = seriesParams(new URLSearchParams(parameters), { ...CALENDAR, timeZone }, new Date(now));
+    const [startDate, endDate, interval] = ['startDate', 'endDate', 'interval'].map(
+      (name) => query.get(name) ?? undefined,
+    );
+    expect({ startDate, endDate, interval }).toEqual(expected);
+  },
+);
 
 test('dates and an interval of the address count', () => {
   const given = { startDate: '2026-01-01T10:00:00Z', endDate: '2026-01-02T10:00:00Z', interval: 'week', event: 'e' };

@@ -7,6 +7,8 @@ const PAGES: Readonly<Record<string, readonly [name: string, title: string]>> = 
   h: ['home', 'Home'],
   e: ['events', 'Events'],
   x: ['explore', 'Explore'],
+  d: ['dashboards', 'Dashboards'],
+  v: ['views', 'Views'],
   u: ['users', 'Users'],
   o: ['organizations', 'Organizations'],
   s: ['sql', 'SQL'],

@@ -8,7 +8,7 @@ test('every account and every right of the script is in the form for users.xml',
   const { accounts, profiles } = parseAccounts(script, 'test_*');
   expect([...accounts.keys()]).toEqual(ACCOUNTS);
   const rights = [...accounts].flatMap(([account, { grants }]) => grants.map((grant) => `${grant} TO ${account};`));
-  const lines = script.match(/^GRANT .*$/gm)?.map((line) => line.replace(/ ON (webhook)?\* /, ' ON test_*.* '));
+  const lines = script.match(/^GRANT .*$/gm)?.map((line) => line.replace(/ ON (webhook|console)?\* /, ' ON test_*.* '));
   expect(rights.sort()).toEqual(lines?.sort());
   expect(accounts.get('sluice_query')?.profile).toBe('sluice_query');
   const limit = { value: '1073741824', min: '1', max: '17179869184', isFixed: false };
@@ -18,7 +18,10 @@ test('every account and every right of the script is in the form for users.xml',
 
 test('in one database a right for some tables is for these alone', () => {
   const { accounts } = parseAccounts(script, 'sluice');
-  expect(accounts.get('sluice_webhooks')?.grants).toEqual(['GRANT SELECT, INSERT, ALTER DELETE ON sluice.webhook*']);
+  expect(accounts.get('sluice_webhooks')?.grants).toEqual([
+    'GRANT SELECT, INSERT, ALTER DELETE ON sluice.webhook*',
+    'GRANT SELECT, INSERT, ALTER DELETE ON sluice.console*',
+  ]);
   expect(accounts.get('sluice_query')?.grants).toEqual([
     'GRANT SELECT ON sluice.*',
     'REVOKE SELECT ON sluice.webhooks',

@@ -53,6 +53,7 @@ test('it describes every code except those of queries', () => {
     'keys_read_only',
     'replay_not_available',
     'not_replayable',
+    'views_not_available',
     'store_unavailable',
     'position_lost',
     'too_many_listeners',

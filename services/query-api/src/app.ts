@@ -30,6 +30,8 @@ import { registerSql } from './sql/sql-route.ts';
 import { SqlRunner } from './sql/sql-runner.ts';
 import { StreamHubs } from './stream/stream-hubs.ts';
 import { registerStream } from './stream/stream-route.ts';
+import { Views } from './views/views.ts';
+import { registerViews } from './views/views-route.ts';
 import { AllowedAddresses } from './webhooks/allowed-addresses.ts';
 import { WebhookMetrics } from './webhooks/webhook-metrics.ts';
 import { WebhookOperations } from './webhooks/webhook-operations.ts';
@@ -39,7 +41,7 @@ import { allowsWorkspace, readerOf } from './workspace.ts';
 
 export interface QueryDependencies {
   readonly source: Source;
-  /** Stores the state of webhooks. Default: they are off. */
+  /** Stores the state of webhooks, and what the console keeps. Default: both are off. */
   readonly webhooks?: ClickHouseClient | undefined;
   readonly keys: KeyRing;
   readonly logger: Logger;
@@ -88,6 +90,9 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const webhookMetrics = new WebhookMetrics(registry);
   const webhooks =
     deps.webhooks && new Webhooks({ config, client: deps.webhooks, streams, metrics: webhookMetrics, logger });
+  const views = deps.webhooks && new Views(deps.webhooks);
+  const anonymousWorkspace = config.QUERY_ANONYMOUS_WORKSPACE;
+  const gate = { keys, limiter, linkKeys: views?.linkKeys, anonymousWorkspace };
   app.addHook('onReady', async () => {
     await open.start();
     await webhooks?.start();
@@ -112,7 +117,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     routes.addHook('onRequest', async (request, reply) => {
       // What a workspace has is for whoever holds its key, and may be deleted.
       reply.header('cache-control', 'no-store');
-      const reader = readerOf(request, keys, limiter, config.QUERY_ANONYMOUS_WORKSPACE);
+      const reader = await readerOf(request, gate);
       request.workspace = reader.workspace;
       request.keyHash = reader.hash;
       request.store = new RequestStore(open.stores);
@@ -122,13 +127,14 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     registerEntities(routes, reads);
     registerDeleteUser(routes, config.INGEST_URLS);
     registerReports(routes, reads);
-    registerStream(routes, streams, (request) => allowsWorkspace(request, keys, config.QUERY_ANONYMOUS_WORKSPACE));
+    registerStream(routes, streams, (request) => allowsWorkspace(request, keys, anonymousWorkspace));
     registerPipeline(routes, reads, registry);
     registerKeys(routes, config);
     registerDeadLetters(routes, reads);
     const managed = { streams, queryRunner, stores: open.stores, perWorkspaceMax: config.WEBHOOKS_PER_WORKSPACE };
     const operations = webhooks && new WebhookOperations({ ...managed, webhooks });
     registerWebhooks(routes, new AllowedAddresses(config.WEBHOOK_ALLOW_NETWORKS), operations);
+    registerViews(routes, reads, views);
     registerSql(routes, new SqlRunner({ config, queryRunner, metrics }));
   });
   registerConsole(app);

@@ -12,6 +12,7 @@ import { pipelinePaths } from './pipeline/pipeline-openapi.ts';
 import { reportPaths } from './reports/reports-openapi.ts';
 import { sqlPaths } from './sql/sql-openapi.ts';
 import { streamPaths } from './stream/stream-openapi.ts';
+import { viewPaths } from './views/views-openapi.ts';
 import { webhookPaths } from './webhooks/webhooks-openapi.ts';
 
 /** Returns the OpenAPI document of query-api: its routes, with the limits that are in force. */
@@ -25,6 +26,7 @@ export function queryDocument(config: QueryConfig): OpenApiDocument {
       { name: 'organizations', description: 'Organizations as they are now' },
       { name: 'sql', description: 'SQL over events, users and organizations' },
       { name: 'webhooks', description: 'Events that are sent to addresses of the workspace' },
+      { name: 'views', description: 'Saved views and dashboards of the workspace' },
       { name: 'pipeline', description: 'What is accepted, stored and refused' },
       { name: 'keys', description: 'API keys of the workspace' },
       { name: 'dead-letters', description: 'Rows that could not be stored, and calls that could not be taken' },
@@ -47,6 +49,7 @@ function paths(config: QueryConfig): PathDescriptions {
     ...reportPaths(common),
     ...sqlPaths(common, config),
     ...webhookPaths(common, config),
+    ...viewPaths(common),
     ...pipelinePaths(common),
     ...keyPaths(common),
     ...deadLetterPaths(common),

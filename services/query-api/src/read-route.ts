@@ -48,16 +48,40 @@ export interface ReadRoute<Request> {
   readonly respond: (request: Request, context: RequestContext, reply: FastifyReply) => Promise<FastifyReply>;
 }
 
+/** A {@link ReadRoute} whose request is in the query alone. */
+export interface QueryRead<Request> extends Omit<ReadRoute<Request>, 'parse'> {
+  readonly parse: (query: QueryParameters) => Request;
+}
+
+/** Registers a read as {@link registerRead} does. */
+export function registerQueryRead<Request>(app: FastifyInstance, route: QueryRead<Request>): void {
+  registerRead(app, { ...route, parse: ({ query }) => route.parse(query) });
+}
+
 /** Registers a read. Its queries end when the client disconnects, and when one of them has failed. */
 export function registerRead<Request>(app: FastifyInstance, route: ReadRoute<Request>): void {
-  const { path, endless = false, repeats = false, scope = 'query', parse, respond } = route;
+  const { path, endless = false, scope = 'query', parse, ...read } = route;
   app.get<Parts>(path, { config: { endless, scope } }, async (request, reply) => {
-    const parsed = parse(request);
-    const { workspace, id: requestId, store, memory, span } = request;
-    return await whileConnected(reply, (signal) => {
-      const run = () => respond(parsed, { workspace, requestId, store, memory, span, signal }, reply);
-      return repeats ? untilStoreAnswers(store, run) : run();
-    });
+    return await respondToRead(read, parse(request), request, reply);
+  });
+}
+
+/** Responds to a read whose request is parsed. */
+export async function respondToRead<Request>(
+  { repeats = false, respond }: Pick<ReadRoute<Request>, 'repeats' | 'respond'>,
+  parsed: Request,
+  {
+    workspace,
+    id: requestId,
+    store,
+    memory,
+    span,
+  }: Pick<FastifyRequest, 'workspace' | 'id' | 'store' | 'memory' | 'span'>,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  return await whileConnected(reply, (signal) => {
+    const run = () => respond(parsed, { workspace, requestId, store, memory, span, signal }, reply);
+    return repeats ? untilStoreAnswers(store, run) : run();
   });
 }
 

@@ -111,6 +111,6 @@ of a CronJob have 52 characters.
 {{- if eq .service "ingest-api" -}}
 ["/v1", "/beacon", "/sourceConfig", "/batch", "/capture", "/e", "/i/v0/e", "/flags", "/decide", "/array", "/static", "/s", "/docs", "/openapi.json"]
 {{- else -}}
-["/events", "/users", "/organizations", "/queries", "/webhooks", "/keys", "/dead-letters", "/pipeline", "/console", "/docs", "/openapi.json"]
+["/events", "/users", "/organizations", "/queries", "/views", "/dashboards", "/webhooks", "/keys", "/dead-letters", "/pipeline", "/console", "/docs", "/openapi.json"]
 {{- end -}}
 {{- end -}}

@@ -41,7 +41,7 @@ function help(name: string): string {
 
   --workspace NAME   the workspace that the key may write or read: 1 to 100 letters, digits, dots, underscores or hyphens
   --scopes LIST      some of ${SCOPES.join(', ')}, separated by commas; with sql a key may send SQL over its workspace, with
-                     webhooks it manages webhooks, with admin the keys and the dead letters of its workspace
+                     webhooks it manages webhooks, with admin the keys, dead letters and links to dashboards of its workspace
   --rate-limit N     how many events a second the key may submit, and how many queries a second it may send; a request
                      without events counts as one (default: RATE_LIMIT_DEFAULT of the services, else no limit)
   --file FILE        the keys file (default: API_KEYS_FILE, else keys.json in the data folder of npm start)

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import { calendar } from '../current-settings.ts';
 import { eventFilters } from '../filters.ts';
 import { hrefOf } from '../route.ts';
+import { SaveView } from '../views/save-view.tsx';
 import { ExploreForm } from './explore-form.tsx';
 import { ReportView } from './report-view.tsx';
 import { REPORTS, type Report, reportOf, reportParams, switchReport } from './reports.ts';
@@ -27,6 +28,7 @@ export function ExplorePage({ params }: { readonly params: URLSearchParams }) {
       <p class="bar">
         <a href={hrefOf(['events'], behind(report, params))}>These events</a>
         <CopyLink />
+        <SaveView report={report} params={params} />
       </p>
       <ReportView key={`view ${report}`} report={report} params={params} />
     </>

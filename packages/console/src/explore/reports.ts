@@ -54,7 +54,7 @@ export function reportParams(report: Report, params: URLSearchParams, calendar: 
   const query = without(params, ...OWN);
   if (report === 'series') return seriesParams(query, calendar, now);
   const dated = withDates(query, calendar, now);
-  if (report !== 'retention') return dated;
+  if (report !== 'retention') return without(dated, ...Object.keys(calendar));
   for (const [name, value] of Object.entries(calendar)) if (!dated.has(name)) dated.set(name, value);
   if (!dated.has('interval')) dated.set('interval', cohortOf(hoursOf(dated, now)));
   return dated;

@@ -17,9 +17,14 @@ const RETRY_AFTER_SECONDS = 5;
 export function authenticate(request: FastifyRequest, keys: KeyRing, scope: Scope): ApiKey {
   const header = request.headers.authorization;
   if (header === undefined) throw unauthorized('An API key is needed: send "Authorization: Bearer <key>".');
-  const token = BEARER.exec(header)?.[1];
+  const token = bearerOf(request);
   if (token === undefined) throw unauthorized('The API key must be sent as "Authorization: Bearer <key>".');
   return findKey(token, keys, scope);
+}
+
+/** Returns the text of a request's API key; `undefined` without one, or without its form. */
+export function bearerOf({ headers }: FastifyRequest): string | undefined {
+  return BEARER.exec(headers.authorization ?? '')?.[1];
 }
 
 /**

@@ -115,7 +115,7 @@ const API_KEY = {
   type: 'http',
   scheme: 'bearer',
   description:
-    'An API key. Operations list the scope that the key must have: `ingest` (submit), `query` (read), `delete` (delete users), `sql` (send SQL), `webhooks` (manage webhooks) or `admin` (manage keys and dead letters).',
+    'An API key. Operations list the scope that the key must have: `ingest` (submit), `query` (read), `delete` (delete users), `sql` (send SQL), `webhooks` (manage webhooks) or `admin` (manage keys, dead letters and links to dashboards).',
 } as const;
 
 const REQUEST_ID_PARAMETER = {

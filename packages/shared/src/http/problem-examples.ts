@@ -101,6 +101,10 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
     summary: 'Dead letters can only be replayed by the operator here',
     detail: 'This service cannot replay dead letters; the operator can, with "sluice dead-letters replay".',
   },
+  views_not_available: {
+    summary: 'Saved views are off',
+    detail: 'Saved views are off; the operator can turn them on.',
+  },
   event_log_unavailable: {
     summary: 'The event log cannot be reached; send the request again',
     detail: 'The event log cannot be reached; send the request again.',

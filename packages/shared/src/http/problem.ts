@@ -26,6 +26,7 @@ export const PROBLEMS = {
   deletions_not_available: 501,
   keys_read_only: 501,
   replay_not_available: 501,
+  views_not_available: 501,
   event_log_unavailable: 503,
   store_unavailable: 503,
   overloaded: 503,

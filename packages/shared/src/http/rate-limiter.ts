@@ -9,6 +9,9 @@ export interface RateLimiterOptions {
   readonly registry: Registry;
 }
 
+/** What has a rate. */
+export type Limited = Pick<ApiKey, 'rateLimit' | 'bucket'>;
+
 /** Holds each API key to its rate, within this process. */
 export class RateLimiter {
   readonly #perSecondDefault: number | undefined;
@@ -24,7 +27,7 @@ export class RateLimiter {
    *
    * @throws {Problem} `rate_limited`
    */
-  admit(key: ApiKey): void {
+  admit(key: Limited): void {
     const perSecond = this.#rateOf(key);
     if (perSecond !== undefined) this.#take(key, 1, perSecond);
   }
@@ -34,7 +37,7 @@ export class RateLimiter {
    *
    * @throws {Problem} `rate_limited`
    */
-  recount(key: ApiKey, count: number): void {
+  recount(key: Limited, count: number): void {
     const perSecond = this.#rateOf(key);
     if (perSecond === undefined || count <= 1) return;
     key.bucket.giveBack(1);
@@ -42,21 +45,21 @@ export class RateLimiter {
   }
 
   /** Returns the seconds until the key may send another request; 0: it may send one now. Counts nothing. */
-  secondsLeft(key: ApiKey): number {
+  secondsLeft(key: Limited): number {
     const perSecond = this.#rateOf(key);
     return perSecond === undefined ? 0 : key.bucket.take(0, perSecond, performance.now());
   }
 
   /** Undoes the counting of a request that counted as `count` and could not be served. */
-  refund(key: ApiKey, count: number): void {
+  refund(key: Limited, count: number): void {
     key.bucket.giveBack(count);
   }
 
-  #rateOf({ rateLimit }: ApiKey): number | undefined {
+  #rateOf({ rateLimit }: Limited): number | undefined {
     return rateLimit ?? this.#perSecondDefault;
   }
 
-  #take({ bucket }: ApiKey, count: number, perSecond: number): void {
+  #take({ bucket }: Limited, count: number, perSecond: number): void {
     const retryAfter = bucket.take(count, perSecond, performance.now());
     if (retryAfter === 0) return;
     this.#metrics.rateLimitedRequests.inc();

@@ -1,18 +1,19 @@
 import type { FastifyInstance } from 'fastify';
-import type { ReadDependencies } from '../read-route.ts';
+import { type ReadDependencies, registerQueryRead } from '../read-route.ts';
 import { registerActivities } from './activity/activity.ts';
 import { registerExport } from './export/export.ts';
-import { registerFunnel } from './funnel/funnel.ts';
-import { registerMenus } from './menus/menus.ts';
-import { registerRetention } from './retention/retention.ts';
-import { registerSeries } from './series/series.ts';
+import { funnelRead } from './funnel/funnel.ts';
+import { registerMenus, valuesRead } from './menus/menus.ts';
+import { retentionRead } from './retention/retention.ts';
+import { seriesRead } from './series/series.ts';
 
 /** Registers the reads that dashboards draw from. */
 export function registerReports(app: FastifyInstance, deps: ReadDependencies): void {
-  registerSeries(app, deps);
-  registerFunnel(app, deps);
-  registerRetention(app, deps);
+  registerQueryRead(app, seriesRead(deps));
+  registerQueryRead(app, funnelRead(deps));
+  registerQueryRead(app, retentionRead(deps));
   registerExport(app, deps);
   registerMenus(app, deps);
+  registerQueryRead(app, valuesRead(deps));
   registerActivities(app, deps);
 }

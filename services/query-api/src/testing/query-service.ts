@@ -140,7 +140,7 @@ export interface TestApp extends Pick<QueryService, 'app' | 'config' | 'get'> {
 /**
  * Starts the app. Each of the workspaces `a` to `h` has a key of its name; workspace `a` also has the key `ingest-only`,
  * which may not query, and `limited`, with a rate limit of one request a second. The keys `sql-a` to `sql-h` may send SQL,
- * `webhooks-a` to `webhooks-h` manage webhooks, `admin-a` to `admin-h` keys and dead letters.
+ * `webhooks-a` to `webhooks-h` manage webhooks, `admin-a` to `admin-h` query, and manage keys, dead letters and links.
  *
  * @param sourceOf returns what it reads
  */

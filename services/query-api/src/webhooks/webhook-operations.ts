@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import { RequestStore, type Stores } from '../clickhouse/store.ts';
+import { OneByOne } from '../one-by-one.ts';
+import { orUnavailable, unavailable } from '../or-unavailable.ts';
 import type { StreamHubs } from '../stream/stream-hubs.ts';
 import { decodePosition } from '../stream/stream-position.ts';
 import { firstBlocksQuery, positionBefore } from './replay-query.ts';
@@ -9,25 +11,6 @@ import { newSecret, ROTATION_MS, type StoredWebhook, secretsOf, type Webhook } f
 import type { NewWebhook, WebhookChange } from './webhook-request.ts';
 import { positionNow } from './webhook-stream.ts';
 import type { Webhooks } from './webhooks.ts';
-
-/** Runs work with the same key one after the other. */
-class OneByOne {
-  readonly #last = new Map<string, Promise<unknown>>();
-
-  async run<Result>(key: string, work: () => Promise<Result>): Promise<Result> {
-    const before = this.#last.get(key);
-    const running = (before ?? Promise.resolve()).then(work, work);
-    this.#last.set(key, running);
-    try {
-      return await running;
-    } finally {
-      if (this.#last.get(key) === running) this.#last.delete(key);
-    }
-  }
-}
-
-/** Seconds. */
-const RETRY_AFTER = 5;
 
 export interface OperationsOptions {
   readonly webhooks: Webhooks;
@@ -230,17 +213,4 @@ function given<Value extends object>(value: Value): { [Name in keyof Value]: Exc
 
 function notFound(): Problem {
   return new Problem('not_found', 'The workspace has no such webhook.');
-}
-
-function unavailable(cause?: unknown): Problem {
-  const detail = 'The event store cannot be reached; send the request again.';
-  return new Problem('store_unavailable', detail, { retryAfter: RETRY_AFTER, cause });
-}
-
-async function orUnavailable<Result>(work: Promise<Result>): Promise<Result> {
-  try {
-    return await work;
-  } catch (cause) {
-    throw cause instanceof Problem ? cause : unavailable(cause);
-  }
 }

@@ -1,12 +1,12 @@
 import type { Migration } from '@sluice/shared/clickhouse/migrate';
 import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
 
-/** What a server says of itself, or counts for itself, and the state of webhooks, which is on one server. */
+/** What a server says of itself, or counts for itself, and what query-api stores, which is on one server. */
 export const NOT_COPIED: readonly string[] = [
   ...['schema_migrations', 'backups', 'copies', 'server_comparisons'],
   ...['database_identity', 'storing_progress'],
   ...['writer_groups', 'writer_epochs', 'writer_positions', 'writer_halts'],
-  ...['webhooks', 'webhook_states', 'webhook_leases', 'webhook_positions', 'webhook_deliveries'],
+  ...['webhooks', 'webhook_states', 'webhook_leases', 'webhook_positions', 'webhook_deliveries', 'console_documents'],
 ];
 
 /**

@@ -23,7 +23,8 @@ const step = z
   })
   .meta({ id: 'FunnelStep' });
 
-const funnel = z
+/** The response of `GET /events/funnel`. */
+export const funnelSchema = z
   .object({
     steps: z.array(step),
     groupBy: z.array(z.string()).max(1).meta({ description: 'The field that `groupBy` named, if it did.' }),
@@ -76,7 +77,7 @@ export function funnelPaths(common: CommonDescription): PathDescriptions {
             description: 'The counts of the steps.',
             content: {
               'application/json': {
-                schema: funnel,
+                schema: funnelSchema,
                 example: {
                   steps: [
                     { event: 'signed_up', count: 120, medianSecondsFromPrevious: null },

@@ -1,25 +1,24 @@
-import type { FastifyInstance } from 'fastify';
 import type { Row } from '../../clickhouse/row-parser.ts';
 import type { Sql } from '../../clickhouse/sql.ts';
 import type { Tables } from '../../clickhouse/tables.ts';
-import { type ReadDependencies, registerRead } from '../../read-route.ts';
+import type { QueryRead, ReadDependencies } from '../../read-route.ts';
 import { keyValue, nameOfKey } from '../group-key.ts';
 import { collectingSettings, reportRows } from '../report-runner.ts';
 import { type FunnelRequest, parseFunnelRequest } from './funnel-parameters.ts';
 import { type FunnelRow, funnelQuery } from './funnel-query.ts';
 
-/** Registers `GET /events/funnel`: how many get from one event to the next. */
-export function registerFunnel(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
+/** Returns `GET /events/funnel`: how many get from one event to the next. */
+export function funnelRead({ config, queryRunner }: ReadDependencies): QueryRead<FunnelRequest> {
   const settings = collectingSettings(config);
-  registerRead(app, {
+  return {
     path: '/events/funnel',
-    parse: ({ query }) => parseFunnelRequest(query),
+    parse: parseFunnelRequest,
     async respond(request, context, reply) {
       const hiding = (tables: Tables, hidden: Sql | undefined) => funnelQuery(tables, request, hidden);
       const rows = await reportRows(queryRunner, { kind: 'funnel', hiding, settings, ...context });
       return await reply.send(funnelReport(request, rows));
     },
-  });
+  };
 }
 
 /** How many persons completed a step. */

@@ -40,6 +40,11 @@ const value = z
 
 const sampledEvents = z.int().min(0);
 
+/** The response of `GET /events/values`. */
+export const valuesSchema = z
+  .object({ ...dates, results: z.array(value), sampledEvents: sampledEvents.nullable() })
+  .meta({ id: 'EventValues' });
+
 /** Describes `GET /events/names`, `/events/properties` and `/events/values`. */
 export function menuPaths(common: CommonDescription): PathDescriptions {
   return {
@@ -74,9 +79,7 @@ export function menuPaths(common: CommonDescription): PathDescriptions {
       summary: 'The values of a property or a field, the most frequent first',
       description: `Of ${SAMPLE}. Of \`event\` and \`type\`, all events are counted, and \`sampledEvents\` is \`null\`. The count of a value says how many events a filter by this value finds: an item of an array is a value too. An event without the property, or without the identifier, has no value.`,
       parameters: valuesParameters,
-      schema: z
-        .object({ ...dates, results: z.array(value), sampledEvents: sampledEvents.nullable() })
-        .meta({ id: 'EventValues' }),
+      schema: valuesSchema,
       result: { value: 'pro', count: 12 },
       sampledEvents: 12,
     }),

@@ -1,53 +1,56 @@
-import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
 import type { QueryContext } from '../../clickhouse/query.ts';
 import { isoTime } from '../../entities/entity-record.ts';
 import { sendJson } from '../../json-response.ts';
-import { type ReadDependencies, registerRead } from '../../read-route.ts';
+import { type QueryRead, type ReadDependencies, registerQueryRead } from '../../read-route.ts';
 import type { MenuRequest } from './event-names.ts';
 import { type Menu, MenuReader } from './menu-reader.ts';
-import { namesParameters, parseMenuRequest, parseValuesRequest, propertiesParameters } from './menus-parameters.ts';
+import {
+  namesParameters,
+  parseMenuRequest,
+  parseValuesRequest,
+  propertiesParameters,
+  type ValuesRequest,
+} from './menus-parameters.ts';
 
 /** How many results of a menu are sent at a time. */
 const RESULTS_OF_CHUNK = 100;
 
-/** Registers `GET /events/names`, `/events/properties` and `/events/values`: what there is to choose from. */
-export function registerMenus(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
-  const reader = new MenuReader(queryRunner, config.QUERY_TIMEOUT_MS);
-
-  registerMenu(app, {
+/** Registers `GET /events/names` and `/events/properties`: what there is to choose from. */
+export function registerMenus(app: FastifyInstance, deps: ReadDependencies): void {
+  const reader = readerOf(deps);
+  registerQueryRead(app, {
     path: '/events/names',
     parse: (query) => parseMenuRequest(namesParameters, query),
-    read: (request, context) => reader.names(request, context),
+    ...respondWith((request, context) => reader.names(request, context)),
   });
-
-  registerMenu(app, {
+  registerQueryRead(app, {
     path: '/events/properties',
     parse: (query) => parseMenuRequest(propertiesParameters, query),
-    read: (request, context) => reader.properties(request, context),
+    ...respondWith((request, context) => reader.properties(request, context)),
   });
+}
 
-  registerMenu(app, {
+/** Returns `GET /events/values`: the values of a field or a property. */
+export function valuesRead(deps: ReadDependencies): QueryRead<ValuesRequest> {
+  const reader = readerOf(deps);
+  return {
     path: '/events/values',
     parse: parseValuesRequest,
-    read: (request, context) => reader.values(request, context),
-  });
+    ...respondWith((request, context) => reader.values(request, context)),
+  };
 }
 
-interface MenuRoute<Request> {
-  readonly path: string;
-  readonly parse: (query: QueryParameters) => Request;
-  readonly read: (request: Request, context: QueryContext) => Promise<Menu>;
+function readerOf({ config, queryRunner }: ReadDependencies): MenuReader {
+  return new MenuReader(queryRunner, config.QUERY_TIMEOUT_MS);
 }
 
-function registerMenu<Request extends MenuRequest>(app: FastifyInstance, route: MenuRoute<Request>): void {
-  registerRead(app, {
-    path: route.path,
-    parse: ({ query }) => route.parse(query),
-    async respond(request, context, reply) {
-      return await sendJson(reply, menuJson(request, await route.read(request, context)));
-    },
-  });
+function respondWith<Request extends MenuRequest>(
+  read: (request: Request, context: QueryContext) => Promise<Menu>,
+): Pick<QueryRead<Request>, 'respond'> {
+  return {
+    respond: async (request, context, reply) => await sendJson(reply, menuJson(request, await read(request, context))),
+  };
 }
 
 async function* menuJson(

@@ -17,7 +17,8 @@ const cohort = z
   })
   .meta({ id: 'Cohort' });
 
-const retention = z
+/** The response of `GET /events/retention`. */
+export const retentionSchema = z
   .object({
     interval: z.string(),
     timeZone: z.string(),
@@ -54,7 +55,7 @@ export function retentionPaths(common: CommonDescription): PathDescriptions {
             description: 'The cohorts.',
             content: {
               'application/json': {
-                schema: retention,
+                schema: retentionSchema,
                 example: {
                   ...{ interval: 'week', timeZone: 'Europe/Berlin', periods: 3 },
                   cohorts: [

@@ -1,24 +1,23 @@
 import type { Reservation } from '@sluice/shared/http/memory-budget';
-import type { FastifyInstance } from 'fastify';
 import type { Query } from '../../clickhouse/query.ts';
 import type { Row } from '../../clickhouse/row-parser.ts';
 import type { Sql } from '../../clickhouse/sql.ts';
 import type { Tables } from '../../clickhouse/tables.ts';
 import { sendJson } from '../../json-response.ts';
-import { type ReadDependencies, registerRead } from '../../read-route.ts';
+import type { QueryRead, ReadDependencies } from '../../read-route.ts';
 import { reserve } from '../../request-memory.ts';
 import { Turns } from '../../turns.ts';
 import { collectingSettings, readReport } from '../report-runner.ts';
 import { parseRetentionRequest, type RetentionRequest } from './retention-parameters.ts';
 import { retentionQuery } from './retention-query.ts';
 
-/** Registers `GET /events/retention`: how many users come back, and when. */
-export function registerRetention(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
+/** Returns `GET /events/retention`: how many users come back, and when. */
+export function retentionRead({ config, queryRunner }: ReadDependencies): QueryRead<RetentionRequest> {
   const settings = collectingSettings(config);
-  registerRead(app, {
+  return {
     path: '/events/retention',
     repeats: true,
-    parse: ({ query }) => parseRetentionRequest(query),
+    parse: parseRetentionRequest,
     async respond(request, context, reply) {
       const hiding = (tables: Tables, hidden: Sql | undefined) => retentionQuery(tables, request, hidden);
       const query: Query = { kind: 'retention', hiding, settings, ...context };
@@ -26,7 +25,7 @@ export function registerRetention(app: FastifyInstance, { config, queryRunner }:
       const isWhole = await readReport(queryRunner, query, (row) => returns.add(row));
       return await sendJson(reply, retentionJson(request, isWhole ? returns : undefined));
     },
-  });
+  };
 }
 
 /** The users whose first matching event in the range lies in one interval. */

@@ -39,7 +39,8 @@ const lines = {
   total: line.total,
 };
 
-const series = z
+/** The response of `GET /events/series`. */
+export const seriesSchema = z
   .object({
     interval: z.string(),
     timeZone: z.string(),
@@ -87,7 +88,7 @@ export function seriesPaths(common: CommonDescription): PathDescriptions {
         tag: 'events',
         requestParams: { query: querySchema(seriesParameters, eventFilters) },
         responses: {
-          200: { description: 'The numbers.', content: { 'application/json': { schema: series, example } } },
+          200: { description: 'The numbers.', content: { 'application/json': { schema: seriesSchema, example } } },
         },
       },
     },

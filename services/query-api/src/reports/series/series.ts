@@ -1,6 +1,5 @@
-import type { FastifyInstance } from 'fastify';
 import { sendJson } from '../../json-response.ts';
-import { type ReadDependencies, registerRead } from '../../read-route.ts';
+import type { QueryRead, ReadDependencies } from '../../read-route.ts';
 import { Turns } from '../../turns.ts';
 import { keyValue, nameOfKey } from '../group-key.ts';
 import { emptyValues, type Numbers } from './series-lines.ts';
@@ -9,17 +8,17 @@ import { parseSeriesRequest, type SeriesRequest } from './series-parameters.ts';
 import { TOTAL_PLACE } from './series-query.ts';
 import { type SeriesNumbers, SeriesReader, type SeriesResult } from './series-reader.ts';
 
-/** Registers `GET /events/series`: numbers over time, by group. */
-export function registerSeries(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
+/** Returns `GET /events/series`: numbers over time, by group. */
+export function seriesRead({ config, queryRunner }: ReadDependencies): QueryRead<SeriesRequest> {
   const reader = new SeriesReader(queryRunner, config);
-  registerRead(app, {
+  return {
     path: '/events/series',
     repeats: true,
-    parse: ({ query }) => parseSeriesRequest(query),
+    parse: parseSeriesRequest,
     async respond(request, context, reply) {
       return await sendJson(reply, seriesJson(request, await reader.read(request, context)));
     },
-  });
+  };
 }
 
 /** A value over the range, and one for each bucket. */

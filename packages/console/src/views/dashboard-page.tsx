@@ -1,0 +1,88 @@
+import { useState } from 'preact/hooks';
+import { type Dashboard, getJson, request } from '../api.ts';
+import { ConfirmButton } from '../confirm-button.tsx';
+import { Problem } from '../problem.tsx';
+import { hrefOf } from '../route.ts';
+import { useLoad } from '../use-load.ts';
+import { AddView } from './add-view.tsx';
+import { NameForm } from './name-form.tsx';
+import { Share } from './share.tsx';
+import { Tiles } from './tiles.tsx';
+import { useSaved } from './use-saved.ts';
+
+/** A dashboard: saved views on one page. */
+export function DashboardPage({ id }: { readonly id: string }) {
+  const path = `dashboards/${encodeURIComponent(id)}`;
+  const { data, error } = useLoad(path, (signal) => getJson<Dashboard>(path, signal));
+  if (data) return <OpenDashboard path={path} loaded={data} />;
+  return (
+    <>
+      <h1>Dashboard</h1>
+      {error ? <Problem error={error} /> : <p role="status">Loading …</p>}
+    </>
+  );
+}
+
+interface OpenDashboardProps {
+  readonly path: string;
+  readonly loaded: Dashboard;
+}
+
+function OpenDashboard({ path, loaded }: OpenDashboardProps) {
+  const [isEdited, setIsEdited] = useState(loaded.tiles.length === 0);
+  const { dashboard, change, failure, isSaving } = useSaved(path, loaded);
+  const { id, name, tiles } = dashboard;
+  return (
+    <>
+      <div class="bar">
+        <h1>
+          <bdi>{name}</bdi>
+        </h1>
+        {isSaving && <span class="muted">Saving …</span>}
+        <button type="button" aria-pressed={isEdited} onClick={() => setIsEdited(!isEdited)}>
+          Edit
+        </button>
+      </div>
+      {failure && <Problem error={failure} />}
+      {isEdited && <AddView tiles={tiles} onAdd={(tile) => change({ tiles: [...tiles, tile] })} />}
+      {tiles.length === 0 && <p class="muted">There is nothing on this dashboard yet.</p>}
+      <Tiles dashboard={id} tiles={tiles} isEdited={isEdited} onChange={(tiles) => change({ tiles })} />
+      {isEdited && (
+        <>
+          <h2>Name</h2>
+          <NameForm
+            key={name}
+            {...{ label: 'Name of the dashboard', action: 'Rename', value: name }}
+            onName={async (name) => change({ name })}
+          />
+          <Share dashboard={id} />
+          <DeleteDashboard path={path} />
+        </>
+      )}
+    </>
+  );
+}
+
+function DeleteDashboard({ path }: Pick<OpenDashboardProps, 'path'>) {
+  const [failure, setFailure] = useState<Error>();
+  const remove = async () => {
+    try {
+      await request(path, { method: 'DELETE' });
+      location.hash = hrefOf(['dashboards']);
+    } catch (error) {
+      setFailure(error as Error);
+    }
+  };
+  return (
+    <>
+      <h2>Delete</h2>
+      <ConfirmButton
+        label="Delete the dashboard"
+        question="Delete it for everybody, with its links? The views stay."
+        confirm="Delete it"
+        onConfirm={() => void remove()}
+      />
+      {failure && <Problem error={failure} />}
+    </>
+  );
+}

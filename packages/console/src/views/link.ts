@@ -1,0 +1,38 @@
+import { parseRoute, type Route } from '../route.ts';
+
+const ITEM = 'sluice-link';
+
+/** A read-only link to a dashboard, which this tab was opened by. */
+export interface Link {
+  readonly dashboard: string;
+  readonly key: string;
+}
+
+/**
+ * Takes the key out of the address, if it has one (`#/dashboards/ID?key=vk_…`), so that neither the address bar nor the history
+ * of the tab shows it. It is kept until the tab is closed.
+ */
+export function takeLink(): void {
+  const { path, params } = parseRoute(location.hash);
+  const [page, dashboard] = path;
+  const key = params.get('key');
+  if (page !== 'dashboards' || dashboard === undefined || key === null) return;
+  sessionStorage.setItem(ITEM, JSON.stringify({ dashboard, key } satisfies Link));
+  history.replaceState(null, '', location.hash.replace(/\?.*$/s, ''));
+}
+
+/** Returns the link that the address was opened by, if it was. */
+export function linkOf({ path: [page, id] }: Route): Link | undefined {
+  const link = parseLink(sessionStorage.getItem(ITEM));
+  return page === 'dashboards' && link?.dashboard === id ? link : undefined;
+}
+
+function parseLink(text: string | null): Link | undefined {
+  return text === null ? undefined : (JSON.parse(text) as Link);
+}
+
+/** Returns the address that opens a dashboard by a link. What follows `#` is never sent to a server. */
+export function addressOf({ dashboard, key }: Link): string {
+  const { origin, pathname } = location;
+  return `${origin}${pathname}#/dashboards/${encodeURIComponent(dashboard)}?key=${encodeURIComponent(key)}`;
+}

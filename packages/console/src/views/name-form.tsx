@@ -1,0 +1,49 @@
+import { useId, useLayoutEffect, useRef } from 'preact/hooks';
+
+interface NameFormProps {
+  readonly label: string;
+  /** What the name is for, on the button. */
+  readonly action: string;
+  /** Default: nothing. */
+  readonly value?: string;
+  readonly onName: (name: string) => Promise<void>;
+  /** Also with Escape. Default: the form stays. */
+  readonly onCancel?: () => void;
+}
+
+/** Asks for a name. One that opens in place of a button gets the focus. */
+export function NameForm({ label, action, value = '', onName, onCancel }: NameFormProps) {
+  const id = useId();
+  const input = useRef<HTMLInputElement>(null);
+  // At once: what somebody types next belongs to it.
+  useLayoutEffect(() => {
+    if (onCancel) input.current?.focus();
+  }, []);
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault();
+    const name = input.current?.value.trim() ?? '';
+    if (name === '') return;
+    await onName(name);
+    if (!onCancel && input.current) input.current.value = '';
+  };
+  return (
+    <form
+      class="name-form"
+      onSubmit={submit}
+      onKeyDown={({ key }) => {
+        if (key === 'Escape') onCancel?.();
+      }}
+    >
+      <label for={id}>{label}</label>
+      <input id={id} ref={input} defaultValue={value} maxLength={200} autocomplete="off" dir="auto" required />
+      <button type="submit" class="primary">
+        {action}
+      </button>
+      {onCancel && (
+        <button type="button" onClick={onCancel}>
+          Cancel
+        </button>
+      )}
+    </form>
+  );
+}

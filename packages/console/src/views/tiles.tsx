@@ -1,0 +1,120 @@
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { getJson } from '../api.ts';
+import { reordered } from './reordered.ts';
+import { Tile, type TileOf } from './tile.tsx';
+
+interface TilesProps {
+  readonly dashboard: string;
+  readonly tiles: readonly TileOf[];
+  /** Whether they can be changed now. */
+  readonly isEdited: boolean;
+  readonly onChange: (tiles: readonly TileOf[]) => void;
+}
+
+/** The tiles of a dashboard. They can be moved by dragging or by buttons, made wide, and removed; what happened is announced. */
+export function Tiles({ dashboard, tiles, isEdited, onChange }: TilesProps) {
+  const [said, setSaid] = useState('');
+  const [dragged, setDragged] = useState<string>();
+  const place = useRef<HTMLDivElement>(null);
+  const focused = useRef<HTMLElement>(null);
+  // An element that was moved has lost the focus, and one that was removed is gone.
+  useLayoutEffect(() => {
+    focused.current?.focus();
+    focused.current = null;
+  }, [tiles]);
+  const nameOf = ({ name }: TileOf) => name ?? 'The deleted view';
+  const move = (from: number, to: number) => {
+    const tile = tiles[from];
+    if (!tile) return;
+    if (to < 0 || to >= tiles.length) {
+      setSaid(`${nameOf(tile)} is ${to < 0 ? 'the first' : 'the last'} already.`);
+      return;
+    }
+    focused.current = document.activeElement as HTMLElement;
+    onChange(reordered(tiles, from, to));
+    setSaid(`${nameOf(tile)} is now ${to + 1} of ${tiles.length}.`);
+  };
+  const widen = (tile: TileOf) => {
+    const width = tile.width === 1 ? 2 : 1;
+    onChange(tiles.map((other) => (other === tile ? { ...tile, width } : other)));
+    setSaid(`${nameOf(tile)} is now ${width === 1 ? 'narrow' : 'wide'}.`);
+  };
+  const remove = (tile: TileOf) => {
+    focused.current = place.current;
+    onChange(tiles.filter((other) => other !== tile));
+    setSaid(`${nameOf(tile)} is removed.`);
+  };
+  return (
+    <>
+      {isEdited && (
+        <p role="status" class="muted">
+          {said}
+        </p>
+      )}
+      <div class="tiles" tabIndex={-1} ref={place}>
+        {tiles.map((tile, index) => (
+          <section
+            key={tile.view}
+            class={`tile width-${tile.width}${dragged === tile.view ? ' dragged' : ''}`}
+            aria-labelledby={`tile-${tile.view}`}
+            draggable={isEdited}
+            onDragStart={(event) => {
+              event.dataTransfer?.setData('text/plain', nameOf(tile));
+              setDragged(tile.view);
+            }}
+            onDragEnd={() => setDragged(undefined)}
+            onDragOver={(event) => {
+              if (dragged !== undefined) event.preventDefault();
+            }}
+            onDrop={(event) => {
+              event.preventDefault();
+              const from = tiles.findIndex(({ view }) => view === dragged);
+              if (from !== -1 && from !== index) move(from, index);
+            }}
+          >
+            <Tile dashboard={dashboard} tile={tile} read={getJson}>
+              {isEdited && (
+                <TileButtons
+                  name={nameOf(tile)}
+                  width={tile.width}
+                  onMove={(by) => move(index, index + by)}
+                  onWiden={() => widen(tile)}
+                  onRemove={() => remove(tile)}
+                />
+              )}
+            </Tile>
+          </section>
+        ))}
+      </div>
+    </>
+  );
+}
+
+interface TileButtonsProps {
+  readonly name: string;
+  readonly width: number;
+  /** By so many places. */
+  readonly onMove: (by: 1 | -1) => void;
+  readonly onWiden: () => void;
+  readonly onRemove: () => void;
+}
+
+function TileButtons({ name, width, onMove, onWiden, onRemove }: TileButtonsProps) {
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset would be for fields of a form
+    <div class="row-actions" role="group" aria-label={`Change ${name}`}>
+      <button type="button" onClick={() => onMove(-1)}>
+        Move earlier
+      </button>
+      <button type="button" onClick={() => onMove(1)}>
+        Move later
+      </button>
+      <button type="button" onClick={onWiden}>
+        {width === 1 ? 'Make wide' : 'Make narrow'}
+      </button>
+      <button type="button" onClick={onRemove}>
+        Remove
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,42 @@
+import { useEffect } from 'preact/hooks';
+import { ApiError, type Dashboard, request } from '../api.ts';
+import { Problem } from '../problem.tsx';
+import { useLoad } from '../use-load.ts';
+import type { Link } from './link.ts';
+import { READ_EVERY_MS, type Read, Tile } from './tile.tsx';
+
+/** A dashboard that a read-only link has opened: its numbers alone, which stay those of now. */
+export function WallPage({ link }: { readonly link: Link }) {
+  const { dashboard, key } = link;
+  const path = `dashboards/${encodeURIComponent(dashboard)}`;
+  const read: Read = async (path, signal) => await (await request(path, { signal }, key)).json();
+  const { data, error } = useLoad(path, (signal) => read<Dashboard>(path, signal), READ_EVERY_MS);
+  useEffect(() => {
+    document.title = `${data?.name ?? 'Dashboard'} · Sluice`;
+  }, [data?.name]);
+  return (
+    <main id="main" class="wall">
+      <h1>
+        <bdi>{data?.name ?? 'Dashboard'}</bdi>
+      </h1>
+      {error && (
+        <Problem error={isRefused(error) ? new Error('This link was revoked, or its dashboard deleted.') : error} />
+      )}
+      {!data && !error && <p role="status">Loading …</p>}
+      {data?.tiles.length === 0 && <p class="muted">There is nothing on this dashboard yet.</p>}
+      {data && (
+        <div class="tiles">
+          {data.tiles.map((tile) => (
+            <section key={tile.view} class={`tile width-${tile.width}`} aria-labelledby={`tile-${tile.view}`}>
+              <Tile dashboard={dashboard} tile={tile} read={read} />
+            </section>
+          ))}
+        </div>
+      )}
+    </main>
+  );
+}
+
+function isRefused(error: Error): boolean {
+  return error instanceof ApiError && (error.status === 401 || error.status === 404);
+}

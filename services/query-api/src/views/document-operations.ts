@@ -1,0 +1,96 @@
+import { randomUUID } from 'node:crypto';
+import { Problem } from '@sluice/shared/http/problem';
+import { OneByOne } from '../one-by-one.ts';
+import { orUnavailable } from '../or-unavailable.ts';
+import type { ConsoleDocuments, StoredDocument } from './console-documents.ts';
+
+/** What a response shows of every document. */
+export interface DocumentRecord {
+  readonly id: string;
+  readonly createdAt: string;
+  readonly changedAt: string;
+}
+
+export function recordOf<Content extends object>({
+  id,
+  content,
+  createdAtMs,
+  changedAtMs,
+}: StoredDocument<Content>): DocumentRecord & Content {
+  const [createdAt, changedAt] = [new Date(createdAtMs).toISOString(), new Date(changedAtMs).toISOString()];
+  return { id, ...content, createdAt, changedAt };
+}
+
+/** How documents of a kind are called in errors, and how many a workspace may have. */
+export interface DocumentLimit {
+  /** `views` */
+  readonly plural: string;
+  /** `view` */
+  readonly singular: string;
+  readonly max: number;
+}
+
+/** What clients do with the documents of their workspace. Its methods throw Problems, `not_found` among them. */
+export class DocumentOperations<Content extends object> {
+  readonly #documents: ConsoleDocuments<Content>;
+  readonly #limit: DocumentLimit;
+  /** Of a workspace one after the other, so that each sees how many there are. */
+  readonly #creations = new OneByOne();
+
+  constructor(documents: ConsoleDocuments<Content>, limit: DocumentLimit) {
+    this.#documents = documents;
+    this.#limit = limit;
+  }
+
+  list(workspace: string): Promise<readonly StoredDocument<Content>[]> {
+    return orUnavailable(this.#documents.list(workspace));
+  }
+
+  some(workspace: string, ids: readonly string[]): Promise<readonly StoredDocument<Content>[]> {
+    return orUnavailable(this.#documents.some(workspace, ids));
+  }
+
+  async find(workspace: string, id: string): Promise<StoredDocument<Content>> {
+    const found = await orUnavailable(this.#documents.find(workspace, id));
+    if (!found) throw new Problem('not_found', `The workspace has no such ${this.#limit.singular}.`);
+    return found;
+  }
+
+  /** @param counted whether a document counts for the limit. Default: all of the workspace do */
+  async create(
+    workspace: string,
+    content: Content,
+    counted: (content: Content) => boolean = () => true,
+  ): Promise<StoredDocument<Content>> {
+    return await this.#creations.run(workspace, async () => {
+      const { plural, max } = this.#limit;
+      const before = await this.list(workspace);
+      if (before.filter((document) => counted(document.content)).length >= max) {
+        throw new Problem('invalid_request', `There are ${max} ${plural} already; delete one.`, {
+          errors: [{ path: plural, code: 'too_many', message: `must be ${max} at most` }],
+        });
+      }
+      const id = randomUUID();
+      await orUnavailable(this.#documents.save(workspace, id, content, Date.now()));
+      return await this.find(workspace, id);
+    });
+  }
+
+  /** The last change counts. */
+  async change(workspace: string, { id, createdAtMs }: StoredDocument<Content>, content: Content) {
+    await orUnavailable(this.#documents.save(workspace, id, content, createdAtMs));
+    return await this.find(workspace, id);
+  }
+
+  async delete(documents: readonly StoredDocument<Content>[]): Promise<void> {
+    await orUnavailable(this.#documents.delete(documents));
+  }
+}
+
+/** Returns a document with the changes that are given. */
+export function changed<Content extends object>(
+  content: Content,
+  change: { readonly [Name in keyof Content]?: Content[Name] | undefined },
+): Content {
+  return { ...content, ...Object.fromEntries(Object.entries(change).filter(([, member]) => member !== undefined)) };
+}

@@ -1,0 +1,239 @@
+import { type InputError, invalidRequest, Problem } from '@sluice/shared/http/problem';
+import type { QueryParameters } from '@sluice/shared/http/query-string';
+import { hashKey } from '@sluice/shared/keys/keys-file';
+import type { FastifyInstance } from 'fastify';
+import type { z } from 'zod';
+import { refuseErrors, refuseParameters } from '../filters/parameters.ts';
+import { acceptJson } from '../json-body.ts';
+import type { ReadDependencies } from '../read-route.ts';
+import { reserve } from '../request-memory.ts';
+import type { StoredDocument } from './console-documents.ts';
+import { changed, recordOf } from './document-operations.ts';
+import { generateLinkKey } from './link-keys.ts';
+import { type StoredReport, storedReports } from './stored-reports.ts';
+import {
+  type Dashboard,
+  dashboardChangeSchema,
+  type Link,
+  newDashboardSchema,
+  newLinkSchema,
+  newViewSchema,
+  type Report,
+  VIEW_BODY_BYTES_MAX,
+  type View,
+  viewChangeSchema,
+} from './view.ts';
+import { requireReport, viewQuery } from './view-query.ts';
+import type { Views } from './views.ts';
+
+interface Parts {
+  Querystring: QueryParameters;
+  Params: { readonly id: string; readonly view: string; readonly link: string };
+}
+
+/** The memory of a document as a multiple of its characters: its JSON as it was read, and as it is sent. */
+const MEMORY_PER_CHARACTER = 6;
+
+/** Returns what is stored. @throws {Problem} `views_not_available` where nothing can be */
+type Stored = () => Views;
+
+/**
+ * Registers the routes of views, dashboards and links.
+ *
+ * @param views default: they are off, and each route says so
+ */
+export function registerViews(app: FastifyInstance, deps: ReadDependencies, views: Views | undefined): void {
+  app.register(async (routes) => {
+    acceptJson(routes, VIEW_BODY_BYTES_MAX);
+    const reports = storedReports(deps);
+    const stored = () => {
+      if (views) return views;
+      throw new Problem('views_not_available', 'Saved views are off; the operator can turn them on.');
+    };
+    registerSavedViews(routes, stored, reports);
+    registerDashboards(routes, stored);
+    registerTiles(routes, stored, reports);
+    registerLinks(routes, stored);
+  });
+}
+
+type Reports = Readonly<Record<Report, StoredReport>>;
+
+const options = { bodyLimit: VIEW_BODY_BYTES_MAX };
+
+function registerSavedViews(app: FastifyInstance, stored: Stored, reports: Reports): void {
+  app.get<Parts>('/views', options, async (request) => {
+    refuseParameters(request.query);
+    const views = await stored().views.list(request.workspace);
+    reserve(request.memory, MEMORY_PER_CHARACTER * JSON.stringify(views).length);
+    return { views: views.map(recordOf) };
+  });
+  app.post<Parts>('/views', options, async (request, reply) => {
+    const view = parseBody(newViewSchema, request);
+    requireReport(view, reports[view.report].parse);
+    return await reply.status(201).send(recordOf(await stored().views.create(request.workspace, view)));
+  });
+  app.get<Parts>('/views/:id', options, async (request) => {
+    refuseParameters(request.query);
+    return recordOf(await stored().views.find(request.workspace, request.params.id));
+  });
+  app.patch<Parts>('/views/:id', options, async (request) => {
+    const change = parseBody(viewChangeSchema, request);
+    const { views } = stored();
+    const before = await views.find(request.workspace, request.params.id);
+    const view = changed<View>(before.content, change);
+    if (change.report ?? change.parameters) requireReport(view, reports[view.report].parse);
+    return recordOf(await views.change(request.workspace, before, view));
+  });
+  app.delete<Parts>('/views/:id', options, async (request, reply) => {
+    refuseParameters(request.query);
+    const { views } = stored();
+    await views.delete([await views.find(request.workspace, request.params.id)]);
+    return await reply.status(204).send();
+  });
+}
+
+function registerDashboards(app: FastifyInstance, stored: Stored): void {
+  app.get<Parts>('/dashboards', options, async (request) => {
+    refuseParameters(request.query);
+    return { dashboards: (await stored().dashboards.list(request.workspace)).map(recordOf) };
+  });
+  app.post<Parts>('/dashboards', options, async (request, reply) => {
+    const dashboard = parseBody(newDashboardSchema, request);
+    const { dashboards } = stored();
+    await requireViews(stored(), request.workspace, dashboard, []);
+    const created = await dashboards.create(request.workspace, dashboard);
+    return await reply.status(201).send(await withViews(stored(), created));
+  });
+  app.get<Parts>('/dashboards/:id', { ...options, config: { forLinks: true } }, async (request) => {
+    refuseParameters(request.query);
+    return await withViews(stored(), await stored().dashboards.find(request.workspace, request.params.id));
+  });
+  app.patch<Parts>('/dashboards/:id', options, async (request) => {
+    const change = parseBody(dashboardChangeSchema, request);
+    const { dashboards } = stored();
+    const before = await dashboards.find(request.workspace, request.params.id);
+    const dashboard = changed<Dashboard>(before.content, change);
+    if (change.tiles) await requireViews(stored(), request.workspace, dashboard, before.content.tiles);
+    return await withViews(stored(), await dashboards.change(request.workspace, before, dashboard));
+  });
+  app.delete<Parts>('/dashboards/:id', options, async (request, reply) => {
+    refuseParameters(request.query);
+    const { dashboards, links, linkKeys } = stored();
+    const dashboard = await dashboards.find(request.workspace, request.params.id);
+    await links.delete(await linksOf(stored(), dashboard));
+    linkKeys.forget();
+    await dashboards.delete([dashboard]);
+    return await reply.status(204).send();
+  });
+}
+
+function registerTiles(app: FastifyInstance, stored: Stored, reports: Reports): void {
+  const path = '/dashboards/:id/tiles/:view';
+  app.get<Parts>(path, { ...options, config: { forLinks: true } }, async (request, reply) => {
+    refuseParameters(request.query);
+    const { views, dashboards } = stored();
+    const { id, view: viewId } = request.params;
+    const { content } = await dashboards.find(request.workspace, id);
+    if (!content.tiles.some(({ view }) => view === viewId.toLowerCase())) {
+      throw new Problem('not_found', 'The dashboard has no such view.');
+    }
+    const { content: view } = await views.find(request.workspace, viewId);
+    const { query, errors } = viewQuery(view, new Date());
+    refuseErrors(errors);
+    return await reports[view.report].respond(query, request, reply);
+  });
+}
+
+function registerLinks(app: FastifyInstance, stored: Stored): void {
+  const config = { scope: 'admin' } as const;
+  app.get<Parts>('/dashboards/:id/links', { ...options, config }, async (request) => {
+    refuseParameters(request.query);
+    const dashboard = await stored().dashboards.find(request.workspace, request.params.id);
+    return { links: (await linksOf(stored(), dashboard)).map(linkRecord) };
+  });
+  app.post<Parts>('/dashboards/:id/links', { ...options, config }, async (request, reply) => {
+    const { name } = parseBody(newLinkSchema, request);
+    const { dashboards, links, linkKeys } = stored();
+    const { id } = await dashboards.find(request.workspace, request.params.id);
+    const key = generateLinkKey();
+    const link = { name, dashboard: id, hash: hashKey(key) };
+    const created = await links.create(request.workspace, link, ({ dashboard }) => dashboard === id);
+    linkKeys.forget();
+    return await reply.status(201).send({ ...linkRecord(created), key });
+  });
+  app.delete<Parts>('/dashboards/:id/links/:link', { ...options, config }, async (request, reply) => {
+    refuseParameters(request.query);
+    const { dashboards, links, linkKeys } = stored();
+    const dashboard = await dashboards.find(request.workspace, request.params.id);
+    const found = (await linksOf(stored(), dashboard)).filter(({ id }) => id === request.params.link.toLowerCase());
+    if (found.length === 0) throw new Problem('not_found', 'The dashboard has no such link.');
+    await links.delete(found);
+    linkKeys.forget();
+    return await reply.status(204).send();
+  });
+}
+
+/** @throws {Problem} `invalid_request`, naming every error */
+function parseBody<Output>(
+  schema: z.ZodType<Output>,
+  { query, body }: { readonly query: QueryParameters; readonly body: unknown },
+): Output {
+  refuseParameters(query);
+  const result = schema.safeParse(body);
+  if (!result.success) throw invalidRequest(result.error.issues);
+  return result.data;
+}
+
+/**
+ * Views that a dashboard had before may be deleted meanwhile.
+ *
+ * @throws {Problem} `invalid_request`, naming each tile whose view the workspace does not have
+ */
+async function requireViews(
+  { views }: Views,
+  workspace: string,
+  { tiles }: Dashboard,
+  before: Dashboard['tiles'],
+): Promise<void> {
+  const known = new Set([
+    ...before.map(({ view }) => view),
+    ...(
+      await views.some(
+        workspace,
+        tiles.map(({ view }) => view),
+      )
+    ).map(({ id }) => id),
+  ]);
+  refuseErrors(
+    tiles.flatMap(({ view }, index): InputError[] =>
+      known.has(view) ? [] : [{ path: `tiles.${index}.view`, code: 'invalid', message: 'is no view of the workspace' }],
+    ),
+  );
+}
+
+/** Returns a dashboard with what a tile needs of its view; `null` of one that was deleted. */
+async function withViews({ views }: Views, dashboard: StoredDocument<Dashboard>) {
+  const { tiles } = dashboard.content;
+  const found = await views.some(
+    dashboard.workspace,
+    tiles.map(({ view }) => view),
+  );
+  const byId = new Map(found.map(({ id, content }) => [id, content]));
+  return {
+    ...recordOf(dashboard),
+    tiles: tiles.map(({ view, width }) => {
+      const { name = null, report = null, parameters } = byId.get(view) ?? {};
+      return { view, width, name, report, form: parameters?.['form'] ?? null };
+    }),
+  };
+}
+
+async function linksOf({ links }: Views, { workspace, id }: StoredDocument<Dashboard>) {
+  return (await links.list(workspace)).filter(({ content }) => content.dashboard === id);
+}
+
+function linkRecord(link: StoredDocument<Link>) {
+  const { id, name, createdAt } = recordOf(link);
+  return { id, name, createdAt };
+}

@@ -1,0 +1,26 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { ConsoleDocuments } from './console-documents.ts';
+import { DocumentOperations } from './document-operations.ts';
+import { LinkKeys } from './link-keys.ts';
+import { DASHBOARDS_MAX, type Dashboard, LINKS_MAX, type Link, VIEWS_MAX, type View } from './view.ts';
+
+/** Views, dashboards and links of all workspaces. */
+export class Views {
+  readonly views: DocumentOperations<View>;
+  readonly dashboards: DocumentOperations<Dashboard>;
+  readonly links: DocumentOperations<Link>;
+  readonly linkKeys: LinkKeys;
+
+  /** @param client with the account that stores them */
+  constructor(client: ClickHouseClient) {
+    const links = new ConsoleDocuments<Link>(client, 'link');
+    const limitOf = (singular: string, max: number) => ({ singular, plural: `${singular}s`, max });
+    this.views = new DocumentOperations(new ConsoleDocuments<View>(client, 'view'), limitOf('view', VIEWS_MAX));
+    this.dashboards = new DocumentOperations(
+      new ConsoleDocuments<Dashboard>(client, 'dashboard'),
+      limitOf('dashboard', DASHBOARDS_MAX),
+    );
+    this.links = new DocumentOperations(links, limitOf('link', LINKS_MAX));
+    this.linkKeys = new LinkKeys(links);
+  }
+}
