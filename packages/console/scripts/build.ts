@@ -19,6 +19,7 @@ export async function bundleConsole(): Promise<ReadonlyMap<string, string>> {
     output: {
       ...{ format: 'esm', minify: true, comments: false },
       ...{ entryFileNames: 'script-[hash:16].js', chunkFileNames: 'part-[hash:16].js', hashCharacters: 'hex' },
+      codeSplitting: { groups: [{ name: 'script', tags: ['$initial'] }] },
     },
     write: false,
     logLevel: 'warn',

@@ -1,14 +1,10 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { checkKey } from './api.ts';
-import { DeadLetterPage } from './dead-letter-page.tsx';
-import { DeadLettersPage } from './dead-letters-page.tsx';
 import { deferred } from './deferred.tsx';
 import { EntitiesPage } from './entities-page.tsx';
 import { ErrorBoundary } from './error-boundary.tsx';
 import { EventsPage } from './events-page.tsx';
-import { HealthPage } from './health-page.tsx';
 import { HomePage } from './home-page.tsx';
-import { KeysPage } from './keys-page.tsx';
 import { Navigation } from './navigation.tsx';
 import { type Route, route } from './route.ts';
 import { access, key } from './session.ts';
@@ -18,14 +14,19 @@ import { SignIn } from './sign-in.tsx';
 import { SqlPage } from './sql-page.tsx';
 import { linkOf } from './views/link.ts';
 import { ViewsPage } from './views/views-page.tsx';
-import { WebhookPage } from './webhook-page.tsx';
-import { WebhooksPage } from './webhooks-page.tsx';
 
 const loadDashboards = () => import('./views/dashboard-pages.ts');
 const DashboardsPage = deferred(() => loadDashboards().then((pages) => pages.DashboardsPage));
 const DashboardPage = deferred(() => loadDashboards().then((pages) => pages.DashboardPage));
 const EntityPage = deferred(() => import('./entity-page.tsx').then(({ EntityPage }) => EntityPage));
 const ExplorePage = deferred(() => import('./explore/explore-page.tsx').then(({ ExplorePage }) => ExplorePage));
+const loadOperate = () => import('./operate-pages.ts');
+const DeadLetterPage = deferred(() => loadOperate().then((pages) => pages.DeadLetterPage));
+const DeadLettersPage = deferred(() => loadOperate().then((pages) => pages.DeadLettersPage));
+const HealthPage = deferred(() => loadOperate().then((pages) => pages.HealthPage));
+const KeysPage = deferred(() => loadOperate().then((pages) => pages.KeysPage));
+const WebhookPage = deferred(() => loadOperate().then((pages) => pages.WebhookPage));
+const WebhooksPage = deferred(() => loadOperate().then((pages) => pages.WebhooksPage));
 const WallPage = deferred(() => loadDashboards().then((pages) => pages.WallPage));
 
 interface PageDescription {
