@@ -65,6 +65,15 @@ async function cellsOf(page: Page, table: string | RegExp): Promise<string[][]> 
   );
 }
 
+/** Where the lines and bars of a chart are, once it is drawn. */
+async function boxOfChart(page: Page) {
+  const place = page.locator('.chart .u-over');
+  await shown(place);
+  const box = await place.boundingBox();
+  if (!box) throw new Error('the chart has no size');
+  return box;
+}
+
 const MONTHS = 'startDate=2026-02-01&endDate=2026-02-28';
 
 test('two months are compared: the numbers of both, and a legend that has the dashed line', async () => {
@@ -95,7 +104,7 @@ test('the range says Custom exactly while days count', async () => {
   expect(await page.getByLabel('From').count()).toBe(0);
   await range.selectOption('Custom');
   await page.getByLabel('From').fill('2026-02-01');
-  await page.getByLabel('To').fill('2026-02-28');
+  await page.getByLabel('To', { exact: true }).fill('2026-02-28');
   await page.getByRole('button', { name: 'Apply' }).click();
   await eventually(() => parametersOf(page)).toEqual({ startDate: '2026-02-01', endDate: '2026-02-28' });
   expect(await range.inputValue()).toBe('custom');
@@ -254,8 +263,7 @@ test('a chart is read and zoomed by keyboard and by dragging, and saved as a pic
   });
   await page.goBack();
   await shown(page.getByText('Total 24.'));
-  const box = await page.locator('.chart .u-over').boundingBox();
-  if (!box) throw new Error('the chart has no size');
+  const box = await boxOfChart(page);
   await page.mouse.move(box.x + 10, box.y + 50);
   await page.mouse.down();
   await page.mouse.move(box.x + box.width / 2, box.y + 50, { steps: 5 });
@@ -271,8 +279,7 @@ test('a chart is read and zoomed by keyboard and by dragging, and saved as a pic
 test('a bar is read wherever the pointer is on it, and by the slider', async () => {
   const { page, faults } = await open(`#/explore?event=signed_up&${MONTHS}&form=bar&timeZone=UTC`, { zone: 'UTC' });
   await shown(page.locator('.chart canvas'));
-  const box = await page.locator('.chart .u-over').boundingBox();
-  if (!box) throw new Error('the chart has no size');
+  const box = await boxOfChart(page);
   for (const place of [1.2, 1.8]) {
     await page.mouse.move(box.x + (10.5 / 28) * box.width, box.y + 50);
     await shown(page.getByText(/^11 Feb 2026: Events 2/));

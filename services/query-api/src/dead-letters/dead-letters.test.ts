@@ -74,6 +74,8 @@ test('a workspace sees nothing of another one, nor what may be of several or of 
     letter('of-b', { row: row('b') }),
     // A message that cannot be read: its first row is of the workspace, the next is not.
     letter('message', { format: '2', row: `${row('a')}\n${row('b')}\n` }),
+    // Nobody knows what a row of another format means.
+    letter('other-format', { format: '2' }),
     letter('two-rows', { row: `${row('a')}\n${row('b')}` }),
     letter('of-nobody', { row: 'not JSON' }),
     // Rows that only name the workspace somewhere.
