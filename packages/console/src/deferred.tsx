@@ -1,5 +1,5 @@
 import type { ComponentType } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 import { Problem } from './problem.tsx';
 
 /**
@@ -11,7 +11,8 @@ export function deferred<Props extends object>(load: () => Promise<ComponentType
   return function Deferred(props: Props) {
     const [error, setError] = useState<Error>();
     const [, setIsLoaded] = useState(Loaded !== undefined);
-    useEffect(() => {
+    // At once: an effect after the next frame would load it later.
+    useLayoutEffect(() => {
       if (Loaded) return;
       load().then(
         (component) => {
