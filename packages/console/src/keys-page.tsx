@@ -16,7 +16,7 @@ const SCOPES: Readonly<Record<Key['scopes'][number], string>> = {
   delete: 'delete users with all of their events',
   sql: 'send SQL over everything in the workspace',
   webhooks: 'have events sent to any public address',
-  admin: 'create and revoke keys, read and replay dead letters',
+  admin: 'create and revoke keys, read and replay dead letters, share dashboards',
 };
 
 /** The keys of the workspace; new ones are created, and others revoked. */

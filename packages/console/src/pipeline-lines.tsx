@@ -1,11 +1,11 @@
 import { useMemo } from 'preact/hooks';
 import { getJson, type PipelineHistory } from './api.ts';
 import { timeZone } from './current-settings.ts';
+import { Legend } from './legend.tsx';
 import { Problem } from './problem.tsx';
 import type { Line } from './series.ts';
 import { SeriesChart } from './series-chart.tsx';
 import { SeriesTable } from './series-table.tsx';
-import { strokeOf } from './stroke.ts';
 import { useLoad } from './use-load.ts';
 
 type Sample = PipelineHistory['samples'][number];
@@ -62,14 +62,7 @@ function Charts({ samples }: { readonly samples: readonly Sample[] }) {
   return charts.map(({ label, props }) => (
     <section key={label} aria-label={label}>
       <h3>{label}</h3>
-      <p>
-        {props.lines.map((line, index) => (
-          <span key={line.label} class="legend">
-            <span class={`swatch color-${strokeOf(index).color} dash-${strokeOf(index).dash}`} />
-            {line.label}
-          </span>
-        ))}
-      </p>
+      <Legend lines={props.lines} />
       <SeriesChart {...props} label={`${label}, of all workspaces, each minute of the last hour`} />
       <SeriesTable {...props} />
     </section>

@@ -2,10 +2,10 @@ import { useMemo } from 'preact/hooks';
 import type { EventSeries, EventValues, Funnel, Retention, View } from '../api.ts';
 import { partialBuckets } from '../days.ts';
 import { formatBucket, formatChange, formatDuration, formatNumber } from '../format.ts';
-import { type Line, linesOf } from '../series.ts';
+import { Legend } from '../legend.tsx';
+import { linesOf } from '../series.ts';
 import { SeriesChart } from '../series-chart.tsx';
 import { SeriesTable } from '../series-table.tsx';
-import { strokeOf } from '../stroke.ts';
 import { NumberTable } from './number-table.tsx';
 
 export type Numbers = EventSeries | Funnel | Retention | EventValues;
@@ -66,23 +66,6 @@ function Series({ numbers, form, name }: Named<EventSeries> & Pick<ReportNumbers
       )}
       {!isNumber && <SeriesTable {...{ buckets, interval, timeZone, lines, partial }} />}
     </>
-  );
-}
-
-/** Which line is which, each with its total. */
-function Legend({ lines }: { readonly lines: readonly Line[] }) {
-  return (
-    <ul class="legend">
-      {lines.map(({ label, total }, index) => {
-        const { color, dash } = strokeOf(index);
-        return (
-          <li key={index}>
-            <span class={`swatch color-${color} dash-${dash}`} />
-            <bdi>{label}</bdi> {formatNumber(total)}
-          </li>
-        );
-      })}
-    </ul>
   );
 }
 
