@@ -3,7 +3,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { launchChromium } from './chromium.ts';
-import { openSignedInConsole, SCHEMES } from './console-page.ts';
+import { openConsole, openSignedInConsole, SCHEMES } from './console-page.ts';
 import { shown, tabTo, takePicture, violationsOf } from './pages.ts';
 
 const DAY_MS = 86_400_000;
@@ -68,6 +68,20 @@ test('the first event appears as it is stored, and then its numbers', async () =
   await shown(page.getByRole('region', { name: 'Newest users' }).getByRole('link', { name: 'jane' }));
   await shown(page.getByRole('region', { name: 'Newest organizations' }).getByRole('link', { name: 'acme' }));
   await shown(page.getByText('Everything that was accepted is stored.'));
+  expect(faults).toEqual([]);
+});
+
+test('where nothing has happened lately, the home page says when something did', async () => {
+  const key = await pipeline.addKey('quiet', ['ingest', 'query']);
+  const events = [{ event: 'paid', timestamp: '2026-01-02T12:00:00Z' }];
+  await pipeline.submit({ foreignUserGroupId: 'acme', events }, { key });
+  await pipeline.drained();
+  const { page, faults } = await openConsole({ pipeline, browser });
+  await page.getByLabel('API key').fill(key);
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('The newest event is of 2 Jan 2026, 13:00:00'));
+  await page.getByRole('link', { name: 'show it' }).click();
+  await shown(page.getByText('1 of 1 events.'));
   expect(faults).toEqual([]);
 });
 

@@ -6,6 +6,7 @@ import { Figure } from './figure.tsx';
 import { FirstVisit } from './first-visit.tsx';
 import { formatChange, formatNumber } from './format.ts';
 import { NewestEntities } from './newest-entities.tsx';
+import { NewestHint } from './newest-hint.tsx';
 import { PipelineState } from './pipeline-state.tsx';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
@@ -103,6 +104,7 @@ function Trend() {
       {drawn && (
         <>
           <p class="muted">The dashed line is the 30 days before.</p>
+          {data?.total === 0 && <NewestHint filters={new URLSearchParams()} />}
           <SeriesChart {...drawn} label="Chart of events by day, beside the 30 days before" />
           <SeriesTable {...drawn} />
         </>
