@@ -134,14 +134,17 @@ test('without an anonymous workspace a key is needed', async () => {
   }
 });
 
-test.each(['/events', '/users', '/users/x', '/organizations', '/organizations/x'])(
-  '%s takes GET and HEAD, and names them in the response to other methods',
-  async (url) => {
-    const response = await query.app.inject({ method: 'POST', url });
-    expect([response.statusCode, response.headers.allow]).toEqual([405, 'GET, HEAD']);
-    const head = await query.app.inject({ method: 'HEAD', url, headers: { authorization: 'bearer a' } });
-    const get = await query.app.inject({ method: 'GET', url, headers: { authorization: 'bearer a' } });
-    expect([head.statusCode, head.body]).toEqual([get.statusCode, '']);
-    expect(head.headers['content-type']).toBe(get.headers['content-type']);
-  },
-);
+test.each([
+  ['/events', 'GET, HEAD'],
+  ['/users', 'GET, HEAD, DELETE'],
+  ['/users/x', 'GET, HEAD'],
+  ['/organizations', 'GET, HEAD'],
+  ['/organizations/x', 'GET, HEAD'],
+])('%s takes %s, and names them in the response to other methods', async (url, allow) => {
+  const response = await query.app.inject({ method: 'POST', url });
+  expect([response.statusCode, response.headers.allow]).toEqual([405, allow]);
+  const head = await query.app.inject({ method: 'HEAD', url, headers: { authorization: 'bearer a' } });
+  const get = await query.app.inject({ method: 'GET', url, headers: { authorization: 'bearer a' } });
+  expect([head.statusCode, head.body]).toEqual([get.statusCode, '']);
+  expect(head.headers['content-type']).toBe(get.headers['content-type']);
+});
