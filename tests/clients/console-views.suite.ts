@@ -77,6 +77,39 @@ test('a view is saved, opened, renamed and deleted by keyboard', async () => {
   expect(faults).toEqual([]);
 });
 
+test('a view that was opened is changed, also after its form was, or saved as a new one', async () => {
+  const view = { name: 'Changed', report: 'series', parameters: { event: 'paid', range: '7d' } };
+  const { id } = await create('views', view);
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/views');
+  await page.getByRole('link', { name: 'Changed' }).click();
+  await shown(page.getByText('Total 2.'));
+  await page.getByLabel('Event', { exact: true }).fill('signed_up');
+  await page.getByRole('button', { name: 'Apply' }).click();
+  await shown(page.getByText('Total 1.'));
+  await press(page, 'Update “Changed”');
+  await shown(page.getByText('Saved as “Changed”'));
+  const stored = async () => (await pipeline.get<{ views: { id: string }[] }>('/views')).body.views;
+  await eventually(stored).toMatchObject([{ id, parameters: { event: 'signed_up', timeZone: 'Europe/Berlin' } }]);
+  await press(page, 'Save as a new view');
+  await page.keyboard.type('Another');
+  await page.keyboard.press('Enter');
+  await eventually(stored).toMatchObject([
+    { name: 'Changed' },
+    { name: 'Another', parameters: { event: 'signed_up' } },
+  ]);
+  expect(JSON.stringify(await stored())).not.toContain('"view"');
+  // Where it is gone, it can be saved as a new one only.
+  for (const { id: one } of await stored()) {
+    const { url } = pipeline.services['query-api'];
+    await fetch(`${url}/views/${one}`, { method: 'DELETE', headers: { authorization: `Bearer ${pipeline.key}` } });
+  }
+  await page.reload();
+  await shown(page.getByText('Total 1.'));
+  await shown(page.getByRole('button', { name: 'Save as a new view' }));
+  expect(await page.getByRole('button', { name: /^Update/ }).count()).toBe(0);
+  expect(faults).toEqual([]);
+});
+
 test('a dashboard is made, reordered by keyboard and shared, and its link works until it is revoked', async () => {
   for (const [name, parameters] of [
     ['Payments', { event: 'paid', range: '7d', form: 'number' }],

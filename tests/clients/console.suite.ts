@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
@@ -111,6 +111,23 @@ test('events are filtered, paged and read by keyboard alone', async () => {
   await page.keyboard.press('Enter');
   await shown(page.getByRole('heading', { level: 1, name: 'jane/doe' }));
   expect(await page.evaluate('document.activeElement.id')).toBe('main');
+  expect(faults).toEqual([]);
+});
+
+test('what a list shows is saved as CSV', async () => {
+  const { page, faults } = await openSignedIn('#/events?event=paid&limit=3');
+  const save = async (name: string) => {
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name }).click();
+    return (await readFile(await (await download).path(), 'utf8')).trimEnd().split('\n');
+  };
+  const [head, ...rows] = await save('These events as CSV');
+  expect(head).toContain('"uuid"');
+  const { body } = await pipeline.get<EventPage>('/events?event=paid&limit=3');
+  expect(rows.map((row) => body.results.findIndex(({ uuid }) => row.includes(`"${uuid}"`)))).toEqual([0, 1, 2]);
+  await page.goto(page.url().replace(/#.*/, '#/organizations'));
+  const organizations = await save('These organizations as CSV');
+  expect(organizations[0]).toContain('"foreignUserGroupId"');
   expect(faults).toEqual([]);
 });
 

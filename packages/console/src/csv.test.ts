@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { csvOf } from './csv.ts';
+import { csvOf, tableOf } from './csv.ts';
 
 test('a table is saved with its names, numbers and gaps; no text is a formula', () => {
   const rows = [
@@ -10,4 +10,19 @@ test('a table is saved with its names, numbers and gaps; no text is a formula', 
   expect(csvOf({ columns: ['Group', 'Total', '-before'], rows })).toBe(
     '"Group","Total","\'-before"\n"say ""hi"",\nfriend",9.5,\n"\'=HYPERLINK(""x"")",-1,0\n"🙂 שלום",1e+21,2\n',
   );
+});
+
+test('records have a column for each of their members, and JSON where a cell would be an object', () => {
+  expect(
+    tableOf([
+      { id: 'a', n: 1, ok: true, tags: ['x'] },
+      { id: 'b', more: { x: null }, n: null },
+    ]),
+  ).toEqual({
+    columns: ['id', 'n', 'ok', 'tags', 'more'],
+    rows: [
+      ['a', 1, 'true', '["x"]', null],
+      ['b', null, null, null, '{"x":null}'],
+    ],
+  });
 });

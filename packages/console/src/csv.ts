@@ -4,6 +4,17 @@ export interface Table {
   readonly rows: readonly (readonly (string | number | null)[])[];
 }
 
+/** Returns records as a table: a column for each member that one of them has, with objects, arrays and booleans as JSON. */
+export function tableOf(records: readonly object[]): Table {
+  const columns = [...new Set(records.flatMap((record) => Object.keys(record)))];
+  return { columns, rows: records.map((record) => columns.map((column) => cellValue(Object(record)[column]))) };
+}
+
+function cellValue(value: unknown): string | number | null {
+  if (value === undefined || value === null) return null;
+  return typeof value === 'string' || typeof value === 'number' ? value : JSON.stringify(value);
+}
+
 /** Spreadsheets run a text that begins so as a formula; names come from outside. */
 const FORMULA = /^[=+\-@\t\r]/;
 

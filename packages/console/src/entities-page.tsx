@@ -1,5 +1,7 @@
 import { useState } from 'preact/hooks';
 import { getRecords, idOf, type Organization, type OrganizationPage, type User, type UserPage } from './api.ts';
+import { tableOf } from './csv.ts';
+import { CsvButton } from './csv-button.tsx';
 import { Beginning, EntityLink } from './event-table.tsx';
 import type { FieldDescription } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
@@ -66,6 +68,7 @@ export function EntitiesPage({ path, params }: EntitiesProps) {
           </a>
         )}
       </nav>
+      {data && data.results.length > 0 && <CsvButton name={`These ${path}`} table={() => tableOf([...data.results])} />}
     </>
   );
 }

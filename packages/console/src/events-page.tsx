@@ -1,5 +1,7 @@
 import { useState } from 'preact/hooks';
 import { type EventPage, getRecords } from './api.ts';
+import { tableOf } from './csv.ts';
+import { CsvButton } from './csv-button.tsx';
 import { timeZone } from './current-settings.ts';
 import { withLocalDays } from './days.ts';
 import { EventList } from './event-list.tsx';
@@ -69,6 +71,7 @@ export function EventsPage({ params: all }: EventsPageProps) {
       <EventList events={events} filters={params} shown={shown} addressOf={addressOf}>
         {events.length > 0 && <EventTable events={events} caption="Events" shown={shown} addressOf={addressOf} />}
         <Pages params={params} nextCursor={data?.nextCursor ?? null} />
+        {events.length > 0 && <CsvButton name="These events" table={() => tableOf(events)} />}
       </EventList>
     </>
   );

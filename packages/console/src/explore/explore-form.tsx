@@ -69,12 +69,12 @@ const FIELDS: Readonly<Record<Report, readonly FieldDescription[]>> = {
 
 const RANGE_NAMES = ['range', 'startDate', 'endDate'] as const;
 
-/** The parameters whose controls are below. */
+/** The parameters whose controls are below, or elsewhere on the page. */
 const CONTROLLED: Readonly<Record<Report, readonly string[]>> = {
-  series: ['report', 'form', 'event', 'measure', ...RANGE_NAMES, 'groupBy'],
-  funnel: ['report', 'steps', ...RANGE_NAMES, 'groupBy'],
-  retention: ['report', ...RANGE_NAMES],
-  values: ['report', 'property', ...RANGE_NAMES],
+  series: ['report', 'view', 'form', 'event', 'measure', ...RANGE_NAMES, 'groupBy'],
+  funnel: ['report', 'view', 'steps', ...RANGE_NAMES, 'groupBy'],
+  retention: ['report', 'view', ...RANGE_NAMES],
+  values: ['report', 'view', 'property', ...RANGE_NAMES],
 };
 
 interface ExploreFormProps {

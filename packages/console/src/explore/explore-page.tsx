@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { CopyButton } from '../copy-button.tsx';
 import { calendar } from '../current-settings.ts';
 import { eventFilters } from '../filters.ts';
 import { hrefOf } from '../route.ts';
@@ -27,7 +27,7 @@ export function ExplorePage({ params }: { readonly params: URLSearchParams }) {
       <ExploreForm key={`form ${report}`} report={report} params={params} />
       <p class="bar">
         <a href={hrefOf(['events'], behind(report, params))}>These events</a>
-        <CopyLink />
+        <CopyButton label="Copy the link" textOf={() => location.href} />
         <SaveView report={report} params={params} />
       </p>
       <ReportView key={`view ${report}`} report={report} params={params} />
@@ -46,25 +46,4 @@ function behind(report: Report, params: URLSearchParams): URLSearchParams {
   const steps = query.get('steps');
   if (steps !== null) events.set('event[in]', steps);
   return events;
-}
-
-/** Copies the address of the page, or shows it where the browser lets no page copy. */
-function CopyLink() {
-  const [state, setState] = useState<'idle' | 'copied' | 'refused'>('idle');
-  const copy = async () => {
-    await navigator.clipboard.writeText(location.href);
-    setState('copied');
-  };
-  return (
-    <>
-      <button
-        type="button"
-        onClick={() => void copy().catch(() => setState('refused'))}
-        onBlur={() => setState('idle')}
-      >
-        {state === 'copied' ? 'Copied' : 'Copy the link'}
-      </button>
-      {state === 'refused' && <span role="status">Copy it from the address bar: this browser lets no page copy.</span>}
-    </>
-  );
 }

@@ -1,11 +1,11 @@
 import type { Funnel } from '../api.ts';
 import type { Table } from '../csv.ts';
+import { CsvButton } from '../csv-button.tsx';
 import { stepOf } from '../filters.ts';
 import { formatDuration, formatNumber, formatShare } from '../format.ts';
 import { labelOfName } from '../names.ts';
 import { NumberLink } from '../number-link.tsx';
 import { labelOfKey } from '../series.ts';
-import { CsvButton } from './csv-button.tsx';
 import { eventsHref, narrowedHref } from './drill-down.ts';
 import { EmptyHint } from './empty-hint.tsx';
 import { ReportNotes } from './report-notes.tsx';

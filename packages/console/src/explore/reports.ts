@@ -20,7 +20,7 @@ export const FORMS = { line: 'Lines', bar: 'Bars', stacked: 'Stacked', number: '
 export type ReportForm = keyof typeof FORMS;
 
 /** The parameters that only the console has. */
-const OWN = ['report', 'form', 'markers'] as const;
+const OWN = ['report', 'form', 'markers', 'view'] as const;
 
 /** Returns the report that an address shows; an unknown one is the chart, and {@link faultsOf} says so. */
 export function reportOf(params: URLSearchParams): Report {

@@ -1,10 +1,10 @@
 import type { Retention } from '../api.ts';
 import { timeOfBuckets } from '../bucket-time.ts';
 import type { Table } from '../csv.ts';
+import { CsvButton } from '../csv-button.tsx';
 import { partialBuckets } from '../days.ts';
 import { formatBucket, formatNumber, formatShare } from '../format.ts';
 import { NumberLink } from '../number-link.tsx';
-import { CsvButton } from './csv-button.tsx';
 import { eventsHref } from './drill-down.ts';
 import { EmptyHint } from './empty-hint.tsx';
 import { ReportNotes } from './report-notes.tsx';

@@ -1,10 +1,10 @@
 import type { EventValues } from '../api.ts';
+import { CsvButton } from '../csv-button.tsx';
 import { beginningOf } from '../event-table.tsx';
 import { formatNumber, formatShare } from '../format.ts';
 import { labelOfName } from '../names.ts';
 import { NumberLink } from '../number-link.tsx';
 import { labelOfKey } from '../series.ts';
-import { CsvButton } from './csv-button.tsx';
 import { eventsHref, narrowedHref } from './drill-down.ts';
 import { EmptyHint } from './empty-hint.tsx';
 import { ReportNotes } from './report-notes.tsx';

@@ -1,8 +1,9 @@
 import { useState } from 'preact/hooks';
-import { sendJson, type View } from '../api.ts';
+import { ApiError, getJson, sendJson, type View } from '../api.ts';
 import { calendar } from '../current-settings.ts';
 import { Problem } from '../problem.tsx';
 import { hrefOf } from '../route.ts';
+import { useLoad } from '../use-load.ts';
 import { NameForm } from './name-form.tsx';
 import { parametersOf } from './view-address.ts';
 
@@ -12,15 +13,18 @@ interface SaveViewProps {
   readonly params: URLSearchParams;
 }
 
-/** Saves what a page shows as a view of the workspace. */
+/** Saves what a page shows as a view of the workspace: as a new one, or as the one that the address names. */
 export function SaveView({ report, params }: SaveViewProps) {
   const [isAsked, setIsAsked] = useState(false);
   const [saved, setSaved] = useState<string>();
   const [failure, setFailure] = useState<Error>();
-  const save = async (name: string) => {
+  const id = params.get('view');
+  const content = { report, parameters: parametersOf(params, calendar.value) };
+  const save = async (name: string, send: () => Promise<unknown>) => {
     setFailure(undefined);
+    setSaved(undefined);
     try {
-      await sendJson('views', 'POST', { name, report, parameters: parametersOf(params, calendar.value) });
+      await send();
       setSaved(name);
       setIsAsked(false);
     } catch (error) {
@@ -29,11 +33,23 @@ export function SaveView({ report, params }: SaveViewProps) {
   };
   return (
     <div class="save-view">
+      {id !== null && (
+        <UpdateButton
+          key={id}
+          id={id}
+          onUpdate={(name) => save(name, () => sendJson(`views/${encodeURIComponent(id)}`, 'PATCH', content))}
+        />
+      )}
       {isAsked ? (
-        <NameForm label="Name of the view" action="Save the view" onName={save} onCancel={() => setIsAsked(false)} />
+        <NameForm
+          label="Name of the view"
+          action="Save the view"
+          onName={(name) => save(name, () => sendJson('views', 'POST', { name, ...content }))}
+          onCancel={() => setIsAsked(false)}
+        />
       ) : (
         <button type="button" onClick={() => setIsAsked(true)}>
-          Save
+          {id === null ? 'Save' : 'Save as a new view'}
         </button>
       )}
       <span role="status">
@@ -45,5 +61,24 @@ export function SaveView({ report, params }: SaveViewProps) {
       </span>
       {failure && <Problem error={failure} />}
     </div>
+  );
+}
+
+interface UpdateButtonProps {
+  readonly id: string;
+  readonly onUpdate: (name: string) => Promise<void>;
+}
+
+/** Nothing where the view was deleted meanwhile. */
+function UpdateButton({ id, onUpdate }: UpdateButtonProps) {
+  const { data, error } = useLoad(id, (signal) => getJson<View>(`views/${encodeURIComponent(id)}`, signal));
+  if (error instanceof ApiError && error.status === 404) return null;
+  if (error) return <Problem error={error} />;
+  return (
+    data && (
+      <button type="button" onClick={() => void onUpdate(data.name)}>
+        Update “<bdi>{data.name}</bdi>”
+      </button>
+    )
   );
 }

@@ -1,5 +1,5 @@
-import { csvOf, type Table } from '../csv.ts';
-import { saveFile } from '../save-file.ts';
+import { csvOf, type Table } from './csv.ts';
+import { saveFile } from './save-file.ts';
 
 interface CsvButtonProps {
   /** What the table has, for the name of the button and of the file. */
