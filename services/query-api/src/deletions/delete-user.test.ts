@@ -7,8 +7,7 @@ import { type QueryService, startQuery } from '../testing/query-service.ts';
 /** Stands in for ingest-api: the pages of users in tests/clients delete through the real one. */
 const received: IncomingMessage[] = [];
 const ingest = createServer((request, response) => {
-  // query-api reads its metrics as well, for GET /pipeline/history.
-  if (request.url !== '/metrics') received.push(request);
+  received.push(request);
   const isBusy = request.url?.includes('busy') ?? false;
   response.writeHead(isBusy ? 503 : 202, { 'content-type': 'application/json', ...(isBusy && { 'retry-after': '7' }) });
   response.end('{"from":"ingest-api"}');

@@ -21,7 +21,10 @@ interface Reading {
   readonly state: Pick<ServicesState, 'accepted' | 'writers' | 'lag'>;
 }
 
-/** Keeps what the services said over the last hour, in memory: a read each minute, also while nobody looks. */
+/**
+ * Keeps what the services said over the last hour, in memory: a read each minute, also while nobody looks. The first one comes
+ * after a minute, when the services that are started together are ready.
+ */
 export class PipelineHistory {
   readonly #read: () => Promise<Reading['state']>;
   readonly #now: () => number;
@@ -35,12 +38,10 @@ export class PipelineHistory {
   }
 
   start(): void {
-    const sample = () => {
+    this.#timer = setInterval(() => {
       // Without a sample, the next one has the rates of two minutes.
       this.#last = this.sample().catch(() => undefined);
-    };
-    this.#timer = setInterval(sample, SAMPLE_EVERY_MS);
-    sample();
+    }, SAMPLE_EVERY_MS);
   }
 
   async stop(): Promise<void> {

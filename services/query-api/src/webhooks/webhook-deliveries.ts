@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import type { Logger } from '@sluice/shared/log';
 import { sleep } from '@sluice/shared/retry';
 import { Deliverer, type DelivererOptions } from './deliverer.ts';
@@ -9,6 +10,9 @@ import type { WebhookRegister } from './webhook-register.ts';
 
 /** How often webhooks and leases are read, in milliseconds. */
 const POLL_MS_MAX = 1_000;
+
+/** The first writer creates the database and its tables: until then there are no webhooks. */
+const NOT_CREATED = new ErrorCodes('UNKNOWN_TABLE', 'UNKNOWN_DATABASE');
 
 export interface DeliveriesOptions {
   readonly register: WebhookRegister;
@@ -71,15 +75,21 @@ export class WebhookDeliveries {
         await this.#poll();
         isFailing = false;
       } catch (error) {
-        const { message: reason } = error as Error;
-        const remedy = accountRemedy(error);
-        if (!isFailing && remedy) this.#options.logger.error({ reason, remedy }, 'cannot read or claim webhooks');
-        else if (!isFailing) this.#options.logger.warn({ reason }, 'cannot read or claim webhooks; retrying');
-        isFailing = true;
+        const { code = '' } = error as { readonly code?: string };
+        const isCreated = !NOT_CREATED.has(code);
+        if (isCreated && !isFailing) this.#log(error as Error);
+        isFailing = isCreated;
       }
       if (this.#hasLost()) await this.#loseAll();
       await sleep(this.#pollMs, signal);
     }
+  }
+
+  #log(error: Error): void {
+    const { message: reason } = error;
+    const remedy = accountRemedy(error);
+    if (remedy) this.#options.logger.error({ reason, remedy }, 'cannot read or claim webhooks');
+    else this.#options.logger.warn({ reason }, 'cannot read or claim webhooks; retrying');
   }
 
   async #poll(): Promise<void> {
