@@ -2,8 +2,12 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import type { ClickHouseConfig } from '../config.ts';
 import type { Logger } from '../log.ts';
+import { sleep } from '../retry.ts';
 import { type ClickHouseClient, createClickHouse } from './client.ts';
 import { createdTable, inWaves } from './migration-waves.ts';
+
+/** How long after tables seemed to be lost they are looked for again, in milliseconds. */
+const LOOK_AGAIN_MS = 1_000;
 
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
 const CREATE_RECORDS = `CREATE TABLE IF NOT EXISTS schema_migrations
@@ -87,7 +91,7 @@ export async function migrate(
       rejectTooNew(wanted, recorded);
       rejectChanged(wanted, recorded);
       // After the records of migrations were read: the table of each of them was there by then.
-      rejectLost(wanted, recorded, await readTables(client), config.CLICKHOUSE_DATABASE);
+      await rejectLost(wanted, recorded, client, config.CLICKHOUSE_DATABASE);
     } else {
       await createDatabase(account);
     }
@@ -251,12 +255,11 @@ async function readTables(client: ClickHouseClient): Promise<ReadonlyMap<string,
  * A table is lost when its migration is recorded. Where records are lost too, a table with rows shows it: nothing is
  * stored before all tables are there, and later versions only add tables.
  */
-function rejectLost(
+function lostTables(
   wanted: readonly Migration[],
   applied: AppliedMigrations,
   tables: ReadonlyMap<string, boolean>,
-  database: string,
-): void {
+): string[] {
   const created = wanted.flatMap((migration) => {
     const table = createdTable(migration);
     return table === undefined ? [] : [{ number: migration.number, table }];
@@ -265,9 +268,22 @@ function rejectLost(
   const lost = created.filter(
     ({ number, table }, index) => !tables.has(table) && (applied.has(number) || index < last),
   );
-  // Where even the records are lost, the database is new again, and the writer halts its partitions.
+  return lost.map(({ table }) => table);
+}
+
+/** Where even the records are lost, the database is new again, and the writer halts its partitions. */
+async function rejectLost(
+  wanted: readonly Migration[],
+  applied: AppliedMigrations,
+  client: ClickHouseClient,
+  database: string,
+): Promise<void> {
+  if (lostTables(wanted, applied, await readTables(client)).length === 0) return;
+  // While another service creates tables, a list was seen that lacked one for a moment.
+  await sleep(LOOK_AGAIN_MS);
+  const lost = lostTables(wanted, applied, await readTables(client));
   if (lost.length === 0) return;
-  const names = lost.map(({ table }) => table).join(', ');
+  const names = lost.join(', ');
   throw new TablesLost(
     `the database ${database} has lost tables (${names}): restore all of it from a backup, or drop all of it; ` +
       'docs/operate/backup.md says how to store again what Kafka has',
