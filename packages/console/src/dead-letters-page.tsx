@@ -2,6 +2,7 @@ import { type DeadLetter, type DeadLetterPage, getJson } from './api.ts';
 import { beginningOf } from './event-table.tsx';
 import { without } from './filters.ts';
 import { formatBytes } from './format.ts';
+import { Pages } from './pages.tsx';
 import { hrefOf } from './route.ts';
 import { ScopeProblem } from './scope-problem.tsx';
 import { Time } from './time.tsx';
@@ -43,19 +44,7 @@ export function DeadLettersPage({ params }: { readonly params: URLSearchParams }
       </div>
       {error && <ScopeProblem error={error} scope="admin" />}
       {data && data.results.length > 0 && <DeadLetterTable results={data.results} />}
-      <nav class="bar" aria-label="Pages of dead letters">
-        {params.has('cursor') && <a href={hrefOf(['dead-letters'], without(params, 'cursor'))}>First page</a>}
-        {data?.nextCursor && (
-          <a
-            href={hrefOf(
-              ['dead-letters'],
-              new URLSearchParams([...without(params, 'cursor'), ['cursor', data.nextCursor]]),
-            )}
-          >
-            Next page
-          </a>
-        )}
-      </nav>
+      <Pages path="dead-letters" label="Pages of dead letters" params={params} nextCursor={data?.nextCursor ?? null} />
     </>
   );
 }

@@ -6,6 +6,7 @@ import { Beginning, EntityLink } from './event-table.tsx';
 import type { FieldDescription } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
 import { without } from './filters.ts';
+import { Pages } from './pages.tsx';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
 import { Time } from './time.tsx';
@@ -60,14 +61,7 @@ export function EntitiesPage({ path, params }: EntitiesProps) {
       </div>
       {error && <Problem error={error} onRetry={retry} />}
       {data && data.results.length > 0 && <EntityTable path={path} title={title} results={data.results} />}
-      <nav class="bar" aria-label={`Pages of ${path}`}>
-        {params.has('cursor') && <a href={hrefOf([path], without(params, 'cursor'))}>First page</a>}
-        {data?.nextCursor && (
-          <a href={hrefOf([path], new URLSearchParams([...without(params, 'cursor'), ['cursor', data.nextCursor]]))}>
-            Next page
-          </a>
-        )}
-      </nav>
+      <Pages path={path} label={`Pages of ${path}`} params={params} nextCursor={data?.nextCursor ?? null} />
       {data && data.results.length > 0 && <CsvButton name={`These ${path}`} table={() => tableOf([...data.results])} />}
     </>
   );

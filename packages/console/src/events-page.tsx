@@ -11,6 +11,7 @@ import { FilterForm } from './filter-form.tsx';
 import { without } from './filters.ts';
 import { useLiveTail } from './live-tail.ts';
 import { NewestHint } from './newest-hint.tsx';
+import { Pages } from './pages.tsx';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
 import { useLoad } from './use-load.ts';
@@ -70,22 +71,10 @@ export function EventsPage({ params: all }: EventsPageProps) {
       {isTimed && !isLoading && data && events.length === 0 && <NewestHint filters={params} />}
       <EventList events={events} filters={params} shown={shown} addressOf={addressOf}>
         {events.length > 0 && <EventTable events={events} caption="Events" shown={shown} addressOf={addressOf} />}
-        <Pages params={params} nextCursor={data?.nextCursor ?? null} />
+        <Pages path="events" label="Pages of events" params={params} nextCursor={data?.nextCursor ?? null} />
         {events.length > 0 && <CsvButton name="These events" table={() => tableOf(events)} />}
       </EventList>
     </>
-  );
-}
-
-function Pages({ params, nextCursor }: { readonly params: URLSearchParams; readonly nextCursor: string | null }) {
-  const next = without(params, 'cursor', 'offset');
-  const first = hrefOf(['events'], next);
-  if (nextCursor !== null) next.set('cursor', nextCursor);
-  return (
-    <nav class="bar" aria-label="Pages of events">
-      {params.has('cursor') && <a href={first}>First page</a>}
-      {nextCursor !== null && <a href={hrefOf(['events'], next)}>Next page</a>}
-    </nav>
   );
 }
 
