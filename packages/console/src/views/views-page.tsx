@@ -4,32 +4,21 @@ import { ConfirmButton } from '../confirm-button.tsx';
 import { Problem } from '../problem.tsx';
 import { hrefOf } from '../route.ts';
 import { Time } from '../time.tsx';
+import { type Actions, useAction } from '../use-action.ts';
 import { useLoad } from '../use-load.ts';
 import { NameForm } from './name-form.tsx';
 import { hrefOfView, REPORT_TITLES } from './view-address.ts';
 
 /** The saved views of the workspace: each can be opened, renamed and deleted. */
 export function ViewsPage() {
-  const [changes, setChanges] = useState(0);
-  const [done, setDone] = useState<string>();
-  const [failure, setFailure] = useState<Error>();
-  const { data, error } = useLoad(`views ${changes}`, (signal) =>
+  const { count, outcome, failure, act } = useAction();
+  const { data, error } = useLoad(`views ${count}`, (signal) =>
     getJson<{ readonly views: readonly View[] }>('views', signal),
   );
-  const act = async (action: () => Promise<unknown>, said: string) => {
-    setFailure(undefined);
-    try {
-      await action();
-      setDone(said);
-    } catch (caught) {
-      setFailure(caught as Error);
-    }
-    setChanges((count) => count + 1);
-  };
   return (
     <>
       <h1>Views</h1>
-      <p role="status">{done}</p>
+      <p role="status">{outcome}</p>
       {error && <Problem error={error} />}
       {failure && <Problem error={failure} />}
       {!data && !error && <p>Loading …</p>}
@@ -46,7 +35,7 @@ export function ViewsPage() {
 
 interface ViewTableProps {
   readonly views: readonly View[];
-  readonly act: (action: () => Promise<unknown>, said: string) => Promise<void>;
+  readonly act: Actions['act'];
 }
 
 function ViewTable({ views, act }: ViewTableProps) {
@@ -78,8 +67,16 @@ function ViewRow({ view, act }: { readonly view: View } & Pick<ViewTableProps, '
   const path = `views/${view.id}`;
   const rename = async (name: string) => {
     setIsRenamed(false);
-    await act(() => sendJson(path, 'PATCH', { name }), `“${view.name}” is now “${name}”.`);
+    await act(async () => {
+      await sendJson(path, 'PATCH', { name });
+      return `“${view.name}” is now “${name}”.`;
+    });
   };
+  const remove = () =>
+    act(async () => {
+      await request(path, { method: 'DELETE' });
+      return `“${view.name}” is deleted.`;
+    });
   return (
     <tr>
       <th scope="row">
@@ -107,7 +104,7 @@ function ViewRow({ view, act }: { readonly view: View } & Pick<ViewTableProps, '
               subject={view.name}
               question="Delete it? Dashboards that have it show that it is gone."
               confirm="Delete it"
-              onConfirm={() => void act(() => request(path, { method: 'DELETE' }), `“${view.name}” is deleted.`)}
+              onConfirm={() => void remove()}
             />
           </div>
         )}
