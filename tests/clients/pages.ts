@@ -1,7 +1,7 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { TooLate } from '@sluice/shared/testing/until';
+import { TooLate, until } from '@sluice/shared/testing/until';
 import { errors, type Locator, type Page } from 'playwright-core';
 
 const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -9,10 +9,22 @@ const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.
 /** Where pages are kept as pictures, for people; unset: nowhere. */
 const PICTURES = process.env['SLUICE_CONSOLE_PICTURES'];
 
-/** Waits until an element is visible. @throws {TooLate} when it is not in time */
+/**
+ * Waits until one element matches, and is visible. The page that is left may have several that match, so these are waited for,
+ * too.
+ *
+ * @throws {TooLate} when it is not in time
+ */
 export async function shown(element: Locator): Promise<void> {
-  await element.waitFor().catch((error: unknown) => {
-    throw error instanceof errors.TimeoutError ? new TooLate(error.message, { cause: error }) : error;
+  await until(`one element: ${element}`, async () => {
+    try {
+      await element.waitFor();
+      return true;
+    } catch (error) {
+      if (error instanceof errors.TimeoutError) throw new TooLate(error.message, { cause: error });
+      if ((error as Error).message.includes('strict mode violation')) return false;
+      throw error;
+    }
   });
 }
 

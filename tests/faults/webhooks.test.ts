@@ -27,6 +27,8 @@ interface System extends AsyncDisposable {
   subscribe(instance: Service, batched?: boolean): Promise<string>;
   /** Returns the highest epoch of a lease. */
   epoch(webhook: string): Promise<number>;
+  /** Returns how many attempts the stored position counts. */
+  storedAttempts(webhook: string): Promise<number>;
   /** Returns the instance that delivers, once there is one. */
   holder(): Promise<Service>;
 }
@@ -51,6 +53,13 @@ async function startSystem(): Promise<System> {
   const clickHouse = started.adopt(administratorOf(database.config), (client) => client.close());
   const { store } = insertInto(clickHouse);
   for (const instance of instances) await instance.ready();
+  const newest = async (expression: string, webhook: string) => {
+    const result = await clickHouse.query({
+      query: `SELECT ${expression} WHERE webhook_id = {webhook:UUID}`,
+      ...{ query_params: { webhook }, format: 'JSONCompactEachRow' },
+    });
+    return (await result.json<[number]>())[0]?.[0] ?? 0;
+  };
   const kept = started.move();
   return {
     ...{ clickHouse, instances, receiver },
@@ -64,13 +73,8 @@ async function startSystem(): Promise<System> {
       expect(response.status).toBe(201);
       return ((await response.json()) as { id: string }).id;
     },
-    async epoch(webhook) {
-      const result = await clickHouse.query({
-        query: 'SELECT max(epoch) AS epoch FROM webhook_leases WHERE webhook_id = {webhook:UUID}',
-        ...{ query_params: { webhook }, format: 'JSONEachRow' },
-      });
-      return (await result.json<{ epoch: number }>())[0]?.epoch ?? 0;
-    },
+    epoch: (webhook) => newest('max(epoch) FROM webhook_leases', webhook),
+    storedAttempts: (webhook) => newest('max(log_lines) FROM webhook_positions FINAL', webhook),
     async holder() {
       // Both know of each other before one claims the webhook, so it stays there.
       const query = `SELECT uniqExact(holder) AS holders FROM webhook_leases WHERE webhook_id = '${INSTANCES}'`;
@@ -164,6 +168,8 @@ test('an instance that was frozen while it delivered changes nothing when it wak
   for (const event of others) await system.store([event]);
   await eventually(() => receiver.uuids).toEqual([first.uuid, first.uuid, ...uuids]);
   expect(receiver.ids[1]).toBe(receiver.ids[0]);
+  // What is delivered after the stored position is delivered again when an instance is killed.
+  await eventually(() => system.storedAttempts(webhook)).toBe(1 + others.length);
   expect(await system.epoch(webhook)).toBeGreaterThan(epoch);
   answer?.();
   holder.thaw();
