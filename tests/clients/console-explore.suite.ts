@@ -325,10 +325,10 @@ test('a slow report is cancelled and asked again, and one that fails says why', 
   await shown(page.getByText('Cancelled.'));
   await page.unroute('**/events/series?*');
   await page.route('**/events/series?*', (route) => route.abort());
-  await page.getByRole('button', { name: 'Retry' }).click();
+  await page.getByRole('button', { name: 'Try again' }).click();
   await shown(page.getByText('query-api does not respond.'));
   await page.unroute('**/events/series?*');
-  await page.getByRole('button', { name: 'Retry' }).click();
+  await page.getByRole('button', { name: 'Try again' }).click();
   await shown(page.locator('.chart canvas'));
 });
 

@@ -72,13 +72,13 @@ test('a long result shows its first rows; the same statement runs again; values 
   expect(faults).toEqual([]);
 });
 
-test('a statement that is refused says why, and one that runs long is stopped', async () => {
+test('a statement that is refused says why, and one that runs long is cancelled', async () => {
   const { page, faults } = await openSignedInConsole({ pipeline, browser }, hashOf('SELECT nothing FROM events'));
   await shown(page.getByRole('alert').getByText('sql Unknown expression identifier `nothing`.'));
   await page.route('**/queries', () => undefined);
   await page.getByRole('button', { name: 'Run' }).click();
-  await page.getByRole('button', { name: 'Stop' }).click();
-  await shown(page.getByText('Stopped.'));
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await shown(page.getByText('Cancelled.'));
   expect(faults).toEqual([]);
 });
 

@@ -2,9 +2,9 @@ import { type DeadLetterWithRow, getJson, request } from './api.ts';
 import { ConfirmButton } from './confirm-button.tsx';
 import { KINDS } from './dead-letters-page.tsx';
 import { formatBytes, formatNumber } from './format.ts';
+import { LoadState } from './load-state.tsx';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
-import { ScopeProblem } from './scope-problem.tsx';
 import { Snippet } from './snippet.tsx';
 import { Time } from './time.tsx';
 import { useAction } from './use-action.ts';
@@ -14,7 +14,8 @@ import { useLoad } from './use-load.ts';
 export function DeadLetterPage({ id }: { readonly id: string }) {
   const path = `dead-letters/${encodeURIComponent(id)}`;
   const { count, outcome, failure, act } = useAction();
-  const { data, error, isLoading } = useLoad(`${path} ${count}`, (signal) => getJson<DeadLetterWithRow>(path, signal));
+  const loaded = useLoad(`${path} ${count}`, (signal) => getJson<DeadLetterWithRow>(path, signal));
+  const { data } = loaded;
   const replay = () =>
     act(async () => {
       await request(`${path}/replay`, { method: 'POST' });
@@ -26,8 +27,7 @@ export function DeadLetterPage({ id }: { readonly id: string }) {
         <a href={hrefOf(['dead-letters'])}>Dead letters</a>
       </p>
       <h1>Dead letter {id}</h1>
-      {isLoading && !data && <p role="status">Loading …</p>}
-      {error && <ScopeProblem error={error} scope="admin" />}
+      <LoadState loaded={loaded} scope="admin" />
       {failure && <Problem error={failure} />}
       {data && (
         <>

@@ -2,9 +2,9 @@ import { type DeadLetter, type DeadLetterPage, getJson } from './api.ts';
 import { beginningOf } from './event-table.tsx';
 import { without } from './filters.ts';
 import { formatBytes } from './format.ts';
+import { LoadState } from './load-state.tsx';
 import { Pages } from './pages.tsx';
 import { hrefOf } from './route.ts';
-import { ScopeProblem } from './scope-problem.tsx';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
 
@@ -26,9 +26,8 @@ export const KINDS: Readonly<Record<string, string>> = {
 /** The dead letters that match the parameters of the address: those of `GET /dead-letters`, and `replayed=all`. */
 export function DeadLettersPage({ params }: { readonly params: URLSearchParams }) {
   const query = listParams(params);
-  const { data, error, isLoading } = useLoad(`${query}`, (signal) =>
-    getJson<DeadLetterPage>(`dead-letters?${query}`, signal),
-  );
+  const loaded = useLoad(`${query}`, (signal) => getJson<DeadLetterPage>(`dead-letters?${query}`, signal));
+  const { data } = loaded;
   const isDefault = [...params].length === 0;
   const nothing = isDefault ? 'No dead letter waits to be replayed.' : 'None match.';
   return (
@@ -39,10 +38,7 @@ export function DeadLettersPage({ params }: { readonly params: URLSearchParams }
         and can be replayed once the reason is gone.
       </p>
       <StateForm key={`${params}`} params={params} />
-      <div class="bar">
-        <p role="status">{isLoading ? 'Loading …' : data?.results.length === 0 && nothing}</p>
-      </div>
-      {error && <ScopeProblem error={error} scope="admin" />}
+      <LoadState loaded={loaded} status={data?.results.length === 0 && nothing} scope="admin" />
       {data && data.results.length > 0 && <DeadLetterTable results={data.results} />}
       <Pages path="dead-letters" label="Pages of dead letters" params={params} nextCursor={data?.nextCursor ?? null} />
     </>

@@ -6,8 +6,8 @@ import { Beginning, EntityLink } from './event-table.tsx';
 import type { FieldDescription } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
 import { without } from './filters.ts';
+import { LoadState } from './load-state.tsx';
 import { Pages } from './pages.tsx';
-import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
@@ -41,9 +41,10 @@ interface EntitiesProps {
 export function EntitiesPage({ path, params }: EntitiesProps) {
   const { title, open } = KINDS[path];
   const query = listParams(params);
-  const { data, error, isLoading, retry } = useLoad(`${path} ${query}`, (signal) =>
+  const loaded = useLoad(`${path} ${query}`, (signal) =>
     getRecords<UserPage | OrganizationPage>(`${path}?${query}`, signal),
   );
+  const { data } = loaded;
   return (
     <>
       <h1>{title}</h1>
@@ -56,10 +57,7 @@ export function EntitiesPage({ path, params }: EntitiesProps) {
           location.hash = hrefOf([path], applied);
         }}
       />
-      <div class="bar">
-        <p role="status">{isLoading ? 'Loading …' : data?.results.length === 0 && 'None match.'}</p>
-      </div>
-      {error && <Problem error={error} onRetry={retry} />}
+      <LoadState loaded={loaded} status={data?.results.length === 0 && 'None match.'} />
       {data && data.results.length > 0 && <EntityTable path={path} title={title} results={data.results} />}
       <Pages path={path} label={`Pages of ${path}`} params={params} nextCursor={data?.nextCursor ?? null} />
       {data && data.results.length > 0 && <CsvButton name={`These ${path}`} table={() => tableOf([...data.results])} />}

@@ -2,8 +2,8 @@ import { useMemo } from 'preact/hooks';
 import { type Activity, getJson } from './api.ts';
 import { apiPathOf, ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
 import { formatNumber } from './format.ts';
+import { LoadState } from './load-state.tsx';
 import { NewestHint } from './newest-hint.tsx';
-import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
 import { SeriesChart } from './series-chart.tsx';
 import { SeriesTable } from './series-table.tsx';
@@ -12,13 +12,13 @@ import { useLoad } from './use-load.ts';
 /** What a user or an organization did in the last days. */
 export function EntityActivity(entity: EntityProps) {
   const address = `${apiPathOf(entity)}/activity`;
-  const { data, error, isLoading, retry } = useLoad(address, (signal) => getJson<Activity>(address, signal));
+  const loaded = useLoad(address, (signal) => getJson<Activity>(address, signal));
+  const { data } = loaded;
   const total = data?.days.reduce((sum, { count }) => sum + count, 0) ?? 0;
   return (
     <section aria-labelledby="activity">
       <h2 id="activity">Activity</h2>
-      {!data && isLoading && <p class="muted late">Loading …</p>}
-      {error && <Problem error={error} onRetry={retry} />}
+      <LoadState loaded={loaded} />
       {data && total === 0 && (
         <>
           <p class="muted">No events in the last {data.days.length} days.</p>

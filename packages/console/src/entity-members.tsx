@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { getJson, idOf, type OrganizationUserPage, type UserOrganizationPage } from './api.ts';
 import { apiPathOf, ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
 import { EntityLink } from './event-table.tsx';
-import { Problem } from './problem.tsx';
+import { LoadState } from './load-state.tsx';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
 
@@ -17,15 +17,14 @@ export function EntityMembers(entity: EntityProps) {
     limit: String(LIMIT),
     ...(cursors.length > 0 && { cursor: cursors.at(-1) ?? '' }),
   });
-  const { data, error, isLoading, retry } = useLoad(query.toString(), (signal) =>
+  const loaded = useLoad(query.toString(), (signal) =>
     getJson<UserOrganizationPage | OrganizationUserPage>(`${apiPathOf(entity)}/${members}?${query}`, signal),
   );
+  const { data, isLoading } = loaded;
   const next = data?.nextCursor ?? null;
   return (
     <section aria-labelledby="members">
       <h2 id="members">{membersTitle}</h2>
-      {!data && isLoading && <p class="muted late">Loading …</p>}
-      {error && <Problem error={error} onRetry={retry} />}
       {data?.results.length === 0 && <p class="muted">None.</p>}
       <ul class="members-page">
         {data?.results.map((member) => (
@@ -37,6 +36,7 @@ export function EntityMembers(entity: EntityProps) {
           </li>
         ))}
       </ul>
+      <LoadState loaded={loaded} status={(cursors.length > 0 || next !== null) && `Page ${cursors.length + 1}.`} />
       {(cursors.length > 0 || next !== null) && (
         <div class="bar">
           <button
@@ -53,7 +53,6 @@ export function EntityMembers(entity: EntityProps) {
           >
             Next {members}
           </button>
-          <p role="status">Page {cursors.length + 1}</p>
         </div>
       )}
     </section>

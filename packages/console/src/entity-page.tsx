@@ -6,7 +6,7 @@ import { apiPathOf, ENTITY_KINDS, type EntityPath, type EntityProps } from './en
 import { EntityMembers } from './entity-members.tsx';
 import { EntityProperties } from './entity-properties.tsx';
 import { EntityTimeline } from './entity-timeline.tsx';
-import { Problem } from './problem.tsx';
+import { LoadState } from './load-state.tsx';
 import { hrefOf } from './route.ts';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
@@ -71,14 +71,14 @@ function Known(props: KnownProps) {
 
 function Record({ path, id, children }: KnownProps) {
   const entity = { path, id };
-  const { data, error, retry } = useLoad(apiPathOf(entity), (signal) =>
+  const loaded = useLoad(apiPathOf(entity), (signal) =>
     getRecords<User | Organization>(`${apiPathOf(entity)}?propertyTimes=true`, signal),
   );
+  const { data, error } = loaded;
   if (error instanceof ApiError && error.status === 404) return <Unknown path={path} message={error.message} />;
   return (
     <>
-      {error && <Problem error={error} onRetry={retry} />}
-      {!data && !error && <p class="muted late">Loading …</p>}
+      <LoadState loaded={loaded} />
       {data && (
         <>
           <p>

@@ -6,7 +6,7 @@ import { EventLink, EventList } from './event-list.tsx';
 import { Beginning, EntityLink } from './event-table.tsx';
 import { without } from './filters.ts';
 import { formatDuration, formatNumber } from './format.ts';
-import { Problem } from './problem.tsx';
+import { LoadState } from './load-state.tsx';
 import { hrefOf } from './route.ts';
 import { suggestEvents } from './suggestions.ts';
 import { clocks } from './time.tsx';
@@ -74,15 +74,16 @@ interface DaysProps {
 function Days({ path, filters, shown, addressOf, hasSessions }: DaysProps) {
   const [cursor, setCursor] = useState('');
   /** Of all pages so far: a page that fails leaves them. */
-  const loaded = useRef<readonly Event[]>([]);
-  const { data, error, isLoading, retry } = useLoad(cursor, async (signal) => {
+  const allEvents = useRef<readonly Event[]>([]);
+  const loaded = useLoad(cursor, async (signal) => {
     const query = new URLSearchParams([...filters, ['limit', String(LIMIT)], ['total', 'none']]);
     if (cursor !== '') query.set('cursor', cursor);
     const { results, nextCursor } = await getRecords<EventPage>(`events?${query}`, signal);
-    if (!signal.aborted) loaded.current = [...loaded.current, ...results];
+    if (!signal.aborted) allEvents.current = [...allEvents.current, ...results];
     return { nextCursor };
   });
-  const events = loaded.current;
+  const { data, error, isLoading } = loaded;
+  const events = allEvents.current;
   const nextCursor = data?.nextCursor ?? null;
   const days = useMemo(
     () => timelineOf(events, (ms) => clocks.value.date.format(ms), nextCursor !== null),
@@ -93,10 +94,7 @@ function Days({ path, filters, shown, addressOf, hasSessions }: DaysProps) {
       {days.map((day) => (
         <Day key={day.newestMs} {...{ path, day, shown, addressOf, hasSessions }} />
       ))}
-      <p class="muted" role="status">
-        {isLoading ? 'Loading …' : !error && statusOf(events.length, nextCursor !== null)}
-      </p>
-      {error && <Problem error={error} onRetry={retry} />}
+      <LoadState loaded={loaded} status={!error && statusOf(events.length, nextCursor !== null)} />
       {nextCursor !== null && !isLoading && (
         <button type="button" onClick={() => setCursor(nextCursor)}>
           Load older events

@@ -3,7 +3,7 @@ import { type Event, type EventPage, getRecords } from './api.ts';
 import { CopyButton } from './copy-button.tsx';
 import { curlOf } from './event-curl.ts';
 import { INGEST_URL } from './ingest-url.ts';
-import { Problem } from './problem.tsx';
+import { LoadState } from './load-state.tsx';
 import { hrefOf } from './route.ts';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
@@ -26,11 +26,12 @@ export function EventPanel({ uuid, events, filters, onShow }: EventPanelProps) {
   const listed = events.find((event) => event.uuid === uuid);
   const index = events.findIndex((event) => event.uuid === uuid);
   const [before, after] = [events[index - 1], index < 0 ? undefined : events[index + 1]];
-  const { data, error, isLoading, retry } = useLoad(listed ? '' : uuid, async (signal) => {
+  const loaded = useLoad(listed ? '' : uuid, async (signal) => {
     if (listed) return undefined;
     const query = new URLSearchParams({ uuid, limit: '1', total: 'none' });
     return (await getRecords<EventPage>(`events?${query}`, signal)).results[0];
   });
+  const { data, error, isLoading, isStopped } = loaded;
   const event = listed ?? (data?.uuid === uuid ? data : undefined);
   // At once: a later effect would take the focus from what a quick user has reached by then.
   useLayoutEffect(() => panel.current?.focus(), [uuid]);
@@ -59,9 +60,8 @@ export function EventPanel({ uuid, events, filters, onShow }: EventPanelProps) {
           Close
         </button>
       </div>
-      {error && <Problem error={error} onRetry={retry} />}
-      {!event && isLoading && <p class="muted late">Loading …</p>}
-      {!event && !isLoading && !error && (
+      {!event && <LoadState loaded={loaded} />}
+      {!event && !isLoading && !isStopped && !error && (
         <p class="notice">
           There is no event with the uuid {uuid}. It may not be stored yet, it may have expired, or its user was
           deleted.

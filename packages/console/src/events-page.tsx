@@ -10,6 +10,7 @@ import { EVENT_FIELDS } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
 import { without } from './filters.ts';
 import { useLiveTail } from './live-tail.ts';
+import { LoadState } from './load-state.tsx';
 import { NewestHint } from './newest-hint.tsx';
 import { Pages } from './pages.tsx';
 import { Problem } from './problem.tsx';
@@ -32,9 +33,8 @@ export function EventsPage({ params: all }: EventsPageProps) {
   const tail = useLiveTail(isLive, params);
   const defaults = Object.entries(DEFAULTS).filter(([name]) => !params.has(name));
   const query = new URLSearchParams([...defaults, ...withLocalDays(params, timeZone.value)]);
-  const { data, error, isLoading, retry } = useLoad(`${query} ${tail.starts}`, (signal) =>
-    getRecords<EventPage>(`events?${query}`, signal),
-  );
+  const loaded = useLoad(`${query} ${tail.starts}`, (signal) => getRecords<EventPage>(`events?${query}`, signal));
+  const { data, isLoading } = loaded;
   const tailed = new Set(tail.events.map(({ uuid }) => uuid));
   const events = [...tail.events, ...(data?.results ?? []).filter(({ uuid }) => !tailed.has(uuid))];
   const addressOf = (uuid?: string) =>
@@ -54,9 +54,7 @@ export function EventsPage({ params: all }: EventsPageProps) {
         <button type="button" role="switch" aria-checked={isLive} onClick={() => setIsLive(!isLive)}>
           Live tail
         </button>
-        <p role="status">
-          {isLoading ? 'Loading …' : data && totalText(data)} {tail.status}
-        </p>
+        <p role="status">{tail.status}</p>
         <a
           href={hrefOf(
             ['explore'],
@@ -67,7 +65,7 @@ export function EventsPage({ params: all }: EventsPageProps) {
         </a>
       </div>
       {tail.error && <Problem error={tail.error} />}
-      {error && <Problem error={error} onRetry={retry} />}
+      <LoadState loaded={loaded} status={data && totalText(data)} />
       {isTimed && !isLoading && data && events.length === 0 && <NewestHint filters={params} />}
       <EventList events={events} filters={params} shown={shown} addressOf={addressOf}>
         {events.length > 0 && <EventTable events={events} caption="Events" shown={shown} addressOf={addressOf} />}

@@ -1,9 +1,9 @@
 import { useRef } from 'preact/hooks';
 import { getJson, type Pipeline } from './api.ts';
 import { attentionOf } from './attention.ts';
+import { LoadState } from './load-state.tsx';
 import { PipelineFigures } from './pipeline-figures.tsx';
 import { PipelineLines } from './pipeline-lines.tsx';
-import { Problem } from './problem.tsx';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
 
@@ -28,11 +28,12 @@ export function HealthPage() {
     last.current = { at, pipeline, rate, attention: attentionOf(pipeline, last.current?.pipeline) };
     return last.current;
   };
-  const { data, error } = useLoad<Reading>('pipeline', read, READ_EVERY_MS);
+  const loaded = useLoad<Reading>('pipeline', read, READ_EVERY_MS);
+  const { data } = loaded;
   return (
     <>
       <h1>Pipeline</h1>
-      {error && <Problem error={error} />}
+      <LoadState loaded={loaded} />
       {data && (
         <>
           <p class="muted">

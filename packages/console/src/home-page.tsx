@@ -5,10 +5,10 @@ import { partialBuckets } from './days.ts';
 import { Figure } from './figure.tsx';
 import { FirstVisit } from './first-visit.tsx';
 import { formatChange, formatNumber } from './format.ts';
+import { LoadState } from './load-state.tsx';
 import { NewestEntities } from './newest-entities.tsx';
 import { NewestHint } from './newest-hint.tsx';
 import { PipelineState } from './pipeline-state.tsx';
-import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
 import { comparison, linesOf, seriesParams } from './series.ts';
 import { SeriesChart } from './series-chart.tsx';
@@ -21,13 +21,12 @@ const READ_EVERY_MS = 60_000;
 /** What has changed: numbers beside those of the time before, what happens most, who is new, and whether all of it is stored. */
 export function HomePage() {
   const [hasBegun, setHasBegun] = useState(false);
-  const { data, error } = useLoad(`home ${hasBegun}`, (signal) =>
-    getRecords<EventPage>('events?limit=1&total=none', signal),
-  );
+  const loaded = useLoad(`home ${hasBegun}`, (signal) => getRecords<EventPage>('events?limit=1&total=none', signal));
+  const { data } = loaded;
   return (
     <>
       <h1>Home</h1>
-      {error && <Problem error={error} />}
+      <LoadState loaded={loaded} />
       {data && (data.results.length > 0 ? <Overview /> : <FirstVisit onBegin={() => setHasBegun(true)} />)}
     </>
   );
@@ -83,7 +82,7 @@ function Compared({ term, days, measure }: ComparedProps) {
 
 /** The events of each of the last 30 days, beside those of the 30 days before. */
 function Trend() {
-  const { data, error } = useLoad<EventSeries>(
+  const loaded = useLoad<EventSeries>(
     `trend ${timeZone.value}`,
     (signal) => {
       const params = new URLSearchParams({ range: '30d', interval: 'day', compare: 'previous' });
@@ -91,6 +90,7 @@ function Trend() {
     },
     READ_EVERY_MS,
   );
+  const { data } = loaded;
   const drawn = useMemo(() => {
     if (!data) return undefined;
     const { buckets, interval, timeZone } = data;
@@ -100,7 +100,7 @@ function Trend() {
   return (
     <section aria-labelledby="trend">
       <h2 id="trend">Events by day</h2>
-      {error && <Problem error={error} />}
+      <LoadState loaded={loaded} />
       {drawn && (
         <>
           <p class="muted">The dashed line is the 30 days before.</p>
@@ -117,15 +117,16 @@ const TOP_EVENTS = 10;
 
 /** What happened most in the last 7 days. */
 function TopEvents() {
-  const { data, error } = useLoad<EventSeries>(
+  const loaded = useLoad<EventSeries>(
     'top',
     (signal) => getJson(`events/series?${comparison(7, new Date())}&groupBy=event&groups=${TOP_EVENTS}`, signal),
     READ_EVERY_MS,
   );
+  const { data } = loaded;
   return (
     <section aria-labelledby="top">
       <h2 id="top">Most frequent events</h2>
-      {error && <Problem error={error} />}
+      <LoadState loaded={loaded} />
       {data && (
         <table class="totals">
           <caption>In the last 7 days, beside the 7 days before</caption>

@@ -2,8 +2,8 @@ import { useState } from 'preact/hooks';
 import { type CreatedKey, getJson, type Key, type Keys, request, sendJson } from './api.ts';
 import { ConfirmButton } from './confirm-button.tsx';
 import { formatNumber } from './format.ts';
+import { LoadState } from './load-state.tsx';
 import { Problem } from './problem.tsx';
-import { ScopeProblem } from './scope-problem.tsx';
 import { Snippet } from './snippet.tsx';
 import { Time } from './time.tsx';
 import { useAction } from './use-action.ts';
@@ -23,7 +23,8 @@ const SCOPES: Readonly<Record<Key['scopes'][number], string>> = {
 export function KeysPage() {
   const { count, outcome, failure, act } = useAction();
   const [created, setCreated] = useState<CreatedKey>();
-  const { data, error, isLoading } = useLoad(`keys ${count}`, (signal) => getJson<Keys>('keys', signal));
+  const loaded = useLoad(`keys ${count}`, (signal) => getJson<Keys>('keys', signal));
+  const { data } = loaded;
   const create = (given: object) =>
     act(async () => {
       const response = await sendJson('keys', 'POST', given);
@@ -41,9 +42,9 @@ export function KeysPage() {
   return (
     <>
       <h1>Keys</h1>
-      {error && <ScopeProblem error={error} scope="admin" />}
+      <LoadState loaded={loaded} scope="admin" />
       {failure && <Problem error={failure} />}
-      <p role="status">{outcome ?? (isLoading && 'Loading …')}</p>
+      <p role="status">{outcome}</p>
       {created && (
         <div class="notice">
           <Snippet title={`The new key ${created.id}`} text={created.key} />

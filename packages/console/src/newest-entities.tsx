@@ -1,5 +1,5 @@
 import { getJson, idOf, type OrganizationPage, type UserPage } from './api.ts';
-import { Problem } from './problem.tsx';
+import { LoadState } from './load-state.tsx';
 import { hrefOf } from './route.ts';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
@@ -14,7 +14,7 @@ interface NewestProps {
 
 /** The users or organizations that were seen first lately. */
 export function NewestEntities({ path, title }: NewestProps) {
-  const { data, error } = useLoad(
+  const loaded = useLoad(
     path,
     (signal) =>
       getJson<UserPage | OrganizationPage>(
@@ -23,10 +23,11 @@ export function NewestEntities({ path, title }: NewestProps) {
       ),
     READ_EVERY_MS,
   );
+  const { data } = loaded;
   return (
     <section aria-labelledby={`newest-${path}`}>
       <h2 id={`newest-${path}`}>{title}</h2>
-      {error && <Problem error={error} />}
+      <LoadState loaded={loaded} />
       {data?.results.length === 0 && <p class="muted">None.</p>}
       <ul class="members">
         {data?.results.map((entity) => {

@@ -2,7 +2,7 @@ import { useMemo } from 'preact/hooks';
 import { getJson, type PipelineHistory } from './api.ts';
 import { timeZone } from './current-settings.ts';
 import { Legend } from './legend.tsx';
-import { Problem } from './problem.tsx';
+import { LoadState } from './load-state.tsx';
 import type { Line } from './series.ts';
 import { SeriesChart } from './series-chart.tsx';
 import { SeriesTable } from './series-table.tsx';
@@ -32,16 +32,17 @@ const CHARTS: readonly { readonly label: string; readonly lines: readonly (reado
 
 /** The pipeline over the last hour, as lines. */
 export function PipelineLines() {
-  const { data, error } = useLoad(
+  const loaded = useLoad(
     'pipeline history',
     (signal) => getJson<PipelineHistory>('pipeline/history', signal),
     READ_EVERY_MS,
   );
+  const { data } = loaded;
   const samples = data?.samples ?? [];
   return (
     <>
       <h2>The last hour</h2>
-      {error && <Problem error={error} />}
+      <LoadState loaded={loaded} />
       {data && samples.length < 2 && (
         <p class="muted">query-api looks once a minute since it started: lines are here in two minutes.</p>
       )}

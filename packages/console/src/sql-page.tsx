@@ -2,6 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { request } from './api.ts';
 import { beginningOf } from './event-table.tsx';
 import { formatNumber } from './format.ts';
+import { LoadState } from './load-state.tsx';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
 import { type Row, type Rows, readRows } from './rows.ts';
@@ -62,22 +63,12 @@ export function SqlPage({ params }: { readonly params: URLSearchParams }) {
 }
 
 function Result({ sql }: { readonly sql: string }) {
-  const [isStopped, setIsStopped] = useState(false);
-  const { data, error, isLoading } = useLoad<Rows | undefined>(`${sql} ${isStopped}`, async (signal) =>
-    isStopped ? undefined : await readRows(await runStatement(sql, 'ndjson', signal)),
-  );
+  const loaded = useLoad<Rows>(sql, async (signal) => readRows(await runStatement(sql, 'ndjson', signal)));
+  const { data } = loaded;
   return (
     <>
-      <div class="bar">
-        <p role="status">{isLoading ? 'Running …' : isStopped ? 'Stopped.' : data && summaryOf(data)}</p>
-        {isLoading && !isStopped && (
-          <button type="button" onClick={() => setIsStopped(true)}>
-            Stop
-          </button>
-        )}
-        {data && data.rows.length > 0 && <Download sql={sql} />}
-      </div>
-      {error && <Problem error={error} />}
+      <LoadState loaded={loaded} status={data && summaryOf(data)} />
+      {data && data.rows.length > 0 && <Download sql={sql} />}
       {data && data.rows.length > 0 && <ResultTable rows={data.rows} />}
     </>
   );

@@ -4,43 +4,64 @@ import { useEffect, useState } from 'preact/hooks';
 export interface Loaded<Data> {
   readonly data: Data | undefined;
   readonly error: Error | undefined;
+  /** Not while data are only refreshed. */
   readonly isLoading: boolean;
-  /** Loads again. */
+  /** Whether somebody has stopped it; then there are neither data nor an error. */
+  readonly isStopped: boolean;
+  /** Stops what is being loaded, until the key changes. */
+  readonly stop: () => void;
+  /** Loads again, also what was stopped. */
   readonly retry: () => void;
 }
 
+type Outcome<Data> = Pick<Loaded<Data>, 'data' | 'error' | 'isLoading'>;
+
+const NOTHING = { data: undefined, error: undefined, isLoading: false } as const;
+
 /**
- * Loads data whenever the key changes, and every `intervalMs` milliseconds if that is given.
+ * Loads data whenever the key changes, and refreshes them every `refreshMs` milliseconds if that is given.
  *
  * @param load a load that has been overtaken by another is aborted
  */
 export function useLoad<Data>(
   key: string,
   load: (signal: AbortSignal) => Promise<Data>,
-  intervalMs?: number,
+  refreshMs?: number,
 ): Loaded<Data> {
   const [attempt, setAttempt] = useState(0);
-  const [loaded, setLoaded] = useState<Omit<Loaded<Data>, 'retry'>>({
-    ...{ data: undefined, error: undefined, isLoading: true },
-  });
+  const [stopped, setStopped] = useState<string>();
+  const [outcome, setOutcome] = useState<Outcome<Data>>({ ...NOTHING, isLoading: true });
+  const isStopped = stopped === key;
   useEffect(() => {
+    if (isStopped) {
+      setOutcome(NOTHING);
+      return undefined;
+    }
     const controller = new AbortController();
     const { signal } = controller;
     const run = async () => {
-      setLoaded((last) => ({ ...last, isLoading: true }));
       try {
         const data = await load(signal);
-        if (!signal.aborted) setLoaded({ data, error: undefined, isLoading: false });
+        if (!signal.aborted) setOutcome({ ...NOTHING, data });
       } catch (error) {
-        if (!signal.aborted) setLoaded({ data: undefined, error: error as Error, isLoading: false });
+        if (!signal.aborted) setOutcome({ ...NOTHING, error: error as Error });
       }
     };
+    setOutcome((last) => ({ ...last, isLoading: true }));
     void run();
-    const timer = intervalMs === undefined ? undefined : setInterval(run, intervalMs);
+    const timer = refreshMs === undefined ? undefined : setInterval(run, refreshMs);
     return () => {
       clearInterval(timer);
       controller.abort();
     };
-  }, [key, attempt]);
-  return { ...loaded, retry: () => setAttempt(attempt + 1) };
+  }, [key, attempt, isStopped]);
+  return {
+    ...outcome,
+    isStopped,
+    stop: () => setStopped(key),
+    retry: () => {
+      setStopped(undefined);
+      setAttempt(attempt + 1);
+    },
+  };
 }

@@ -1,9 +1,9 @@
 import { getJson, request, sendJson, type Webhook, type WebhookDelivery, type WebhookTest } from './api.ts';
 import { ConfirmButton } from './confirm-button.tsx';
 import { formatNumber } from './format.ts';
+import { LoadState } from './load-state.tsx';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
-import { ScopeProblem } from './scope-problem.tsx';
 import { Time } from './time.tsx';
 import { useAction } from './use-action.ts';
 import { useLoad } from './use-load.ts';
@@ -11,7 +11,7 @@ import { eventsOf, stateOf } from './webhooks-page.tsx';
 
 const READ_EVERY_MS = 5_000;
 
-interface Loaded {
+interface WebhookWithDeliveries {
   readonly webhook: Webhook;
   readonly deliveries: readonly WebhookDelivery[];
 }
@@ -20,17 +20,18 @@ interface Loaded {
 export function WebhookPage({ id }: { readonly id: string }) {
   const path = `webhooks/${encodeURIComponent(id)}`;
   const { count, outcome, failure, act } = useAction();
-  const { data, error } = useLoad<Loaded>(
+  const loaded = useLoad<WebhookWithDeliveries>(
     `${path} ${count}`,
     async (signal) => {
       const [webhook, { deliveries }] = await Promise.all([
         getJson<Webhook>(path, signal),
-        getJson<Pick<Loaded, 'deliveries'>>(`${path}/deliveries`, signal),
+        getJson<Pick<WebhookWithDeliveries, 'deliveries'>>(`${path}/deliveries`, signal),
       ]);
       return { webhook, deliveries };
     },
     READ_EVERY_MS,
   );
+  const { data } = loaded;
   const pause = async () => {
     await sendJson(path, 'PATCH', { state: 'paused' });
     return 'It is paused. Events wait until it is resumed.';
@@ -52,7 +53,7 @@ export function WebhookPage({ id }: { readonly id: string }) {
   return (
     <>
       <h1>{data?.webhook.url ?? 'Webhook'}</h1>
-      {error && <ScopeProblem error={error} scope="webhooks" />}
+      <LoadState loaded={loaded} scope="webhooks" />
       {failure && <Problem error={failure} />}
       {data && (
         <>
@@ -89,7 +90,7 @@ export function WebhookPage({ id }: { readonly id: string }) {
   );
 }
 
-function Deliveries({ deliveries }: Pick<Loaded, 'deliveries'>) {
+function Deliveries({ deliveries }: Pick<WebhookWithDeliveries, 'deliveries'>) {
   if (deliveries.length === 0) return <p>Nothing was sent yet.</p>;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard

@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks';
 import { getJson, sendJson, type Webhook, type WebhookWithSecret } from './api.ts';
+import { LoadState } from './load-state.tsx';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
-import { ScopeProblem } from './scope-problem.tsx';
 import { Snippet } from './snippet.tsx';
 import { Time } from './time.tsx';
 import { useAction } from './use-action.ts';
@@ -24,11 +24,12 @@ const REASONS: Readonly<Record<NonNullable<Webhook['pausedBecause']>, string>> =
 export function WebhooksPage() {
   const { count, outcome, failure, act } = useAction();
   const [created, setCreated] = useState<WebhookWithSecret>();
-  const { data, error } = useLoad(
+  const loaded = useLoad(
     `webhooks ${count}`,
     (signal) => getJson<{ readonly webhooks: readonly Webhook[] }>('webhooks', signal),
     READ_EVERY_MS,
   );
+  const { data } = loaded;
   const create = (given: object) =>
     act(async () => {
       const response = await sendJson('webhooks', 'POST', given);
@@ -38,7 +39,7 @@ export function WebhooksPage() {
   return (
     <>
       <h1>Webhooks</h1>
-      {error && <ScopeProblem error={error} scope="webhooks" />}
+      <LoadState loaded={loaded} scope="webhooks" />
       {failure && <Problem error={failure} />}
       <p role="status">{outcome}</p>
       {created && (

@@ -1,6 +1,6 @@
 import { useId, useRef } from 'preact/hooks';
 import { getJson, type View } from '../api.ts';
-import { Problem } from '../problem.tsx';
+import { LoadState } from '../load-state.tsx';
 import { hrefOf } from '../route.ts';
 import { useLoad } from '../use-load.ts';
 import type { TileOf } from './tile.tsx';
@@ -14,9 +14,9 @@ interface AddViewProps {
 export function AddView({ tiles, onAdd }: AddViewProps) {
   const id = useId();
   const select = useRef<HTMLSelectElement>(null);
-  const { data, error } = useLoad('views', (signal) => getJson<{ readonly views: readonly View[] }>('views', signal));
-  if (error) return <Problem error={error} />;
-  if (!data) return <p role="status">Loading …</p>;
+  const loaded = useLoad('views', (signal) => getJson<{ readonly views: readonly View[] }>('views', signal));
+  const { data } = loaded;
+  if (!data) return <LoadState loaded={loaded} />;
   const others = data.views.filter((view) => !tiles.some((tile) => tile.view === view.id));
   if (others.length === 0) {
     return (

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { type Dashboard, getJson, request } from '../api.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
+import { LoadState } from '../load-state.tsx';
 import { Problem } from '../problem.tsx';
 import { hrefOf } from '../route.ts';
 import { useLoad } from '../use-load.ts';
@@ -13,12 +14,12 @@ import { useSaved } from './use-saved.ts';
 /** A dashboard: saved views on one page. */
 export function DashboardPage({ id }: { readonly id: string }) {
   const path = `dashboards/${encodeURIComponent(id)}`;
-  const { data, error } = useLoad(path, (signal) => getJson<Dashboard>(path, signal));
-  if (data) return <OpenDashboard path={path} loaded={data} />;
+  const loaded = useLoad(path, (signal) => getJson<Dashboard>(path, signal));
+  if (loaded.data) return <OpenDashboard path={path} loaded={loaded.data} />;
   return (
     <>
       <h1>Dashboard</h1>
-      {error ? <Problem error={error} /> : <p role="status">Loading …</p>}
+      <LoadState loaded={loaded} />
     </>
   );
 }

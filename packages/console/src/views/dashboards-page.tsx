@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { type Dashboard, getJson, type StoredDashboard, sendJson } from '../api.ts';
 import { formatNumber } from '../format.ts';
+import { LoadState } from '../load-state.tsx';
 import { Problem } from '../problem.tsx';
 import { hrefOf } from '../route.ts';
 import { Time } from '../time.tsx';
@@ -10,9 +11,10 @@ import { NameForm } from './name-form.tsx';
 /** The dashboards of the workspace, and a form that makes one. */
 export function DashboardsPage() {
   const [failure, setFailure] = useState<Error>();
-  const { data, error } = useLoad('dashboards', (signal) =>
+  const loaded = useLoad('dashboards', (signal) =>
     getJson<{ readonly dashboards: readonly StoredDashboard[] }>('dashboards', signal),
   );
+  const { data } = loaded;
   const create = async (name: string) => {
     try {
       const { id } = (await (await sendJson('dashboards', 'POST', { name })).json()) as Dashboard;
@@ -24,8 +26,7 @@ export function DashboardsPage() {
   return (
     <>
       <h1>Dashboards</h1>
-      {error && <Problem error={error} />}
-      {!data && !error && <p role="status">Loading …</p>}
+      <LoadState loaded={loaded} />
       {data?.dashboards.length === 0 && (
         <p>
           There are no dashboards. A dashboard shows <a href={hrefOf(['views'])}>saved views</a> on one page.

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { getJson, request, sendJson, type View } from '../api.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
+import { LoadState } from '../load-state.tsx';
 import { Problem } from '../problem.tsx';
 import { hrefOf } from '../route.ts';
 import { Time } from '../time.tsx';
@@ -12,16 +13,14 @@ import { hrefOfView, REPORT_TITLES } from './view-address.ts';
 /** The saved views of the workspace: each can be opened, renamed and deleted. */
 export function ViewsPage() {
   const { count, outcome, failure, act } = useAction();
-  const { data, error } = useLoad(`views ${count}`, (signal) =>
-    getJson<{ readonly views: readonly View[] }>('views', signal),
-  );
+  const loaded = useLoad(`views ${count}`, (signal) => getJson<{ readonly views: readonly View[] }>('views', signal));
+  const { data } = loaded;
   return (
     <>
       <h1>Views</h1>
       <p role="status">{outcome}</p>
-      {error && <Problem error={error} />}
+      <LoadState loaded={loaded} />
       {failure && <Problem error={failure} />}
-      {!data && !error && <p>Loading …</p>}
       {data?.views.length === 0 && (
         <p>
           There are no saved views. <a href={hrefOf(['explore'])}>Explore</a> the events, and save what you want to see
