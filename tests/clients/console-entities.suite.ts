@@ -167,7 +167,7 @@ test('the tree of a large and deep event opens by keyboard, and filters and char
   );
   await tabTo(page, panel.getByRole('link', { name: 'Filter by this value of plan' }));
   await page.keyboard.press('Enter');
-  await shown(page.getByText('1 of 1 events.'));
+  await shown(page.getByText('1 of 1 event.'));
   expect(addressOf(page)).toBe('#/events?event[contains]=img&properties.plan=pro');
   expect(faults).toEqual([]);
 });

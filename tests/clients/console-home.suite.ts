@@ -81,7 +81,7 @@ test('where nothing has happened lately, the home page says when something did',
   await page.keyboard.press('Enter');
   await shown(page.getByText('The newest event is of 2 Jan 2026, 13:00:00'));
   await page.getByRole('link', { name: 'show it' }).click();
-  await shown(page.getByText('1 of 1 events.'));
+  await shown(page.getByText('1 of 1 event.'));
   expect(faults).toEqual([]);
 });
 

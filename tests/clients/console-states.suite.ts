@@ -28,12 +28,12 @@ afterAll(() => stack.disposeAsync());
 /** Each page that loads something, and a text that it shows then. */
 const PAGES: Readonly<Record<string, string | RegExp>> = {
   home: 'Newest users',
-  events: '1 of 1 events.',
+  events: '1 of 1 event.',
   explore: 'Total 1.',
   users: /^First seen$/,
   organizations: /^First seen$/,
-  'users/jane': 'All 1 events.',
-  'organizations/acme': 'All 1 events.',
+  'users/jane': 'All 1 event.',
+  'organizations/acme': 'All 1 event.',
   dashboards: 'There are no dashboards.',
   views: 'There are no saved views.',
   sql: 'opened',

@@ -1,7 +1,7 @@
 import { useMemo } from 'preact/hooks';
 import { type Activity, getJson } from './api.ts';
 import { apiPathOf, ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
-import { formatNumber } from './format.ts';
+import { formatCount, formatNumber } from './format.ts';
 import { LoadState } from './load-state.tsx';
 import { NewestHint } from './newest-hint.tsx';
 import { hrefOf } from './route.ts';
@@ -44,7 +44,7 @@ function Days({ path, id, activity: { days, events }, total }: DaysProps) {
   return (
     <>
       <p class="muted">
-        {formatNumber(total)} events in the last {days.length} days (UTC).
+        {formatCount(total, 'event')} in the last {days.length} days (UTC).
       </p>
       <SeriesChart {...drawn} interval="day" timeZone="UTC" label="Chart of events by day" />
       <SeriesTable {...drawn} interval="day" timeZone="UTC" />

@@ -5,7 +5,7 @@ import { ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
 import { EventLink, EventList } from './event-list.tsx';
 import { Beginning, EntityLink } from './event-table.tsx';
 import { without } from './filters.ts';
-import { formatDuration, formatNumber } from './format.ts';
+import { formatCount, formatDuration } from './format.ts';
 import { LoadState } from './load-state.tsx';
 import { hrefOf } from './route.ts';
 import { suggestEvents } from './suggestions.ts';
@@ -106,7 +106,7 @@ function Days({ path, filters, shown, addressOf, hasSessions }: DaysProps) {
 
 function statusOf(count: number, hasMore: boolean): string {
   if (count === 0) return 'No events.';
-  return hasMore ? `The newest ${formatNumber(count)} events.` : `All ${formatNumber(count)} events.`;
+  return `${hasMore ? 'The newest' : 'All'} ${formatCount(count, 'event')}.`;
 }
 
 interface DayProps extends Omit<DaysProps, 'filters'> {
@@ -135,7 +135,7 @@ function Day({ day: { newestMs, parts }, hasSessions, ...row }: DayProps) {
 
 /** A session's times, length and number of events, on each of its days. */
 function sessionText({ session: { startMs, endMs, count, isPartial }, isContinued }: SessionPart): string {
-  const number = `${isPartial ? 'at least ' : ''}${formatNumber(count)} ${count === 1 ? 'event' : 'events'}`;
+  const number = `${isPartial ? 'at least ' : ''}${formatCount(count, 'event')}`;
   const length = count === 1 ? '' : `, ${formatDuration((endMs - startMs) / 1_000)}`;
   const { date, time } = clocks.value;
   const began = isContinued ? `${date.format(startMs)}, ` : '';

@@ -9,6 +9,7 @@ import { EventTable } from './event-table.tsx';
 import { EVENT_FIELDS } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
 import { without } from './filters.ts';
+import { formatCount, formatNumber } from './format.ts';
 import { useLiveTail } from './live-tail.ts';
 import { LoadState } from './load-state.tsx';
 import { NewestHint } from './newest-hint.tsx';
@@ -77,7 +78,6 @@ export function EventsPage({ params: all }: EventsPageProps) {
 }
 
 function totalText({ total, totalIsLowerBound, results }: EventPage): string {
-  const shown = results.length.toLocaleString();
-  if (total === null) return `${shown} events on this page.`;
-  return `${shown} of ${totalIsLowerBound ? 'more than ' : ''}${total.toLocaleString()} events.`;
+  if (total === null) return `${formatCount(results.length, 'event')} on this page.`;
+  return `${formatNumber(results.length)} of ${totalIsLowerBound ? 'more than ' : ''}${formatCount(total, 'event')}.`;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { formatBytes, formatChange, formatDuration } from './format.ts';
+import { formatBytes, formatChange, formatCount, formatDuration } from './format.ts';
 
 test.each([
   [150, 100, '+50%'],
@@ -10,6 +10,14 @@ test.each([
   [100, null, '–'],
 ])('the change of %s from %s is %s', (value, before, change) => {
   expect(formatChange(value, before)).toBe(change);
+});
+
+test.each([
+  [0, '0 events'],
+  [1, '1 event'],
+  [2, '2 events'],
+])('%s of a noun is %s', (count, text) => {
+  expect(formatCount(count, 'event')).toBe(text);
 });
 
 test.each([

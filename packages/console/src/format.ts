@@ -10,6 +10,11 @@ export function formatNumber(value: number | null): string {
   return value === null ? '–' : NUMBER.format(value);
 }
 
+/** A number of things, as `2 events`. @param noun its plural ends with s */
+export function formatCount(count: number, noun: string): string {
+  return `${formatNumber(count)} ${noun}${count === 1 ? '' : 's'}`;
+}
+
 const SHARE = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 1 });
 
 /** A part of a whole in percent; a dash where there is none. */

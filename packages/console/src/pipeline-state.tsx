@@ -1,6 +1,6 @@
 import { getJson, type Pipeline } from './api.ts';
 import { attentionOf } from './attention.ts';
-import { formatDuration, formatNumber } from './format.ts';
+import { formatCount, formatDuration } from './format.ts';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
 import { useLoad } from './use-load.ts';
@@ -23,5 +23,5 @@ export function PipelineState() {
 function lagOf({ lag }: Pipeline): string {
   if (!lag) return '';
   if (lag.messages === 0) return 'Everything that was accepted is stored.';
-  return `${formatNumber(lag.messages)} messages are not stored yet, the oldest for ${formatDuration(lag.seconds)}.`;
+  return `${formatCount(lag.messages, 'message')} not stored yet, the oldest for ${formatDuration(lag.seconds)}.`;
 }

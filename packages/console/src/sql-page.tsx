@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { request } from './api.ts';
 import { beginningOf } from './event-table.tsx';
-import { formatNumber } from './format.ts';
+import { formatCount } from './format.ts';
 import { LoadState } from './load-state.tsx';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
@@ -75,9 +75,8 @@ function Result({ sql }: { readonly sql: string }) {
 }
 
 function summaryOf({ rows, isWhole }: Rows): string {
-  const count = formatNumber(rows.length);
-  if (!isWhole) return `The first ${count} rows.`;
-  return rows.length === 1 ? '1 row.' : `${count} rows.`;
+  const count = formatCount(rows.length, 'row');
+  return isWhole ? `${count}.` : `The first ${count}.`;
 }
 
 /** Runs the statement again, for all of its rows. */

@@ -1,5 +1,5 @@
 import { type EventNames, type EventProperties, type EventValues, getJson, getRecords } from './api.ts';
-import { formatNumber } from './format.ts';
+import { formatCount } from './format.ts';
 import { GROUPED_FIELDS, joinList, labelOfName, splitList } from './names.ts';
 
 /** A text to choose, and what helps to choose it. */
@@ -30,7 +30,7 @@ function ask(path: string, typed: string, more: Readonly<Record<string, string>>
 }
 
 function countOf(count: number): string {
-  return `${formatNumber(count)} ${count === 1 ? 'event' : 'events'}`;
+  return formatCount(count, 'event');
 }
 
 /** Names of events, the most frequent first. */

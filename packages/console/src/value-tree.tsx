@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { formatNumber } from './format.ts';
+import { formatCount, formatNumber } from './format.ts';
 import { isNested } from './records.ts';
 import type { Place } from './value-links.ts';
 
@@ -89,10 +89,7 @@ function Branch({ name, value, place, actionsOf }: TreeProps & { readonly name: 
         <span class="name">
           <bdi>{name}</bdi>
         </span>{' '}
-        <span class="muted">
-          {formatNumber(count)} {Array.isArray(value) ? 'item' : 'member'}
-          {count === 1 ? '' : 's'}
-        </span>
+        <span class="muted">{formatCount(count, Array.isArray(value) ? 'item' : 'member')}</span>
       </summary>
       {isOpen && <ValueTree value={value} place={place} actionsOf={actionsOf} />}
     </details>

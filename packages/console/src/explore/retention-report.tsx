@@ -3,7 +3,7 @@ import { timeOfBuckets } from '../bucket-time.ts';
 import type { Table } from '../csv.ts';
 import { CsvButton } from '../csv-button.tsx';
 import { partialBuckets } from '../days.ts';
-import { formatBucket, formatNumber, formatShare } from '../format.ts';
+import { formatBucket, formatCount, formatShare } from '../format.ts';
 import { NumberLink } from '../number-link.tsx';
 import { eventsHref } from './drill-down.ts';
 import { EmptyHint } from './empty-hint.tsx';
@@ -24,7 +24,7 @@ export function RetentionReport({ response, params }: RetentionReportProps) {
   return (
     <>
       <p role="status">
-        {response.complete && `${formatNumber(users)} users in ${formatNumber(cohorts.length)} cohorts.`}
+        {response.complete && `${formatCount(users, 'user')} in ${formatCount(cohorts.length, 'cohort')}.`}
       </p>
       <ReportNotes {...response} />
       {response.complete && users === 0 && <EmptyHint params={params} />}
