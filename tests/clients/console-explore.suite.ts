@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
@@ -67,11 +68,8 @@ async function cellsOf(page: Page, table: string | RegExp): Promise<string[][]> 
 
 /** Where the lines and bars of a chart are, once it is drawn. */
 async function boxOfChart(page: Page) {
-  const place = page.locator('.chart .u-over');
-  await shown(place);
-  const box = await place.boundingBox();
-  if (!box) throw new Error('the chart has no size');
-  return box;
+  // What is drawn anew has no place for a moment.
+  return await until('the chart to be drawn', () => page.locator('.chart .u-over').boundingBox());
 }
 
 const MONTHS = 'startDate=2026-02-01&endDate=2026-02-28';
@@ -263,12 +261,15 @@ test('a chart is read and zoomed by keyboard and by dragging, and saved as a pic
   });
   await page.goBack();
   await shown(page.getByText('Total 24.'));
-  const box = await boxOfChart(page);
-  await page.mouse.move(box.x + 10, box.y + 50);
-  await page.mouse.down();
-  await page.mouse.move(box.x + box.width / 2, box.y + 50, { steps: 5 });
-  await page.mouse.up();
-  await eventually(() => parametersOf(page)['startDate']).toMatch(/^2026-02-0[12]T00:00:00.000Z$/);
+  // A chart that is drawn anew meanwhile, with its markers, lets go.
+  await until('the chart to be zoomed', async () => {
+    const box = await boxOfChart(page);
+    await page.mouse.move(box.x + 10, box.y + 50);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width / 2, box.y + 50, { steps: 5 });
+    await page.mouse.up();
+    return /^2026-02-0[12]T00:00:00.000Z$/.test(parametersOf(page)['startDate'] ?? '');
+  });
   await shown(page.locator('.chart canvas'));
   const download = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Save as PNG' }).click();

@@ -76,9 +76,13 @@ test('a statement that is refused says why, and one that runs long is cancelled'
   const { page, faults } = await openSignedInConsole({ pipeline, browser }, hashOf('SELECT nothing FROM events'));
   await shown(page.getByRole('alert').getByText('sql Unknown expression identifier `nothing`.'));
   await page.route('**/queries', () => undefined);
+  await page.getByLabel('One SELECT').fill(COUNTS);
   await page.getByRole('button', { name: 'Run' }).click();
   await page.getByRole('button', { name: 'Cancel' }).click();
   await shown(page.getByText('Cancelled.'));
+  await page.unroute('**/queries');
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await shown(page.getByText('2 rows.'));
   expect(faults).toEqual([]);
 });
 

@@ -1,4 +1,5 @@
-const COLORS = 8;
+/** A chart has ten groups unless the address says otherwise, and a line for all others. */
+const COLORS = 11;
 
 /** Lines that share a color differ in their dashes. The style sheet has the same for legends. */
 export const DASHES = [[], [8, 4], [2, 3]] as const;
