@@ -9,7 +9,7 @@ import { EventTable } from './event-table.tsx';
 import { EVENT_FIELDS } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
 import { without } from './filters.ts';
-import { useLiveTail } from './live-tail.ts';
+import { useLiveTail, withStored } from './live-tail.ts';
 import { NewestHint } from './newest-hint.tsx';
 import { Pages } from './pages.tsx';
 import { Problem } from './problem.tsx';
@@ -35,8 +35,7 @@ export function EventsPage({ params: all }: EventsPageProps) {
   const { data, error, isLoading, retry } = useLoad(`${query} ${tail.starts}`, (signal) =>
     getRecords<EventPage>(`events?${query}`, signal),
   );
-  const tailed = new Set(tail.events.map(({ uuid }) => uuid));
-  const events = [...tail.events, ...(data?.results ?? []).filter(({ uuid }) => !tailed.has(uuid))];
+  const events = withStored(tail, data?.results ?? []);
   const addressOf = (uuid?: string) =>
     hrefOf(['events'], uuid === undefined ? params : new URLSearchParams([...params, ['show', uuid]]));
   const isTimed = params.has('startDate') || params.has('endDate');
