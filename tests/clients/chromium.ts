@@ -23,15 +23,20 @@ export async function findChromium(): Promise<string> {
   throw new Error(`Chromium is needed on the PATH. Install it, on Debian with: ${commands}`);
 }
 
+/** So long that it only ends a wait for something that never happens, also on a busy machine; Playwright's own is 30 seconds. */
+const WAIT_MS_MAX = 120_000;
+
 /**
- * Starts Chromium.
+ * Starts Chromium. What is done in its pages waits for as long as a busy machine may need.
  *
  * @param hostRules where it finds hosts: `MAP app.localhost:80 127.0.0.1:8080`
  * @throws {Error} as {@link findChromium} does
  */
 export async function launchChromium(hostRules?: string): Promise<Browser> {
   const rules = hostRules === undefined ? [] : [`--host-resolver-rules=${hostRules}`];
-  return await chromium.launch({ executablePath: await findChromium(), args: ['--no-sandbox', ...rules] });
+  const browser = await chromium.launch({ executablePath: await findChromium(), args: ['--no-sandbox', ...rules] });
+  browser.on('context', (context) => context.setDefaultTimeout(WAIT_MS_MAX));
+  return browser;
 }
 
 async function installChromium(): Promise<string | undefined> {

@@ -198,6 +198,9 @@ test('a tile is dragged to another place, and one whose view was deleted says so
   const { page, faults } = await openSignedInConsole({ pipeline, browser }, `#/dashboards/${id}`);
   await shown(page.getByRole('heading', { name: 'three' }));
   await page.getByRole('button', { name: 'Edit' }).click();
+  // What comes above the tiles would move them while one is dragged.
+  const all = page.getByText('All saved views are on this dashboard.');
+  await shown(page.getByRole('button', { name: 'Add it' }).or(all));
   await page.getByRole('heading', { name: 'three' }).dragTo(page.getByRole('heading', { name: 'one' }));
   await eventually(() => tilesOf(page)).toEqual(['three', 'one', 'two']);
   const { url } = pipeline.services['query-api'];
@@ -253,7 +256,11 @@ test.each(SCHEMES)('axe-core finds nothing on views, dashboards and links, which
     await page.setViewportSize({ width: 390, height: 844 });
     await takePicture(page, `${name}-${scheme}-390`);
     await page.setViewportSize({ width: 360, height: 800 });
-    expect([name, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([name, 360]);
+    // A chart takes the new width a moment later.
+    await eventually(async () => [name, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([
+      name,
+      360,
+    ]);
     await page.setViewportSize({ width: 1280, height: 900 });
   };
   await shown(page.getByRole('link', { name: STRANGE }).first());

@@ -116,6 +116,13 @@ async function hide(page: Page): Promise<void> {
   });
 }
 
+/** Closes a page as a person does, and waits until it is gone: until then it has its calls for itself. */
+async function closePage(page: Page): Promise<void> {
+  const closed = page.waitForEvent('close');
+  await page.close({ runBeforeUnload: true });
+  await closed;
+}
+
 async function flush(page: Page): Promise<number> {
   return await page.evaluate(() => (globalThis as unknown as PageGlobals).client.flush());
 }
@@ -143,7 +150,7 @@ test('a page on another origin sends its calls when they are old', async () => {
 });
 
 const ENDINGS: Readonly<Record<string, (page: Page) => Promise<unknown>>> = {
-  closed: (page) => page.close({ runBeforeUnload: true }),
+  closed: closePage,
   left: (page) => page.goto('about:blank'),
 };
 
@@ -182,10 +189,10 @@ test('without a network for a page and its successor, the third page delivers ev
   let isDown = true;
   const tested = await openPage(() => (isDown ? 'refuse' : 'forward'));
   await track(tested, { event: 'down', count: 10, offline: true });
-  await tested.page.close({ runBeforeUnload: true });
+  await closePage(tested.page);
   const second = { ...tested, page: await tested.open() };
   await track(second, { event: 'down', count: 10, first: 10, offline: true });
-  await second.page.close({ runBeforeUnload: true });
+  await closePage(second.page);
   isDown = false;
   const third = { ...tested, page: await tested.open() };
   await track(third, { event: 'down', count: 10, first: 20, offline: true });

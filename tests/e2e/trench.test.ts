@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { parseJson } from '@sluice/shared/json';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
@@ -271,7 +272,8 @@ describe('events', () => {
     const refused = await call('POST', '/events', keys.publicApiKey, { events: [event] });
     expect(refused.body).toMatchObject({ statusCode: 503, code: 'event_log_unavailable' });
     expect(refused.headers.get('retry-after')).toBe('5');
-    expect((await call('GET', '/readyz')).body).toMatchObject({ missing: ['ingest-api cannot be reached'] });
+    const readiness = async () => (await call('GET', '/readyz')).body;
+    await eventually(readiness).toMatchObject({ missing: ['ingest-api cannot be reached'] });
     await pipeline.restart('ingest-api');
     await send(keys.publicApiKey, event);
     await trench.ready();

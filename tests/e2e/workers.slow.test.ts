@@ -31,7 +31,8 @@ interface LogLine {
 }
 
 function workerLines(service: Service): LogLine[] {
-  const lines = service.log().trim().split('\n');
+  // The last one may not be complete.
+  const lines = service.log().split('\n').slice(0, -1);
   return lines.map((line) => JSON.parse(line) as LogLine).filter(({ worker }) => worker !== undefined);
 }
 

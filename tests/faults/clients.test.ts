@@ -25,9 +25,12 @@ test('ingest-api is killed when its response begins, again and again: clients re
     return 'cut';
   });
   const [clients, submissions] = [8, 20];
+  let sent = 0;
   const sendAll = async () => {
     let attempts = 0;
-    for (let index = 0; index < submissions; index += 1) {
+    // However many responses a restart takes, there is one to cut after it.
+    for (let index = 0; index < submissions || kills < 4; index += 1) {
+      sent += 1;
       const events = [randomUUID(), randomUUID()].map((uuid) => ({
         event: 'e',
         uuid,
@@ -41,9 +44,9 @@ test('ingest-api is killed when its response begins, again and again: clients re
   const attempts = await Promise.all(Array.from({ length: clients }, sendAll));
   expect(kills).toBe(4);
   expect(proxy.lost).toBe(4);
-  expect(attempts.reduce((sum, count) => sum + count)).toBeGreaterThanOrEqual(clients * submissions + kills);
+  expect(attempts.reduce((sum, count) => sum + count)).toBeGreaterThanOrEqual(sent + kills);
   await restarted;
-  await expectStoredOnce(running, clickhouseUrl, clients * submissions * 2);
+  await expectStoredOnce(running, clickhouseUrl, sent * 2);
 });
 
 describe('a client that sends everything five times, to two ingest-apis', () => {

@@ -153,10 +153,11 @@ test('neither with messages that are not stored, nor with a halted partition', a
 });
 
 test('nor until an ingest-api has been silent for a minute', async () => {
-  await lastSignOfLife(50_000);
+  // A busy machine takes seconds to start the command.
+  await lastSignOfLife(30_000);
   const early = await run('4', '--yes');
   expect(early.code).toBe(1);
-  expect(early.output).toMatch(/^An ingest-api was running 5\d s ago\./m);
+  expect(early.output).toMatch(/^An ingest-api was running [345]\d s ago\./m);
   await lastSignOfLife(61_000);
   const unconfirmed = await run('4');
   expect(unconfirmed.code).toBe(1);

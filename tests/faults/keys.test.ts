@@ -1,4 +1,4 @@
-import { rm, writeFile } from 'node:fs/promises';
+import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
@@ -79,7 +79,12 @@ test.each([
 
     await writeKeysFile(keysFile, [key]);
     await eventually(async () => (await request('known')).status).toBe(REQUESTS[name].status);
-    for (const breakFile of [() => writeFile(keysFile, 'no json'), () => rm(keysFile)]) {
+    const replaceFile = async () => {
+      // In one step: a file that is read while it is written is wrong in another way.
+      await writeFile(`${keysFile}.new`, 'no json');
+      await rename(`${keysFile}.new`, keysFile);
+    };
+    for (const breakFile of [replaceFile, () => rm(keysFile)]) {
       const faults = () => service.log().split('the last valid keys stay').length;
       const before = faults();
       await breakFile();

@@ -108,4 +108,4 @@ test('the ClickHouse server of streams is killed, frozen, loses its writer or is
     // From one move to the next, each event comes once.
     for (const segment of follower.segments) expect(new Set(segment).size).toBe(segment.length);
   }
-}, 600_000);
+});

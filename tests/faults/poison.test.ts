@@ -65,6 +65,8 @@ test('poison does not hold up what came with it, before it or after it, and is k
   await produce(['?'], { kind: 'events', format: '99' });
   await pipeline.submit({ foreignUserGroupId: 'g', events: [{ event: 'after' }] });
   await pipeline.settled(4);
+  // Partitions are stored in no certain order.
+  await pipeline.drained();
   const { output } = await command('list');
   expect(output).toMatch(/3 dead letters$/);
   expect(output).toMatch(/poison\.events\/1@\d+:1 .*NOT_AN_OBJECT/);
@@ -136,6 +138,7 @@ test('when most rows cannot be stored, all are kept, the alarm is on, and good r
     expect((await pipeline.submit({ foreignUserGroupId: 'g', events: [{ event: 'behind' }] })).status).toBe(202);
   }
   await pipeline.settled(35);
+  await pipeline.drained();
   expect((await command('list', '--limit', '1000')).output).toMatch(/503 dead letters$/);
   expect(writer.log()).toMatch(/rows could not be stored/);
   expect(await readMetric(writer, 'sluice_writer_dead_letter_alarm')).toBe(1);

@@ -1,7 +1,7 @@
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
-import { until } from '@sluice/shared/testing/until';
+import { explain, until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
 import { sluice } from '../support/backups.ts';
 import { type Pipeline, type PipelineServer, startPipeline } from '../support/pipeline.ts';
@@ -69,8 +69,7 @@ class Operator {
       return end.code === 0;
     };
     // "When it has caught up, nothing is wrong."
-    if (command === 'status')
-      await until('nothing to be wrong', isDone).catch((error) => expect.fail(`${error}\n${output}`));
+    if (command === 'status') await until('nothing to be wrong', isDone).catch(explain(() => output));
     else expect(await isDone(), `${line}\n${output}`).toBe(true);
     const [, filled] = /--to (\S+)/.exec(line) ?? [];
     if (filled !== undefined) this.#writers.set(filled, await this.#running.startWriter(filled));

@@ -58,5 +58,4 @@ test.each([
     for (const response of responses) expect(response).toMatch(/^HTTP\/1\.1 (408|503) /);
     expect(responses.filter((response) => response.includes('body_too_slow')).length).toBeGreaterThan(100);
   },
-  120_000,
 );

@@ -51,4 +51,4 @@ test('clients of the stream get each event once, in their workspace, while query
   }
   const [ofOne = new Set(), ofOther = new Set()] = everything.values();
   expect(ofOne.isDisjointFrom(ofOther)).toBe(true);
-}, 600_000);
+});

@@ -302,7 +302,7 @@ test('partitions that lack replicas do not delay the others of their broker, and
   await Promise.all(clients);
   expect(new Set(statuses)).toEqual(new Set([202]));
   // Had they been sent with the others, each client would have got an answer or two.
-  expect(statuses.length).toBeGreaterThan(10 * clients.length);
+  expect(statuses.length).toBeGreaterThan(4 * clients.length);
   await kafka.restart(2);
   await until('all to be accepted', async () => (await toSick()) === 202);
   expect(await readMetric(ingest.service, 'sluice_ingest_failing_partitions')).toBeLessThan(partitions / 2);

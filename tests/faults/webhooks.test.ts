@@ -13,7 +13,8 @@ import { type Service, startService } from '../support/service.ts';
 // The order of storage is what webhooks are delivered in, so events are stored here without a writer.
 
 const KEY = 'manages-webhooks';
-const LEASE_MS = '10000';
+/** Short, because tests wait until it is over; a machine that stalls for less must not end it. */
+const LEASE_MS = '20000';
 
 /** Stands for the instances themselves in the table of leases. */
 const INSTANCES = '00000000-0000-0000-0000-000000000000';
@@ -127,7 +128,6 @@ test.each([
     const later = receiver.received.slice(2);
     expect(new Set(receiver.ids.slice(1)).size).toBe(1 + later.length);
   },
-  300_000,
 );
 
 test('one instance delivers a webhook at a time, and the other one when it stops', async () => {
@@ -145,7 +145,7 @@ test('one instance delivers a webhook at a time, and the other one when it stops
   for (const event of events.slice(10)) await system.store([event]);
   await eventually(() => receiver.uuids).toEqual(uuids);
   expect(await heldBy(other)).toBe(1);
-}, 300_000);
+});
 
 test('an instance that was frozen while it delivered changes nothing when it wakes up', async () => {
   await using system = await startSystem();
@@ -191,4 +191,4 @@ test('an instance that was frozen while it delivered changes nothing when it wak
   } finally {
     await again.kill9();
   }
-}, 300_000);
+});

@@ -1,4 +1,4 @@
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { type Event, type EventPage, getRecords } from './api.ts';
 import { CopyButton } from './copy-button.tsx';
 import { curlOf } from './event-curl.ts';
@@ -35,7 +35,8 @@ export function EventPanel({ uuid, events, filters, onShow }: EventPanelProps) {
   const event = listed ?? (data?.uuid === uuid ? data : undefined);
   // At once: a later effect would take the focus from what a quick user has reached by then.
   useLayoutEffect(() => panel.current?.focus(), [uuid]);
-  useEffect(() => {
+  // At once, too: a key that is pressed before a later effect would get lost, or go on from the event before.
+  useLayoutEffect(() => {
     const onKey = (pressed: KeyboardEvent) => {
       if (pressed.ctrlKey || pressed.metaKey || pressed.altKey || isTyped(pressed.target)) return;
       const next = { ArrowUp: before, ArrowDown: after }[pressed.key];

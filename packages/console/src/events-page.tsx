@@ -10,7 +10,7 @@ import { EVENT_FIELDS } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
 import { without } from './filters.ts';
 import { formatCount, formatNumber } from './format.ts';
-import { useLiveTail } from './live-tail.ts';
+import { useLiveTail, withStored } from './live-tail.ts';
 import { LoadState } from './load-state.tsx';
 import { NewestHint } from './newest-hint.tsx';
 import { Pages } from './pages.tsx';
@@ -36,8 +36,7 @@ export function EventsPage({ params: all }: EventsPageProps) {
   const query = new URLSearchParams([...defaults, ...withLocalDays(params, timeZone.value)]);
   const loaded = useLoad(`${query} ${tail.starts}`, (signal) => getRecords<EventPage>(`events?${query}`, signal));
   const { data, isLoading } = loaded;
-  const tailed = new Set(tail.events.map(({ uuid }) => uuid));
-  const events = [...tail.events, ...(data?.results ?? []).filter(({ uuid }) => !tailed.has(uuid))];
+  const events = withStored(tail, data?.results ?? []);
   const addressOf = (uuid?: string) =>
     hrefOf(['events'], uuid === undefined ? params : new URLSearchParams([...params, ['show', uuid]]));
   const isTimed = params.has('startDate') || params.has('endDate');

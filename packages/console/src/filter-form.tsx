@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 import { ConditionFields } from './condition-fields.tsx';
 import type { FieldDescription } from './fields.ts';
 import { FilterField } from './filter-field.tsx';
@@ -30,7 +30,8 @@ interface FilterFormProps {
 export function FilterForm({ params, fields, controls, ofEvents = true, stepsOf, onApply }: FilterFormProps) {
   const parse = () => parseFilters(params, [...(controls?.names ?? []), ...fields.map(({ name }) => name)]);
   const [filters, setFilters] = useState<Filters>(parse);
-  useEffect(() => setFilters(parse()), [params.toString()]);
+  // At once: a later effect would take away what somebody has typed by then.
+  useLayoutEffect(() => setFilters(parse()), [params.toString()]);
   const setCondition = (index: number, condition: Condition | undefined) => {
     setFilters({ ...filters, conditions: filters.conditions.toSpliced(index, 1, ...(condition ? [condition] : [])) });
   };

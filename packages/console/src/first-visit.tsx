@@ -1,15 +1,22 @@
+import { type EventPage, getRecords } from './api.ts';
 import { EventTable } from './event-table.tsx';
 import { INGEST_URL } from './ingest-url.ts';
-import { useLiveTail } from './live-tail.ts';
+import { useLiveTail, withStored } from './live-tail.ts';
 import { Problem } from './problem.tsx';
 import { key } from './session.ts';
 import { Snippet } from './snippet.tsx';
+import { useLoad } from './use-load.ts';
 
 const NO_FILTERS = new URLSearchParams();
 
 /** What to do while the workspace has no event. The first one appears as it is stored. */
 export function FirstVisit({ onBegin }: { readonly onBegin: () => void }) {
   const tail = useLiveTail(true, NO_FILTERS);
+  // What was stored before the tail began is not in it.
+  const { data } = useLoad(`first events ${tail.starts}`, async (signal) =>
+    tail.starts === 0 ? undefined : await getRecords<EventPage>('events?limit=50&total=none', signal),
+  );
+  const events = withStored(tail, data?.results ?? []);
   const withKey = key.value === '' ? 'YOUR_KEY' : key.value;
   const curl = `curl -X POST ${INGEST_URL}/v1/public/userGroups \\
   -H 'Authorization: Bearer ${withKey}' -H 'Content-Type: application/json' \\
@@ -26,12 +33,12 @@ await client.close();`;
       <Snippet title="With the client for JavaScript" text={client} />
       <p class="muted">{INGEST_URL} stands for the address of ingest-api, which may be another one here.</p>
       {tail.error && <Problem error={tail.error} />}
-      {tail.events.length === 0 ? (
+      {events.length === 0 ? (
         <p role="status">Waiting for the first event …</p>
       ) : (
         <>
           <p role="status">The first event has arrived.</p>
-          <EventTable events={tail.events} caption="First events" />
+          <EventTable events={events} caption="First events" />
           <p class="bar">
             <button type="button" class="primary" onClick={onBegin}>
               Show the numbers

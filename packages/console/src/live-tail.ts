@@ -75,6 +75,12 @@ export function useLiveTail(isOn: boolean, params: URLSearchParams): LiveTail {
   return tail;
 }
 
+/** Returns the events of a tail, and those of a page that it does not have. */
+export function withStored({ events }: LiveTail, stored: readonly Event[]): Event[] {
+  const tailed = new Set(events.map(({ uuid }) => uuid));
+  return [...events, ...stored.filter(({ uuid }) => !tailed.has(uuid))];
+}
+
 interface Follower {
   readonly setStatus: (status: string) => void;
   /** Called once, when the stream has begun. */

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { formatBucket, formatNumber } from './format.ts';
 import type { Plot } from './plot.ts';
 import type { Drawn, Form } from './plot-series.ts';
@@ -108,7 +108,8 @@ function usePlot(
   const plot = useRef<Plot | undefined>(undefined);
   const [isMissing, setIsMissing] = useState(false);
   const { buckets, lines, interval, timeZone, partial, form, markers } = drawn;
-  useEffect(() => {
+  // At once: until a later effect, the chart of the numbers before would be under new ones.
+  useLayoutEffect(() => {
     const element = place.current;
     if (!element) return;
     onPoint(undefined);

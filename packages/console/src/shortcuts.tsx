@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { settings } from './current-settings.ts';
 import { hrefOf } from './route.ts';
 
@@ -24,7 +24,8 @@ const SEQUENCE_MS = 2_000;
 /** Opens pages by keys, and lists these keys after `?`. */
 export function Shortcuts() {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // At once: a key that is pressed before a later effect would get lost.
+  useLayoutEffect(() => {
     let lastPage = Number.NEGATIVE_INFINITY;
     const onKeyDown = (event: KeyboardEvent) => {
       if (!settings.value.shortcuts || isForSomebodyElse(event)) return;

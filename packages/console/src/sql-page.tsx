@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 import { request } from './api.ts';
 import { beginningOf } from './event-table.tsx';
 import { formatCount } from './format.ts';
@@ -20,7 +20,8 @@ function runStatement(sql: string, format: 'ndjson' | 'csv', signal: AbortSignal
 export function SqlPage({ params }: { readonly params: URLSearchParams }) {
   const sql = params.get('sql') ?? '';
   const [typed, setTyped] = useState('');
-  useEffect(() => setTyped(sql || EXAMPLE), [sql]);
+  // At once: a later effect would take away what somebody has typed by then.
+  useLayoutEffect(() => setTyped(sql || EXAMPLE), [sql]);
   const [runs, setRuns] = useState(0);
   const run = () => {
     if (typed === sql) setRuns(runs + 1);

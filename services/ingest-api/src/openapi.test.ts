@@ -140,7 +140,9 @@ test.each([
 
 test('rate_limited is the documented response', async () => {
   await ingest.setKey('limited', { rateLimit: 1 });
-  const submit = () => post(ingest.app, { foreignUserGroupId: 'a' }, { key: 'limited' });
+  // So many that the bucket stays empty, however slowly requests come.
+  const events = Array.from({ length: 200 }, () => ({ event: 'e' }));
+  const submit = () => post(ingest.app, { foreignUserGroupId: 'a', events }, { key: 'limited' });
   await eventually(async () => (await submit()).statusCode, { interval: 20 }).toBe(429);
   const operation = 'POST /v1/public/userGroups';
   expect(checker.errorsOfResponse(operation, await submit())).toBeUndefined();

@@ -1,14 +1,19 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { TokenBucket } from '@sluice/shared/keys/token-bucket';
 import { eventually } from '@sluice/shared/testing/eventually';
-import { afterEach, beforeEach, expect, inject, test } from 'vitest';
+import { afterEach, beforeEach, expect, inject, test, vi } from 'vitest';
 import { type Ingest, post, startIngest } from './testing/ingest.ts';
 
 let ingest: Ingest;
+/** What the clock shows by which rates are measured, in milliseconds: a busy machine must not fill a bucket meanwhile. */
+let nowMs = 1e9;
 
 async function start(env: Readonly<Record<string, string>> = {}): Promise<void> {
   ingest = await startIngest(inject('kafkaBrokers'), env);
 }
-afterEach(() => ingest.stop());
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await ingest.stop();
+});
 
 const organization = (name: string, events = 1) => ({
   foreignUserGroupId: 'acme',
@@ -31,21 +36,27 @@ const requests = (count: number, key: string, body?: unknown) =>
   Promise.all(Array.from({ length: count }, () => submit(key, body)));
 const statuses = (responses: readonly { readonly status: number }[]) => responses.map(({ status }) => status).sort();
 
-beforeEach(() => start({ CORS_ORIGINS: 'https://app.example' }));
+beforeEach(async () => {
+  await start({ CORS_ORIGINS: 'https://app.example' });
+  const { take } = TokenBucket.prototype;
+  vi.spyOn(TokenBucket.prototype, 'take').mockImplementation(function (this: TokenBucket, count, perSecond) {
+    return take.call(this, count, perSecond, nowMs);
+  });
+});
 
 test('a key over its rate gets 429, and 202 again after Retry-After; other keys are not affected', async () => {
   await setKey('limited', 50);
   const responses = await requests(150, 'limited');
   const refused = responses.filter(({ status }) => status === 429);
-  expect(responses.filter(({ status }) => status === 202).length).toBe(150 - refused.length);
-  expect(refused.length).toBeGreaterThan(0);
+  expect(responses.filter(({ status }) => status === 202).length).toBe(100);
+  expect(refused.length).toBe(50);
   for (const { headers, text } of refused) {
     expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
     expect(headers['content-type']).toContain('application/problem+json');
     expect(JSON.parse(text)).toMatchObject({ status: 429, code: 'rate_limited', requestId: headers['x-request-id'] });
   }
   expect((await submit('all')).status).toBe(202);
-  await wait((refused.at(-1)?.retryAfter ?? 0) * 1_000);
+  nowMs += (refused.at(-1)?.retryAfter ?? 0) * 1_000;
   expect((await submit('limited')).status).toBe(202);
 });
 
@@ -56,8 +67,7 @@ test('a submission counts as its events: it is accepted as a whole, however larg
   const { status, retryAfter } = await submit('limited');
   expect(status).toBe(429);
   // 190 events of debt and the next one, at 5 a second.
-  expect(retryAfter).toBeGreaterThan(35);
-  expect(retryAfter).toBeLessThanOrEqual(39);
+  expect(retryAfter).toBe(39);
 });
 
 test('a refused submission stores nothing, and only one of several at the same moment is accepted', async () => {
@@ -92,9 +102,10 @@ test('a changed limit is in force within a second, and the tokens that were used
   await setKey('limited', 2);
   const { status, retryAfter } = await submit('limited');
   expect(status).toBe(429);
-  expect(retryAfter).toBeGreaterThan(40);
-  expect(retryAfter).toBeLessThanOrEqual(50);
+  // 98 events of debt and the next one.
+  expect(retryAfter).toBe(50);
   await setKey('limited', 1_000);
+  nowMs += 100;
   expect((await submit('limited')).status).toBe(202);
   await setKey('limited');
   expect(statuses(await requests(30, 'limited', organization('free', 100)))).toEqual(Array(30).fill(202));
@@ -113,10 +124,8 @@ test('RATE_LIMIT_DEFAULT applies to keys without a limit of their own', async ()
   await ingest.stop();
   await start({ RATE_LIMIT_DEFAULT: '1' });
   await setKey('limited', 1_000);
-  const startedAt = performance.now();
-  const accepted = statuses(await requests(10, 'all')).filter((status) => status === 202).length;
-  expect(accepted).toBeGreaterThanOrEqual(2);
-  expect(accepted).toBeLessThanOrEqual(2 + (performance.now() - startedAt) / 1_000);
+  const accepted = statuses(await requests(10, 'all')).filter((status) => status === 202);
+  expect(accepted.length).toBe(2);
   expect(statuses(await requests(2, 'ingest-only'))).toEqual([202, 202]);
   expect(statuses(await requests(10, 'limited'))).toEqual(Array(10).fill(202));
 });

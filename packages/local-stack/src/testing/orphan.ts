@@ -1,11 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { systemErrorCode } from '../errors.ts';
 
 const PARENT = new URL('./parent.ts', import.meta.url).pathname;
-const POLL_INTERVAL_MS = 20;
 
 /** Starts processes from a parent process, kills the parent with SIGKILL, and returns the ids of the processes. */
 export async function orphan(what: 'sleep' | 'kafka' | 'clickhouse', dataDir: string): Promise<number[]> {
@@ -17,16 +15,6 @@ export async function orphan(what: 'sleep' | 'kafka' | 'clickhouse', dataDir: st
   parent.kill('SIGKILL');
   await closed;
   return JSON.parse(line);
-}
-
-/** Whether the process ends within the time. */
-export async function isGoneWithin(pid: number, timeoutMs: number): Promise<boolean> {
-  const deadline = Date.now() + timeoutMs;
-  while (isAlive(pid)) {
-    if (Date.now() > deadline) return false;
-    await sleep(POLL_INTERVAL_MS);
-  }
-  return true;
 }
 
 export function isAlive(pid: number): boolean {

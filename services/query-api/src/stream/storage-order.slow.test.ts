@@ -142,4 +142,4 @@ test('the order of storage skips and repeats nothing, whatever is inserted, merg
   const later = await follow(service, start, await newest(service));
   expect(later.filter(({ uuid }) => staying.has(uuid))).toEqual(followed.filter(({ uuid }) => staying.has(uuid)));
   await service.stop();
-}, 300_000);
+});

@@ -16,10 +16,14 @@ import {
   startApp,
 } from './query-service.ts';
 
-/** What services of tests have that deliver to this machine, quickly. */
+/**
+ * What services of tests have that deliver to this machine, quickly. A machine that stalls must not end a lease: what was
+ * delivered last would come again.
+ */
 export const WEBHOOKS_ENV = {
   ...WEBHOOKS_ACCOUNT,
   ...{ WEBHOOK_ALLOW_NETWORKS: '127.0.0.1', WEBHOOK_RETRY_MS_MAX: '1000', STREAM_INTERVAL_MS: '50' },
+  WEBHOOK_LEASE_MS: '60000',
 } as const;
 
 /** A request that a receiver got. */

@@ -132,6 +132,8 @@ test('one that stops has stored what it delivered last', async () => {
   const event = anEvent();
   await query.store('a', [event]);
   await eventually(() => receiver.uuids).toContain(event.uuid);
+  // Before it has read the response, it would give the delivery up.
+  await eventually(() => deliverer.behindSinceMs).toBe(0);
   await deliverer.stop();
   const result = await query.clickHouse.query({
     query: 'SELECT count() AS stored FROM webhook_positions WHERE webhook_id = {id:UUID}',
