@@ -1,7 +1,7 @@
-import type { EventSeries, EventValues, Funnel, Retention } from '../api.ts';
 import { calendar } from '../current-settings.ts';
 import { Problem } from '../problem.tsx';
 import { ChartReport } from './chart-report.tsx';
+import type { ReportBody } from './drawing.ts';
 import { FunnelReport } from './funnel-report.tsx';
 import { loadReport } from './load-report.ts';
 import { faultsOf, isReady, type Report } from './reports.ts';
@@ -9,11 +9,9 @@ import { RetentionReport } from './retention-report.tsx';
 import { useStoppableLoad } from './use-stoppable-load.ts';
 import { ValuesReport } from './values-report.tsx';
 
-type Body = EventSeries & Funnel & Retention & EventValues;
-
 /** What a report shows, by the parameters of the address that it was asked with. */
 interface Shown {
-  readonly body: Body;
+  readonly body: ReportBody;
   readonly params: URLSearchParams;
 }
 
@@ -37,7 +35,7 @@ export function ReportView({ report, params }: ReportViewProps) {
 function LoadedReport({ report, params }: ReportViewProps) {
   const { data, error, isLoading, isStopped, stop, retry } = useStoppableLoad<Shown>(
     `${params} ${Object.values(calendar.value)}`,
-    async (signal) => ({ body: await loadReport<Body>(report, params, calendar.value, signal), params }),
+    async (signal) => ({ body: await loadReport<ReportBody>(report, params, calendar.value, signal), params }),
   );
   return (
     <>

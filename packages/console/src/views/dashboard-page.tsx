@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { type Dashboard, getJson, request } from '../api.ts';
+import { type Dashboard, getJson, request, type View } from '../api.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
 import { Problem } from '../problem.tsx';
 import { hrefOf } from '../route.ts';
@@ -7,6 +7,7 @@ import { useLoad } from '../use-load.ts';
 import { AddView } from './add-view.tsx';
 import { NameForm } from './name-form.tsx';
 import { Share } from './share.tsx';
+import { READ_EVERY_MS } from './tile.tsx';
 import { Tiles } from './tiles.tsx';
 import { useSaved } from './use-saved.ts';
 
@@ -32,6 +33,12 @@ function OpenDashboard({ path, loaded }: OpenDashboardProps) {
   const [isEdited, setIsEdited] = useState(loaded.tiles.length === 0);
   const { dashboard, change, failure, isSaving } = useSaved(path, loaded);
   const { id, name, tiles } = dashboard;
+  // What the numbers lead to is up to these. Without them there are the numbers alone.
+  const { data: saved } = useLoad(
+    'views',
+    (signal) => getJson<{ readonly views: readonly View[] }>('views', signal),
+    READ_EVERY_MS,
+  );
   return (
     <>
       <div class="bar">
@@ -46,7 +53,10 @@ function OpenDashboard({ path, loaded }: OpenDashboardProps) {
       {failure && <Problem error={failure} />}
       {isEdited && <AddView tiles={tiles} onAdd={(tile) => change({ tiles: [...tiles, tile] })} />}
       {tiles.length === 0 && <p class="muted">There is nothing on this dashboard yet.</p>}
-      <Tiles dashboard={id} tiles={tiles} isEdited={isEdited} onChange={(tiles) => change({ tiles })} />
+      <Tiles
+        {...{ dashboard: id, tiles, views: saved?.views ?? [], isEdited }}
+        onChange={(tiles) => change({ tiles })}
+      />
       {isEdited && (
         <>
           <h2>Name</h2>
