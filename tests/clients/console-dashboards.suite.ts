@@ -129,12 +129,16 @@ test('tiles draw what Explore draws, and lead to the same; the wall draws it wit
       await shown(explore.page.getByRole('region', { name: table, exact: true }).getByRole('link').first());
       const expected = await drawnIn(explore.page, table);
       await eventually(() => drawnIn(console.page, `${table} of ${title}`)).toEqual(expected);
-      await eventually(async () => textsOf(await drawnIn(wall.page, `${table} of ${title}`))).toEqual(textsOf(expected));
+      await eventually(async () => textsOf(await drawnIn(wall.page, `${table} of ${title}`))).toEqual(
+        textsOf(expected),
+      );
     }
   }
   // Shares are bars, and cells of retention have shades.
   for (const { page } of [console, wall]) {
-    expect(await page.getByRole('region', { name: 'Steps of Organizations that pay' }).locator('.share').count()).toBe(2);
+    expect(await page.getByRole('region', { name: 'Steps of Organizations that pay' }).locator('.share').count()).toBe(
+      2,
+    );
     expect(await page.getByRole('region', { name: 'Values of Plans' }).locator('.share').count()).toBe(3);
     expect(await page.locator('.cohorts .shade-10').count()).toBeGreaterThan(0);
     await shown(page.getByRole('img', { name: 'Chart of Sign-ups' }));
