@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { WEBHOOKS_ENV } from '@sluice/query-api/testing/webhooks';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, Page } from 'playwright-core';
@@ -185,6 +186,35 @@ test('without the views of the workspace the numbers are there, without links', 
   await shown(page.getByRole('region', { name: 'Values of Plans' }));
   expect(await page.locator('.tile a').count()).toBe(0);
 });
+
+test.each(['line', 'bar', 'stacked'])(
+  'a chart of %s is saved as SVG that draws the same and has no script',
+  async (form) => {
+    const query = new URLSearchParams({ ...DAYS, groupBy: 'properties.plan', compare: 'previous', form });
+    if (form === 'stacked') query.delete('compare');
+    const { page, faults } = await open(`#/explore?${query}&markers=paid`);
+    await shown(page.getByRole('img', { name: /^Chart/ }).locator('canvas'));
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Save as SVG' }).click();
+    const download = await saved;
+    expect(download.suggestedFilename()).toBe('chart.svg');
+    const path = await download.path();
+    const svg = await readFile(path, 'utf8');
+    expect(svg).not.toMatch(/<script|href=|style=/);
+    const drawn = await page.evaluate((text) => {
+      const { documentElement: root } = new DOMParser().parseFromString(text, 'image/svg+xml');
+      return [root.nodeName, [...root.querySelectorAll('text')].map(({ textContent }) => textContent)] as const;
+    }, svg);
+    expect(drawn[0]).toBe('svg');
+    expect(drawn[1]).toEqual(expect.arrayContaining(['\u2068مجاني\u2069: 17', '\u2068pro\u2069: 17', '2', '0']));
+    const picture = await page.context().newPage();
+    await picture.setViewportSize({ width: 960, height: 480 });
+    await picture.goto('about:blank');
+    await picture.setContent(svg);
+    await takePicture(picture, `chart-svg-${form}`);
+    expect(faults).toEqual([]);
+  },
+);
 
 test.each(SCHEMES)('axe-core finds nothing on a full dashboard and its wall, which fit a phone, %s', async (scheme) => {
   const dashboard = await createDashboard(`All ${scheme}`, VIEWS);

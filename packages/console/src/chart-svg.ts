@@ -2,6 +2,7 @@ import { endsOf, ticksOf } from './bucket-time.ts';
 import { axisFormat, formatNumber } from './format.ts';
 import { type Drawn, partialOf, stack, wholeOf } from './plot-series.ts';
 import { DASHES, strokeOf } from './stroke.ts';
+import { escaped, isolated } from './xml-text.ts';
 
 type Values = readonly (number | null)[];
 
@@ -16,8 +17,6 @@ const NAME_HEIGHT = 22;
 /** So that names of an axis do not touch. */
 const TICK_WIDTH = 100;
 const NUMBERS_MAX = 8;
-/** A name has so many characters at most. */
-const NAME_MAX = 80;
 
 /** Where times and numbers are in the picture. */
 interface Scales {
@@ -42,7 +41,7 @@ export function svgOf(drawn: Drawn, title: string, colorOf: (name: string) => st
     `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}"`,
     ` role="img" font-family="system-ui, sans-serif" font-size="13"><title>${escaped(title)}</title>`,
     `<rect width="${WIDTH}" height="${height}" fill="${escaped(colorOf('--ground'))}"/>`,
-    `<text x="12" y="26" font-size="15" font-weight="600" ${text}>${nameOf(title)}</text>`,
+    `<text x="12" y="26" font-size="15" font-weight="600" ${text}>${isolated(title)}</text>`,
     ...shadesOf(drawn, scales, colorOf),
     ...axesOf(drawn, scales, numbers, colorOf),
     ...(form === 'line' ? linesOf(drawn, scales, colorOf) : barsOf(drawn, scales, colorOf)),
@@ -55,24 +54,11 @@ export function svgOf(drawn: Drawn, title: string, colorOf: (name: string) => st
       const { color, dash } = strokeOf(index);
       return [
         `<path d="M12 ${y - 4}H36" ${strokeAttributes(colorOf(`--series-${color}`), DASHES[dash] ?? [], form === 'line' ? 2 : 6)}/>`,
-        `<text x="44" y="${y}" ${text}>${nameOf(label)}: ${escaped(formatNumber(total))}</text>`,
+        `<text x="44" y="${y}" ${text}>${isolated(label)}: ${escaped(formatNumber(total))}</text>`,
       ];
     }),
     '</svg>',
   ].join('');
-}
-
-/** Returns a text as the content of an element or attribute, without the characters that XML does not have. */
-export function escaped(text: string): string {
-  return text
-    .toWellFormed()
-    .replace(/(?![\t\n\r])\p{Cc}|[\uFFFE\uFFFF]/gu, '\uFFFD')
-    .replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
-}
-
-/** The beginning of a name, in the direction of its own script. */
-function nameOf(name: string): string {
-  return escaped(`\u2068${[...name.slice(0, 2 * NAME_MAX)].slice(0, NAME_MAX).join('')}\u2069`);
 }
 
 /** Returns the numbers that the axis names, among them the lowest and the highest that is drawn, with round steps. */
