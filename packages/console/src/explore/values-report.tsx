@@ -44,7 +44,7 @@ export function ValuesDrawing(props: DrawingProps<EventValues>) {
   const { results, sampledEvents } = props.response;
   return (
     <>
-      {sampledEvents !== null && (
+      {sampledEvents !== null && results.length > 0 && (
         <p class="muted">
           Counted in the newest {formatNumber(sampledEvents)} matching events. To count all of them, break a chart down
           by it.
