@@ -155,7 +155,7 @@ test('a dashboard is made, reordered by keyboard and shared, and its link works 
   const [, key = ''] = link.split('key=');
   await shown(wall.page.getByRole('heading', { name: 'Morning' }));
   await eventually(() => tilesOf(wall.page)).toEqual(['All by name', 'Payments']);
-  await shown(wall.page.locator('.total', { hasText: /^2$/ }));
+  await shown(wall.page.locator('.figure', { hasText: /^2$/ }));
   expect(await wall.page.evaluate('location.href')).not.toContain('key');
   expect(await wall.page.evaluate('history.length')).toBeLessThanOrEqual(2);
   expect(wall.requests.filter((url) => url.includes(key))).toEqual([]);
@@ -270,7 +270,7 @@ test.each(SCHEMES)('axe-core finds nothing on views, dashboards and links, which
   await look('dashboards');
   await page.getByRole('link', { name: `Morning ${scheme}` }).click();
   await shown(page.getByRole('img', { name: 'Chart of Events by name' }));
-  await shown(page.getByRole('table', { name: 'Steps of From sign-up to payment' }));
+  await shown(page.getByRole('region', { name: 'Steps of From sign-up to payment' }));
   await shown(page.getByRole('rowheader', { name: 'pro' }));
   await look('dashboard');
   await page.getByRole('button', { name: 'Edit' }).click();

@@ -88,8 +88,8 @@ export async function request(path: string, init: RequestInit = {}, withKey = ke
 }
 
 /** Returns the events, users or organizations of a response, with {@link parseRecords}; throws as {@link request} does. */
-export async function getRecords<Body>(path: string, signal: AbortSignal): Promise<Body> {
-  return parseRecords(await (await request(path, { signal })).text()) as Body;
+export async function getRecords<Body>(path: string, signal: AbortSignal, withKey = key.value): Promise<Body> {
+  return parseRecords(await (await request(path, { signal }, withKey)).text()) as Body;
 }
 
 /** Returns the JSON of a response; throws as {@link request} does. */

@@ -25,6 +25,8 @@ export interface Plot {
   point(index: number): void;
   /** Returns a picture with a title and the names of the lines. */
   toPng(title: string): Promise<Blob>;
+  /** The same as SVG. */
+  toSvg(title: string): Promise<Blob>;
   remove(): void;
 }
 
@@ -52,6 +54,10 @@ export function drawPlot(element: HTMLElement, drawn: Drawn, listener: Listener)
       plot.setCursor({ left: plot.valToPos((start + end) / 2, 'x'), top: 0 });
     },
     toPng: (title) => pictureOf(element, plot.ctx.canvas, title, drawn.lines),
+    async toSvg(title) {
+      const { svgOf } = await import('./chart-svg.ts');
+      return new Blob([svgOf(drawn, title, (name) => cssColor(element, name))], { type: 'image/svg+xml' });
+    },
     remove() {
       dark.removeEventListener('change', draw);
       resized.disconnect();

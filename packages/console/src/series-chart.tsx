@@ -68,7 +68,7 @@ export function SeriesChart(props: SeriesChartProps) {
         ) : (
           <Reading {...props} name={name} index={pointed} />
         )}
-        <PictureButton plot={plot} label={label} />
+        <PictureButtons plot={plot} label={label} />
       </figcaption>
     </figure>
   );
@@ -131,21 +131,28 @@ function usePlot(
   return { plot, isMissing };
 }
 
-interface PictureButtonProps {
+interface PictureButtonsProps {
   readonly plot: { readonly current: Plot | undefined };
   readonly label: string;
 }
 
-function PictureButton({ plot, label }: PictureButtonProps) {
+function PictureButtons({ plot, label }: PictureButtonsProps) {
   const [error, setError] = useState('');
-  const save = async () => {
-    const picture = await plot.current?.toPng(label);
-    if (picture) saveFile('chart.png', picture);
+  const save = async (format: 'png' | 'svg') => {
+    try {
+      const picture = await (format === 'png' ? plot.current?.toPng(label) : plot.current?.toSvg(label));
+      if (picture) saveFile(`chart.${format}`, picture);
+    } catch (caught) {
+      setError((caught as Error).message);
+    }
   };
   return (
     <p>
-      <button type="button" onClick={() => void save().catch(({ message }: Error) => setError(message))}>
+      <button type="button" onClick={() => void save('png')}>
         Save as PNG
+      </button>{' '}
+      <button type="button" onClick={() => void save('svg')}>
+        Save as SVG
       </button>{' '}
       {error}
     </p>

@@ -11,6 +11,8 @@ interface SeriesTableProps {
   readonly lines: readonly Line[];
   /** The buckets that are only partly in the range. Default: none. */
   readonly partial?: ReadonlySet<string>;
+  /** What names it for those who do not see it. Default: all numbers. */
+  readonly label?: string;
   /** Returns the address of what is behind a number; `undefined` where there is none. Default: there is none. */
   readonly hrefOf?: (bucket: number, line: number) => string | undefined;
 }
@@ -29,7 +31,7 @@ export function SeriesTable(props: SeriesTableProps) {
   );
 }
 
-function Numbers({ buckets, interval, timeZone, lines, partial, hrefOf }: SeriesTableProps) {
+function Numbers({ buckets, interval, timeZone, lines, partial, label = 'All numbers', hrefOf }: SeriesTableProps) {
   const [chosen, setFrom] = useState(0);
   const rowsMax = Math.ceil(CELLS_MAX / (lines.length + 1));
   const from = chosen < buckets.length ? chosen : 0;
@@ -50,7 +52,7 @@ function Numbers({ buckets, interval, timeZone, lines, partial, hrefOf }: Series
         </div>
       )}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
-      <section class="scroll" aria-label="All numbers" tabIndex={0}>
+      <section class="scroll" aria-label={label} tabIndex={0}>
         <table class="numbers">
           <caption>Every {interval} of the chart</caption>
           <thead>

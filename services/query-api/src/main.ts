@@ -101,6 +101,11 @@ function connectWebhooks() {
 }
 
 const webhooks = connectWebhooks();
+if (webhooks && servers && servers.length > 1 && config.CLICKHOUSE_WEBHOOKS_URL === undefined) {
+  const message =
+    'webhooks and saved views are on the first server of the file: set CLICKHOUSE_WEBHOOKS_URL to its address';
+  logger.warn({ server: servers[0]?.name }, message);
+}
 const webhookConnections: Component = {
   name: 'ClickHouse connections of webhooks',
   start: async () => undefined,

@@ -4,28 +4,27 @@ import { NumberLink } from '../number-link.tsx';
 import { toDouble } from '../records.ts';
 import type { Line } from '../series.ts';
 import { strokeOf } from '../stroke.ts';
+import { type DrawingProps, partName } from './drawing.ts';
 import { eventsHref, narrowedHref, type Valued } from './drill-down.ts';
 import { ShareBar } from './share-bar.tsx';
 
-interface ChartTotalsProps {
-  readonly response: EventSeries;
+interface ChartTotalsProps extends DrawingProps<EventSeries> {
   readonly lines: readonly Line[];
   readonly subject: string;
-  readonly params: URLSearchParams;
   readonly valuesOf: (line: Line) => Valued[];
   /** Whether a bar beside each total shows it. */
   readonly hasBars: boolean;
 }
 
 /** The legend of a chart with its totals. The name of a group filters by it, a number opens its events. */
-export function ChartTotals({ response, lines, subject, params, valuesOf, hasBars }: ChartTotalsProps) {
+export function ChartTotals({ response, lines, subject, params, title, valuesOf, hasBars }: ChartTotalsProps) {
   const { previous, startDate, endDate } = response;
   const range = { startDate, endDate };
   const isGrouped = response.groupBy.length > 0;
   const largest = Math.max(0, ...lines.map(({ total }) => total ?? 0));
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll" aria-label="Totals" tabIndex={0}>
+    <section class="scroll" aria-label={partName('Totals', title)} tabIndex={0}>
       <table class="totals">
         <caption>Totals of {subject}</caption>
         <thead>

@@ -8,23 +8,23 @@ export type Valued = readonly [name: string, value: unknown];
 const VALUE_MAX = 2_000;
 
 /**
- * Returns the address of the events that match the filters of a page and some more, in a time. `undefined` where no address
- * can say it.
+ * Returns the address of the events that match the filters of a page and some more, in a time. `undefined` without a page, and
+ * where no address can say it.
  */
 export function eventsHref(
-  params: URLSearchParams,
+  params: URLSearchParams | undefined,
   { startDate, endDate }: { readonly startDate: string | null; readonly endDate: string | null },
   values: readonly Valued[] = [],
 ): string | undefined {
-  const filters = valued(eventFilters(params), values);
+  const filters = params && valued(eventFilters(params), values);
   if (startDate !== null) filters?.set('startDate', startDate);
   if (endDate !== null) filters?.set('endDate', endDate);
   return filters && hrefOf(['events'], filters);
 }
 
-/** Returns the address of the page with more filters; `undefined` where no address can say it. */
-export function narrowedHref(params: URLSearchParams, values: readonly Valued[]): string | undefined {
-  const filters = valued(params, values);
+/** Returns the address of the page with more filters; `undefined` without a page, and where no address can say it. */
+export function narrowedHref(params: URLSearchParams | undefined, values: readonly Valued[]): string | undefined {
+  const filters = params && valued(params, values);
   return filters && hrefOf(['explore'], filters);
 }
 

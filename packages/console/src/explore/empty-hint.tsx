@@ -6,8 +6,12 @@ import { hrefOf } from '../route.ts';
 import { useLoad } from '../use-load.ts';
 import { dateIn } from '../zoned-time.ts';
 
-/** Says that nothing matches in the range, and where there is something. */
-export function EmptyHint({ params }: { readonly params: URLSearchParams }) {
+/** Says that nothing matches in the range and, with the parameters of the page, where there is something. */
+export function EmptyHint({ params }: { readonly params: URLSearchParams | undefined }) {
+  return params ? <NewestHint params={params} /> : <p class="notice">Nothing matches in this range.</p>;
+}
+
+function NewestHint({ params }: { readonly params: URLSearchParams }) {
   const query = new URLSearchParams([...eventFilters(params), ['limit', '1'], ['total', 'none']]);
   const { data } = useLoad(query.toString(), (signal) => getRecords<EventPage>(`events?${query}`, signal));
   const newest = data?.results[0];

@@ -6,6 +6,7 @@ import { formatDuration, formatNumber, formatShare } from '../format.ts';
 import { labelOfName } from '../names.ts';
 import { NumberLink } from '../number-link.tsx';
 import { labelOfKey } from '../series.ts';
+import { type DrawingProps, partName } from './drawing.ts';
 import { eventsHref, narrowedHref } from './drill-down.ts';
 import { EmptyHint } from './empty-hint.tsx';
 import { ReportNotes } from './report-notes.tsx';
@@ -21,7 +22,6 @@ interface FunnelReportProps {
 /** How many got to each step, by group. */
 export function FunnelReport({ response, params }: FunnelReportProps) {
   const { steps, groups = [], groupBy } = response;
-  const who = params.get('by') === 'organization' ? 'Organizations' : 'Users';
   const [first, last] = [steps[0]?.count ?? null, steps.at(-1)?.count ?? null];
   return (
     <>
@@ -29,14 +29,32 @@ export function FunnelReport({ response, params }: FunnelReportProps) {
         {first !== null && last !== null && `${formatNumber(last)} of ${formatNumber(first)} went all the way.`}
       </p>
       <ReportNotes {...response} />
-      {first === 0 && <EmptyHint params={ofStep(params, 1, steps[0]?.event ?? '')} />}
-      <StepTable response={response} params={params} who={who} />
-      {groupBy.length > 0 && <GroupTable {...{ response, params, who }} />}
+      <FunnelDrawing response={response} params={params} />
       <p class="bar">
         <CsvButton name="Funnel" table={() => tableOf(steps, groups, groupBy.map(labelOfName))} />
       </p>
     </>
   );
+}
+
+/** The steps of a funnel with bars, and its groups. */
+export function FunnelDrawing(props: DrawingProps<Funnel>) {
+  const { response, params } = props;
+  const [first] = response.steps;
+  const who = whoOf(params);
+  return (
+    <>
+      {first?.count === 0 && <EmptyHint params={params && ofStep(params, 1, first.event)} />}
+      <StepTable {...props} who={who} />
+      {response.groupBy.length > 0 && <GroupTable {...props} who={who} />}
+    </>
+  );
+}
+
+/** Who goes through the steps. The response does not say it. */
+function whoOf(params: URLSearchParams | undefined): string {
+  if (!params) return 'Completed';
+  return params.get('by') === 'organization' ? 'Organizations' : 'Users';
 }
 
 /** Returns the parameters of the events of one step. */
@@ -49,18 +67,20 @@ function ofStep(params: URLSearchParams, step: number, event: string): URLSearch
   return new URLSearchParams([...own, ['event', event]]);
 }
 
-interface StepTableProps extends FunnelReportProps {
+interface StepTableProps extends DrawingProps<Funnel> {
   readonly who: string;
 }
 
-function StepTable({ response, params, who }: StepTableProps) {
+function StepTable({ response, params, title, who }: StepTableProps) {
   const { steps } = response;
   const first = steps[0]?.count ?? null;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll" aria-label="Steps" tabIndex={0}>
+    <section class="scroll" aria-label={partName('Steps', title)} tabIndex={0}>
       <table class="totals funnel">
-        <caption>{who} at each step; a number opens the events of the step</caption>
+        <caption>
+          {who} at each step{params && '; a number opens the events of the step'}
+        </caption>
         <thead>
           <tr>
             {['Step', who, 'Of the first', 'Of the step before', 'Median time'].map((column, index) => (
@@ -78,7 +98,7 @@ function StepTable({ response, params, who }: StepTableProps) {
                 <ShareBar share={shareOf(count, first) ?? 0} />
               </th>
               <td class="number">
-                <NumberLink value={count} href={eventsHref(ofStep(params, index + 1, event), response)} />
+                <NumberLink value={count} href={eventsHref(params && ofStep(params, index + 1, event), response)} />
               </td>
               <td class="number">{formatShare(shareOf(count, first))}</td>
               <td class="number">{index === 0 ? '' : formatShare(shareOf(count, steps[index - 1]?.count ?? null))}</td>
@@ -91,12 +111,12 @@ function StepTable({ response, params, who }: StepTableProps) {
   );
 }
 
-function GroupTable({ response, params, who }: StepTableProps) {
+function GroupTable({ response, params, title, who }: StepTableProps) {
   const { steps, groups = [], groupBy } = response;
   const [name = ''] = groupBy;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll" aria-label="Groups" tabIndex={0}>
+    <section class="scroll" aria-label={partName('Groups', title)} tabIndex={0}>
       <table class="numbers">
         <caption>
           {who} at each step, by {labelOfName(name)}; of each group, the share that got there

@@ -1,19 +1,17 @@
-import type { EventSeries, EventValues, Funnel, Retention } from '../api.ts';
 import { calendar } from '../current-settings.ts';
 import { LoadState } from '../load-state.tsx';
 import { useLoad } from '../use-load.ts';
 import { ChartReport } from './chart-report.tsx';
+import type { ReportBody } from './drawing.ts';
 import { FunnelReport } from './funnel-report.tsx';
 import { loadReport } from './load-report.ts';
 import { faultsOf, isReady, type Report } from './reports.ts';
 import { RetentionReport } from './retention-report.tsx';
 import { ValuesReport } from './values-report.tsx';
 
-type Body = EventSeries & Funnel & Retention & EventValues;
-
 /** What a report shows, by the parameters of the address that it was asked with. */
 interface Shown {
-  readonly body: Body;
+  readonly body: ReportBody;
   readonly params: URLSearchParams;
 }
 
@@ -36,7 +34,7 @@ export function ReportView({ report, params }: ReportViewProps) {
 
 function LoadedReport({ report, params }: ReportViewProps) {
   const loaded = useLoad<Shown>(`${params} ${Object.values(calendar.value)}`, async (signal) => ({
-    body: await loadReport<Body>(report, params, calendar.value, signal),
+    body: await loadReport<ReportBody>(report, params, calendar.value, signal),
     params,
   }));
   const { data, isLoading } = loaded;

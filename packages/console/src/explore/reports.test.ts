@@ -7,7 +7,7 @@ const CALENDAR = { timeZone: 'Europe/Berlin', weekStart: 'sunday' } as const;
 
 test('unknown choices of an address are the defaults, and every one is named', () => {
   const params = new URLSearchParams('report=toString&form=pie&range=1y&markers=a&markers=b');
-  expect([reportOf(params), formOf(params)]).toEqual(['series', 'line']);
+  expect([reportOf(params), formOf(params.get('form'))]).toEqual(['series', 'line']);
   expect(faultsOf(params)).toEqual([
     'report must be one of series, funnel, retention, values.',
     'form must be one of line, bar, stacked, number.',

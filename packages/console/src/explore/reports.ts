@@ -28,8 +28,8 @@ export function reportOf(params: URLSearchParams): Report {
 }
 
 /** Returns the form of a chart; an unknown one is lines, and {@link faultsOf} says so. */
-export function formOf(params: URLSearchParams): ReportForm {
-  return oneOf(FORMS, params.get('form')) ?? 'line';
+export function formOf(text: string | null): ReportForm {
+  return oneOf(FORMS, text) ?? 'line';
 }
 
 function oneOf<Choices extends object>(choices: Choices, text: string | null): keyof Choices | undefined {

@@ -5,6 +5,7 @@ import { CsvButton } from '../csv-button.tsx';
 import { partialBuckets } from '../days.ts';
 import { formatBucket, formatCount, formatShare } from '../format.ts';
 import { NumberLink } from '../number-link.tsx';
+import { type DrawingProps, partName } from './drawing.ts';
 import { eventsHref } from './drill-down.ts';
 import { EmptyHint } from './empty-hint.tsx';
 import { ReportNotes } from './report-notes.tsx';
@@ -20,15 +21,14 @@ const SHADES = 10;
 /** How many of each cohort came back, interval by interval. */
 export function RetentionReport({ response, params }: RetentionReportProps) {
   const { cohorts, interval } = response;
-  const users = cohorts.reduce((sum, { size }) => sum + size, 0);
+  const users = usersOf(response);
   return (
     <>
       <p role="status">
         {response.complete && `${formatCount(users, 'user')} in ${formatCount(cohorts.length, 'cohort')}.`}
       </p>
       <ReportNotes {...response} />
-      {response.complete && users === 0 && <EmptyHint params={params} />}
-      {users > 0 && <CohortTable response={response} params={params} />}
+      <RetentionDrawing response={response} params={params} />
       {users > 0 && (
         <p class="bar">
           <CsvButton name="Retention" table={() => tableOf(response)} />
@@ -39,15 +39,25 @@ export function RetentionReport({ response, params }: RetentionReportProps) {
   );
 }
 
-function CohortTable({ response, params }: RetentionReportProps) {
+function usersOf({ cohorts }: Retention): number {
+  return cohorts.reduce((sum, { size }) => sum + size, 0);
+}
+
+/** The cohorts with shaded cells, or that there are none. */
+export function RetentionDrawing(props: DrawingProps<Retention>) {
+  if (usersOf(props.response) > 0) return <CohortTable {...props} />;
+  return props.response.complete ? <EmptyHint params={props.params} /> : null;
+}
+
+function CohortTable({ response, params, title }: DrawingProps<Retention>) {
   const { cohorts, interval, periods, timeZone } = response;
   const columns = Math.min(periods, cohorts.length);
   const buckets = cohorts.map(({ start }) => start);
   const isPartial = partialBuckets({ ...response, buckets }).has(buckets.at(-1) ?? '');
-  const returns = ofReturns(params);
+  const returns = params && ofReturns(params);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll" aria-label="Retention" tabIndex={0}>
+    <section class="scroll" aria-label={partName('Retention', title)} tabIndex={0}>
       <table class="numbers cohorts">
         <caption>
           Users by the {interval} of their first event, and how many came back so many {interval}s later

@@ -5,6 +5,7 @@ import { formatNumber, formatShare } from '../format.ts';
 import { labelOfName } from '../names.ts';
 import { NumberLink } from '../number-link.tsx';
 import { labelOfKey } from '../series.ts';
+import { type DrawingProps, partName } from './drawing.ts';
 import { eventsHref, narrowedHref } from './drill-down.ts';
 import { EmptyHint } from './empty-hint.tsx';
 import { ReportNotes } from './report-notes.tsx';
@@ -17,68 +18,86 @@ interface ValuesReportProps {
 
 /** The values of a property with how often each occurs. */
 export function ValuesReport({ response, params }: ValuesReportProps) {
-  const { results, sampledEvents } = response;
-  const name = params.get('property') ?? '';
-  // An array counts for itself and for each of its items: the whole is the number of events, not the sum.
-  const whole = sampledEvents ?? results.reduce((sum, { count }) => sum + count, 0);
-  const label = labelOfName(name);
+  const { results } = response;
   return (
     <>
       <p role="status">{`${formatNumber(results.length)} values.`}</p>
       <ReportNotes {...response} complete exact />
-      {sampledEvents !== null && (
+      <ValuesDrawing response={response} params={params} />
+      {results.length > 0 && (
+        <p class="bar">
+          <CsvButton
+            name="Values"
+            table={() => ({
+              columns: [labelOfProperty(params), 'Events'],
+              rows: results.map(({ value, count }) => [labelOfKey(value), count]),
+            })}
+          />
+        </p>
+      )}
+    </>
+  );
+}
+
+/** The values with bars, or that there are none. */
+export function ValuesDrawing(props: DrawingProps<EventValues>) {
+  const { results, sampledEvents } = props.response;
+  return (
+    <>
+      {sampledEvents !== null && results.length > 0 && (
         <p class="muted">
           Counted in the newest {formatNumber(sampledEvents)} matching events. To count all of them, break a chart down
           by it.
         </p>
       )}
-      {results.length === 0 ? (
-        <EmptyHint params={params} />
-      ) : (
-        <>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
-          <section class="scroll" aria-label="Values" tabIndex={0}>
-            <table class="totals values">
-              <caption>Values of {label}, the most frequent first</caption>
-              <thead>
-                <tr>
-                  <th scope="col">{label}</th>
-                  <th scope="col" class="number">
-                    Events
-                  </th>
-                  <th scope="col" class="number">
-                    Share
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {results.map(({ value, count }, index) => (
-                  <tr key={index}>
-                    <th scope="row">
-                      <ValueLink text={beginningOf(labelOfKey(value))} href={narrowedHref(params, [[name, value]])} />
-                      <ShareBar share={count / whole} />
-                    </th>
-                    <td class="number">
-                      <NumberLink value={count} href={eventsHref(params, response, [[name, value]])} />
-                    </td>
-                    <td class="number">{formatShare(count / whole)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </section>
-          <p class="bar">
-            <CsvButton
-              name="Values"
-              table={() => ({
-                columns: [label, 'Events'],
-                rows: results.map(({ value, count }) => [labelOfKey(value), count]),
-              })}
-            />
-          </p>
-        </>
-      )}
+      {results.length === 0 ? <EmptyHint params={props.params} /> : <ValueTable {...props} />}
     </>
+  );
+}
+
+/** The response does not say which property it is. */
+function labelOfProperty(params: URLSearchParams | undefined): string {
+  return params ? labelOfName(params.get('property') ?? '') : 'Value';
+}
+
+function ValueTable({ response, params, title }: DrawingProps<EventValues>) {
+  const { results, sampledEvents } = response;
+  const name = params?.get('property') ?? '';
+  const label = labelOfProperty(params);
+  // An array counts for itself and for each of its items: the whole is the number of events, not the sum.
+  const whole = sampledEvents ?? results.reduce((sum, { count }) => sum + count, 0);
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section class="scroll" aria-label={partName('Values', title)} tabIndex={0}>
+      <table class="totals values">
+        <caption>{params ? `Values of ${label}, the` : 'The'} most frequent first</caption>
+        <thead>
+          <tr>
+            <th scope="col">{label}</th>
+            <th scope="col" class="number">
+              Events
+            </th>
+            <th scope="col" class="number">
+              Share
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {results.map(({ value, count }, index) => (
+            <tr key={index}>
+              <th scope="row">
+                <ValueLink text={beginningOf(labelOfKey(value))} href={narrowedHref(params, [[name, value]])} />
+                <ShareBar share={count / whole} />
+              </th>
+              <td class="number">
+                <NumberLink value={count} href={eventsHref(params, response, [[name, value]])} />
+              </td>
+              <td class="number">{formatShare(count / whole)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
   );
 }
 

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { type Dashboard, getJson, request } from '../api.ts';
+import { type Dashboard, getJson, request, type View } from '../api.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
 import { LoadState } from '../load-state.tsx';
 import { Problem } from '../problem.tsx';
@@ -8,6 +8,7 @@ import { useLoad } from '../use-load.ts';
 import { AddView } from './add-view.tsx';
 import { NameForm } from './name-form.tsx';
 import { Share } from './share.tsx';
+import { READ_EVERY_MS } from './tile.tsx';
 import { Tiles } from './tiles.tsx';
 import { useSaved } from './use-saved.ts';
 
@@ -33,6 +34,12 @@ function OpenDashboard({ path, loaded }: OpenDashboardProps) {
   const [isEdited, setIsEdited] = useState(loaded.tiles.length === 0);
   const { dashboard, change, failure, isSaving } = useSaved(path, loaded);
   const { id, name, tiles } = dashboard;
+  // What the numbers lead to is up to these. Without them there are the numbers alone.
+  const { data: saved } = useLoad(
+    'views',
+    (signal) => getJson<{ readonly views: readonly View[] }>('views', signal),
+    READ_EVERY_MS,
+  );
   return (
     <>
       <div class="bar">
@@ -47,7 +54,10 @@ function OpenDashboard({ path, loaded }: OpenDashboardProps) {
       {failure && <Problem error={failure} />}
       {isEdited && <AddView tiles={tiles} onAdd={(tile) => change({ tiles: [...tiles, tile] })} />}
       {tiles.length === 0 && <p class="muted">There is nothing on this dashboard yet.</p>}
-      <Tiles dashboard={id} tiles={tiles} isEdited={isEdited} onChange={(tiles) => change({ tiles })} />
+      <Tiles
+        {...{ dashboard: id, tiles, views: saved?.views ?? [], isEdited }}
+        onChange={(tiles) => change({ tiles })}
+      />
       {isEdited && (
         <>
           <h2>Name</h2>

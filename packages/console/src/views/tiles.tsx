@@ -1,18 +1,21 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { getJson } from '../api.ts';
+import { getRecords, type View } from '../api.ts';
 import { reordered } from './reordered.ts';
 import { Tile, type TileOf } from './tile.tsx';
+import { paramsOfView } from './view-address.ts';
 
 interface TilesProps {
   readonly dashboard: string;
   readonly tiles: readonly TileOf[];
+  /** The saved views. */
+  readonly views: readonly View[];
   /** Whether they can be changed now. */
   readonly isEdited: boolean;
   readonly onChange: (tiles: readonly TileOf[]) => void;
 }
 
 /** The tiles of a dashboard. They can be moved by dragging or by buttons, made wide, and removed; what happened is announced. */
-export function Tiles({ dashboard, tiles, isEdited, onChange }: TilesProps) {
+export function Tiles({ dashboard, tiles, views, isEdited, onChange }: TilesProps) {
   const [said, setSaid] = useState('');
   const [dragged, setDragged] = useState<string>();
   const place = useRef<HTMLDivElement>(null);
@@ -23,6 +26,10 @@ export function Tiles({ dashboard, tiles, isEdited, onChange }: TilesProps) {
     focused.current = null;
   }, [tiles]);
   const nameOf = ({ name }: TileOf) => name ?? 'The deleted view';
+  const paramsOf = ({ view }: TileOf) => {
+    const found = views.find(({ id }) => id === view);
+    return found && paramsOfView(found);
+  };
   const move = (from: number, to: number) => {
     const tile = tiles[from];
     if (!tile) return;
@@ -72,7 +79,7 @@ export function Tiles({ dashboard, tiles, isEdited, onChange }: TilesProps) {
               if (from !== -1 && from !== index) move(from, index);
             }}
           >
-            <Tile dashboard={dashboard} tile={tile} read={getJson}>
+            <Tile dashboard={dashboard} tile={tile} read={getRecords} params={paramsOf(tile)}>
               {isEdited && (
                 <TileButtons
                   name={nameOf(tile)}

@@ -11,11 +11,16 @@ export const REPORT_TITLES: Readonly<Record<View['report'], string>> = {
   values: 'Values',
 };
 
-/** Returns the address of the page that shows a view, and can change it. */
-export function hrefOfView({ id, report, parameters }: Pick<View, 'id' | 'report' | 'parameters'>): string {
+/** Returns the parameters of the page that shows a view, and can change it. */
+export function paramsOfView({ id, report, parameters }: Pick<View, 'id' | 'report' | 'parameters'>): URLSearchParams {
   const params = new URLSearchParams({ ...parameters, view: id });
   if (report !== 'series') params.set('report', report);
-  return hrefOf(['explore'], params);
+  return params;
+}
+
+/** Returns the address of that page. */
+export function hrefOfView(view: Parameters<typeof paramsOfView>[0]): string {
+  return hrefOf(['explore'], paramsOfView(view));
 }
 
 /** Returns the parameters of a view that shows what a page shows, with the same days and weeks for everybody. */

@@ -1,5 +1,5 @@
 import { useEffect } from 'preact/hooks';
-import { ApiError, type Dashboard, request } from '../api.ts';
+import { ApiError, type Dashboard, getRecords } from '../api.ts';
 import { Problem } from '../problem.tsx';
 import { useLoad } from '../use-load.ts';
 import type { Link } from './link.ts';
@@ -9,7 +9,7 @@ import { READ_EVERY_MS, type Read, Tile } from './tile.tsx';
 export function WallPage({ link }: { readonly link: Link }) {
   const { dashboard, key } = link;
   const path = `dashboards/${encodeURIComponent(dashboard)}`;
-  const read: Read = async (path, signal) => await (await request(path, { signal }, key)).json();
+  const read: Read = (path, signal) => getRecords(path, signal, key);
   const { data, error } = useLoad(path, (signal) => read<Dashboard>(path, signal), READ_EVERY_MS);
   useEffect(() => {
     document.title = `${data?.name ?? 'Dashboard'} · Sluice`;
@@ -28,7 +28,7 @@ export function WallPage({ link }: { readonly link: Link }) {
         <div class="tiles">
           {data.tiles.map((tile) => (
             <section key={tile.view} class={`tile width-${tile.width}`} aria-labelledby={`tile-${tile.view}`}>
-              <Tile dashboard={dashboard} tile={tile} read={read} />
+              <Tile {...{ dashboard, tile, read }} params={undefined} />
             </section>
           ))}
         </div>

@@ -1,4 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { orUnavailable } from '../or-unavailable.ts';
 
 /** What the console keeps for a workspace. */
 export type DocumentKind = 'view' | 'dashboard' | 'link';
@@ -33,6 +34,21 @@ WHERE is_deleted AND changed_at < now64(6) + toIntervalDay(36525) - toIntervalHo
 /** How much later than now the row of a deletion is dated, in milliseconds: no change that comes later is above it. */
 const DELETED_LATER_MS = 36_525 * 86_400_000;
 
+/**
+ * How long a statement may take, in milliseconds. The client has a time of its own, but it begins with the connection: while
+ * the server is silent, requests would wait for each other.
+ */
+const STATEMENT_MS_MAX = 10_000;
+
+/**
+ * Returns what work with documents gives. Events may be read all the same: they may be on other servers.
+ *
+ * @throws {Problem} those of the work, and `store_unavailable` for any other error
+ */
+export function orStoreAway<Result>(work: Promise<Result>): Promise<Result> {
+  return orUnavailable(work, 'The server that stores saved views');
+}
+
 interface StoredRow {
   readonly workspace: string;
   readonly document: string;
@@ -45,10 +61,12 @@ interface StoredRow {
 export class ConsoleDocuments<Content extends object> {
   readonly #client: ClickHouseClient;
   readonly #kind: DocumentKind;
+  readonly #statementMsMax: number;
 
-  constructor(client: ClickHouseClient, kind: DocumentKind) {
+  constructor(client: ClickHouseClient, kind: DocumentKind, statementMsMax = STATEMENT_MS_MAX) {
     this.#client = client;
     this.#kind = kind;
+    this.#statementMsMax = statementMsMax;
   }
 
   /** Returns the documents of a workspace, oldest first; of an empty name those of all workspaces. */
@@ -75,7 +93,7 @@ export class ConsoleDocuments<Content extends object> {
     if (documents.length === 0) return;
     await this.#insert(documents, true);
     // What remains is removed with the next one that is deleted.
-    for (const query of PURGE) await this.#client.command({ query }).catch(() => undefined);
+    for (const query of PURGE) await this.#client.command({ query, ...this.#limit() }).catch(() => undefined);
   }
 
   async #insert(documents: readonly Omit<StoredDocument<Content>, 'changedAtMs'>[], isDeleted: boolean): Promise<void> {
@@ -84,12 +102,17 @@ export class ConsoleDocuments<Content extends object> {
       content: isDeleted ? '' : JSON.stringify(content),
       ...(isDeleted && { changed_at: (Date.now() + DELETED_LATER_MS) * 1_000 }),
     }));
-    await this.#client.insert({ table: 'console_documents', values, format: 'JSONEachRow' });
+    await this.#client.insert({ table: 'console_documents', values, format: 'JSONEachRow', ...this.#limit() });
+  }
+
+  #limit() {
+    return { abort_signal: AbortSignal.timeout(this.#statementMsMax) };
   }
 
   async #read(workspace: string, ids: readonly string[]): Promise<readonly StoredDocument<Content>[]> {
     const query_params = { kind: this.#kind, workspace, ids };
-    const result = await this.#client.query({ query: STORED_DOCUMENTS, query_params, format: 'JSONEachRow' });
+    const query = { query: STORED_DOCUMENTS, query_params, format: 'JSONEachRow', ...this.#limit() } as const;
+    const result = await this.#client.query(query);
     return (await result.json<StoredRow>()).map((row) => ({
       ...{ workspace: row.workspace, id: row.document, content: JSON.parse(row.content) as Content },
       ...{ createdAtMs: row.created_at_ms, changedAtMs: row.changed_at_ms },

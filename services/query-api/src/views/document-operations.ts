@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Problem } from '@sluice/shared/http/problem';
 import { OneByOne } from '../one-by-one.ts';
-import { orUnavailable } from '../or-unavailable.ts';
-import type { ConsoleDocuments, StoredDocument } from './console-documents.ts';
+import { type ConsoleDocuments, orStoreAway, type StoredDocument } from './console-documents.ts';
 
 /** What a response shows of every document. */
 export interface DocumentRecord {
@@ -43,15 +42,15 @@ export class DocumentOperations<Content extends object> {
   }
 
   list(workspace: string): Promise<readonly StoredDocument<Content>[]> {
-    return orUnavailable(this.#documents.list(workspace));
+    return orStoreAway(this.#documents.list(workspace));
   }
 
   some(workspace: string, ids: readonly string[]): Promise<readonly StoredDocument<Content>[]> {
-    return orUnavailable(this.#documents.some(workspace, ids));
+    return orStoreAway(this.#documents.some(workspace, ids));
   }
 
   async find(workspace: string, id: string): Promise<StoredDocument<Content>> {
-    const found = await orUnavailable(this.#documents.find(workspace, id));
+    const found = await orStoreAway(this.#documents.find(workspace, id));
     if (!found) throw new Problem('not_found', `The workspace has no such ${this.#limit.singular}.`);
     return found;
   }
@@ -71,19 +70,19 @@ export class DocumentOperations<Content extends object> {
         });
       }
       const id = randomUUID();
-      await orUnavailable(this.#documents.save(workspace, id, content, Date.now()));
+      await orStoreAway(this.#documents.save(workspace, id, content, Date.now()));
       return await this.find(workspace, id);
     });
   }
 
   /** The last change counts. */
   async change(workspace: string, { id, createdAtMs }: StoredDocument<Content>, content: Content) {
-    await orUnavailable(this.#documents.save(workspace, id, content, createdAtMs));
+    await orStoreAway(this.#documents.save(workspace, id, content, createdAtMs));
     return await this.find(workspace, id);
   }
 
   async delete(documents: readonly StoredDocument<Content>[]): Promise<void> {
-    await orUnavailable(this.#documents.delete(documents));
+    await orStoreAway(this.#documents.delete(documents));
   }
 }
 

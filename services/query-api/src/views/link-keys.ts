@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { hashKey } from '@sluice/shared/keys/keys-file';
 import { TokenBucket } from '@sluice/shared/keys/token-bucket';
-import { orUnavailable } from '../or-unavailable.ts';
-import type { ConsoleDocuments } from './console-documents.ts';
+import { type ConsoleDocuments, orStoreAway } from './console-documents.ts';
 import type { Link } from './view.ts';
 
 /** Only a text of this form is looked up. Keys of a keys file begin with `sk_`. */
@@ -75,7 +74,7 @@ export class LinkKeys {
 
   async #readAll(): Promise<void> {
     const atMs = performance.now();
-    const links = await orUnavailable(this.#links.list(''));
+    const links = await orStoreAway(this.#links.list(''));
     const before = this.#keys;
     this.#keys = new Map(
       links.map(({ workspace, content: { hash, dashboard } }) => {

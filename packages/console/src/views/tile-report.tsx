@@ -1,0 +1,69 @@
+import type { EventSeries, View } from '../api.ts';
+import { ChartDrawing } from '../explore/chart-drawing.tsx';
+import type { DrawingProps, ReportBody } from '../explore/drawing.ts';
+import { eventsHref } from '../explore/drill-down.ts';
+import { FunnelDrawing } from '../explore/funnel-report.tsx';
+import { ReportNotes } from '../explore/report-notes.tsx';
+import { formOf } from '../explore/reports.ts';
+import { RetentionDrawing } from '../explore/retention-report.tsx';
+import { ValuesDrawing } from '../explore/values-report.tsx';
+import { formatChange, formatNumber } from '../format.ts';
+import { NumberLink } from '../number-link.tsx';
+import { toDouble } from '../records.ts';
+
+interface TileReportProps extends DrawingProps<ReportBody> {
+  readonly report: View['report'];
+  /** How a series is drawn, if the view says so. */
+  readonly form: string | null;
+}
+
+/** The numbers of a view, drawn as in Explore. */
+export function TileReport({ report, form, ...drawing }: TileReportProps) {
+  const { response } = drawing;
+  switch (report) {
+    case 'series':
+      return <ChartTile {...drawing} form={form} />;
+    case 'funnel':
+      return (
+        <>
+          <ReportNotes {...response} />
+          <FunnelDrawing {...drawing} />
+        </>
+      );
+    case 'retention':
+      return (
+        <>
+          <ReportNotes {...response} />
+          <RetentionDrawing {...drawing} />
+        </>
+      );
+    case 'values':
+      return (
+        <>
+          <ReportNotes {...response} complete exact />
+          <ValuesDrawing {...drawing} />
+        </>
+      );
+  }
+}
+
+function ChartTile({ form, ...drawing }: DrawingProps<EventSeries> & Pick<TileReportProps, 'form'>) {
+  const { response, params } = drawing;
+  const { groupBy, previous } = response;
+  const [total, before] = [toDouble(response.total), toDouble(previous?.total ?? null)];
+  const isNumber = form === 'number';
+  return (
+    <>
+      {!isNumber && (
+        <p class="total">
+          <strong>
+            <NumberLink value={total} href={eventsHref(params, response)} />
+          </strong>
+          {previous && ` ${formatChange(total, before)}, before: ${formatNumber(before)}`}
+        </p>
+      )}
+      <ReportNotes {...response} />
+      <ChartDrawing {...drawing} form={formOf(form)} hasTotals={!isNumber && groupBy.length > 0} />
+    </>
+  );
+}
