@@ -1,6 +1,7 @@
 import type { Funnel } from '../api.ts';
 import type { Table } from '../csv.ts';
 import { CsvButton } from '../csv-button.tsx';
+import { calendar } from '../current-settings.ts';
 import { stepOf } from '../filters.ts';
 import { formatDuration, formatNumber, formatShare } from '../format.ts';
 import { labelOfName } from '../names.ts';
@@ -8,6 +9,7 @@ import { NumberLink } from '../number-link.tsx';
 import { labelOfKey } from '../series.ts';
 import { eventsHref, narrowedHref } from './drill-down.ts';
 import { EmptyHint } from './empty-hint.tsx';
+import { peopleHref } from './people.ts';
 import { ReportNotes } from './report-notes.tsx';
 import { ShareBar } from './share-bar.tsx';
 
@@ -60,10 +62,10 @@ function StepTable({ response, params, who }: StepTableProps) {
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
     <section class="scroll" aria-label="Steps" tabIndex={0}>
       <table class="totals funnel">
-        <caption>{who} at each step; a number opens the events of the step</caption>
+        <caption>{who} at each step; a number opens who they are, a name the events of the step</caption>
         <thead>
           <tr>
-            {['Step', who, 'Of the first', 'Of the step before', 'Median time'].map((column, index) => (
+            {['Step', who, 'Of the first', 'Of the step before', 'Dropped out', 'Median time'].map((column, index) => (
               <th key={column} scope="col" class={index > 0 ? 'number' : undefined}>
                 {column}
               </th>
@@ -71,24 +73,61 @@ function StepTable({ response, params, who }: StepTableProps) {
           </tr>
         </thead>
         <tbody>
-          {steps.map(({ event, count, medianSecondsFromPrevious }, index) => (
-            <tr key={index}>
-              <th scope="row">
-                {index + 1}. <bdi>{event}</bdi>
-                <ShareBar share={shareOf(count, first) ?? 0} />
-              </th>
-              <td class="number">
-                <NumberLink value={count} href={eventsHref(ofStep(params, index + 1, event), response)} />
-              </td>
-              <td class="number">{formatShare(shareOf(count, first))}</td>
-              <td class="number">{index === 0 ? '' : formatShare(shareOf(count, steps[index - 1]?.count ?? null))}</td>
-              <td class="number">{index === 0 ? '' : formatDuration(medianSecondsFromPrevious)}</td>
-            </tr>
-          ))}
+          {steps.map(({ event, count, medianSecondsFromPrevious }, index) => {
+            const before = steps[index - 1]?.count ?? null;
+            return (
+              <tr key={index}>
+                <th scope="row">
+                  {index + 1}.{' '}
+                  <a href={eventsHref(ofStep(params, index + 1, event), response)}>
+                    <bdi>{event}</bdi>
+                  </a>
+                  <ShareBar share={shareOf(count, first) ?? 0} />
+                </th>
+                <td class="number">
+                  <PeopleLink {...{ response, params, index }} value={count} />
+                </td>
+                <td class="number">{formatShare(shareOf(count, first))}</td>
+                <td class="number">{index === 0 ? '' : formatShare(shareOf(count, before))}</td>
+                <td class="number">
+                  {index > 0 && (
+                    <PeopleLink {...{ response, params, index }} value={droppedOf(before, count)} isDropped />
+                  )}
+                </td>
+                <td class="number">{index === 0 ? '' : formatDuration(medianSecondsFromPrevious)}</td>
+              </tr>
+            );
+          })}
         </tbody>
       </table>
     </section>
   );
+}
+
+interface PeopleLinkProps extends FunnelReportProps {
+  readonly value: number | null;
+  /** Of the step, from 0. */
+  readonly index: number;
+  /** Whether it counts those who dropped out before the step. */
+  readonly isDropped?: boolean;
+  /** The key of their group. Default: of all groups. */
+  readonly group?: unknown;
+}
+
+/** A number of people at a step, which opens who they are. */
+function PeopleLink({ response, params, value, index, isDropped = false, group }: PeopleLinkProps) {
+  const { startDate, endDate } = response;
+  const href = peopleHref('funnel', params, calendar.value, {
+    ...{ startDate, endDate, step: String(index + 1) },
+    ...(isDropped && { dropped: 'true' }),
+    ...(group !== undefined && { group: JSON.stringify(group) }),
+  });
+  const who = params.get('by') === 'organization' ? 'organizations' : 'users';
+  return <NumberLink value={value} href={href} opens={who} />;
+}
+
+function droppedOf(before: number | null, count: number | null): number | null {
+  return before === null || count === null ? null : before - count;
 }
 
 function GroupTable({ response, params, who }: StepTableProps) {
@@ -124,7 +163,7 @@ function GroupTable({ response, params, who }: StepTableProps) {
                 </th>
                 {own.map(({ count }, index) => (
                   <td key={index} class="number">
-                    {formatNumber(count)}
+                    <PeopleLink {...{ response, params, index }} value={count} group={key} />
                     {index > 0 && ` (${formatShare(shareOf(count, own[0]?.count ?? null))})`}
                   </td>
                 ))}

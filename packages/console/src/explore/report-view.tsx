@@ -1,11 +1,11 @@
 import type { EventSeries, EventValues, Funnel, Retention } from '../api.ts';
 import { calendar } from '../current-settings.ts';
-import { Problem } from '../problem.tsx';
 import { ChartReport } from './chart-report.tsx';
 import { FunnelReport } from './funnel-report.tsx';
 import { loadReport } from './load-report.ts';
 import { faultsOf, isReady, type Report } from './reports.ts';
 import { RetentionReport } from './retention-report.tsx';
+import { Stoppable } from './stoppable.tsx';
 import { useStoppableLoad } from './use-stoppable-load.ts';
 import { ValuesReport } from './values-report.tsx';
 
@@ -35,37 +35,11 @@ export function ReportView({ report, params }: ReportViewProps) {
 }
 
 function LoadedReport({ report, params }: ReportViewProps) {
-  const { data, error, isLoading, isStopped, stop, retry } = useStoppableLoad<Shown>(
-    `${params} ${Object.values(calendar.value)}`,
-    async (signal) => ({ body: await loadReport<Body>(report, params, calendar.value, signal), params }),
-  );
-  return (
-    <>
-      {isLoading && (
-        <div class="bar late">
-          <p role="status">Loading …</p>
-          <button type="button" onClick={stop}>
-            Cancel
-          </button>
-        </div>
-      )}
-      {isLoading && !data && <div class="skeleton late" aria-hidden="true" />}
-      {isStopped && <p>Cancelled.</p>}
-      {error && <Problem error={error} />}
-      {(error || isStopped) && (
-        <p>
-          <button type="button" onClick={retry}>
-            Retry
-          </button>
-        </p>
-      )}
-      {data && (
-        <div class={isLoading ? 'stale' : undefined}>
-          <Numbers report={report} {...data} />
-        </div>
-      )}
-    </>
-  );
+  const load = useStoppableLoad<Shown>(`${params} ${Object.values(calendar.value)}`, async (signal) => ({
+    body: await loadReport<Body>(report, params, calendar.value, signal),
+    params,
+  }));
+  return <Stoppable load={load}>{(shown) => <Numbers report={report} {...shown} />}</Stoppable>;
 }
 
 function Numbers({ report, body, params }: Shown & { readonly report: Report }) {

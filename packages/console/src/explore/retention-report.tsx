@@ -2,11 +2,13 @@ import type { Retention } from '../api.ts';
 import { timeOfBuckets } from '../bucket-time.ts';
 import type { Table } from '../csv.ts';
 import { CsvButton } from '../csv-button.tsx';
+import { calendar } from '../current-settings.ts';
 import { partialBuckets } from '../days.ts';
 import { formatBucket, formatNumber, formatShare } from '../format.ts';
 import { NumberLink } from '../number-link.tsx';
 import { eventsHref } from './drill-down.ts';
 import { EmptyHint } from './empty-hint.tsx';
+import { peopleHref } from './people.ts';
 import { ReportNotes } from './report-notes.tsx';
 
 interface RetentionReportProps {
@@ -32,7 +34,7 @@ export function RetentionReport({ response, params }: RetentionReportProps) {
       {users > 0 && (
         <p class="bar">
           <CsvButton name="Retention" table={() => tableOf(response)} />
-          <span class="muted">A number opens the events of that {interval}.</span>
+          <span class="muted">A number opens the users, a date the events of that {interval}.</span>
         </p>
       )}
     </>
@@ -44,7 +46,11 @@ function CohortTable({ response, params }: RetentionReportProps) {
   const columns = Math.min(periods, cohorts.length);
   const buckets = cohorts.map(({ start }) => start);
   const isPartial = partialBuckets({ ...response, buckets }).has(buckets.at(-1) ?? '');
-  const returns = ofReturns(params);
+  const peopleOf = (start: string, period: number) =>
+    peopleHref('retention', params, calendar.value, {
+      ...{ startDate: response.startDate, endDate: response.endDate, interval, timeZone },
+      ...{ cohort: start, period: String(period) },
+    });
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
     <section class="scroll" aria-label="Retention" tabIndex={0}>
@@ -70,10 +76,12 @@ function CohortTable({ response, params }: RetentionReportProps) {
           {cohorts.map(({ start, size, returned }, row) => (
             <tr key={start}>
               <th scope="row">
-                <time dateTime={start}>{formatBucket(start, interval, timeZone)}</time>
+                <a href={eventsHref(params, timeOfBuckets({ ...response, buckets }, row))}>
+                  <time dateTime={start}>{formatBucket(start, interval, timeZone)}</time>
+                </a>
               </th>
               <td class="number">
-                <NumberLink value={size} href={eventsHref(params, timeOfBuckets({ ...response, buckets }, row))} />
+                <NumberLink value={size} href={peopleOf(start, 0)} opens="users" />
               </td>
               {Array.from({ length: columns }, (_, period) => {
                 // What is after the range has not been counted.
@@ -84,7 +92,8 @@ function CohortTable({ response, params }: RetentionReportProps) {
                       <NumberLink
                         value={count}
                         text={formatShare(count / size)}
-                        href={eventsHref(returns, timeOfBuckets({ ...response, buckets }, row + period))}
+                        href={peopleOf(start, period)}
+                        opens="users"
                       />
                     )}
                   </td>
@@ -95,17 +104,6 @@ function CohortTable({ response, params }: RetentionReportProps) {
         </tbody>
       </table>
     </section>
-  );
-}
-
-/** Returns the parameters of the events that count as returns. */
-function ofReturns(params: URLSearchParams): URLSearchParams {
-  if (![...params.keys()].some((name) => /^returnEvent(?:\[|$)/.test(name))) return params;
-  return new URLSearchParams(
-    [...params].flatMap(([name, value]): [string, string][] => {
-      if (/^event(?:\[|$)/.test(name)) return [];
-      return [[name.replace(/^returnEvent(?=\[|$)/, 'event'), value]];
-    }),
   );
 }
 

@@ -1,0 +1,135 @@
+import { ApiError, type FunnelPeople, getRecords, type RetentionPeople } from '../api.ts';
+import { CopyButton } from '../copy-button.tsx';
+import { tableOf } from '../csv.ts';
+import { CsvButton } from '../csv-button.tsx';
+import { calendar } from '../current-settings.ts';
+import { EntityLink } from '../event-table.tsx';
+import { without } from '../filters.ts';
+import { Pages } from '../pages.tsx';
+import { Problem } from '../problem.tsx';
+import { hrefOf } from '../route.ts';
+import { Time } from '../time.tsx';
+import { PEOPLE, type PeopleReport, type PeopleTitle, peopleReportOf, reportOfPeople, titleOf } from './people.ts';
+import { ReportNotes } from './report-notes.tsx';
+import { Stoppable } from './stoppable.tsx';
+import { useStoppableLoad } from './use-stoppable-load.ts';
+
+const LIMIT = '50';
+
+type Body = FunnelPeople | RetentionPeople;
+
+/** The people behind a number of a report: `report` says of which, the other parameters are those of the API. */
+export function PeoplePage({ params }: { readonly params: URLSearchParams }) {
+  const report = peopleReportOf(params);
+  if (typeof report === 'string') return <People key={report} report={report} params={params} />;
+  return (
+    <>
+      <h1>People</h1>
+      <Problem error={new ApiError(400, 'The address has a parameter that cannot be used.', [report.fault])} />
+    </>
+  );
+}
+
+interface PeopleProps {
+  readonly report: PeopleReport;
+  readonly params: URLSearchParams;
+}
+
+function People({ report, params }: PeopleProps) {
+  const title = titleOf(report, params, calendar.value);
+  const query = new URLSearchParams([
+    ...without(params, 'report'),
+    ...(params.has('limit') ? [] : [['limit', LIMIT] as [string, string]]),
+  ]);
+  const load = useStoppableLoad(query.toString(), (signal) =>
+    getRecords<Body>(`${PEOPLE[report].path}?${query}`, signal),
+  );
+  return (
+    <>
+      <h1>
+        {title.text}
+        {title.event !== undefined && (
+          <>
+            : <bdi>{title.event}</bdi>
+          </>
+        )}
+      </h1>
+      {title.group !== undefined && (
+        <p>
+          Group: <bdi>{title.group}</bdi>
+        </p>
+      )}
+      <p class="bar">
+        <a href={hrefOf(['explore'], reportOfPeople(report, params))}>The {report}</a>
+        <CopyButton label="Copy the link" textOf={() => location.href} />
+      </p>
+      <Stoppable load={load}>{(body) => <Listed body={body} title={title} params={params} />}</Stoppable>
+    </>
+  );
+}
+
+interface ListedProps {
+  readonly body: Body;
+  readonly title: PeopleTitle;
+  readonly params: URLSearchParams;
+}
+
+function Listed({ body, title: { path }, params }: ListedProps) {
+  const { results, nextCursor, complete } = body;
+  return (
+    <>
+      <p role="status">{complete && countText(results.length, path, params.has('cursor') || nextCursor !== null)}</p>
+      <ReportNotes {...body} />
+      {results.length > 0 && <PeopleTable path={path} results={results} />}
+      <Pages path="people" label={`Pages of ${path}`} params={params} nextCursor={nextCursor} />
+      {results.length > 0 && <CsvButton name={`These ${path}`} table={() => tableOf([...results])} />}
+    </>
+  );
+}
+
+function countText(count: number, path: string, isPart: boolean): string {
+  if (count === 0) return isPart ? 'None on this page.' : 'Nobody.';
+  const noun = count === 1 ? path.slice(0, -1) : path;
+  return `${count.toLocaleString()} ${noun}${isPart ? ' on this page' : ''}.`;
+}
+
+interface PeopleTableProps {
+  readonly path: PeopleTitle['path'];
+  readonly results: Body['results'];
+}
+
+function PeopleTable({ path, results }: PeopleTableProps) {
+  const isReached = results.some((person) => 'reachedAt' in person);
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section class="scroll" aria-label="People" tabIndex={0}>
+      <table class="events">
+        <caption>{path === 'users' ? 'Users' : 'Organizations'} by identifier</caption>
+        <thead>
+          <tr>
+            <th scope="col">Identifier</th>
+            <th scope="col">{isReached ? 'First step' : 'First event'}</th>
+            {isReached && <th scope="col">Last step</th>}
+          </tr>
+        </thead>
+        <tbody>
+          {results.map((person) => (
+            <tr key={person.id}>
+              <th scope="row">
+                <EntityLink path={path} id={person.id} />
+              </th>
+              <td>
+                <Time value={person.startedAt} />
+              </td>
+              {'reachedAt' in person && (
+                <td>
+                  <Time value={person.reachedAt} />
+                </td>
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
