@@ -198,7 +198,7 @@ test('a number of a funnel opens who is behind it, by keyboard: page by page, as
   await page.keyboard.press('Enter');
   await shown(page.getByRole('heading', { level: 1, name: 'user-29' }));
   await page.goBack();
-  await tabTo(page, page.getByRole('link', { name: 'The funnel' }));
+  await tabTo(page, page.getByRole('link', { name: 'The report' }));
   await page.keyboard.press('Enter');
   await shown(page.getByText('10 of 20 went all the way.'));
   expect(faults).toEqual([]);

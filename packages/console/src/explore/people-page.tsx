@@ -60,7 +60,7 @@ function People({ report, params }: PeopleProps) {
         </p>
       )}
       <p class="bar">
-        <a href={hrefOf(['explore'], reportOfPeople(report, params))}>The {report}</a>
+        <a href={hrefOf(['explore'], reportOfPeople(report, params))}>The report</a>
         <CopyButton label="Copy the link" textOf={() => location.href} />
       </p>
       <Stoppable load={load}>{(body) => <Listed body={body} title={title} params={params} />}</Stoppable>

@@ -59,6 +59,11 @@ export interface FunnelPeopleRequest {
 const STEP_REQUIRED: InputError = { path: 'step', code: 'required', message: 'is required' };
 const NO_GROUP: InputError = { path: 'group', code: 'required', message: 'is required with groupBy' };
 const NO_GROUP_BY: InputError = { path: 'groupBy', code: 'required', message: 'is required with group' };
+const NO_TEXT: InputError = {
+  path: 'group',
+  code: 'invalid',
+  message: 'must be a string or null, as all values of this groupBy',
+};
 const NOT_BEFORE_FIRST: InputError = {
   path: 'dropped',
   code: 'invalid',
@@ -83,6 +88,8 @@ export function parseFunnelPeopleRequest(query: QueryParameters, workspace: stri
   }
   if (query['groupBy'] !== undefined && query['group'] === undefined) errors.push(NO_GROUP);
   if (query['group'] !== undefined && query['groupBy'] === undefined) errors.push(NO_GROUP_BY);
+  const isText = group === undefined || group === null || typeof group === 'string';
+  if (request.groupBy && 'field' in request.groupBy && !isText) errors.push(NO_TEXT);
   const route = { name: 'funnel-people', workspace, query };
   const { page, selection } = pageOf(route, { limit, cursor }, request.selection, errors);
   refuseErrors(errors);

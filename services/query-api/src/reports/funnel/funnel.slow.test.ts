@@ -230,7 +230,7 @@ test('the people behind a number are those who are counted, page by page', async
         }));
       expect(people, HOW_TO_REPEAT).toEqual(inOrderOfIds(expected));
     }),
-    { numRuns: 100, endOnFailure: true },
+    { numRuns: 40, endOnFailure: true },
   );
 });
 

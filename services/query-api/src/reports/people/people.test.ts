@@ -102,6 +102,7 @@ test.each([
   ['steps=a,b&startDate=2026-03-01&step=1&groupBy=event', ['group']],
   ['steps=a,b&startDate=2026-03-01&step=1&group=1', ['groupBy']],
   ['steps=a,b&startDate=2026-03-01&step=1&groupBy=type&group=track', ['group']],
+  ['steps=a,b&startDate=2026-03-01&step=1&groupBy=userId&group=12', ['group']],
   [
     'steps=a&startDate=never&step=9&within=7w&cohort=1&step2.properties.x=1',
     ['cohort', 'startDate', 'steps', 'within'],

@@ -5,6 +5,7 @@ import { timestampParameter } from '../../filters/parameter-schemas.ts';
 import { parseParameters, refuseErrors } from '../../filters/parameters.ts';
 import { PERIODS_MAX } from '../../limits.ts';
 import { type PeoplePage, pageOf, pageParameters } from '../people/people-page.ts';
+import { BUCKET_PARAMETERS } from '../report-selection.ts';
 import {
   type RetentionRequest,
   readRetention,
@@ -46,9 +47,6 @@ export interface RetentionPeopleRequest {
 const COHORT_REQUIRED: InputError = { path: 'cohort', code: 'required', message: 'is required' };
 const OUTSIDE: InputError = { path: 'cohort', code: 'invalid', message: 'must be in an interval of the range' };
 
-/** What the intervals depend on. */
-const RANGE_PARAMETERS: readonly string[] = ['interval', 'weekStart', 'timeZone', 'startDate', 'endDate'];
-
 /**
  * Parses the query of `GET /events/retention/people`.
  *
@@ -63,7 +61,7 @@ export function parseRetentionPeopleRequest(query: QueryParameters, workspace: s
     cohortMs === undefined || cohortMs > request.selection.endMs
       ? -1
       : starts.findLastIndex((start) => start <= cohortMs);
-  const isRangeKnown = !errors.some(({ path }) => RANGE_PARAMETERS.includes(path));
+  const isRangeKnown = !errors.some(({ path }) => BUCKET_PARAMETERS.includes(path));
   if (query['cohort'] === undefined) errors.push(COHORT_REQUIRED);
   else if (cohortMs !== undefined && cohort === -1 && isRangeKnown) errors.push(OUTSIDE);
   if (period >= periods && !errors.some(({ path }) => path === 'periods')) {
