@@ -142,7 +142,7 @@ test('a funnel is built, reordered and broken down by keyboard alone; a step ope
     ...{ report: 'funnel', steps: 'signed_up,paid', groupBy: 'properties.plan' },
     ...{ startDate: '2026-02-01', endDate: '2026-02-28' },
   });
-  expect(await cellsOf(page, /^Users at each step; /)).toEqual([
+  expect(await cellsOf(page, /^Users at each step$/)).toEqual([
     ['1. signed_up', '20', '100%', '', '', ''],
     ['2. paid', '10', '50%', '50%', '10', '60 minutes'],
   ]);
@@ -153,7 +153,7 @@ test('a funnel is built, reordered and broken down by keyboard alone; a step ope
   expect(groups.map(([group, first, second]) => [group, Number(first), Number.parseInt(second ?? '', 10)])).toEqual(
     body.groups.map(({ group, steps }) => [group[0], ...steps.map(({ count }) => count)]),
   );
-  await tabTo(page, page.getByRole('table', { name: /^Users at each step; / }).getByRole('link', { name: 'paid' }));
+  await tabTo(page, page.getByRole('table', { name: /^Users at each step$/ }).getByRole('link', { name: 'paid' }));
   await page.keyboard.press('Enter');
   await shown(page.getByRole('heading', { level: 1, name: 'Events' }));
   await shown(page.getByText('10 of 10 events.'));
@@ -172,7 +172,7 @@ async function idsOf(page: Page): Promise<string[]> {
 test('a number of a funnel opens who is behind it, by keyboard: page by page, as CSV, and each with a page', async () => {
   const query = `report=funnel&steps=signed_up,paid&groupBy=properties.plan&${MONTHS}`;
   const { page, faults } = await open(`#/explore?${query}`, { zone: 'UTC' });
-  const row = page.getByRole('table', { name: /^Users at each step; / }).getByRole('row', { name: /paid/ });
+  const row = page.getByRole('table', { name: /^Users at each step$/ }).getByRole('row', { name: /paid/ });
   await shown(row);
   await tabTo(page, row.getByRole('link', { name: '10', exact: true }).last());
   await page.keyboard.press('Enter');

@@ -36,6 +36,7 @@ export function FunnelReport({ response, params }: FunnelReportProps) {
       {groupBy.length > 0 && <GroupTable {...{ response, params, who }} />}
       <p class="bar">
         <CsvButton name="Funnel" table={() => tableOf(steps, groups, groupBy.map(labelOfName))} />
+        <span class="muted">A number opens the {who.toLowerCase()}, a name the events of the step.</span>
       </p>
     </>
   );
@@ -62,7 +63,7 @@ function StepTable({ response, params, who }: StepTableProps) {
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
     <section class="scroll" aria-label="Steps" tabIndex={0}>
       <table class="totals funnel">
-        <caption>{who} at each step; a number opens who they are, a name the events of the step</caption>
+        <caption>{who} at each step</caption>
         <thead>
           <tr>
             {['Step', who, 'Of the first', 'Of the step before', 'Dropped out', 'Median time'].map((column, index) => (

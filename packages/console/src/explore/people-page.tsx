@@ -74,13 +74,14 @@ interface ListedProps {
   readonly params: URLSearchParams;
 }
 
-function Listed({ body, title: { path }, params }: ListedProps) {
+function Listed({ body, title, params }: ListedProps) {
+  const { path } = title;
   const { results, nextCursor, complete } = body;
   return (
     <>
       <p role="status">{complete && countText(results.length, path, params.has('cursor') || nextCursor !== null)}</p>
       <ReportNotes {...body} />
-      {results.length > 0 && <PeopleTable path={path} results={results} />}
+      {results.length > 0 && <PeopleTable title={title} results={results} />}
       <Pages path="people" label={`Pages of ${path}`} params={params} nextCursor={nextCursor} />
       {results.length > 0 && <CsvButton name={`These ${path}`} table={() => tableOf([...results])} />}
     </>
@@ -94,12 +95,11 @@ function countText(count: number, path: string, isPart: boolean): string {
 }
 
 interface PeopleTableProps {
-  readonly path: PeopleTitle['path'];
+  readonly title: PeopleTitle;
   readonly results: Body['results'];
 }
 
-function PeopleTable({ path, results }: PeopleTableProps) {
-  const isReached = results.some((person) => 'reachedAt' in person);
+function PeopleTable({ title: { path, times }, results }: PeopleTableProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
     <section class="scroll" aria-label="People" tabIndex={0}>
@@ -108,8 +108,11 @@ function PeopleTable({ path, results }: PeopleTableProps) {
         <thead>
           <tr>
             <th scope="col">Identifier</th>
-            <th scope="col">{isReached ? 'First step' : 'First event'}</th>
-            {isReached && <th scope="col">Last step</th>}
+            {times.map((time) => (
+              <th key={time} scope="col">
+                {time}
+              </th>
+            ))}
           </tr>
         </thead>
         <tbody>
@@ -121,7 +124,7 @@ function PeopleTable({ path, results }: PeopleTableProps) {
               <td>
                 <Time value={person.startedAt} />
               </td>
-              {'reachedAt' in person && (
+              {times.length > 1 && 'reachedAt' in person && (
                 <td>
                   <Time value={person.reachedAt} />
                 </td>

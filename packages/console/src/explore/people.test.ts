@@ -58,28 +58,42 @@ test('the report of an address is known, or its fault is said', () => {
 });
 
 test.each([
-  ['funnel', 'steps=a,b%5C,c&step=2', { path: 'users', text: 'Users who got to step 2', event: 'b,c' }],
+  [
+    'funnel',
+    'steps=a,b%5C,c&step=2',
+    { path: 'users', times: ['Step 1', 'Step 2'], text: 'Users who got to step 2', event: 'b,c' },
+  ],
   [
     'funnel',
     'steps=a,b&step=2&dropped=true&by=organization&group=null',
-    { path: 'organizations', text: 'Organizations who dropped out before step 2', event: 'b', group: '(none)' },
+    {
+      path: 'organizations',
+      times: ['Step 1'],
+      text: 'Organizations who dropped out before step 2',
+      event: 'b',
+      group: '(none)',
+    },
   ],
-  ['funnel', 'steps=a&step=9&group=%7B', { path: 'users', text: 'Users who got to step 9', group: '{' }],
-  ['funnel', 'group=1.50', { path: 'users', text: 'Users who got to step ', group: '1.50' }],
+  [
+    'funnel',
+    'steps=a&step=9&group=%7B',
+    { path: 'users', times: ['Step 1', 'Step 9'], text: 'Users who got to step 9', group: '{' },
+  ],
+  ['funnel', 'group=1.50', { path: 'users', times: ['Step 1'], text: 'Users who got to step ', group: '1.50' }],
   [
     'retention',
     'cohort=2026-02-01T00:00:00.000Z&interval=month&timeZone=UTC',
-    { path: 'users', text: expect.stringMatching(/^Users of the cohort of .*2026$/) },
+    { path: 'users', times: ['First event'], text: expect.stringMatching(/^Users of the cohort of .*2026$/) },
   ],
   [
     'retention',
     'cohort=2026-02-01T00:00:00.000Z&period=1&timeZone=Nowhere',
-    { path: 'users', text: expect.stringMatching(/ who came back 1 day later$/) },
+    { path: 'users', times: ['First event'], text: expect.stringMatching(/ who came back 1 day later$/) },
   ],
   [
     'retention',
     'cohort=never&period=2&interval=week',
-    { path: 'users', text: 'Users of the cohort of never who came back 2 weeks later' },
+    { path: 'users', times: ['First event'], text: 'Users of the cohort of never who came back 2 weeks later' },
   ],
 ] as const)('the title of %s %s', (report, query, title) => {
   expect(titleOf(report, new URLSearchParams(query), CALENDAR)).toEqual(title);

@@ -58,6 +58,8 @@ export interface PeopleTitle {
   readonly path: 'users' | 'organizations';
   /** `Users who got to step 2`. */
   readonly text: string;
+  /** What is known of each: the labels of `startedAt` and, where it says more, of `reachedAt`. */
+  readonly times: readonly string[];
   /** The name of the step's event, if there is one. */
   readonly event?: string | undefined;
   /** The label of the group that they are in. Default: they are of all groups. */
@@ -66,16 +68,20 @@ export interface PeopleTitle {
 
 /** Returns who an address lists. Of an address that the API will refuse, it says what can be said. */
 export function titleOf(report: PeopleReport, params: URLSearchParams, calendar: Calendar): PeopleTitle {
-  return report === 'funnel' ? titleOfStep(params) : { path: 'users', text: textOfCohort(params, calendar) };
+  return report === 'funnel'
+    ? titleOfStep(params)
+    : { path: 'users', times: ['First event'], text: textOfCohort(params, calendar) };
 }
 
 function titleOfStep(params: URLSearchParams): PeopleTitle {
   const path = params.get('by') === 'organization' ? 'organizations' : 'users';
   const who = path === 'users' ? 'Users' : 'Organizations';
-  const [step, group] = [params.get('step') ?? '', params.get('group')];
+  const [step, group, isDropped] = [params.get('step') ?? '', params.get('group'), params.get('dropped') === 'true'];
+  const reached = isDropped ? Number(step) - 1 : Number(step);
   return {
     path,
-    text: `${who} who ${params.get('dropped') === 'true' ? 'dropped out before' : 'got to'} step ${step}`,
+    times: ['Step 1', ...(reached > 1 ? [`Step ${reached}`] : [])],
+    text: `${who} who ${isDropped ? 'dropped out before' : 'got to'} step ${step}`,
     event: splitList(params.get('steps') ?? '')[Number(step) - 1],
     group: group === null ? undefined : labelOfGroup(group),
   };
