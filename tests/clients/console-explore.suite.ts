@@ -33,6 +33,10 @@ beforeAll(async () => {
   ];
   const submission = { foreignUserGroupId: 'acme', events: rest };
   expect((await pipeline.submit(submission)).status).toBe(202);
+  for (const foreignUserId of [`long-${'x'.repeat(500)}`, 'שלום 🙂', '<b>bold</b>']) {
+    const events = ['opened', 'closed'].map((event, day) => ({ event, timestamp: `2025-05-0${day + 1}T12:00:00Z` }));
+    expect((await pipeline.submit({ foreignUserGroupId: 'acme', foreignUserId, events })).status).toBe(202);
+  }
   await pipeline.drained();
 });
 afterAll(() => stack.disposeAsync());
@@ -112,7 +116,7 @@ test('the range says Custom exactly while days count', async () => {
   expect(faults).toEqual([]);
 });
 
-test('a funnel is built, reordered and broken down by keyboard alone; a number opens the events of its step', async () => {
+test('a funnel is built, reordered and broken down by keyboard alone; a step opens its events', async () => {
   const { page, faults } = await open(`#/explore?${MONTHS}`, { zone: 'UTC' });
   await tabTo(page, page.getByRole('link', { name: 'Funnel' }));
   await page.keyboard.press('Enter');
@@ -136,9 +140,9 @@ test('a funnel is built, reordered and broken down by keyboard alone; a number o
     ...{ report: 'funnel', steps: 'signed_up,paid', groupBy: 'properties.plan' },
     ...{ startDate: '2026-02-01', endDate: '2026-02-28' },
   });
-  expect(await cellsOf(page, /^Users at each step; /)).toEqual([
-    ['1. signed_up', '20', '100%', '', ''],
-    ['2. paid', '10', '50%', '50%', '60 minutes'],
+  expect(await cellsOf(page, /^Users at each step$/)).toEqual([
+    ['1. signed_up', '20', '100%', '', '', ''],
+    ['2. paid', '10', '50%', '50%', '10', '60 minutes'],
   ]);
   const { body } = await pipeline.get<{ groups: { group: string[]; steps: { count: number }[] }[] }>(
     `/events/funnel?steps=signed_up,paid&${MONTHS}&groupBy=properties.plan`,
@@ -147,11 +151,75 @@ test('a funnel is built, reordered and broken down by keyboard alone; a number o
   expect(groups.map(([group, first, second]) => [group, Number(first), Number.parseInt(second ?? '', 10)])).toEqual(
     body.groups.map(({ group, steps }) => [group[0], ...steps.map(({ count }) => count)]),
   );
-  await tabTo(page, page.getByRole('table', { name: /^Users at each step; / }).getByRole('link', { name: '10' }));
+  await tabTo(page, page.getByRole('table', { name: /^Users at each step$/ }).getByRole('link', { name: 'paid' }));
   await page.keyboard.press('Enter');
   await shown(page.getByRole('heading', { level: 1, name: 'Events' }));
   await shown(page.getByText('10 of 10 events.'));
   expect(parametersOf(page)['event']).toBe('paid');
+  expect(faults).toEqual([]);
+});
+
+/** The identifiers that a page lists. */
+async function idsOf(page: Page): Promise<string[]> {
+  return await page
+    .getByRole('table', { name: /by identifier$/ })
+    .getByRole('rowheader')
+    .allTextContents();
+}
+
+test('a number of a funnel opens who is behind it, by keyboard: page by page, as CSV, and each with a page', async () => {
+  const query = `report=funnel&steps=signed_up,paid&groupBy=properties.plan&${MONTHS}`;
+  const { page, faults } = await open(`#/explore?${query}`, { zone: 'UTC' });
+  const row = page.getByRole('table', { name: /^Users at each step$/ }).getByRole('row', { name: /paid/ });
+  await shown(row);
+  await tabTo(page, row.getByRole('link', { name: '10', exact: true }).last());
+  await page.keyboard.press('Enter');
+  await shown(page.getByRole('heading', { level: 1, name: 'Users who dropped out before step 2: paid' }));
+  await shown(page.getByText('10 users.'));
+  const dropped = Array.from({ length: 10 }, (_, index) => `user-${11 + 2 * index}`);
+  expect(await idsOf(page)).toEqual(dropped);
+  expect(parametersOf(page)).toEqual({
+    ...{ report: 'funnel', steps: 'signed_up,paid', step: '2', dropped: 'true' },
+    ...{ startDate: '2026-02-01T00:00:00.000Z', endDate: '2026-02-28T23:59:59.999Z' },
+  });
+  const download = page.waitForEvent('download');
+  await tabTo(page, page.getByRole('button', { name: 'These users as CSV' }));
+  await page.keyboard.press('Enter');
+  expect(await readFile(await (await download).path(), 'utf8')).toMatch(/^"id","startedAt","reachedAt"\n"user-11",/);
+
+  await page.goto(`${page.url()}&limit=7`);
+  await shown(page.getByText('7 users on this page.'));
+  await tabTo(page, page.getByRole('link', { name: 'Next page' }));
+  await page.keyboard.press('Enter');
+  await eventually(() => idsOf(page)).toEqual(dropped.slice(7));
+  await tabTo(page, page.getByRole('link', { name: 'user-29' }));
+  await page.keyboard.press('Enter');
+  await shown(page.getByRole('heading', { level: 1, name: 'user-29' }));
+  await page.goBack();
+  await tabTo(page, page.getByRole('link', { name: 'The report' }));
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('10 of 20 went all the way.'));
+  expect(faults).toEqual([]);
+});
+
+test('a number of a group opens as many as it counts', async () => {
+  const query = `report=funnel&steps=signed_up,paid&groupBy=properties.plan&${MONTHS}`;
+  const { page, faults } = await open(`#/explore?${query}`, { zone: 'UTC' });
+  const row = page.getByRole('table', { name: /, by plan/ }).getByRole('row', { name: /^pro/ });
+  await shown(row);
+  const count = Number.parseInt((await row.getByRole('cell').last().textContent()) ?? '', 10);
+  expect(count).toBeGreaterThan(0);
+  await row.getByRole('cell').last().getByRole('link').click();
+  await shown(page.getByText(`${count} users.`));
+  await shown(page.getByText('Group: pro'));
+  expect(faults).toEqual([]);
+});
+
+test('every fault of an address of people is said', async () => {
+  const { page, faults } = await open('#/people?report=pie');
+  await shown(page.getByText('report must be one of funnel, retention.'));
+  await page.goto(`${pipeline.services['query-api'].url}/console/#/people?report=funnel&steps=a&step=9&x=%3Cb%3E`);
+  await eventually(() => page.getByRole('alert').textContent()).toMatch(/steps must be.*x unknown.*startDate/s);
   expect(faults).toEqual([]);
 });
 
@@ -213,8 +281,15 @@ test('retention has a row for each cohort and a number for each interval that ha
     ['January 2026', '10', '100%', '0%'],
     ['February 2026', '20', '100%', ''],
   ]);
-  await page.getByRole('table').getByRole('link', { name: '20' }).click();
+  await page.getByRole('table').getByRole('link', { name: 'February 2026' }).click();
   await shown(page.getByText('24 of 24 events.'));
+  await page.goBack();
+  await page
+    .getByRole('row', { name: /^January/ })
+    .getByRole('link', { name: '100%' })
+    .click();
+  await shown(page.getByRole('heading', { level: 1, name: 'Users of the cohort of January 2026' }));
+  await eventually(() => idsOf(page)).toEqual(Array.from({ length: 10 }, (_, user) => `user-${user}`));
   expect(faults).toEqual([]);
 });
 
@@ -334,7 +409,9 @@ test('a slow report is cancelled and asked again, and one that fails says why', 
 });
 
 /** A page of each kind, with what it shows. */
-const PAGES: Readonly<Record<string, { readonly hash: string; readonly shows: string | RegExp }>> = {
+const PAGES: Readonly<
+  Record<string, { readonly hash: string; readonly shows: string | RegExp; readonly page?: string }>
+> = {
   lines: {
     hash: `event=signed_up&groupBy=properties.plan&compare=previous&markers=deployed&${MONTHS}`,
     shows: 'Total 24.',
@@ -355,12 +432,28 @@ const PAGES: Readonly<Record<string, { readonly hash: string; readonly shows: st
   values: { hash: `report=values&property=event&${MONTHS}`, shows: /values\.$/ },
   nothing: { hash: 'event=nothing', shows: 'Nothing matches at any other time either.' },
   faults: { hash: 'report=pie&nonsense=1&startDate=never', shows: /report must be/ },
+  people: {
+    page: 'people',
+    hash: `report=funnel&steps=signed_up,paid&step=1&limit=15&${MONTHS}`,
+    shows: '15 users on this page.',
+  },
+  'odd-people': {
+    page: 'people',
+    hash: 'report=funnel&steps=opened,closed&step=2&groupBy=event&group=%22opened%22&startDate=2025-05-01&endDate=2025-05-31',
+    shows: '3 users.',
+  },
+  nobody: { page: 'people', hash: `report=retention&cohort=2026-02-01&period=5&${MONTHS}`, shows: 'Nobody.' },
+  'people-faults': {
+    page: 'people',
+    hash: 'report=retention&cohort=never&startDate=2026-02-01',
+    shows: /cohort must be/,
+  },
 };
 
 test.each(Object.entries(PAGES).flatMap(([name, page]) => SCHEMES.map((scheme) => ({ name, scheme, ...page }))))(
   'axe-core finds nothing in $name, $scheme, wide and narrow',
-  async ({ name, scheme, hash, shows }) => {
-    const { page, faults } = await open(`#/explore?${hash}`, { scheme, zone: 'UTC' });
+  async ({ name, scheme, hash, shows, page: path = 'explore' }) => {
+    const { page, faults } = await open(`#/${path}?${hash}`, { scheme, zone: 'UTC' });
     for (const [look, width] of [
       ['wide', 1280],
       ['narrow', 390],

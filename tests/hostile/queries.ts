@@ -148,7 +148,7 @@ const iso = (ms: number) => new Date(ms).toISOString();
 const events = queryDoor('/events', {
   limits: [...FILTER_LIMITS, 'page', 'offset', 'total'],
   parameters: (values, random) => [
-    ...(values.has('page') ? [['limit', String(values.get('page'))] as const] : []),
+    ...pageSize(values),
     ...(values.has('offset') ? [['offset', String(values.get('offset'))] as const] : []),
     // Numbers beyond the integers that floats hold have to be refused, and not rounded.
     ...(values.has('total') ? [['total', 'capped'] as const] : [['total', pick(random, ['exact', 'none'])] as const]),
@@ -209,6 +209,39 @@ const retention = queryDoor('/events/retention', {
   },
 });
 
+const funnelPeople = queryDoor('/events/funnel/people', {
+  limits: [...FILTER_LIMITS, 'page', 'steps', 'within'],
+  parameters(values, random) {
+    const count = values.get('steps') ?? 2;
+    return [
+      ['startDate', iso(START_MS)],
+      ['steps', Array.from({ length: count }, () => pick(random, STORED_EVENTS)).join(',')],
+      ['within', `${values.get('within') ?? 7}d`],
+      ['step', '2'],
+      ['dropped', pick(random, ['true', 'false'])],
+      ...pageSize(values),
+    ];
+  },
+});
+
+const retentionPeople = queryDoor('/events/retention/people', {
+  limits: [...FILTER_LIMITS, 'page', 'periods', 'buckets'],
+  parameters(values) {
+    const days = values.get('buckets') ?? 30;
+    return [
+      ['startDate', iso(START_MS - (days - 1) * 1_440 * MINUTE_MS)],
+      ['endDate', iso(START_MS + 1_440 * MINUTE_MS - 1)],
+      ['cohort', iso(START_MS)],
+      ...(values.has('periods') ? [['periods', String(values.get('periods'))] as const] : []),
+      ...pageSize(values),
+    ];
+  },
+});
+
+function pageSize(values: Values): Parameters {
+  return values.has('page') ? [['limit', String(values.get('page'))]] : [];
+}
+
 function menu(path: string, parameters: (random: Random) => Parameters = () => []): Door {
   return queryDoor(path, {
     limits: [...FILTER_LIMITS, 'menu'],
@@ -229,7 +262,7 @@ const entities = (path: string) =>
     limits: [...FILTER_LIMITS, 'page'],
     documents: ['properties'],
     parameters: (values, random) => [
-      ...(values.has('page') ? [['limit', String(values.get('page'))] as const] : []),
+      ...pageSize(values),
       ['orderByField', pick(random, ['id', 'firstSeenAt', 'lastSeenAt'])],
       ['orderByDirection', pick(random, ['ASC', 'DESC'])],
     ],
@@ -296,7 +329,9 @@ export const QUERY_DOORS: Readonly<Record<string, Door>> = {
   'GET /events': events,
   'GET /events/series': series,
   'GET /events/funnel': funnel,
+  'GET /events/funnel/people': funnelPeople,
   'GET /events/retention': retention,
+  'GET /events/retention/people': retentionPeople,
   'GET /events/names': menu('/events/names'),
   'GET /events/properties': menu('/events/properties'),
   'GET /events/values': menu('/events/values', (random) => [

@@ -91,6 +91,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/events/funnel/people": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who completed a step, or dropped out before it, a page at a time
+         * @description The users (or with `by=organization` the organizations) behind a number of the funnel of the same parameters: those who completed the step, or with `dropped=true` those who completed only the steps before it. Each page costs as much as the funnel. A query that runs out of its time is answered with `complete: false` and nobody.
+         */
+        get: operations["listFunnelPeople"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events/retention": {
         parameters: {
             query?: never;
@@ -103,6 +123,26 @@ export interface paths {
          * @description A user belongs to the cohort of the interval of its first event in the range that `event` names. Filters on `event` and `returnEvent` may have operators; all other filters, and the dates, hold for both. A query that runs out of its time is answered with `complete: false` and no cohorts: whose first event an event is takes all events of the range to know.
          */
         get: operations["getRetention"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/events/retention/people": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The users of a cohort, or those who came back, a page at a time
+         * @description The users behind a number of retention with the same parameters. Each page costs as much as retention. A query that runs out of its time is answered with `complete: false` and nobody.
+         */
+        get: operations["listRetentionPeople"];
         put?: never;
         post?: never;
         delete?: never;
@@ -655,6 +695,42 @@ export interface components {
             group: unknown[];
             steps: components["schemas"]["FunnelStep"][];
         };
+        FunnelPeople: {
+            /** @description The limit that was applied. */
+            limit: number;
+            /** @description In the order of the bytes of their identifiers; empty when `complete` is `false`. */
+            results: components["schemas"]["FunnelPerson"][];
+            /** @description Where the next page begins; `null` at the end. */
+            nextCursor: string | null;
+            /**
+             * Format: date-time
+             * @description The first time that was applied, in UTC.
+             */
+            startDate: string;
+            /**
+             * Format: date-time
+             * @description The last time that was applied, in UTC.
+             */
+            endDate: string;
+            /** @description Whether the query finished within its time. */
+            complete: boolean;
+            /** @description Whether every number is exact. */
+            exact: boolean;
+        };
+        FunnelPerson: {
+            /** @description The identifier of the user or the organization. */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When the attempt that counts began: its first step.
+             */
+            startedAt: string;
+            /**
+             * Format: date-time
+             * @description When it got to the step; of those who dropped out, to the step before.
+             */
+            reachedAt: string;
+        };
         Retention: {
             interval: string;
             timeZone: string;
@@ -687,6 +763,37 @@ export interface components {
             size: number;
             /** @description For 0, 1, 2, … intervals later: how many of them have a return event then, inside the range. The first number is `size`. */
             returned: number[];
+        };
+        RetentionPeople: {
+            /** @description The limit that was applied. */
+            limit: number;
+            /** @description In the order of the bytes of their identifiers; empty when `complete` is `false`. */
+            results: components["schemas"]["RetentionPerson"][];
+            /** @description Where the next page begins; `null` at the end. */
+            nextCursor: string | null;
+            /**
+             * Format: date-time
+             * @description The first time that was applied, in UTC.
+             */
+            startDate: string;
+            /**
+             * Format: date-time
+             * @description The last time that was applied, in UTC.
+             */
+            endDate: string;
+            /** @description Whether the query finished within its time. */
+            complete: boolean;
+            /** @description Whether every number is exact. */
+            exact: boolean;
+        };
+        RetentionPerson: {
+            /** @description The identifier of the user. */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When the first event in the range was that makes the cohort.
+             */
+            startedAt: string;
         };
         EventNames: {
             /** @description As it was applied; `null` without one. */
@@ -1744,6 +1851,144 @@ export interface operations {
             };
         };
     };
+    listFunnelPeople: {
+        parameters: {
+            query: {
+                /** @description Events with this uuid. */
+                uuid?: string;
+                /** @description Events of this type. */
+                type?: string;
+                /** @description Events of this name. */
+                event?: string;
+                /** @description Events of this user. */
+                userId?: string;
+                /** @description Events of this organization. */
+                groupId?: string;
+                /** @description Events of this anonymous person. */
+                anonymousId?: string;
+                /** @description Events of this installation or device. */
+                instanceId?: string;
+                /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
+                startDate: string;
+                /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
+                endDate?: string;
+                /** @description 2 to 8 event names in their order, separated by commas; `\,` is a comma inside a name. */
+                steps: string;
+                /** @description Who goes through the steps: users (`userId`) or organizations (`groupId`). Events without it do not count. */
+                by?: "user" | "organization";
+                /** @description The window that begins with the first step, inclusive: a number with `s`, `m`, `h` or `d`, at most `36500d`. */
+                within?: string;
+                /** @description The field of the first step whose values define the groups: one of `type`, `event`, `userId`, `groupId`, `instanceId` and `properties.<name>`. */
+                groupBy?: string;
+                /** @description Those who completed this step and all before it. Counted from 1. */
+                step: number;
+                /** @description `true`: those who completed the step before it, and not this one. */
+                dropped?: "true" | "false";
+                /** @description With `groupBy`: the group that they are in, as JSON, as `groups` of the funnel has it. */
+                group?: string;
+                /** @description How many records to return at most. More than 1000 counts as 1000. */
+                limit?: number;
+                /** @description `nextCursor` of the page before, with the same parameters. */
+                cursor?: string;
+                /**
+                 * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                properties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `context.<name>=<value>`, or with an operator in brackets behind the name: `context.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                context?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `traits.<name>=<value>`, or with an operator in brackets behind the name: `traits.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                traits?: {
+                    [key: string]: string;
+                };
+                /** @description `step<n>.properties.<name>[<operator>]=<value>`: a filter on the events of one step alone, counted from 1. They count among the 20 filters on properties. */
+                stepFilters?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                operators?: {
+                    [key: string]: string;
+                };
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of users or organizations. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "limit": 100,
+                     *       "results": [
+                     *         {
+                     *           "id": "jane",
+                     *           "startedAt": "2026-03-01T12:00:00.000Z",
+                     *           "reachedAt": "2026-03-02T08:00:00.000Z"
+                     *         }
+                     *       ],
+                     *       "nextCursor": null,
+                     *       "startDate": "2026-03-01T00:00:00.000Z",
+                     *       "endDate": "2026-03-31T23:59:59.999Z",
+                     *       "complete": true,
+                     *       "exact": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FunnelPeople"];
+                };
+            };
+        };
+    };
     getRetention: {
         parameters: {
             query: {
@@ -1880,6 +2125,139 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Retention"];
+                };
+            };
+        };
+    };
+    listRetentionPeople: {
+        parameters: {
+            query: {
+                /** @description Events with this uuid. */
+                uuid?: string;
+                /** @description Events of this type. */
+                type?: string;
+                /** @description What makes a cohort: the first event of this name in the range. Any event unless given. */
+                event?: string;
+                /** @description Events of this user. */
+                userId?: string;
+                /** @description Events of this organization. */
+                groupId?: string;
+                /** @description Events of this anonymous person. */
+                anonymousId?: string;
+                /** @description Events of this installation or device. */
+                instanceId?: string;
+                /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
+                startDate: string;
+                /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
+                endDate?: string;
+                /** @description What counts as a return: an event of this name. The same as `event` unless given. */
+                returnEvent?: string;
+                /** @description The length of a cohort and of a period. */
+                interval?: "day" | "week" | "month";
+                /** @description How many intervals to count returns in, that of the cohort among them. */
+                periods?: number;
+                /** @description The IANA time zone of the intervals. */
+                timeZone?: string;
+                /** @description The day that weeks begin on, for `interval=week`. */
+                weekStart?: "monday" | "saturday" | "sunday";
+                /** @description A time in the interval of the cohort, such as its `start`. ISO 8601, in UTC without a zone. */
+                cohort: string;
+                /** @description Those of the cohort who returned so many intervals later: a place in `returned`, less than `periods`. `0`: the whole cohort. */
+                period?: number;
+                /** @description How many records to return at most. More than 1000 counts as 1000. */
+                limit?: number;
+                /** @description `nextCursor` of the page before, with the same parameters. */
+                cursor?: string;
+                /**
+                 * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                properties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `context.<name>=<value>`, or with an operator in brackets behind the name: `context.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                context?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `traits.<name>=<value>`, or with an operator in brackets behind the name: `traits.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                traits?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `returnEvent`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                operators?: {
+                    [key: string]: string;
+                };
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of users. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "limit": 100,
+                     *       "results": [
+                     *         {
+                     *           "id": "jane",
+                     *           "startedAt": "2026-03-01T12:00:00.000Z"
+                     *         }
+                     *       ],
+                     *       "nextCursor": null,
+                     *       "startDate": "2026-03-01T00:00:00.000Z",
+                     *       "endDate": "2026-03-31T23:59:59.999Z",
+                     *       "complete": true,
+                     *       "exact": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RetentionPeople"];
                 };
             };
         };

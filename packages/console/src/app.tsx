@@ -27,6 +27,7 @@ const HealthPage = deferred(() => loadOperate().then((pages) => pages.HealthPage
 const KeysPage = deferred(() => loadOperate().then((pages) => pages.KeysPage));
 const WebhookPage = deferred(() => loadOperate().then((pages) => pages.WebhookPage));
 const WebhooksPage = deferred(() => loadOperate().then((pages) => pages.WebhooksPage));
+const PeoplePage = deferred(() => import('./explore/people-page.tsx').then(({ PeoplePage }) => PeoplePage));
 const WallPage = deferred(() => loadDashboards().then((pages) => pages.WallPage));
 
 interface PageDescription {
@@ -43,6 +44,8 @@ function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescript
     case 'explore':
     case 'chart':
       return { title: 'Explore', content: <ExplorePage params={params} /> };
+    case 'people':
+      return { title: 'People', content: <PeoplePage params={params} /> };
     case 'views':
       return { title: 'Views', content: <ViewsPage /> };
     case 'dashboards':

@@ -29,8 +29,8 @@ const GROUPS: readonly (readonly [title: string, links: readonly Link[]])[] = [
   ],
 ];
 
-/** Addresses of older links, which go on working. */
-const ALIASES: Readonly<Record<string, string>> = { chart: 'explore' };
+/** Pages that belong to another one, and addresses of older links, which go on working. */
+const ALIASES: Readonly<Record<string, string>> = { chart: 'explore', people: 'explore' };
 
 /** The links to all pages, and the button that signs out. */
 export function Navigation() {

@@ -229,7 +229,10 @@ const DATES = 'startDate=2026-02-27&endDate=2026-03-10';
 const reportsUrl = fc.constantFrom(
   `/events/funnel?steps=opened,Closed&${DATES}&groupBy=groupId`,
   `/events/funnel?steps=opened,opened,${encodeURIComponent('öffnet')}&by=organization&${DATES}&step2.properties.n=1`,
+  `/events/funnel/people?steps=opened,Closed&${DATES}&step=2&dropped=true`,
+  `/events/funnel/people?steps=opened,opened&by=organization&${DATES}&step=1&groupBy=type&group=%22track%22`,
   `/events/retention?interval=day&periods=5&${DATES}`,
+  `/events/retention/people?interval=week&cohort=2026-03-01&period=1&${DATES}`,
   `/events/retention?event=opened&returnEvent[ne]=opened&timeZone=Asia/Kathmandu&periods=5&${DATES}`,
 );
 const menuUrl = fc

@@ -1,6 +1,7 @@
 import type { Funnel } from '../api.ts';
 import type { Table } from '../csv.ts';
 import { CsvButton } from '../csv-button.tsx';
+import { calendar } from '../current-settings.ts';
 import { stepOf } from '../filters.ts';
 import { formatDuration, formatNumber, formatShare } from '../format.ts';
 import { labelOfName } from '../names.ts';
@@ -9,6 +10,7 @@ import { labelOfKey } from '../series.ts';
 import { type DrawingProps, partName } from './drawing.ts';
 import { eventsHref, narrowedHref } from './drill-down.ts';
 import { EmptyHint } from './empty-hint.tsx';
+import { peopleHref } from './people.ts';
 import { ReportNotes } from './report-notes.tsx';
 import { ShareBar } from './share-bar.tsx';
 
@@ -32,6 +34,7 @@ export function FunnelReport({ response, params }: FunnelReportProps) {
       <FunnelDrawing response={response} params={params} />
       <p class="bar">
         <CsvButton name="Funnel" table={() => tableOf(steps, groups, groupBy.map(labelOfName))} />
+        <span class="muted">A number opens the {whoOf(params).toLowerCase()}, a name the events of the step.</span>
       </p>
     </>
   );
@@ -78,12 +81,10 @@ function StepTable({ response, params, title, who }: StepTableProps) {
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
     <section class="scroll" aria-label={partName('Steps', title)} tabIndex={0}>
       <table class="totals funnel">
-        <caption>
-          {who} at each step{params && '; a number opens the events of the step'}
-        </caption>
+        <caption>{who} at each step</caption>
         <thead>
           <tr>
-            {['Step', who, 'Of the first', 'Of the step before', 'Median time'].map((column, index) => (
+            {['Step', who, 'Of the first', 'Of the step before', 'Dropped out', 'Median time'].map((column, index) => (
               <th key={column} scope="col" class={index > 0 ? 'number' : undefined}>
                 {column}
               </th>
@@ -91,24 +92,71 @@ function StepTable({ response, params, title, who }: StepTableProps) {
           </tr>
         </thead>
         <tbody>
-          {steps.map(({ event, count, medianSecondsFromPrevious }, index) => (
-            <tr key={index}>
-              <th scope="row">
-                {index + 1}. <bdi>{event}</bdi>
-                <ShareBar share={shareOf(count, first) ?? 0} />
-              </th>
-              <td class="number">
-                <NumberLink value={count} href={eventsHref(params && ofStep(params, index + 1, event), response)} />
-              </td>
-              <td class="number">{formatShare(shareOf(count, first))}</td>
-              <td class="number">{index === 0 ? '' : formatShare(shareOf(count, steps[index - 1]?.count ?? null))}</td>
-              <td class="number">{index === 0 ? '' : formatDuration(medianSecondsFromPrevious)}</td>
-            </tr>
-          ))}
+          {steps.map(({ event, count, medianSecondsFromPrevious }, index) => {
+            const before = steps[index - 1]?.count ?? null;
+            return (
+              <tr key={index}>
+                <th scope="row">
+                  {index + 1}. <StepName {...{ response, params, index, event }} />
+                  <ShareBar share={shareOf(count, first) ?? 0} />
+                </th>
+                <td class="number">
+                  <PeopleLink {...{ response, params, index }} value={count} />
+                </td>
+                <td class="number">{formatShare(shareOf(count, first))}</td>
+                <td class="number">{index === 0 ? '' : formatShare(shareOf(count, before))}</td>
+                <td class="number">
+                  {index > 0 && (
+                    <PeopleLink {...{ response, params, index }} value={droppedOf(before, count)} isDropped />
+                  )}
+                </td>
+                <td class="number">{index === 0 ? '' : formatDuration(medianSecondsFromPrevious)}</td>
+              </tr>
+            );
+          })}
         </tbody>
       </table>
     </section>
   );
+}
+
+interface StepNameProps extends DrawingProps<Funnel> {
+  readonly event: string;
+  /** Of the step, from 0. */
+  readonly index: number;
+}
+
+/** The name of a step, which opens its events. */
+function StepName({ response, params, event, index }: StepNameProps) {
+  const name = <bdi>{event}</bdi>;
+  const href = eventsHref(params && ofStep(params, index + 1, event), response);
+  return href === undefined ? name : <a href={href}>{name}</a>;
+}
+
+interface PeopleLinkProps extends DrawingProps<Funnel> {
+  readonly value: number | null;
+  /** Of the step, from 0. */
+  readonly index: number;
+  /** Whether it counts those who dropped out before the step. */
+  readonly isDropped?: boolean;
+  /** The key of their group. Default: of all groups. */
+  readonly group?: unknown;
+}
+
+/** A number of people at a step, which opens who they are. */
+function PeopleLink({ response, params, value, index, isDropped = false, group }: PeopleLinkProps) {
+  const { startDate, endDate } = response;
+  const href = peopleHref('funnel', params, calendar.value, {
+    ...{ startDate, endDate, step: String(index + 1) },
+    ...(isDropped && { dropped: 'true' }),
+    ...(group !== undefined && { group: JSON.stringify(group) }),
+  });
+  const who = params?.get('by') === 'organization' ? 'organizations' : 'users';
+  return <NumberLink value={value} href={href} opens={who} />;
+}
+
+function droppedOf(before: number | null, count: number | null): number | null {
+  return before === null || count === null ? null : before - count;
 }
 
 function GroupTable({ response, params, title, who }: StepTableProps) {
@@ -144,7 +192,7 @@ function GroupTable({ response, params, title, who }: StepTableProps) {
                 </th>
                 {own.map(({ count }, index) => (
                   <td key={index} class="number">
-                    {formatNumber(count)}
+                    <PeopleLink {...{ response, params, index }} value={count} group={key} />
                     {index > 0 && ` (${formatShare(shareOf(count, own[0]?.count ?? null))})`}
                   </td>
                 ))}

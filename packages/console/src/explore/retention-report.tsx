@@ -2,12 +2,14 @@ import type { Retention } from '../api.ts';
 import { timeOfBuckets } from '../bucket-time.ts';
 import type { Table } from '../csv.ts';
 import { CsvButton } from '../csv-button.tsx';
+import { calendar } from '../current-settings.ts';
 import { partialBuckets } from '../days.ts';
 import { formatBucket, formatCount, formatShare } from '../format.ts';
 import { NumberLink } from '../number-link.tsx';
 import { type DrawingProps, partName } from './drawing.ts';
 import { eventsHref } from './drill-down.ts';
 import { EmptyHint } from './empty-hint.tsx';
+import { peopleHref } from './people.ts';
 import { ReportNotes } from './report-notes.tsx';
 
 interface RetentionReportProps {
@@ -32,7 +34,7 @@ export function RetentionReport({ response, params }: RetentionReportProps) {
       {users > 0 && (
         <p class="bar">
           <CsvButton name="Retention" table={() => tableOf(response)} />
-          <span class="muted">A number opens the events of that {interval}.</span>
+          <span class="muted">A number opens the users, a date the events of that {interval}.</span>
         </p>
       )}
     </>
@@ -54,7 +56,11 @@ function CohortTable({ response, params, title }: DrawingProps<Retention>) {
   const columns = Math.min(periods, cohorts.length);
   const buckets = cohorts.map(({ start }) => start);
   const isPartial = partialBuckets({ ...response, buckets }).has(buckets.at(-1) ?? '');
-  const returns = params && ofReturns(params);
+  const peopleOf = (start: string, period: number) =>
+    peopleHref('retention', params, calendar.value, {
+      ...{ startDate: response.startDate, endDate: response.endDate, interval, timeZone },
+      ...{ cohort: start, period: String(period) },
+    });
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
     <section class="scroll" aria-label={partName('Retention', title)} tabIndex={0}>
@@ -80,10 +86,10 @@ function CohortTable({ response, params, title }: DrawingProps<Retention>) {
           {cohorts.map(({ start, size, returned }, row) => (
             <tr key={start}>
               <th scope="row">
-                <time dateTime={start}>{formatBucket(start, interval, timeZone)}</time>
+                <CohortName {...{ response, params, buckets, row }} />
               </th>
               <td class="number">
-                <NumberLink value={size} href={eventsHref(params, timeOfBuckets({ ...response, buckets }, row))} />
+                <NumberLink value={size} href={peopleOf(start, 0)} opens="users" />
               </td>
               {Array.from({ length: columns }, (_, period) => {
                 // What is after the range has not been counted.
@@ -94,7 +100,8 @@ function CohortTable({ response, params, title }: DrawingProps<Retention>) {
                       <NumberLink
                         value={count}
                         text={formatShare(count / size)}
-                        href={eventsHref(returns, timeOfBuckets({ ...response, buckets }, row + period))}
+                        href={peopleOf(start, period)}
+                        opens="users"
                       />
                     )}
                   </td>
@@ -108,15 +115,18 @@ function CohortTable({ response, params, title }: DrawingProps<Retention>) {
   );
 }
 
-/** Returns the parameters of the events that count as returns. */
-function ofReturns(params: URLSearchParams): URLSearchParams {
-  if (![...params.keys()].some((name) => /^returnEvent(?:\[|$)/.test(name))) return params;
-  return new URLSearchParams(
-    [...params].flatMap(([name, value]): [string, string][] => {
-      if (/^event(?:\[|$)/.test(name)) return [];
-      return [[name.replace(/^returnEvent(?=\[|$)/, 'event'), value]];
-    }),
-  );
+interface CohortNameProps extends DrawingProps<Retention> {
+  /** When each cohort begins. */
+  readonly buckets: readonly string[];
+  readonly row: number;
+}
+
+/** When a cohort begins, which opens its events. */
+function CohortName({ response, params, buckets, row }: CohortNameProps) {
+  const start = buckets[row] ?? '';
+  const name = <time dateTime={start}>{formatBucket(start, response.interval, response.timeZone)}</time>;
+  const href = eventsHref(params, timeOfBuckets({ ...response, buckets }, row));
+  return href === undefined ? name : <a href={href}>{name}</a>;
 }
 
 function shadeOf(count: number, size: number): string {

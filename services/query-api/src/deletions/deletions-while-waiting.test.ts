@@ -52,6 +52,8 @@ const ROUTES: readonly string[] = [
   ],
   ...[`/events/series?interval=day&groupBy=userId&${DAY}`, `/events/series?interval=day&compare=previous&${DAY}`],
   ...[`/events/retention?interval=day&${DAY}`, `/events/funnel?steps=e,f&${DAY}`],
+  `/events/retention/people?cohort=2026-03-01&${DAY}`,
+  `/events/funnel/people?steps=ada-did,e&step=1&${DAY}`,
   ...['/events/names', '/events/properties', '/events/values?property=userId', '/events/values?property=event'],
   ...['/users', '/users?orderByField=lastSeenAt', '/users/ada', '/users/ada/organizations'],
 ];

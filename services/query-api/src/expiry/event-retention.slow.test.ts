@@ -40,7 +40,9 @@ const READS = [
   `/events/series?interval=day&timeZone=Asia/Kathmandu&groupBy=event&${DATES}`,
   `/events/series?interval=week&measure=users&${DATES}`,
   `/events/funnel?steps=e0,e1&${DATES}`,
+  `/events/funnel/people?steps=e0,e1&step=1&${DATES}`,
   `/events/retention?interval=week&${DATES}`,
+  `/events/retention/people?interval=month&cohort=2026-01-15&${DATES}`,
   '/events/export?startDate=2025-01-01',
   '/users/u1/activity',
 ];

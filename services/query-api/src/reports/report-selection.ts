@@ -37,7 +37,7 @@ const TOO_MANY_BUCKETS: InputError = {
 };
 
 /** What the buckets depend on. */
-const BUCKET_PARAMETERS: readonly string[] = ['interval', 'weekStart', 'timeZone', 'startDate', 'endDate'];
+export const BUCKET_PARAMETERS: readonly string[] = ['interval', 'weekStart', 'timeZone', 'startDate', 'endDate'];
 
 /** Returns when the buckets of a report begin. Adds an error when there are too many; then they must not be used. */
 export function reportBuckets(

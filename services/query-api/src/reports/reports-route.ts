@@ -3,15 +3,19 @@ import { type ReadDependencies, registerQueryRead } from '../read-route.ts';
 import { registerActivities } from './activity/activity.ts';
 import { registerExport } from './export/export.ts';
 import { funnelRead } from './funnel/funnel.ts';
+import { registerFunnelPeople } from './funnel/funnel-people.ts';
 import { registerMenus, valuesRead } from './menus/menus.ts';
 import { retentionRead } from './retention/retention.ts';
+import { registerRetentionPeople } from './retention/retention-people.ts';
 import { seriesRead } from './series/series.ts';
 
 /** Registers the reads that dashboards draw from. */
 export function registerReports(app: FastifyInstance, deps: ReadDependencies): void {
   registerQueryRead(app, seriesRead(deps));
   registerQueryRead(app, funnelRead(deps));
+  registerFunnelPeople(app, deps);
   registerQueryRead(app, retentionRead(deps));
+  registerRetentionPeople(app, deps);
   registerExport(app, deps);
   registerMenus(app, deps);
   registerQueryRead(app, valuesRead(deps));

@@ -4,8 +4,12 @@ import type { Tables } from '../../clickhouse/tables.ts';
 import { MeasuredRunner, type ReadCost } from '../../testing/measured-runner.ts';
 import { type QueryService, startQuery } from '../../testing/query-service.ts';
 import { parseRetentionRequest } from '../retention/retention-parameters.ts';
+import { parseRetentionPeopleRequest } from '../retention/retention-people-parameters.ts';
+import { retentionPeopleQuery } from '../retention/retention-people-query.ts';
 import { retentionQuery } from '../retention/retention-query.ts';
 import { parseFunnelRequest } from './funnel-parameters.ts';
+import { parseFunnelPeopleRequest } from './funnel-people-parameters.ts';
+import { funnelPeopleQuery } from './funnel-people-query.ts';
 import { funnelQuery } from './funnel-query.ts';
 
 let query: QueryService;
@@ -52,6 +56,10 @@ const funnel = (text: string) => (tables: Tables) =>
   funnelQuery(tables, parseFunnelRequest(parameters(text)), undefined);
 const retention = (text: string) => (tables: Tables) =>
   retentionQuery(tables, parseRetentionRequest(parameters(text)), undefined);
+const funnelPeople = (text: string) => (tables: Tables) =>
+  funnelPeopleQuery(tables, parseFunnelPeopleRequest(parameters(text), 'b'), undefined);
+const retentionPeople = (text: string) => (tables: Tables) =>
+  retentionPeopleQuery(tables, parseRetentionPeopleRequest(parameters(text), 'b'), undefined);
 
 test.each([
   ['a funnel', funnel(`steps=opened,closed&${LAST_MONTH}`)],
@@ -70,4 +78,20 @@ test.each([
   const { rows } = await costOf('b', sql);
   expect(rows).toBeGreaterThan(0);
   expect(rows).toBeLessThanOrEqual(((12 * MONTH_ROWS) / 1_000) * GRANULE_ROWS);
+});
+
+const OPENED = `steps=opened,closed&${LAST_MONTH}`;
+const RETURNED = `event=opened&returnEvent=closed&${LAST_MONTH}`;
+const COHORT = `cohort=${new Date(END_MS - MONTH_MS / 2).toISOString()}`;
+
+test.each([
+  ['a step of a funnel', funnel(OPENED), funnelPeople(`${OPENED}&step=2`)],
+  ['a step that they dropped out before', funnel(OPENED), funnelPeople(`${OPENED}&step=2&dropped=true`)],
+  ['a cohort', retention(RETURNED), retentionPeople(`${RETURNED}&${COHORT}`)],
+  ['a return', retention(RETURNED), retentionPeople(`${RETURNED}&${COHORT}&period=3`)],
+])('the people of %s are read with no more events than the report', async (_, report, people) => {
+  const [counted, listed] = [await costOf('b', report), await costOf('b', people)];
+  expect(listed.rows).toBeGreaterThan(0);
+  expect(listed.rows).toBeLessThanOrEqual(counted.rows);
+  expect(listed.granules).toBeLessThanOrEqual(counted.granules);
 });

@@ -5,9 +5,11 @@ import { eventFilterable } from '../../events/event-selection.ts';
 import { eventDocumentFilters } from '../../events/events-openapi.ts';
 import { fieldFilters, openParameters, querySchema } from '../../filters/filters-openapi.ts';
 import { PROPERTY_FILTERS_MAX, STEPS_MAX } from '../../limits.ts';
-import type { CommonDescription } from '../../openapi-schemas.ts';
+import { type CommonDescription, timeSchema } from '../../openapi-schemas.ts';
+import { peopleSchema } from '../people/people-schemas.ts';
 import { reportEndSchemas } from '../report-schemas.ts';
 import { funnelParameters } from './funnel-parameters.ts';
+import { funnelPeopleParameters } from './funnel-people-parameters.ts';
 import { FUNNEL_GROUPS_MAX } from './funnel-query.ts';
 
 const step = z
@@ -49,6 +51,19 @@ export const funnelSchema = z
   })
   .meta({ id: 'Funnel' });
 
+const person = z
+  .object({
+    id: z.string().meta({ description: 'The identifier of the user or the organization.' }),
+    startedAt: timeSchema.meta({ description: 'When the attempt that counts began: its first step.' }),
+    reachedAt: timeSchema.meta({
+      description: 'When it got to the step; of those who dropped out, to the step before.',
+    }),
+  })
+  .meta({ id: 'FunnelPerson' });
+
+/** The response of `GET /events/funnel/people`. */
+const funnelPeopleSchema = peopleSchema(person).meta({ id: 'FunnelPeople' });
+
 const filters = {
   ...eventDocumentFilters,
   stepFilters: openParameters(
@@ -60,7 +75,7 @@ const filters = {
   operators: fieldFilters(eventFilterable.fields, { 'userId[in]': 'jane,joe' }),
 };
 
-/** Describes `GET /events/funnel`. */
+/** Describes `GET /events/funnel` and `/events/funnel/people`. */
 export function funnelPaths(common: CommonDescription): PathDescriptions {
   return {
     '/events/funnel': {
@@ -84,6 +99,38 @@ export function funnelPaths(common: CommonDescription): PathDescriptions {
                     { event: 'invoice_paid', count: 45, medianSecondsFromPrevious: 86_400.5 },
                   ],
                   groupBy: [],
+                  startDate: '2026-03-01T00:00:00.000Z',
+                  endDate: '2026-03-31T23:59:59.999Z',
+                  complete: true,
+                  exact: true,
+                },
+              },
+            },
+          },
+        },
+      },
+    },
+    '/events/funnel/people': {
+      get: {
+        ...common,
+        operationId: 'listFunnelPeople',
+        summary: 'Who completed a step, or dropped out before it, a page at a time',
+        description:
+          'The users (or with `by=organization` the organizations) behind a number of the funnel of the same parameters: those who completed the step, or with `dropped=true` those who completed only the steps before it. Each page costs as much as the funnel. A query that runs out of its time is answered with `complete: false` and nobody.',
+        tag: 'events',
+        requestParams: { query: querySchema(funnelPeopleParameters, filters, ['startDate', 'steps', 'step']) },
+        responses: {
+          200: {
+            description: 'A page of users or organizations.',
+            content: {
+              'application/json': {
+                schema: funnelPeopleSchema,
+                example: {
+                  limit: 100,
+                  results: [
+                    { id: 'jane', startedAt: '2026-03-01T12:00:00.000Z', reachedAt: '2026-03-02T08:00:00.000Z' },
+                  ],
+                  nextCursor: null,
                   startDate: '2026-03-01T00:00:00.000Z',
                   endDate: '2026-03-31T23:59:59.999Z',
                   complete: true,

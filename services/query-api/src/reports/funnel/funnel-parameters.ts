@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { DOCUMENT_FIELDS, type DocumentField, type FilterField } from '../../events/event-columns.ts';
 import { eventFilterable, selectionParameters } from '../../events/event-selection.ts';
 import { listOf, notEmpty } from '../../filters/operators.ts';
-import { type Filterable, parseParameters, refuseErrors } from '../../filters/parameters.ts';
+import { type Filterable, type ParsedParameters, parseParameters, refuseErrors } from '../../filters/parameters.ts';
 import type { PropertyFilter } from '../../filters/property-filter.ts';
 import { STEPS_MAX, STEPS_MIN, WITHIN_DAYS_MAX } from '../../limits.ts';
 import { GROUP_KEYS, type GroupKey, groupKeyParameter } from '../group-key.ts';
@@ -72,7 +72,8 @@ type StepDocument = `step${number}.${DocumentField}`;
 
 type AnyFilter = PropertyFilter<DocumentField | StepDocument>;
 
-const funnelFilterable: Filterable<FilterField, DocumentField | StepDocument> = {
+/** What events of a funnel can be filtered by, those of one step among them. */
+export const funnelFilterable: Filterable<FilterField, DocumentField | StepDocument> = {
   fields: eventFilterable.fields,
   documents: [...DOCUMENT_FIELDS, ...Array.from({ length: STEPS_MAX }, (_, index) => stepDocuments(index + 1)).flat()],
 };
@@ -89,15 +90,26 @@ const STEPS_REQUIRED: InputError = { path: 'steps', code: 'required', message: '
  * @throws {Problem} `invalid_request`, naming every error
  */
 export function parseFunnelRequest(query: QueryParameters): FunnelRequest {
-  const parsed = parseParameters(funnelParameters, funnelFilterable, query);
+  const { request, errors } = readFunnel(parseParameters(funnelParameters, funnelFilterable, query), query);
+  refuseErrors(errors);
+  return request;
+}
+
+/** The parameters of a funnel as they are parsed, others among them. */
+type ParsedFunnel = ParsedParameters<typeof funnelParameters, FilterField, DocumentField | StepDocument>;
+
+/** Returns the request for a funnel. With an error it must not be used. */
+export function readFunnel(
+  parsed: ParsedFunnel,
+  query: QueryParameters,
+): { readonly request: FunnelRequest; readonly errors: InputError[] } {
   const { steps: events, by = 'user', within: withinMs = WITHIN_MS_DEFAULT, groupBy } = parsed.values;
   const filtersOf = (step: number | undefined) => parsed.properties.flatMap((filter) => withoutStep(filter, step));
   const { selection, errors } = reportSelection({ ...parsed, properties: filtersOf(undefined) });
   if (query['steps'] === undefined) errors.push(STEPS_REQUIRED);
   else if (events) errors.push(...parsed.properties.flatMap((filter) => errorOfStep(filter, events.length)));
-  refuseErrors(errors);
   const steps = (events ?? []).map((event, index): FunnelStep => ({ event, properties: filtersOf(index + 1) }));
-  return { selection, steps, by, withinMs, groupBy };
+  return { request: { selection, steps, by, withinMs, groupBy }, errors };
 }
 
 /** Returns the filter if it is of this step; of all steps when it is `undefined`. */

@@ -22,7 +22,7 @@ import type { FunnelRequest } from './funnel-parameters.ts';
 const NO_START = 'toInt64(-4611686018427387904)';
 
 /** The earliest time that can be stored, the beginning of 1900, is this many milliseconds before 1970. */
-const MS_BEFORE_1970 = '2208988800000';
+export const MS_BEFORE_1970 = '2208988800000';
 
 /**
  * An event as one number: its time, the 128 bits of its uuid, and 8 bits for the steps that it is an event of. The
@@ -51,15 +51,10 @@ export type FunnelRow = readonly [
  * @param hidden the condition that the events of pending deletions meet, if there are any
  */
 export function funnelQuery(tables: Tables, request: FunnelRequest, hidden: Sql | undefined): Sql {
-  const { steps, withinMs, groupBy } = request;
+  const { steps, groupBy } = request;
   const indexes = [...steps.keys()];
   const later = indexes.slice(1);
-  const persons = personsQuery(tables, request, hidden);
-  const computed = [...furthestStep(indexes), ...indexes.map(chosenEvent)].reduce(
-    // A select of its own for every step: ClickHouse copies an expression wherever another one of its select names it.
-    (from, columns) => `SELECT *,\n  ${columns.join(',\n  ')}\nFROM (\n${from}\n)`,
-    persons.sql,
-  );
+  const attempts = attemptsQuery(tables, request, hidden);
   return {
     sql: `SELECT
   whole,
@@ -70,23 +65,53 @@ FROM (
 SELECT
   furthest,
   [${later.map((index) => `times[at_${index}] - times[at_${index - 1}]`).join(', ')}] AS gaps,
-  ${groupBy ? 'keys[indexOf(firsts, positions[at_0])]' : `''`} AS key
+  ${groupBy ? KEY_OF_ATTEMPT : `''`} AS key
 FROM (
-${computed}
+${attempts.sql}
 )
 )
 ARRAY JOIN ${groupBy ? '[1, 0]' : '[1]'} AS whole
 GROUP BY whole, part
 ORDER BY ${['whole DESC', 'counts[1] DESC', ...(groupBy ? keyOrder(groupBy, 'part') : [])].join(', ')}
 LIMIT {rows:UInt8}`,
-    params: { ...persons.params, within: withinMs, rows: 1 + FUNNEL_GROUPS_MAX },
+    params: { ...attempts.params, rows: 1 + FUNNEL_GROUPS_MAX },
   };
 }
 
+/** The key of the group that an attempt is in. */
+export const KEY_OF_ATTEMPT = 'keys[indexOf(firsts, positions[at_0])]';
+
+/**
+ * Returns the query for the attempts that count, one of each `person` with an event of the first step: `furthest` is the
+ * number of its steps, `times[at_0]` the time of the first one, in milliseconds since {@link MS_BEFORE_1970 1900}.
+ *
+ * @param more conditions that the events meet
+ */
+export function attemptsQuery(
+  tables: Tables,
+  request: FunnelRequest,
+  hidden: Sql | undefined,
+  more: readonly Sql[] = [],
+): Sql {
+  const indexes = [...request.steps.keys()];
+  const persons = personsQuery(tables, request, hidden, more);
+  const sql = [...furthestStep(indexes), ...indexes.map(chosenEvent)].reduce(
+    // A select of its own for every step: ClickHouse copies an expression wherever another one of its select names it.
+    (from, columns) => `SELECT *,\n  ${columns.join(',\n  ')}\nFROM (\n${from}\n)`,
+    persons.sql,
+  );
+  return { sql, params: { ...persons.params, within: request.withinMs } };
+}
+
+/** The column of the persons who go through a funnel. */
+export function personColumn({ by }: FunnelRequest): string {
+  return EVENT_COLUMNS[by === 'user' ? 'userId' : 'groupId'].column;
+}
+
 /** The query for the persons with an event of the first step: their events in order, and the keys of the first steps. */
-function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | undefined): Sql {
-  const { selection, steps, by, groupBy } = request;
-  const person = EVENT_COLUMNS[by === 'user' ? 'userId' : 'groupId'].column;
+function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | undefined, more: readonly Sql[]): Sql {
+  const { selection, steps, groupBy } = request;
+  const person = personColumn(request);
   const matched = matchedSteps(request);
   const parameters = new BoundParameters('g');
   // Of the events of other steps the key is not computed.
@@ -95,12 +120,14 @@ function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | unde
     { sql: 'event IN {step_events:Array(String)}', params: { step_events: steps.map(({ event }) => event) } },
     { sql: `${person} != ''`, params: {} },
     { sql: 'matched != 0', params: {} },
+    ...more,
   ]);
   return {
     sql: `    WITH
       ${matched.sql} AS matched,
       ${POSITION} AS position
     SELECT
+      ${person} AS person,
       ${key ? `groupArrayIf(position, bitTest(matched, 0)) AS firsts, groupArrayIf(${key}, bitTest(matched, 0)) AS keys,` : ''}
       arraySort(groupArray(position)) AS positions
     FROM ${tables.events}

@@ -1,6 +1,7 @@
 import fc, { HOW_TO_REPEAT } from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type EventFilter, generateWorkspaces } from '../../testing/generated-workspaces.ts';
+import { allPeople, inOrderOfIds } from '../../testing/people.ts';
 import { eachIdentifier, type QueryService, startQuery, type TestEvent } from '../../testing/query-service.ts';
 import { inOrder } from '../../testing/reference.ts';
 import type { FunnelReport, FunnelStepCount } from './funnel.ts';
@@ -190,3 +191,49 @@ test('a funnel equals a fold of the events that are shown', async () => {
     { numRuns: 60, endOnFailure: true },
   );
 });
+
+/** A number of a funnel: of a step, counted from 0, and of a group, by its place. */
+const anyNumber = fc.record({
+  step: fc.nat(7),
+  isDropped: fc.boolean(),
+  group: fc.nat(3),
+  limit: fc.constantFrom(1, 2, 100),
+});
+
+test('the people behind a number are those who are counted, page by page', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyFunnel, anyNumber, async (asked, { isDropped, ...number }) => {
+      const report = await funnel(asked);
+      const step = number.step % asked.steps.length;
+      const dropped = isDropped && step > 0;
+      const group = report.groups?.[number.group];
+      // Without a group there is nobody to ask for.
+      if (asked.groupBy !== undefined && !group) return;
+      const steps = (group ?? report).steps.map(({ count }) => count ?? Number.NaN);
+      const url = [
+        urlOf(asked).replace('/funnel?', '/funnel/people?'),
+        `step=${step + 1}`,
+        ...(dropped ? ['dropped=true'] : []),
+        ...(group ? [`group=${encodeURIComponent(JSON.stringify(group.group[0]))}`] : []),
+      ].join('&');
+      const people = await allPeople(query, url, { workspace: WORKSPACES.names[asked.workspace], limit: number.limit });
+      const count = dropped ? (steps[step - 1] ?? 0) - (steps[step] ?? 0) : steps[step];
+      expect(people.length, HOW_TO_REPEAT).toBe(count);
+      const keyOf = GROUPINGS[asked.groupBy ?? ''];
+      const expected = attemptsOf(asked)
+        .filter(({ length }) => (dropped ? length === step : length > step))
+        .filter(([first]) => !group || JSON.stringify(keyOf?.(first as TestEvent)) === JSON.stringify(group.group[0]))
+        .map((attempt) => ({
+          id: (asked.by === 'organization' ? attempt[0]?.groupId : attempt[0]?.userId) ?? '',
+          startedAt: timeOf(attempt[0]),
+          reachedAt: timeOf(attempt[dropped ? step - 1 : step]),
+        }));
+      expect(people, HOW_TO_REPEAT).toEqual(inOrderOfIds(expected));
+    }),
+    { numRuns: 40, endOnFailure: true },
+  );
+});
+
+function timeOf(event: TestEvent | undefined): string {
+  return new Date(event?.timestampMs ?? Number.NaN).toISOString();
+}

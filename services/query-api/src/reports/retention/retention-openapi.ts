@@ -3,8 +3,10 @@ import { z } from 'zod';
 import { eventDocumentFilters } from '../../events/events-openapi.ts';
 import { fieldFilters, querySchema } from '../../filters/filters-openapi.ts';
 import { type CommonDescription, timeSchema } from '../../openapi-schemas.ts';
+import { peopleSchema } from '../people/people-schemas.ts';
 import { reportEndSchemas } from '../report-schemas.ts';
 import { retentionFilterable, retentionParameters } from './retention-parameters.ts';
+import { retentionPeopleParameters } from './retention-people-parameters.ts';
 
 const cohort = z
   .object({
@@ -30,6 +32,16 @@ export const retentionSchema = z
   })
   .meta({ id: 'Retention' });
 
+const person = z
+  .object({
+    id: z.string().meta({ description: 'The identifier of the user.' }),
+    startedAt: timeSchema.meta({ description: 'When the first event in the range was that makes the cohort.' }),
+  })
+  .meta({ id: 'RetentionPerson' });
+
+/** The response of `GET /events/retention/people`. */
+const retentionPeopleSchema = peopleSchema(person).meta({ id: 'RetentionPeople' });
+
 const filters = {
   ...eventDocumentFilters,
   operators: fieldFilters(retentionFilterable.fields, {
@@ -38,7 +50,7 @@ const filters = {
   }),
 };
 
-/** Describes `GET /events/retention`. */
+/** Describes `GET /events/retention` and `/events/retention/people`. */
 export function retentionPaths(common: CommonDescription): PathDescriptions {
   return {
     '/events/retention': {
@@ -64,6 +76,36 @@ export function retentionPaths(common: CommonDescription): PathDescriptions {
                   ],
                   startDate: '2026-03-01T23:00:00.000Z',
                   endDate: '2026-03-15T22:59:59.999Z',
+                  complete: true,
+                  exact: true,
+                },
+              },
+            },
+          },
+        },
+      },
+    },
+    '/events/retention/people': {
+      get: {
+        ...common,
+        operationId: 'listRetentionPeople',
+        summary: 'The users of a cohort, or those who came back, a page at a time',
+        description:
+          'The users behind a number of retention with the same parameters. Each page costs as much as retention. A query that runs out of its time is answered with `complete: false` and nobody.',
+        tag: 'events',
+        requestParams: { query: querySchema(retentionPeopleParameters, filters, ['startDate', 'cohort']) },
+        responses: {
+          200: {
+            description: 'A page of users.',
+            content: {
+              'application/json': {
+                schema: retentionPeopleSchema,
+                example: {
+                  limit: 100,
+                  results: [{ id: 'jane', startedAt: '2026-03-01T12:00:00.000Z' }],
+                  nextCursor: null,
+                  startDate: '2026-03-01T00:00:00.000Z',
+                  endDate: '2026-03-31T23:59:59.999Z',
                   complete: true,
                   exact: true,
                 },

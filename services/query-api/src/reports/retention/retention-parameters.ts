@@ -1,10 +1,11 @@
+import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import type { DocumentField, FilterField } from '../../events/event-columns.ts';
 import { eventFilterable, selectionParameters } from '../../events/event-selection.ts';
 import type { FieldFilter } from '../../filters/operators.ts';
 import { numberParameter, textParameter } from '../../filters/parameter-schemas.ts';
-import { type Filterable, parseParameters, refuseErrors } from '../../filters/parameters.ts';
+import { type Filterable, type ParsedParameters, parseParameters, refuseErrors } from '../../filters/parameters.ts';
 import { PERIODS_MAX } from '../../limits.ts';
 import { calendarUnit, timeZoneParameter, weekStartParameter } from '../calendar.ts';
 import { type ReportSelection, reportBuckets, reportSelection } from '../report-selection.ts';
@@ -56,7 +57,19 @@ export const retentionFilterable: Filterable<FilterField | 'returnEvent', Docume
  * @throws {Problem} `invalid_request`, naming every error
  */
 export function parseRetentionRequest(query: QueryParameters): RetentionRequest {
-  const parsed = parseParameters(retentionParameters, retentionFilterable, query);
+  const { request, errors } = readRetention(parseParameters(retentionParameters, retentionFilterable, query));
+  refuseErrors(errors);
+  return request;
+}
+
+/** The parameters of retention as they are parsed, others among them. */
+type ParsedRetention = ParsedParameters<typeof retentionParameters, FilterField | 'returnEvent', DocumentField>;
+
+/** Returns the request for retention. With an error it must not be used. */
+export function readRetention(parsed: ParsedRetention): {
+  readonly request: RetentionRequest;
+  readonly errors: InputError[];
+} {
   const { interval = 'day', periods = PERIODS_DEFAULT, timeZone = 'UTC' } = parsed.values;
   const cohortFilters: FieldFilter<FilterField>[] = [];
   const returnFilters: FieldFilter<FilterField>[] = [];
@@ -68,11 +81,11 @@ export function parseRetentionRequest(query: QueryParameters): RetentionRequest 
   }
   const { selection, errors } = reportSelection({ ...parsed, fields });
   const starts = reportBuckets(calendarUnit(interval, parsed.values.weekStart), timeZone, selection, errors);
-  refuseErrors(errors);
-  return {
+  const request = {
     selection,
     cohortFilters,
     returnFilters: returnFilters.length === 0 ? cohortFilters : returnFilters,
     ...{ interval, periods, timeZone, starts },
   };
+  return { request, errors };
 }

@@ -19,14 +19,7 @@ const INTERVAL = `toUInt16(transform(
  * @param hidden the condition that the events of pending deletions meet, if there are any
  */
 export function retentionQuery(tables: Tables, request: RetentionRequest, hidden: Sql | undefined): Sql {
-  const { selection, cohortFilters, returnFilters, starts, periods } = request;
-  const begins = nameCondition(cohortFilters, 'cohort_event');
-  const returns = nameCondition(returnFilters, 'return_event');
-  const params = { ...begins.params, ...returns.params };
-  const selected = whereSelected(selection, hidden, [
-    { sql: "user_id != ''", params: {} },
-    { sql: `(${begins.sql}) OR (${returns.sql})`, params },
-  ]);
+  const users = usersQuery(tables, request, hidden);
   return {
     sql: `SELECT cohort, later, count() AS users
 FROM (
@@ -34,19 +27,49 @@ FROM (
     cohort,
     arrayConcat([0], arrayFilter(later -> later BETWEEN 1 AND {later_max:Int32}, arrayMap(returned -> returned - cohort, returns))) AS laters
   FROM (
-    WITH
-      ${INTERVAL} AS interval,
-      (${begins.sql}) AS begins
-    SELECT minIf(interval, begins) AS cohort, groupUniqArrayIf(interval, ${returns.sql}) AS returns
-    FROM ${tables.events}
-    ${selected.sql}
-    GROUP BY user_id
-    HAVING max(begins) = 1
+${users.sql}
   )
 )
 ARRAY JOIN laters AS later
 GROUP BY cohort, later`,
-    params: { ...selected.params, starts, later_max: periods - 1 },
+    params: { ...users.params, later_max: request.periods - 1 },
+  };
+}
+
+/**
+ * Returns the query for the users of all cohorts: the number of the cohort's interval, when the user's first event was, and
+ * the numbers of the intervals that the user returned in.
+ *
+ * @param more conditions that the events meet
+ */
+export function usersQuery(
+  tables: Tables,
+  { selection, cohortFilters, returnFilters, starts }: RetentionRequest,
+  hidden: Sql | undefined,
+  more: readonly Sql[] = [],
+): Sql {
+  const begins = nameCondition(cohortFilters, 'cohort_event');
+  const returns = nameCondition(returnFilters, 'return_event');
+  const params = { ...begins.params, ...returns.params };
+  const selected = whereSelected(selection, hidden, [
+    { sql: "user_id != ''", params: {} },
+    { sql: `(${begins.sql}) OR (${returns.sql})`, params },
+    ...more,
+  ]);
+  return {
+    sql: `    WITH
+      ${INTERVAL} AS interval,
+      (${begins.sql}) AS begins
+    SELECT
+      user_id,
+      minIf(interval, begins) AS cohort,
+      minIf(toUnixTimestamp64Milli(timestamp), begins) AS started,
+      groupUniqArrayIf(interval, ${returns.sql}) AS returns
+    FROM ${tables.events}
+    ${selected.sql}
+    GROUP BY user_id
+    HAVING max(begins) = 1`,
+    params: { ...selected.params, starts },
   };
 }
 

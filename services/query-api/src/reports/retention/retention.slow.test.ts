@@ -7,6 +7,7 @@ import {
   generateWorkspaces,
   HOUR_MS,
 } from '../../testing/generated-workspaces.ts';
+import { allPeople, inOrderOfIds } from '../../testing/people.ts';
 import { eachIdentifier, type QueryService, startQuery, type TestEvent } from '../../testing/query-service.ts';
 import type { Cohort, RetentionReport } from './retention.ts';
 
@@ -85,8 +86,16 @@ function firstDate(ms: number, { interval = 'day', timeZone = 'UTC' }: Asked): T
   return interval === 'week' ? date.subtract({ days: date.dayOfWeek - 1 }) : date.with({ day: 1 });
 }
 
-function cohortsOf(asked: Asked): Cohort[] {
-  const { workspace, event, returnEvent = event, filters, interval = 'day', periods = 12, timeZone = 'UTC' } = asked;
+/** A user of a cohort, and in which intervals the user returned, counted from the cohort's. */
+interface Member {
+  readonly id: string;
+  readonly cohort: number;
+  readonly startedAt: string;
+  readonly periods: ReadonlySet<number>;
+}
+
+function usersOf(asked: Asked): { readonly users: readonly Member[]; readonly dates: readonly Temporal.PlainDate[] } {
+  const { workspace, event, returnEvent = event, filters, interval = 'day' } = asked;
   const dates = [firstDate(asked.startMs, asked)];
   const last = firstDate(asked.endMs, asked).toString();
   while (String(dates.at(-1)) !== last) dates.push((dates.at(-1) as Temporal.PlainDate).add({ [`${interval}s`]: 1 }));
@@ -94,19 +103,29 @@ function cohortsOf(asked: Asked): Cohort[] {
   const selected = WORKSPACES.shown(workspace)
     .filter(({ timestampMs }) => timestampMs >= asked.startMs && timestampMs <= asked.endMs)
     .filter((one) => one.userId !== '' && filters.every(({ holds }) => holds(one)));
+  const users = [...Map.groupBy(selected, ({ userId }) => userId)].flatMap(([id, events]): Member[] => {
+    const begun = events.filter((one) => event?.holds(one) ?? true);
+    if (begun.length === 0) return [];
+    const cohort = Math.min(...begun.map(indexOf));
+    const startedAt = new Date(Math.min(...begun.map(({ timestampMs }) => timestampMs))).toISOString();
+    const returns = events.filter((one) => returnEvent?.holds(one) ?? true).map((one) => indexOf(one) - cohort);
+    return [{ id, cohort, startedAt, periods: new Set([0, ...returns]) }];
+  });
+  return { users, dates };
+}
+
+function cohortsOf(asked: Asked): Cohort[] {
+  const { periods = 12, timeZone = 'UTC' } = asked;
+  const { users, dates } = usersOf(asked);
   const cohorts = dates.map((date) => ({
     start: new Date(date.toZonedDateTime(timeZone).epochMilliseconds).toISOString(),
     size: 0,
     returned: new Array<number>(periods).fill(0),
   }));
-  for (const events of Map.groupBy(selected, ({ userId }) => userId).values()) {
-    const begun = events.filter((one) => event?.holds(one) ?? true).map(indexOf);
-    if (begun.length === 0) continue;
-    const first = Math.min(...begun);
-    const cohort = cohorts[first] as { size: number; returned: number[] };
+  for (const user of users) {
+    const cohort = cohorts[user.cohort] as { size: number; returned: number[] };
     cohort.size += 1;
-    const returns = events.filter((one) => returnEvent?.holds(one) ?? true).map((one) => indexOf(one) - first);
-    for (const later of new Set([0, ...returns])) {
+    for (const later of user.periods) {
       if (later >= 0 && later < periods) cohort.returned[later] = (cohort.returned[later] ?? 0) + 1;
     }
   }
@@ -132,6 +151,30 @@ test('retention equals a fold of the events that are shown, in every time zone',
         complete: true,
         exact: true,
       });
+    }),
+    { numRuns: 150, endOnFailure: true },
+  );
+});
+
+test('the users behind a number are those who are counted, page by page', async () => {
+  const anyNumber = fc.record({ cohort: fc.nat(48), period: fc.nat(59), limit: fc.constantFrom(1, 3, 100) });
+  await fc.assert(
+    fc.asyncProperty(anyRetention, anyNumber, async (asked, number) => {
+      const workspace = WORKSPACES.names[asked.workspace];
+      const { cohorts } = await retention(urlOf(asked), workspace);
+      // Most cohorts are empty.
+      const filled = cohorts.filter(({ size }) => size > 0);
+      const cohort = filled[number.cohort % filled.length] ?? cohorts[number.cohort % cohorts.length];
+      if (!cohort) throw new Error('there is no cohort');
+      const later = [...cohort.returned.keys()].filter((period) => (cohort.returned[period] ?? 0) > 0);
+      const period = later[number.period % later.length] ?? number.period % cohort.returned.length;
+      const url = `${urlOf(asked).replace('/retention?', '/retention/people?')}&cohort=${cohort.start}&period=${period}`;
+      const people = await allPeople(query, url, { workspace, limit: number.limit });
+      expect(people.length, HOW_TO_REPEAT).toBe(cohort.returned[period]);
+      const expected = usersOf(asked)
+        .users.filter((user) => user.cohort === cohorts.indexOf(cohort) && user.periods.has(period))
+        .map(({ id, startedAt }) => ({ id, startedAt }));
+      expect(people, HOW_TO_REPEAT).toEqual(inOrderOfIds(expected));
     }),
     { numRuns: 150, endOnFailure: true },
   );

@@ -1,0 +1,83 @@
+import type { InputError } from '@sluice/shared/http/problem';
+import type { QueryParameters } from '@sluice/shared/http/query-string';
+import type { FastifyReply } from 'fastify';
+import { z } from 'zod';
+import type { Row } from '../../clickhouse/row-parser.ts';
+import { decodeCursor, encodeCursor } from '../../cursor.ts';
+import { cursorParameter, limitParameter } from '../../filters/parameter-schemas.ts';
+import { LIMIT_DEFAULT } from '../../limits.ts';
+import type { ReportSelection } from '../report-selection.ts';
+
+// The people behind a number of a report are found by the report's own query, which lists them in place of counting
+// them. So each page costs as much as the report.
+
+/** The parameters of a page, besides those of the number. */
+export const pageParameters = { limit: limitParameter, cursor: cursorParameter('parameters') } as const;
+
+/** A page of the people behind a number, in the order of the bytes of their identifiers. */
+export interface PeoplePage {
+  readonly limit: number;
+  /** Who was last on the page before; `''` on the first page. */
+  readonly afterId: string;
+  /** What a cursor belongs to. */
+  readonly list: unknown;
+}
+
+const sortKey = z.tuple([z.string(), z.int()]);
+
+/**
+ * Returns the page that is requested, and the selection of its report: the pages of a range without an end have the end of
+ * the first one. Adds an error of the cursor, after which neither must be used.
+ *
+ * @param name of the route: a cursor belongs to it, to the workspace and to all other parameters
+ */
+export function pageOf(
+  { name, workspace, query }: { readonly name: string; readonly workspace: string; readonly query: QueryParameters },
+  { limit = LIMIT_DEFAULT, cursor }: { readonly limit?: number | undefined; readonly cursor?: string | undefined },
+  selection: ReportSelection,
+  errors: InputError[],
+): { readonly page: PeoplePage; readonly selection: ReportSelection } {
+  const others = Object.entries(query).filter(([parameter]) => !Object.hasOwn(pageParameters, parameter));
+  const list = [name, workspace, others.map((parameter) => JSON.stringify(parameter)).sort()];
+  const isUsed = cursor !== undefined && errors.length === 0;
+  const place = isUsed ? decodeCursor(cursor, list, sortKey) : undefined;
+  if (isUsed && !place) errors.push(FOREIGN_CURSOR);
+  const [afterId, firstEndMs] = place ?? ['', selection.endMs];
+  // A cursor may be made up.
+  const endMs = Math.max(selection.startMs, Math.min(firstEndMs, selection.endMs));
+  return { page: { limit, afterId, list }, selection: { ...selection, endMs } };
+}
+
+const FOREIGN_CURSOR: InputError = {
+  path: 'cursor',
+  code: 'invalid',
+  message: 'this cursor belongs to another query; repeat its parameters',
+};
+
+/**
+ * Sends a page.
+ *
+ * @param rows at most one more than the page has, each with the identifier first; `undefined` when the query ran out of
+ *   its time: then nobody is known
+ * @param recordOf returns what is known of a person besides the identifier
+ */
+export async function sendPeople<PersonRow extends readonly [id: string, ...unknown[]]>(
+  reply: FastifyReply,
+  { limit, list }: PeoplePage,
+  { startMs, endMs }: ReportSelection,
+  rows: readonly Row[] | undefined,
+  recordOf: (row: PersonRow) => object,
+): Promise<FastifyReply> {
+  const found = (rows ?? []) as unknown as readonly PersonRow[];
+  const shown = found.slice(0, limit);
+  const last = shown.at(-1);
+  return await reply.send({
+    limit,
+    results: shown.map((row) => ({ id: row[0], ...recordOf(row) })),
+    nextCursor: last && found.length > limit ? encodeCursor(list, [last[0], endMs]) : null,
+    startDate: new Date(startMs).toISOString(),
+    endDate: new Date(endMs).toISOString(),
+    complete: rows !== undefined,
+    exact: true,
+  });
+}
