@@ -59,7 +59,7 @@ export function SeriesChart(props: SeriesChartProps) {
             }
             onInput={({ currentTarget }) => {
               setPointed(currentTarget.valueAsNumber);
-              plot.current?.point(currentTarget.valueAsNumber);
+              void plot.current?.then((drawn) => drawn?.point(currentTarget.valueAsNumber));
             }}
           />
         </label>
@@ -105,7 +105,7 @@ function usePlot(
   onPoint: (index: number | undefined) => void,
   onZoom: SeriesChartProps['onZoom'],
 ) {
-  const plot = useRef<Plot | undefined>(undefined);
+  const plot = useRef<Promise<Plot | undefined>>(undefined);
   const [isMissing, setIsMissing] = useState(false);
   const { buckets, lines, interval, timeZone, partial, form, markers } = drawn;
   // At once: until a later effect, the chart of the numbers before would be under new ones.
@@ -114,25 +114,30 @@ function usePlot(
     if (!element) return;
     onPoint(undefined);
     let isGone = false;
+    let own: Plot | undefined;
     // Loaded with the first chart: it is as large as the rest of the console.
-    void import('./plot.ts').then(
+    plot.current = import('./plot.ts').then(
       ({ drawPlot }) => {
-        if (!isGone) plot.current = drawPlot(element, drawn, { onPoint, onZoom });
+        if (!isGone) own = drawPlot(element, drawn, { onPoint, onZoom });
+        return own;
       },
       // Another version was installed meanwhile, or query-api is away.
-      () => setIsMissing(true),
+      () => {
+        setIsMissing(true);
+        return undefined;
+      },
     );
     return () => {
       isGone = true;
-      plot.current?.remove();
-      plot.current = undefined;
+      own?.remove();
     };
   }, [buckets, lines, interval, timeZone, partial, form, markers]);
   return { plot, isMissing };
 }
 
 interface PictureButtonsProps {
-  readonly plot: { readonly current: Plot | undefined };
+  /** What is drawn, or will be in a moment. */
+  readonly plot: { readonly current: Promise<Plot | undefined> | undefined };
   readonly label: string;
 }
 
@@ -140,7 +145,8 @@ function PictureButtons({ plot, label }: PictureButtonsProps) {
   const [error, setError] = useState('');
   const save = async (format: 'png' | 'svg') => {
     try {
-      const picture = await (format === 'png' ? plot.current?.toPng(label) : plot.current?.toSvg(label));
+      const drawn = await plot.current;
+      const picture = await (format === 'png' ? drawn?.toPng(label) : drawn?.toSvg(label));
       if (picture) saveFile(`chart.${format}`, picture);
     } catch (caught) {
       setError((caught as Error).message);
