@@ -58,7 +58,7 @@ async function saveAll(service: Pick<Mirrors, 'app'>) {
   return { view: `/views/${view.id}`, path, tile: `${path}/tiles/${view.id}`, link: `${path}/links/${id}`, key };
 }
 
-const PAID = { timestamp: '2026-01-10T00:00:00.000Z', event: 'paid' };
+const PAID = { timestampMs: Date.UTC(2026, 0, 10), event: 'paid' } as const;
 
 async function startTwo(env: Readonly<Record<string, string>> = {}) {
   const service = await startMirrors(inject('clickhouseUrl'), ['a1', 'a2'], {
