@@ -5,7 +5,7 @@ import { toDouble } from './records.ts';
 import type { Calendar } from './settings.ts';
 
 type Series = EventSeries['series'][number];
-type GroupKey = Series['group'][number];
+export type GroupKey = Series['group'][number];
 
 /** A series as it is drawn: with a name, and beside the series of the time before. */
 export interface Line {

@@ -31,7 +31,7 @@ export function Stoppable<Data>({ load, children }: StoppableProps<Data>) {
           </button>
         </p>
       )}
-      {data && <div class={isLoading ? 'stale' : undefined}>{children(data)}</div>}
+      {data !== undefined && <div class={isLoading ? 'stale' : undefined}>{children(data)}</div>}
     </>
   );
 }
