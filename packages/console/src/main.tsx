@@ -6,4 +6,6 @@ import { takeLink } from './views/link.ts';
 
 followAddress(takeLink);
 followSettings();
+// What the page itself has was there for the first moment, and a dashboard behind a link has no header.
+document.body.replaceChildren();
 render(<App />, document.body);

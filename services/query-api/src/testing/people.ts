@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { QueryService } from './query-service.ts';
 
 /** A person behind a number of a report. */
-export interface Person {
+interface Person {
   readonly id: string;
   readonly startedAt: string;
   readonly reachedAt?: string;
