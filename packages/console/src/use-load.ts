@@ -39,13 +39,18 @@ export function useLoad<Data>(
     }
     const controller = new AbortController();
     const { signal } = controller;
+    let isRunning = false;
     const run = async () => {
+      // One that came later could be over earlier.
+      if (isRunning) return;
+      isRunning = true;
       try {
         const data = await load(signal);
         if (!signal.aborted) setOutcome({ ...NOTHING, data });
       } catch (error) {
         if (!signal.aborted) setOutcome({ ...NOTHING, error: error as Error });
       }
+      isRunning = false;
     };
     setOutcome((last) => ({ ...last, isLoading: true }));
     void run();
