@@ -76,3 +76,21 @@ test.each(Object.keys(PAGES))(
     expect(faults).toEqual([]);
   },
 );
+
+test('what is read again and again waits for the reading before', async () => {
+  const { page } = await openSignedInConsole({ pipeline, browser }, '#/settings');
+  const { url } = pipeline.services['query-api'];
+  await page.clock.install();
+  let asked = 0;
+  await page.route(/\/pipeline$/, async (route) => {
+    asked += 1;
+    // All others get no response.
+    if (asked === 1) await route.continue();
+  });
+  await page.goto(`${url}/console/#/pipeline`);
+  await shown(page.getByText('Nothing needs attention.'));
+  for (let count = 0; count < 3; count += 1) await page.clock.fastForward(10_000);
+  await page.goto(`${url}/console/#/events`);
+  await shown(page.getByText('1 of 1 event.'));
+  expect(asked).toBe(2);
+});
