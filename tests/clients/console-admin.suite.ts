@@ -285,6 +285,9 @@ test.each(LOOKS)('axe-core finds nothing, $scheme, $width pixels wide', async ({
   await shown(table);
   expect(await violationsOf(page)).toEqual([]);
   await takePicture(page, `dead-letters-${scheme}-${width}`);
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'These dead letters as CSV' }).click();
+  expect((await download).suggestedFilename()).toBe('these-dead-letters.csv');
   await table.getByRole('link').first().click();
   await page.getByRole('button', { name: 'Replay' }).click();
   expect(await violationsOf(page)).toEqual([]);

@@ -1,4 +1,6 @@
 import { type DeadLetter, type DeadLetterPage, getJson } from './api.ts';
+import { tableOf } from './csv.ts';
+import { CsvButton } from './csv-button.tsx';
 import { beginningOf } from './event-table.tsx';
 import { without } from './filters.ts';
 import { formatBytes } from './format.ts';
@@ -41,6 +43,7 @@ export function DeadLettersPage({ params }: { readonly params: URLSearchParams }
       <LoadState loaded={loaded} status={data?.results.length === 0 && nothing} scope="admin" />
       {data && data.results.length > 0 && <DeadLetterTable results={data.results} />}
       <Pages path="dead-letters" label="Pages of dead letters" params={params} nextCursor={data?.nextCursor ?? null} />
+      {data && data.results.length > 0 && <CsvButton name="These dead letters" table={() => tableOf(data.results)} />}
     </>
   );
 }

@@ -1,6 +1,8 @@
 import { useState } from 'preact/hooks';
 import { type CreatedKey, getJson, type Key, type Keys, request, sendJson } from './api.ts';
 import { ConfirmButton } from './confirm-button.tsx';
+import { tableOf } from './csv.ts';
+import { CsvButton } from './csv-button.tsx';
 import { formatNumber } from './format.ts';
 import { LoadState } from './load-state.tsx';
 import { Problem } from './problem.tsx';
@@ -61,6 +63,7 @@ export function KeysPage() {
         <NewKeyForm key={created?.id ?? ''} own={own} onCreate={(given) => void create(given)} />
       )}
       {data && <KeyTable {...data} onRevoke={(one) => void revoke(one)} />}
+      {data && <CsvButton name="Keys" table={() => tableOf(data.keys)} />}
     </>
   );
 }

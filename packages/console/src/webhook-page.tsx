@@ -1,5 +1,7 @@
 import { getJson, request, sendJson, type Webhook, type WebhookDelivery, type WebhookTest } from './api.ts';
 import { ConfirmButton } from './confirm-button.tsx';
+import { tableOf } from './csv.ts';
+import { CsvButton } from './csv-button.tsx';
 import { formatNumber } from './format.ts';
 import { LoadState } from './load-state.tsx';
 import { Problem } from './problem.tsx';
@@ -84,6 +86,7 @@ export function WebhookPage({ id }: { readonly id: string }) {
             <p role="status">{outcome}</p>
           </div>
           <Deliveries deliveries={data.deliveries} />
+          {data.deliveries.length > 0 && <CsvButton name="Attempts" table={() => tableOf(data.deliveries)} />}
         </>
       )}
     </>

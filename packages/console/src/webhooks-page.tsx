@@ -1,5 +1,7 @@
 import { useState } from 'preact/hooks';
 import { getJson, sendJson, type Webhook, type WebhookWithSecret } from './api.ts';
+import { tableOf } from './csv.ts';
+import { CsvButton } from './csv-button.tsx';
 import { LoadState } from './load-state.tsx';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
@@ -51,6 +53,7 @@ export function WebhooksPage() {
       {data && <WebhookForm key={created?.id ?? ''} onCreate={(given) => void create(given)} />}
       {data?.webhooks.length === 0 && <p>There are no webhooks.</p>}
       {data && data.webhooks.length > 0 && <WebhookTable webhooks={data.webhooks} />}
+      {data && data.webhooks.length > 0 && <CsvButton name="Webhooks" table={() => tableOf(data.webhooks)} />}
     </>
   );
 }
