@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { InputError } from '@sluice/shared/http/problem';
 import { z } from 'zod';
 
 /**
@@ -11,7 +12,7 @@ export function encodeCursor(list: unknown, sortKey: readonly (string | number)[
 }
 
 /** Returns the sort key in a cursor; `undefined` if the cursor belongs to another list, or was altered. */
-export function decodeCursor<SortKey extends z.ZodType>(
+function decodeCursor<SortKey extends z.ZodType>(
   cursor: string,
   list: unknown,
   sortKey: SortKey,
@@ -20,6 +21,26 @@ export function decodeCursor<SortKey extends z.ZodType>(
   if (!content.success) return undefined;
   const result = sortKey.safeParse(content.data.slice(1));
   return result.success ? result.data : undefined;
+}
+
+/**
+ * Returns the sort key in a cursor, if one is given; adds an error if it belongs to another list. With an earlier error, as in a
+ * filter or the order, there is no list that it could belong to.
+ *
+ * @param repeat what of the query a page has to repeat
+ */
+export function readCursor<SortKey extends z.ZodType>(
+  cursor: string | undefined,
+  { list, sortKey, repeat }: { readonly list: unknown; readonly sortKey: SortKey; readonly repeat: string },
+  errors: InputError[],
+): z.output<SortKey> | undefined {
+  if (cursor === undefined || errors.length > 0) return undefined;
+  const place = decodeCursor(cursor, list, sortKey);
+  if (place === undefined) {
+    const message = `this cursor belongs to another query; repeat its ${repeat}`;
+    errors.push({ path: 'cursor', code: 'invalid', message });
+  }
+  return place;
 }
 
 /** Returns a hash of JSON, in 16 characters. */

@@ -1,7 +1,7 @@
 import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
-import { decodeCursor } from '../cursor.ts';
+import { readCursor } from '../cursor.ts';
 import { cursorParameter, limitParameter } from '../filters/parameter-schemas.ts';
 import { parseParameters, refuseErrors } from '../filters/parameters.ts';
 import { LIMIT_DEFAULT } from '../limits.ts';
@@ -38,14 +38,7 @@ export function parseDeadLettersRequest(query: QueryParameters, workspace: strin
   const { replayed, kind, limit = LIMIT_DEFAULT, cursor } = values;
   const found: InputError[] = [...errors];
   const list = ['dead-letters', workspace, replayed, kind];
-  const place = cursor !== undefined && found.length === 0 ? decodeCursor(cursor, list, sortKey) : undefined;
-  if (cursor !== undefined && found.length === 0 && !place) {
-    found.push({
-      path: 'cursor',
-      code: 'invalid',
-      message: 'this cursor belongs to another query; repeat its parameters',
-    });
-  }
+  const place = readCursor(cursor, { list, sortKey, repeat: 'parameters' }, found);
   refuseErrors(found);
   return {
     replayed: replayed === undefined ? undefined : replayed === 'true',

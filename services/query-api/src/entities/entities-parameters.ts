@@ -1,7 +1,7 @@
 import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
-import { decodeCursor } from '../cursor.ts';
+import { readCursor } from '../cursor.ts';
 import { cursorParameter, directionParameter, limitParameter } from '../filters/parameter-schemas.ts';
 import { canonicalFilters, parseParameters, refuseErrors, refuseParameters } from '../filters/parameters.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
@@ -121,12 +121,7 @@ function listRequest(
   errors: readonly InputError[],
 ): ListRequest {
   const found = [...errors];
-  const isUsed = cursor !== undefined && found.length === 0;
-  const after = isUsed ? decodeCursor(cursor, list, sortKey) : undefined;
-  if (isUsed && after === undefined) {
-    const message = 'this cursor belongs to another query; repeat its filters and order';
-    found.push({ path: 'cursor', code: 'invalid', message });
-  }
+  const after = readCursor(cursor, { list, sortKey, repeat: 'filters and order' }, found);
   refuseErrors(found);
   return { limit, after, list };
 }

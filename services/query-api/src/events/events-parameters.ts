@@ -1,7 +1,7 @@
 import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
-import { decodeCursor, hashOf } from '../cursor.ts';
+import { hashOf, readCursor } from '../cursor.ts';
 import { cursorParameter, directionParameter, limitParameter, offsetParameter } from '../filters/parameter-schemas.ts';
 import { canonicalFilters, parseParameters, refuseErrors } from '../filters/parameters.ts';
 import { LIMIT_DEFAULT, TOTAL_CAP } from '../limits.ts';
@@ -71,13 +71,7 @@ export function parseEventsRequest(query: QueryParameters, workspace: string): E
   const order: EventOrder = { field: values.orderByField ?? 'timestamp', direction: values.orderByDirection ?? 'DESC' };
   const filters = canonicalFilters([...fields, ...properties]);
   const list = ['events', workspace, filters, startMs, endMs, order];
-  // With an error in a filter or the order there is no list that the cursor could belong to.
-  const after =
-    cursor !== undefined && found.length === 0 ? decodeCursor(cursor, list, sortKeySchema(order)) : undefined;
-  if (cursor !== undefined && found.length === 0 && after === undefined) {
-    const message = 'this cursor belongs to another query; repeat its filters and order';
-    found.push({ path: 'cursor', code: 'invalid', message });
-  }
+  const after = readCursor(cursor, { list, sortKey: sortKeySchema(order), repeat: 'filters and order' }, found);
   refuseErrors(found);
   return {
     fields,

@@ -3,7 +3,7 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import type { Row } from '../../clickhouse/row-parser.ts';
-import { decodeCursor, encodeCursor } from '../../cursor.ts';
+import { encodeCursor, readCursor } from '../../cursor.ts';
 import { cursorParameter, limitParameter } from '../../filters/parameter-schemas.ts';
 import { LIMIT_DEFAULT } from '../../limits.ts';
 import type { ReportSelection } from '../report-selection.ts';
@@ -39,20 +39,12 @@ export function pageOf(
 ): { readonly page: PeoplePage; readonly selection: ReportSelection } {
   const others = Object.entries(query).filter(([parameter]) => !Object.hasOwn(pageParameters, parameter));
   const list = [name, workspace, others.map((parameter) => JSON.stringify(parameter)).sort()];
-  const isUsed = cursor !== undefined && errors.length === 0;
-  const place = isUsed ? decodeCursor(cursor, list, sortKey) : undefined;
-  if (isUsed && !place) errors.push(FOREIGN_CURSOR);
+  const place = readCursor(cursor, { list, sortKey, repeat: 'parameters' }, errors);
   const [afterId, firstEndMs] = place ?? ['', selection.endMs];
   // A cursor may be made up.
   const endMs = Math.max(selection.startMs, Math.min(firstEndMs, selection.endMs));
   return { page: { limit, afterId, list }, selection: { ...selection, endMs } };
 }
-
-const FOREIGN_CURSOR: InputError = {
-  path: 'cursor',
-  code: 'invalid',
-  message: 'this cursor belongs to another query; repeat its parameters',
-};
 
 /**
  * Sends a page.
