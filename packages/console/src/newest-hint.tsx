@@ -1,4 +1,4 @@
-import { type EventPage, getRecords } from './api.ts';
+import { type Event, type EventPage, getRecords } from './api.ts';
 import { without } from './filters.ts';
 import { hrefOf } from './route.ts';
 import { Time } from './time.tsx';
@@ -18,14 +18,22 @@ const NOT_FILTERS = [
   'show',
 ];
 
+/**
+ * Loads the newest event that matches filters, which must have no order of their own: `null` where there is none, `undefined`
+ * until that is known.
+ */
+export function useNewestEvent(filters: URLSearchParams): Event | null | undefined {
+  const query = new URLSearchParams([...filters, ['limit', '1'], ['total', 'none']]);
+  const { data } = useLoad(query.toString(), (signal) => getRecords<EventPage>(`events?${query}`, signal));
+  return data && (data.results[0] ?? null);
+}
+
 /** Where a time has no events: says when the newest one is that matches the other filters. */
 export function NewestHint({ filters }: { readonly filters: URLSearchParams }) {
   const others = without(filters, ...NOT_FILTERS);
-  const { data } = useLoad(others.toString(), (signal) =>
-    getRecords<EventPage>(`events?${new URLSearchParams([...others, ['limit', '1'], ['total', 'none']])}`, signal),
-  );
-  const [newest] = data?.results ?? [];
-  if (!newest) return data && <p class="muted">There are none of another time either.</p>;
+  const newest = useNewestEvent(others);
+  if (newest === undefined) return null;
+  if (newest === null) return <p class="muted">There are none of another time either.</p>;
   return (
     <p class="notice">
       The newest event is of <Time value={newest.timestamp} />: <a href={hrefOf(['events'], others)}>show it</a>.

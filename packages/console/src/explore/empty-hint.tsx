@@ -1,23 +1,20 @@
-import { type EventPage, getRecords } from '../api.ts';
 import { timeZone } from '../current-settings.ts';
 import { dayText } from '../days.ts';
 import { eventFilters, without } from '../filters.ts';
+import { useNewestEvent } from '../newest-hint.tsx';
 import { hrefOf } from '../route.ts';
-import { useLoad } from '../use-load.ts';
 import { dateIn } from '../zoned-time.ts';
 
 /** Says that nothing matches in the range and, with the parameters of the page, where there is something. */
 export function EmptyHint({ params }: { readonly params: URLSearchParams | undefined }) {
-  return params ? <NewestHint params={params} /> : <p class="notice">Nothing matches in this range.</p>;
+  return params ? <MonthHint params={params} /> : <p class="notice">Nothing matches in this range.</p>;
 }
 
-function NewestHint({ params }: { readonly params: URLSearchParams }) {
-  const query = new URLSearchParams([...eventFilters(params), ['limit', '1'], ['total', 'none']]);
-  const { data } = useLoad(query.toString(), (signal) => getRecords<EventPage>(`events?${query}`, signal));
-  const newest = data?.results[0];
+function MonthHint({ params }: { readonly params: URLSearchParams }) {
+  const newest = useNewestEvent(eventFilters(params));
   return (
     <p class="notice">
-      Nothing matches in this range. {data && !newest && 'Nothing matches at any other time either.'}
+      Nothing matches in this range. {newest === null && 'Nothing matches at any other time either.'}
       {newest && (
         <>
           The newest such event is of {formatDate(newest.timestamp)}:{' '}

@@ -151,8 +151,7 @@ function PeopleLink({ response, params, value, index, isDropped = false, group }
     ...(isDropped && { dropped: 'true' }),
     ...(group !== undefined && { group: JSON.stringify(group) }),
   });
-  const who = params?.get('by') === 'organization' ? 'organizations' : 'users';
-  return <NumberLink value={value} href={href} opens={who} />;
+  return <NumberLink value={value} href={href} opens={whoOf(params).toLowerCase()} />;
 }
 
 function droppedOf(before: number | null, count: number | null): number | null {
