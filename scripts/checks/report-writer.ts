@@ -24,6 +24,7 @@ function reportOf(module: TestModule): FileReport {
   const [passed, failedTests] = [count('passed'), count('failed')];
   return {
     file: module.relativeModuleId,
+    seconds: secondsOf(module),
     passed,
     failed: failedTests,
     skipped: tests.length - passed - failedTests,
@@ -31,6 +32,12 @@ function reportOf(module: TestModule): FileReport {
     isLate: errors.length > 0 && errors.every(({ name }) => name === 'TooLate'),
     failures: failed.map((one) => `${one.name}: ${one.errors[0]?.message.slice(0, ERROR_CHARACTERS)}`),
   };
+}
+
+function secondsOf(module: TestModule): number {
+  const { prepareDuration, environmentSetupDuration, setupDuration, collectDuration, duration } = module.diagnostic();
+  const ms = prepareDuration + environmentSetupDuration + setupDuration + collectDuration + duration;
+  return Math.round(ms / 100) / 10;
 }
 
 function nameOf(entity: TestModule | TestSuite | TestCase): string {

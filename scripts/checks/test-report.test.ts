@@ -3,6 +3,7 @@ import { countTests, type FileReport, type VitestRun } from './test-report.ts';
 
 const PASSED: FileReport = {
   file: 'one',
+  seconds: 1,
   passed: 1,
   failed: 0,
   skipped: 0,

@@ -2,6 +2,8 @@
 export interface FileReport {
   /** From the root of the repository. */
   readonly file: string;
+  /** Wall time of the file in a worker: its imports, hooks and tests. */
+  readonly seconds: number;
   readonly passed: number;
   readonly failed: number;
   /** Tests that were not run, whatever the reason. */

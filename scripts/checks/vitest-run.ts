@@ -4,6 +4,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createTemporaryFolder } from '../temporary-folders.ts';
 import { countTests, type TestCounts, type TestReport, type VitestRun } from './test-report.ts';
+import { recordSeconds } from './test-seconds.ts';
 
 const EXIT_CODE_INTERRUPTED = 130;
 
@@ -82,8 +83,10 @@ async function reportOfVitest(
     process.once('exit', () => child.kill());
     const [code, signal]: (number | string | null)[] = await once(child, 'close');
     const text = await readFile(reportFile, 'utf8').catch(() => undefined);
+    const report = text === undefined ? undefined : (JSON.parse(text) as TestReport);
+    await recordSeconds(root, report?.files ?? []);
     return {
-      report: text === undefined ? undefined : (JSON.parse(text) as TestReport),
+      report,
       exitCode: typeof code === 'number' ? code : signal ? 128 : 1,
       isSelection: vitestArgs.some((arg) => /^(-t|--testNamePattern)/.test(arg)),
     };
