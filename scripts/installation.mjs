@@ -65,11 +65,13 @@ async function install(root, pnpmPackage) {
   const args = ['exec', '--yes', `--package=${pnpmPackage}`, '--', 'pnpm', 'install', '--frozen-lockfile'];
   const options = ['--reporter=append-only', '--config.confirm-modules-purge=false'];
   const child = spawn('npm', [...args, ...options], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+  const jars = fetchKafkaJars(root);
   /** @type {NodeJS.Signals | undefined} */
   let interruptedBy;
   const forward = (/** @type {NodeJS.Signals} */ signal) => {
     interruptedBy = signal;
     child.kill(signal);
+    jars?.kill(signal);
   };
   const signals = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);
   for (const signal of signals) process.on(signal, forward);
@@ -83,7 +85,7 @@ async function install(root, pnpmPackage) {
       progress.update(line);
     });
   }
-  const { error, code, signal } = await ended(child);
+  const [{ error, code, signal }] = await Promise.all([ended(child), jars && ended(jars)]);
   for (const name of signals) process.off(name, forward);
   const succeeded = code === 0 && signal === null && !error;
   progress.end(succeeded);
@@ -96,6 +98,19 @@ async function install(root, pnpmPackage) {
   if (error) throw new InstallationError(`The installation needs npm on the PATH (${error.message}).`);
   console.error(output.join('\n'));
   throw new InstallationError(whyInstallFailed(pnpmPackage));
+}
+
+/**
+ * Downloads Kafka's jars into Maven's own repository while npm's packages are downloaded. What fails here is told by the
+ * command that needs the jars: it asks Maven again.
+ *
+ * @param {string} root
+ */
+function fetchKafkaJars(root) {
+  const pomFile = join(root, 'packages', 'local-stack', 'kafka', 'pom.xml');
+  if (!existsSync(pomFile)) return undefined;
+  const args = ['-q', '-B', '-f', pomFile, 'dependency:resolve', '-DincludeScope=runtime'];
+  return spawn('mvn', args, { stdio: 'ignore' });
 }
 
 /**

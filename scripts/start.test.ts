@@ -43,8 +43,14 @@ async function startReady(env: NodeJS.ProcessEnv): Promise<Run> {
   return run;
 }
 
-function warningsIn(output: string): string[] {
-  return output.split('\n').filter((line) => /"level":[456]0/.test(line));
+/** What a start printed before it was ready, with `N` for each number of seconds. */
+function linesUntilReady(output: string): string[] {
+  const lines = output.slice(0, output.indexOf('Sluice is ready.')).trim().split('\n');
+  return lines.map((line) => line.replace(/\(\d+\.\d s\)/, '(N s)')).toSorted();
+}
+
+async function readLogs(logDir: string): Promise<string[]> {
+  return await Promise.all((await readdir(logDir)).map((name) => readFile(join(logDir, name), 'utf8')));
 }
 
 async function paste(command: string | undefined): Promise<unknown> {
@@ -91,7 +97,17 @@ test('npm start brings up a system that works as its welcome says, keeps its dat
   const usedPorts = async () => (await Promise.all(ports.map((port) => isPortFree(port)))).filter((free) => !free);
 
   const first = await startReady(env);
-  expect(warningsIn(first.output())).toEqual([]);
+  const logDir = join(env.SLUICE_DATA_DIR, 'logs');
+  const names = ['ClickHouse', 'Kafka', 'ingest-api', 'query-api', 'trench-api', 'writer'];
+  expect(linesUntilReady(first.output())).toEqual(
+    [
+      `Starting Sluice. Its data is in ${env.SLUICE_DATA_DIR}, the logs in ${logDir}`,
+      ...names.map((name) => `${name} is ready (N s)`),
+    ].toSorted(),
+  );
+  for (const name of ['ingest-api', 'query-api', 'trench-api', 'writer']) {
+    expect(await readFile(join(logDir, `${name}.log`), 'utf8')).toMatch(/^\{"level":30,.*\}\n/);
+  }
   const docs = first.output().match(/http:\/\/\S+\/docs/g) ?? [];
   expect(docs).toHaveLength(2);
   for (const address of docs) {
@@ -112,8 +128,7 @@ test('npm start brings up a system that works as its welcome says, keeps its dat
   const backup = join(env.SLUICE_DATA_DIR, 'backups', 'one');
   expect(await sluice(env, 'backup', '--to', backup)).toContain('The backup is complete');
   const password = (await readFile(join(env.SLUICE_DATA_DIR, 'clickhouse-password'), 'utf8')).trim();
-  const logs = join(env.SLUICE_DATA_DIR, 'logs');
-  const logged = await Promise.all((await readdir(logs)).map((name) => readFile(join(logs, name), 'utf8')));
+  const logged = await readLogs(logDir);
   const shown = [first.output(), ...logged, ...(await commandLines())].join('\n');
   expect(shown).not.toContain(password);
   expect([...logged, ...(await commandLines())].join('\n')).not.toContain(DEV_KEY);

@@ -16,13 +16,6 @@ const EXIT_CODE_KILLED = 130;
 const EXIT_CODE_ARGUMENTS = 2;
 
 const root = join(import.meta.dirname, '..');
-const output = createOutput(process.stdout, process.stdout.isTTY === true, {
-  'ingest-api': 'cyan',
-  writer: 'yellow',
-  'query-api': 'magenta',
-  'trench-api': 'green',
-});
-
 const { engines: onlyEngines } = readArguments();
 const env = process.env;
 const { settings, faults } = readSettings(env, root);
@@ -39,6 +32,9 @@ if (obstacles.length > 0) {
   refuse(obstacles);
 }
 
+const isTerminal = process.stdout.isTTY === true;
+const output = createOutput(process.stdout, { isTerminal, logDir: settings.logDir, logs: settings.logs });
+output.say(`Starting Sluice. Its data is in ${settings.dataDir}, the logs in ${settings.logDir}`);
 const context = { baseEnv: env, onLine: output.serviceLine, report: output.say };
 const [{ stages, devKey }] = await Promise.all([describeSystem(settings, root, context), buildConsole()]);
 const supervisor = createSupervisor({ stages: onlyEngines ? stages.slice(0, 1) : stages, report: output.say });
@@ -65,7 +61,6 @@ process.on('SIGTERM', () => stop('SIGTERM received'));
 process.on('SIGHUP', () => stop('The terminal was closed'));
 process.once('disconnect', () => stop('The command that started this run has ended'));
 
-output.say(`Starting Sluice; its data and the engines' logs are in ${settings.dataDir}`);
 try {
   await supervisor.start();
   const isReady = onlyEngines ? 'Kafka and ClickHouse are ready. Ctrl-C stops them.' : welcome(settings, devKey);

@@ -6,6 +6,8 @@ test('an empty environment gives the documented defaults', () => {
   expect(faults).toEqual([]);
   expect(settings).toEqual({
     dataDir: '/repo/.sluice',
+    logDir: '/repo/.sluice/logs',
+    logs: 'files',
     devKey: undefined,
     ports: { ingest: 4000, query: 4001, writer: 4002, kafka: 4092, clickhouse: 4123 },
     externalKafka: undefined,

@@ -1,8 +1,14 @@
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
+
+/** From `LOG`: which lines of the services `npm start` shows, besides warnings and errors. `files` shows no others. */
+export type ShownLogs = 'files' | 'text' | 'json';
 
 /** The settings of `npm start`. */
 export interface Settings {
   readonly dataDir: string;
+  /** Of the engines and services: `logs` in the data folder. */
+  readonly logDir: string;
+  readonly logs: ShownLogs;
   /** From `SLUICE_DEV_KEY`; `undefined`: the one of the data folder, created at the first start. */
   readonly devKey: string | undefined;
   readonly ports: {
@@ -50,6 +56,8 @@ Environment variables:
   SLUICE_DEV_KEY    the development key (default: created at the first start)
   KAFKA_BROKERS     host:port of a Kafka to use instead of a local one; several are separated by commas
   CLICKHOUSE_URL    the address of a ClickHouse to use instead of a local one
+  LOG               what is shown of the services' logs, which are in the folder logs of the data folder: files (default:
+                    only warnings and errors), text (all lines, for people) or json (all lines, as they are)
   LOG_LEVEL         of the services (default info)
   ALLOWED_HOSTS     names that the services may be reached by, besides IP addresses (default localhost)
 All other variables of docs/operate/configuration.md are passed on to the services.`;
@@ -85,8 +93,16 @@ export function readSettings(env: NodeJS.ProcessEnv, root: string): { settings: 
     if (read(variable) !== undefined)
       faults.push(`${variable} is not for npm start, whose services listen on loopback alone.`);
   }
+  const logs = read('LOG') ?? 'files';
+  if (!isShownLogs(logs)) faults.push('LOG must be files, text or json.');
   const dataDir = resolve(root, read('SLUICE_DATA_DIR') ?? '.sluice');
-  return { settings: { dataDir, devKey, ports, externalKafka, externalClickHouse }, faults };
+  const shown = isShownLogs(logs) ? logs : 'files';
+  const folders = { dataDir, logDir: join(dataDir, 'logs') };
+  return { settings: { ...folders, logs: shown, devKey, ports, externalKafka, externalClickHouse }, faults };
+}
+
+function isShownLogs(text: string): text is ShownLogs {
+  return ['files', 'text', 'json'].includes(text);
 }
 
 function readPorts(read: (name: string) => string | undefined, faults: string[]): Settings['ports'] {

@@ -86,7 +86,8 @@ function supervise(spec: ProcessSpec, options: SupervisorOptions): Supervised {
   async function run(): Promise<string> {
     const startedAt = performance.now();
     current = await spec.start(stopping.signal);
-    if (wasReady) report(`${spec.name} is ready again`);
+    const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+    report(`${spec.name} is ready${wasReady ? ' again' : ''} (${seconds} s)`);
     wasReady = true;
     ready.resolve();
     const { code, signal } = await current.exited;

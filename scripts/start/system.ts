@@ -32,14 +32,14 @@ export async function describeSystem(settings: Settings, root: string, context: 
   return { stages: [engines, services.map((spec) => serviceProcess(spec, context))], devKey: key };
 }
 
-function localKafka({ dataDir, ports }: Settings, report: (line: string) => void): ProcessSpec {
+function localKafka({ dataDir, logDir, ports }: Settings, report: (line: string) => void): ProcessSpec {
   return {
     name: 'Kafka',
     async start(signal) {
       const kafka = await startKafka({
         dataDir: join(dataDir, 'kafka'),
         ports: [ports.kafka],
-        logDir: join(dataDir, 'logs'),
+        logDir,
         readyTimeoutMs: ENGINE_READY_TIMEOUT_MS,
         onProgress: report,
         signal,
@@ -49,7 +49,7 @@ function localKafka({ dataDir, ports }: Settings, report: (line: string) => void
   };
 }
 
-function localClickHouse({ dataDir, ports }: Settings, passwords: ClickHousePasswords): ProcessSpec {
+function localClickHouse({ dataDir, logDir, ports }: Settings, passwords: ClickHousePasswords): ProcessSpec {
   return {
     name: 'ClickHouse',
     async start(signal) {
@@ -61,7 +61,7 @@ function localClickHouse({ dataDir, ports }: Settings, passwords: ClickHousePass
         accounts: { databases: DATABASE, passwords: passwords.accounts },
         sql: { database: DATABASE, password: passwords.sql },
         readyTimeoutMs: ENGINE_READY_TIMEOUT_MS,
-        logDir: join(dataDir, 'logs'),
+        logDir,
         signal,
       });
       const { pid = 0, stop, kill9 } = clickhouse;

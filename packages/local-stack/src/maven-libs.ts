@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { LocalStackError, systemErrorCode } from './errors.ts';
 
-const PROGRESS_EVERY_FILES = 20;
+const PROGRESS_EVERY_MS = 10_000;
 const OUTPUT_TAIL_LINES = 15;
 
 /** The folder for what is downloaded once: `.cache` in the repository. */
@@ -90,12 +90,15 @@ async function copyDependencies(
   signal?.addEventListener('abort', giveUp);
   const tail: string[] = [];
   let fetched = 0;
+  let shownAt = performance.now();
   const onLine = (line: string) => {
     tail.push(line);
     if (tail.length > OUTPUT_TAIL_LINES) tail.shift();
     if (!line.includes('Downloaded from')) return;
     fetched += 1;
-    if (fetched % PROGRESS_EVERY_FILES === 0) onProgress(`Downloading ${title}: ${fetched} files so far`);
+    if (performance.now() - shownAt < PROGRESS_EVERY_MS) return;
+    shownAt = performance.now();
+    onProgress(`Downloading ${title}: ${fetched} files so far`);
   };
   for (const output of [maven.stdout, maven.stderr]) createInterface({ input: output }).on('line', onLine);
   const [code] = await closed;
