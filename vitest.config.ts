@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
-import { PipelineFirst } from './scripts/checks/pipeline-first.ts';
+import { LongestFirst } from './scripts/checks/longest-first.ts';
 
 /** Test files that run at a time. One more than there are cores, because most tests also wait for engines and services. */
 const WORKERS = availableParallelism() + 1;
@@ -12,7 +12,7 @@ export default defineConfig({
   test: {
     include: ['{services,packages}/*/src/**/*.test.ts', '{tests,scripts,bench}/**/*.test.ts'],
     exclude: [...configDefaults.exclude, ...FAULT_TESTS],
-    sequence: { sequencer: PipelineFirst },
+    sequence: { sequencer: LongestFirst },
     globalSetup: ['tests/support/vitest-setup.ts'],
     // Long enough for a busy machine: these only end a test that hangs.
     testTimeout: 900_000,
