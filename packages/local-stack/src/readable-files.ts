@@ -19,7 +19,16 @@ const O_PATH = 0o10000000;
 /** What the C library, the resolver of names and TLS read, and what says how much memory and CPU there is. */
 const OF_THE_SYSTEM = [
   ...['/lib', '/lib64', '/usr/lib', '/usr/lib64', '/usr/local/lib', '/usr/share', '/sys', '/proc/self', '/proc/sys'],
-  ...['/proc/cpuinfo', '/proc/loadavg', '/proc/meminfo', '/proc/stat', '/proc/uptime', '/proc/version', '/proc/mounts'],
+  ...[
+    '/proc/cpuinfo',
+    '/proc/loadavg',
+    '/proc/meminfo',
+    '/proc/stat',
+    '/proc/uptime',
+    '/proc/version',
+    '/proc/mounts',
+    '/proc/pressure',
+  ],
   ...['/dev/full', '/dev/null', '/dev/random', '/dev/urandom', '/dev/zero', '/etc/ssl', '/etc/pki', '/etc/localtime'],
   ...['/etc/gai.conf', '/etc/host.conf', '/etc/hosts', '/etc/nsswitch.conf', '/etc/resolv.conf', '/etc/services'],
 ];

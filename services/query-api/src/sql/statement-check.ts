@@ -91,7 +91,7 @@ function errorsOfNames(ast: readonly string[], index: number): string[] {
     const named = name.replace(/ \(alias .*$/s, '');
     return isAllowedFunction(named)
       ? []
-      : [`gives ${caller} the name ${shown(named)}; give it a lambda, such as x -> f(x)`];
+      : [`gives ${caller} the name ${shown(named)}, which is not allowed; a lambda is, such as x -> length(x)`];
   }
   if (callsByName(caller) && !(node === 'Literal' && isAggregateName(name.replace(/ \(alias .*$/s, ''))))
     return [`gives ${caller} something else than the name of an aggregate function that is allowed, such as 'sum'`];
