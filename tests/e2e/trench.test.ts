@@ -325,6 +325,7 @@ describe('queries', () => {
     ['INSERT INTO events VALUES (1)', 'SQL'],
     ['DROP TABLE events', 'SQL'],
     ["SELECT file('/etc/passwd')", 'file'],
+    ["SELECT arrayMap(file, ['/etc/passwd'])", 'file'],
     ['SELECT * FROM system.tables', 'SQL'],
   ])('%s is refused', async (sql, message) => {
     const { body } = await call('POST', '/queries', keys.privateApiKey, { queries: ['SELECT 1', sql] });

@@ -1,25 +1,27 @@
 // A ClickHouse server as a process: `clickhouse local` of the chDB library, with its real HTTP and TCP interfaces.
-// Usage: node clickhouse-host.ts <run folder> <data folder>; the run folder holds config.xml, users.xml and start.sql
-// and is removed once the server listens. The process ends on SIGTERM and when standard input ends, that is with its
-// parent.
+// Usage: node clickhouse-host.ts <run folder> <data folder> <backup folder>; the run folder holds config.xml, users.xml and start.sql
+// and is removed once the server listens. Where the system can limit that, the server reads files of these folders only. The process
+// ends on SIGTERM and when standard input ends, that is with its parent.
 import { execFileSync } from 'node:child_process';
 import { constants } from 'node:fs';
-import { type FileHandle, open, rm } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { exitNow } from './clickhouse-library.ts';
+import { type ClickHouseLocal, exitNow } from './clickhouse-library.ts';
 
 const STOP_TIMEOUT_MS = 10_000;
 
-const [runDir, dataDir] = process.argv.slice(2);
-if (!runDir || !dataDir) throw new Error('usage: clickhouse-host.ts <run folder> <data folder>');
+const [runDir, dataDir, backupDir] = process.argv.slice(2);
+if (!runDir || !dataDir || !backupDir)
+  throw new Error('usage: clickhouse-host.ts <run folder> <data folder> <backup folder>');
+await mkdir(backupDir, { recursive: true });
 
 // The server runs start.sql and then reads statements from this pipe: it runs as long as the pipe is open.
 const holdPipe = join(runDir, 'hold.fifo');
 execFileSync('mkfifo', ['-m', '600', holdPipe]);
 
-const worker = new Worker(new URL('./clickhouse-worker.ts', import.meta.url), {
-  workerData: [
+const local: ClickHouseLocal = {
+  args: [
     'clickhouse',
     ...['--config-file', join(runDir, 'config.xml')],
     ...['--path', dataDir],
@@ -28,7 +30,9 @@ const worker = new Worker(new URL('./clickhouse-worker.ts', import.meta.url), {
     ...['--log-level', 'information'],
     ...['--queries-file', join(runDir, 'start.sql'), holdPipe],
   ],
-});
+  folders: [runDir, dataDir, backupDir],
+};
+const worker = new Worker(new URL('./clickhouse-worker.ts', import.meta.url), { workerData: local });
 worker.on('error', (error) => {
   console.error(error);
   exitNow(1);

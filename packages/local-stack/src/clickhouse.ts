@@ -69,6 +69,9 @@ export interface LocalClickHouse {
 }
 
 const START_SQL = 'SYSTEM START LISTEN HTTP;\nSYSTEM START LISTEN TCP;\n';
+/** Runs a command without the secrets of this process's environment: the server's function `file` can read its own. */
+const CLEAN_ENVIRONMENT = `exec env -i TZ=UTC PATH="$PATH" HOME="\${HOME-}" \${TMPDIR:+TMPDIR="$TMPDIR"} \
+  \${LD_LIBRARY_PATH:+LD_LIBRARY_PATH="$LD_LIBRARY_PATH"} "$@"`;
 const GIBIBYTE = 1024 ** 3;
 const STOP_TIMEOUT_MS = 12_000;
 
@@ -147,12 +150,12 @@ async function startServer(server: Server): Promise<EngineProcess> {
   }
   await writeFile(join(runDir, 'start.sql'), START_SQL);
   const host = join(import.meta.dirname, 'clickhouse-host.ts');
-  const nodeArgs = ['--disable-warning=ExperimentalWarning', host, runDir, dataDir];
+  const nodeArgs = ['--disable-warning=ExperimentalWarning', host, runDir, dataDir, backupDir];
   try {
     const engine = await startEngineProcess({
       name: 'ClickHouse',
-      command: 'env',
-      args: ['TZ=UTC', ...wrap, process.execPath, ...nodeArgs],
+      command: 'sh',
+      args: ['-c', CLEAN_ENVIRONMENT, 'sh', ...wrap, process.execPath, ...nodeArgs],
       cwd: logDir,
       logFile: join(logDir, `${name}.out.log`),
       probe: (signal) => probe(server, signal),

@@ -236,6 +236,18 @@ const FORMS = 'exists grouping lambda untuple';
 /** Table functions that read nothing. */
 const TABLE_FUNCTIONS = 'generate_series generateseries numbers numbers_mt';
 
+/** Functions whose first argument may be another function, where they have several. */
+const HIGHER_ORDER = `
+  arrayall arrayavg arraycompact arraycount arraycumsum arraycumsumnonnegative arraydifference arrayexists arrayfill
+  arrayfilter arrayfirst arrayfirstindex arrayfirstornull arrayfold arraylast arraylastindex arraylastornull arraymap
+  arraymax arraymin arraypartialreversesort arraypartialsort arrayproduct arrayreversefill arrayreversesort
+  arrayreversesplit arraysort arraysplit arraysum mapall mapapply mapexists mapfilter mappartialreversesort
+  mappartialsort mapreversesort mapsort
+`;
+
+/** Functions that call an aggregate function, whose name is their first argument. */
+const CALLING_BY_NAME = 'arrayreduce arrayreduceinranges initializeaggregation';
+
 const COMBINATORS = /(?:if|array|distinct|foreach|map|null|ordefault|ornull|argmax|argmin|resample|tuple|state|merge)$/;
 
 const names = (list: string): string[] => list.trim().split(/\s+/);
@@ -247,11 +259,39 @@ const ALLOWED: ReadonlySet<string> = new Set([
   ...names(TABLE_FUNCTIONS),
 ]);
 const AGGREGATE_NAMES: ReadonlySet<string> = new Set(names(AGGREGATES));
+const TABLE_FUNCTION_NAMES: ReadonlySet<string> = new Set(names(TABLE_FUNCTIONS));
+const HIGHER_ORDER_NAMES: ReadonlySet<string> = new Set(names(HIGHER_ORDER));
+const NAMES_CALLING_BY_NAME: ReadonlySet<string> = new Set(names(CALLING_BY_NAME));
 
 /** Whether a statement may call a function. */
 export function isAllowedFunction(name: string): boolean {
   const lower = name.toLowerCase();
   return ALLOWED.has(lower) || isCombined(lower);
+}
+
+/** Whether a statement may read a table function. */
+export function isAllowedTableFunction(name: string): boolean {
+  return TABLE_FUNCTION_NAMES.has(name.toLowerCase());
+}
+
+/** Whether ClickHouse takes a name that is the first of several arguments as that of a function. */
+export function isHigherOrder(name: string): boolean {
+  return HIGHER_ORDER_NAMES.has(name.toLowerCase());
+}
+
+/** Whether the first argument is the name of an aggregate function. */
+export function callsByName(name: string): boolean {
+  return NAMES_CALLING_BY_NAME.has(name.toLowerCase());
+}
+
+/**
+ * Whether a literal, with its quotes, is the name of an aggregate function that a statement may call. It may have parameters, but only
+ * numbers: ClickHouse evaluates them.
+ */
+export function isAggregateName(literal: string): boolean {
+  const [, name = ''] = /^'(\w+)(?:\([\d., ]*\))?'$/.exec(literal) ?? [];
+  const lower = name.toLowerCase();
+  return AGGREGATE_NAMES.has(lower) || isCombined(lower);
 }
 
 /** Whether a name is that of an aggregate function with combinators, such as `sumOrNullIf`. */

@@ -1,10 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
+import { platform } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Outcome } from '../testing/hostile-sources.ts';
 import { HOSTILE_STATEMENTS } from '../testing/hostile-sql.ts';
 import { anEvent, aRegister } from '../testing/query-service.ts';
+import { SPELLINGS } from '../testing/spelled-functions.ts';
 import { SQL_ACCOUNT, type SqlService, startSql } from '../testing/sql-service.ts';
+import { isAllowedFunction, isAllowedTableFunction, isHigherOrder } from './allowed-functions.ts';
+import { ResolvedCheck } from './resolved-check.ts';
 
 /** In every value that the workspace may not see. No statement has it. */
 const NONCE = randomUUID();
@@ -202,6 +207,131 @@ test.each([
 ])('%s is refused', async (_, body, status, code) => {
   const response = await service.post(body);
   expect([response.status, JSON.parse(response.text).code]).toEqual([status, code]);
+});
+
+describe('of all functions that the engine knows', () => {
+  /** Runs a statement as the administrator, and returns the values of its first column, or the error as the only one. */
+  async function askEngine(sql: string): Promise<string[]> {
+    const response = await fetch(`${service.clickHouseUrl}/?database=test_sql_sql`, { method: 'POST', body: sql });
+    const rows = (await response.text()).trimEnd().split('\n');
+    return response.ok ? rows : [rows.join('\n')];
+  }
+
+  beforeAll(async () => {
+    expect(await askEngine('CREATE OR REPLACE FUNCTION of_an_operator AS x -> x')).toEqual(['']);
+  });
+  afterAll(() => askEngine('DROP FUNCTION of_an_operator'));
+
+  /** Returns what the errors of a statement with these expressions say. */
+  async function errorsOf(sql: string, params: object = {}): Promise<string> {
+    const { outcome, text } = await outcomeOf(sql, params);
+    return outcome === 'not_allowed' ? JSON.stringify(JSON.parse(text).errors) : `${outcome}: ${text}`;
+  }
+
+  test.each(Object.entries(SPELLINGS))('one that is not on the list is refused as %s', async (spelling, spelled) => {
+    const known = await askEngine('SELECT name FROM system.functions');
+    const refused = known.filter((name) => !isAllowedFunction(name));
+    expect(refused).toEqual(expect.arrayContaining(['file', 'hostName', 'estimateCompressionRatio', 'of_an_operator']));
+    // As many as one response names.
+    const batches = Array.from({ length: Math.ceil(refused.length / 20) }, (_, i) =>
+      refused.slice(20 * i, 20 * i + 20),
+    );
+    await Promise.all(
+      batches.map(async (batch) => {
+        const params = Object.fromEntries(batch.map((name, index) => [`f${index}`, name]));
+        const sql = `SELECT ${batch.map(spelled).join()}`;
+        const errors = await errorsOf(sql, spelling === 'a parameter' ? params : {});
+        expect(errors, sql).toMatch(/^\[/);
+        const named = /^a (call|name|parameter$|combinator|merge)/.test(spelling);
+        expect(batch.filter((name) => named && !errors.includes(name))).toEqual([]);
+      }),
+    );
+  });
+
+  test('no table function but those that read nothing is read', async () => {
+    const known = await askEngine('SELECT name FROM system.table_functions');
+    // These two take a statement: others are errors of syntax.
+    const refused = known.filter((name) => !isAllowedTableFunction(name) && !/^view(IfPermitted)?$/.test(name));
+    expect(refused.length).toBeGreaterThan(50);
+    const errors = await Promise.all(refused.map((name) => errorsOf(`SELECT * FROM \`${name}\`('/etc/passwd')`)));
+    expect(refused.filter((name, index) => !errors[index]?.includes(`${name}, which is not allowed`))).toEqual([]);
+  });
+
+  test('no aggregate function gets on the list by a combinator', async () => {
+    const combinators = await askEngine('SELECT name FROM system.aggregate_function_combinators');
+    expect(combinators.length).toBeGreaterThan(10);
+    expect(combinators.filter((name) => isAllowedFunction(`estimateCompressionRatio${name}`))).toEqual([]);
+  });
+
+  test('those that take the name of a function are known', async () => {
+    const candidates = "name LIKE 'array%' OR name LIKE 'map%' OR concat(syntax, arguments) ILIKE '%lambda%'";
+    const known = await askEngine(`SELECT name FROM system.functions WHERE ${candidates}`);
+    const taking: string[] = [];
+    await inParallel(known.filter(isAllowedFunction), async (name) => {
+      for (const call of ["(isNotNull, ['a'])", "(equals, map('a', 'a'))", '(toString, 1, [1])', '(plus, [1], 1)']) {
+        const tree = await askEngine(`EXPLAIN QUERY TREE passes = 1 SELECT \`${name}\`${call}`);
+        if (!tree.some((row) => row.includes('__function_ref_arg'))) continue;
+        taking.push(name);
+        return;
+      }
+    });
+    expect(taking).toEqual(expect.arrayContaining(['arrayMap', 'arrayFilter', 'mapFilter']));
+    expect(taking.filter((name) => !isHigherOrder(name))).toEqual([]);
+  });
+
+  test('what ClickHouse resolves is refused without the syntax tree as well', async () => {
+    const known = await askEngine("SELECT name FROM system.functions WHERE origin = 'System'");
+    // An aggregate function of nothing but NULL is one of the first.
+    const refused = known.filter((name) => !/^nothing/.test(name) && !isAllowedFunction(name));
+    const passed: string[] = [];
+    let resolved = 0;
+    await inParallel(refused, async (name) => {
+      for (const sql of [
+        `\`${name}\`()`,
+        `\`${name}\`('a')`,
+        `arrayMap(\`${name}\`, ['a'])`,
+        `[arrayMap(\`${name}\`, ['a'])]`,
+      ]) {
+        const explain = `EXPLAIN QUERY TREE passes = 1 SELECT (SELECT ${sql}) SETTINGS enable_scalar_subquery_optimization = 0`;
+        const tree = await askEngine(explain);
+        if (!tree[0]?.startsWith('QUERY')) continue;
+        resolved += 1;
+        const check = new ResolvedCheck('test_sql_sql', ['events']);
+        for (const row of tree) check.add(row.replaceAll("\\'", "'"));
+        if (isFine(() => check.refuse())) passed.push(sql);
+      }
+    });
+    expect(resolved).toBeGreaterThan(50);
+    expect(passed).toEqual([]);
+  });
+});
+
+/** Runs something for each item, eight at a time. */
+async function inParallel<Item>(items: readonly Item[], run: (item: Item) => Promise<void>): Promise<void> {
+  const left = [...items];
+  const next = async (): Promise<void> => {
+    for (let item = left.pop(); item !== undefined; item = left.pop()) await run(item);
+  };
+  await Promise.all(Array.from({ length: 8 }, next));
+}
+
+function isFine(run: () => void): boolean {
+  try {
+    run();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+test('where the system can limit that, the engine opens no file but its own, whatever it is asked', async () => {
+  const paths = [fileURLToPath(import.meta.url), '/etc/passwd'];
+  const others = platform() === 'linux' ? [...paths, `/proc/${process.pid}/environ`] : paths;
+  for (const path of others) {
+    const response = await fetch(service.clickHouseUrl, { method: 'POST', body: `SELECT file('${path}')` });
+    const text = await response.text();
+    expect([path, /^Code: .*denied/.test(text)]).toEqual([path, platform() === 'linux']);
+  }
 });
 
 describe('the account itself', () => {

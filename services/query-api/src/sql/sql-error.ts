@@ -14,6 +14,9 @@ const INTERNAL = new ErrorCodes('LOGICAL_ERROR');
 /** An error that names one of these is not of the statement: the views, or rights on them, are missing. */
 const VIEWS = /\b(events|users|organizations)\b/;
 
+/** Off, sub-selects stay in the query tree beside their values. An accounts.xml of an older version does not let it be set. */
+export const SHOWS_SCALARS = 'enable_scalar_subquery_optimization';
+
 const NOT_ALLOWED = 'it reads or does something that is not allowed';
 
 const MESSAGE_CHARACTERS_MAX = 1_000;
@@ -24,7 +27,10 @@ export function sqlProblem(error: unknown, database: string): unknown {
   if (!(error instanceof ClickHouseException)) return error;
   const { code, message } = error;
   if (INTERNAL.has(code)) return queryProblem('failed', error);
-  if (REFUSED.has(code)) return message.includes(` ON ${database}.`) ? notSetUp(error) : invalid(NOT_ALLOWED, error);
+  if (REFUSED.has(code)) {
+    const isOfSetUp = message.includes(` ON ${database}.`) || message.includes(SHOWS_SCALARS);
+    return isOfSetUp ? notSetUp(error) : invalid(NOT_ALLOWED, error);
+  }
   if (UNKNOWN.has(code))
     return isOfSetUp(error, database) ? notSetUp(error) : invalid(cleaned(message, database), error);
   const outcome = outcomeOf(error);

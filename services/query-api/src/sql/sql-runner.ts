@@ -13,11 +13,13 @@ import { sqlDatabaseOf } from '../config.ts';
 import type { QueryMetrics } from '../metrics.ts';
 import type { RequestContext } from '../read-route.ts';
 import { reserve } from '../request-memory.ts';
+import { ResolvedCheck } from './resolved-check.ts';
 import { shownRows } from './shown-rows.ts';
-import { sqlProblem } from './sql-error.ts';
+import { SHOWS_SCALARS, sqlProblem } from './sql-error.ts';
 import { SQL_FORMATS } from './sql-formats.ts';
 import type { SqlRequest } from './sql-request.ts';
-import { refuseOthers } from './statement-check.ts';
+import { notAllowed, refuseOthers } from './statement-check.ts';
+import { syntaxTree } from './syntax-tree.ts';
 
 /** What a result on its way takes: what is read ahead of a slow client, and chunks, in bytes. */
 const RESULT_BYTES = AHEAD_BYTES_MAX + 1_024 * 1_024;
@@ -26,7 +28,16 @@ const RESULT_BYTES = AHEAD_BYTES_MAX + 1_024 * 1_024;
 const REQUEST_ID_CHARACTERS_MAX = 64;
 
 /** What makes ClickHouse parse a statement, and not run it. */
-const EXPLAIN = 'EXPLAIN AST\n';
+const EXPLAIN_SYNTAX = 'EXPLAIN AST graph = 1\n';
+
+/** What makes ClickHouse resolve the names of a statement. It evaluates constant expressions and scalar sub-selects for that. */
+const EXPLAIN_RESOLVED = 'EXPLAIN QUERY TREE passes = 1\n';
+
+/** The views of deploy/clickhouse/sql/views.sql. */
+const VIEWS = ['events', 'users', 'organizations'];
+
+/** A statement within ClickHouse's limits of its text has fewer nodes. */
+const EXPLAINED_ROWS_MAX = '1000000';
 
 export interface SqlRunnerOptions {
   readonly config: QueryConfig;
@@ -92,9 +103,12 @@ export class SqlRunner {
     const settings = { ...this.#limits(), log_comment: requestId };
     const traced = span && { request: span, name: 'sql' };
     const common = { params, settings, signal, traced } as const;
-    await refuseUnlessAllowed(reader, { ...common, sql: `${EXPLAIN}${sql}`, queryId: `${id}/ast` });
+    const explained = { ...common, settings: { ...settings, max_result_rows: EXPLAINED_ROWS_MAX } };
+    await refuseUnlessAllowed(reader, { ...explained, sql: `${EXPLAIN_SYNTAX}${sql}`, queryId: `${id}/ast` });
     // Decided when the statement has its slot: a deletion may be stored while it waits.
     const headers = await shownRows(workspace, store.visibility);
+    const resolved = { sql: `${EXPLAIN_RESOLVED}${sql}`, queryId: `${id}/tree`, headers };
+    await refuseUnlessResolved(reader, { ...explained, ...resolved }, sqlDatabaseOf(this.#options.config));
     const { clickHouse } = SQL_FORMATS[format];
     yield* reader.readBytes({ ...common, sql, headers, format: clickHouse, queryId: id });
   }
@@ -121,22 +135,37 @@ interface Running {
 
 /** @throws {Problem} `invalid_sql` @throws {ClickHouseException} when it cannot be parsed */
 async function refuseUnlessAllowed(reader: ClickHouseReader, request: ReadRequest): Promise<void> {
-  const ast: string[] = [];
-  try {
-    for await (const rows of reader.read(request)) for (const [line] of rows) ast.push(String(line));
-  } catch (error) {
-    throw error instanceof ClickHouseException
-      ? new ClickHouseException(error.code, inStatement(error.message))
-      : error;
-  }
+  const graph: string[] = [];
+  await explain(reader, request, EXPLAIN_SYNTAX, (row) => graph.push(row));
+  const ast = syntaxTree(graph);
+  if (!ast) throw notAllowed(['has a line break in a name']);
   refuseOthers(ast);
 }
 
-/** Returns a message with places in the statement, rather than in the EXPLAIN of it. */
-function inStatement(message: string): string {
-  return message
-    .replace(/(?<=failed at position )\d+/, (position) => String(Number(position) - EXPLAIN.length))
-    .replace(/(?<=\(line )\d+(?=, col \d+\))/, (line) => String(Number(line) - 1));
+/** @throws {Problem} `invalid_sql` @throws {ClickHouseException} when a name cannot be resolved */
+async function refuseUnlessResolved(reader: ClickHouseReader, request: ReadRequest, database: string): Promise<void> {
+  const check = new ResolvedCheck(database, VIEWS);
+  const settings = { ...request.settings, [SHOWS_SCALARS]: '0' };
+  await explain(reader, { ...request, settings }, EXPLAIN_RESOLVED, (row) => check.add(row));
+  check.refuse();
+}
+
+/** Reads the rows of an EXPLAIN. Errors have places in the statement, rather than in the EXPLAIN of it. */
+async function explain(
+  reader: ClickHouseReader,
+  request: ReadRequest,
+  before: string,
+  onRow: (row: string) => void,
+): Promise<void> {
+  try {
+    for await (const rows of reader.read(request)) for (const [row] of rows) onRow(String(row));
+  } catch (error) {
+    if (!(error instanceof ClickHouseException)) throw error;
+    const message = error.message
+      .replace(/(?<=failed at position )\d+/, (position) => String(Number(position) - before.length))
+      .replace(/(?<=\(line )\d+(?=, col \d+\))/, (line) => String(Number(line) - 1));
+    throw new ClickHouseException(error.code, message);
+  }
 }
 
 /** @throws {Problem} `sql_not_available` */
