@@ -91,6 +91,8 @@ export const OPERATOR_ADVICE: Readonly<Record<string, string>> = {
     'At 0, read the reason in the log and correct the file ([SluiceServersFileInvalid](alerts.md#sluiceserversfileinvalid)). A query-api that starts before that ends at once.',
   sluice_queries:
     'Where queries wait for long, raise the connections of their pool, or give ClickHouse more processors.',
+  sluice_queries_outliving:
+    'Above 0 for minutes: the log names the workspace and the id of each; [statements that do not end](secure.md#sql) says what to do.',
   sluice_query_duration_seconds:
     'Watch the outcomes: `too_expensive` asks for narrower queries or higher limits, `unavailable` for ClickHouse.',
   sluice_query_wait_seconds:

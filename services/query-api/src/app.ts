@@ -76,7 +76,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   });
   const limiter = new RateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
   const metrics = new QueryMetrics(registry);
-  const queryRunner = new QueryRunner(open.stores, config, metrics);
+  const queryRunner = new QueryRunner(open.stores, config, metrics, logger);
   const reads = { config, queryRunner };
   const streamMetrics = new StreamMetrics(registry);
   const streams = new StreamHubs({

@@ -49,3 +49,14 @@ export const STATEMENT_BYTES_MAX = 128 * 1_024;
 /** Parameters of a statement, and the text of each, in characters. */
 export const STATEMENT_PARAMS_MAX = 50;
 export const PARAM_CHARACTERS_MAX = 32 * 1_024;
+
+/** What ClickHouse plans for a statement, which its time limit does not end: SELECTs, joins, windows. */
+export const SELECTS_MAX = 200;
+export const JOINS_MAX = 50;
+export const WINDOWS_MAX = 100;
+
+/** Expressions in each list of a statement that has CUBE: it makes 2^n groupings of n keys. */
+export const CUBE_KEYS_MAX = 12;
+
+/** Parts of a statement with each name written out as what it stands for: nodes of its syntax tree, and columns. */
+export const PLANNED_NODES_MAX = 10_000;

@@ -55,6 +55,7 @@ export class QueryMetrics {
   readonly queryDurationSeconds: Histogram<'kind' | 'outcome'>;
   readonly queryWaitSeconds: Histogram<'pool' | 'outcome'>;
   readonly #counts = new Map<SlotPool, () => QueryCounts>();
+  #outliving = () => 0;
 
   /** Declares them in a registry. */
   constructor(registry: Registry) {
@@ -69,6 +70,15 @@ export class QueryMetrics {
         for (const [pool, read] of counts) {
           for (const [state, count] of Object.entries(read())) this.set({ pool, state }, count);
         }
+      },
+    });
+    const outliving = () => this.#outliving();
+    new Gauge({
+      name: 'sluice_queries_outliving',
+      help: 'Queries that ClickHouse still runs two seconds after they were given up; each keeps its slot.',
+      registers,
+      collect() {
+        this.set(outliving());
       },
     });
     this.queryDurationSeconds = new Histogram({
@@ -90,6 +100,11 @@ export class QueryMetrics {
   /** From now on the gauge of queries reads its values of a pool here. */
   countQueries(pool: SlotPool, read: () => QueryCounts): void {
     this.#counts.set(pool, read);
+  }
+
+  /** From now on the gauge of queries that outlive their answer reads its value here. */
+  countOutliving(read: () => number): void {
+    this.#outliving = read;
   }
 }
 

@@ -16,6 +16,7 @@ import { resultBytes } from './result-bytes.ts';
 import { parseRows, type RowBatches } from './row-parser.ts';
 import type { Sql } from './sql.ts';
 import { formOf } from './statement-form.ts';
+import type { StatementWatch } from './statement-slot.ts';
 import { withoutGarbage } from './young-garbage.ts';
 
 /**
@@ -26,6 +27,11 @@ const IDLE_MS_MAX = 2_000;
 
 /** How much of the body of an error response is read, in characters. */
 const ERROR_CHARACTERS_MAX = 16 * 1_024;
+
+/** How long a server may take to say whether it runs a statement, in milliseconds. */
+const ASKING_MS_MAX = 5_000;
+
+const RUNS_ALREADY = new ErrorCodes('QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING');
 
 export interface ReadRequest extends Sql, TracedQuery {
   /** No other query that runs may have it. */
@@ -42,6 +48,8 @@ export interface ReadRequest extends Sql, TracedQuery {
   readonly format?: string;
   /** Called with the length of each piece of text before its rows are parsed. What it throws ends the query. */
   readonly onText?: ((characters: number) => void) | undefined;
+  /** Is told whether the statement has ended. Default: nobody is. */
+  readonly watch?: StatementWatch | undefined;
 }
 
 /**
@@ -132,30 +140,52 @@ export class HttpClickHouseReader implements ClickHouseReader {
     query: ReadRequest,
     parse: (response: IncomingMessage) => AsyncIterable<Item>,
   ): AsyncGenerator<Item, void, undefined> {
-    const response = await this.#send(query);
+    const { response, queryId } = await this.#send(query);
     try {
       if (response.statusCode !== 200) throw await failureOf(response);
       yield* parse(response);
       // A response that was closed looks like one that ended.
       query.signal.throwIfAborted();
+      query.watch?.onEnd(queryId);
     } catch (error) {
       query.signal.throwIfAborted();
+      if (error instanceof ClickHouseException) query.watch?.onEnd(queryId);
+      else if (error instanceof ConnectionFailure) query.watch?.onLost(queryId);
       throw query.onSeveralServers && isServerLost(error) ? connectionFailure(error) : error;
     }
   }
 
-  async #send(query: ReadRequest): Promise<IncomingMessage> {
+  async #send(query: ReadRequest): Promise<{ readonly response: IncomingMessage; readonly queryId: string }> {
     for (let attempt = 1; ; attempt += 1) {
       query.signal.throwIfAborted();
       // ClickHouse may still hold the id of an attempt whose connection broke.
-      const sent = this.#open(attempt === 1 ? query : { ...query, queryId: `${query.queryId}/${attempt}` });
+      const queryId = attempt === 1 ? query.queryId : `${query.queryId}/${attempt}`;
+      const sent = this.#open({ ...query, queryId });
+      query.watch?.onSent({ id: queryId, isRunning: () => this.#isRunning(queryId) });
       try {
-        return await responseTo(sent);
+        return { response: await responseTo(sent), queryId };
       } catch (error) {
         query.signal.throwIfAborted();
+        query.watch?.onLost(queryId);
         if (!sent.reusedSocket || (error as NodeJS.ErrnoException).code !== 'ECONNRESET')
           throw connectionFailure(error);
       }
+    }
+  }
+
+  /**
+   * Sends a statement with the id of another: ClickHouse refuses it while that one is in its list of processes, whatever the
+   * account may read, and tells that one to end, as KILL QUERY does.
+   */
+  async #isRunning(queryId: string): Promise<boolean> {
+    const signal = AbortSignal.timeout(ASKING_MS_MAX);
+    const rows = this.read({ queryId, sql: 'SELECT 1', params: {}, settings: {}, signal });
+    try {
+      for await (const _ of rows);
+      return false;
+    } catch (error) {
+      if (error instanceof ClickHouseException && RUNS_ALREADY.has(error.code)) return true;
+      throw error;
     }
   }
 

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { Problem } from '@sluice/shared/http/problem';
+import type { Logger } from '@sluice/shared/log';
 import type { QueryConfig } from '../config.ts';
 import type { QueryMetrics, SlotPool } from '../metrics.ts';
+import { RETRY_AFTER_SECONDS } from '../overloaded.ts';
 import { reserve } from '../request-memory.ts';
 import type { ReadRequest } from './clickhouse-reader.ts';
 import { inAnyStore } from './in-any-store.ts';
@@ -15,6 +18,7 @@ import { PACE_MS, ReadingPace } from './reading-pace.ts';
 import type { Row, RowBatches } from './row-parser.ts';
 import { inMemory } from './small-blocks.ts';
 import type { Sql } from './sql.ts';
+import { GivenUpStatements, StatementSlot } from './statement-slot.ts';
 import { RequestStore, type Store, type Stores } from './store.ts';
 import type { Tables } from './tables.ts';
 import type { TimeBudget } from './time-budget.ts';
@@ -44,8 +48,12 @@ export class QueryRunner {
   readonly #slots: Readonly<Record<SlotPool, QuerySlots>>;
   /** Ends exports: they might go on for hours. */
   readonly #stopping = new AbortController();
+  readonly #givenUp: GivenUpStatements;
 
-  constructor(stores: Stores, config: QueryConfig, metrics: QueryMetrics) {
+  /** @param logger is told of statements that go on after they were given up; default: nobody is */
+  constructor(stores: Stores, config: QueryConfig, metrics: QueryMetrics, logger?: Logger) {
+    this.#givenUp = new GivenUpStatements(logger);
+    metrics.countOutliving(() => this.#givenUp.outlivingCount);
     this.#stores = stores;
     this.#config = config;
     this.#metrics = metrics;
@@ -109,37 +117,55 @@ export class QueryRunner {
   }
 
   /**
-   * Waits for a slot of a report, and returns the function to call when it has ended.
+   * Waits for a slot of a report, for statements of a client. A workspace gets none while ClickHouse still runs a statement of it
+   * two seconds after that was given up.
    *
    * @throws {SlotRefused}
+   * @throws {Problem} `overloaded`
    */
-  async reportSlot({ workspace, signal }: QueryContext): Promise<() => void> {
-    return await this.#slotFor({ kind: 'sql', pool: 'reports', workspace, signal });
+  async reportSlot({ workspace, signal }: QueryContext): Promise<StatementSlot> {
+    this.#refuseBesideOutliving(workspace);
+    const slot = await this.#slotFor({ kind: 'sql', pool: 'reports', workspace, signal });
+    try {
+      this.#refuseBesideOutliving(workspace);
+      return slot;
+    } catch (error) {
+      slot.release();
+      throw error;
+    }
+  }
+
+  #refuseBesideOutliving(workspace: string): void {
+    if (!this.#givenUp.isOutliving(workspace)) return;
+    const message =
+      'ClickHouse still runs an earlier statement of this workspace, whose time was up or whose client left; send the next one when it has ended.';
+    throw new Problem('overloaded', message, { retryAfter: RETRY_AFTER_SECONDS });
   }
 
   /** Before the service stops: queries that wait are refused as `overloaded`, exports end, other running ones go on. */
   close(): void {
     this.#stopping.abort(new ConnectionFailure('the service is stopping'));
     for (const pool of Object.values(this.#slots)) pool.close();
+    this.#givenUp.close();
   }
 
   async *#rowsInSlot(query: Query): RowBatches {
-    const release = query.urgent ? () => undefined : await this.#slotFor(query);
+    const slot = query.urgent ? undefined : await this.#slotFor(query);
     const leftMs = countDown(() => query.timeoutMs ?? query.budget?.leftMs() ?? this.#config.QUERY_TIMEOUT_MS);
     try {
-      yield* inAnyStore(this.#storeOf(query), (store) => this.#rowsOf(query, store, leftMs, release), query.onRestart);
+      yield* inAnyStore(this.#storeOf(query), (store) => this.#rowsOf(query, store, leftMs, slot), query.onRestart);
     } finally {
-      release();
+      slot?.release();
     }
   }
 
-  async *#rowsOf(query: Query, store: Store, timeLeftMs: () => number, release: () => void): RowBatches {
+  async *#rowsOf(query: Query, store: Store, timeLeftMs: () => number, slot: StatementSlot | undefined): RowBatches {
     let decided: Sql | undefined = await statementOf(query, store);
     yield* inMemory(query, timeLeftMs(), (one, leftMs) => {
       // The first run may have taken seconds: for the second one it is decided again what is hidden.
       const statement = decided ?? statementOf(query, store);
       decided = undefined;
-      return this.#rowsInTime(one, store, statement, leftMs, release);
+      return this.#rowsInTime(one, store, statement, leftMs, slot);
     });
   }
 
@@ -147,32 +173,38 @@ export class QueryRunner {
     return store ?? new RequestStore(this.#stores);
   }
 
-  async #slotFor({ workspace, signal, pool = 'pages', timeoutMs, budget }: QueryOptions): Promise<() => void> {
+  async #slotFor({ workspace, signal, pool = 'pages', timeoutMs, budget }: QueryOptions): Promise<StatementSlot> {
     const waitMs = budget?.waitLeftMs() ?? timeoutMs ?? this.#config.QUERY_TIMEOUT_MS;
     const slot = this.#slots[pool].acquire({ workspace, signal, timeoutMs: waitMs });
-    return await (budget?.waiting(slot) ?? slot);
+    return this.#statementSlot(await (budget?.waiting(slot) ?? slot), workspace);
   }
 
-  /** @param onEnd called when the time is up or the client leaves */
+  #statementSlot(release: () => void, workspace: string): StatementSlot {
+    return new StatementSlot(release, workspace, this.#givenUp);
+  }
+
+  /** @param slot is released when the time is up or the client leaves */
   async *#rowsInTime(
     query: QueryOptions,
     { reader, tables, givenUp }: Store,
     statement: Sql | Promise<Sql>,
     timeoutMs: number,
-    onEnd: () => void,
+    slot: StatementSlot | undefined,
   ): RowBatches {
     const written = { ...query, ...(await statement) };
     const deadline = AbortSignal.timeout(timeoutMs + (query.graceMs ?? GRACE_MS));
     const signals = [query.signal, givenUp].filter((signal) => signal !== undefined);
     const end = signals.length > 0 ? AbortSignal.any([...signals, deadline]) : deadline;
     // A reader that has stopped reading does not come back to release the slot.
-    end.addEventListener('abort', onEnd);
+    const release = () => slot?.release();
+    end.addEventListener('abort', release);
     try {
-      yield* reader.read(this.#requestOf(written, tables, end, timeLimit(timeoutMs)));
+      const watch = slot?.watch(givenUp);
+      yield* reader.read({ ...this.#requestOf(written, tables, end, timeLimit(timeoutMs)), watch });
     } catch (error) {
       throw deadline.aborted && !(error instanceof ClickHouseException) ? deadline.reason : error;
     } finally {
-      end.removeEventListener('abort', onEnd);
+      end.removeEventListener('abort', release);
     }
   }
 
@@ -181,7 +213,9 @@ export class QueryRunner {
     const { exports: slots } = this.#slots;
     const tooSlow = new AbortController();
     const signal = AbortSignal.any([query.signal, this.#stopping.signal, tooSlow.signal]);
-    const release = await slots.acquire({ workspace, signal, timeoutMs: this.#config.QUERY_TIMEOUT_MS });
+    const free = await slots.acquire({ workspace, signal, timeoutMs: this.#config.QUERY_TIMEOUT_MS });
+    const slot = this.#statementSlot(free, workspace);
+    const { release } = slot;
     signal.addEventListener('abort', release);
     const memory = query.memory?.part();
     const pace = new ReadingPace();
@@ -193,7 +227,7 @@ export class QueryRunner {
       reserve(memory, EXPORT_BYTES);
       const store = await this.#storeOf(query).current();
       const request = this.#requestOf({ ...query, ...(await statementOf(query, store)) }, store.tables, signal, {});
-      yield* pace.watch(store.reader.readBytes(request));
+      yield* pace.watch(store.reader.readBytes({ ...request, watch: slot.watch(store.givenUp) }));
     } finally {
       clearInterval(checking);
       memory?.release();

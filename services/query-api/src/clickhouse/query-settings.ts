@@ -25,6 +25,9 @@ export function querySettings(config: QueryConfig): QuerySettings {
     // Sub-selects of one query see the same rows, as a total needs.
     enable_shared_storage_snapshot_in_query: '1',
     cancel_http_readonly_queries_on_client_close: '1',
+    // A statement with the id of one that runs ends it, and does not wait for that: see HttpClickHouseReader.
+    replace_running_query: '1',
+    replace_running_query_max_wait_ms: '0',
     // Reading ahead in every part is slower where the rows of a page lie far apart.
     read_in_order_use_buffering: '0',
     // Above this number of parts, 100 by default, ClickHouse merges their sorted rows in two steps, and the first one

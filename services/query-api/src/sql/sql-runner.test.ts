@@ -3,6 +3,7 @@ import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { Registry } from 'prom-client';
 import { afterAll, expect, test } from 'vitest';
 import { HttpClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
+import { GivenUpStatements, StatementSlot } from '../clickhouse/statement-slot.ts';
 import { OneStore, RequestStore } from '../clickhouse/store.ts';
 import { LOCAL_TABLES, type Tables, tablesOfServers } from '../clickhouse/tables.ts';
 import { configSchema } from '../config.ts';
@@ -18,7 +19,7 @@ afterAll(() => reader.close());
 async function problemOf(withSql: boolean, tables: Tables): Promise<unknown> {
   const runner = new SqlRunner({
     config,
-    queryRunner: { reportSlot: async () => () => undefined },
+    queryRunner: { reportSlot: async () => new StatementSlot(() => undefined, 'a', new GivenUpStatements()) },
     metrics: new QueryMetrics(new Registry()),
   });
   const store = new OneStore({ name: '', reader: withSql ? reader : sqlReader, tables, visibility: ALL_VISIBLE });

@@ -7,6 +7,7 @@ import type { QuerySettings } from '../clickhouse/query-settings.ts';
 import { timeLimit } from '../clickhouse/query-settings.ts';
 import { AHEAD_BYTES_MAX } from '../clickhouse/read-ahead.ts';
 import { ClickHouseException } from '../clickhouse/read-failures.ts';
+import type { StatementWatch } from '../clickhouse/statement-slot.ts';
 import type { RequestStore, Store } from '../clickhouse/store.ts';
 import type { QueryConfig } from '../config.ts';
 import { sqlDatabaseOf } from '../config.ts';
@@ -19,6 +20,7 @@ import { SHOWS_SCALARS, sqlProblem } from './sql-error.ts';
 import { SQL_FORMATS } from './sql-formats.ts';
 import type { SqlRequest } from './sql-request.ts';
 import { notAllowed, refuseOthers } from './statement-check.ts';
+import { refuseTooLarge } from './statement-size.ts';
 import { syntaxTree } from './syntax-tree.ts';
 
 /** What a result on its way takes: what is read ahead of a slow client, and chunks, in bytes. */
@@ -74,37 +76,37 @@ export class SqlRunner {
     const { config, queryRunner } = this.#options;
     const store = await context.store.current();
     const reader = readerOf(store);
-    const release = await queryRunner.reportSlot(context);
+    const slot = await queryRunner.reportSlot(context);
     const deadline = AbortSignal.timeout(config.QUERY_TIMEOUT_MS);
     const signals = [context.signal, deadline, store.givenUp].filter((signal) => signal !== undefined);
     const signal = AbortSignal.any(signals);
     // A client that has stopped reading does not come back to release the slot.
-    signal.addEventListener('abort', release);
+    signal.addEventListener('abort', slot.release);
     const memory = context.memory.part();
     try {
       reserve(memory, RESULT_BYTES);
-      yield* this.#run(request, context, { store, reader, signal });
+      yield* this.#run(request, context, { store, reader, signal, watch: slot.watch(store.givenUp) });
     } catch (error) {
       const isLate = deadline.aborted && !(error instanceof ClickHouseException) && !(error instanceof Problem);
       throw isLate ? deadline.reason : sqlProblem(error, sqlDatabaseOf(config));
     } finally {
       memory?.release();
-      signal.removeEventListener('abort', release);
-      release();
+      signal.removeEventListener('abort', slot.release);
+      slot.release();
     }
   }
 
   async *#run(
     { sql, params, format }: SqlRequest,
     { workspace, requestId, span }: RequestContext,
-    { store, reader, signal }: Running,
+    { store, reader, signal, watch }: Running,
   ): AsyncGenerator<Buffer, void, undefined> {
     const id = `query-api/sql/${requestId.slice(0, REQUEST_ID_CHARACTERS_MAX)}/${randomUUID()}`;
     const settings = { ...this.#limits(), log_comment: requestId };
     const traced = span && { request: span, name: 'sql' };
-    const common = { params, settings, signal, traced } as const;
+    const common = { params, settings, signal, traced, watch } as const;
     const explained = { ...common, settings: { ...settings, max_result_rows: EXPLAINED_ROWS_MAX } };
-    await refuseUnlessAllowed(reader, { ...explained, sql: `${EXPLAIN_SYNTAX}${sql}`, queryId: `${id}/ast` });
+    await refuseUnlessAllowed(reader, sql, { ...explained, sql: `${EXPLAIN_SYNTAX}${sql}`, queryId: `${id}/ast` });
     // Decided when the statement has its slot: a deletion may be stored while it waits.
     const headers = await shownRows(workspace, store.visibility);
     const resolved = { sql: `${EXPLAIN_RESOLVED}${sql}`, queryId: `${id}/tree`, headers };
@@ -131,15 +133,18 @@ interface Running {
   readonly store: Store;
   readonly reader: ClickHouseReader;
   readonly signal: AbortSignal;
+  /** Of the slot, which stays taken until all these statements have ended. */
+  readonly watch: StatementWatch;
 }
 
 /** @throws {Problem} `invalid_sql` @throws {ClickHouseException} when it cannot be parsed */
-async function refuseUnlessAllowed(reader: ClickHouseReader, request: ReadRequest): Promise<void> {
+async function refuseUnlessAllowed(reader: ClickHouseReader, sql: string, request: ReadRequest): Promise<void> {
   const graph: string[] = [];
   await explain(reader, request, EXPLAIN_SYNTAX, (row) => graph.push(row));
   const ast = syntaxTree(graph);
   if (!ast) throw notAllowed(['has a line break in a name']);
   refuseOthers(ast);
+  refuseTooLarge(ast, sql);
 }
 
 /** @throws {Problem} `invalid_sql` @throws {ClickHouseException} when a name cannot be resolved */
