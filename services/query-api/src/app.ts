@@ -88,8 +88,8 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     logger,
   });
   const webhookMetrics = new WebhookMetrics(registry);
-  const webhooks =
-    deps.webhooks && new Webhooks({ config, client: deps.webhooks, streams, metrics: webhookMetrics, logger });
+  const delivering = { config, streams, queryRunner, stores: open.stores, metrics: webhookMetrics, logger };
+  const webhooks = deps.webhooks && new Webhooks({ ...delivering, client: deps.webhooks });
   const views = deps.webhooks && new Views(deps.webhooks);
   const anonymousWorkspace = config.QUERY_ANONYMOUS_WORKSPACE;
   const gate = { keys, limiter, linkKeys: views?.linkKeys, anonymousWorkspace };

@@ -14,6 +14,7 @@ import { secret } from '@sluice/shared/secret-files';
 import { loadServersConfig, type ServersConfig, serversEnv } from '@sluice/shared/servers/server-config';
 import { z } from 'zod';
 import { network } from './webhooks/allowed-addresses.ts';
+import { dnsServer } from './webhooks/receiver-names.ts';
 
 const serviceUrl = z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' });
 
@@ -58,10 +59,12 @@ export const configSchema = z
     CLICKHOUSE_WEBHOOKS_DATABASE: clickHouseDatabase.optional(),
     WEBHOOK_DELIVERY: z.stringbool().default(true),
     WEBHOOK_ALLOW_NETWORKS: commaSeparated.pipe(z.array(network)).default([]),
+    WEBHOOK_DNS_SERVERS: commaSeparated.pipe(z.array(dnsServer).min(1)).optional(),
     WEBHOOK_TIMEOUT_MS: integer(100, 60_000).default(10_000),
     WEBHOOK_RETRY_MS_MAX: integer(1_000, 86_400_000).default(900_000),
     WEBHOOK_GIVE_UP_MS: integer(1_000, 2_592_000_000).default(86_400_000),
     WEBHOOK_LEASE_MS: integer(1_000, 600_000).default(15_000),
+    WEBHOOK_ATTEMPTS_PER_WORKSPACE: integer(1, 1_000).default(20),
     WEBHOOKS_PER_WORKSPACE: integer(1, 10_000).default(20),
     STREAM_INTERVAL_MS: integer(10, 60_000).default(500),
     STREAM_LISTENERS_PER_WORKSPACE: integer(1).default(100),

@@ -65,6 +65,12 @@ export function sortKeyOf(row: EventRow, field: OrderField): EventSortKey {
   };
 }
 
+/** Returns when an event was received, in microseconds since 1970. */
+export function receivedAtUs(row: EventRow): number {
+  const text = textOf(row, 'receivedAt');
+  return Date.parse(isoTime(text)) * 1_000 + Number(text.slice(23, 26));
+}
+
 /** Returns the text of a field. */
 export function textOf(row: EventRow, field: EventField): string {
   return row[EVENT_FIELDS.findIndex(([name]) => name === field)] as string;

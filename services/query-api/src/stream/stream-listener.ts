@@ -1,7 +1,7 @@
 import { PassThrough, type Readable } from 'node:stream';
 import type { Reservation } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
-import { eventRecord } from '../events/event-record.ts';
+import { eventRecord, receivedAtUs } from '../events/event-record.ts';
 import { isPlaceAtLeast, laterOf, type StreamPosition } from './stream-position.ts';
 import type { StreamRow, StreamSelection } from './stream-query.ts';
 
@@ -60,6 +60,17 @@ export interface Moved {
   /** Since when events may come again: an ISO 8601 time of Kafka's log. */
   readonly since: string;
 }
+
+/** What an internal listener is told of an event besides its data, as JSON in a comment. */
+export interface EventNote {
+  /** When it was decided that the event is shown, or earlier, on the clock of `performance`. */
+  readonly shownAtMs: number;
+  /** In microseconds since 1970; the data has milliseconds. */
+  readonly receivedAtUs: number;
+}
+
+/** Begins the line of an {@link EventNote}. */
+export const NOTE = ': {';
 
 /** Returns the lines of a server-sent event that follow its `id`. */
 export function eventData({ event }: StreamRow): Buffer {
@@ -151,14 +162,19 @@ export class StreamListener {
    * sent.
    *
    * @param data the {@link eventData} of the event, which listeners share
+   * @param shownAtMs as in {@link EventNote}
    */
-  send({ shard, place }: StreamRow, data: Buffer, position: StreamPosition): boolean {
+  send({ shard, place, event }: StreamRow, data: Buffer, position: StreamPosition, shownAtMs: number): boolean {
     const known = this.position.get(shard);
     if (this.isEnded || this.#isLeftOut || (known && isPlaceAtLeast(known, place))) return false;
     this.#isLeftOut = !this.#holds(data.length);
     if (this.#isLeftOut) return false;
     this.reach(position);
     this.#write(this.#idLine());
+    if (this.request.isInternal) {
+      const note: EventNote = { shownAtMs, receivedAtUs: receivedAtUs(event) };
+      this.#write(`: ${JSON.stringify(note)}\n`);
+    }
     this.#write(data);
     return true;
   }

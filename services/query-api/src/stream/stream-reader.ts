@@ -117,6 +117,7 @@ export class StreamReader {
     const store = new RequestStore(stores);
     const { visibility } = await store.current();
     const shown = new Map<string, Shown>();
+    const shownAtMs = performance.now();
     for (const workspace of workspaces) {
       const hidden = await visibility.hiddenCondition(workspace);
       shown.set(workspace, { hidden, keptFromMs: await visibility.keptFrom(workspace) });
@@ -142,7 +143,7 @@ export class StreamReader {
         if (takers.length > 0) {
           const data = eventData(row);
           const place = placeOf(row, { from, to });
-          sent += takers.filter((listener) => listener.send(row, data, place)).length;
+          sent += takers.filter((listener) => listener.send(row, data, place, shownAtMs)).length;
           // Once left out, it stays so: it would miss this event.
           for (const listener of takers) if (listener.isLeftOut) open.delete(listener);
         }

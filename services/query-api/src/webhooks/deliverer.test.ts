@@ -11,9 +11,12 @@ import { StreamHubs } from '../stream/stream-hubs.ts';
 import { anEvent, connectReader, type QueryService, startQuery } from '../testing/query-service.ts';
 import { Receiver, WEBHOOKS_ENV } from '../testing/webhooks.ts';
 import { AllowedAddresses } from './allowed-addresses.ts';
+import { AttemptPlaces } from './attempt-places.ts';
 import { Deliverer, type DelivererOptions } from './deliverer.ts';
 import { DeliveryLog } from './delivery-log.ts';
 import { HttpSender } from './http-sender.ts';
+import { ReceiverNames } from './receiver-names.ts';
+import { ShownEvents } from './shown-events.ts';
 import type { Webhook } from './webhook.ts';
 import { WebhookMetrics } from './webhook-metrics.ts';
 import { WebhookPositions } from './webhook-positions.ts';
@@ -37,13 +40,25 @@ beforeAll(async () => {
   const readiness = async () => [];
   streams = new StreamHubs({ config, queryRunner, stores, readiness, metrics: new StreamMetrics(registry), logger });
   started.defer(() => streams.stop());
-  const sender = new HttpSender({ addresses: new AllowedAddresses(['127.0.0.1']), timeoutMs: 60_000 });
+  const sender = new HttpSender({
+    ...{ addresses: new AllowedAddresses(['127.0.0.1']), names: new ReceiverNames(), timeoutMs: 60_000 },
+  });
+  const shown = new ShownEvents({ config, queryRunner, stores });
   started.defer(() => sender.close());
   const [positions, log] = [new WebhookPositions(clickHouse, logger), new DeliveryLog(clickHouse, logger)];
   started.defer(() => positions.stop());
   started.defer(() => log.stop());
   options = {
-    ...{ streams, sender, positions, log, metrics: new WebhookMetrics(registry), logger },
+    ...{
+      streams,
+      shown,
+      places: new AttemptPlaces(20),
+      sender,
+      positions,
+      log,
+      metrics: new WebhookMetrics(registry),
+      logger,
+    },
     ...{ retryMsMax: 1_000, giveUpMs: 600_000, pause: async () => undefined },
   };
 });

@@ -3,9 +3,11 @@ import type { Logger } from '@sluice/shared/log';
 import { atMost, sleep } from '@sluice/shared/retry';
 import type { StreamHubs } from '../stream/stream-hubs.ts';
 import { decodePosition, isAtLeast } from '../stream/stream-position.ts';
-import { type Delivery, gather } from './delivery.ts';
+import type { AttemptPlaces } from './attempt-places.ts';
+import { type Delivery, gather, messageOf } from './delivery.ts';
 import type { DeliveryLog } from './delivery-log.ts';
 import type { Attempt, HttpSender } from './http-sender.ts';
+import type { ShownEvents } from './shown-events.ts';
 import { type PauseReason, secretsOf, type Webhook, type WebhookProgress } from './webhook.ts';
 import type { WebhookMetrics } from './webhook-metrics.ts';
 import type { WebhookPositions } from './webhook-positions.ts';
@@ -25,6 +27,8 @@ const IDLE_STORE_MS = 60_000;
 
 export interface DelivererOptions {
   readonly streams: Pick<StreamHubs, 'open'>;
+  readonly shown: Pick<ShownEvents, 'among'>;
+  readonly places: AttemptPlaces;
   readonly sender: HttpSender;
   readonly positions: WebhookPositions;
   readonly log: DeliveryLog;
@@ -50,12 +54,14 @@ export interface DelivererStart {
 /**
  * Delivers the events of one webhook, one delivery after the other, in the order of storage:
  *
- *     gather ──▶ [store where a part of a batch ends] ──▶ send ──▶ gather …          (the position is stored in a moment)
- *                                                          └─ fails ──▶ store the failure, close the stream, wait, open it again
+ *     gather ──▶ [store where a part of a batch ends] ──▶ leave out what is hidden by now ──▶ send ──▶ gather …
+ *                                                                                              └─ fails ──▶ store the failure,
+ *                                                                            close the stream, wait, open it again
  *
  * The stream is closed while a receiver is away, so that nothing is read for it. Positions are stored five times a second, and
  * deliveries wait when that fails. What was sent after the stored position is sent again with the same ids, since each delivery
- * has the same events: one event, a whole batch, or what comes up to a stored position.
+ * has the same events: one event, a whole batch, or what comes up to a stored position. Only what is deleted or expires between is
+ * left out.
  */
 export class Deliverer {
   readonly #options: DelivererOptions;
@@ -163,25 +169,26 @@ export class Deliverer {
     void this.#options.positions.storeSoon(this.webhook.id, this.#progress).catch(() => undefined);
   }
 
-  /** Returns whether it was delivered. */
+  /** Returns whether it was delivered, or nothing of it may be any more. */
   async #deliver(delivery: Delivery): Promise<boolean> {
-    const { signal } = this.#stopping;
-    const { sender, metrics } = this.#options;
+    const { places, metrics } = this.#options;
     if (!delivery.isWhole) await this.#store({ sendingTo: delivery.end });
-    // The process may have been frozen since it renewed its lease.
-    if (signal.aborted || this.#start.leaseMsLeft() <= 0) return false;
-    const secrets = secretsOf(this.webhook, Date.now());
-    const attempt = await sender.send(this.webhook.url, delivery, secrets, signal);
-    // Aborted, it is no failure of the receiver.
-    if (signal.aborted && !attempt.isDelivered) return false;
-    this.#log(delivery, attempt);
+    const free = await places.forDelivery(this.webhook.workspace, this.#stopping.signal);
+    const sent = free && (await this.#send(delivery).finally(free));
+    if (!sent) return false;
+    if (sent === 'hidden') {
+      this.#passOver(delivery.end);
+      return true;
+    }
+    const { attempt, message, events } = sent;
+    this.#log(message, events, attempt);
     metrics.attempts.inc({ outcome: attempt.isDelivered ? 'delivered' : 'failed' });
     const logLines = this.#progress.logLines + 1;
     if (!attempt.isDelivered) {
       await this.#noteFailure(attempt, logLines, delivery);
       return false;
     }
-    metrics.deliveredEvents.inc(delivery.events);
+    metrics.deliveredEvents.inc(events);
     this.#behindSinceMs = 0;
     this.#progress = {
       ...this.#progress,
@@ -196,6 +203,24 @@ export class Deliverer {
     return true;
   }
 
+  /**
+   * Sends what is not hidden by now. Nothing that may take long comes between this decision and the attempt. Returns undefined when
+   * it has to stop.
+   */
+  async #send(delivery: Delivery) {
+    const { signal } = this.#stopping;
+    const { shown, sender } = this.#options;
+    const events = await shown.among(this.webhook.workspace, delivery.events);
+    if (events.length === 0) return 'hidden';
+    // The process may have been frozen since it renewed its lease.
+    if (signal.aborted || this.#start.leaseMsLeft() <= 0) return undefined;
+    const message = messageOf(this.webhook, events);
+    const attempt = await sender.send(this.webhook.url, message, secretsOf(this.webhook, Date.now()), signal);
+    // Aborted, it is no failure of the receiver.
+    if (signal.aborted && !attempt.isDelivered) return undefined;
+    return { attempt, message, events: events.length };
+  }
+
   async #noteFailure(attempt: Attempt, logLines: number, delivery: Delivery): Promise<void> {
     const failingSinceMs = this.#progress.failingSinceMs || Date.now();
     this.#retryAfterMs = attempt.retryAfterMs;
@@ -205,8 +230,7 @@ export class Deliverer {
     else if (Date.now() - failingSinceMs >= this.#options.giveUpMs) await this.#pause('failing', attempt.error);
   }
 
-  #log(delivery: Delivery, attempt: Attempt): void {
-    const { id, type, events } = delivery;
+  #log({ id, type }: ReturnType<typeof messageOf>, events: number, attempt: Attempt): void {
     this.#options.log.add(this.webhook.id, this.#progress.logLines, {
       ...{ at_ms: Date.now(), message_id: id, type, events, attempt: this.#progress.attempts + 1 },
       ...{ status: attempt.status, duration_ms: attempt.durationMs, error: attempt.error },

@@ -1,4 +1,7 @@
 import { decodePosition, isAtLeast, type StreamPosition } from '../stream/stream-position.ts';
+import type { LogLine } from './delivery-log.ts';
+import type { Message } from './http-sender.ts';
+import type { SendableEvent } from './shown-events.ts';
 import { messageId } from './signature.ts';
 import type { Webhook } from './webhook.ts';
 import type { StreamMessage, WebhookStream } from './webhook-stream.ts';
@@ -16,29 +19,27 @@ const REPEAT_MS_MAX = 60_000;
 /** Without an event a position is returned after so many milliseconds at the latest. */
 const IDLE_MS = 3_600_000;
 
-/** What is sent at once. */
+/** An event of a delivery. */
+export interface DeliveredEvent extends SendableEvent {
+  readonly uuid: string;
+  /** As its record has it. */
+  readonly timestamp: string;
+  /** The record, as JSON. */
+  readonly data: string;
+}
+
+/** What is sent at once, unless it is hidden by then. */
 export interface Delivery {
   readonly kind: 'delivery';
-  readonly id: string;
-  readonly type: 'event' | 'events';
-  readonly body: string;
-  readonly events: number;
+  readonly events: readonly DeliveredEvent[];
   /** The id of the position after it. */
   readonly end: string;
   /** Whether the same position would always give the same events. */
   readonly isWhole: boolean;
-  /** When its first event was received, in milliseconds since 1970. */
-  readonly receivedAtMs: number;
 }
 
 /** What a stream has for a webhook next. */
 export type Gathered = Delivery | Exclude<StreamMessage, { readonly kind: 'event' }>;
-
-interface EventKey {
-  readonly uuid: string;
-  readonly timestamp: string;
-  readonly receivedAt: string;
-}
 
 /**
  * Reads the next delivery of a stream, or a position if there is no event before it.
@@ -55,9 +56,8 @@ export async function gather(
 ): Promise<Gathered | undefined> {
   const first = await stream.next(IDLE_MS, signal);
   if (first?.kind !== 'event') return first;
-  const keys = [JSON.parse(first.data) as EventKey];
-  onFirst(Date.parse(keys[0]?.receivedAt ?? ''));
-  if (!webhook.batched) return deliveryOf(webhook, [first], keys, true);
+  onFirst(Math.floor(first.receivedAtUs / 1_000));
+  if (!webhook.batched) return deliveryOf([first], true);
   const events = [first];
   const to = sendingTo === '' ? undefined : decodePosition(sendingTo)?.position;
   const deadline = performance.now() + (to ? REPEAT_MS_MAX : BATCH_MS_MAX);
@@ -70,7 +70,6 @@ export async function gather(
     const isNext = next.kind === 'event' && bytes + next.data.length <= BATCH_BYTES_MAX && !isBeyond(next.id, to);
     if (isNext) {
       events.push(next);
-      keys.push(JSON.parse(next.data) as EventKey);
       bytes += next.data.length;
       isWhole = events.length === BATCH_EVENTS_MAX;
     } else {
@@ -79,7 +78,7 @@ export async function gather(
       break;
     }
   }
-  return signal.aborted ? undefined : deliveryOf(webhook, events, keys, isWhole);
+  return signal.aborted ? undefined : deliveryOf(events, isWhole);
 }
 
 /** Whether a position is at another one, or after it. */
@@ -93,21 +92,27 @@ function isBeyond(id: string, to: StreamPosition | undefined): boolean {
   return position ? isAtLeast(position, to) && !isAtLeast(to, position) : false;
 }
 
-function deliveryOf(
-  webhook: Webhook,
-  events: readonly { readonly id: string; readonly data: string }[],
-  keys: readonly EventKey[],
-  isWhole: boolean,
-): Delivery {
+type EventMessage = Extract<StreamMessage, { readonly kind: 'event' }>;
+
+function deliveryOf(messages: readonly EventMessage[], isWhole: boolean): Delivery {
+  return { kind: 'delivery', events: messages.map(asDelivered), end: messages.at(-1)?.id ?? '', isWhole };
+}
+
+function asDelivered({ data, shownAtMs, receivedAtUs }: EventMessage): DeliveredEvent {
+  const { uuid, timestamp, userId } = JSON.parse(data) as Pick<DeliveredEvent, 'uuid' | 'timestamp' | 'userId'>;
+  return { uuid, timestamp, timestampMs: Date.parse(timestamp), userId, data, shownAtMs, receivedAtUs };
+}
+
+/** Returns what a receiver is sent for some events. Its id is that of these events: without one of them it is another message. */
+export function messageOf(webhook: Webhook, events: readonly DeliveredEvent[]): Message & Pick<LogLine, 'type'> {
   const type = webhook.batched ? 'events' : 'event';
   const data = webhook.batched ? `[${events.map((event) => event.data).join(',')}]` : events[0]?.data;
   return {
-    ...{ kind: 'delivery', type, events: events.length, isWhole, end: events.at(-1)?.id ?? '' },
+    type,
     id: messageId(
       webhook.id,
-      keys.map(({ uuid, timestamp }) => `${uuid} ${timestamp}`),
+      events.map(({ uuid, timestamp }) => `${uuid} ${timestamp}`),
     ),
-    body: `{"type":"${type}","timestamp":"${keys[0]?.timestamp}","data":${data}}`,
-    receivedAtMs: Date.parse(keys[0]?.receivedAt ?? ''),
+    body: `{"type":"${type}","timestamp":"${events[0]?.timestamp}","data":${data}}`,
   };
 }

@@ -1,4 +1,4 @@
-import type { lookup } from 'node:dns';
+import type { LookupAddress } from 'node:dns';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
@@ -6,13 +6,14 @@ import { expect, test } from 'vitest';
 import { Receiver } from '../testing/webhooks.ts';
 import { AllowedAddresses } from './allowed-addresses.ts';
 import { HttpSender, retryAfterOf } from './http-sender.ts';
+import { ReceiverNames } from './receiver-names.ts';
 import { newSecret } from './webhook.ts';
 
 const MESSAGE = { id: 'msg_1', body: '{}' } as const;
 const never = new AbortController().signal;
 
 async function send(url: string, networks: readonly string[], timeoutMs = 600_000) {
-  const sender = new HttpSender({ addresses: new AllowedAddresses(networks), timeoutMs });
+  const sender = new HttpSender({ addresses: new AllowedAddresses(networks), names: new ReceiverNames(), timeoutMs });
   try {
     return await sender.send(url, MESSAGE, [newSecret()], never);
   } finally {
@@ -36,11 +37,11 @@ test('the address that was checked is the one that is connected to: a name is lo
   await using rebound = await Receiver.start('127.0.0.2', receiver.port);
   const looked: string[] = [];
   // As the name server of an attacker: the first answer is allowed, and later ones are not.
-  const lookUp = ((host: string, _: object, callback: (...found: unknown[]) => void) => {
-    looked.push(host);
-    callback(null, [{ address: looked.length === 1 ? '127.0.0.1' : '127.0.0.2', family: 4 }]);
-  }) as unknown as typeof lookup;
-  const sender = new HttpSender({ addresses: new AllowedAddresses(['127.0.0.1']), timeoutMs: 60_000, lookUp });
+  const find = async (name: string): Promise<readonly LookupAddress[]> => {
+    looked.push(name);
+    return [{ address: looked.length === 1 ? '127.0.0.1' : '127.0.0.2', family: 4 }];
+  };
+  const sender = new HttpSender({ addresses: new AllowedAddresses(['127.0.0.1']), timeoutMs: 60_000, names: { find } });
   const toName = () => sender.send(`http://receiver.test:${receiver.port}/`, MESSAGE, [newSecret()], never);
   expect(await toName()).toMatchObject({ isDelivered: true });
   expect(looked).toEqual(['receiver.test']);
@@ -55,12 +56,8 @@ test('the address that was checked is the one that is connected to: a name is lo
 
 test('a name of which one address is not allowed is not connected to at all', async () => {
   await using receiver = await Receiver.start();
-  const lookUp = ((_: string, __: object, callback: (...found: unknown[]) => void) =>
-    callback(
-      null,
-      ['127.0.0.1', '10.0.0.1'].map((address) => ({ address, family: 4 })),
-    )) as unknown as typeof lookup;
-  const sender = new HttpSender({ addresses: new AllowedAddresses(['127.0.0.1']), timeoutMs: 60_000, lookUp });
+  const find = async () => ['127.0.0.1', '10.0.0.1'].map((address) => ({ address, family: 4 }));
+  const sender = new HttpSender({ addresses: new AllowedAddresses(['127.0.0.1']), timeoutMs: 60_000, names: { find } });
   const attempt = await sender.send(`http://receiver.test:${receiver.port}/`, MESSAGE, [newSecret()], never);
   expect(attempt).toMatchObject({ isDelivered: false, error: 'receiver.test is not a public address' });
   expect(receiver.received).toEqual([]);

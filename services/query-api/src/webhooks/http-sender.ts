@@ -1,8 +1,9 @@
-import { lookup } from 'node:dns';
+import type { LookupAddress } from 'node:dns';
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import type { AllowedAddresses } from './allowed-addresses.ts';
+import type { ReceiverNames } from './receiver-names.ts';
 import { signatures } from './signature.ts';
 
 /** How much of a response is read, in bytes. */
@@ -37,10 +38,9 @@ interface Answer {
 
 export interface SenderOptions {
   readonly addresses: AllowedAddresses;
-  /** How long an attempt may take, in milliseconds. */
+  readonly names: Pick<ReceiverNames, 'find'>;
+  /** How long an attempt may take, from the look-up of the name to the end of the response, in milliseconds. */
   readonly timeoutMs: number;
-  /** Looks up names. Default: that of Node.js. */
-  readonly lookUp?: typeof lookup;
 }
 
 class AddressRefused extends Error {
@@ -84,6 +84,7 @@ export class HttpSender {
       const { status, retryAfterMs } = await this.#post(new URL(address), message, secrets, signals);
       return ended(status, status >= 200 && status < 300 ? '' : `the receiver answered ${status}`, retryAfterMs);
     } catch (error) {
+      if (signal.aborted) return ended(0, 'it was ended before the receiver answered');
       if (timeout.aborted) return ended(0, `the receiver took longer than ${this.#options.timeoutMs} ms`);
       return ended(0, reasonOf(error as NodeJS.ErrnoException).slice(0, 500));
     }
@@ -109,7 +110,7 @@ export class HttpSender {
       let isAnswered = false;
       const sent = request(
         url,
-        { method: 'POST', headers, agent: this.#agents[protocol], lookup: this.#lookup, signal },
+        { method: 'POST', headers, agent: this.#agents[protocol], lookup: this.#lookupUntil(signal), signal },
         (response) => {
           isAnswered = true;
           readToEnd(response).then(() => resolve(answerOf(response)), reject);
@@ -124,18 +125,27 @@ export class HttpSender {
     });
   }
 
-  readonly #lookup: LookupFunction = (host, options, callback) => {
-    const { lookUp = lookup } = this.#options;
-    lookUp(host, { ...options, all: true }, (error, found) => {
-      if (error) return callback(error, '');
-      const allowed = found.filter(({ address }) => this.#options.addresses.has(address));
-      const [first] = allowed;
-      // One that is refused among several is the mark of an attack: then none is used.
-      if (!first || allowed.length < found.length) return callback(new AddressRefused(host), '');
-      if (options.all) return callback(null, allowed);
-      return callback(null, first.address, first.family);
-    });
-  };
+  /** @param signal ends the look-up with the attempt */
+  #lookupUntil(signal: AbortSignal): LookupFunction {
+    return (host, options, callback) => {
+      this.#allowedOf(host, signal).then(
+        ([first, ...others]) => {
+          if (options.all) callback(null, [first, ...others]);
+          else callback(null, first.address, first.family);
+        },
+        (error) => callback(error, ''),
+      );
+    };
+  }
+
+  /** @throws {AddressRefused} */
+  async #allowedOf(host: string, signal: AbortSignal): Promise<[LookupAddress, ...LookupAddress[]]> {
+    const { names, addresses } = this.#options;
+    const [first, ...others] = await names.find(host, signal);
+    // One that is refused among several is the mark of an attack: then none is used.
+    if (!first || ![first, ...others].every(({ address }) => addresses.has(address))) throw new AddressRefused(host);
+    return [first, ...others];
+  }
 }
 
 /** Codes of OpenSSL and Node.js for a certificate that does not pass, such as DEPTH_ZERO_SELF_SIGNED_CERT. */

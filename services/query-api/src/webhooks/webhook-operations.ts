@@ -111,16 +111,28 @@ export class WebhookOperations {
     return await this.find(workspace, id);
   }
 
-  /** Sends a message that has no event, once, whatever the state is. */
-  async test(workspace: string, id: string): Promise<object> {
+  /**
+   * Sends a message that has no event, once, whatever the state is. Few tests of a workspace are under way at once.
+   *
+   * @param signal ends the attempt
+   */
+  async test(workspace: string, id: string, signal: AbortSignal): Promise<object> {
+    const free = this.#options.webhooks.places.forTest(workspace);
+    try {
+      return await this.#test(await this.#require(workspace, id), signal);
+    } finally {
+      free();
+    }
+  }
+
+  async #test({ webhook }: StoredWebhook, signal: AbortSignal): Promise<object> {
     const { sender, log } = this.#options.webhooks;
-    const { webhook } = await this.#require(workspace, id);
     const now = Date.now();
     const message = {
       id: `msg_${randomUUID()}`,
       body: JSON.stringify({ type: 'test', timestamp: new Date(now).toISOString(), data: { webhook: webhook.id } }),
     };
-    const attempt = await sender.send(webhook.url, message, secretsOf(webhook, now), new AbortController().signal);
+    const attempt = await sender.send(webhook.url, message, secretsOf(webhook, now), signal);
     const { isDelivered: delivered, status, durationMs, error } = attempt;
     log.add(webhook.id, Math.floor(now / 1_000), {
       ...{ at_ms: now, message_id: message.id, type: 'test', events: 0, attempt: 1 },

@@ -1,16 +1,19 @@
 import { sleep } from '@sluice/shared/retry';
 import type { StreamHubs } from '../stream/stream-hubs.ts';
-import type { StreamListener } from '../stream/stream-listener.ts';
+import { type EventNote, NOTE, type StreamListener } from '../stream/stream-listener.ts';
 import { parseStreamRequest } from '../stream/stream-parameters.ts';
 import type { StreamId } from '../stream/stream-position.ts';
 import type { Webhook } from './webhook.ts';
 
 /** What a stream says: an event and the position after it, a position alone, or that it cannot go on. */
 export type StreamMessage =
-  | { readonly kind: 'event'; readonly id: string; readonly data: string }
+  | ({ readonly kind: 'event'; readonly id: string; readonly data: string } & EventNote)
   | { readonly kind: 'position'; readonly id: string }
   | { readonly kind: 'problem'; readonly code: string }
   | { readonly kind: 'end' };
+
+/** Before the first event. */
+const UNKNOWN: EventNote = { shownAtMs: Number.NEGATIVE_INFINITY, receivedAtUs: 0 };
 
 /** The messages of a listener's body. Its lines are those of `GET /events/stream`. */
 async function* messagesOf(body: AsyncIterable<Buffer>): AsyncGenerator<StreamMessage, void, undefined> {
@@ -18,6 +21,7 @@ async function* messagesOf(body: AsyncIterable<Buffer>): AsyncGenerator<StreamMe
   let id = '';
   let type = '';
   let data: string[] = [];
+  let note: EventNote = UNKNOWN;
   for await (const chunk of body) {
     rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
     const end = rest.lastIndexOf(10);
@@ -28,8 +32,9 @@ async function* messagesOf(body: AsyncIterable<Buffer>): AsyncGenerator<StreamMe
       if (line.startsWith('data: ')) data.push(line.slice(6));
       else if (line.startsWith('id: ')) id = line.slice(4);
       else if (line.startsWith('event: ')) type = line.slice(7);
+      else if (line.startsWith(NOTE)) note = JSON.parse(line.slice(2)) as EventNote;
       else if (line === '') {
-        yield messageOf(type, id, data);
+        yield messageOf(type, id, data, note);
         type = '';
         data = [];
       }
@@ -37,10 +42,10 @@ async function* messagesOf(body: AsyncIterable<Buffer>): AsyncGenerator<StreamMe
   }
 }
 
-function messageOf(type: string, id: string, data: readonly string[]): StreamMessage {
+function messageOf(type: string, id: string, data: readonly string[], note: EventNote): StreamMessage {
   if (type === 'problem') return { kind: 'problem', code: String(JSON.parse(data.join('\n')).code) };
   if (data.length === 0 || type !== '') return { kind: 'position', id };
-  return { kind: 'event', id, data: data.join('\n') };
+  return { kind: 'event', id, data: data.join('\n'), ...note };
 }
 
 /** The stored events of a webhook, from a position on. It reads what `GET /events/stream` would send, within this process. */

@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { timestampParameter } from '../filters/parameter-schemas.ts';
 import { parseParameters, refuseErrors, refuseParameters } from '../filters/parameters.ts';
 import { acceptJson } from '../json-body.ts';
+import { whileConnected } from '../read-route.ts';
 import type { AllowedAddresses } from './allowed-addresses.ts';
 import type { WebhookOperations } from './webhook-operations.ts';
 import { newWebhookSchema, parseWebhook, webhookChangeSchema } from './webhook-request.ts';
@@ -67,12 +68,18 @@ export function registerWebhooks(
       await on().delete(request.workspace, request.params.id);
       return await reply.status(204).send();
     });
-    const act = (name: 'rotate' | 'resume' | 'test') =>
+    const act = (name: 'rotate' | 'resume') =>
       routes.post<Parts>(`/webhooks/:id/${name}`, options, async (request) => {
         refuseParameters(request.query);
         return await on()[name](request.workspace, request.params.id);
       });
-    for (const name of ['rotate', 'resume', 'test'] as const) act(name);
+    for (const name of ['rotate', 'resume'] as const) act(name);
+    routes.post<Parts>('/webhooks/:id/test', options, async (request, reply) => {
+      refuseParameters(request.query);
+      return await whileConnected(reply, async (signal) => {
+        return reply.send(await on().test(request.workspace, request.params.id, signal));
+      });
+    });
     routes.post<Parts>('/webhooks/:id/replay', options, async (request) => {
       const fromMs = parseReplay(request);
       return await on().replay(request.workspace, request.params.id, fromMs);

@@ -2,11 +2,16 @@ import { randomUUID } from 'node:crypto';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
+import type { QueryRunner } from '../clickhouse/query-runner.ts';
+import type { Stores } from '../clickhouse/store.ts';
 import type { QueryConfig } from '../config.ts';
 import type { StreamHubs } from '../stream/stream-hubs.ts';
 import { AllowedAddresses } from './allowed-addresses.ts';
+import { AttemptPlaces } from './attempt-places.ts';
 import { DeliveryLog } from './delivery-log.ts';
 import { HttpSender } from './http-sender.ts';
+import { ReceiverNames } from './receiver-names.ts';
+import { ShownEvents } from './shown-events.ts';
 import { WebhookDeliveries } from './webhook-deliveries.ts';
 import { WebhookLeases } from './webhook-leases.ts';
 import type { WebhookMetrics } from './webhook-metrics.ts';
@@ -18,6 +23,8 @@ export interface WebhooksOptions {
   /** With the account that stores the state of webhooks. */
   readonly client: ClickHouseClient;
   readonly streams: StreamHubs;
+  readonly queryRunner: Pick<QueryRunner, 'all'>;
+  readonly stores: Stores;
   readonly metrics: WebhookMetrics;
   readonly logger: Logger;
 }
@@ -31,22 +38,26 @@ export class Webhooks implements Component {
   readonly positions: WebhookPositions;
   readonly log: DeliveryLog;
   readonly sender: HttpSender;
+  readonly places: AttemptPlaces;
   readonly #deliveries: WebhookDeliveries | undefined;
 
-  constructor({ config, client, streams, metrics, logger }: WebhooksOptions) {
+  constructor({ config, client, streams, queryRunner, stores, metrics, logger }: WebhooksOptions) {
     const { WEBHOOK_LEASE_MS: leaseMs, WEBHOOK_TIMEOUT_MS: timeoutMs } = config;
     this.addresses = new AllowedAddresses(config.WEBHOOK_ALLOW_NETWORKS);
     this.register = new WebhookRegister(client);
     this.leases = new WebhookLeases(client, randomUUID(), leaseMs);
     this.positions = new WebhookPositions(client, logger);
     this.log = new DeliveryLog(client, logger);
-    this.sender = new HttpSender({ addresses: this.addresses, timeoutMs });
+    const names = new ReceiverNames({ servers: config.WEBHOOK_DNS_SERVERS });
+    this.sender = new HttpSender({ addresses: this.addresses, names, timeoutMs });
+    this.places = new AttemptPlaces(config.WEBHOOK_ATTEMPTS_PER_WORKSPACE);
     if (!config.WEBHOOK_DELIVERY) return;
-    const { register, leases, positions, log, sender } = this;
+    const { register, leases, positions, log, sender, places } = this;
+    const shown = new ShownEvents({ config, queryRunner, stores });
     this.#deliveries = new WebhookDeliveries({
       ...{ register, leases, leaseMs, metrics, logger },
       deliverer: {
-        ...{ streams, sender, positions, log },
+        ...{ streams, shown, places, sender, positions, log },
         ...{ retryMsMax: config.WEBHOOK_RETRY_MS_MAX, giveUpMs: config.WEBHOOK_GIVE_UP_MS },
       },
     });

@@ -1,0 +1,84 @@
+import type { QueryRunner } from '../clickhouse/query-runner.ts';
+import { RequestQueries } from '../clickhouse/request-queries.ts';
+import { RequestStore, type Stores } from '../clickhouse/store.ts';
+import { TimeBudget } from '../clickhouse/time-budget.ts';
+import type { QueryConfig } from '../config.ts';
+import { DELETIONS_FRESH_MS, withDeletions } from '../deletions/last-deletions.ts';
+import type { EventNote } from '../stream/stream-listener.ts';
+
+/** How long the users of one look-up may be, in characters of an address: ClickHouse takes no longer parameter. */
+const USERS_CHARACTERS_MAX = 100_000;
+
+/** What decides whether an event may be sent. */
+export interface SendableEvent extends EventNote {
+  readonly timestampMs: number;
+  readonly userId: string | null;
+}
+
+export interface ShownEventsOptions {
+  readonly config: Pick<QueryConfig, 'QUERY_TIMEOUT_MS'>;
+  readonly queryRunner: Pick<QueryRunner, 'all'>;
+  readonly stores: Stores;
+}
+
+/**
+ * Decides again, just before events are sent, which of them are still shown: between the read and the attempt the receiver may have
+ * taken its time. Users are looked up among all deletions: the events in memory may have been erased meanwhile, and then the
+ * deletion is not pending any more. The look-up takes a slot of the workspace, as its pages do.
+ */
+export class ShownEvents {
+  readonly #options: ShownEventsOptions;
+
+  constructor(options: ShownEventsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Returns those of some events of a workspace that are neither deleted nor expired.
+   *
+   * @throws {Problem} when that is not known
+   */
+  async among<Event extends SendableEvent>(workspace: string, events: readonly Event[]): Promise<readonly Event[]> {
+    const store = new RequestStore(this.#options.stores);
+    const shown = await this.#withoutDeleted(workspace, events, store);
+    const { visibility } = await store.current();
+    const keptFromMs = (await visibility.keptFrom(workspace)) ?? Number.NEGATIVE_INFINITY;
+    return shown.filter(({ timestampMs }) => timestampMs >= keptFromMs);
+  }
+
+  async #withoutDeleted<Event extends SendableEvent>(
+    workspace: string,
+    events: readonly Event[],
+    store: RequestStore,
+  ): Promise<readonly Event[]> {
+    const { config, queryRunner } = this.#options;
+    const ofUsers = events.filter(({ userId }) => userId !== null);
+    const isOld = ({ shownAtMs }: Event) => performance.now() - shownAtMs > DELETIONS_FRESH_MS;
+    if (!ofUsers.some(isOld)) return events;
+    const budget = new TimeBudget(config.QUERY_TIMEOUT_MS);
+    const queries = new RequestQueries(queryRunner, { workspace, store }, budget);
+    const users = new Set(ofUsers.map(({ userId }) => userId as string));
+    const deletions = await Promise.all(
+      inLookUps([...users]).map((some) => withDeletions(queries, some, async () => undefined)),
+    );
+    const isDeleted = ({ userId, receivedAtUs }: Event) =>
+      userId !== null && deletions.some(([, known]) => known.hide(userId, receivedAtUs));
+    return events.filter((event) => !isDeleted(event));
+  }
+}
+
+/** Distributes users over look-ups that are not too long. */
+function inLookUps(users: readonly string[]): string[][] {
+  const lookUps: string[][] = [];
+  let characters = Number.POSITIVE_INFINITY;
+  for (const user of users) {
+    const own = encodeURIComponent(JSON.stringify(user)).length + 3;
+    characters += own;
+    if (characters <= USERS_CHARACTERS_MAX) lookUps.at(-1)?.push(user);
+    else {
+      lookUps.push([user]);
+      characters = own;
+    }
+  }
+  return lookUps;
+}
