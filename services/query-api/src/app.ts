@@ -25,6 +25,7 @@ import { queryDocument } from './openapi.ts';
 import { registerPipeline } from './pipeline/pipeline-route.ts';
 import { registerReports } from './reports/reports-route.ts';
 import { RequestMemory } from './request-memory.ts';
+import { RequestSlots } from './request-slots.ts';
 import { openStores, type Source } from './servers/open-stores.ts';
 import { registerSql } from './sql/sql-route.ts';
 import { SqlRunner } from './sql/sql-runner.ts';
@@ -77,6 +78,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const limiter = new RateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
   const metrics = new QueryMetrics(registry);
   const queryRunner = new QueryRunner(open.stores, config, metrics, logger);
+  const slots = new RequestSlots(config, metrics);
   const reads = { config, queryRunner };
   const streamMetrics = new StreamMetrics(registry);
   const streams = new StreamHubs({
@@ -102,6 +104,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   app.addHook('preClose', async () => {
     await webhooks?.stop();
     queryRunner.close();
+    slots.close();
     await streams.stop();
   });
 
@@ -123,6 +126,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
       request.store = new RequestStore(open.stores);
       memory.open(request, reply, reader);
     });
+    slots.register(routes);
     registerEvents(routes, reads);
     registerEntities(routes, reads);
     registerDeleteUser(routes, config.INGEST_URLS);

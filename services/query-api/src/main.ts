@@ -15,6 +15,7 @@ import { querySettings } from './clickhouse/query-settings.ts';
 import { createReadiness } from './clickhouse/readiness.ts';
 import { SchemaComponent } from './clickhouse/schema.ts';
 import { connectionsOf, loadQueryConfig, type QueryConfig, sqlConfigOf, webhooksConfigOf } from './config.ts';
+import { REQUEST_CONNECTIONS } from './request-slots.ts';
 import type { Source } from './servers/open-stores.ts';
 
 /** Without a keys file a request needs no key, and any key that it sends is wrong. */
@@ -31,6 +32,9 @@ const SPARE_CONNECTIONS = 4;
 
 /** Connections for health checks and migrations. */
 const CLIENT_CONNECTIONS = 4;
+
+/** Connections for deliveries, and for the check of links. Requests have their own. */
+const STATE_CONNECTIONS = 8;
 
 /** How long a statement about the state of webhooks may take, in milliseconds. */
 const WEBHOOKS_TIMEOUT_MS = 10_000;
@@ -94,7 +98,7 @@ function connectWebhooks() {
     createClickHouse(clickHouse, {
       application: 'sluice-query-api-webhooks',
       requestTimeoutMs: WEBHOOKS_TIMEOUT_MS,
-      connectionsMax: CLIENT_CONNECTIONS,
+      connectionsMax: REQUEST_CONNECTIONS + STATE_CONNECTIONS,
       logger,
     })
   );

@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { RequestPool } from './request-slots.ts';
 
 /** What a query is for. */
 export type QueryKind =
@@ -33,8 +34,8 @@ export type QueryKind =
 /** The slots that queries run in: reports never keep pages waiting, and exports, which take long, neither of them. */
 export type QueryPool = 'pages' | 'reports' | 'exports';
 
-/** All pools of slots: besides those of queries, that of responses with users and organizations. */
-export type SlotPool = QueryPool | 'entities';
+/** All pools of slots: besides those of queries, that of responses with users and organizations, and those of requests. */
+export type SlotPool = QueryPool | 'entities' | RequestPool;
 
 /** How a query ended. `cancelled`: the client went away. `invalid`: the SQL of the client has an error, or is not allowed. */
 export type QueryOutcome = 'ok' | 'too_expensive' | 'overloaded' | 'unavailable' | 'cancelled' | 'invalid' | 'failed';

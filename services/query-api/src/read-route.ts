@@ -61,7 +61,7 @@ export function registerQueryRead<Request>(app: FastifyInstance, route: QueryRea
 /** Registers a read. Its queries end when the client disconnects, and when one of them has failed. */
 export function registerRead<Request>(app: FastifyInstance, route: ReadRoute<Request>): void {
   const { path, endless = false, scope = 'query', parse, ...read } = route;
-  app.get<Parts>(path, { config: { endless, scope } }, async (request, reply) => {
+  app.get<Parts>(path, { config: { endless, scope, admission: 'queries' } }, async (request, reply) => {
     return await respondToRead(read, parse(request), request, reply);
   });
 }
@@ -103,6 +103,7 @@ export async function whileConnected(
     controller.abort();
     if (!disconnected) throw error;
     // There is no one to send the error to.
+    reply.request.releaseSlot?.();
     return reply.hijack();
   }
 }

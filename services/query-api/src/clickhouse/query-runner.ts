@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Problem } from '@sluice/shared/http/problem';
 import type { Logger } from '@sluice/shared/log';
 import type { QueryConfig } from '../config.ts';
-import type { QueryMetrics, SlotPool } from '../metrics.ts';
+import type { QueryMetrics, QueryPool } from '../metrics.ts';
 import { RETRY_AFTER_SECONDS } from '../overloaded.ts';
 import { reserve } from '../request-memory.ts';
 import type { ReadRequest } from './clickhouse-reader.ts';
@@ -33,6 +33,8 @@ const MEMORY_PER_CHARACTER = 2;
 /** What an export takes: what is read ahead of a slow client (see read-ahead.ts), and the chunks on their way, in bytes. */
 const EXPORT_BYTES = AHEAD_BYTES_MAX + 1_024 * 1_024;
 
+type RunnerPool = QueryPool | 'entities';
+
 /** One workspace may fill this share of the queue. */
 const WAITING_SHARE = 1 / 4;
 
@@ -45,7 +47,7 @@ export class QueryRunner {
   readonly #stores: Stores;
   readonly #config: QueryConfig;
   readonly #metrics: QueryMetrics;
-  readonly #slots: Readonly<Record<SlotPool, QuerySlots>>;
+  readonly #slots: Readonly<Record<RunnerPool, QuerySlots>>;
   /** Ends exports: they might go on for hours. */
   readonly #stopping = new AbortController();
   readonly #givenUp: GivenUpStatements;
@@ -286,8 +288,8 @@ function countDown(wholeMs: () => number): () => number {
   };
 }
 
-function slotsOfPools(config: QueryConfig, metrics: QueryMetrics): Readonly<Record<SlotPool, QuerySlots>> {
-  function slotsOf(pool: SlotPool, running: number, runningOfWorkspace: number): QuerySlots {
+function slotsOfPools(config: QueryConfig, metrics: QueryMetrics): Readonly<Record<RunnerPool, QuerySlots>> {
+  function slotsOf(pool: RunnerPool, running: number, runningOfWorkspace: number): QuerySlots {
     const waiting = config.QUERY_PENDING_MAX;
     const waitingOfWorkspace = Math.ceil(waiting * WAITING_SHARE);
     return new QuerySlots({ running, runningOfWorkspace, waiting, waitingOfWorkspace }, metrics, pool);

@@ -50,7 +50,8 @@ export function registerDeadLetters(app: FastifyInstance, { config, queryRunner 
     respond: async (id, context, reply) => await reply.send(await find(id, context)),
   });
 
-  app.post<Parts>('/dead-letters/:id/replay', { config: { scope: 'admin' } }, async (request, reply) => {
+  const admission = { pool: 'forwarded', bytes: 0 } as const;
+  app.post<Parts>('/dead-letters/:id/replay', { config: { scope: 'admin', admission } }, async (request, reply) => {
     refuseParameters(request.query);
     const { workspace, id: requestId, store, memory, span } = request;
     const { id } = await find(request.params.id, { workspace, requestId, store, memory, span });

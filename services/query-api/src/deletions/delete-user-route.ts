@@ -18,7 +18,8 @@ const PASSED_ON = ['content-type', 'retry-after'] as const;
  */
 export function registerDeleteUser(app: FastifyInstance, ingestUrls: readonly string[] = []): void {
   const [ingestUrl] = ingestUrls;
-  app.delete('/users', { config: { scope: 'delete' } }, async (request, reply) => {
+  const admission = { pool: 'forwarded', bytes: 0 } as const;
+  app.delete('/users', { config: { scope: 'delete', admission } }, async (request, reply) => {
     if (ingestUrl === undefined) {
       throw new Problem('deletions_not_available', 'query-api knows no ingest-api: send DELETE /v1/users to that.');
     }

@@ -9,6 +9,9 @@ import { WorkspaceKeys } from './workspace-keys.ts';
 /** The largest body, in bytes. */
 export const KEY_BODY_BYTES_MAX = 16 * 1_024;
 
+/** What reading the keys file takes: some thousand keys. */
+const FILE_BYTES = 1_024 * 1_024;
+
 interface Parts {
   Querystring: QueryParameters;
   Params: { readonly id: string };
@@ -23,7 +26,9 @@ export function registerKeys(app: FastifyInstance, config: QueryConfig): void {
   });
   app.register(async (routes) => {
     acceptJson(routes, KEY_BODY_BYTES_MAX);
-    const options = { config: { scope: 'admin' }, bodyLimit: KEY_BODY_BYTES_MAX } as const;
+    const optionsOf = (pool: 'documents' | 'revocations') =>
+      ({ config: { scope: 'admin', admission: { pool, bytes: FILE_BYTES } }, bodyLimit: KEY_BODY_BYTES_MAX }) as const;
+    const options = optionsOf('documents');
     routes.get<Parts>('/keys', options, async ({ query, keyHash: hash, workspace }) => {
       refuseParameters(query);
       return { keys: await keys.list({ hash, workspace }), changeable: keys.isChangeable };
@@ -32,10 +37,14 @@ export function registerKeys(app: FastifyInstance, config: QueryConfig): void {
       refuseParameters(query);
       return await reply.status(201).send(await keys.create({ hash, workspace }, parseNewKey(body)));
     });
-    routes.delete<Parts>('/keys/:id', options, async ({ query, params, keyHash: hash, workspace }, reply) => {
-      refuseParameters(query);
-      await keys.revoke({ hash, workspace }, params.id);
-      return await reply.status(204).send();
-    });
+    routes.delete<Parts>(
+      '/keys/:id',
+      optionsOf('revocations'),
+      async ({ query, params, keyHash: hash, workspace }, reply) => {
+        refuseParameters(query);
+        await keys.revoke({ hash, workspace }, params.id);
+        return await reply.status(204).send();
+      },
+    );
   });
 }

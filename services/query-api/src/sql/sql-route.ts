@@ -14,7 +14,7 @@ export const SQL_BODY_BYTES_MAX = 512 * 1_024;
 export function registerSql(app: FastifyInstance, runner: SqlRunner): void {
   app.register(async (routes) => {
     acceptJson(routes, SQL_BODY_BYTES_MAX);
-    const options = { bodyLimit: SQL_BODY_BYTES_MAX, config: { scope: 'sql' } } as const;
+    const options = { bodyLimit: SQL_BODY_BYTES_MAX, config: { scope: 'sql', admission: 'queries' } } as const;
     routes.post('/queries', options, async (request, reply) => {
       const parsed = parseSqlRequest(request.body);
       const { workspace, id: requestId, store, memory, span } = request;

@@ -13,7 +13,7 @@ export function registerStream(
   streams: StreamHubs,
   isAllowed: (request: FastifyRequest) => boolean,
 ): void {
-  app.get('/events/stream', { config: { endless: true } }, async (request, reply) => {
+  app.get('/events/stream', { config: { endless: true, admission: 'queries' } }, async (request, reply) => {
     const lastEventId = request.headers[LAST_EVENT_ID]?.toString();
     const { after, ...listener } = parseStreamRequest(request.query as QueryParameters, lastEventId, request.workspace);
     // A response without a body ends at once.

@@ -18,6 +18,7 @@ import { querySettings } from '../clickhouse/query-settings.ts';
 import { createReadiness } from '../clickhouse/readiness.ts';
 import { configSchema, connectionsOf, type QueryConfig, sqlConfigOf, webhooksConfigOf } from '../config.ts';
 import { EVENT_COLUMNS, EVENT_FIELDS, type FieldsLike } from '../events/event-columns.ts';
+import { REQUEST_CONNECTIONS } from '../request-slots.ts';
 
 type Identifier = FieldsLike<{ readonly type: 'identifier' }>;
 
@@ -185,7 +186,7 @@ export function connectReader(config: QueryConfig): ClickHouseReader {
 /** Connects for the state of webhooks; undefined where it has no account. */
 export function connectWebhooks(config: QueryConfig): ClickHouseClient | undefined {
   const clickHouse = webhooksConfigOf(config);
-  const options = { application: 'query-api', requestTimeoutMs: 600_000, connectionsMax: 4 };
+  const options = { application: 'query-api', requestTimeoutMs: 600_000, connectionsMax: REQUEST_CONNECTIONS + 8 };
   return clickHouse && createClickHouse(clickHouse, options);
 }
 

@@ -1,5 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { orUnavailable } from '../or-unavailable.ts';
+import { Purge } from '../purge.ts';
+import { fittingIds, type ListedAt, type SizedRow } from '../whole-lists.ts';
 
 /** What the console keeps for a workspace. */
 export type DocumentKind = 'view' | 'dashboard' | 'link';
@@ -13,15 +15,58 @@ export interface StoredDocument<Content> {
   readonly changedAtMs: number;
 }
 
-/** The documents of a kind that are not deleted. The conditions are true for an empty parameter. */
-const STORED_DOCUMENTS = `
-SELECT workspace_id AS workspace, toString(id) AS document, content,
-  toUnixTimestamp64Milli(created_at) AS created_at_ms, toUnixTimestamp64Milli(changed_at) AS changed_at_ms
+/** Conditions on the sorting key may come before FINAL: all rows of a document meet them, or none. */
+const OF_WORKSPACE = 'kind = {kind:String} AND workspace_id = {workspace:String}';
+
+/** The conditions are true for an empty parameter. */
+const STANDING = `NOT is_deleted
+  AND ({dashboard:String} = '' OR JSONExtractString(content, 'dashboard') = {dashboard:String})`;
+
+const COLUMNS = `workspace_id AS workspace, toString(id) AS document, content,
+  toUnixTimestamp64Milli(created_at) AS created_at_ms, toUnixTimestamp64Milli(changed_at) AS changed_at_ms`;
+
+const NAMED_DOCUMENTS = `
+SELECT ${COLUMNS}
 FROM console_documents FINAL
-WHERE kind = {kind:String} AND NOT is_deleted
-  AND ({workspace:String} = '' OR workspace_id = {workspace:String})
-  AND (empty({ids:Array(String)}) OR has({ids:Array(String)}, toString(id)))
+PREWHERE ${OF_WORKSPACE} AND id IN {ids:Array(UUID)}
+WHERE ${STANDING}
 ORDER BY created_at, document`;
+
+const COUNT = `
+SELECT toUInt32(count()) AS count FROM console_documents FINAL
+PREWHERE ${OF_WORKSPACE} WHERE ${STANDING}`;
+
+/** The sizes of what comes after a document: of these, a page has what fits. */
+const SIZES = `
+SELECT toString(id) AS id, length(content) AS bytes
+FROM console_documents FINAL
+PREWHERE ${OF_WORKSPACE}
+WHERE ${STANDING}
+  AND (created_at, toString(id)) > (fromUnixTimestamp64Milli({after_ms:Int64}, 'UTC'), {after_id:String})
+ORDER BY created_at, id
+LIMIT {rows_max:UInt32}`;
+
+/** What a tile needs of its view. */
+const HEADS = `
+SELECT toString(id) AS view, JSONExtractString(content, 'name') AS name, JSONExtractString(content, 'report') AS report,
+  JSONExtract(content, 'parameters', 'form', 'Nullable(String)') AS form
+FROM console_documents FINAL
+PREWHERE ${OF_WORKSPACE} AND id IN {ids:Array(UUID)}
+WHERE ${STANDING}`;
+
+/**
+ * The links with these hashes, of all workspaces. An index says which rows had one of them; whether it still holds is up to the
+ * newest row of the document, which the sorting key finds.
+ */
+const LINKS = `
+SELECT ${COLUMNS}
+FROM console_documents FINAL
+PREWHERE kind = 'link' AND (workspace_id, id) IN (
+  SELECT workspace_id, id FROM console_documents
+  WHERE kind = 'link' AND JSONExtractString(content, 'hash') IN {hashes:Array(String)}
+)
+WHERE NOT is_deleted AND JSONExtractString(content, 'hash') IN {hashes:Array(String)}
+SETTINGS use_skip_indexes_if_final = 0`;
 
 /** Nothing of what is removed counts any more: the row of the deletion is newer than every other one of its document. */
 const PURGE = [
@@ -49,6 +94,8 @@ export function orStoreAway<Result>(work: Promise<Result>): Promise<Result> {
   return orUnavailable(work, 'The server that stores saved views');
 }
 
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
 interface StoredRow {
   readonly workspace: string;
   readonly document: string;
@@ -57,43 +104,85 @@ interface StoredRow {
   readonly changed_at_ms: number;
 }
 
+/** Where a page begins and ends. */
+export interface PageRequest {
+  /** Documents at most. It ends earlier when they have {@link PAGE_BYTES}. */
+  readonly limit: number;
+  /** The document before the page. Default: none. */
+  readonly after?: ListedAt | undefined;
+  /** The dashboard that its links are of. Default: all documents. */
+  readonly dashboard?: string | undefined;
+}
+
+export interface DocumentPage<Content> {
+  /** Oldest first. */
+  readonly documents: readonly StoredDocument<Content>[];
+  readonly hasMore: boolean;
+}
+
+/** What a tile shows of its view. */
+export interface ViewHead {
+  readonly view: string;
+  readonly name: string;
+  readonly report: string;
+  readonly form: string | null;
+}
+
 /** The documents of one kind. Its methods throw ClickHouse's errors. */
 export class ConsoleDocuments<Content extends object> {
   readonly #client: ClickHouseClient;
   readonly #kind: DocumentKind;
   readonly #statementMsMax: number;
+  readonly #purge: Purge;
 
   constructor(client: ClickHouseClient, kind: DocumentKind, statementMsMax = STATEMENT_MS_MAX) {
     this.#client = client;
     this.#kind = kind;
     this.#statementMsMax = statementMsMax;
+    this.#purge = new Purge(client, PURGE);
   }
 
-  /** Returns the documents of a workspace, oldest first; of an empty name those of all workspaces. */
-  list(workspace: string): Promise<readonly StoredDocument<Content>[]> {
-    return this.#read(workspace, []);
+  /** Returns documents of a workspace. One document is there at least, unless there is none. */
+  async page(workspace: string, { limit, after, dashboard = '' }: PageRequest): Promise<DocumentPage<Content>> {
+    const sizes = await this.#read<SizedRow>(SIZES, {
+      ...{ workspace, dashboard, after_ms: after?.createdAtMs ?? 0, after_id: after?.id ?? '', rows_max: limit + 1 },
+    });
+    const ids = fittingIds(sizes, limit);
+    const rows = ids.length === 0 ? [] : await this.#read<StoredRow>(NAMED_DOCUMENTS, { workspace, ids });
+    return { documents: rows.map((row) => this.#documentOf(row)), hasMore: ids.length < sizes.length };
   }
 
-  /** Returns the documents of a workspace that have one of these ids. */
-  async some(workspace: string, ids: readonly string[]): Promise<readonly StoredDocument<Content>[]> {
-    return ids.length === 0 ? [] : await this.#read(workspace, ids);
+  /** Returns how many there are in a workspace, of links those of a dashboard. */
+  async count(workspace: string, dashboard = ''): Promise<number> {
+    const [row] = await this.#read<{ readonly count: number }>(COUNT, { workspace, dashboard });
+    return row?.count ?? 0;
+  }
+
+  /** Returns what tiles show of the views of a workspace that have one of these ids. */
+  async heads(workspace: string, ids: readonly string[]): Promise<readonly ViewHead[]> {
+    return ids.length === 0 ? [] : await this.#read<ViewHead>(HEADS, { workspace, ids });
   }
 
   async find(workspace: string, id: string): Promise<StoredDocument<Content> | undefined> {
-    const [found] = await this.#read(workspace, [id.toLowerCase()]);
-    return found;
+    const ids = [id.toLowerCase()].filter((one) => UUID.test(one));
+    const [row] = ids.length === 0 ? [] : await this.#read<StoredRow>(NAMED_DOCUMENTS, { workspace, ids });
+    return row && this.#documentOf(row);
+  }
+
+  /** Returns the links of all workspaces that have one of these hashes. */
+  async ofHashes(hashes: readonly string[]): Promise<readonly StoredDocument<Content>[]> {
+    return (await this.#read<StoredRow>(LINKS, { hashes })).map((row) => this.#documentOf(row));
   }
 
   async save(workspace: string, id: string, content: Content, createdAtMs: number): Promise<void> {
     await this.#insert([{ workspace, id, content, createdAtMs }], false);
   }
 
-  /** Deletes them for good, whatever is stored of them afterwards. */
+  /** Deletes them for good, whatever is stored of them afterwards. Their rows are removed in a moment. */
   async delete(documents: readonly StoredDocument<Content>[]): Promise<void> {
     if (documents.length === 0) return;
     await this.#insert(documents, true);
-    // What remains is removed with the next one that is deleted.
-    for (const query of PURGE) await this.#client.command({ query, ...this.#limit() }).catch(() => undefined);
+    void this.#purge.run();
   }
 
   async #insert(documents: readonly Omit<StoredDocument<Content>, 'changedAtMs'>[], isDeleted: boolean): Promise<void> {
@@ -109,13 +198,27 @@ export class ConsoleDocuments<Content extends object> {
     return { abort_signal: AbortSignal.timeout(this.#statementMsMax) };
   }
 
-  async #read(workspace: string, ids: readonly string[]): Promise<readonly StoredDocument<Content>[]> {
-    const query_params = { kind: this.#kind, workspace, ids };
-    const query = { query: STORED_DOCUMENTS, query_params, format: 'JSONEachRow', ...this.#limit() } as const;
-    const result = await this.#client.query(query);
-    return (await result.json<StoredRow>()).map((row) => ({
+  async #read<Row>(query: string, params: Readonly<Record<string, unknown>>): Promise<readonly Row[]> {
+    const result = await this.#client.query({
+      ...{
+        query,
+        query_params: { kind: this.#kind, dashboard: '', ...params },
+        format: 'JSONEachRow',
+        ...this.#limit(),
+      },
+      // A statement that was given up ends in ClickHouse, too.
+      clickhouse_settings: {
+        max_execution_time: this.#statementMsMax / 1_000,
+        cancel_http_readonly_queries_on_client_close: 1,
+      },
+    });
+    return await result.json<Row>();
+  }
+
+  #documentOf(row: StoredRow): StoredDocument<Content> {
+    return {
       ...{ workspace: row.workspace, id: row.document, content: JSON.parse(row.content) as Content },
       ...{ createdAtMs: row.created_at_ms, changedAtMs: row.changed_at_ms },
-    }));
+    };
   }
 }

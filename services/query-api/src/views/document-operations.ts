@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { Problem } from '@sluice/shared/http/problem';
 import { OneByOne } from '../one-by-one.ts';
-import { type ConsoleDocuments, orStoreAway, type StoredDocument } from './console-documents.ts';
+import {
+  type ConsoleDocuments,
+  type DocumentPage,
+  orStoreAway,
+  type PageRequest,
+  type StoredDocument,
+  type ViewHead,
+} from './console-documents.ts';
 
 /** What a response shows of every document. */
 export interface DocumentRecord {
@@ -41,12 +48,12 @@ export class DocumentOperations<Content extends object> {
     this.#limit = limit;
   }
 
-  list(workspace: string): Promise<readonly StoredDocument<Content>[]> {
-    return orStoreAway(this.#documents.list(workspace));
+  page(workspace: string, request: PageRequest): Promise<DocumentPage<Content>> {
+    return orStoreAway(this.#documents.page(workspace, request));
   }
 
-  some(workspace: string, ids: readonly string[]): Promise<readonly StoredDocument<Content>[]> {
-    return orStoreAway(this.#documents.some(workspace, ids));
+  heads(workspace: string, ids: readonly string[]): Promise<readonly ViewHead[]> {
+    return orStoreAway(this.#documents.heads(workspace, ids));
   }
 
   async find(workspace: string, id: string): Promise<StoredDocument<Content>> {
@@ -55,16 +62,11 @@ export class DocumentOperations<Content extends object> {
     return found;
   }
 
-  /** @param counted whether a document counts for the limit. Default: all of the workspace do */
-  async create(
-    workspace: string,
-    content: Content,
-    counted: (content: Content) => boolean = () => true,
-  ): Promise<StoredDocument<Content>> {
+  /** @param dashboard whose links count for the limit. Default: all documents of the workspace do */
+  async create(workspace: string, content: Content, dashboard?: string): Promise<StoredDocument<Content>> {
     return await this.#creations.run(workspace, async () => {
       const { plural, max } = this.#limit;
-      const before = await this.list(workspace);
-      if (before.filter((document) => counted(document.content)).length >= max) {
+      if ((await orStoreAway(this.#documents.count(workspace, dashboard))) >= max) {
         throw new Problem('invalid_request', `There are ${max} ${plural} already; delete one.`, {
           errors: [{ path: plural, code: 'too_many', message: `must be ${max} at most` }],
         });

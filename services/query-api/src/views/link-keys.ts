@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { hashKey } from '@sluice/shared/keys/keys-file';
 import { TokenBucket } from '@sluice/shared/keys/token-bucket';
-import { type ConsoleDocuments, orStoreAway } from './console-documents.ts';
+import { sleep } from '@sluice/shared/retry';
+import { type ConsoleDocuments, orStoreAway, type StoredDocument } from './console-documents.ts';
 import type { Link } from './view.ts';
 
 /** Only a text of this form is looked up. Keys of a keys file begin with `sk_`. */
@@ -10,8 +11,14 @@ const FORM = /^vk_[\w-]{43}$/;
 /** For how long after they were read the links hold, in milliseconds: a revoked one is refused everywhere after that. */
 const KNOWN_MS_MAX = 5_000;
 
-/** How old the links may be that do not have a key, in milliseconds, so that wrong keys cost one query a second at most. */
-const UNKNOWN_MS_MAX = 1_000;
+/** How long after a read that met an unknown key the next one begins, in milliseconds: wrong keys cost ten queries a second at most. */
+const PAUSE_MS = 100;
+
+/** How many keys one query looks up. */
+const LOOKED_UP_MAX = 1_000;
+
+/** How long a key is remembered that nobody has used, in milliseconds: its bucket is full again long before. */
+const FORGOTTEN_MS = 60_000;
 
 /** Requests a second of one link: each tile of a dashboard is one. */
 const LINK_RATE = 50;
@@ -35,12 +42,22 @@ export function isLinkKey(text: string): boolean {
   return FORM.test(text);
 }
 
-/** The keys of all links, which are read together: so a wrong key costs nothing of its own. */
+interface KnownKey {
+  readonly key: LinkKey;
+  /** When the read began that found it. */
+  readonly readAtMs: number;
+}
+
+/**
+ * Finds links by their keys. One query at a time looks up all keys that are asked for, so wrong ones cost next to nothing, and
+ * nothing of the slots and connections that requests wait for.
+ */
 export class LinkKeys {
   readonly #links: ConsoleDocuments<Link>;
-  /** By their hashes. */
-  #keys: ReadonlyMap<string, LinkKey> = new Map();
-  #readAtMs = Number.NEGATIVE_INFINITY;
+  /** By their hashes; wrong keys are not among them. */
+  readonly #keys = new Map<string, KnownKey>();
+  /** The hashes that the next query looks up. */
+  #asked = new Map<string, PromiseWithResolvers<LinkKey | undefined>>();
   #changedAtMs = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | undefined;
 
@@ -51,9 +68,14 @@ export class LinkKeys {
   /** @throws {Problem} `store_unavailable` */
   async find(text: string): Promise<LinkKey | undefined> {
     const hash = hashKey(text);
-    await this.#read(KNOWN_MS_MAX);
-    if (!this.#keys.has(hash)) await this.#read(UNKNOWN_MS_MAX);
-    return this.#keys.get(hash);
+    const known = this.#keys.get(hash);
+    if (known && known.readAtMs >= Math.max(performance.now() - KNOWN_MS_MAX, this.#changedAtMs)) return known.key;
+    const asked = this.#asked.get(hash) ?? Promise.withResolvers<LinkKey | undefined>();
+    this.#asked.set(hash, asked);
+    this.#reading ??= this.#readAll().finally(() => {
+      this.#reading = undefined;
+    });
+    return await asked.promise;
   }
 
   /** What was read before holds no longer, since this instance has changed a link. */
@@ -61,27 +83,46 @@ export class LinkKeys {
     this.#changedAtMs = performance.now();
   }
 
-  /** Reads the links, one read at a time, unless they are young enough. */
-  async #read(ageMsMax: number): Promise<void> {
-    const needed = Math.max(performance.now() - ageMsMax, this.#changedAtMs);
-    while (this.#readAtMs < needed) {
-      this.#reading ??= this.#readAll().finally(() => {
-        this.#reading = undefined;
-      });
-      await this.#reading;
+  async #readAll(): Promise<void> {
+    while (this.#asked.size > 0) {
+      const batch = this.#nextBatch();
+      const startedAt = performance.now();
+      try {
+        const found = await orStoreAway(this.#links.ofHashes([...batch.keys()]));
+        const byHash = new Map(found.map((link) => [link.content.hash, link]));
+        for (const [hash, { resolve }] of batch) resolve(this.#keep(hash, byHash.get(hash), startedAt));
+        if (found.length < batch.size) await sleep(Math.max(0, startedAt + PAUSE_MS - performance.now()));
+      } catch (error) {
+        for (const { reject } of batch.values()) reject(error);
+      }
+      this.#removeUnused();
     }
   }
 
-  async #readAll(): Promise<void> {
-    const atMs = performance.now();
-    const links = await orStoreAway(this.#links.list(''));
-    const before = this.#keys;
-    this.#keys = new Map(
-      links.map(({ workspace, content: { hash, dashboard } }) => {
-        const bucket = before.get(hash)?.bucket ?? new TokenBucket();
-        return [hash, { workspace, hash, dashboard, rateLimit: LINK_RATE, bucket }];
-      }),
+  /** Takes what is looked up next: keys that were known first, whatever else is asked for. */
+  #nextBatch(): ReadonlyMap<string, PromiseWithResolvers<LinkKey | undefined>> {
+    const [known, unknown] = [true, false].map((is) =>
+      [...this.#asked].filter(([hash]) => this.#keys.has(hash) === is),
     );
-    this.#readAtMs = atMs;
+    const ordered = [...(known ?? []), ...(unknown ?? [])];
+    this.#asked = new Map(ordered.slice(LOOKED_UP_MAX));
+    return new Map(ordered.slice(0, LOOKED_UP_MAX));
+  }
+
+  #keep(hash: string, link: StoredDocument<Link> | undefined, readAtMs: number): LinkKey | undefined {
+    if (!link) {
+      this.#keys.delete(hash);
+      return undefined;
+    }
+    const { workspace, content } = link;
+    const bucket = this.#keys.get(hash)?.key.bucket ?? new TokenBucket();
+    const key = { workspace, hash, dashboard: content.dashboard, rateLimit: LINK_RATE, bucket };
+    this.#keys.set(hash, { key, readAtMs });
+    return key;
+  }
+
+  #removeUnused(): void {
+    const before = performance.now() - FORGOTTEN_MS;
+    for (const [hash, { readAtMs }] of this.#keys) if (readAtMs < before) this.#keys.delete(hash);
   }
 }

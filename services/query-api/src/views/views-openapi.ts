@@ -5,6 +5,7 @@ import { funnelSchema } from '../reports/funnel/funnel-openapi.ts';
 import { valuesSchema } from '../reports/menus/menus-openapi.ts';
 import { retentionSchema } from '../reports/retention/retention-openapi.ts';
 import { seriesSchema } from '../reports/series/series-openapi.ts';
+import { pageMembers, wholeListParameters } from '../whole-lists.ts';
 import {
   DASHBOARDS_MAX,
   dashboardChangeSchema,
@@ -106,7 +107,9 @@ function documentPaths(
   return {
     [`/${plural}`]: {
       get: operation(`list${title}s`, `${title}s of the workspace`, {
-        responses: { 200: json('All of them, oldest first.', z.object({ [plural]: z.array(listed) })) },
+        description: 'A page ends after a mebibyte, too.',
+        requestParams: { query: z.object(wholeListParameters) },
+        responses: { 200: json('A page, oldest first.', z.object({ [plural]: z.array(listed), ...pageMembers })) },
       }),
       post: operation(`create${title}`, `Save a ${name}`, {
         ...withKey,

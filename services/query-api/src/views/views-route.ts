@@ -6,7 +6,8 @@ import type { z } from 'zod';
 import { refuseErrors, refuseParameters } from '../filters/parameters.ts';
 import { acceptJson } from '../json-body.ts';
 import type { ReadDependencies } from '../read-route.ts';
-import { reserve } from '../request-memory.ts';
+import type { Admission } from '../request-slots.ts';
+import { PAGE_BYTES, parseWholeList } from '../whole-lists.ts';
 import type { StoredDocument } from './console-documents.ts';
 import { changed, recordOf } from './document-operations.ts';
 import { generateLinkKey } from './link-keys.ts';
@@ -14,6 +15,7 @@ import { type StoredReport, storedReports } from './stored-reports.ts';
 import {
   type Dashboard,
   dashboardChangeSchema,
+  LINKS_MAX,
   type Link,
   newDashboardSchema,
   newLinkSchema,
@@ -31,8 +33,13 @@ interface Parts {
   Params: { readonly id: string; readonly view: string; readonly link: string };
 }
 
-/** The memory of a document as a multiple of its characters: its JSON as it was read, and as it is sent. */
-const MEMORY_PER_CHARACTER = 6;
+/** The memory of a document as a multiple of its bytes: its JSON as it was read, what it says, and its JSON as it is sent. */
+const MEMORY_PER_BYTE = 6;
+
+/** A page, or a few documents with the heads of the views of a dashboard, and a link with its dashboard. */
+const LIST: Admission = { pool: 'documents', bytes: MEMORY_PER_BYTE * (PAGE_BYTES + VIEW_BODY_BYTES_MAX) };
+const DOCUMENT: Admission = { pool: 'documents', bytes: 2 * MEMORY_PER_BYTE * VIEW_BODY_BYTES_MAX };
+const REVOCATION: Admission = { ...DOCUMENT, pool: 'revocations' };
 
 /** Returns what is stored. @throws {Problem} `views_not_available` where nothing can be */
 type Stored = () => Views;
@@ -59,14 +66,14 @@ export function registerViews(app: FastifyInstance, deps: ReadDependencies, view
 
 type Reports = Readonly<Record<Report, StoredReport>>;
 
-const options = { bodyLimit: VIEW_BODY_BYTES_MAX };
+const options = { bodyLimit: VIEW_BODY_BYTES_MAX, config: { admission: DOCUMENT } };
+const listOptions = { ...options, config: { admission: LIST } };
 
 function registerSavedViews(app: FastifyInstance, stored: Stored, reports: Reports): void {
-  app.get<Parts>('/views', options, async (request) => {
-    refuseParameters(request.query);
-    const views = await stored().views.list(request.workspace);
-    reserve(request.memory, MEMORY_PER_CHARACTER * JSON.stringify(views).length);
-    return { views: views.map(recordOf) };
+  app.get<Parts>('/views', listOptions, async (request) => {
+    const { membersAfter, ...page } = parseWholeList(request.query, ['views', request.workspace]);
+    const { documents, hasMore } = await stored().views.page(request.workspace, page);
+    return { views: documents.map(recordOf), ...membersAfter(documents.at(-1), hasMore) };
   });
   app.post<Parts>('/views', options, async (request, reply) => {
     const view = parseBody(newViewSchema, request);
@@ -94,9 +101,10 @@ function registerSavedViews(app: FastifyInstance, stored: Stored, reports: Repor
 }
 
 function registerDashboards(app: FastifyInstance, stored: Stored): void {
-  app.get<Parts>('/dashboards', options, async (request) => {
-    refuseParameters(request.query);
-    return { dashboards: (await stored().dashboards.list(request.workspace)).map(recordOf) };
+  app.get<Parts>('/dashboards', listOptions, async (request) => {
+    const { membersAfter, ...page } = parseWholeList(request.query, ['dashboards', request.workspace]);
+    const { documents, hasMore } = await stored().dashboards.page(request.workspace, page);
+    return { dashboards: documents.map(recordOf), ...membersAfter(documents.at(-1), hasMore) };
   });
   app.post<Parts>('/dashboards', options, async (request, reply) => {
     const dashboard = parseBody(newDashboardSchema, request);
@@ -105,10 +113,14 @@ function registerDashboards(app: FastifyInstance, stored: Stored): void {
     const created = await dashboards.create(request.workspace, dashboard);
     return await reply.status(201).send(await withViews(stored(), created));
   });
-  app.get<Parts>('/dashboards/:id', { ...options, config: { forLinks: true } }, async (request) => {
-    refuseParameters(request.query);
-    return await withViews(stored(), await stored().dashboards.find(request.workspace, request.params.id));
-  });
+  app.get<Parts>(
+    '/dashboards/:id',
+    { ...options, config: { forLinks: true, admission: DOCUMENT } },
+    async (request) => {
+      refuseParameters(request.query);
+      return await withViews(stored(), await stored().dashboards.find(request.workspace, request.params.id));
+    },
+  );
   app.patch<Parts>('/dashboards/:id', options, async (request) => {
     const change = parseBody(dashboardChangeSchema, request);
     const { dashboards } = stored();
@@ -117,7 +129,8 @@ function registerDashboards(app: FastifyInstance, stored: Stored): void {
     if (change.tiles) await requireViews(stored(), request.workspace, dashboard, before.content.tiles);
     return await withViews(stored(), await dashboards.change(request.workspace, before, dashboard));
   });
-  app.delete<Parts>('/dashboards/:id', options, async (request, reply) => {
+  // It revokes its links.
+  app.delete<Parts>('/dashboards/:id', { ...options, config: { admission: REVOCATION } }, async (request, reply) => {
     refuseParameters(request.query);
     const { dashboards, links, linkKeys } = stored();
     const dashboard = await dashboards.find(request.workspace, request.params.id);
@@ -130,7 +143,7 @@ function registerDashboards(app: FastifyInstance, stored: Stored): void {
 
 function registerTiles(app: FastifyInstance, stored: Stored, reports: Reports): void {
   const path = '/dashboards/:id/tiles/:view';
-  app.get<Parts>(path, { ...options, config: { forLinks: true } }, async (request, reply) => {
+  app.get<Parts>(path, { ...options, config: { forLinks: true, admission: DOCUMENT } }, async (request, reply) => {
     refuseParameters(request.query);
     const { views, dashboards } = stored();
     const { id, view: viewId } = request.params;
@@ -141,12 +154,14 @@ function registerTiles(app: FastifyInstance, stored: Stored, reports: Reports): 
     const { content: view } = await views.find(request.workspace, viewId);
     const { query, errors } = viewQuery(view, new Date());
     refuseErrors(errors);
+    // Its queries have slots of their own.
+    request.releaseSlot();
     return await reports[view.report].respond(query, request, reply);
   });
 }
 
 function registerLinks(app: FastifyInstance, stored: Stored): void {
-  const config = { scope: 'admin' } as const;
+  const config = { scope: 'admin', admission: DOCUMENT } as const;
   app.get<Parts>('/dashboards/:id/links', { ...options, config }, async (request) => {
     refuseParameters(request.query);
     const dashboard = await stored().dashboards.find(request.workspace, request.params.id);
@@ -158,17 +173,20 @@ function registerLinks(app: FastifyInstance, stored: Stored): void {
     const { id } = await dashboards.find(request.workspace, request.params.id);
     const key = generateLinkKey();
     const link = { name, dashboard: id, hash: hashKey(key) };
-    const created = await links.create(request.workspace, link, ({ dashboard }) => dashboard === id);
+    const created = await links.create(request.workspace, link, id);
     linkKeys.forget();
     return await reply.status(201).send({ ...linkRecord(created), key });
   });
-  app.delete<Parts>('/dashboards/:id/links/:link', { ...options, config }, async (request, reply) => {
+  const revoking = { ...config, admission: REVOCATION };
+  app.delete<Parts>('/dashboards/:id/links/:link', { ...options, config: revoking }, async (request, reply) => {
     refuseParameters(request.query);
-    const { dashboards, links, linkKeys } = stored();
-    const dashboard = await dashboards.find(request.workspace, request.params.id);
-    const found = (await linksOf(stored(), dashboard)).filter(({ id }) => id === request.params.link.toLowerCase());
-    if (found.length === 0) throw new Problem('not_found', 'The dashboard has no such link.');
-    await links.delete(found);
+    const { links, linkKeys } = stored();
+    const { workspace, params } = request;
+    const link = await links.find(workspace, params.link);
+    if (link.content.dashboard !== params.id.toLowerCase()) {
+      throw new Problem('not_found', 'The dashboard has no such link.');
+    }
+    await links.delete([link]);
     linkKeys.forget();
     return await reply.status(204).send();
   });
@@ -199,11 +217,11 @@ async function requireViews(
   const known = new Set([
     ...before.map(({ view }) => view),
     ...(
-      await views.some(
+      await views.heads(
         workspace,
         tiles.map(({ view }) => view),
       )
-    ).map(({ id }) => id),
+    ).map(({ view }) => view),
   ]);
   refuseErrors(
     tiles.flatMap(({ view }, index): InputError[] =>
@@ -215,22 +233,22 @@ async function requireViews(
 /** Returns a dashboard with what a tile needs of its view; `null` of one that was deleted. */
 async function withViews({ views }: Views, dashboard: StoredDocument<Dashboard>) {
   const { tiles } = dashboard.content;
-  const found = await views.some(
+  const found = await views.heads(
     dashboard.workspace,
     tiles.map(({ view }) => view),
   );
-  const byId = new Map(found.map(({ id, content }) => [id, content]));
+  const byId = new Map(found.map((head) => [head.view, head]));
   return {
     ...recordOf(dashboard),
     tiles: tiles.map(({ view, width }) => {
-      const { name = null, report = null, parameters } = byId.get(view) ?? {};
-      return { view, width, name, report, form: parameters?.['form'] ?? null };
+      const { name = null, report = null, form = null } = byId.get(view) ?? {};
+      return { view, width, name, report, form };
     }),
   };
 }
 
 async function linksOf({ links }: Views, { workspace, id }: StoredDocument<Dashboard>) {
-  return (await links.list(workspace)).filter(({ content }) => content.dashboard === id);
+  return (await links.page(workspace, { limit: LINKS_MAX, dashboard: id })).documents;
 }
 
 function linkRecord(link: StoredDocument<Link>) {

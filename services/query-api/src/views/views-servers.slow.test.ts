@@ -147,8 +147,8 @@ test('on another server there is nothing until the table is copied, and then wha
   const of = async ({ clickHouse }: typeof a1) => {
     const views = new Views(clickHouse);
     return {
-      views: await views.views.list('a'),
-      dashboards: await views.dashboards.list('a'),
+      views: (await views.views.page('a', { limit: 100 })).documents,
+      dashboards: (await views.dashboards.page('a', { limit: 100 })).documents,
       links: await Promise.all([key, second.key].map(async (one) => (await views.linkKeys.find(one))?.dashboard)),
     };
   };
@@ -170,6 +170,6 @@ test('while the server is silent, no request waits for the others', async () => 
   const client = createClickHouse(database, options);
   onTestFinished(() => client.close());
   const documents = new ConsoleDocuments<View>(client, 'view', 200);
-  const results = await Promise.allSettled(Array.from({ length: 20 }, () => documents.list('a')));
+  const results = await Promise.allSettled(Array.from({ length: 20 }, () => documents.page('a', { limit: 1 })));
   expect(results.map(({ status }) => status)).toEqual(results.map(() => 'rejected'));
 });

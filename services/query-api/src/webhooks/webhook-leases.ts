@@ -5,6 +5,9 @@ import { sleep } from '@sluice/shared/retry';
 /** Stands for the instances themselves in the table of leases. */
 const INSTANCES = '00000000-0000-0000-0000-000000000000';
 
+/** The named webhook alone, or all of them. */
+const OF_WEBHOOK = `({webhook:String} = '' OR webhook_id = toUUIDOrZero({webhook:String}))`;
+
 /**
  * Of each webhook the highest epoch, who has claimed it, and whether a lease of it, or of an older epoch, is in force. The epoch
  * of a position counts as well: rows of leases expire.
@@ -19,11 +22,10 @@ FROM (
   SELECT *, max(epoch) OVER (PARTITION BY webhook_id) AS newest
   FROM (
     SELECT webhook_id, epoch, holder, argMax(expires_at, recorded_at) > now64(3) AS is_in_force
-    FROM webhook_leases WHERE webhook_id != {instances:UUID} GROUP BY webhook_id, epoch, holder
+    FROM webhook_leases WHERE webhook_id != {instances:UUID} AND ${OF_WEBHOOK} GROUP BY webhook_id, epoch, holder
     UNION ALL
-    SELECT webhook_id, epoch, '' AS holder, 0 AS is_in_force FROM webhook_positions FINAL
+    SELECT webhook_id, epoch, '' AS holder, 0 AS is_in_force FROM webhook_positions FINAL WHERE ${OF_WEBHOOK}
   )
-  WHERE {webhook:String} = '' OR toString(webhook_id) = {webhook:String}
 )
 GROUP BY webhook_id`;
 

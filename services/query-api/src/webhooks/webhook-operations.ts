@@ -6,6 +6,7 @@ import { OneByOne } from '../one-by-one.ts';
 import { orUnavailable, unavailable } from '../or-unavailable.ts';
 import type { StreamHubs } from '../stream/stream-hubs.ts';
 import { decodePosition } from '../stream/stream-position.ts';
+import type { ListPage } from '../whole-lists.ts';
 import { firstBlocksQuery, positionBefore } from './replay-query.ts';
 import { newSecret, ROTATION_MS, type StoredWebhook, secretsOf, type Webhook } from './webhook.ts';
 import type { NewWebhook, WebhookChange } from './webhook-request.ts';
@@ -45,8 +46,10 @@ export class WebhookOperations {
     this.#options = options;
   }
 
-  async list(workspace: string): Promise<readonly WebhookRecord[]> {
-    return (await orUnavailable(this.#options.webhooks.register.list(workspace))).map(recordOf);
+  /** Returns a page of them, and the members of its response besides. */
+  async list(workspace: string, page: ListPage) {
+    const { webhooks, hasMore } = await orUnavailable(this.#options.webhooks.register.page(workspace, page));
+    return { webhooks: webhooks.map(recordOf), ...page.membersAfter(webhooks.at(-1)?.webhook, hasMore) };
   }
 
   async find(workspace: string, id: string): Promise<WebhookRecord> {
@@ -60,7 +63,7 @@ export class WebhookOperations {
 
   async #create(workspace: string, given: NewWebhook): Promise<WebhookRecord & { readonly secret: string }> {
     const { webhooks, streams, perWorkspaceMax } = this.#options;
-    if ((await orUnavailable(webhooks.register.list(workspace))).length >= perWorkspaceMax) {
+    if ((await orUnavailable(webhooks.register.count(workspace))) >= perWorkspaceMax) {
       const detail = `The workspace has ${perWorkspaceMax} webhooks already; delete one.`;
       throw new Problem('invalid_request', detail, {
         errors: [{ path: 'webhooks', code: 'too_many', message: `must be ${perWorkspaceMax} at most` }],
@@ -89,8 +92,7 @@ export class WebhookOperations {
     const { webhook } = await this.#require(workspace, id);
     const { register } = this.#options.webhooks;
     await orUnavailable(register.delete(webhook));
-    // What remains is removed with the next one that is deleted.
-    await register.purge().catch(() => undefined);
+    void register.purge();
   }
 
   /** The secret before signs as well for a day. */
@@ -155,7 +157,7 @@ export class WebhookOperations {
     if (now.origin && (await store.current()).name !== now.origin.server) throw unavailable();
     const blocks = new Map(rows.map(([shard, block]) => [shard as number, block as number]));
     const position = positionBefore(blocks, now);
-    await this.#begin(webhook.id, { position });
+    await this.#begin(webhook, { position });
     return await this.find(workspace, id);
   }
 
@@ -170,16 +172,16 @@ export class WebhookOperations {
   }
 
   async #resume({ webhook, state, progress }: StoredWebhook): Promise<void> {
-    if (progress && progress.attempts > 0) await this.#begin(webhook.id, {});
+    if (progress && progress.attempts > 0) await this.#begin(webhook, {});
     if (state.state === 'paused')
       await orUnavailable(this.#options.webhooks.register.setState(webhook.id, 'active', ''));
   }
 
   /** Takes the webhook from the instance that delivers it; the next one begins from here, without failures. */
-  async #begin(id: string, change: { readonly position?: string }): Promise<void> {
+  async #begin({ workspace, id }: Webhook, change: { readonly position?: string }): Promise<void> {
     const { leases, register, positions } = this.#options.webhooks;
     const lease = await orUnavailable(leases.take(id));
-    const stored = (await orUnavailable(register.list())).find(({ webhook }) => webhook.id === id);
+    const stored = await orUnavailable(register.find(workspace, id));
     if (!stored?.progress) throw notFound();
     const { position = stored.progress.position } = change;
     const sendingTo = change.position === undefined ? stored.progress.sendingTo : '';

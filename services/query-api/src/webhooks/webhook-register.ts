@@ -1,5 +1,10 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { Purge } from '../purge.ts';
+import { fittingIds, type ListPage, type SizedRow } from '../whole-lists.ts';
 import type { PauseReason, StoredWebhook, Webhook, WebhookState } from './webhook.ts';
+
+/** Leaves out what is stored of the webhooks of other workspaces. */
+const OF_SAME = `{workspace:String} = '' OR webhook_id IN (SELECT id FROM webhooks WHERE workspace_id = {workspace:String})`;
 
 /** The webhooks that are not deleted, with their newest states and positions. The conditions are true for an empty parameter. */
 const STORED_WEBHOOKS = `
@@ -12,12 +17,23 @@ SELECT
   positions.attempts AS attempts, toUnixTimestamp64Milli(positions.failing_since) AS failing_since_ms,
   positions.log_lines AS log_lines
 FROM webhooks FINAL
-LEFT JOIN (SELECT * FROM webhook_states FINAL) AS states ON states.webhook_id = webhooks.id
-LEFT JOIN (SELECT * FROM webhook_positions FINAL) AS positions ON positions.webhook_id = webhooks.id
+LEFT JOIN (SELECT * FROM webhook_states FINAL WHERE ${OF_SAME}) AS states ON states.webhook_id = webhooks.id
+LEFT JOIN (SELECT * FROM webhook_positions FINAL WHERE ${OF_SAME}) AS positions ON positions.webhook_id = webhooks.id
 WHERE NOT is_deleted
   AND ({workspace:String} = '' OR workspace_id = {workspace:String})
-  AND ({id:String} = '' OR toString(webhooks.id) = {id:String})
+  AND (empty({ids:Array(String)}) OR has({ids:Array(String)}, toString(webhooks.id)))
 ORDER BY created_at, id`;
+
+const SIZES = `
+SELECT toString(id) AS id, length(url) + length(filter) AS bytes
+FROM webhooks FINAL
+WHERE workspace_id = {workspace:String} AND NOT is_deleted
+  AND (created_at, toString(id)) > (fromUnixTimestamp64Milli({after_ms:Int64}, 'UTC'), {after_id:String})
+ORDER BY created_at, id
+LIMIT {rows_max:UInt32}`;
+
+const COUNT = `
+SELECT toUInt32(count()) AS count FROM webhooks FINAL WHERE workspace_id = {workspace:String} AND NOT is_deleted`;
 
 /** Nothing of what is removed counts any more: the row of the deletion is newer than every other one of its webhook. */
 const PURGE = [
@@ -56,18 +72,39 @@ interface StoredRow {
 /** What is stored of webhooks, besides leases and positions. Its methods throw ClickHouse's errors. */
 export class WebhookRegister {
   readonly #client: ClickHouseClient;
+  readonly #purge: Purge;
 
   constructor(client: ClickHouseClient) {
     this.#client = client;
+    this.#purge = new Purge(client, PURGE);
   }
 
   /** Returns the webhooks of a workspace, oldest first; without a workspace those of all. */
   list(workspace = ''): Promise<readonly StoredWebhook[]> {
-    return this.#read(workspace, '');
+    return this.#read(workspace, []);
+  }
+
+  /** Returns webhooks of a workspace, oldest first, and whether there are more. */
+  async page(workspace: string, { limit, after }: Pick<ListPage, 'limit' | 'after'>) {
+    const query_params = {
+      workspace,
+      after_ms: after?.createdAtMs ?? 0,
+      after_id: after?.id ?? '',
+      rows_max: limit + 1,
+    };
+    const sizes = await this.#client.query({ query: SIZES, query_params, format: 'JSONEachRow' });
+    const rows = await sizes.json<SizedRow>();
+    const ids = fittingIds(rows, limit);
+    return { webhooks: ids.length === 0 ? [] : await this.#read(workspace, ids), hasMore: ids.length < rows.length };
+  }
+
+  async count(workspace: string): Promise<number> {
+    const result = await this.#client.query({ query: COUNT, query_params: { workspace }, format: 'JSONEachRow' });
+    return (await result.json<{ readonly count: number }>())[0]?.count ?? 0;
   }
 
   async find(workspace: string, id: string): Promise<StoredWebhook | undefined> {
-    const [found] = await this.#read(workspace, id.toLowerCase());
+    const [found] = await this.#read(workspace, [id.toLowerCase()]);
     return found;
   }
 
@@ -80,9 +117,9 @@ export class WebhookRegister {
     await this.#insert({ ...webhook, secret: '', previousSecret: '', filter: {} }, true);
   }
 
-  /** Removes what is stored of deleted webhooks. It may be repeated. */
+  /** Removes what is stored of deleted webhooks. It never throws: what remains is removed with the next one that is deleted. */
   async purge(): Promise<void> {
-    for (const query of PURGE) await this.#client.command({ query });
+    await this.#purge.run();
   }
 
   async setState(id: string, state: WebhookState['state'], reason: PauseReason | ''): Promise<void> {
@@ -107,8 +144,8 @@ export class WebhookRegister {
     await this.#client.insert({ table: 'webhooks', values: [row], format: 'JSONEachRow' });
   }
 
-  async #read(workspace: string, id: string): Promise<readonly StoredWebhook[]> {
-    const query_params = { workspace, id };
+  async #read(workspace: string, ids: readonly string[]): Promise<readonly StoredWebhook[]> {
+    const query_params = { workspace, ids };
     const result = await this.#client.query({ query: STORED_WEBHOOKS, query_params, format: 'JSONEachRow' });
     return (await result.json<StoredRow>()).map(asStored);
   }

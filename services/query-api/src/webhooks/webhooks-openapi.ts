@@ -2,6 +2,7 @@ import type { OperationDescription, PathDescriptions } from '@sluice/shared/http
 import { z } from 'zod';
 import type { QueryConfig } from '../config.ts';
 import type { CommonDescription } from '../openapi-schemas.ts';
+import { pageMembers, wholeListParameters } from '../whole-lists.ts';
 import { PAUSE_REASONS } from './webhook.ts';
 import { newWebhookSchema, webhookChangeSchema } from './webhook-request.ts';
 import { replayParameters } from './webhooks-route.ts';
@@ -91,7 +92,11 @@ export function webhookPaths(common: CommonDescription, config: QueryConfig): Pa
   return {
     '/webhooks': {
       get: operation('listWebhooks', 'Webhooks of the workspace', {
-        responses: { 200: json('All of them, oldest first.', z.object({ webhooks: z.array(webhookSchema) })) },
+        description: 'A page ends after a mebibyte, too.',
+        requestParams: { query: z.object(wholeListParameters) },
+        responses: {
+          200: json('A page, oldest first.', z.object({ webhooks: z.array(webhookSchema), ...pageMembers })),
+        },
       }),
       post: operation('createWebhook', 'Send events to an address', {
         description: `${DELIVERY} The events are those that are stored from now on. A workspace can have ${config.WEBHOOKS_PER_WORKSPACE} webhooks.`,

@@ -5,12 +5,19 @@ import { timestampParameter } from '../filters/parameter-schemas.ts';
 import { parseParameters, refuseErrors, refuseParameters } from '../filters/parameters.ts';
 import { acceptJson } from '../json-body.ts';
 import { whileConnected } from '../read-route.ts';
+import { PAGE_BYTES, parseWholeList } from '../whole-lists.ts';
 import type { AllowedAddresses } from './allowed-addresses.ts';
 import type { WebhookOperations } from './webhook-operations.ts';
 import { newWebhookSchema, parseWebhook, webhookChangeSchema } from './webhook-request.ts';
 
 /** The largest body, in bytes. */
 export const WEBHOOK_BODY_BYTES_MAX = 128 * 1_024;
+
+/** The memory of a webhook as a multiple of its bytes: as for documents. */
+const MEMORY_PER_BYTE = 6;
+
+/** The most that a webhook takes when it is read and sent, or the log of one. Most of it is its filter. */
+const WEBHOOK_BYTES = MEMORY_PER_BYTE * WEBHOOK_BODY_BYTES_MAX;
 
 /** The parameters of `POST /webhooks/ID/replay`. */
 export const replayParameters = {
@@ -39,17 +46,20 @@ export function registerWebhooks(
 ): void {
   app.register(async (routes) => {
     acceptJson(routes, WEBHOOK_BODY_BYTES_MAX);
-    const config = { scope: 'webhooks' } as const;
-    const options = { config, bodyLimit: WEBHOOK_BODY_BYTES_MAX };
+    const optionsOf = (pool: 'documents' | 'webhooks', bytes = WEBHOOK_BYTES) =>
+      ({ config: { scope: 'webhooks', admission: { pool, bytes } }, bodyLimit: WEBHOOK_BODY_BYTES_MAX }) as const;
+    const options = optionsOf('documents');
+    const waiting = optionsOf('webhooks');
+    const list = optionsOf('documents', MEMORY_PER_BYTE * (PAGE_BYTES + WEBHOOK_BODY_BYTES_MAX));
     const on = () => {
       if (operations) return operations;
       throw new Problem('webhooks_not_available', 'Webhooks are off; the operator can turn them on.');
     };
-    routes.get<Parts>('/webhooks', options, async (request) => {
-      refuseParameters(request.query);
-      return { webhooks: await on().list(request.workspace) };
+    routes.get<Parts>('/webhooks', list, async (request) => {
+      const page = parseWholeList(request.query, ['webhooks', request.workspace]);
+      return await on().list(request.workspace, page);
     });
-    routes.post<Parts>('/webhooks', options, async (request, reply) => {
+    routes.post<Parts>('/webhooks', waiting, async (request, reply) => {
       refuseParameters(request.query);
       const given = parseWebhook(newWebhookSchema, request.body, request.workspace, addresses);
       return await reply.status(201).send(await on().create(request.workspace, given));
@@ -74,13 +84,13 @@ export function registerWebhooks(
         return await on()[name](request.workspace, request.params.id);
       });
     for (const name of ['rotate', 'resume'] as const) act(name);
-    routes.post<Parts>('/webhooks/:id/test', options, async (request, reply) => {
+    routes.post<Parts>('/webhooks/:id/test', waiting, async (request, reply) => {
       refuseParameters(request.query);
       return await whileConnected(reply, async (signal) => {
         return reply.send(await on().test(request.workspace, request.params.id, signal));
       });
     });
-    routes.post<Parts>('/webhooks/:id/replay', options, async (request) => {
+    routes.post<Parts>('/webhooks/:id/replay', waiting, async (request) => {
       const fromMs = parseReplay(request);
       return await on().replay(request.workspace, request.params.id, fromMs);
     });
