@@ -5,6 +5,7 @@ import { statementsOf } from '@sluice/local-stack/clickhouse-accounts';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
+import { type Migration, migrate, readMigrations, TablesLost } from '@sluice/shared/clickhouse/migrate';
 import {
   ADMINISTRATOR,
   MIGRATE_ACCOUNT,
@@ -14,6 +15,7 @@ import {
 } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { createDatabase, type TestDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { writeKeysFile } from '@sluice/shared/keys/keys-file';
+import { createLogger } from '@sluice/shared/log';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { ownClickHouse } from '../support/engines.ts';
@@ -146,42 +148,90 @@ describe.each(Object.keys(REFUSED) as (keyof typeof REFUSED)[])('%s', (user) => 
   });
 });
 
-test('in one database sluice_webhooks alone reads the secrets of webhooks, and no other table than its own', async () => {
+// In an engine for tests, where accounts have many databases, they see all tables (clickhouse-accounts.ts).
+describe('in one database', () => {
   const name = 'sluice';
-  await using engine = await ownClickHouse({ accounts: { ...TEST_ACCOUNTS, databases: name } });
-  const one = await createDatabase(engine.url, name);
-  const outcomes = async (user: keyof typeof TEST_ACCOUNTS.passwords, statements: readonly string[]) => {
-    const login = { CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: TEST_ACCOUNTS.passwords[user] };
-    const client = connect({ ...one.config, ...login });
-    return await Promise.all(
-      statements.map(async (query) => {
-        const outcome = await client.command({ query }).then(
-          () => 'done',
-          (error: { readonly type?: string }) => error.type,
-        );
-        return `${query}: ${outcome}`;
-      }),
-    );
-  };
-  const secrets = 'SELECT secret FROM webhooks';
-  const own = [
-    ...[secrets, "INSERT INTO webhooks (workspace_id) VALUES ('a')", 'DELETE FROM webhook_states WHERE 0'],
-    ...['SELECT * FROM console_documents', "INSERT INTO console_documents (workspace_id) VALUES ('a')"],
-    'DELETE FROM console_documents WHERE 0',
-  ];
-  const others = ['SELECT * FROM events', 'DELETE FROM events WHERE 0'];
-  expect(await outcomes('sluice_webhooks', [...own, ...others])).toEqual([
-    ...own.map((query) => `${query}: done`),
-    ...others.map((query) => `${query}: ACCESS_DENIED`),
-  ]);
-  const allowed = 'SELECT * FROM webhook_states';
-  for (const user of ['sluice_query', 'sluice_writer'] as const) {
-    expect(await outcomes(user, [allowed, secrets, 'DELETE FROM webhooks WHERE 0'])).toEqual([
-      `${allowed}: done`,
-      `${secrets}: ACCESS_DENIED`,
-      expect.stringMatching(/ACCESS_DENIED|QUERY_IS_PROHIBITED/),
+  const started = new AsyncDisposableStack();
+  let one: TestDatabase;
+
+  beforeAll(async () => {
+    const engine = started.use(await ownClickHouse({ accounts: { ...TEST_ACCOUNTS, databases: name } }));
+    one = await createDatabase(engine.url, name);
+  });
+  afterAll(() => started.disposeAsync());
+
+  test('sluice_webhooks alone reads the secrets of webhooks, and no other table than its own', async () => {
+    const outcomes = async (user: keyof typeof TEST_ACCOUNTS.passwords, statements: readonly string[]) => {
+      const login = { CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: TEST_ACCOUNTS.passwords[user] };
+      const client = connect({ ...one.config, ...login });
+      return await Promise.all(
+        statements.map(async (query) => {
+          const outcome = await client.command({ query }).then(
+            () => 'done',
+            (error: { readonly type?: string }) => error.type,
+          );
+          return `${query}: ${outcome}`;
+        }),
+      );
+    };
+    const secrets = 'SELECT secret FROM webhooks';
+    const own = [
+      ...[secrets, "INSERT INTO webhooks (workspace_id) VALUES ('a')", 'DELETE FROM webhook_states WHERE 0'],
+      ...['SELECT * FROM console_documents', "INSERT INTO console_documents (workspace_id) VALUES ('a')"],
+      'DELETE FROM console_documents WHERE 0',
+    ];
+    const others = ['SELECT * FROM events', 'DELETE FROM events WHERE 0'];
+    expect(await outcomes('sluice_webhooks', [...own, ...others])).toEqual([
+      ...own.map((query) => `${query}: done`),
+      ...others.map((query) => `${query}: ACCESS_DENIED`),
     ]);
-  }
+    const allowed = 'SELECT * FROM webhook_states';
+    for (const user of ['sluice_query', 'sluice_writer'] as const) {
+      expect(await outcomes(user, [allowed, secrets, 'DELETE FROM webhooks WHERE 0'])).toEqual([
+        `${allowed}: done`,
+        `${secrets}: ACCESS_DENIED`,
+        expect.stringMatching(/ACCESS_DENIED|QUERY_IS_PROHIBITED/),
+      ]);
+    }
+  });
+
+  test('a table that an account may not see is not lost, also while the tables are created, and a lost one is found', async () => {
+    const logger = createLogger('test', 'silent');
+    const asQuery = { ...one.config, ...QUERY_ACCOUNT };
+    const all = await readMigrations();
+    // The writer has created all tables since query-api looked.
+    expect(await migrate(asQuery, logger)).toEqual([]);
+    const next = { ...all[0], number: all.length + 1, name: 'next.sql' } as Migration;
+    await expect(migrate(asQuery, logger, [...all, next])).rejects.toThrow('Not enough privileges');
+
+    const owner = connect({ ...one.config, ...ADMINISTRATOR });
+    const outsider = connect({ ...one.config, ...ADMINISTRATOR, CLICKHOUSE_DATABASE: 'default' });
+    const refusals = new Set<string>();
+    let looks = 0;
+    for (let round = 0; round < 5; round += 1) {
+      await outsider.command({ query: `DROP DATABASE ${name} SYNC` });
+      let isCreating = true;
+      const watch = async (login: object) => {
+        while (isCreating) {
+          looks += 1;
+          await migrate({ ...one.config, ...login }, logger).catch((error) => refusals.add(error.constructor.name));
+        }
+      };
+      const watching = [QUERY_ACCOUNT, QUERY_ACCOUNT, WRITER_ACCOUNT].map(watch);
+      await migrate({ ...one.config, ...WRITER_ACCOUNT }, logger);
+      await owner.command({ query: "INSERT INTO writer_groups (group_id) VALUES ('g')" });
+      isCreating = false;
+      await Promise.all(watching);
+    }
+    expect(looks).toBeGreaterThan(5);
+    expect([...refusals]).not.toContain(TablesLost.name);
+
+    await owner.command({ query: 'DROP TABLE console_documents SYNC' });
+    for (const account of [WRITER_ACCOUNT, ADMINISTRATOR]) {
+      const lost = migrate({ ...one.config, ...account }, logger);
+      await expect(lost).rejects.toThrow('the database sluice has lost tables (console_documents)');
+    }
+  });
 });
 
 test('the limits of sluice_query hold whatever a query asks for', async () => {
