@@ -3,12 +3,14 @@ import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { Registry } from 'prom-client';
 import { afterAll, expect, test } from 'vitest';
 import { HttpClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
+import { ClickHouseException } from '../clickhouse/read-failures.ts';
 import { GivenUpStatements, StatementSlot } from '../clickhouse/statement-slot.ts';
 import { OneStore, RequestStore } from '../clickhouse/store.ts';
 import { LOCAL_TABLES, type Tables, tablesOfServers } from '../clickhouse/tables.ts';
 import { configSchema } from '../config.ts';
 import { QueryMetrics } from '../metrics.ts';
 import { ALL_VISIBLE } from '../testing/all-visible.ts';
+import { SHOWS_SCALARS, sqlProblem } from './sql-error.ts';
 import { SqlRunner } from './sql-runner.ts';
 
 const config = loadConfig(configSchema, { CLICKHOUSE_URL: 'http://127.0.0.1:1', API_KEYS_FILE: 'keys.json' });
@@ -47,4 +49,11 @@ test('SQL is refused where servers have ranges: the others would not know the wo
   });
   // Of one server, it is sent.
   expect(await problemOf(true, LOCAL_TABLES)).toMatchObject({ code: 'store_unavailable' });
+});
+
+test('an accounts.xml of an older version is no fault of the statement', () => {
+  const message = `Code: 164. DB::Exception: Cannot modify '${SHOWS_SCALARS}' setting in readonly mode. (READONLY)`;
+  expect(sqlProblem(new ClickHouseException(164, message), 'd_sql')).toMatchObject({ code: 'store_unavailable' });
+  const other = message.replace(SHOWS_SCALARS, 'max_ast_depth');
+  expect(sqlProblem(new ClickHouseException(164, other), 'd_sql')).toMatchObject({ code: 'invalid_sql' });
 });
