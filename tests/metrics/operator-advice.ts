@@ -92,7 +92,7 @@ export const OPERATOR_ADVICE: Readonly<Record<string, string>> = {
   sluice_queries:
     'Where queries wait for long, raise the connections of their pool, or give ClickHouse more processors.',
   sluice_queries_outliving:
-    'Above 0 for minutes: the log names the workspace and the id of each; [statements that do not end](secure.md#sql) says what to do.',
+    'Above 0 for minutes: the log names the workspace and the id of each; [statements that do not end](secure.md#statements-that-do-not-end) says what to do.',
   sluice_query_duration_seconds:
     'Watch the outcomes: `too_expensive` asks for narrower queries or higher limits, `unavailable` for ClickHouse.',
   sluice_query_wait_seconds:

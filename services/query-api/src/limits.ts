@@ -60,3 +60,9 @@ export const CUBE_KEYS_MAX = 12;
 
 /** Parts of a statement with each name written out as what it stands for: nodes of its syntax tree, and columns. */
 export const PLANNED_NODES_MAX = 10_000;
+
+/** The constant list that `hasAll` and `multiSearch…` compare with, in characters. */
+export const COMPARED_CHARACTERS_MAX = 4_096;
+
+/** The parameter of `topK`, `histogram` and the like: how many values each row is compared with. */
+export const GROUP_PARAMETER_MAX = 10_000;

@@ -1,5 +1,13 @@
 import { Problem } from '@sluice/shared/http/problem';
-import { CUBE_KEYS_MAX, JOINS_MAX, PLANNED_NODES_MAX, SELECTS_MAX, WINDOWS_MAX } from '../limits.ts';
+import {
+  COMPARED_CHARACTERS_MAX,
+  CUBE_KEYS_MAX,
+  GROUP_PARAMETER_MAX,
+  JOINS_MAX,
+  PLANNED_NODES_MAX,
+  SELECTS_MAX,
+  WINDOWS_MAX,
+} from '../limits.ts';
 
 // ClickHouse plans a statement before its time limit counts, and writes out in the plan what a name stands for, each time that it
 // is named: 40 names that each have the one before twice make a plan of 2^40 parts. So the size of the plan is computed first,
@@ -14,13 +22,12 @@ interface Node {
   readonly children: Node[];
 }
 
-const LINE = /^( *)(\S+)(?: (.*?))??(?: \(alias (.*)\))?(?: \(children \d+\))?$/s;
+const LINE = /^( *)(\S+)(?: (.*?))??(?: \(alias (.*?)\))?(?: \(children \d+\))?$/s;
 
 /** The tree shows names as they are, so one that has this may look like another. */
 const ALIAS = '(alias ';
 
 const VIEWS: ReadonlySet<string> = new Set(['events', 'users', 'organizations']);
-
 
 /** What is selected without being named. */
 const ALL_COLUMNS = /^(Asterisk|QualifiedAsterisk|(Qualified)?Columns(List|Regexp)Matcher)$/;
@@ -43,7 +50,7 @@ export function refuseTooLarge(ast: readonly string[], sql: string): void {
 function sizeErrors(ast: readonly string[], sql: string): string[] {
   if (ast.some(hasUnreadableName)) return ['has a name that looks like a part of a syntax tree'];
   const root = treeOf(ast);
-  const errors: string[] = [];
+  const errors: string[] = unboundedCalls(root);
   const refuse = (count: number, max: number, what: string) => {
     if (count > max) errors.push(`has ${count} ${what}; at most ${max} are allowed`);
   };
@@ -67,6 +74,8 @@ function sizeErrors(ast: readonly string[], sql: string): string[] {
 }
 
 function hasUnreadableName(line: string): boolean {
+  // It has no children.
+  if (/^ *(Table)?Identifier .*\(children /.test(line)) return true;
   if (/^ *Literal /.test(line) || !line.includes(ALIAS)) return false;
   const alias = LINE.exec(line)?.[4];
   return alias === undefined || alias.includes(ALIAS);
@@ -76,6 +85,44 @@ function hasUnreadableName(line: string): boolean {
 function longestList({ kind, children }: Node): number {
   const own = kind === 'SelectQuery' ? children.map((child) => child.children.length) : [];
   return Math.max(0, ...own, ...children.map(longestList));
+}
+
+/** Functions that compare each part of a value with each item of their last argument. */
+const OF_LIST = /^(hasall|multisearch\w+)$/i;
+
+/** Aggregate functions that compare each row with as many values as their parameter says. */
+const OF_PARAMETER = /^(topk|approx_top|histogram|largesttrianglethreebuckets|lttb)/i;
+
+/** Returns which calls have arguments that multiply their cost. */
+function unboundedCalls(node: Node): string[] {
+  const errors = node.children.flatMap(unboundedCalls);
+  const [list, parameters] = node.children;
+  if (node.kind !== 'Function' || !list) return errors;
+  const last = list.children.at(-1);
+  if (OF_LIST.test(node.name) && !(last && isShortConstant(last)))
+    errors.push(
+      `calls ${node.name} with a list that is not a constant of at most ${COMPARED_CHARACTERS_MAX} characters`,
+    );
+  if (OF_PARAMETER.test(node.name) && parameters?.children.some(({ name }) => parameterOf(name) > GROUP_PARAMETER_MAX))
+    errors.push(`calls ${node.name} with a parameter above ${GROUP_PARAMETER_MAX}`);
+  return errors;
+}
+
+function parameterOf(literal: string): number {
+  const [, digits] = /^UInt64_(\d+)$/.exec(literal) ?? [];
+  return digits === undefined ? 0 : Number(digits);
+}
+
+function isShortConstant(node: Node): boolean {
+  const [characters, isConstant] = constantOf(node);
+  return isConstant && characters <= COMPARED_CHARACTERS_MAX;
+}
+
+function constantOf({ kind, name, children }: Node): readonly [characters: number, isConstant: boolean] {
+  const parts = children.map(constantOf);
+  const isOwn =
+    kind === 'Literal' || kind === 'ExpressionList' || (kind === 'Function' && /^(array|_?cast)$/i.test(name));
+  return [parts.reduce((sum, [part]) => sum + part, name.length), isOwn && parts.every(([, part]) => part)];
 }
 
 function treeOf(ast: readonly string[]): Node {

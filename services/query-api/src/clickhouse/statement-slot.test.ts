@@ -1,0 +1,69 @@
+import { eventually } from '@sluice/shared/testing/eventually';
+import { expect, test } from 'vitest';
+import { GivenUpStatements, StatementSlot } from './statement-slot.ts';
+
+/** A statement of a server that answers as it is told. */
+class Statement {
+  readonly id: string;
+  asked = 0;
+  answer: boolean | Error = true;
+
+  constructor(id: string) {
+    this.id = id;
+  }
+
+  async isRunning(): Promise<boolean> {
+    this.asked += 1;
+    if (this.answer instanceof Error) throw this.answer;
+    return this.answer;
+  }
+}
+
+function aSlot(abandoned?: AbortSignal) {
+  const givenUp = new GivenUpStatements();
+  const freed: string[] = [];
+  const slot = new StatementSlot(() => freed.push('freed'), 'a', givenUp);
+  return { givenUp, freed, slot, watch: slot.watch(abandoned) };
+}
+
+test('a slot whose statements have ended is free at once, and once', () => {
+  const { slot, watch, freed } = aSlot();
+  const statement = new Statement('1');
+  watch.onSent(statement);
+  watch.onEnd('1');
+  slot.release();
+  slot.release();
+  expect([freed, statement.asked]).toEqual([['freed'], 0]);
+});
+
+test('a slot stays taken while a statement runs and while the server cannot be asked, and the workspace is outliving', async () => {
+  const { slot, watch, freed, givenUp } = aSlot();
+  const statement = new Statement('1');
+  watch.onSent(statement);
+  slot.release();
+  expect(givenUp.isOutliving('a')).toBe(false);
+  await eventually(() => givenUp.isOutliving('a')).toBe(true);
+  expect([givenUp.isOutliving('b'), givenUp.outlivingCount, freed]).toEqual([false, 1, []]);
+  statement.answer = new Error('no connection');
+  const { asked } = statement;
+  await eventually(() => statement.asked > asked + 1).toBe(true);
+  expect(freed).toEqual([]);
+  statement.answer = false;
+  await eventually(() => freed).toEqual(['freed']);
+  expect([givenUp.isOutliving('a'), givenUp.outlivingCount]).toEqual([false, 0]);
+});
+
+test('a server that is away or given up holds no slot', async () => {
+  const lost = aSlot();
+  const statement = new Statement('1');
+  statement.answer = new Error('no connection');
+  lost.watch.onSent(statement);
+  lost.watch.onLost('1');
+  lost.slot.release();
+  await eventually(() => lost.freed).toEqual(['freed']);
+
+  const abandoned = aSlot(AbortSignal.abort());
+  abandoned.watch.onSent(new Statement('2'));
+  abandoned.slot.release();
+  await eventually(() => abandoned.freed).toEqual(['freed']);
+});
