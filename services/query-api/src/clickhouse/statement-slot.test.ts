@@ -1,5 +1,11 @@
+import { loadConfig } from '@sluice/shared/config';
 import { eventually } from '@sluice/shared/testing/eventually';
+import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
+import { configSchema } from '../config.ts';
+import { QueryMetrics } from '../metrics.ts';
+import { QueryRunner } from './query-runner.ts';
+import { ConnectionFailure } from './read-failures.ts';
 import { GivenUpStatements, StatementSlot } from './statement-slot.ts';
 
 /** A statement of a server that answers as it is told. */
@@ -66,4 +72,26 @@ test('a server that is away or given up holds no slot', async () => {
   abandoned.watch.onSent(new Statement('2'));
   abandoned.slot.release();
   await eventually(() => abandoned.freed).toEqual(['freed']);
+});
+
+test('a workspace gets no slot for SQL while a statement of it goes on, and others do', async () => {
+  const config = loadConfig(configSchema, { CLICKHOUSE_URL: 'http://127.0.0.1:1', API_KEYS_FILE: 'keys.json' });
+  const registry = new Registry();
+  const stores = { areMirrored: false, choose: () => Promise.reject(new ConnectionFailure('there is none')) };
+  const runner = new QueryRunner(stores, config, new QueryMetrics(registry));
+  const outcome = async (workspace: string) =>
+    await runner.reportSlot({ workspace }).then(
+      (slot) => slot.release(),
+      ({ code, message }) => `${code}: ${message}`,
+    );
+  const slot = await runner.reportSlot({ workspace: 'a' });
+  const statement = new Statement('1');
+  slot.watch().onSent(statement);
+  slot.release();
+  await eventually(() => outcome('a')).toMatch(/^overloaded: ClickHouse still runs an earlier statement/);
+  expect(await outcome('b')).toBeUndefined();
+  expect(await registry.metrics()).toContain('sluice_queries_outliving 1');
+  statement.answer = false;
+  await eventually(() => outcome('a')).toBeUndefined();
+  runner.close();
 });

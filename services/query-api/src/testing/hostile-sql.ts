@@ -198,6 +198,17 @@ export const HOSTILE_STATEMENTS: HostileStatements = {
     ['own', 'SELECT (SELECT groupArray(user_id) FROM events)'],
     ['own', 'SELECT * EXCEPT (user_id) FROM events INTERSECT SELECT * EXCEPT (user_id) FROM events'],
   ],
+  'functions that multiply the sizes of their arguments': [
+    ['not_allowed', "SELECT JSON_QUERY('[[1]]', '$[0 to 9]')"],
+    ['not_allowed', "SELECT JSON_VALUE('[1]', '$[0]'), JSON_EXISTS('[1]', '$[0]')"],
+    ['not_allowed', "SELECT editDistance('a', 'b'), levenshteinDistanceUTF8('a', 'b')"],
+    ['not_allowed', "SELECT damerauLevenshteinDistance('a', 'b'), jaroWinklerSimilarity('a', 'b')"],
+    ['not_allowed', 'SELECT arrayLevenshteinDistance([1], [2]), arraySimilarity([1], [2], [1], [1])'],
+    ['not_allowed', "SELECT kolmogorovSmirnovTest('two-sided', 'exact')(number, number % 2) FROM numbers(9)"],
+    ['not_allowed', "SELECT kolmogorovSmirnovTestIf('two-sided', 'exact')(1, 1, 1), mannWhitneyUTest(1, 1)"],
+    ['not_allowed', "SELECT multiMatchAny('a', ['b']), multiFuzzyMatchAny('a', 1, ['b'])"],
+    ['not_allowed', 'SELECT polygonsUnionCartesian([[(0., 0.)]], [[(0., 0.)]]), h3kRing(1, 1)'],
+  ],
   bombs: [
     ['expensive', 'SELECT number FROM numbers(1000000000000000000)'],
     ['expensive', 'SELECT count() FROM numbers(1000000000000000000) WHERE cityHash64(number) = 1'],
