@@ -49,8 +49,7 @@ function watched(client: ClickHouseClient): ClickHouseClient {
 
 beforeAll(async () => {
   database = await createDatabase(inject('clickhouseUrl'));
-  const env = { QUERY_PENDING_BYTES_MAX: String(BUDGET_BYTES), WEBHOOK_DELIVERY: 'false' };
-  query = await startWebhooks(database, env, watched);
+  query = await startWebhooks(database, { QUERY_PENDING_BYTES_MAX: '536870912', WEBHOOK_DELIVERY: 'false' }, watched);
 });
 afterEach(() => opening?.abort());
 afterAll(async () => {
@@ -144,19 +143,21 @@ test('whatever one workspace floods, links, revocations, views, webhooks and key
 });
 
 test('a list reserves its memory before it reads, and one beyond the share of its key gets 503', async () => {
+  const env = { QUERY_PENDING_BYTES_MAX: String(BUDGET_BYTES), WEBHOOK_DELIVERY: 'false' };
+  await using small = await startWebhooks(database, env, watched);
   opening = new AbortController();
   const headers = { authorization: 'Bearer a' };
-  const lists = Array.from({ length: 2 }, () => query.app.inject({ url: '/views', headers }));
+  const lists = Array.from({ length: 2 }, () => small.app.inject({ url: '/views', headers }));
   const refused = await Promise.race(lists);
   expect([refused.statusCode, refused.json().code, refused.headers['retry-after']]).toEqual([503, 'overloaded', '2']);
   await eventually(() => held).toBe(1);
-  const reserved = await metric(query, 'sluice_query_reserved_bytes');
+  const reserved = await metric(small, 'sluice_query_reserved_bytes');
   expect(reserved).toBeGreaterThan(6 * 1_024 * 1_024);
   expect(reserved).toBeLessThanOrEqual(BUDGET_BYTES / 2);
-  expect((await send(query, 'GET', '/views', undefined, 'b')).status).toBe(200);
+  expect((await send(small, 'GET', '/views', undefined, 'b')).status).toBe(200);
   opening.abort();
   expect((await Promise.all(lists)).map(({ statusCode }) => statusCode).sort()).toEqual([200, 503]);
-  await eventually(() => metric(query, 'sluice_query_reserved_bytes')).toBe(0);
+  await eventually(() => metric(small, 'sluice_query_reserved_bytes')).toBe(0);
 });
 
 test('a client that leaves while it waits leaves no slot taken', async () => {
