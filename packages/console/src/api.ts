@@ -119,3 +119,20 @@ async function problemOf(response: Response): Promise<Problem> {
     return {};
   }
 }
+
+/** Returns all records of a list that has pages; throws as {@link request} does. */
+export async function getAll<Name extends string, Listed>(
+  name: Name,
+  signal: AbortSignal,
+): Promise<{ readonly [_ in Name]: readonly Listed[] }> {
+  const all: Listed[] = [];
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const page: { readonly [_ in Name]: readonly Listed[] } & { readonly nextCursor: string | null } = await getJson(
+      cursor === '' ? name : `${name}?cursor=${encodeURIComponent(cursor)}`,
+      signal,
+    );
+    all.push(...page[name]);
+    cursor = page.nextCursor;
+  }
+  return { [name]: all } as { readonly [_ in Name]: readonly Listed[] };
+}

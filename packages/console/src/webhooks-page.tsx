@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { getJson, sendJson, type Webhook, type WebhookWithSecret } from './api.ts';
+import { getAll, sendJson, type Webhook, type WebhookWithSecret } from './api.ts';
 import { tableOf } from './csv.ts';
 import { CsvButton } from './csv-button.tsx';
 import { LoadState } from './load-state.tsx';
@@ -28,7 +28,7 @@ export function WebhooksPage() {
   const [created, setCreated] = useState<WebhookWithSecret>();
   const loaded = useLoad(
     `webhooks ${count}`,
-    (signal) => getJson<{ readonly webhooks: readonly Webhook[] }>('webhooks', signal),
+    (signal) => getAll<'webhooks', Webhook>('webhooks', signal),
     READ_EVERY_MS,
   );
   const { data } = loaded;

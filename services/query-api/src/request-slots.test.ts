@@ -40,14 +40,16 @@ function watched(client: ClickHouseClient): ClickHouseClient {
     return result;
   };
   return new Proxy(client, {
-    get: (target, name) => (name === 'query' ? read : Reflect.get(target, name).bind(target)),
+    get(target, name) {
+      const member: unknown = name === 'query' ? read : Reflect.get(target, name);
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
   });
 }
 
 beforeAll(async () => {
   database = await createDatabase(inject('clickhouseUrl'));
-  const env = { QUERY_PENDING_BYTES_MAX: String(BUDGET_BYTES), WEBHOOK_DELIVERY: 'false' };
-  query = await startWebhooks(database, env, watched);
+  query = await startWebhooks(database, { QUERY_PENDING_BYTES_MAX: '536870912', WEBHOOK_DELIVERY: 'false' }, watched);
 });
 afterEach(() => opening?.abort());
 afterAll(async () => {
@@ -105,7 +107,8 @@ async function operations(): Promise<readonly Operation[]> {
 
 test('whatever one workspace floods, links, revocations, views, webhooks and keys of another one are served', async () => {
   const own = await shared('b');
-  const flooded = await operations();
+  // Those that delete come first: what the others hold in memory would keep them out.
+  const flooded = (await operations()).toSorted((a, b) => a.method.localeCompare(b.method));
   expect(flooded.length).toBeGreaterThan(20);
   opening = new AbortController();
   const floods: Promise<{ status: number }>[] = [];
@@ -116,8 +119,9 @@ test('whatever one workspace floods, links, revocations, views, webhooks and key
   for (const pool of ['documents', 'revocations', 'webhooks']) {
     await eventually(() => waiting(pool)).toBeGreaterThan(0);
   }
-  // Two of the documents, a revocation, and two that wait for what webhooks wait for.
-  await eventually(() => held).toBe(5);
+  // A revocation, two for documents and two of webhooks, where the second may wait for the creation before it.
+  await eventually(() => held).toBeGreaterThanOrEqual(3);
+  expect(held).toBeLessThanOrEqual(5);
   const another = await send(query, 'POST', `${own.dashboard}/links`, { name: 'Other' }, 'admin-b');
   for (const [method, url, key, status] of [
     ['GET', own.tile, own.key, 200],
@@ -133,25 +137,27 @@ test('whatever one workspace floods, links, revocations, views, webhooks and key
   ] as const) {
     expect([method, url, (await send(query, method, url, undefined, key)).status]).toEqual([method, url, status]);
   }
-  expect(held).toBe(5);
+  expect(held).toBeLessThanOrEqual(5);
   opening.abort();
   for (const { status } of await Promise.all(floods)) expect([200, 201, 204, 400, 404, 503]).toContain(status);
 });
 
 test('a list reserves its memory before it reads, and one beyond the share of its key gets 503', async () => {
+  const env = { QUERY_PENDING_BYTES_MAX: String(BUDGET_BYTES), WEBHOOK_DELIVERY: 'false' };
+  await using small = await startWebhooks(database, env, watched);
   opening = new AbortController();
   const headers = { authorization: 'Bearer a' };
-  const lists = Array.from({ length: 2 }, () => query.app.inject({ url: '/views', headers }));
+  const lists = Array.from({ length: 2 }, () => small.app.inject({ url: '/views', headers }));
   const refused = await Promise.race(lists);
   expect([refused.statusCode, refused.json().code, refused.headers['retry-after']]).toEqual([503, 'overloaded', '2']);
   await eventually(() => held).toBe(1);
-  const reserved = await metric(query, 'sluice_query_reserved_bytes');
+  const reserved = await metric(small, 'sluice_query_reserved_bytes');
   expect(reserved).toBeGreaterThan(6 * 1_024 * 1_024);
   expect(reserved).toBeLessThanOrEqual(BUDGET_BYTES / 2);
-  expect((await send(query, 'GET', '/views', undefined, 'b')).status).toBe(200);
+  expect((await send(small, 'GET', '/views', undefined, 'b')).status).toBe(200);
   opening.abort();
   expect((await Promise.all(lists)).map(({ statusCode }) => statusCode).sort()).toEqual([200, 503]);
-  await eventually(() => metric(query, 'sluice_query_reserved_bytes')).toBe(0);
+  await eventually(() => metric(small, 'sluice_query_reserved_bytes')).toBe(0);
 });
 
 test('a client that leaves while it waits leaves no slot taken', async () => {

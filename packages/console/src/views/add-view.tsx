@@ -1,5 +1,5 @@
 import { useId, useRef } from 'preact/hooks';
-import { getJson, type View } from '../api.ts';
+import { getAll, type View } from '../api.ts';
 import { LoadState } from '../load-state.tsx';
 import { hrefOf } from '../route.ts';
 import { useLoad } from '../use-load.ts';
@@ -14,7 +14,7 @@ interface AddViewProps {
 export function AddView({ tiles, onAdd }: AddViewProps) {
   const id = useId();
   const select = useRef<HTMLSelectElement>(null);
-  const loaded = useLoad('views', (signal) => getJson<{ readonly views: readonly View[] }>('views', signal));
+  const loaded = useLoad('views', (signal) => getAll<'views', View>('views', signal));
   const { data } = loaded;
   if (!data) return <LoadState loaded={loaded} />;
   const others = data.views.filter((view) => !tiles.some((tile) => tile.view === view.id));

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { type Dashboard, getJson, request, type View } from '../api.ts';
+import { type Dashboard, getAll, getJson, request, type View } from '../api.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
 import { LoadState } from '../load-state.tsx';
 import { Problem } from '../problem.tsx';
@@ -35,11 +35,7 @@ function OpenDashboard({ path, loaded }: OpenDashboardProps) {
   const { dashboard, change, failure, isSaving } = useSaved(path, loaded);
   const { id, name, tiles } = dashboard;
   // What the numbers lead to is up to these. Without them there are the numbers alone.
-  const { data: saved } = useLoad(
-    'views',
-    (signal) => getJson<{ readonly views: readonly View[] }>('views', signal),
-    READ_EVERY_MS,
-  );
+  const { data: saved } = useLoad('views', (signal) => getAll<'views', View>('views', signal), READ_EVERY_MS);
   return (
     <>
       <div class="bar">

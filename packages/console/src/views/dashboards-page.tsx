@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { type Dashboard, getJson, type StoredDashboard, sendJson } from '../api.ts';
+import { type Dashboard, getAll, type StoredDashboard, sendJson } from '../api.ts';
 import { formatNumber } from '../format.ts';
 import { LoadState } from '../load-state.tsx';
 import { Problem } from '../problem.tsx';
@@ -11,9 +11,7 @@ import { NameForm } from './name-form.tsx';
 /** The dashboards of the workspace, and a form that makes one. */
 export function DashboardsPage() {
   const [failure, setFailure] = useState<Error>();
-  const loaded = useLoad('dashboards', (signal) =>
-    getJson<{ readonly dashboards: readonly StoredDashboard[] }>('dashboards', signal),
-  );
+  const loaded = useLoad('dashboards', (signal) => getAll<'dashboards', StoredDashboard>('dashboards', signal));
   const { data } = loaded;
   const create = async (name: string) => {
     try {

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { getJson, request, sendJson, type View } from '../api.ts';
+import { getAll, request, sendJson, type View } from '../api.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
 import { LoadState } from '../load-state.tsx';
 import { Problem } from '../problem.tsx';
@@ -13,7 +13,7 @@ import { hrefOfView, REPORT_TITLES } from './view-address.ts';
 /** The saved views of the workspace: each can be opened, renamed and deleted. */
 export function ViewsPage() {
   const { count, outcome, failure, act } = useAction();
-  const loaded = useLoad(`views ${count}`, (signal) => getJson<{ readonly views: readonly View[] }>('views', signal));
+  const loaded = useLoad(`views ${count}`, (signal) => getAll<'views', View>('views', signal));
   const { data } = loaded;
   return (
     <>

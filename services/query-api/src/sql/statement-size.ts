@@ -8,6 +8,7 @@ import {
   SELECTS_MAX,
   WINDOWS_MAX,
 } from '../limits.ts';
+import { callsByName, isHigherOrder } from './allowed-functions.ts';
 
 // ClickHouse plans a statement before its time limit counts, and writes out in the plan what a name stands for, each time that it
 // is named: 40 names that each have the one before twice make a plan of 2^40 parts. So the size of the plan is computed first,
@@ -93,6 +94,9 @@ const OF_LIST = /^(hasall|multisearch\w+)$/i;
 /** Aggregate functions that compare each row with as many values as their parameter says. */
 const OF_PARAMETER = /^(topk|approx_top|histogram|largesttrianglethreebuckets|lttb)/i;
 
+/** A literal that names an aggregate function with parameters. */
+const TEXT_WITH_PARAMETERS = /^'(\w+)\(([^)]*)\)'$/;
+
 /** Returns which calls have arguments that multiply their cost. */
 function unboundedCalls(node: Node): string[] {
   const errors = node.children.flatMap(unboundedCalls);
@@ -105,6 +109,12 @@ function unboundedCalls(node: Node): string[] {
     );
   if (OF_PARAMETER.test(node.name) && parameters?.children.some(({ name }) => parameterOf(name) > GROUP_PARAMETER_MAX))
     errors.push(`calls ${node.name} with a parameter above ${GROUP_PARAMETER_MAX}`);
+  const [named] = list.children;
+  if (named?.kind === 'Identifier' && isHigherOrder(node.name) && OF_LIST.test(named.name))
+    errors.push(`gives ${node.name} the name ${named.name}; give it a lambda that calls it with a constant list`);
+  const [, aggregate = '', inText = ''] = (callsByName(node.name) && TEXT_WITH_PARAMETERS.exec(named?.name ?? '')) || [];
+  if (OF_PARAMETER.test(aggregate) && inText.split(',').some((parameter) => Number(parameter) > GROUP_PARAMETER_MAX))
+    errors.push(`gives ${node.name} the name ${aggregate} with a parameter above ${GROUP_PARAMETER_MAX}`);
   return errors;
 }
 
