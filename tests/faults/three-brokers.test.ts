@@ -10,12 +10,13 @@ import { findFreePorts } from '@sluice/local-stack/ports';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
+import { TopicDurability } from '@sluice/shared/kafka/topic-durability';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { DeadLetters } from '@sluice/writer/dead-letters/dead-letters';
-import type { Admin, PartitionMetadata } from 'kafkajs';
+import kafkajs, { type Admin, type PartitionMetadata } from 'kafkajs';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { ownKafka } from '../support/engines.ts';
 import { startIngestAlone } from '../support/ingest-alone.ts';
@@ -55,13 +56,17 @@ beforeAll(async () => {
     started.use(proxy);
     advertisedPorts.push(proxy.port);
   }
-  kafka = started.use(await ownKafka({ brokers: 3, ports, advertisedPorts }));
+  // Kafka's default: what two brokers have to have, topics say themselves.
+  const settings = { 'min.insync.replicas': 1, 'replica.lag.time.max.ms': 5_000 };
+  kafka = started.use(await ownKafka({ brokers: 3, ports, advertisedPorts, settings }));
 });
 afterEach(async () => {
   decide = deliverAll;
   reaches = reachAll;
-  // A test that fails may leave a broker down.
-  for (const broker of BROKERS) if (kafka.pids[broker] === undefined) await kafka.restart(broker);
+  // A test that fails may leave brokers down.
+  await Promise.all(
+    BROKERS.filter((broker) => kafka.pids[broker] === undefined).map((broker) => kafka.restart(broker)),
+  );
 });
 afterAll(() => started.disposeAsync());
 
@@ -306,6 +311,86 @@ test('partitions that lack replicas do not delay the others of their broker, and
   await kafka.restart(2);
   await until('all to be accepted', async () => (await toSick()) === 202);
   expect(await readMetric(ingest.service, 'sluice_ingest_failing_partitions')).toBeLessThan(partitions / 2);
+});
+
+test('a 202 rests on two brokers: rows that only their leader has, or can have, are refused, and nothing is lost', async () => {
+  await using running = await start('promised', 3, { KAFKA_PARTITIONS: '2', PRODUCE_TIMEOUT_MS: '4000' });
+  /** One event for each partition. */
+  const submission = () => ({
+    foreignUserGroupId: 'g',
+    events: [0, 1].map((wanted) => ({ event: 'e', uuid: uuidInPartition(2, (partition) => partition === wanted) })),
+  });
+  const submit = async (body: object) => (await running.submit(body)).status;
+  expect(await submit(submission())).toBe(202);
+
+  // The brokers run, and get nothing from one another.
+  decide = (_broker, api, _bytes, clientId) =>
+    api === KAFKA_API.fetch && clientId.startsWith('broker-') ? 'cut' : 'deliver';
+  const cutOff = submission();
+  expect(await submit(cutOff)).toBe(503);
+  await until('leaders to be alone in sync', async () => {
+    const partitions = await partitionsOf('promised.events');
+    return partitions.length === 2 && partitions.every(({ isr }) => isr.length === 1);
+  });
+  expect(await submit(cutOff)).toBe(503);
+  decide = deliverAll;
+  await until('the submission to be accepted', async () => (await submit(cutOff)) === 202);
+
+  for (const broker of [1, 2]) await kafka.kill9(broker);
+  const left = submission();
+  expect(await submit(left)).toBe(503);
+  // A start ends once all brokers have joined.
+  await Promise.all([1, 2].map((broker) => kafka.restart(broker)));
+  await until('the submission to be accepted', async () => (await submit(left)) === 202);
+  await running.settled(6);
+});
+
+test('topics with which a 202 may rest on one broker are named, with what to do, until an operator has changed them', async () => {
+  const topics = ['weak.events', 'weak.entities'] as const;
+  const STAMPED = { name: 'message.timestamp.type', value: 'LogAppendTime' };
+  await withAdminOf(0, (admin) =>
+    admin.createTopics({
+      topics: topics.map((topic, index) => ({
+        topic,
+        numPartitions: 2,
+        replicationFactor: index === 0 ? 3 : 1,
+        configEntries: [STAMPED],
+      })),
+    }),
+  );
+  await using running = await start('weak', 3, { KAFKA_PARTITIONS: '2' });
+  const ofEvents =
+    'topic weak.events has 3 replicas of each partition and min.insync.replicas=1: ' +
+    'a 202 may rest on one broker; set it to 2 (docs/operate/durability.md#kafka says how)';
+  const ofEntities =
+    'topic weak.entities has 1 replica of each partition: a 202 may rest on one broker; ' +
+    'give it 3 replicas and min.insync.replicas=2 (docs/operate/durability.md#kafka says how)';
+  for (const service of [running.services['ingest-api'], running.services.writer]) {
+    await eventually(async () => await (await fetch(`${service.url}/readyz`)).json()).toEqual({
+      status: 'ok',
+      warnings: [ofEvents, ofEntities],
+    });
+    expect(service.log()).toContain(ofEvents);
+  }
+  const metrics = await (await fetch(`${running.services.writer.url}/metrics`)).text();
+  expect(metrics).toMatch(/^sluice_kafka_brokers 3$/m);
+  expect(metrics).toMatch(/^sluice_topic_replicas\{topic="weak.entities"\} 1$/m);
+  expect(metrics).toMatch(/^sluice_topic_min_insync_replicas\{topic="weak.events"\} 1$/m);
+
+  const lines: string[] = [];
+  const logger = createLogger('test', 'warn', { write: (line) => void lines.push(JSON.parse(line).msg) });
+  const brokers = { KAFKA_BROKERS: [...kafka.brokers], KAFKA_TOPIC_PREFIX: '', KAFKA_PARTITIONS: 1, KAFKA_SSL: false };
+  const durability = new TopicDurability(createKafka(brokers, 'test', logger), topics, logger);
+  for (let look = 0; look < 2; look += 1) await durability.check();
+  expect(lines).toEqual([ofEvents, ofEntities]);
+  const configEntries = [STAMPED, { name: 'min.insync.replicas', value: '2' }];
+  const resources = [{ type: kafkajs.ConfigResourceTypes.TOPIC, name: 'weak.events', configEntries }];
+  await withAdminOf(0, (admin) => admin.alterConfigs({ validateOnly: false, resources }));
+  await eventually(async () => {
+    await durability.check();
+    return durability.warnings;
+  }).toEqual([ofEntities]);
+  expect(lines).toHaveLength(2);
 });
 
 test('while partitions have no leader, a writer that starts stores the others, and those once they have one', async () => {

@@ -38,7 +38,7 @@ const DECLARATIONS: Declarations = {
     const unknown = async () => undefined;
     const config = configSchema.parse({ KAFKA_BROKERS: 'kafka:9092', CLICKHOUSE_URL: 'http://clickhouse:8123' });
     const readings = { lag: unknown, server: unknown, erasures: unknown, backupAge: unknown, comparisons: unknown };
-    declareMeasuredMetrics(registry, readings, config);
+    declareMeasuredMetrics(registry, { ...readings, replicas: () => undefined }, config);
   },
   'query-api'(registry) {
     declareForKeys(registry);

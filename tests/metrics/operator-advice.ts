@@ -55,6 +55,11 @@ export const OPERATOR_ADVICE: Readonly<Record<string, string>> = {
     'When it grows, the writers do not keep up, or ClickHouse is away: look at failures and duration of batches, then add writers.',
   sluice_writer_retention_headroom_seconds:
     'Before it reaches 0, let the writers store again, or raise `retention.ms` of the topic. It does not know `retention.bytes`.',
+  sluice_kafka_brokers: 'When it falls, bring the broker back. With one broker, a `202` rests on it alone.',
+  sluice_topic_replicas:
+    'Below 3 where there are several brokers, give the topic more: [SluiceTopicAtRisk](alerts.md#sluicetopicatrisk).',
+  sluice_topic_min_insync_replicas:
+    'Below 2, a `202` may rest on one broker: [SluiceTopicAtRisk](alerts.md#sluicetopicatrisk). Absent without the right `DescribeConfigs`.',
   sluice_clickhouse_disk_free_bytes:
     'Add space before it is used up: ClickHouse refuses inserts, and the rows wait in Kafka. Merges need free space as well.',
   sluice_clickhouse_disk_bytes: 'Compare the free space with it.',

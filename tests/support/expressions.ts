@@ -8,7 +8,7 @@ const OF_TARGETS: readonly string[] = ['job', 'instance', 'namespace'];
 /** With a file of servers, all series of a writer have the name of its server. */
 const OF_WRITERS: readonly string[] = ['server'];
 
-const KEYWORDS: readonly string[] = ['or', 'unless', 'offset'];
+const KEYWORDS: readonly string[] = ['or', 'and', 'unless', 'offset'];
 
 /** The series that the services have, with their labels. */
 const SERIES = new Map<string, readonly string[]>([

@@ -38,11 +38,13 @@ export interface IngestDependencies {
   /** The wall clock, in milliseconds since 1970. */
   readonly now: () => number;
   readonly readiness: () => Promise<readonly string[]>;
+  /** What an operator should change, though submissions are accepted. */
+  readonly warnings: () => readonly string[];
 }
 
 /** Builds ingest-api's HTTP server: validates submissions, stamps them, and responds once Kafka has their rows. */
 export function buildApp(config: IngestConfig, deps: IngestDependencies): FastifyInstance {
-  const { publisher, logger, registry, metrics, versions, now, readiness } = deps;
+  const { publisher, logger, registry, metrics, versions, now, readiness, warnings } = deps;
   const limits = {
     eventsMax: config.EVENTS_PER_SUBMISSION_MAX,
     propertiesMax: config.PROPERTIES_PER_SUBMISSION_MAX,
@@ -53,7 +55,7 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   const partitionCount = config.KAFKA_PARTITIONS;
 
   const app = createHttpServer({
-    ...{ logger, registry, readiness },
+    ...{ logger, registry, readiness, warnings },
     bodyLimit: config.BODY_BYTES_MAX,
     trustedProxies: config.TRUSTED_PROXIES,
     allowedHosts: config.ALLOWED_HOSTS,

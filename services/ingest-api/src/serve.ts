@@ -1,5 +1,7 @@
 import { listening } from '@sluice/shared/http/server';
 import { createKafka } from '@sluice/shared/kafka/client';
+import { TopicDurability } from '@sluice/shared/kafka/topic-durability';
+import { topicNames } from '@sluice/shared/kafka/topics';
 import { type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { createKeyRing } from '@sluice/shared/keys/measured-key-ring';
 import { runService } from '@sluice/shared/lifecycle';
@@ -38,6 +40,7 @@ export function createIngest(
   const metrics = createIngestMetrics(registry);
   const publisher = new RowPublisher({ kafka, config, metrics, logger });
   const clock = new BrokerClock({ kafka, config, metrics, logger });
+  const durability = new TopicDurability(kafka, Object.values(topicNames(config)), logger);
   const ofKafka = createReadiness(kafka, config, publisher, clock);
   const readiness = together(async () => [...missingKeys(keys), ...(await ofKafka())]);
   const app = buildApp(config, {
@@ -50,8 +53,9 @@ export function createIngest(
     versions: new VersionClock(),
     now: Date.now,
     readiness,
+    warnings: () => durability.warnings,
   });
-  return { app, kafka, readiness, components: [keys, publisher, clock] as const };
+  return { app, kafka, readiness, components: [keys, publisher, clock, durability] as const };
 }
 
 /** Serves requests in this process until it is told to stop, by a signal or by the function that it returns. */

@@ -31,6 +31,7 @@ async function declareFor(clickhouseUrl: string) {
     registry,
     {
       lag,
+      replicas: () => undefined,
       backupAge: lag,
       comparisons: () => readings.comparisons(),
       server: () => readings.server(),
@@ -80,7 +81,8 @@ test('an erasure is late when it has missed a round, waited for the next one, an
   const registry = new Registry();
   const unknown = async () => undefined;
   const config = { ERASURE_DELAY_MS: 60_000, ERASURE_GATHER_MS: 604_800_000, ERASURE_INTERVAL_MS: 10_000 };
-  const readings = { lag: unknown, server: unknown, erasures: unknown, backupAge: unknown, comparisons: unknown };
+  const others = { lag: unknown, server: unknown, erasures: unknown, backupAge: unknown, comparisons: unknown };
+  const readings = { ...others, replicas: () => undefined };
   declareMeasuredMetrics(registry, readings, config);
   expect(await registry.metrics()).toMatch(/^sluice_erasure_deadline_seconds 626470$/m);
 });

@@ -6,6 +6,7 @@ import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { ownTls } from '@sluice/shared/http/own-tls';
 import { createHttpServer, listening } from '@sluice/shared/http/server';
 import { createKafka } from '@sluice/shared/kafka/client';
+import { TopicDurability } from '@sluice/shared/kafka/topic-durability';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { runService } from '@sluice/shared/lifecycle';
 import { createLogger } from '@sluice/shared/log';
@@ -34,10 +35,12 @@ const client = createClickHouse(config, {
   logger,
 });
 const kafka = createKafka(config, 'sluice-writer', logger);
+const topics = Object.values(topicNames(config));
+const durability = new TopicDurability(kafka, topics, logger);
 const lag = new LagReader({
   kafka,
   groupId: config.KAFKA_GROUP_ID,
-  topics: Object.values(topicNames(config)),
+  topics,
   range: server?.partitions,
 });
 const readings = new ClickHouseReadings(
@@ -48,6 +51,7 @@ declareMeasuredMetrics(
   registry,
   {
     lag: () => lag.read(),
+    replicas: () => durability.found,
     server: () => readings.server(),
     erasures: () => readings.erasures(),
     backupAge: () => readings.backupAge(),
@@ -74,7 +78,7 @@ const writer = createWriter(config, {
   fail: (error) => service.fail(error),
 });
 const app = createHttpServer({
-  ...{ logger, registry, readiness: () => writer.missing() },
+  ...{ logger, registry, readiness: () => writer.missing(), warnings: () => durability.warnings },
   allowedHosts: config.ALLOWED_HOSTS,
   tls: ownTls(config, logger),
 });
@@ -90,7 +94,7 @@ refuseOtherMethods(app);
 
 const service = runService({
   logger,
-  components: [lag, readings, listening(app, config.HOST, config.PORT), writer],
+  components: [lag, readings, durability, listening(app, config.HOST, config.PORT), writer],
   shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
   exitOnStdinEnd: config.EXIT_ON_STDIN_END,
 });

@@ -1,3 +1,4 @@
+import type { KafkaReplicas } from '@sluice/shared/kafka/topic-durability';
 import { declareReadGauge, type Sample } from '@sluice/shared/read-gauge';
 import type { Registry } from 'prom-client';
 import type { PendingErasures, ServerComparison, ServerState } from './clickhouse/server-state.ts';
@@ -13,6 +14,7 @@ const ERASURE_ROUND_MS = 6 * 3_600_000;
 /** What is measured when the metrics are read. Each resolves to `undefined` while its source cannot be reached. */
 export interface WriterReadings {
   readonly lag: () => Promise<readonly PartitionLag[] | undefined>;
+  readonly replicas: () => KafkaReplicas | undefined;
   readonly server: () => Promise<ServerState | undefined>;
   readonly erasures: () => Promise<PendingErasures | undefined>;
   /** In seconds. */
@@ -26,10 +28,11 @@ export interface WriterReadings {
  */
 export function declareMeasuredMetrics(
   registry: Registry,
-  { lag, server, erasures, backupAge, comparisons }: WriterReadings,
+  { lag, replicas, server, erasures, backupAge, comparisons }: WriterReadings,
   config: Pick<WriterConfig, 'ERASURE_DELAY_MS' | 'ERASURE_GATHER_MS' | 'ERASURE_INTERVAL_MS'>,
 ): void {
   declareLag(registry, lag);
+  declareReplicas(registry, replicas);
   declareServer(registry, server);
   declareErasures(registry, erasures, erasureDeadlineSeconds(config));
   declareReadGauge(
@@ -65,6 +68,30 @@ function declareLag(registry: Registry, read: WriterReadings['lag']): void {
     'sluice_writer_retention_headroom_seconds',
     'Time until Kafka may delete the oldest message that is not committed, by retention.ms; absent without one.',
     ({ headroomSeconds }) => headroomSeconds,
+  );
+}
+
+function declareReplicas(registry: Registry, read: WriterReadings['replicas']): void {
+  declareReadGauge(registry, { name: 'sluice_kafka_brokers', help: 'Brokers of Kafka that run.' }, () =>
+    samplesOf(read()?.brokers),
+  );
+  declareReadGauge(
+    registry,
+    {
+      name: 'sluice_topic_replicas',
+      help: 'Replicas of the partition of a topic that has the fewest.',
+      labelNames: ['topic'],
+    },
+    () => (read()?.topics ?? []).map(({ topic, replicas }) => ({ labels: { topic }, value: replicas })),
+  );
+  declareReadGauge(
+    registry,
+    {
+      name: 'sluice_topic_min_insync_replicas',
+      help: 'How many replicas of a topic must have a row before its 202 (min.insync.replicas).',
+      labelNames: ['topic'],
+    },
+    () => (read()?.topics ?? []).flatMap(({ topic, inSyncMin }) => samplesOf(inSyncMin, { topic })),
   );
 }
 

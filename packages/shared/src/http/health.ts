@@ -5,6 +5,8 @@ export interface HealthOptions {
   readonly registry: Registry;
   /** Returns what keeps the service from doing its work, each as a short phrase; empty when it is ready. */
   readonly readiness: () => Promise<readonly string[]> | readonly string[];
+  /** Returns what an operator should change though the service does its work, a sentence for each. Default none. */
+  readonly warnings?: (() => readonly string[]) | undefined;
 }
 
 /** What tells how a service is: `GET /livez`, `/readyz` and `/metrics`. */
@@ -25,7 +27,9 @@ export class Health {
     app.get('/readyz', async (_request, reply) => {
       const missing = await this.#missing();
       reply.code(missing.length === 0 ? 200 : 503);
-      return missing.length === 0 ? { status: 'ok' } : { status: 'unavailable', missing };
+      const found = this.#options.warnings?.() ?? [];
+      const warnings = found.length > 0 ? { warnings: found } : {};
+      return missing.length === 0 ? { status: 'ok', ...warnings } : { status: 'unavailable', missing, ...warnings };
     });
     app.get('/metrics', async (_request, reply) => {
       reply.type(registry.contentType);

@@ -3,6 +3,8 @@ import { ENTRY_POINT_PATH } from './entry-point.ts';
 import type { PathDescriptions } from './openapi.ts';
 import { REFERENCE_FILES } from './reference.ts';
 
+const WARNINGS = z.array(z.string()).optional();
+
 /** The operations that every service has, for its OpenAPI document. */
 export const OPERATIONAL_PATHS: PathDescriptions = {
   ...ENTRY_POINT_PATH,
@@ -26,14 +28,20 @@ export const OPERATIONAL_PATHS: PathDescriptions = {
       tag: 'operation',
       responses: {
         200: {
-          description: 'The service is ready.',
-          content: { 'application/json': { schema: z.object({ status: z.literal('ok') }), example: { status: 'ok' } } },
+          description:
+            'The service is ready; `warnings`, if there are any, say what its operator should change all the same.',
+          content: {
+            'application/json': {
+              schema: z.object({ status: z.literal('ok'), warnings: WARNINGS }),
+              example: { status: 'ok' },
+            },
+          },
         },
         503: {
           description: 'The service is not ready; `missing` says why.',
           content: {
             'application/json': {
-              schema: z.object({ status: z.literal('unavailable'), missing: z.array(z.string()) }),
+              schema: z.object({ status: z.literal('unavailable'), missing: z.array(z.string()), warnings: WARNINGS }),
               example: { status: 'unavailable', missing: ['the service is stopping'] },
             },
           },

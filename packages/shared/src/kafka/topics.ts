@@ -1,4 +1,4 @@
-import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
+import kafkajs, { type Admin, type IResourceConfigEntry, type ITopicConfig, type Kafka } from 'kafkajs';
 import type { KafkaConfig } from '../config.ts';
 
 /** The names of the topics: `events` has events and deletions of users, `entities` changes of users and organizations. */
@@ -20,14 +20,22 @@ const STAMPED_BY_BROKER = { name: 'message.timestamp.type', value: 'LogAppendTim
 const HOUR_MS = 3_600_000;
 
 /**
- * Creates the topics that are missing. It leaves an existing topic as it is, and then needs no right to create topics.
+ * How many replicas a topic needs so that the loss of a broker neither loses accepted rows nor stops ingest, and how many of
+ * them must have a row before its `202`.
+ */
+export const REPLICAS_MIN = 3;
+export const IN_SYNC_MIN = 2;
+
+/**
+ * Creates the topics that are missing. Those of rows that get three replicas or more acknowledge what two of them have. It leaves an existing topic as it is, and then needs no right to create topics.
  * Several services may call it at the same time.
  *
  * @throws kafkajs's errors when no broker responds, or when a topic is missing and may not be created
  */
 export async function ensureTopics(kafka: Kafka, config: KafkaConfig): Promise<void> {
+  const ofRows = Object.values(topicNames(config));
   const wanted: ITopicConfig[] = [
-    ...Object.values(topicNames(config)).map((topic) => ({
+    ...ofRows.map((topic) => ({
       topic,
       numPartitions: config.KAFKA_PARTITIONS,
       configEntries: [STAMPED_BY_BROKER],
@@ -42,8 +50,40 @@ export async function ensureTopics(kafka: Kafka, config: KafkaConfig): Promise<v
   await withAdmin(kafka, async (admin) => {
     const missing: ITopicConfig[] = [];
     for (const topic of wanted) if (!(await exists(admin, topic.topic))) missing.push({ ...topic, ...replication });
-    if (missing.length > 0) await admin.createTopics({ waitForLeaders: true, topics: missing });
+    if (missing.length === 0) return;
+    const inSync = await inSyncEntries(admin, config);
+    for (const topic of missing) {
+      if (ofRows.includes(topic.topic)) topic.configEntries = [...(topic.configEntries ?? []), ...inSync];
+    }
+    await admin.createTopics({ waitForLeaders: true, topics: missing });
   });
+}
+
+/** Returns the setting by which a new topic acknowledges what two replicas have; none where the brokers ask for as many or more. */
+async function inSyncEntries(admin: Admin, config: KafkaConfig): Promise<IResourceConfigEntry[]> {
+  const defaults = await brokerDefaults(admin);
+  const replicas = config.KAFKA_REPLICATION_FACTOR ?? Number(defaults.get('default.replication.factor') ?? 1);
+  const inSyncMin = Number(defaults.get('min.insync.replicas') ?? 1);
+  if (replicas < REPLICAS_MIN || inSyncMin >= IN_SYNC_MIN) return [];
+  return [{ name: 'min.insync.replicas', value: String(IN_SYNC_MIN) }];
+}
+
+/** Reads what topics get that do not say otherwise; nothing without the right `DescribeConfigs` on the cluster. */
+async function brokerDefaults(admin: Admin): Promise<ReadonlyMap<string, string>> {
+  try {
+    const { brokers } = await admin.describeCluster();
+    const resources = brokers.slice(0, 1).map(({ nodeId }) => ({
+      type: kafkajs.ConfigResourceTypes.BROKER,
+      name: String(nodeId),
+      configNames: ['default.replication.factor', 'min.insync.replicas'],
+    }));
+    const response = await admin.describeConfigs({ resources, includeSynonyms: false });
+    const entries = response.resources.flatMap(({ configEntries }) => configEntries);
+    return new Map(entries.map(({ configName, configValue }) => [configName, configValue]));
+  } catch (error) {
+    if ((error as { readonly type?: unknown }).type !== 'CLUSTER_AUTHORIZATION_FAILED') throw error;
+    return new Map();
+  }
 }
 
 /** Whether the topic exists. Unlike a producer, an admin client never creates a topic when it reads metadata. */
