@@ -80,9 +80,20 @@ LEFT JOIN (
       arraySort(groupArray((property, tupleElement(winner, 'value'))))
     ), ',') AS members
   FROM (
-    SELECT id, property, max(register) AS winner
+    SELECT
+      id,
+      property,
+      -- As COUNTING_REGISTER in packages/shared/src/clickhouse/property-versions.ts, which explains it. What is before a
+      -- deletion is erased, or the row policy leaves it out.
+      max(if(once_week < 2, register, (
+        2650000000000000 - (once_week * 604800000000 + tupleElement(register, 'version')),
+        tupleElement(register, 'change_id'), tupleElement(register, 'operation'), tupleElement(register, 'value')
+      )::Tuple(version UInt64, change_id UUID, operation Enum8('set' = 1, 'remove' = 2), value String))) AS winner
     FROM sluice.entity_properties
-    WHERE kind = 'user'
+    WHERE kind = 'user' AND (once_week = 0 OR (once_week = 1) != (id IN (
+      SELECT id FROM sluice.entities WHERE kind = 'user' AND other_id != ''
+      UNION ALL
+      SELECT user_id FROM sluice.pending_deletions)))
     GROUP BY id, property
   )
   WHERE tupleElement(winner, 'operation') = 'set'
