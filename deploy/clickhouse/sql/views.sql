@@ -83,12 +83,9 @@ LEFT JOIN (
     SELECT
       id,
       property,
-      -- As COUNTING_REGISTER in packages/shared/src/clickhouse/property-versions.ts, which explains it. What is before a
-      -- deletion is erased, or the row policy leaves it out.
-      max(if(once_week < 2, register, (
-        2650000000000000 - (once_week * 604800000000 + tupleElement(register, 'version')),
-        tupleElement(register, 'change_id'), tupleElement(register, 'operation'), tupleElement(register, 'value')
-      )::Tuple(version UInt64, change_id UUID, operation Enum8('set' = 1, 'remove' = 2), value String))) AS winner
+      -- packages/shared/src/clickhouse/property-versions.ts explains it. What is before a deletion is erased, or the row
+      -- policy leaves it out.
+      tupleElement(max((if(once_week > 1, 65535 - once_week, 65536), register)), 2) AS winner
     FROM sluice.entity_properties
     WHERE kind = 'user' AND (once_week = 0 OR (once_week = 1) != (id IN (
       SELECT id FROM sluice.entities WHERE kind = 'user' AND other_id != ''

@@ -33,34 +33,25 @@ export const VERSION_OF_CHANGE = `multiIf(
  * computes it. The SQL files of the writer, and those for SQL of clients, repeat this expression.
  *
  * @param version an expression for the version of the register
- * @param onceWeek an expression for the `once_week` of its row; default: the register is one of {@link decidingRegisterSql}
+ * @param onceWeek an expression for the `once_week` of its row
  */
-export function acceptedSql(version: string, onceWeek?: string): string {
+export function acceptedSql(version: string, onceWeek: string): string {
   const decoded = `if(${version} BETWEEN 1000000000000 AND 946684799999999, toUInt64(${SET_ONCE_TOP} - ${version}), ${version})`;
-  return onceWeek === undefined ? decoded : `if(${onceWeek} > 1, ${onceWeek} * ${WEEK} + ${version}, ${decoded})`;
+  return `if(${onceWeek} > 1, ${onceWeek} * ${WEEK} + ${version}, ${decoded})`;
 }
 
 /** When the change of a row of `entity_properties` was accepted. */
 export const ROW_ACCEPTED = acceptedSql("tupleElement(register, 'version')", 'once_week');
 
 /**
- * The register of a row as it is compared with those of the other rows of its property, of a user who was deleted: a week has
- * the version that it would have as the first of all. views.sql in deploy/clickhouse/sql repeats it.
+ * What decides a property, an aggregate of the rows that {@link countsSql} leaves: a tuple whose second element is the register.
+ * The first week with something decides where nothing else does, and in it the last; several rows of a week may not be merged yet.
+ * views.sql in deploy/clickhouse/sql repeats it.
  */
-const COUNTING_REGISTER = `(
-    if(once_week > 1, toUInt64(${SET_ONCE_TOP} - ${ROW_ACCEPTED}), tupleElement(register, 'version')),
-    tupleElement(register, 'change_id'), tupleElement(register, 'operation'), tupleElement(register, 'value')
-  )::Tuple(version UInt64, change_id UUID, operation Enum8('set' = 1, 'remove' = 2), value String)`;
+export const DECIDING = 'max((if(once_week > 1, 65535 - once_week, 65536), register))';
 
-/**
- * Returns SQL for the register that decides a property of a user, an aggregate of the rows that {@link countsSql} leaves. For
- * organizations it is `max(register)`.
- *
- * @param deleted an expression for the version of the last deletion of the user, 0 without one
- */
-export function decidingRegisterSql(deleted: string): string {
-  return `max(if(${deleted} = 0, register, ${COUNTING_REGISTER}))`;
-}
+/** When the change in `winner`, which is {@link DECIDING}, was accepted. */
+export const WINNER_ACCEPTED = acceptedSql('winner.2.version', 'if(winner.1 < 65536, toUInt64(65535 - winner.1), 0)');
 
 /**
  * Returns the condition that a row of `entity_properties` counts.

@@ -1,4 +1,4 @@
-import { acceptedSql, countsSql, decidingRegisterSql } from '@sluice/shared/clickhouse/property-versions';
+import { countsSql, DECIDING, WINNER_ACCEPTED } from '@sluice/shared/clickhouse/property-versions';
 import type { Sql } from '../clickhouse/sql.ts';
 import type { Tables } from '../clickhouse/tables.ts';
 import { lastDeletion, lastDeletions } from '../deletions/last-deletions.ts';
@@ -22,8 +22,6 @@ ORDER BY id`,
     params: { kind, ids },
   };
 }
-
-const ACCEPTED = acceptedSql("tupleElement(winner, 'version')");
 
 /** Short, however long the name of a property is. */
 const KEY = 'toString(sipHash64(property))';
@@ -78,12 +76,12 @@ function deletionOfIds(tables: Tables): string {
  */
 export function currentProperties(tables: Tables, condition: string, deleted: string | false = false): string {
   return `
-  SELECT id, property, tupleElement(winner, 'value') AS value, ${ACCEPTED} AS version
+  SELECT id, property, winner.2.value AS value, ${WINNER_ACCEPTED} AS version
   FROM (
-    SELECT id, property, ${deleted ? decidingRegisterSql(deleted) : 'max(register)'} AS winner
+    SELECT id, property, ${DECIDING} AS winner
     FROM ${tables.entityProperties}
     WHERE kind = {kind:String} AND ${condition}${deleted ? ` AND ${countsSql(deleted)}` : ''}
     GROUP BY id, property
-    HAVING tupleElement(winner, 'operation') = 'set'
+    HAVING winner.2.operation = 'set'
   )`;
 }
