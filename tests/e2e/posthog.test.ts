@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
@@ -15,10 +17,14 @@ beforeAll(async () => {
 afterAll(() => pipeline?.stop());
 
 async function send(user: string, ...events: readonly object[]): Promise<void> {
-  const batch = events.map((event) => ({ event: '$set', distinct_id: user, ...event }));
+  await post(user, ...events);
+  await pipeline.drained();
+}
+
+async function post(user: string, ...events: readonly object[]): Promise<void> {
+  const batch = events.map((event) => ({ event: '$set', distinct_id: user, uuid: randomUUID(), ...event }));
   const { status } = await pipeline.submit({ api_key: pipeline.key, batch }, { path: '/batch/' });
   expect(status).toBe(200);
-  await pipeline.drained();
 }
 
 async function propertiesOf(user: string): Promise<unknown> {
@@ -47,4 +53,25 @@ test('a deleted user has nothing that was set once, and what is set once after t
   await until('the user to be gone', async () => (await pipeline.get('/users/eve')).status === 404);
   await send('eve', { $set_once: { after: 2 } });
   expect(await propertiesOf('eve')).toEqual({ after: 2 });
+});
+
+test('what was set once after the time of a deletion shows, whatever was set before it', async () => {
+  const tick = () => delay(3);
+  for (const isOneBatch of [false, true]) {
+    const user = `back ${isOneBatch}`;
+    const drained = () => (isOneBatch ? undefined : pipeline.drained());
+    await post(user, { $set: { p: 'old', q: 'old' } }, { $set_once: { r: 'old' } });
+    await drained();
+    await tick();
+    const before = new Date().toISOString();
+    await tick();
+    await post(user, { $set_once: { p: 'new', r: 'new' } }, { $unset: ['q'] });
+    await drained();
+    const path = `/v1/users?foreignId=${encodeURIComponent(user)}&before=${before}`;
+    const { status } = await pipeline.submit('', { path, method: 'DELETE' });
+    expect(status).toBe(202);
+    await pipeline.drained();
+    const read = () => pipeline.get<EntityRecord>(`/users/${encodeURIComponent(user)}`);
+    expect(await read()).toMatchObject({ status: 200, body: { properties: { p: 'new', r: 'new' } } });
+  }
 });

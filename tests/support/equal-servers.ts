@@ -34,12 +34,13 @@ const TABLES: Readonly<Record<string, string>> = {
     ) AS t ${ofUser('t.user')}
     WHERE newest > deleted`,
   organizations: "SELECT DISTINCT workspace_id, id FROM entities WHERE kind = 'organization'",
-  properties: `SELECT t.workspace_id, kind, id, property, register
+  // What was set once first does not count for users who were deleted.
+  properties: `SELECT t.workspace_id, kind, id, property, once_week, register
     FROM (
-      SELECT workspace_id, kind, id, property, max(register) AS register
+      SELECT workspace_id, kind, id, property, once_week, max(register) AS register
       FROM entity_properties GROUP BY ALL
     ) AS t ${ofUser("if(kind = 'user', t.id, '')")}
-    WHERE ${acceptedSql('register.version')} > deleted`,
+    WHERE ${acceptedSql('register.version', 'once_week')} > deleted AND (once_week != 1 OR deleted = 0)`,
   sightings: `SELECT DISTINCT t.workspace_id, t.user_id, version, group_id
     FROM user_sightings AS t ${ofUser('t.user_id')} WHERE version > deleted`,
   deletions: 'SELECT workspace_id, user_id, max(version) FROM user_deletions GROUP BY ALL',

@@ -80,9 +80,17 @@ LEFT JOIN (
       arraySort(groupArray((property, tupleElement(winner, 'value'))))
     ), ',') AS members
   FROM (
-    SELECT id, property, max(register) AS winner
+    SELECT
+      id,
+      property,
+      -- packages/shared/src/clickhouse/property-versions.ts explains it. What is before a deletion is erased, or the row
+      -- policy leaves it out.
+      tupleElement(max((if(once_week > 1, 65535 - once_week, 65536), register)), 2) AS winner
     FROM sluice.entity_properties
-    WHERE kind = 'user'
+    WHERE kind = 'user' AND (once_week = 0 OR (once_week = 1) != (id IN (
+      SELECT id FROM sluice.entities WHERE kind = 'user' AND other_id != ''
+      UNION ALL
+      SELECT user_id FROM sluice.pending_deletions)))
     GROUP BY id, property
   )
   WHERE tupleElement(winner, 'operation') = 'set'

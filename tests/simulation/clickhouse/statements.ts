@@ -17,6 +17,7 @@ import {
   type Tables,
   timesAfter,
   userKey,
+  WEEK_US,
 } from './tables.ts';
 
 const YEAR_2000_MS = Date.UTC(2000);
@@ -187,7 +188,7 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     const lastDeletion = lastDeletionOf(tables, users);
     const row = {
       seen: count('seen'),
-      properties: count('set', 'remove'),
+      properties: count('set', 'set_once', 'remove'),
       deletions: count('delete'),
       were_deleted: count('delete') > 0 || lastDeletion > 0 ? 1 : 0,
       may_be_deleted: count('delete') > 0 || lastDeletion >= oldest ? 1 : 0,
@@ -244,8 +245,6 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     return {};
   },
   'store-properties': storeProperties,
-  // They differ for what is set once, which no client of the simulation does.
-  'store-properties-since-deletions': storeProperties,
   'store-sightings'({ tables, session }) {
     for (const { kind, operation, workspace_id, id, version, group_id = '' } of stagedChanges(session)) {
       if (kind === 'user' && operation === 'seen')
@@ -628,7 +627,7 @@ function violatedByEvent({ workspace_id, event, received_at, timestamp }: EventR
 function violatedByChange({ workspace_id, id, version, kind, operation }: ChangeRow): string {
   if (workspace_id === '' || id === '' || version <= 0) return 'complete';
   if (!['user', 'organization'].includes(kind)) return 'known_kind';
-  return ['seen', 'set', 'remove', 'delete'].includes(operation) ? '' : 'known_operation';
+  return ['seen', 'set', 'set_once', 'remove', 'delete'].includes(operation) ? '' : 'known_operation';
 }
 
 function loadNumberedEvents(session: Session, lines: readonly string[]): Result {
@@ -696,13 +695,23 @@ function deletionsOf(session: Session): ChangeRow[] {
 
 function storeProperties({ tables, session }: Call): Result {
   for (const change of stagedChanges(session)) {
-    if (change.operation !== 'set' && change.operation !== 'remove') continue;
-    const { workspace_id: workspace, kind, id, property = '' } = change;
-    const key = [workspace, kind, id, property].join('\0');
-    const stored = tables.properties.get(key);
-    if (!stored || isLater(change, stored.change)) tables.properties.set(key, { workspace, kind, id, change });
+    const { workspace_id: workspace, kind, id, property = '', version } = change;
+    for (const onceWeek of onceWeeksOf(change)) {
+      const key = [workspace, kind, id, property, onceWeek].join('\0');
+      const stored = tables.properties.get(key)?.change;
+      // The first that was set once is the one with the lowest version.
+      const isWinner =
+        !stored || (onceWeek === 1 && version !== stored.version ? version < stored.version : isLater(change, stored));
+      if (isWinner) tables.properties.set(key, { workspace, kind, id, onceWeek, change });
+    }
   }
   return {};
+}
+
+function onceWeeksOf({ operation, kind, version }: ChangeRow): readonly number[] {
+  if (operation === 'set' || operation === 'remove') return [0];
+  if (operation !== 'set_once') return [];
+  return kind === 'user' ? [1, Math.floor(version / WEEK_US)] : [1];
 }
 
 /** As the maximum of the registers: between equal versions the UUID decides, whose second half ClickHouse compares first. */

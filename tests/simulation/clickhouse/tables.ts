@@ -13,12 +13,15 @@ export interface Tables {
   readonly deletions: Map<string, number>;
   pendingDeletions: PendingDeletion[];
   events: StoredEvent[];
-  /** The winning change of each property, by {@link propertyKey}. */
+  /** The winning change of each row of a property, by what tells the row from others. */
   readonly properties: Map<string, PropertyRow>;
   readonly entities: Map<string, EntityRow>;
   sightings: SightingRow[];
   readonly deadLetters: Map<string, DeadLetterRow>;
 }
+
+/** The length of a week in microseconds. */
+export const WEEK_US = 604_800_000_000;
 
 export interface IdentityRow {
   readonly id: string;
@@ -73,6 +76,8 @@ export interface PropertyRow {
   readonly workspace: string;
   readonly kind: string;
   readonly id: string;
+  /** 0: what was set or removed. 1: what was set once first. Others: what was set once last in this week. */
+  readonly onceWeek: number;
   readonly change: ChangeRow;
 }
 
@@ -134,6 +139,25 @@ export function eventKey({
   uuid,
 }: Pick<EventRow, 'workspace_id' | 'timestamp' | 'uuid'>): string {
   return `${workspace_id}\0${timestamp}\0${uuid}`;
+}
+
+/**
+ * Returns the change that decides a property, as queries find it: the last one that sets or removes it, otherwise the first one
+ * that sets it once, of those that no deletion hides. Of a user who was deleted, the last one of each week stands in for the others of
+ * the week.
+ */
+export function currentChange(
+  { properties, deletions }: Tables,
+  { workspace, kind, id, property }: Omit<PropertyRow, 'onceWeek' | 'change'> & { readonly property: string },
+): ChangeRow | undefined {
+  const deletedAt = kind === 'user' ? (deletions.get(userKey(workspace, id)) ?? 0) : 0;
+  const prefix = [workspace, kind, id, property, ''].join('\0');
+  const rows = [...properties].flatMap(([key, row]) => (key.startsWith(prefix) ? [row] : []));
+  const counting = rows.filter(({ onceWeek, change }) =>
+    deletedAt === 0 ? onceWeek < 2 : onceWeek !== 1 && change.version > deletedAt,
+  );
+  const sorted = counting.toSorted((one, other) => one.onceWeek - other.onceWeek);
+  return sorted[0]?.change;
 }
 
 /** Returns whether the deletion of its user hides an event. */

@@ -132,20 +132,27 @@ function randomEvent(random: Random): EventRow {
 function randomChange(random: Random): ChangeRow {
   const kind = random.isTrue(0.7) ? 'user' : 'organization';
   const id = random.pick((kind === 'user' ? USERS : GROUPS).slice(1));
-  const operation = random.pick(['seen', 'set', 'set', 'remove', kind === 'user' ? 'delete' : 'seen'] as const);
+  const operation = random.pick([
+    'seen',
+    'set',
+    'set_once',
+    'set_once',
+    'remove',
+    kind === 'user' ? 'delete' : 'seen',
+  ] as const);
   const group_id = kind === 'user' && operation === 'seen' ? random.pick(GROUPS) : '';
   return {
     ...{ workspace_id: random.pick(WORKSPACES), kind, id, operation, version: versionOf(random) },
     change_id: uuidOf('change', random.below(20)),
-    ...((operation === 'set' || operation === 'remove') && { property: random.pick(PROPERTIES) }),
-    ...(operation === 'set' && { value: JSON.stringify(random.below(3)) }),
+    ...(operation !== 'seen' && operation !== 'delete' && { property: random.pick(PROPERTIES) }),
+    ...((operation === 'set' || operation === 'set_once') && { value: JSON.stringify(random.below(3)) }),
     ...(group_id !== '' && { group_id }),
   };
 }
 
-/** A time of receipt, in microseconds. Few, so that some are the same. */
+/** A time of receipt, in microseconds. Few, so that some are the same; now and then of another week. */
 function versionOf(random: Random): number {
-  return (NOON_MS + DAY_MS) * 1_000 + random.below(12);
+  return (NOON_MS + random.pick([1, 1, 1, 8]) * DAY_MS) * 1_000 + random.below(12);
 }
 
 function uuidOf(purpose: string, number: number): string {

@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { eventKey, type StoredEvent, type Tables } from '../clickhouse/tables.ts';
+import { eventKey, type StoredEvent, type Tables, WEEK_US } from '../clickhouse/tables.ts';
 
 /** The rows of each table that the writer stores into: what queries see of them, as sorted lines. */
 export type StoredRows = Readonly<Record<string, readonly string[]>>;
@@ -13,9 +13,9 @@ const QUERIES = {
   entities: `SELECT (workspace_id, kind, id, other_id, toUnixTimestamp64Milli(min(first_seen_at)),
       toUnixTimestamp64Milli(max(last_seen_at)), max(version)) AS fields
     FROM entities GROUP BY workspace_id, kind, id, other_id`,
-  properties: `SELECT (workspace_id, kind, id, property, max(register).1, toString(max(register).2),
+  properties: `SELECT (workspace_id, kind, id, property, once_week, max(register).1, toString(max(register).2),
       toString(max(register).3), max(register).4) AS fields
-    FROM entity_properties GROUP BY workspace_id, kind, id, property`,
+    FROM entity_properties GROUP BY workspace_id, kind, id, property, once_week`,
   sightings: 'SELECT DISTINCT (workspace_id, user_id, version, group_id) AS fields FROM user_sightings',
   deletions:
     'SELECT (workspace_id, user_id, max(version)) AS fields FROM user_deletions GROUP BY workspace_id, user_id',
@@ -67,9 +67,9 @@ export function simulatedRows(tables: Tables): StoredRows {
         version,
       ],
     ),
-    properties: [...tables.properties.values()].map(({ workspace, kind, id, change }) => [
-      ...[workspace, kind, id, change.property ?? '', change.version, change.change_id, change.operation],
-      change.value ?? '',
+    properties: [...tables.properties.values()].map(({ workspace, kind, id, onceWeek, change }) => [
+      ...[workspace, kind, id, change.property ?? '', onceWeek, registerVersion(change.version, onceWeek)],
+      ...[change.change_id, change.operation === 'remove' ? 'remove' : 'set', change.value ?? ''],
     ]),
     sightings: tables.sightings.map(({ workspace, user, version, group }) => [workspace, user, version, group]),
     deletions: [...tables.deletions].map(([user, version]) => [...user.split('\0'), version]),
@@ -91,6 +91,11 @@ export function simulatedRows(tables: Tables): StoredRows {
     ]),
   };
   return Object.fromEntries(Object.entries(rows).map(([table, all]) => [table, linesOf(all)]));
+}
+
+function registerVersion(accepted: number, onceWeek: number): number {
+  if (onceWeek === 0) return accepted;
+  return onceWeek === 1 ? 2_650_000_000_000_000 - accepted : accepted % WEEK_US;
 }
 
 /** Returns the events as ClickHouse has them after it has merged each partition: the last one with each key. */

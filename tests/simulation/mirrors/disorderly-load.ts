@@ -7,6 +7,7 @@ import { lineOfEvent, RowSender, type SentLine } from '../writer/row-sender.ts';
 import type { World } from '../writer/world.ts';
 
 const MINUTE_MS = 60_000;
+const DAY_US = 86_400_000_000;
 
 /** Where uuids begin that the ordinary load does not use. */
 const FIRST_UUID = 0x10_00_00_00;
@@ -107,12 +108,14 @@ export class DisorderlyLoad {
     this.#sent += 1;
     const kind = random.isTrue(0.7) ? 'user' : 'organization';
     const id = kind === 'user' ? this.#pickUser() || 'v0' : random.pick(['g0', 'g1']);
-    const operation = random.pick(['seen', 'set', 'remove'] as const);
+    const operation = random.pick(['seen', 'set', 'set_once', 'set_once', 'remove'] as const);
     const group_id = kind === 'user' && operation === 'seen' ? random.pick(['', 'g0', 'g1']) : '';
+    // What is set once is stored by weeks.
+    const version = this.#version() - (operation === 'set_once' ? random.pick([0, 0, 7, 15]) * DAY_US : 0);
     return {
-      ...{ workspace_id: WORKSPACE, kind, id, operation, version: this.#version(), change_id: uuidOf(this.#sent) },
+      ...{ workspace_id: WORKSPACE, kind, id, operation, version, change_id: uuidOf(this.#sent) },
       ...(operation !== 'seen' && { property: random.pick(['q0', 'q1']) }),
-      ...(operation === 'set' && { value: String(this.#sent) }),
+      ...((operation === 'set' || operation === 'set_once') && { value: String(this.#sent) }),
       ...(group_id !== '' && { group_id }),
     };
   }

@@ -1,7 +1,7 @@
 import { type ExpectedEvent, expectedEvents } from '../../support/expected-events.ts';
 import type { Operation } from '../../support/load.ts';
 import { isGone, ofEntities, possibleValues } from '../../support/verify-entities.ts';
-import { isHidden, rowsOfUser, type StoredEvent, type Tables, userKey } from '../clickhouse/tables.ts';
+import { currentChange, isHidden, rowsOfUser, type StoredEvent, type Tables, userKey } from '../clickhouse/tables.ts';
 import type { Client } from '../ingest/client.ts';
 
 /**
@@ -53,9 +53,8 @@ function wrongProperties(workspace: string, operations: readonly Operation[], ta
 }
 
 function storedValue(workspace: string, kind: string, id: string, property: string, tables: Tables) {
-  const change = tables.properties.get([workspace, kind, id, property].join('\0'))?.change;
-  const deletedAt = kind === 'user' ? (tables.deletions.get(userKey(workspace, id)) ?? 0) : 0;
-  return change?.value === undefined || change.version <= deletedAt ? undefined : Number(change.value);
+  const value = currentChange(tables, { workspace, kind, id, property })?.value;
+  return value === undefined ? undefined : Number(value);
 }
 
 function visibleDeleted(workspace: string, operations: readonly Operation[], tables: Tables): string[] {

@@ -88,9 +88,11 @@ function namedBy({ workspace_id, user_id = '', group_id = '' }: EventRow): strin
 function comparedRows(tables: Tables, open: Open) {
   const deletedAt = (workspace: string, user: string) => tables.deletions.get(userKey(workspace, user)) ?? 0;
   const events = tables.events.filter((event) => !isHidden(tables, event) && !open.events.has(contentOf(event)));
-  const properties = [...tables.properties].filter(
-    ([, { workspace, kind, id, change }]) => kind !== 'user' || change.version > deletedAt(workspace, id),
-  );
+  const properties = [...tables.properties].filter(([, { workspace, kind, id, onceWeek, change }]) => {
+    const deleted = kind === 'user' ? deletedAt(workspace, id) : 0;
+    // What was set once first depends on what is erased by now, and does not count.
+    return deleted === 0 || (onceWeek !== 1 && change.version > deleted);
+  });
   const sightings = tables.sightings.filter(({ workspace, user, version }) => version > deletedAt(workspace, user));
   const deadLetters = [...tables.deadLetters].filter(([, deadLetter]) => {
     const { workspace_id, user_id, version } = subjectOf(deadLetter);

@@ -92,7 +92,7 @@ export class Load {
     this.#sent += 1;
     const id = this.#pickUser();
     const change = { property: `p${this.#random.below(2)}`, value: String(this.#sent) };
-    const row: ChangeRow = { ...this.#change('set', id), ...change };
+    const row: ChangeRow = { ...this.#change(this.#random.isTrue(0.5) ? 'set' : 'set_once', id), ...change };
     this.#appendOf(id, row);
   }
 
@@ -104,10 +104,12 @@ export class Load {
     if (this.#random.isTrue(0.4)) this.#appendOf(user, this.#change('seen', user));
   }
 
-  /** Every partition of the events gets a copy. */
+  /** Every partition of the events gets a copy. One with `before` spares what came after that time. */
   #delete(user: string): void {
-    const row = this.#change('delete', user);
-    this.#deletions.set(user, row.version);
+    const change = this.#change('delete', user);
+    const sparedMs = this.#random.isTrue(0.4) ? this.#random.below(2_000) : 0;
+    const row = { ...change, version: change.version - sparedMs * 1_000 };
+    this.#deletions.set(user, Math.max(row.version, this.#deletions.get(user) ?? 0));
     this.#world.note(`load: deletes ${user}`);
     for (let partition = 0; partition < this.#sender.partitions; partition += 1) {
       this.#sender.sendChanges('events', partition, [row]);

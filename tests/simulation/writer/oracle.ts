@@ -3,6 +3,7 @@ import { nameOf as partitionName } from '@sluice/writer/protocol/position';
 import { AssignerProtocol } from 'kafkajs';
 import {
   createTables,
+  currentChange,
   type DeadLetterRow,
   isHidden,
   rowsOfUser,
@@ -11,6 +12,7 @@ import {
   type Tables,
   timesAfter,
   userKey,
+  WEEK_US,
 } from '../clickhouse/tables.ts';
 import type { LogRecord, PartitionLog } from '../kafka/partition-log.ts';
 import type { Commit } from '../kafka/simulated-kafka.ts';
@@ -230,16 +232,14 @@ export class Oracle {
     const { tables } = this.#server.clickhouse;
     const { sent } = this.#server;
     const deletions = sent.deletions();
-    const expected = new Map<string, ChangeRow>();
-    for (const change of sent.changes()) {
-      if (change.operation !== 'set' && change.operation !== 'remove') continue;
-      if (change.version <= (deletions.get(userKey(change.workspace_id, change.id)) ?? 0)) continue;
-      const key = [change.workspace_id, change.kind, change.id, change.property].join('\0');
-      const before = expected.get(key);
-      if (!before || before.version < change.version) expected.set(key, change);
-    }
-    for (const [key, { id, property, value }] of expected) {
-      const stored = tables.properties.get(key)?.change.value;
+    const ofProperty = ({ workspace_id, kind, id, property }: ChangeRow) =>
+      [workspace_id, kind, id, property].join('\0');
+    const changes = sent.changes().filter(({ property }) => property !== undefined);
+    for (const [of, all] of Map.groupBy(changes, ofProperty)) {
+      const [workspace = '', kind = '', id = '', property = ''] = of.split('\0');
+      const deletedAt = kind === 'user' ? (deletions.get(userKey(workspace, id)) ?? 0) : 0;
+      const value = decidingChange(all, deletedAt)?.value;
+      const stored = currentChange(tables, { workspace, kind, id, property })?.value;
       if (stored !== value) this.report(`${property} of ${id} is ${stored}, not ${value}`);
     }
   }
@@ -256,8 +256,11 @@ export class Oracle {
     const { operation, workspace_id, kind, id, property, version } = sent.row;
     const deleted = tables.deletions.get(userKey(workspace_id, id)) ?? 0;
     if (operation === 'delete') return deleted >= version ? undefined : `the deletion of ${id} is not stored`;
-    if (operation !== 'set' || (kind === 'user' && version <= deleted)) return undefined;
-    const stored = tables.properties.get([workspace_id, kind, id, property].join('\0'));
+    if ((operation !== 'set' && operation !== 'set_once') || (kind === 'user' && version <= deleted)) return undefined;
+    const isOnceOfOrganization = operation === 'set_once' && kind === 'organization';
+    const onceWeek = operation === 'set' ? 0 : isOnceOfOrganization ? 1 : Math.floor(version / WEEK_US);
+    const stored = tables.properties.get([workspace_id, kind, id, property, onceWeek].join('\0'));
+    if (isOnceOfOrganization && stored) return undefined;
     return (stored?.change.version ?? 0) >= version ? undefined : `${property} of ${id} is not stored`;
   }
 
@@ -289,4 +292,19 @@ export class Oracle {
   report(violation: string): void {
     this.#world.report(this.#server.name === '' ? violation : `${this.#server.name}: ${violation}`);
   }
+}
+
+/**
+ * Returns the change that decides a property, by what was sent: the last one that sets or removes it since the deletion, otherwise the
+ * first that sets it once; of a user who was deleted, the last of the week of the first.
+ */
+function decidingChange(changes: readonly ChangeRow[], deletedAt: number): ChangeRow | undefined {
+  const since = changes.filter(({ version }) => version > deletedAt).toSorted((a, b) => a.version - b.version);
+  const [ofOnce, others] = [true, false].map((once) =>
+    since.filter(({ operation }) => (operation === 'set_once') === once),
+  );
+  const last = others?.at(-1);
+  const first = ofOnce?.[0];
+  if (last || deletedAt === 0 || !first) return last ?? first;
+  return ofOnce?.findLast(({ version }) => Math.floor(version / WEEK_US) === Math.floor(first.version / WEEK_US));
 }

@@ -160,9 +160,13 @@ function mayMatch(
   { properties, matches, negated }: EntityCondition,
   within: (column: string) => string,
 ): string {
+  const condition = `${within('id')} AND ${properties}`;
+  // Which row counts depends on the last deletion, so each of them makes a candidate.
+  const rows = `SELECT id, property, tupleElement(register, 'value') AS value
+    FROM ${tables.entityProperties} WHERE kind = {kind:String} AND ${condition}`;
   const found = `(
     SELECT id
-    FROM (${currentProperties(tables, `${within('id')} AND ${properties}`)})
+    FROM (${negated ? currentProperties(tables, condition) : rows})
     WHERE ${matches}
   )`;
   if (!negated) return `id GLOBAL IN ${found}`;

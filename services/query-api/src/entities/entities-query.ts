@@ -1,7 +1,7 @@
-import { acceptedSql } from '@sluice/shared/clickhouse/property-versions';
+import { countsSql, DECIDING, WINNER_ACCEPTED } from '@sluice/shared/clickhouse/property-versions';
 import type { Sql } from '../clickhouse/sql.ts';
 import type { Tables } from '../clickhouse/tables.ts';
-import { lastDeletion } from '../deletions/last-deletions.ts';
+import { lastDeletion, lastDeletions } from '../deletions/last-deletions.ts';
 import type { EntityCondition } from '../filters/entity-condition.ts';
 import type { EntityKind } from './entity-kinds.ts';
 
@@ -23,8 +23,6 @@ ORDER BY id`,
   };
 }
 
-const ACCEPTED = acceptedSql("tupleElement(winner, 'version')");
-
 /** Short, however long the name of a property is. */
 const KEY = 'toString(sipHash64(property))';
 
@@ -44,7 +42,7 @@ export function propertiesQuery(
 ): Sql {
   return {
     sql: `SELECT id, property, ${values === 'key' ? KEY : 'value'}, version, [${conditions.map(({ matches }) => matches).join(', ')}]
-FROM (${currentProperties(tables, 'id IN {ids:Array(String)}')})
+FROM (${currentProperties(tables, 'id IN {ids:Array(String)}', kind === 'user' && deletionOfIds(tables))})
 ORDER BY id, property`,
     params: Object.assign({}, ...conditions.map(({ params }) => params), { kind, ids }),
   };
@@ -57,25 +55,33 @@ ORDER BY id, property`,
 export function propertiesByKeyQuery(tables: Tables, kind: EntityKind, id: string, keys: readonly string[]): Sql {
   return {
     sql: `SELECT property, value, version
-FROM (${currentProperties(tables, `id = {id:String} AND ${KEY} IN {keys:Array(String)}`)})
-${kind === 'user' ? `WHERE toInt64(version) > ${lastDeletion(tables)}` : ''}
+FROM (${currentProperties(tables, `id = {id:String} AND ${KEY} IN {keys:Array(String)}`, kind === 'user' && lastDeletion(tables))})
 ORDER BY property`,
     params: { kind, id, keys },
   };
 }
 
+/** SQL for the version of the last deletion of the user `id`, who is one of `ids`; 0 without one. */
+function deletionOfIds(tables: Tables): string {
+  // A scalar, which ClickHouse reads once. The first element is nobody: transform takes no empty arrays.
+  const deletions = `(SELECT (groupArray(id), groupArray(deleted_version)) FROM (${lastDeletions(tables)}))`;
+  return `transform(id, arrayPushFront(${deletions}.1, ''), arrayPushFront(${deletions}.2, 0), toInt64(0))`;
+}
+
 /**
- * SQL for the newest registers that set a property, of the entities that meet a condition: `id`, `property`, `value`,
- * and as `version` when the change was accepted.
+ * SQL for what sets each property, of the entities that meet a condition: `id`, `property`, `value`, and as `version` when
+ * the change was accepted.
+ *
+ * @param deleted SQL for the version of the last deletion of the user `id`, 0 without one. Without it, nobody counts as deleted
  */
-export function currentProperties(tables: Tables, condition: string): string {
+export function currentProperties(tables: Tables, condition: string, deleted: string | false = false): string {
   return `
-  SELECT id, property, tupleElement(winner, 'value') AS value, ${ACCEPTED} AS version
+  SELECT id, property, winner.2.value AS value, ${WINNER_ACCEPTED} AS version
   FROM (
-    SELECT id, property, max(register) AS winner
+    SELECT id, property, ${DECIDING} AS winner
     FROM ${tables.entityProperties}
-    WHERE kind = {kind:String} AND ${condition}
+    WHERE kind = {kind:String} AND ${condition}${deleted ? ` AND ${countsSql(deleted)}` : ''}
     GROUP BY id, property
-    HAVING tupleElement(winner, 'operation') = 'set'
+    HAVING winner.2.operation = 'set'
   )`;
 }

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { countsSql, DECIDING } from '@sluice/shared/clickhouse/property-versions';
+import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
 import type { ChangeRow } from '@sluice/shared/rows';
+import fc from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from '../testing/store.ts';
 import { ClickHouseSession } from './session.ts';
@@ -97,10 +100,23 @@ describe('set_once', () => {
     changeRow({ operation: 'set_once', id, property: 'p', value, version: NOON * 1_000 + order });
 
   async function currentValue(id: string): Promise<unknown> {
-    const [winner] = await db.read<{ operation: string; value: string }>(`
-      SELECT winner.operation AS operation, winner.value AS value
-      FROM (SELECT max(register) AS winner FROM entity_properties WHERE workspace_id = 'test' AND id = '${id}' GROUP BY id)`);
-    return winner?.operation === 'set' ? JSON.parse(winner.value) : undefined;
+    return (await currentValues([id])).get(id);
+  }
+
+  /** What decides the property of users, as query-api finds it. An organization counts as one who was never deleted. */
+  async function currentValues(ids: readonly string[]): Promise<ReadonlyMap<string, unknown>> {
+    const list = ids.map((id) => `'${id}'`).join(', ');
+    const deletions = `(SELECT (groupArray(user_id), groupArray(deleted)) FROM (
+      SELECT user_id, max(version) AS deleted FROM user_deletions WHERE user_id IN (${list}) GROUP BY user_id))`;
+    const deleted = `if(kind = 'user',
+      transform(id, arrayPushFront(${deletions}.1, ''), arrayPushFront(${deletions}.2, 0), toUInt64(0)), 0)`;
+    const found = await db.read<{ id: string; operation: string; value: string }>(`
+      SELECT id, winner.2.operation AS operation, winner.2.value AS value
+      FROM (
+        SELECT id, ${DECIDING} AS winner FROM entity_properties
+        WHERE workspace_id = 'test' AND id IN (${list}) AND ${countsSql(deleted)} GROUP BY id
+      )`);
+    return new Map(found.flatMap(({ id, operation, value }) => (operation === 'set' ? [[id, JSON.parse(value)]] : [])));
   }
 
   test.each([
@@ -146,12 +162,86 @@ describe('set_once', () => {
       await db.store(batchOf([], [before]));
       await db.store(batchOf([], [changeRow({ operation: 'delete', id, version: NOON * 1_000 + deleted })]));
       for (const each of after) await db.store(batchOf([], [once(id, each)]));
-      expect(await currentValue(id)).toBe(6);
+      // The last of the week.
+      expect(await currentValue(id)).toBe(7);
       const later = changeRow({ operation: 'set', id, property: 'p', value: '"set"', version: NOON * 1_000 + 8 });
       await db.store(batchOf([], [later]));
       await db.store(batchOf([], [once(id, 9)]));
       expect(await currentValue(id)).toBe('set');
     }
+  });
+
+  test('what decides follows from what was sent, in whatever batches and order, and however often', async () => {
+    const WEEK_US = 604_800_000_000;
+    const times = [0, 1, 2, 1_000_000, WEEK_US - 1, WEEK_US, 2 * WEEK_US];
+    const time = fc.constantFrom(...times).map((after) => NOON * 1_000 + after);
+    const operation = fc.constantFrom<ChangeRow['operation']>(
+      'set',
+      'set_once',
+      'set_once',
+      'set_once',
+      'remove',
+      'delete',
+    );
+    const sent = fc.record({ operation, version: time, arrives: fc.nat(9), again: fc.nat(20) });
+    const histories = fc.array(fc.array(sent, { minLength: 1, maxLength: 7 }), { minLength: 300, maxLength: 300 });
+    await fc.assert(
+      fc.asyncProperty(histories, fc.uuid(), async (users, run) => {
+        const expected = new Map<string, unknown>();
+        const batches: ChangeRow[][] = Array.from({ length: 30 }, () => []);
+        for (const [index, history] of users.entries()) {
+          const id = `${run} ${index}`;
+          const rows = history.map(({ operation, version }, place): ChangeRow => {
+            // No two were accepted at the same time.
+            const row = changeRow({ id, operation, version: version + 10 * place });
+            if (operation === 'delete') return row;
+            return { ...row, property: 'p', ...(operation !== 'remove' && { value: String(place) }) };
+          });
+          for (const [place, row] of rows.entries()) {
+            const { arrives = 0, again = 0 } = history[place] ?? {};
+            batches[arrives]?.push(row);
+            batches[again + 10]?.push(row);
+          }
+          const value = decidingValue(rows, WEEK_US);
+          if (value !== undefined) expected.set(id, value);
+        }
+        // Some are stored as one batch, others by themselves.
+        for (const changes of batches) if (changes.length > 0) await db.store(batchOf([], changes));
+        const ids = users.map((_, index) => `${run} ${index}`);
+        expect(await currentValues(ids)).toEqual(expected);
+      }),
+      // A smaller history would take as many batches again.
+      { numRuns: 1, endOnFailure: true },
+    );
+  });
+
+  /** The last value that was set since the deletion, otherwise the first that was set once, or the last of its week. */
+  function decidingValue(rows: readonly ChangeRow[], weekUs: number): unknown {
+    const deleted = Math.max(0, ...rows.flatMap(({ operation, version }) => (operation === 'delete' ? [version] : [])));
+    const since = rows.filter(({ operation, version }) => operation !== 'delete' && version > deleted);
+    const inOrder = since.toSorted((one, other) => one.version - other.version);
+    const last = inOrder.findLast(({ operation }) => operation !== 'set_once');
+    const first = inOrder[0];
+    const weekOf = ({ version }: ChangeRow) => Math.floor(version / weekUs);
+    const ofWeek = inOrder.findLast((row) => first && weekOf(row) === weekOf(first));
+    const deciding = last ?? (deleted === 0 ? first : ofWeek);
+    return deciding?.value === undefined ? undefined : JSON.parse(deciding.value);
+  }
+
+  test('the same that is set once a thousand times has one row, and one for each week', async () => {
+    const id = 'again and again';
+    for (let batch = 0; batch < 10; batch += 1)
+      await db.store(
+        batchOf(
+          [],
+          Array.from({ length: 100 }, (_, index) => once(id, 100 * batch + index, '"same"')),
+        ),
+      );
+    await mergeParts(db.client, 'entity_properties');
+    const [stored] = await db.read<{ found: number }>(
+      `SELECT count() AS found FROM entity_properties WHERE id = '${id}'`,
+    );
+    expect(stored?.found).toBe(2);
   });
 
   test('of an organization counts also where a user of the same identifier was deleted', async () => {

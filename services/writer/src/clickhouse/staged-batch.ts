@@ -121,7 +121,7 @@ export class StagedBatch {
       case 'store-deletions':
         return await this.#storeDeletions();
       case 'store-properties':
-        if (this.#staged?.changes.properties !== 0) await this.#runSinceDeletions(step);
+        if (this.#staged?.changes.properties !== 0) await this.#staging.run(STATEMENTS[step]);
         return;
       case 'store-sightings':
         if (this.#staged?.changes.seen !== 0) await this.#staging.run(STATEMENTS[step]);
@@ -222,7 +222,7 @@ export class StagedBatch {
   }
 
   /** Runs the statement of a step; where one of the users was ever deleted, the one that looks the deletions up. */
-  async #runSinceDeletions(step: 'store-properties' | 'store-seen-in-changes' | 'store-seen-in-events'): Promise<void> {
+  async #runSinceDeletions(step: 'store-seen-in-changes' | 'store-seen-in-events'): Promise<void> {
     const name = this.#staged?.haveDeletions ? (`${step}-since-deletions` as const) : step;
     await this.#staging.run(STATEMENTS[name]);
   }

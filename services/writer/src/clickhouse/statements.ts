@@ -80,7 +80,7 @@ const FILES = [
 /** All statements of the writer by their names, except those that number rows. */
 export const STATEMENTS = {
   ...STAGING_STATEMENTS,
-  ...STORE_PROPERTIES,
+  'store-properties': STORE_PROPERTIES,
   ...STORE_SEEN,
   'store-events': STORE_EVENTS,
   ...(Object.fromEntries(

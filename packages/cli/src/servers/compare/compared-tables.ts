@@ -19,6 +19,12 @@ export interface ComparedTable {
 /** Temporary tables of deletions that are not everywhere yet have this name. */
 export const DELETIONS_LEFT_OUT = 'deletions_left_out';
 
+/** Hashes of all who were ever deleted. */
+const DELETED_USERS = `
+          SELECT cityHash64(toString(workspace_id), user_id) FROM user_deletions
+          UNION ALL
+          SELECT cityHash64(workspace_id, user_id) FROM ${DELETIONS_LEFT_OUT}`;
+
 /** Of a partition of the table `events`. */
 export const EVENTS: ComparedTable = {
   name: 'events',
@@ -67,11 +73,7 @@ const ENTITIES: ComparedTable = {
       (toString(kind), id, other) AS key,
       multiIf(
         kind = 'organization', 0,
-        cityHash64(toString(workspace_id), multiIf(kind = 'member', other, id)) IN (
-          SELECT cityHash64(toString(workspace_id), user_id) FROM user_deletions
-          UNION ALL
-          SELECT cityHash64(workspace_id, user_id) FROM ${DELETIONS_LEFT_OUT}
-        ), cityHash64(newest_version),
+        cityHash64(toString(workspace_id), multiIf(kind = 'member', other, id)) IN (${DELETED_USERS}), cityHash64(newest_version),
         cityHash64(newest_version, first, last)
       ) AS content,
       toInt64(newest_version) AS newest,
@@ -85,18 +87,21 @@ const ENTITIES: ComparedTable = {
   isFolded: true,
 };
 
-const ACCEPTED = acceptedSql('newest_register.version');
+const ACCEPTED = acceptedSql('newest_register.version', 'once_week');
 
+/** What was set once first depends, of users who were deleted, on what is erased by now, and does not count for them. */
 const PROPERTIES: ComparedTable = {
   name: 'entity_properties',
   rows: `
     SELECT
-      toString(workspace_id) AS workspace, if(kind = 'user', id, '') AS user, (toString(kind), id, property) AS key,
+      toString(workspace_id) AS workspace, if(kind = 'user', id, '') AS user,
+      (toString(kind), id, property, once_week) AS key,
       cityHash64(newest_register) AS content, toInt64(${ACCEPTED}) AS newest, toInt64(${ACCEPTED}) AS accepted
     FROM (
-      SELECT workspace_id, kind, id, property, max(register) AS newest_register
-      FROM entity_properties GROUP BY workspace_id, kind, id, property
-    )`,
+      SELECT workspace_id, kind, id, property, once_week, max(register) AS newest_register
+      FROM entity_properties GROUP BY workspace_id, kind, id, property, once_week
+    )
+    WHERE once_week != 1 OR kind != 'user' OR cityHash64(toString(workspace_id), id) NOT IN (${DELETED_USERS})`,
   isFolded: true,
 };
 

@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { migrate, readMigrations } from '@sluice/shared/clickhouse/migrate';
-import { acceptedSql } from '@sluice/shared/clickhouse/property-versions';
+import { ROW_ACCEPTED } from '@sluice/shared/clickhouse/property-versions';
 import { createLogger } from '@sluice/shared/log';
 import { isInRange } from '@sluice/shared/servers/partition-range';
 import { Halts } from '@sluice/writer/clickhouse/halts';
@@ -71,7 +71,7 @@ FROM (
   SELECT workspace_id, id AS user_id, if(kind = 'user', toUInt64OrZero(other_id) + 1, version) AS version
   FROM entities WHERE kind IN ('user', 'membership')
   UNION ALL
-  SELECT workspace_id, id, ${acceptedSql('register.version')} FROM entity_properties WHERE kind = 'user'
+  SELECT workspace_id, id, ${ROW_ACCEPTED} FROM entity_properties WHERE kind = 'user'
   UNION ALL
   SELECT workspace_id, user_id, version FROM user_sightings
   UNION ALL
