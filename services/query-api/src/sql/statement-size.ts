@@ -112,7 +112,8 @@ function unboundedCalls(node: Node): string[] {
   const [named] = list.children;
   if (named?.kind === 'Identifier' && isHigherOrder(node.name) && OF_LIST.test(named.name))
     errors.push(`gives ${node.name} the name ${named.name}; give it a lambda that calls it with a constant list`);
-  const [, aggregate = '', inText = ''] = (callsByName(node.name) && TEXT_WITH_PARAMETERS.exec(named?.name ?? '')) || [];
+  const [, aggregate = '', inText = ''] =
+    (callsByName(node.name) && TEXT_WITH_PARAMETERS.exec(named?.name ?? '')) || [];
   if (OF_PARAMETER.test(aggregate) && inText.split(',').some((parameter) => Number(parameter) > GROUP_PARAMETER_MAX))
     errors.push(`gives ${node.name} the name ${aggregate} with a parameter above ${GROUP_PARAMETER_MAX}`);
   return errors;
