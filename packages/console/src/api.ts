@@ -134,5 +134,5 @@ export async function getAll<Name extends string, Listed>(
     all.push(...page[name]);
     cursor = page.nextCursor;
   }
-  return { [name]: all } as { readonly [_ in Name]: readonly Listed[] };
+  return { [name]: all } as object as { readonly [_ in Name]: readonly Listed[] };
 }

@@ -1,5 +1,4 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { RequestPool } from './request-slots.ts';
 
 /** What a query is for. */
 export type QueryKind =
@@ -33,6 +32,9 @@ export type QueryKind =
 
 /** The slots that queries run in: reports never keep pages waiting, and exports, which take long, neither of them. */
 export type QueryPool = 'pages' | 'reports' | 'exports';
+
+/** The slots of requests that do more than queries (see request-slots.ts). */
+export type RequestPool = 'documents' | 'revocations' | 'webhooks' | 'forwarded';
 
 /** All pools of slots: besides those of queries, that of responses with users and organizations, and those of requests. */
 export type SlotPool = QueryPool | 'entities' | RequestPool;

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { outcomeOf, queryProblem } from './clickhouse/query-error.ts';
 import { QuerySlots } from './clickhouse/query-slots.ts';
 import type { QueryConfig } from './config.ts';
-import type { QueryMetrics } from './metrics.ts';
+import type { QueryMetrics, RequestPool } from './metrics.ts';
 import { reserve } from './request-memory.ts';
 
 /**
@@ -14,9 +14,7 @@ const SLOTS = {
   revocations: { running: 4, runningOfWorkspace: 1 },
   webhooks: { running: 8, runningOfWorkspace: 2 },
   forwarded: { running: 8, runningOfWorkspace: 2 },
-} as const;
-
-export type RequestPool = keyof typeof SLOTS;
+} as const satisfies Record<RequestPool, object>;
 
 /** How many statements about state may run at once for requests: each has one at a time. */
 export const REQUEST_CONNECTIONS = SLOTS.documents.running + SLOTS.revocations.running + SLOTS.webhooks.running;
