@@ -11,7 +11,7 @@ import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { TopicDurability } from '@sluice/shared/kafka/topic-durability';
-import { withAdmin } from '@sluice/shared/kafka/topics';
+import { ensureTopics, withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
@@ -343,6 +343,28 @@ test('a 202 rests on two brokers: rows that only their leader has, or can have, 
   await Promise.all([1, 2].map((broker) => kafka.restart(broker)));
   await until('the submission to be accepted', async () => (await submit(left)) === 202);
   await running.settled(6);
+});
+
+test('new topics of rows acknowledge what two brokers have, also where the brokers decide on three replicas', async () => {
+  for (const [prefix, replicas, inSyncMin] of [
+    ['ofbrokers.', undefined, 2],
+    ['ofthree.', 3, 2],
+    ['oftwo.', 2, 1],
+  ] as const) {
+    const replication = replicas === undefined ? {} : { KAFKA_REPLICATION_FACTOR: replicas };
+    const brokers = { KAFKA_BROKERS: [...kafka.brokers], KAFKA_SSL: false };
+    const config = { ...brokers, ...replication, KAFKA_TOPIC_PREFIX: prefix, KAFKA_PARTITIONS: 1 };
+    const logger = createLogger('test', 'silent');
+    const client = createKafka(config, 'test', logger);
+    await ensureTopics(client, config);
+    const durability = new TopicDurability(client, [`${prefix}events`, `${prefix}entities`], logger);
+    const found = async () => {
+      await durability.check();
+      return durability.found?.topics.map((topic) => [topic.replicas, topic.inSyncMin]);
+    };
+    const expected = [replicas ?? 3, inSyncMin];
+    await eventually(found).toEqual([expected, expected]);
+  }
 });
 
 test('topics with which a 202 may rest on one broker are named, with what to do, until an operator has changed them', async () => {
