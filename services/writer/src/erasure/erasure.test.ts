@@ -96,7 +96,7 @@ test('what was set once before a deletion is erased, and what was set once after
   await db.store(batchOf([], [deletionOf('back')]));
   erasure.start();
   await eventually(() => count(NOT_ERASED)).toBe(0);
-  expect(await db.read('SELECT id, property FROM entity_properties ORDER BY id, property')).toEqual([
+  expect(await db.read('SELECT DISTINCT id, property FROM entity_properties ORDER BY id, property')).toEqual([
     { id: 'back', property: `at ${DELETED_US + 5}` },
     { id: 'other', property: `at ${DELETED_US - 5}` },
     { id: 'other', property: `at ${DELETED_US + 5}` },
