@@ -67,7 +67,7 @@ export function expectedEvents(
 
   for (const operation of operations) {
     const { action, outcome, clear } = operation;
-    if (action.kind === 'set' || action.kind === 'join') continue;
+    if (action.kind === 'set' || action.kind === 'set-once' || action.kind === 'join') continue;
     const isAccepted = outcome === 'accepted';
     const keys = keysOfUsers.get(action.user) ?? new Set();
     keysOfUsers.set(action.user, keys);

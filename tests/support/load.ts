@@ -19,6 +19,8 @@ export interface LoadOptions {
   readonly pauseMs?: number;
   /** Begins the names of its users and organizations. Default: a name that no other load has. */
   readonly name?: string;
+  /** Whether some users get what is set once, and deletions with a time. Default true. */
+  readonly setsOnce?: boolean;
 }
 
 export interface SentEvent {
@@ -51,7 +53,19 @@ export type Action =
       readonly value: number | null;
     }
   | { readonly kind: 'join'; readonly user: string; readonly group: string }
-  | { readonly kind: 'delete'; readonly user: string };
+  | {
+      readonly kind: 'set-once';
+      readonly user: string;
+      readonly property: string;
+      readonly value: number;
+      readonly uuid: string;
+    }
+  | {
+      readonly kind: 'delete';
+      readonly user: string;
+      /** What was accepted until then is deleted, in milliseconds since 1970. Absent: until the deletion is accepted. */
+      readonly before?: number;
+    };
 
 /** An action and its outcome. Each user and organization belongs to one client, which waits for every response. */
 export interface Operation {
@@ -102,6 +116,13 @@ const STAMPED_AGAIN_MS = 180_000;
 const PAUSE_MS_MAX = 1_000;
 
 const USERS_PER_CLIENT = 6;
+
+/** Users of each client to whom nothing is done but what {@link drawOnce} draws. */
+const ONCE_USERS_PER_CLIENT = 2;
+
+/** How far back the time of a deletion lies, in milliseconds, at most. */
+const BEFORE_MS_MAX = 20_000;
+
 const DAY_MS = 86_400_000;
 
 let loads = 0;
@@ -109,7 +130,7 @@ let loads = 0;
 /**
  * Submits what products submit: events of now and of the past months, the same ones again, also for another user than
  * the one who was deleted meanwhile, properties of users and organizations, users of organizations without events,
- * deletions. Some events have a timestamp of their own, others are stamped on receipt, with a uuid or with
+ * deletions, also of what came before some time, and what is set once. Some events have a timestamp of their own, others are stamped on receipt, with a uuid or with
  * an `Idempotency-Key`. Each request is repeated until it is accepted or its attempts are used up.
  */
 export function startLoad({
@@ -119,6 +140,7 @@ export function startLoad({
   seed = 1,
   pauseMs = 400,
   name = newName(),
+  setsOnce = true,
 }: LoadOptions): Load {
   const operations: Operation[] = [];
   const accepted = new Map<string, string>();
@@ -142,7 +164,8 @@ export function startLoad({
         signal: AbortSignal.timeout(PATIENCE_MS),
       });
       const text = await response.text();
-      if (response.status === 202) return text;
+      // PostHog's clients expect 200.
+      if (response.status === 202 || (response.status === 200 && path === POSTHOG_PATH)) return text;
       const retryable = response.status === 503 && /^\d+$/.test(response.headers.get('retry-after') ?? '');
       if (!retryable) refused.push(`${response.status} ${text}`);
     } catch {
@@ -152,7 +175,7 @@ export function startLoad({
   }
 
   async function carryOut(operation: Operation): Promise<void> {
-    const request = requestOf(operation.action);
+    const request = requestOf(operation.action, pipeline.key);
     for (let attempts = 0; attempts < ATTEMPTS; attempts += 1) {
       const response = await attempt(request);
       if (response !== undefined) {
@@ -173,7 +196,7 @@ export function startLoad({
 
   async function runClient(index: number): Promise<void> {
     const random = seededRandom(seed * 1_000 + index);
-    const draw = createDraw(`${name}-${index}`, groupOf(name, index), random);
+    const draw = createDraw(`${name}-${index}`, groupOf(name, index), random, setsOnce);
     let tookMs = 0;
     while (running) {
       await delay(Math.max(random() * pauseMs, Math.min(tookMs, PAUSE_MS_MAX)));
@@ -213,7 +236,7 @@ export function groupOf(load: string, client: number): string {
 }
 
 /** Draws what a client does next. */
-function createDraw(client: string, group: string, random: () => number): () => Action {
+function createDraw(client: string, group: string, random: () => number, setsOnce: boolean): () => Action {
   const below = (count: number) => Math.floor(random() * count);
   const sent: (Action & { kind: 'events' })[] = [];
   const deleted = new Set<string>();
@@ -259,6 +282,17 @@ function createDraw(client: string, group: string, random: () => number): () => 
     return { ...again, user: random() < 0.5 ? '' : `${client}-other${below(2)}` };
   }
 
+  /** What decides a property of a user: what is set, removed and set once, and which of it a deletion leaves. */
+  function drawOnce(): Action {
+    const user = `${client}-once${below(ONCE_USERS_PER_CLIENT)}`;
+    const property = `o${below(2)}`;
+    const how = random();
+    if (how < 0.15) return { kind: 'delete', user, before: Date.now() - below(BEFORE_MS_MAX) };
+    if (how < 0.5) return { kind: 'set', entity: 'user', id: user, property, value: how < 0.25 ? null : counter };
+    const uuid = uuidV4({ random: Uint8Array.from({ length: 16 }, () => below(256)) });
+    return { kind: 'set-once', user, property, value: counter, uuid };
+  }
+
   return () => {
     const chance = random();
     const user = `${client}-u${below(USERS_PER_CLIENT)}`;
@@ -277,6 +311,7 @@ function createDraw(client: string, group: string, random: () => number): () => 
       return { kind: 'delete', user };
     }
     if (chance < 0.22) return { kind: 'join', user, group: `${group}${below(3)}` };
+    if (chance > 0.94 && setsOnce) return drawOnce();
     const forAnother = chance < 0.3 ? drawForAnother() : undefined;
     if (forAnother) return forAnother;
     const action = { kind: 'events' as const, user, group, ...drawEvents(), firstAt: Date.now() };
@@ -292,7 +327,10 @@ interface LoadRequest {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-function requestOf(action: Action): LoadRequest {
+/** The route of PostHog's clients. */
+const POSTHOG_PATH = '/batch/';
+
+function requestOf(action: Action, key: string): LoadRequest {
   switch (action.kind) {
     case 'events': {
       const { user, group, idempotencyKey } = action;
@@ -319,7 +357,14 @@ function requestOf(action: Action): LoadRequest {
         path: '/v1/public/userGroups',
         body: { foreignUserGroupId: action.group, foreignUserId: action.user },
       };
-    case 'delete':
-      return { path: `/v1/users?foreignId=${encodeURIComponent(action.user)}` };
+    case 'set-once': {
+      const { user, property, value, uuid } = action;
+      const event = { event: '$set', distinct_id: user, uuid, properties: { $set_once: { [property]: value } } };
+      return { path: POSTHOG_PATH, body: { api_key: key, batch: [event] } };
+    }
+    case 'delete': {
+      const before = action.before === undefined ? '' : `&before=${new Date(action.before).toISOString()}`;
+      return { path: `/v1/users?foreignId=${encodeURIComponent(action.user)}${before}` };
+    }
   }
 }

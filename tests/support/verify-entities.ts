@@ -29,6 +29,7 @@ function entityOf(action: Action, kind: 'user' | 'organization'): string | undef
       return kind === 'user' ? action.user || undefined : action.group;
     case 'set':
       return kind === action.entity ? action.id : undefined;
+    case 'set-once':
     case 'delete':
       return kind === 'user' ? action.user : undefined;
   }
@@ -52,10 +53,13 @@ export async function wrongEntities(
 }
 
 function wrongProperties(id: string, entity: EntityRecord | undefined, operations: readonly Operation[]): string[] {
-  const sets = operations.flatMap(({ action }) => (action.kind === 'set' ? [action.property] : []));
+  const sets = operations.flatMap(({ action }) =>
+    action.kind === 'set' || action.kind === 'set-once' ? [action.property] : [],
+  );
   const properties = new Set([...sets, ...Object.keys(entity?.properties ?? {})]);
   return [...properties].flatMap((property) => {
-    const possible = possibleValues(property, operations);
+    const possible = decidesOnce(operations) ? valuesOnce(property, operations) : possibleValues(property, operations);
+    if (!possible) return [];
     const value = entity?.properties[property] as number | undefined;
     return possible.has(value) ? [] : [`${id}: ${property} is ${value}, not ${[...possible].join(' or ')}`];
   });
@@ -67,7 +71,7 @@ export function possibleValues(property: string, operations: readonly Operation[
   // What may take effect at any later time.
   const late = new Set<number | undefined>();
   for (const { action, outcome, clear } of operations) {
-    if (action.kind === 'events' || action.kind === 'join') continue;
+    if (action.kind === 'events' || action.kind === 'join' || action.kind === 'set-once') continue;
     if (action.kind === 'set' && action.property !== property) continue;
     const value = action.kind === 'set' ? (action.value ?? undefined) : undefined;
     if (!clear) late.add(value);
@@ -76,9 +80,48 @@ export function possibleValues(property: string, operations: readonly Operation[
   return possible.union(late);
 }
 
+/** Whether something was set once, or deleted by its time: only to users to whom nothing else is done. */
+function decidesOnce(operations: readonly Operation[]): boolean {
+  return operations.some(
+    ({ action }) => action.kind === 'set-once' || (action.kind === 'delete' && action.before !== undefined),
+  );
+}
+
+const WEEK_MS = 604_800_000;
+
+/**
+ * Returns what a property is at the end. Of what no deletion covers, the last that was set or removed decides, otherwise what
+ * was set once: first, of a user who was never deleted, and last in the first week since then of one who was.
+ *
+ * @returns undefined where times do not say it: where a response did not come, or a change was under way at the time of a deletion
+ */
+function valuesOnce(property: string, operations: readonly Operation[]): Set<number | undefined> | undefined {
+  if (operations.some(({ clear, outcome }) => !clear || outcome !== 'accepted')) return undefined;
+  const deletions = operations.flatMap(({ action }) => (action.kind === 'delete' ? [action.before ?? 0] : []));
+  const deletedMs = Math.max(0, ...deletions);
+  const changes = operations.filter(
+    ({ action }) => (action.kind === 'set' || action.kind === 'set-once') && action.property === property,
+  );
+  if (changes.some(({ at, endedAt }) => at <= deletedMs + 1 && deletedMs - 1 <= endedAt)) return undefined;
+  const left = changes.filter(({ at }) => at > deletedMs);
+  const set = left.findLast(({ action }) => action.kind === 'set');
+  if (set) return new Set([valueSetBy(set)]);
+  if (deletions.length === 0) return new Set([valueSetBy(left[0])]);
+  const weekOf = (ms: number) => Math.floor(ms / WEEK_MS);
+  if (left.some(({ at, endedAt }) => weekOf(at) !== weekOf(endedAt))) return undefined;
+  const [first] = left;
+  return new Set([valueSetBy(left.findLast(({ at }) => first && weekOf(at) === weekOf(first.at)))]);
+}
+
+function valueSetBy(operation: Operation | undefined): number | undefined {
+  const action = operation?.action;
+  return action?.kind === 'set' || action?.kind === 'set-once' ? (action.value ?? undefined) : undefined;
+}
+
 /** Returns whether the last that was done to a user is a deletion, and nothing that was done before can take effect later. */
 export function isGone(operations: readonly Operation[]): boolean {
-  return operations.at(-1)?.action.kind === 'delete' && operations.every(({ clear }) => clear);
+  const last = operations.at(-1)?.action;
+  return last?.kind === 'delete' && last.before === undefined && operations.every(({ clear }) => clear);
 }
 
 /** Seen first and last: exact where every answer came, within bounds where some did not. Not after a deletion. */

@@ -27,7 +27,7 @@ test('each service is upgraded and downgraded, one process after the other, unde
   const queries = await twoOf(running, 'query-api');
   await running.submit({ foreignUserGroupId: 'g', foreignUserId: 'u0', events: [{ event: 'first' }] });
   await running.settled(1);
-  await using load = startLoad({ pipeline: running, urls: ingests.urls, concurrency: 8 });
+  await using load = startLoad({ pipeline: running, urls: ingests.urls, concurrency: 8, setsOnce: false });
   await using readers = startReaders({ pipeline: running, urls: queries.urls, paths: PATHS });
   const goesOn = () => untilBothGoOn(load, readers, { accepted: 200, answered: 20 });
 
