@@ -48,7 +48,7 @@ export interface ChangeRow {
   id: string;
   /**
    * `seen`: a submission without events named the entity. `set`, `set_once` and `remove`: of one property. `delete`: of the
-   * entity. `set_once` counts only while nothing else changes the property, and the lowest version wins.
+   * entity. `set_once` counts only while nothing else changes the property; which one does is in property-versions.ts.
    */
   operation: 'seen' | 'set' | 'set_once' | 'remove' | 'delete';
   /** When the change was accepted, in microseconds since 1970. The higher version wins. */
