@@ -79,7 +79,12 @@ export const views = {
     ),
   }),
   PodDisruptionBudget: z.looseObject({ selector }),
-  NetworkPolicy: z.looseObject({ podSelector: selector }),
+  NetworkPolicy: z.looseObject({
+    podSelector: selector,
+    egress: z.array(
+      z.looseObject({ ports: z.array(z.looseObject({ port: z.number(), protocol: z.string().optional() })) }),
+    ),
+  }),
   HorizontalPodAutoscaler: z.looseObject({ scaleTargetRef: z.looseObject({ name: z.string() }) }),
   ScaledObject: z.looseObject({ scaleTargetRef: z.looseObject({ name: z.string() }), maxReplicaCount: z.number() }),
   Ingress: z.looseObject({

@@ -1,4 +1,5 @@
 import { type KubernetesObject, objectsOf, titleOf, type View } from './kubernetes-object.ts';
+import { networkErrors } from './network-checks.ts';
 import { podErrors } from './pod-checks.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -15,6 +16,7 @@ export function relationErrors(objects: readonly KubernetesObject[]): readonly s
     ...serviceErrors(objects),
     ...scalingErrors(objects),
     ...routeErrors(objects),
+    ...networkErrors(objects),
   ];
 }
 

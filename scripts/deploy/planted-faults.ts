@@ -210,6 +210,27 @@ export const PLANTED_OBJECT_FAULTS: readonly PlantedObjectFault[] = [
     undefined,
     'a limit of memory',
   ),
+  fault(
+    'a policy that keeps webhooks from their receivers',
+    'NetworkPolicy events-query-api',
+    ['spec', 'egress', '3', 'ports', '0', 'port'],
+    8443,
+    'cannot connect to 443/TCP',
+  ),
+  fault(
+    'a policy that keeps query-api from the server of webhooks',
+    'NetworkPolicy events-query-api',
+    ['spec', 'egress', '2'],
+    { ports: [{ port: 8080 }] },
+    'cannot connect to 9443/TCP',
+  ),
+  fault(
+    'a policy without DNS',
+    'NetworkPolicy events-writer',
+    ['spec', 'egress', '0', 'ports', '0', 'protocol'],
+    'TCP',
+    'cannot connect to 53/UDP',
+  ),
   fault('a name with capital letters', 'Service events-writer', ['metadata', 'name'], 'Writer', 'not a DNS label'),
   fault('two objects of one name', 'Service events-writer', ['metadata', 'name'], 'events-query-api', 'exists twice'),
   ...[

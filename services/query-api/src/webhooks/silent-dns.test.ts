@@ -90,9 +90,9 @@ test('few tests of a workspace are under way at once, and each ends when its cli
   expect(await of('d', await subscribe('receiver.example', 'd', receiver.port))).toBe(200);
   expect(tests.statuses).toEqual([]);
   tests[Symbol.dispose]();
-  await eventually(() => of('c', path)).toBe(200);
   const log = async () => (await manage(query, 'GET', `${path}/deliveries`, undefined, 'c')).body['deliveries'];
   await eventually(log).toContainEqual(
     expect.objectContaining({ type: 'test', error: 'it was ended before the receiver answered' }),
   );
+  await eventually(() => of('c', path)).toBe(200);
 });

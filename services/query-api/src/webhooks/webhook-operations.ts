@@ -117,11 +117,14 @@ export class WebhookOperations {
    * Sends a message that has no event, once, whatever the state is. Few tests of a workspace are under way at once.
    *
    * @param signal ends the attempt
+   * @param onFound called when nothing more is read, and the receiver is asked
    */
-  async test(workspace: string, id: string, signal: AbortSignal): Promise<object> {
+  async test(workspace: string, id: string, signal: AbortSignal, onFound: () => void): Promise<object> {
     const free = this.#options.webhooks.places.forTest(workspace);
     try {
-      return await this.#test(await this.#require(workspace, id), signal);
+      const stored = await this.#require(workspace, id);
+      onFound();
+      return await this.#test(stored, signal);
     } finally {
       free();
     }

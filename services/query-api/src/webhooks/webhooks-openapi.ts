@@ -136,7 +136,8 @@ export function webhookPaths(common: CommonDescription, config: QueryConfig): Pa
         'testWebhook',
         'Send a test',
         one({
-          description: 'Sends `{"type": "test", …}` once, and waits for the response.',
+          description:
+            'Sends `{"type": "test", …}` once, and waits for the response. Two tests of a workspace may be under way at once.',
           responses: { 200: json('What came of it.', testSchema) },
         }),
       ),

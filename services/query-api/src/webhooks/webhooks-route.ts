@@ -84,10 +84,11 @@ export function registerWebhooks(
         return await on()[name](request.workspace, request.params.id);
       });
     for (const name of ['rotate', 'resume'] as const) act(name);
-    routes.post<Parts>('/webhooks/:id/test', waiting, async (request, reply) => {
+    routes.post<Parts>('/webhooks/:id/test', options, async (request, reply) => {
       refuseParameters(request.query);
       return await whileConnected(reply, async (signal) => {
-        return reply.send(await on().test(request.workspace, request.params.id, signal));
+        const { workspace, params, releaseSlot } = request;
+        return reply.send(await on().test(workspace, params.id, signal, releaseSlot));
       });
     });
     routes.post<Parts>('/webhooks/:id/replay', waiting, async (request) => {
