@@ -36,7 +36,7 @@ beforeAll(async () => {
   for (const [workspace, users] of Object.entries(workspaces)) {
     // Half the users have the plan `free`; ten have `rare`, wherever they lie; each has a name of its own.
     await client.command({
-      query: `INSERT INTO entity_properties
+      query: `INSERT INTO entity_properties (workspace_id, kind, id, property, register)
         SELECT {workspace:String}, 'user', leftPad(toString(number), 9, '0'), entry.1,
           (number + 1, '0190a0a0-0000-7000-8000-000000000001', 'set', entry.2)
         FROM (
