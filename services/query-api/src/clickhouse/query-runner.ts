@@ -195,18 +195,19 @@ export class QueryRunner {
   ): RowBatches {
     const written = { ...query, ...(await statement) };
     const deadline = AbortSignal.timeout(timeoutMs + (query.graceMs ?? GRACE_MS));
-    const signals = [query.signal, givenUp].filter((signal) => signal !== undefined);
-    const end = signals.length > 0 ? AbortSignal.any([...signals, deadline]) : deadline;
+    const over = query.signal ? AbortSignal.any([query.signal, deadline]) : deadline;
+    // Where the server is given up, the query goes on at another one, in its slot.
+    const end = givenUp ? AbortSignal.any([over, givenUp]) : over;
     // A reader that has stopped reading does not come back to release the slot.
     const release = () => slot?.release();
-    end.addEventListener('abort', release);
+    over.addEventListener('abort', release);
     try {
       const watch = slot?.watch(givenUp);
       yield* reader.read({ ...this.#requestOf(written, tables, end, timeLimit(timeoutMs)), watch });
     } catch (error) {
       throw deadline.aborted && !(error instanceof ClickHouseException) ? deadline.reason : error;
     } finally {
-      end.removeEventListener('abort', release);
+      over.removeEventListener('abort', release);
     }
   }
 

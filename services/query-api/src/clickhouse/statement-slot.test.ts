@@ -74,6 +74,17 @@ test('a server that is away or given up holds no slot', async () => {
   await eventually(() => abandoned.freed).toEqual(['freed']);
 });
 
+test('a statement that is sent after its slot was given back is not told to end', async () => {
+  const { slot, watch, freed } = aSlot();
+  const [givenUp, later] = [new Statement('1'), new Statement('2')];
+  watch.onSent(givenUp);
+  slot.release();
+  watch.onSent(later);
+  givenUp.answer = false;
+  await eventually(() => freed).toEqual(['freed']);
+  expect([givenUp.asked, later.asked]).toEqual([1, 0]);
+});
+
 test('a workspace gets no slot for SQL while a statement of it goes on, and others do', async () => {
   const config = loadConfig(configSchema, { CLICKHOUSE_URL: 'http://127.0.0.1:1', API_KEYS_FILE: 'keys.json' });
   const registry = new Registry();

@@ -132,8 +132,8 @@ export class StatementSlot {
   };
 
   async #freeWhenGone(): Promise<void> {
-    // What is sent in the meantime is asked for as well.
-    for (const [id, { statement, abandoned }] of this.#sent) {
+    // What is sent from now on is not given up, and must not be told to end.
+    for (const [id, { statement, abandoned }] of [...this.#sent]) {
       const isLost = this.#lost.has(id);
       await this.#givenUp.untilGone(statement, { workspace: this.#workspace, isLost, abandoned });
     }

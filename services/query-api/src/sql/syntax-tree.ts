@@ -22,7 +22,10 @@ export function syntaxTree(graph: readonly string[]): string[] | undefined {
       labels.set(node, label);
       last = node;
     } else if (parent && child) {
-      children.set(parent, [...(children.get(parent) ?? []), child]);
+      // A list may have 100,000 items.
+      const known = children.get(parent);
+      if (known) known.push(child);
+      else children.set(parent, [child]);
       last = undefined;
     } else if (last) labels.set(last, `${labels.get(last)}\n${line}`);
   }
